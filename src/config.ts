@@ -1,0 +1,123 @@
+/** The sole reader of process.env. Turns it into a Config, or names every faulty variable at once. */
+import { availableParallelism } from "node:os";
+import { resolve } from "node:path";
+import { CLIENT_TIMEOUT_MS, RATE_LIMIT_MANAGE, RATE_LIMIT_PUBLISH, RATE_LIMIT_RUN, SERVER_TIMEOUT_MS } from "./limits.js";
+
+export const ROLES = ["api", "scheduler", "runner"] as const;
+export type Role = (typeof ROLES)[number];
+
+/** What one process needs to know to start (contract, section 1). Times are in milliseconds. */
+export interface Config {
+  port: number;
+  host: string;
+  /** The address that people and browsers use; unset: http://HOST:PORT. */
+  publicUrl: string | null;
+  /** null: the embedded PostgreSQL under `dataDir`. */
+  databaseUrl: string | null;
+  /** Absolute path. */
+  dataDir: string;
+  roles: ReadonlySet<Role>;
+  chromePath: string | null;
+  /** false only by CHROME_SANDBOX=off, which is warned about at every start. */
+  chromeSandbox: boolean;
+  /** Requests per 60 s and app; 0 is unlimited. */
+  rateLimits: { manage: number; run: number; publish: number };
+  serverTimeoutMs: number;
+  clientTimeoutMs: number;
+  shutdownGraceMs: number;
+  runnerConcurrency: number;
+  allowPrivateNetwork: boolean;
+  /** 32 bytes; null: a file made in `dataDir`. */
+  settingsKey: Buffer | null;
+  logRetentionDays: number;
+  logLevel: string;
+}
+
+export class ConfigError extends Error {
+  override readonly name = "ConfigError";
+}
+
+type Environment = Record<string, string | undefined>;
+
+const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
+const ORIGIN = /^https?:\/\/[^/?#]+$/;
+
+class Reader {
+  readonly faults: string[] = [];
+
+  constructor(private readonly env: Environment) {}
+
+  private fault<T>(name: string, expected: string, fallback: T): T {
+    // The value is not echoed: DATABASE_URL and SETTINGS_KEY are secrets.
+    this.faults.push(`${name} must be ${expected}`);
+    return fallback;
+  }
+
+  text(name: string): string | null {
+    return this.env[name]?.trim() || null;
+  }
+
+  integer(name: string, fallback: number, min: number, max: number): number {
+    const text = this.text(name);
+    if (text === null) return fallback;
+    const value = Number(text);
+    const valid = /^\d+$/.test(text) && value >= min && value <= max;
+    return valid ? value : this.fault(name, `a whole number from ${min} to ${max}`, fallback);
+  }
+
+  oneOf(name: string, allowed: readonly string[], fallback: string): string {
+    const text = this.text(name) ?? fallback;
+    return allowed.includes(text) ? text : this.fault(name, `one of ${allowed.join(", ")}`, fallback);
+  }
+
+  roles(): ReadonlySet<Role> {
+    const names = (this.text("ROLES") ?? ROLES.join(",")).split(",").map((name) => name.trim());
+    const known = names.every((name): name is Role => (ROLES as readonly string[]).includes(name));
+    return new Set(known ? names : this.fault("ROLES", `a comma-separated list of ${ROLES.join(", ")}`, ROLES));
+  }
+
+  matching(name: string, pattern: RegExp, expected: string): string | null {
+    const text = this.text(name);
+    return text === null || pattern.test(text) ? text : this.fault(name, expected, null);
+  }
+
+  key(name: string): Buffer | null {
+    const text = this.text(name);
+    if (text === null) return null;
+    const key = Buffer.from(text, "base64");
+    return key.length === 32 ? key : this.fault(name, "32 bytes in base64", null);
+  }
+}
+
+/**
+ * Reads the environment (contract, section 1).
+ * @throws ConfigError one message that names every faulty variable
+ */
+export function readConfig(env: Environment = process.env): Config {
+  const read = new Reader(env);
+  const config: Config = {
+    port: read.integer("PORT", 4000, 0, 65_535),
+    host: read.text("HOST") ?? "127.0.0.1",
+    publicUrl: read.matching("PUBLIC_URL", ORIGIN, "an origin such as https://actions.example.com"),
+    databaseUrl: read.matching("DATABASE_URL", /^postgres(ql)?:\/\//, "a postgres:// URL"),
+    dataDir: resolve(read.text("DATA_DIR") ?? ".data"),
+    roles: read.roles(),
+    chromePath: read.text("CHROME_PATH"),
+    chromeSandbox: read.oneOf("CHROME_SANDBOX", ["on", "off"], "on") === "on",
+    rateLimits: {
+      manage: read.integer("RATE_LIMIT_MANAGE", RATE_LIMIT_MANAGE, 0, 100_000),
+      run: read.integer("RATE_LIMIT_RUN", RATE_LIMIT_RUN, 0, 100_000),
+      publish: read.integer("RATE_LIMIT_PUBLISH", RATE_LIMIT_PUBLISH, 0, 100_000),
+    },
+    serverTimeoutMs: read.integer("SERVER_TIMEOUT_MS", SERVER_TIMEOUT_MS, 1, 3_600_000),
+    clientTimeoutMs: read.integer("CLIENT_TIMEOUT_MS", CLIENT_TIMEOUT_MS, 1, 3_600_000),
+    shutdownGraceMs: read.integer("SHUTDOWN_GRACE_MS", 30_000, 0, 3_600_000),
+    runnerConcurrency: read.integer("RUNNER_CONCURRENCY", 2 * availableParallelism(), 1, 1_000),
+    allowPrivateNetwork: read.oneOf("ALLOW_PRIVATE_NETWORK", ["0", "1"], "0") === "1",
+    settingsKey: read.key("SETTINGS_KEY"),
+    logRetentionDays: read.integer("LOG_RETENTION_DAYS", 30, 1, 36_500),
+    logLevel: read.oneOf("LOG_LEVEL", LOG_LEVELS, "info"),
+  };
+  if (read.faults.length > 0) throw new ConfigError(`Cannot start: ${read.faults.join("; ")}.`);
+  return config;
+}

@@ -1,0 +1,79 @@
+/** The catalogue of statuses: each once, with its HTTP code and default message. Knows nothing of transports. */
+
+interface StatusRow {
+  http: number;
+  message: string;
+}
+
+/** Every status that leaves the service (specification, Errors; contract, section 4). */
+export const STATUS = {
+  NAME_REQUIRED: { http: 400, message: "name is required" },
+  NAME_EMPTY: { http: 400, message: "name must not be empty" },
+  NAME_TOO_LONG: { http: 400, message: "name is longer than 255 characters" },
+  NAME_INVALID_CHARS: { http: 400, message: "name may hold letters, numbers, dashes and underscores only" },
+  NAME_ALREADY_EXISTS: { http: 409, message: "another action of this app has that name" },
+  DESCRIPTION_INVALID: { http: 400, message: "description must be a string" },
+  DESCRIPTION_TOO_LONG: { http: 400, message: "description is longer than 1000 characters" },
+  CODE_REQUIRED: { http: 400, message: "code is required" },
+  CODE_EMPTY: { http: 400, message: "code must not be empty" },
+  CODE_VALIDATION_FAILED: { http: 400, message: "code must define an async function named execute" },
+  ENVIRONMENT_INVALID: { http: 400, message: "environment must be server, client or any" },
+  FREQUENCY_INVALID: { http: 400, message: "frequency must be a cron expression of five fields" },
+  FREQUENCY_TOO_FREQUENT: { http: 400, message: "frequency must not fire every minute" },
+  TIMEZONE_INVALID: { http: 400, message: "timezone must be a full IANA name" },
+  TRIGGERS_INVALID: { http: 400, message: "triggers must be an array of trigger objects" },
+  TRIGGER_TYPE_INVALID: { http: 400, message: "trigger must be manual, schedule, log or analytics" },
+  TRIGGER_NOT_ALLOWED: { http: 400, message: "the trigger is not allowed here" },
+  DEPENDENCIES_INVALID: { http: 400, message: "dependencies must be an array of package names or https URLs" },
+  ACTION_NOT_V3: { http: 400, message: "the action is a legacy V2 action" },
+  SETTINGS_INVALID: { http: 400, message: "the settings are not acceptable" },
+  PAYLOAD_INVALID: { http: 400, message: "the payload must be a JSON object" },
+  REQUEST_INVALID: { http: 400, message: "the request is not acceptable" },
+  UNAUTHORIZED: { http: 401, message: "a valid credential is required" },
+  FORBIDDEN: { http: 403, message: "this credential may not do that" },
+  CANNOT_UPDATE_PRODUCTION: { http: 403, message: "a production action changes only by publishing its master" },
+  CANNOT_DELETE_PRODUCTION: { http: 403, message: "a production action is removed only by unpublishing its master" },
+  CANNOT_RESTORE_PRODUCTION: { http: 403, message: "a production action cannot be restored, only its master" },
+  ACTION_NOT_FOUND: { http: 404, message: "no action with that id or name" },
+  VERSION_NOT_FOUND: { http: 404, message: "no such version" },
+  APP_NOT_FOUND: { http: 404, message: "no such app" },
+  RUN_NOT_FOUND: { http: 404, message: "no such run" },
+  NOT_FOUND: { http: 404, message: "there is nothing at this address" },
+  ACTION_INACTIVE: { http: 409, message: "the action is inactive" },
+  CLIENT_ACTION_NOT_RUNNABLE: { http: 409, message: "a client action runs in the browser only" },
+  APP_NOT_PUBLISHED: { http: 409, message: "the app is not published" },
+  ACTION_NOT_PUBLISHED: { http: 409, message: "the action is not published" },
+  RUN_NOT_CANCELLABLE: { http: 409, message: "the run has ended already" },
+  PAYLOAD_TOO_LARGE: { http: 413, message: "the request is larger than 1 MB" },
+  RATE_LIMIT_EXCEEDED: { http: 429, message: "too many requests for this app" },
+  EXECUTION_FAILED: { http: 500, message: "the action failed" },
+  PUBLISH_FAILED: { http: 500, message: "publishing failed" },
+  RESTORE_FAILED: { http: 500, message: "restoring failed" },
+  INTERNAL_ERROR: { http: 500, message: "something went wrong on our side" },
+  OVERLOADED: { http: 503, message: "the service is at its limit, try again shortly" },
+} as const satisfies Record<string, StatusRow>;
+
+export type Status = keyof typeof STATUS;
+
+/** What an error may carry beside `status` and `error`. */
+export interface ErrorDetails {
+  /** Seconds until a repeat may succeed; becomes the `Retry-After` header. */
+  retryAfter?: number;
+  /** ISO 8601; the first moment at which the request would be accepted (RATE_LIMIT_EXCEEDED). */
+  nextValidRequestDate?: string;
+  /** The run that failed (EXECUTION_FAILED). */
+  runId?: number;
+}
+
+/** A refusal or failure with a status of the catalogue: the only error whose text reaches a caller. */
+export class ActionError extends Error {
+  override readonly name = "ActionError";
+
+  constructor(
+    readonly status: Status,
+    message: string = STATUS[status].message,
+    readonly details: ErrorDetails = {},
+  ) {
+    super(message);
+  }
+}

@@ -1,0 +1,46 @@
+/** Every number that the specification or the contract fixes, once. Units are in the names. */
+
+/** Server action execution time (specification, Limits). Overridden by SERVER_TIMEOUT_MS. */
+export const SERVER_TIMEOUT_MS = 120_000;
+
+/** Client action execution time (specification, Limits). Overridden by CLIENT_TIMEOUT_MS. */
+export const CLIENT_TIMEOUT_MS = 30_000;
+
+/** Result of an on-demand action, as JSON in UTF-8 (specification, Limits). */
+export const RESULT_MAX_BYTES = 6 * 1024 * 1024;
+
+/** Underscore settings of one app, JSON-serialized, for server actions (specification, Limits). */
+export const UNDERSCORE_SETTINGS_MAX_BYTES = 100 * 1024;
+
+export const ACTION_NAME_MAX_CHARACTERS = 255;
+export const ACTION_DESCRIPTION_MAX_CHARACTERS = 1000;
+
+/** Versions kept per action, the oldest pruned (specification, Limits). */
+export const VERSIONS_KEPT = 100;
+export const VERSION_PAGE_DEFAULT = 50;
+export const VERSION_PAGE_MAX = 100;
+
+/** Actions list and logs (specification, Limits). The upper bound is the contract's silence, settled here. */
+export const PAGE_DEFAULT = 50;
+export const PAGE_MAX = 1000;
+
+/** Width of the rate-limit window: a limit holds over any span of this length. */
+export const RATE_WINDOW_MS = 60_000;
+
+/** Requests per window and app (specification, Limits). 0 means unlimited. */
+export const RATE_LIMIT_MANAGE = 60;
+export const RATE_LIMIT_RUN = 30;
+export const RATE_LIMIT_PUBLISH = 10;
+
+/** A request's body, payloads included (contract, section 4: 413 above it). */
+export const BODY_MAX_BYTES = 1024 * 1024;
+
+export const SETTING_KEY_MAX_CHARACTERS = 512;
+export const SETTINGS_KEYS_PER_REQUEST = 200;
+
+/** How long an Idempotency-Key is remembered (contract, section 3). */
+export const IDEMPOTENCY_HOURS = 24;
+
+/** Memory and time of the compile check of `execute` in an isolate. */
+export const CODE_CHECK_MEMORY_MB = 32;
+export const CODE_CHECK_TIMEOUT_MS = 1_000;
