@@ -1,0 +1,106 @@
+/** Bundles src/web into dist/web: pages with hashed names, the client library and the packages with fixed ones. */
+import { createHash } from "node:crypto";
+import { existsSync, globSync } from "node:fs";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { basename, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { gzip } from "node:zlib";
+import { build } from "esbuild";
+
+const ROOT = fileURLToPath(new URL("..", import.meta.url));
+const OUT = join(ROOT, "dist/web");
+const ASSETS = "assets";
+
+/** A page is one entry; what it needs from the server is its title and the element that it fills. */
+const PAGES = {
+  graphiql: { entry: "src/web/graphiql/page.tsx", title: "GraphiQL · App Actions" },
+};
+
+const WORKERS = {
+  editor: "monaco-editor/esm/vs/editor/editor.worker.js",
+  json: "monaco-editor/esm/vs/language/json/json.worker.js",
+  graphql: "monaco-graphql/esm/graphql.worker.js",
+};
+
+const COMMON = {
+  absWorkingDir: ROOT,
+  bundle: true,
+  minify: true,
+  metafile: true,
+  target: "es2022",
+  legalComments: "none",
+  define: { "process.env.NODE_ENV": '"production"' },
+  logLevel: "warning",
+};
+const HASHED = { ...COMMON, outdir: join(OUT, ASSETS), entryNames: "[name]-[hash]", chunkNames: "[name]-[hash]" };
+
+/** GraphiQL's own style sheet holds Monaco's already; Monaco's modules would bring each rule a second time. */
+const monacoStylesOnce = {
+  name: "monaco-styles-once",
+  setup(bundler) {
+    bundler.onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.css$/ }, () => ({ contents: "", loader: "css" }));
+  },
+};
+
+function namesByEntry(metafile) {
+  const outputs = Object.entries(metafile.outputs).filter(([, output]) => output.entryPoint);
+  return new Map(outputs.map(([file, output]) => [output.entryPoint, { file, css: output.cssBundle }]));
+}
+
+const address = (file) => `/${ASSETS}/${basename(file)}`;
+
+async function buildWorkers() {
+  const { metafile } = await build({ ...HASHED, entryPoints: WORKERS, format: "iife" });
+  const built = [...namesByEntry(metafile)];
+  const urlOf = (entry) => address(built.find(([path]) => path.endsWith(entry))[1].file);
+  return Object.fromEntries(Object.entries(WORKERS).map(([label, entry]) => [label, urlOf(entry)]));
+}
+
+async function buildPages(workerUrls) {
+  const { metafile } = await build({
+    ...HASHED,
+    entryPoints: Object.fromEntries(Object.entries(PAGES).map(([name, page]) => [name, page.entry])),
+    format: "esm",
+    splitting: true,
+    jsx: "automatic",
+    define: { ...COMMON.define, WORKER_URLS: JSON.stringify(workerUrls) },
+    plugins: [monacoStylesOnce],
+  });
+  const built = namesByEntry(metafile);
+  const pages = Object.entries(PAGES).map(([name, { entry, title }]) => {
+    const { file, css } = built.get(entry);
+    return [name, { title, script: address(file), style: css ? address(css) : null }];
+  });
+  return Object.fromEntries(pages);
+}
+
+/** Compressed once here, so that serving costs a file and not the processor. */
+async function compress() {
+  const files = globSync("**/*.{js,mjs,css}", { cwd: OUT }).map((file) => join(OUT, file));
+  const pack = async (file) => writeFile(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
+  await Promise.all(files.map(pack));
+}
+
+/** What the output depends on: the sources by content, the libraries by the lock file. */
+async function fingerprint() {
+  const shared = ["src/rules/trigger-match.ts", "src/rules/compile-script.ts"];
+  const own = globSync("src/web/**/*.{ts,tsx,css,json}", { cwd: ROOT }).sort();
+  const hash = createHash("sha256");
+  for (const file of ["scripts/build-web.mjs", "package-lock.json", ...shared, ...own]) {
+    if (existsSync(join(ROOT, file))) hash.update(file).update(await readFile(join(ROOT, file)));
+  }
+  return hash.digest("hex");
+}
+
+const stampFile = join(OUT, "stamp");
+const stamp = await fingerprint();
+const unchanged = existsSync(stampFile) && (await readFile(stampFile, "utf8")) === stamp;
+if (!unchanged) {
+  await rm(OUT, { recursive: true, force: true });
+  await mkdir(OUT, { recursive: true });
+  const pages = await buildPages(await buildWorkers());
+  await writeFile(join(OUT, "pages.json"), JSON.stringify(pages));
+  await compress();
+  await writeFile(stampFile, stamp);
+}

@@ -1,0 +1,101 @@
+/** Serves what scripts/build-web.mjs made: pages, their assets, the client library. Knows no action and no caller. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import fastifyStatic from "@fastify/static";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+
+/** dist/web, seen from dist/src/api. */
+const BUILT = fileURLToPath(new URL("../../web/", import.meta.url));
+
+/** A built page: the addresses of its only script and its style sheet. */
+interface BuiltPage {
+  title: string;
+  script: string;
+  style: string | null;
+}
+
+/**
+ * For every page of the service itself. Scripts are files of this origin, never inline and never eval; styles may be
+ * inline because Monaco and React set them so. `connect-src 'self'` covers the websocket on the same host.
+ */
+export const PAGE_HEADERS = {
+  "content-security-policy": [
+    "default-src 'none'",
+    "script-src 'self'",
+    "worker-src 'self'",
+    "style-src 'self' 'unsafe-inline'",
+    "img-src 'self' data:",
+    "font-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; "),
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+  "cross-origin-opener-policy": "same-origin",
+  "cache-control": "no-cache",
+} as const;
+
+const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const escapeHtml = (text: string) => text.replace(/[&<>"]/g, (character) => entities[character] ?? "");
+
+function renderPage(name: string, { title, script, style }: BuiltPage): string {
+  const link = style === null ? "" : `\n<link rel="stylesheet" href="${style}">`;
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)}</title>
+<link rel="icon" href="data:,">${link}
+<script type="module" src="${script}"></script>
+</head>
+<body>
+<noscript>This page needs JavaScript.</noscript>
+<div id="${name}"></div>
+</body>
+</html>
+`;
+}
+
+/** True for a browser that opens an address, false for a client that asks for data there (GET /graphql serves both). */
+export function wantsPage(request: FastifyRequest): boolean {
+  return (request.headers.accept ?? "").split(",").some((type) => type.trim().startsWith("text/html"));
+}
+
+export type PageName = "graphiql";
+
+/** Answers requests with the built pages. */
+export interface WebPages {
+  /** Sends a page with PAGE_HEADERS. */
+  send(reply: FastifyReply, name: PageName): FastifyReply;
+}
+
+function registerFiles(app: FastifyInstance, prefix: string, root: string, headersOf: (path: string) => object): void {
+  app.register(fastifyStatic, {
+    root,
+    prefix,
+    decorateReply: false,
+    preCompressed: true,
+    index: false,
+    cacheControl: false,
+    setHeaders(reply, path) {
+      reply.headers({ vary: "accept-encoding", "x-content-type-options": "nosniff", ...headersOf(path) });
+    },
+  });
+}
+
+/**
+ * Registers `/assets/*` (names hold a hash of the content, so they never change) and returns what sends the pages.
+ * @throws when the build has not run
+ */
+export function registerWebAssets(app: FastifyInstance, root: string = BUILT): WebPages {
+  const built = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<PageName, BuiltPage>;
+  const pages = new Map(Object.entries(built).map(([name, page]) => [name, renderPage(name, page)]));
+  registerFiles(app, "/assets/", `${root}/assets`, () => ({ "cache-control": "public, max-age=31536000, immutable" }));
+  return {
+    send: (reply, name) => reply.headers(PAGE_HEADERS).type("text/html; charset=utf-8").send(pages.get(name)),
+  };
+}

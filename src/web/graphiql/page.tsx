@@ -1,0 +1,29 @@
+/** The GraphiQL page. Owns which editors and plugins it shows; the wire is in fetcher.ts. */
+import "./workers.js";
+import "graphiql/style.css";
+import "./page.css";
+import { GraphiQL, HISTORY_PLUGIN } from "graphiql";
+import { createRoot } from "react-dom/client";
+import { createFetcher } from "./fetcher.js";
+import { FIRST_HEADERS, FIRST_QUERY, FIRST_VARIABLES } from "./first-visit.js";
+import { headerlessStorage } from "./storage.js";
+
+const root = document.getElementById("graphiql");
+if (!root) throw new Error("the page has no #graphiql element");
+
+createRoot(root).render(
+  <GraphiQL
+    fetcher={createFetcher("/graphql")}
+    plugins={[HISTORY_PLUGIN]}
+    defaultEditorToolsVisibility="headers"
+    storage={headerlessStorage(localStorage)}
+    shouldPersistHeaders={false}
+    showPersistHeadersSettings={false}
+    defaultHeaders={FIRST_HEADERS}
+    defaultTabs={[{ query: FIRST_QUERY, variables: FIRST_VARIABLES, headers: FIRST_HEADERS }]}
+  >
+    <GraphiQL.Logo>
+      <span className="svc-logo">App Actions</span>
+    </GraphiQL.Logo>
+  </GraphiQL>,
+);

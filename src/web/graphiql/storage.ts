@@ -1,0 +1,23 @@
+/** GraphiQL's memory between visits, less every header: a token must not outlive its tab. Knows no token by its form. */
+
+/** GraphiQL leaves headers out of its tabs when told to, but not out of its history. */
+function withoutHeaders(value: string): string {
+  try {
+    return JSON.stringify(JSON.parse(value), (key, inner: unknown) => (key === "headers" ? undefined : inner));
+  } catch {
+    return value;
+  }
+}
+
+/** @param kept where it is kept, localStorage as a rule */
+export function headerlessStorage(kept: Storage) {
+  return {
+    getItem: (key: string) => kept.getItem(key),
+    setItem: (key: string, value: string) => kept.setItem(key, withoutHeaders(value)),
+    removeItem: (key: string) => kept.removeItem(key),
+    clear: () => kept.clear(),
+    get length() {
+      return kept.length;
+    },
+  };
+}

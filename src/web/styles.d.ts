@@ -1,0 +1,2 @@
+/** Style sheets are imported for the bundler alone. */
+declare module "*.css";

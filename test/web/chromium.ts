@@ -1,0 +1,40 @@
+/** A real Chromium for tests of our own pages. Knows nothing of running actions. */
+import { existsSync } from "node:fs";
+import { type Browser, launch, type Page } from "puppeteer-core";
+import { readConfig } from "../../src/config.js";
+
+const USUAL_PLACES = [
+  "/usr/bin/chromium-headless-shell",
+  "/usr/bin/chromium",
+  "/usr/bin/google-chrome",
+  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+];
+
+export async function launchChromium(): Promise<Browser> {
+  const executablePath = readConfig().chromePath ?? USUAL_PLACES.find((path) => existsSync(path));
+  if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
+  // Chromium refuses its sandbox as root; these pages are ours, so a test may go without.
+  const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+  return launch({ executablePath, pipe: true, args: ["--disable-background-networking", "--no-first-run", ...asRoot] });
+}
+
+/** What a page did that a test must be able to rule out. */
+export interface PageWatch {
+  /** Addresses requested outside the page's own origin. */
+  foreign: string[];
+  /** Uncaught errors, errors of the console and what the content security policy refused. */
+  errors: string[];
+}
+
+export function watchPage(page: Page, origin: string): PageWatch {
+  const watch: PageWatch = { foreign: [], errors: [] };
+  page.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(origin) && !url.startsWith("data:") && !url.startsWith("blob:")) watch.foreign.push(url);
+  });
+  page.on("pageerror", (error) => watch.errors.push(String(error)));
+  page.on("console", (message) => {
+    if (message.type() === "error") watch.errors.push(message.text());
+  });
+  return watch;
+}

@@ -1,0 +1,99 @@
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer-core";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
+
+/** Monaco as the page knows it, as far as the test needs it. */
+interface MonacoGlobal {
+  __MONACO: { editor: { getModels(): { uri: { path: string }; setValue(text: string): void }[] } };
+}
+
+/** A string, for the tests are compiled without the DOM's types. Monaco writes its blanks as no-break spaces. */
+const answerNaming = (name: string) => `(() => {
+  const text = document.querySelector(".result-window")?.textContent?.replaceAll("\\u00a0", " ") ?? "";
+  return text.includes("${name}") ? text : null;
+})()`;
+
+async function fill(page: Page, file: string, text: string): Promise<void> {
+  await page.evaluate(
+    (name, value) => {
+      const models = (globalThis as unknown as MonacoGlobal).__MONACO.editor.getModels();
+      models.find((model) => model.uri.path.endsWith(name))?.setValue(value);
+    },
+    file,
+    text,
+  );
+}
+
+let operations = 0;
+
+/** Puts an operation of a new name into the editor and runs it once GraphiQL has read it: its tab then bears the name. */
+async function answerTo(page: Page, kind: "query" | "subscription", headers: object): Promise<string> {
+  const name = `Operation${++operations}`;
+  await fill(page, "request-headers.json", JSON.stringify(headers));
+  await fill(page, "operation.graphql", `${kind} ${name} { ${name}: token }`);
+  await page.waitForFunction(`document.querySelector(".graphiql-tab").textContent.includes("${name}")`);
+  await page.click(".graphiql-execute-button");
+  const shown = await page.waitForFunction(answerNaming(name), { timeout: 10_000 });
+  return String(await shown.jsonValue());
+}
+
+describe("GraphiQL at GET /graphql", function () {
+  this.timeout(20_000);
+  let service: GraphqlService;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+
+  before(async () => {
+    [service, browser] = await Promise.all([startGraphqlService(), launchChromium()]);
+    page = await browser.newPage();
+    watch = watchPage(page, service.origin);
+    await page.goto(`${service.origin}/graphql`, { waitUntil: "networkidle0" });
+    await page.waitForSelector(".graphiql-query-editor .view-line");
+  });
+
+  after(async () => {
+    await browser?.close();
+    await service?.close();
+  });
+
+  it("opens with the main job as its first query and asks for the token in Headers", async () => {
+    const query = await page.$eval(".graphiql-query-editor", (editor) => editor.textContent);
+    expect(query).to.contain("createAction");
+    const headers = await page.$eval('[aria-label="Headers"]', (editor) => editor.textContent);
+    expect(headers).to.contain("Auth-token");
+  });
+
+  it("runs its three Monaco workers from the service itself", () => {
+    const addresses = page.workers().map((worker) => worker.url());
+    expect(addresses.filter((url) => url.startsWith(`${service.origin}/assets/`))).to.have.length(3);
+  });
+
+  it("sends the Auth-token of the Headers editor over HTTP", async () => {
+    expect(await answerTo(page, "query", { "Auth-token": "by-http" })).to.contain(': "by-http"');
+  });
+
+  it("sends the Auth-token of the Headers editor on the websocket", async () => {
+    const answer = await answerTo(page, "subscription", { "Auth-token": "by-socket" });
+    expect(answer).to.contain(': "by-socket"');
+  });
+
+  it("sends a Bearer token of the Headers editor on the websocket", async () => {
+    const answer = await answerTo(page, "subscription", { authorization: "Bearer by-bearer" });
+    expect(answer).to.contain(': "by-bearer"');
+  });
+
+  it("sends no credential where the Headers editor holds an empty one", async () => {
+    expect(await answerTo(page, "query", { "Auth-token": "" })).to.contain(": null");
+  });
+
+  it("keeps no token in the browser's storage", async () => {
+    await answerTo(page, "query", { "Auth-token": "not-to-be-kept" });
+    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.to.contain("not-to-be-kept");
+  });
+
+  it("fetches nothing from elsewhere and breaks no rule of its content security policy", () => {
+    expect(watch).to.deep.equal({ foreign: [], errors: [] });
+  });
+});

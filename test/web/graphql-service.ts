@@ -1,0 +1,77 @@
+/** The smallest service GraphiQL can be pointed at: Apollo and graphql-ws on one path of a Fastify with our pages. */
+import type { AddressInfo } from "node:net";
+import { ApolloServer } from "@apollo/server";
+import { fastifyApolloHandler } from "@as-integrations/fastify";
+import Fastify from "fastify";
+import { buildSchema } from "graphql";
+import { useServer as serveSockets } from "graphql-ws/use/ws";
+import { WebSocketServer } from "ws";
+import { registerWebAssets, wantsPage } from "../../src/api/web-assets.js";
+
+const schema = buildSchema(`
+  scalar JSON
+  type Action { id: Int!, name: String!, active: Boolean!, environment: String! }
+  type LogEntry { type: String!, createdAt: String!, data: JSON }
+  type Logs { count: Int!, logs: [LogEntry!]! }
+  input Trigger { trigger: String! }
+  input CreateAction { name: String!, code: String!, active: Boolean, triggers: [Trigger!] }
+  input LogOptions { limit: Int }
+  type Query { token: String, actionLogs(appId: Int!, options: LogOptions): Logs! }
+  type Mutation {
+    createAction(appId: Int!, data: CreateAction!): Action!
+    runActionWithResult(appId: Int!, nameOrId: JSON!, payload: JSON): JSON
+  }
+  type Subscription { token: String, actionLogAdded(appId: Int!): LogEntry! }
+`);
+
+interface Context {
+  token?: unknown;
+}
+
+const resolvers = {
+  token: (_: unknown, { token }: Context) => token,
+};
+
+export interface GraphqlService {
+  origin: string;
+  close(): Promise<void>;
+}
+
+/** Its only working field, `token`, answers with the credential that arrived: header over HTTP, parameter on a socket. */
+export async function startGraphqlService(): Promise<GraphqlService> {
+  const app = Fastify();
+  const apollo = new ApolloServer<Context>({ schema, rootValue: resolvers, stopOnTerminationSignals: false });
+  await apollo.start();
+  const pages = registerWebAssets(app);
+  const data = fastifyApolloHandler(apollo, {
+    context: async (request) => ({ token: request.headers["auth-token"] ?? null }),
+  });
+  app.get("/graphql", (request, reply) =>
+    wantsPage(request) ? pages.send(reply, "graphiql") : data.call(app, request, reply),
+  );
+  app.post("/graphql", data);
+  const server = new WebSocketServer({ server: app.server, path: "/graphql" });
+  const sockets = serveSockets<{ authToken?: string }, Record<string, never>>(
+    {
+      schema,
+      context: ({ connectionParams }) => ({ token: connectionParams?.authToken ?? null }),
+      roots: {
+        subscription: {
+          async *token(_: unknown, { token }: Context) {
+            yield { token };
+          },
+        },
+      },
+    },
+    server,
+  );
+  await app.listen({ port: 0, host: "127.0.0.1" });
+  return {
+    origin: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
+    async close() {
+      await sockets.dispose();
+      await apollo.stop();
+      await app.close();
+    },
+  };
+}

@@ -1,0 +1,50 @@
+import { expect } from "chai";
+import { type GraphqlService, startGraphqlService } from "./graphql-service.js";
+
+describe("The service's own pages and files", () => {
+  let service: GraphqlService;
+
+  before(async () => {
+    service = await startGraphqlService();
+  });
+
+  after(() => service.close());
+
+  const get = (path: string, headers: Record<string, string> = {}) => fetch(`${service.origin}${path}`, { headers });
+  const page = () => get("/graphql", { accept: "text/html,application/xhtml+xml;q=0.9,*/*;q=0.8" });
+
+  it("gives GET /graphql to a browser as a page that allows no eval, no inline script and no frame", async () => {
+    const { headers } = await page();
+    const policy = headers.get("content-security-policy") ?? "";
+    expect(headers.get("content-type")).to.equal("text/html; charset=utf-8");
+    expect(policy).to.contain("script-src 'self';").and.to.contain("frame-ancestors 'none'");
+    expect(policy).not.to.match(/unsafe-eval|https?:|\*/);
+    expect(headers.get("x-content-type-options")).to.equal("nosniff");
+    expect(headers.get("referrer-policy")).to.equal("no-referrer");
+  });
+
+  it("leaves GET /graphql to GraphQL for every other client", async () => {
+    const reply = await get("/graphql?query={token}", {
+      accept: "application/json",
+      "apollo-require-preflight": "1",
+      "auth-token": "mine",
+    });
+    expect(await reply.json()).to.deep.equal({ data: { token: "mine" } });
+  });
+
+  it("serves hashed files compressed and cacheable for good", async () => {
+    const script = /src="([^"]+\.js)"/.exec(await (await page()).text())?.[1] ?? "";
+    const { headers, status } = await get(script, { "accept-encoding": "gzip" });
+    expect(status).to.equal(200);
+    expect(headers.get("content-type")).to.match(/^(text|application)\/javascript/);
+    expect(headers.get("content-encoding")).to.equal("gzip");
+    expect(headers.get("vary")).to.contain("accept-encoding");
+    expect(headers.get("cache-control")).to.equal("public, max-age=31536000, immutable");
+  });
+
+  it("serves nothing outside its folders", async () => {
+    for (const path of ["/assets/../pages.json", "/assets/%2e%2e/pages.json", "/assets/..%2fpages.json", "/assets/"]) {
+      expect((await get(path)).status, path).to.be.within(400, 404);
+    }
+  });
+});
