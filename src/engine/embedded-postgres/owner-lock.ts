@@ -1,0 +1,90 @@
+/** Which living process owns a data folder, by a lock file. Knows nothing of PostgreSQL. */
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { EmbeddedPostgresError } from "./failure.js";
+import { isAlive, startTicks } from "./processes.js";
+
+const ATTEMPTS = 10;
+
+interface Owner {
+  pid: number;
+  startTicks: string | null;
+}
+
+export interface OwnerLock {
+  release(): void;
+}
+
+function readText(path: string): string | null {
+  try {
+    return readFileSync(path, "utf8");
+  } catch {
+    return null;
+  }
+}
+
+function parseOwner(text: string | null): Owner | null {
+  try {
+    const owner = JSON.parse(text ?? "") as Partial<Owner>;
+    return typeof owner.pid === "number" ? { pid: owner.pid, startTicks: owner.startTicks ?? null } : null;
+  } catch {
+    return null;
+  }
+}
+
+function livingOwner(text: string | null): Owner | null {
+  const owner = parseOwner(text);
+  const same = owner !== null && isAlive(owner.pid) && startTicks(owner.pid) === owner.startTicks;
+  return same ? owner : null;
+}
+
+/** link() is atomic and carries the content with it: nobody ever reads a lock file that is half written. */
+function tryCreate(path: string, text: string): boolean {
+  const draft = `${path}.${process.pid}`;
+  writeFileSync(draft, text, { mode: 0o600 });
+  try {
+    linkSync(draft, path);
+    return true;
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "EEXIST") return false;
+    throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+}
+
+/** Takes away the very lock that was judged stale; one that a faster process made meanwhile is put back. */
+function removeStale(path: string, judged: string | null): void {
+  const aside = `${path}.${process.pid}.stale`;
+  try {
+    renameSync(path, aside);
+  } catch {
+    return;
+  }
+  const taken = readText(aside);
+  if (taken !== judged && taken !== null) tryCreate(path, taken);
+  rmSync(aside, { force: true });
+}
+
+/** The process that holds the lock and lives, or null. */
+export function lockHolder(path: string): number | null {
+  return livingOwner(readText(path))?.pid ?? null;
+}
+
+/** @throws EmbeddedPostgresError that names the living owner's pid */
+export function acquireOwnerLock(path: string, folder: string): OwnerLock {
+  const mine = JSON.stringify({ pid: process.pid, startTicks: startTicks(process.pid) } satisfies Owner);
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    if (tryCreate(path, mine)) {
+      return { release: () => readText(path) === mine && rmSync(path, { force: true }) };
+    }
+    const found = readText(path);
+    const owner = livingOwner(found);
+    if (owner) {
+      throw new EmbeddedPostgresError(
+        `The data folder ${folder} is in use by process ${owner.pid}: stop that one first, or set another DATA_DIR.`,
+      );
+    }
+    removeStale(path, found);
+  }
+  throw new EmbeddedPostgresError(`The data folder ${folder} could not be locked: ${path} keeps changing hands.`);
+}

@@ -1,0 +1,148 @@
+/** One running PostgreSQL server on a cluster: start, stop, and the one that a killed service left behind. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+import { type ClusterContext, dataFolderArgument, spawnOptions } from "./cluster.js";
+import { EmbeddedPostgresError } from "./failure.js";
+import { isAlive, isPostmasterIn, waitUntilGone } from "./processes.js";
+import { createServerLog, LOG_SETTINGS } from "./server-log.js";
+
+const READY_LIMIT_MS = 120_000;
+const FAST_STOP_LIMIT_MS = 20_000;
+const IMMEDIATE_STOP_LIMIT_MS = 10_000;
+const START_ATTEMPTS = 40;
+const RETRY_MS = 100;
+
+/** Passes by itself: the port was taken meanwhile, or the last backend of a killed server is still on its way out. */
+const PASSING_FAULT =
+  /pre-existing shared memory block|lock file ".*" already exists|could not create any TCP\/IP sockets/;
+
+export interface Postmaster {
+  port: number;
+  stop(): Promise<void>;
+}
+
+/** `postmaster.pid` of a cluster: who runs it and on which port; null where nobody left one. */
+export function readPidFile(clusterDir: string): { pid: number; port: number; ready: boolean } | null {
+  try {
+    const lines = readFileSync(join(clusterDir, "postmaster.pid"), "utf8").split("\n");
+    return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === "ready" };
+  } catch {
+    return null;
+  }
+}
+
+/** SIGINT rolls open transactions back and writes a checkpoint, SIGQUIT leaves recovery to the next start; neither loses a commit. */
+async function shutDown(pid: number): Promise<void> {
+  for (const [signal, limit] of [
+    ["SIGINT", FAST_STOP_LIMIT_MS],
+    ["SIGQUIT", IMMEDIATE_STOP_LIMIT_MS],
+  ] as const) {
+    if (!isAlive(pid)) return;
+    process.kill(pid, signal);
+    if (await waitUntilGone(pid, limit)) return;
+  }
+  throw new EmbeddedPostgresError(`PostgreSQL, process ${pid}, does not stop: end it by hand.`);
+}
+
+/** Stops the server that a killed service left behind, so that its data folder is free. */
+export async function stopOrphan(clusterDir: string, log: Logger): Promise<void> {
+  const left = readPidFile(clusterDir);
+  if (!left || !isAlive(left.pid)) return;
+  if (isPostmasterIn(left.pid, clusterDir)) {
+    log.warn({ postmaster: left.pid }, "stopping the PostgreSQL that a killed service left behind");
+    await shutDown(left.pid);
+    return;
+  }
+  // The number belongs to somebody else by now; PostgreSQL would refuse to start for as long as that process lives.
+  rmSync(join(clusterDir, "postmaster.pid"), { force: true });
+}
+
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, "127.0.0.1");
+  await once(probe, "listening");
+  const address = probe.address();
+  probe.close();
+  await once(probe, "close");
+  return typeof address === "object" && address ? address.port : 0;
+}
+
+function serverArguments(clusterDir: string, port: number, settings: Record<string, string>): string[] {
+  const all = {
+    ...LOG_SETTINGS,
+    listen_addresses: "127.0.0.1",
+    port: String(port),
+    unix_socket_directories: "",
+    ...settings,
+  };
+  return [
+    "-D",
+    dataFolderArgument(clusterDir),
+    ...Object.entries(all).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+  ];
+}
+
+interface Launched {
+  child: ChildProcess;
+  /** null once it accepts connections; otherwise why it does not. */
+  fault: string | null;
+}
+
+async function launch(context: ClusterContext, args: string[], log: Logger): Promise<Launched> {
+  // A session of its own: Ctrl-C reaches the service alone, which drains before it stops the database.
+  const options = { ...spawnOptions(context.account, context.clusterDir), detached: true };
+  const child = spawn(context.binaries.postgres, args, { ...options, stdio: ["ignore", "ignore", "pipe"] });
+  const ready = Promise.withResolvers<string | null>();
+  const serverLog = createServerLog(log, () => ready.resolve(null));
+  createInterface({ input: child.stderr! }).on("line", serverLog.line);
+  child.once("error", (error) => ready.resolve(error.message));
+  child.once("close", (code) => ready.resolve(serverLog.lastFault() ?? `exit code ${code}`));
+  const timer = setTimeout(() => ready.resolve(`not ready within ${READY_LIMIT_MS / 1000} s`), READY_LIMIT_MS);
+  const fault = await ready.promise;
+  clearTimeout(timer);
+  return { child, fault };
+}
+
+function supervise(child: ChildProcess, port: number, log: Logger): Postmaster {
+  let stopping: Promise<void> | null = null;
+  const closed = once(child, "close");
+  child.once("exit", (code, signal) => {
+    if (!stopping) log.error({ code, signal }, "PostgreSQL ended by itself");
+  });
+
+  async function stop(): Promise<void> {
+    if (child.exitCode === null && child.signalCode === null) await shutDown(child.pid!);
+    await closed;
+  }
+
+  return {
+    port,
+    stop: () => {
+      stopping ??= stop();
+      return stopping;
+    },
+  };
+}
+
+/** @throws EmbeddedPostgresError with the server's own reason */
+export async function startPostmaster(
+  context: ClusterContext,
+  settings: Record<string, string>,
+  log: Logger,
+): Promise<Postmaster> {
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await freePort();
+    const { child, fault } = await launch(context, serverArguments(context.clusterDir, port, settings), log);
+    if (fault === null) return supervise(child, port, log);
+    if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await shutDown(child.pid);
+    if (attempt === START_ATTEMPTS || !PASSING_FAULT.test(fault)) {
+      throw new EmbeddedPostgresError(`PostgreSQL did not start: ${fault}`);
+    }
+    await delay(RETRY_MS);
+  }
+}

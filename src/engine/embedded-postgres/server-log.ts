@@ -1,0 +1,50 @@
+/** Turns PostgreSQL's log lines into ours. Refuses to pass on what may quote a statement or a value. */
+import type { Logger } from "pino";
+
+/** Settings of the server that these rules rely on: a prefix to parse, and no statements, parameters or details. */
+export const LOG_SETTINGS: Readonly<Record<string, string>> = {
+  log_destination: "stderr",
+  logging_collector: "off",
+  log_line_prefix: "%b|%e|",
+  log_error_verbosity: "terse",
+  log_min_error_statement: "panic",
+  log_parameter_max_length: "0",
+  log_parameter_max_length_on_error: "0",
+  lc_messages: "C",
+};
+
+const LINE = /^([\w -]*)\|([0-9A-Z]{5})\|(\w+): {2}(.*)$/;
+const READY = "database system is ready to accept connections";
+
+/** Classes of SQLSTATE about the server, not the data: connection, authorization, resources, state, system, internal. */
+const ABOUT_THE_SERVER = /^(00|01|08|28|53|55|57|58|F0|XX)/;
+
+export interface ServerLog {
+  /** Takes one line of the server's standard error. */
+  line(text: string): void;
+  /** The last line that tells why the server did not start, or null. */
+  lastFault(): string | null;
+}
+
+export function createServerLog(log: Logger, onReady: () => void): ServerLog {
+  let fault: string | null = null;
+
+  function line(text: string): void {
+    // A tab continues the line before, which may have been withheld.
+    if (text === "" || text.startsWith("\t")) return;
+    const [, backend, sqlState = "", severity = "", said = ""] = LINE.exec(text) ?? [];
+    if (severity === "") {
+      fault = text;
+      log.warn({ postgres: text }, "PostgreSQL");
+      return;
+    }
+    const fatal = severity === "FATAL" || severity === "PANIC";
+    const message = fatal || ABOUT_THE_SERVER.test(sqlState) ? said : "withheld, it may quote data";
+    if (fatal) fault = message;
+    const level = severity === "LOG" || severity.startsWith("DEBUG") || severity === "INFO" ? "debug" : "warn";
+    log[level]({ backend, sqlState, severity, postgres: message }, "PostgreSQL");
+    if (severity === "LOG" && message === READY) onReady();
+  }
+
+  return { line, lastFault: () => fault };
+}
