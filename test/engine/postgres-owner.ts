@@ -1,0 +1,17 @@
+/** A process that owns an embedded PostgreSQL until SIGTERM; tests start it, kill it, and read its one line. */
+import { pino } from "pino";
+import { startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
+
+function say(line: object): void {
+  process.stdout.write(`${JSON.stringify(line)}\n`);
+}
+
+try {
+  const dataDir = process.argv[2]!;
+  const postgres = await startEmbeddedPostgres({ dataDir, log: pino({ level: "silent" }) });
+  process.once("SIGTERM", () => postgres.stop().then(() => process.exit(0)));
+  setInterval(() => {}, 60_000);
+  say({ url: postgres.url });
+} catch (error) {
+  say({ error: (error as Error).message });
+}

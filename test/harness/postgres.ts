@@ -1,0 +1,98 @@
+/** One PostgreSQL server for a whole run of mocha, and databases cloned from one migrated template. Knows no row. */
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "pg";
+import { pino } from "pino";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
+import { until } from "./until.js";
+
+/** A test server may lose everything: it never waits for the disk. */
+const SETTINGS = { fsync: "off", full_page_writes: "off", synchronous_commit: "off", max_connections: "300" };
+const CLOSING_LIMIT_MS = 1_000;
+const TEMPLATE = "migrated_template";
+
+export interface FreshDatabase {
+  url: string;
+  /** Drops the database. Fails when a connection to it is still open: what was started was not stopped. */
+  drop(): Promise<void>;
+}
+
+let migrateTemplate: (url: string) => Promise<void> = async () => {};
+let server: Promise<EmbeddedPostgres> | null = null;
+let databases = 0;
+
+function urlOf(base: string, database: string): string {
+  const url = new URL(base);
+  url.pathname = `/${database}`;
+  return url.href;
+}
+
+async function withAdmin<T>(base: string, action: (client: Client) => Promise<T>): Promise<T> {
+  const client = new Client({ connectionString: urlOf(base, "postgres") });
+  await client.connect();
+  return action(client).finally(() => client.end());
+}
+
+async function start(): Promise<EmbeddedPostgres> {
+  const folder = await mkdtemp(join(tmpdir(), "svc-test-"));
+  const log = pino({ level: "silent" });
+  const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "data"), log, settings: SETTINGS });
+  await withAdmin(postgres.url, (admin) => admin.query(`CREATE DATABASE ${TEMPLATE}`));
+  await migrateTemplate(urlOf(postgres.url, TEMPLATE));
+  return {
+    url: postgres.url,
+    stop: () => postgres.stop().finally(() => rm(folder, { recursive: true, force: true })),
+  };
+}
+
+async function openConnections(admin: Client, database: string): Promise<string[]> {
+  const found = await admin.query<{ who: string }>(
+    "SELECT concat(application_name, ': ', left(query, 80)) AS who FROM pg_stat_activity WHERE datname = $1",
+    [database],
+  );
+  return found.rows.map((row) => row.who);
+}
+
+async function drop(base: string, database: string): Promise<void> {
+  await withAdmin(base, async (admin) => {
+    let open: string[] = [];
+    // A closed socket takes the server a moment to notice.
+    const closed = await until(async () => {
+      open = await openConnections(admin, database);
+      return open.length === 0;
+    }, CLOSING_LIMIT_MS).catch(() => false);
+    await admin.query(`DROP DATABASE ${database} WITH (FORCE)`);
+    if (!closed) throw new Error(`${open.length} connections to a test's database were left open: ${open.join("; ")}`);
+  });
+}
+
+/** What turns an empty database into the template. To be set before the first `freshDatabase`. */
+export function migrateTemplateWith(migrate: (url: string) => Promise<void>): void {
+  migrateTemplate = migrate;
+}
+
+async function createDatabase(template: string): Promise<FreshDatabase> {
+  server ??= start();
+  const running = await server;
+  databases += 1;
+  const database = `test_${databases}`;
+  await withAdmin(running.url, (admin) => admin.query(`CREATE DATABASE ${database} TEMPLATE ${template}`));
+  return { url: urlOf(running.url, database), drop: () => drop(running.url, database) };
+}
+
+/** A migrated database of the caller's own, in some tens of milliseconds; the server starts with the first one. */
+export function freshDatabase(): Promise<FreshDatabase> {
+  return createDatabase(TEMPLATE);
+}
+
+/** An empty database, for tests of the migrations themselves. */
+export function emptyDatabase(): Promise<FreshDatabase> {
+  return createDatabase("template1");
+}
+
+export async function stopTestServer(): Promise<void> {
+  const running = server;
+  server = null;
+  await (await running)?.stop();
+}
