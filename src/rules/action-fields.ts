@@ -1,0 +1,104 @@
+/** When each field of an action is at fault, in words: one predicate a status. Knows neither their order nor create. */
+import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
+import { codeFault } from "./code.js";
+import { characters, described, unstorableAt } from "./described.js";
+import { frequencyFault, timezoneFault } from "./schedule.js";
+import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
+
+const DEPENDENCIES_MAX = 100;
+const DEPENDENCY_MAX_CHARACTERS = 2048;
+
+/** null counts as missing. */
+export function nameMissing(name: unknown): string | null {
+  return name === undefined || name === null ? `name is required; ${described(name)} came` : null;
+}
+
+export function nameEmpty(name: unknown): string | null {
+  return name === "" ? "name must not be empty" : null;
+}
+
+export function nameTooLong(name: unknown): string | null {
+  const length = typeof name === "string" ? characters(name) : 0;
+  if (length <= ACTION_NAME_MAX_CHARACTERS) return null;
+  return `name must be at most ${ACTION_NAME_MAX_CHARACTERS} characters; ${length} came`;
+}
+
+/** Also a name that is no string: the table has no status of its own for it. */
+export function nameFault(name: unknown): string | null {
+  if (nameMissing(name) !== null || name === "") return null;
+  if (typeof name === "string" && /^[A-Za-z0-9_-]+$/.test(name)) return null;
+  return `name must be a string of letters, numbers, dashes and underscores; ${described(name)} came`;
+}
+
+export function descriptionFault(description: unknown): string | null {
+  if (description === null) return null;
+  if (typeof description !== "string") return `description must be a string or null; ${described(description)} came`;
+  const at = unstorableAt(description);
+  return at < 0 ? null : `description must be plain text; the character at ${at + 1} cannot be stored`;
+}
+
+export function descriptionTooLong(description: unknown): string | null {
+  const length = typeof description === "string" ? characters(description) : 0;
+  if (length <= ACTION_DESCRIPTION_MAX_CHARACTERS) return null;
+  return `description must be at most ${ACTION_DESCRIPTION_MAX_CHARACTERS} characters; ${length} came`;
+}
+
+/** null counts as missing. */
+export function codeMissing(code: unknown): string | null {
+  return code === undefined || code === null ? `code is required; ${described(code)} came` : null;
+}
+
+export function codeEmpty(code: unknown): string | null {
+  return typeof code === "string" && code.trim() === "" ? "code must not be empty" : null;
+}
+
+/**
+ * Also code that is no string: the table has no status of its own for it. With dependencies that are none, packages
+ * are not looked for: that fault has its own status.
+ */
+export function codeInvalid(code: unknown, dependencies: unknown): string | null {
+  if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
+  if (typeof code !== "string") return `code must be a string of JavaScript; ${described(code)} came`;
+  const listed = dependenciesFault(dependencies) === null ? (dependencies as string[]) : null;
+  return codeFault(code, listed);
+}
+
+export function activeFault(active: unknown): string | null {
+  return typeof active === "boolean" ? null : `active must be true or false; ${described(active)} came`;
+}
+
+export function environmentFault(environment: unknown): string | null {
+  if (isEnvironment(environment)) return null;
+  return `environment must be one of ${ENVIRONMENTS.join(", ")}; ${described(environment)} came`;
+}
+
+export function frequencyInvalid(frequency: unknown): string | null {
+  const fault = frequency === null ? null : frequencyFault(frequency);
+  return fault?.status === "FREQUENCY_INVALID" ? fault.message : null;
+}
+
+export function frequencyTooFrequent(frequency: unknown): string | null {
+  const fault = frequency === null ? null : frequencyFault(frequency);
+  return fault?.status === "FREQUENCY_TOO_FREQUENT" ? fault.message : null;
+}
+
+export function timezoneInvalid(timezone: unknown): string | null {
+  return timezone === null ? null : (timezoneFault(timezone)?.message ?? null);
+}
+
+/** The shape alone: whether a package exists is the catalogue's to say (`resolveAssets`), with the same status. */
+export function dependenciesFault(dependencies: unknown): string | null {
+  if (!Array.isArray(dependencies)) {
+    return `dependencies must be an array of package names and https URLs; ${described(dependencies)} came`;
+  }
+  if (dependencies.length > DEPENDENCIES_MAX) {
+    return `dependencies must be at most ${DEPENDENCIES_MAX}; ${dependencies.length} came`;
+  }
+  for (const [index, dependency] of dependencies.entries()) {
+    const fits = typeof dependency === "string" && dependency !== "" && unstorableAt(dependency) < 0;
+    if (fits && dependency.length <= DEPENDENCY_MAX_CHARACTERS) continue;
+    const expected = `a string of 1 to ${DEPENDENCY_MAX_CHARACTERS} characters`;
+    return `dependencies[${index}] must be ${expected}; ${described(dependency)} came`;
+  }
+  return null;
+}

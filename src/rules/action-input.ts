@@ -1,0 +1,149 @@
+/**
+ * What create and update accept: each status of the specification's validation table on the field it is about, judged
+ * by class-validator, the first in the table's order reported. Knows no database: uniqueness of names is the store's.
+ */
+import { ValidateBy, type ValidationError, validateSync } from "class-validator";
+import { ActionError, STATUS, type Status } from "../errors.js";
+import * as fields from "./action-fields.js";
+import { described, isObject } from "./described.js";
+import {
+  type Environment,
+  keptTriggers,
+  type Trigger,
+  triggerNotAllowedFault,
+  triggersFault,
+  triggerTypeFault,
+} from "./trigger-input.js";
+
+/** The fields of an action that an author gives (specification, Create parameters), checked and in their kept form. */
+export interface ActionInput {
+  name: string;
+  code: string;
+  description: string | null;
+  active: boolean;
+  environment: Environment;
+  triggers: Trigger[];
+  dependencies: string[];
+  frequency: string | null;
+  timezone: string | null;
+}
+
+/** What is wrong with a field, in words that name it, what was expected and what came; null: nothing. */
+type Fault = (value: unknown, body: ActionBody) => string | null;
+
+interface RuleContext {
+  status: Status;
+  fault: Fault;
+}
+
+/** A status and its condition. The text is asked for afterwards: class-validator would expand a caller's `$value` in it. */
+function Rule(status: Status, fault: Fault): PropertyDecorator {
+  const context: RuleContext = { status, fault };
+  return ValidateBy(
+    {
+      name: status,
+      validator: {
+        validate: (value, args) => fault(value, args?.object as ActionBody) === null,
+        defaultMessage: () => STATUS[status].message,
+      },
+    },
+    { context },
+  );
+}
+
+/** The whole of an action, as given or as it would be after an update; the initial values are create's defaults. */
+class ActionBody {
+  @Rule("NAME_REQUIRED", fields.nameMissing)
+  @Rule("NAME_EMPTY", fields.nameEmpty)
+  @Rule("NAME_TOO_LONG", fields.nameTooLong)
+  @Rule("NAME_INVALID_CHARS", fields.nameFault)
+  name: unknown = undefined;
+
+  @Rule("DESCRIPTION_INVALID", fields.descriptionFault)
+  @Rule("DESCRIPTION_TOO_LONG", fields.descriptionTooLong)
+  description: unknown = null;
+
+  @Rule("CODE_REQUIRED", fields.codeMissing)
+  @Rule("CODE_EMPTY", fields.codeEmpty)
+  @Rule("CODE_VALIDATION_FAILED", (code, body) => fields.codeInvalid(code, body.dependencies))
+  code: unknown = undefined;
+
+  @Rule("REQUEST_INVALID", fields.activeFault)
+  active: unknown = false;
+
+  @Rule("ENVIRONMENT_INVALID", fields.environmentFault)
+  environment: unknown = "server";
+
+  @Rule("FREQUENCY_INVALID", fields.frequencyInvalid)
+  @Rule("FREQUENCY_TOO_FREQUENT", fields.frequencyTooFrequent)
+  frequency: unknown = null;
+
+  @Rule("TIMEZONE_INVALID", fields.timezoneInvalid)
+  timezone: unknown = null;
+
+  @Rule("TRIGGERS_INVALID", triggersFault)
+  @Rule("TRIGGER_TYPE_INVALID", triggerTypeFault)
+  @Rule("TRIGGER_NOT_ALLOWED", (triggers, body) => triggerNotAllowedFault(triggers, body.environment))
+  triggers: unknown = [];
+
+  @Rule("DEPENDENCIES_INVALID", fields.dependenciesFault)
+  dependencies: unknown = [];
+}
+
+/** The catalogue of statuses stands in the order of the specification's table. */
+const ORDER = Object.keys(STATUS);
+
+/**
+ * A new action from a caller's data; properties that are none of an author's are ignored, so that an action that was
+ * read can be sent back whole.
+ * @throws ActionError a status of the validation table; REQUEST_INVALID when the data is no object or `active` no boolean
+ */
+export function parseCreate(data: unknown): ActionInput {
+  return checked(overlaid(new ActionBody(), data));
+}
+
+/**
+ * The action as it is after an update: omitted properties as they are, `description` cleared by null or "". The whole is
+ * judged, so that a change of environment, code or dependencies answers for what it leaves behind.
+ * @throws ActionError as {@link parseCreate}
+ */
+export function parseUpdate(data: unknown, current: ActionInput): ActionInput {
+  return checked(overlaid(overlaid(new ActionBody(), current), data));
+}
+
+function overlaid(body: ActionBody, data: unknown): ActionBody {
+  if (!isObject(data)) {
+    throw new ActionError("REQUEST_INVALID", `the action's data must be an object; ${described(data)} came`);
+  }
+  for (const key of Object.keys(body) as (keyof ActionBody)[]) {
+    if (Object.hasOwn(data, key) && data[key] !== undefined) body[key] = data[key];
+  }
+  return body;
+}
+
+function checked(body: ActionBody): ActionInput {
+  const errors = validateSync(body, { validationError: { target: false, value: false } });
+  if (errors.length > 0) throw firstFault(errors, body);
+  return {
+    name: body.name as string,
+    code: body.code as string,
+    description: (body.description as string | null) || null,
+    active: body.active as boolean,
+    environment: body.environment as Environment,
+    triggers: keptTriggers(body.triggers),
+    dependencies: [...(body.dependencies as string[])],
+    frequency: body.frequency as string | null,
+    timezone: body.timezone as string | null,
+  };
+}
+
+function firstFault(errors: ValidationError[], body: ActionBody): ActionError {
+  const broken = errors
+    .flatMap(({ property, contexts }) =>
+      Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as keyof ActionBody })),
+    )
+    .sort((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status));
+  const [first] = broken;
+  if (first === undefined) return new ActionError("REQUEST_INVALID");
+  return new ActionError(first.status, first.fault(body[first.property], body) ?? undefined);
+}

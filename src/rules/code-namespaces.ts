@@ -1,0 +1,89 @@
+/** Finds which properties of the global `Svc` a syntax tree names. Knows neither packages nor which namespaces exist. */
+import type { AnyNode, Pattern, Program } from "acorn";
+import { literalKey, lookUp, nodesWithScopes, type Scope } from "./code-scopes.js";
+
+/** `Svc.<namespace>`, named at a character of the source. */
+export interface NamespaceUse {
+  namespace: string;
+  offset: number;
+}
+
+/** What an expression stands for: the library, the global object, or anything else. */
+type Meaning = "Svc" | "global" | null;
+
+const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["window", "globalThis", "self"]);
+
+/** `window.window.Svc` is already far-fetched; code generators write member chains of a hundred thousand links. */
+const STEPS_MAX = 8;
+
+/**
+ * Uses in the order of the source: member access, computed access with a literal, optional chaining, destructuring, and
+ * through names that stand for `Svc`. A `Svc` that the code declares itself is not the library.
+ */
+export function namespaceUses(program: Program): NamespaceUse[] {
+  const uses: NamespaceUse[] = [];
+  for (const { node, scope } of nodesWithScopes(program)) uses.push(...usesAt(node, scope));
+  return uses.sort((a, b) => a.offset - b.offset);
+}
+
+function usesAt(node: AnyNode, scope: Scope): NamespaceUse[] {
+  switch (node.type) {
+    case "MemberExpression": {
+      const namespace = literalKey(node.property, node.computed);
+      if (namespace === null || meaning(node.object, scope) !== "Svc") return [];
+      return [{ namespace, offset: node.property.start }];
+    }
+    case "VariableDeclarator":
+      return node.init ? destructured(node.id, meaningOf(node.id, node.init, scope)) : [];
+    case "AssignmentExpression":
+      return node.operator === "=" ? destructured(node.left, meaningOf(node.left, node.right, scope)) : [];
+    case "AssignmentPattern":
+      return destructured(node.left, meaningOf(node.left, node.right, scope));
+    default:
+      return [];
+  }
+}
+
+function meaningOf(target: AnyNode, value: AnyNode, scope: Scope): Meaning {
+  return target.type === "ObjectPattern" ? meaning(value, scope) : null;
+}
+
+function destructured(target: Pattern | AnyNode, from: Meaning): NamespaceUse[] {
+  if (target.type !== "ObjectPattern" || from === null) return [];
+  return target.properties.flatMap((property) => {
+    if (property.type !== "Property") return [];
+    const key = literalKey(property.key, property.computed);
+    if (key === null) return [];
+    if (from === "Svc") return [{ namespace: key, offset: property.key.start }];
+    const value = property.value.type === "AssignmentPattern" ? property.value.left : property.value;
+    return destructured(value, propertyOfGlobal(key));
+  });
+}
+
+function propertyOfGlobal(key: string): Meaning {
+  if (key === "Svc") return "Svc";
+  return GLOBAL_OBJECTS.has(key) ? "global" : null;
+}
+
+function meaning(node: AnyNode, scope: Scope, steps = 0): Meaning {
+  if (steps > STEPS_MAX) return null;
+  switch (node.type) {
+    case "Identifier": {
+      const binding = lookUp(scope, node.name);
+      if (binding === undefined) return propertyOfGlobal(node.name);
+      if (binding === null) return null;
+      const value = meaning(binding.value, binding.scope, steps + 1);
+      if (binding.key === null) return value;
+      return value === "global" ? propertyOfGlobal(binding.key) : null;
+    }
+    case "MemberExpression": {
+      const key = literalKey(node.property, node.computed);
+      if (key === null || propertyOfGlobal(key) === null) return null;
+      return meaning(node.object, scope, steps + 1) === "global" ? propertyOfGlobal(key) : null;
+    }
+    case "ChainExpression":
+      return meaning(node.expression, scope, steps + 1);
+    default:
+      return null;
+  }
+}

@@ -1,0 +1,137 @@
+/** Who declares a name: the lexical scopes of a syntax tree. Knows no name in particular. */
+import type { AnyNode, Expression, Pattern } from "acorn";
+
+/** What a name stands for where it is declared: the value it takes, or that value's property `key`; null: unknown. */
+export type Binding = { value: Expression; key: string | null; scope: Scope } | null;
+
+export interface Scope {
+  parent: Scope | null;
+  /** `var` lands in the nearest of these. */
+  ofFunction: boolean;
+  names: Map<string, Binding>;
+  /** Answers already found from here: deep nesting would otherwise cost its depth at every look. */
+  found: Map<string, Binding | undefined>;
+}
+
+const BLOCKS: ReadonlySet<string> = new Set([
+  "BlockStatement",
+  "StaticBlock",
+  "ForStatement",
+  "ForInStatement",
+  "ForOfStatement",
+  "SwitchStatement",
+  "CatchClause",
+  "ClassDeclaration",
+  "ClassExpression",
+]);
+const FUNCTIONS: ReadonlySet<string> = new Set([
+  "FunctionDeclaration",
+  "FunctionExpression",
+  "ArrowFunctionExpression",
+]);
+
+/** Every node with the scope it stands in, parents first, without recursion: trees of a million characters are deep. */
+export function nodesWithScopes(root: AnyNode): { node: AnyNode; scope: Scope }[] {
+  const all: { node: AnyNode; scope: Scope }[] = [];
+  const pending: { node: AnyNode; outer: Scope }[] = [{ node: root, outer: newScope(null, true) }];
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const { node, outer } = next;
+    const scope = scopeOf(node, outer);
+    declare(node, outer, scope);
+    all.push({ node, scope });
+    for (const child of children(node)) pending.push({ node: child, outer: scope });
+  }
+  return all;
+}
+
+/** The binding that a name means in a scope; undefined: no declaration, so the global one. */
+export function lookUp(scope: Scope, name: string): Binding | undefined {
+  if (scope.found.has(name)) return scope.found.get(name);
+  let binding: Binding | undefined;
+  for (let at: Scope | null = scope; at !== null && binding === undefined; at = at.parent) binding = at.names.get(name);
+  scope.found.set(name, binding);
+  return binding;
+}
+
+/** The name of a member or of a destructured property, where it is written out. */
+export function literalKey(key: AnyNode, computed: boolean): string | null {
+  if (!computed && key.type === "Identifier") return key.name;
+  if (key.type === "Literal") return String(key.value);
+  if (key.type === "TemplateLiteral" && key.expressions.length === 0) return key.quasis[0]?.value.cooked ?? null;
+  return null;
+}
+
+function newScope(parent: Scope | null, ofFunction: boolean): Scope {
+  return { parent, ofFunction, names: new Map(), found: new Map() };
+}
+
+function scopeOf(node: AnyNode, outer: Scope): Scope {
+  if (FUNCTIONS.has(node.type)) return newScope(outer, true);
+  return BLOCKS.has(node.type) ? newScope(outer, false) : outer;
+}
+
+function declare(node: AnyNode, outer: Scope, inner: Scope): void {
+  switch (node.type) {
+    case "FunctionDeclaration":
+    case "ClassDeclaration":
+      if (node.id !== null) outer.names.set(node.id.name, null);
+      break;
+    case "FunctionExpression":
+    case "ClassExpression":
+      if (node.id) inner.names.set(node.id.name, null);
+      break;
+    case "CatchClause":
+      if (node.param) bind(node.param, null, inner);
+      break;
+    case "VariableDeclaration": {
+      let target = inner;
+      while (node.kind === "var" && !target.ofFunction && target.parent !== null) target = target.parent;
+      for (const { id, init } of node.declarations)
+        bind(id, init ? { value: init, key: null, scope: inner } : null, target);
+      break;
+    }
+    default:
+  }
+  if (FUNCTIONS.has(node.type))
+    for (const param of (node as { params: Pattern[] }).params ?? []) bind(param, null, inner);
+}
+
+/** Binds the names of a pattern: aliases are followed for a plain name and for one level of destructuring. */
+function bind(pattern: Pattern, binding: Binding, scope: Scope): void {
+  switch (pattern.type) {
+    case "Identifier":
+      scope.names.set(pattern.name, binding);
+      break;
+    case "ObjectPattern":
+      for (const property of pattern.properties) {
+        if (property.type !== "Property") bind(property.argument, null, scope);
+        else {
+          const key = literalKey(property.key, property.computed);
+          bind(
+            property.value,
+            binding !== null && binding.key === null && key !== null ? { ...binding, key } : null,
+            scope,
+          );
+        }
+      }
+      break;
+    case "ArrayPattern":
+      for (const element of pattern.elements) if (element !== null) bind(element, null, scope);
+      break;
+    case "AssignmentPattern":
+      bind(pattern.left, binding, scope);
+      break;
+    case "RestElement":
+      bind(pattern.argument, null, scope);
+      break;
+    default:
+  }
+}
+
+function children(node: AnyNode): AnyNode[] {
+  return Object.values(node).flat().filter(isNode);
+}
+
+function isNode(value: unknown): value is AnyNode {
+  return typeof value === "object" && value !== null && typeof (value as { type?: unknown }).type === "string";
+}

@@ -1,0 +1,159 @@
+/** The code rules: how `execute` may be defined, and which packages the code needs. Parses, and never runs a character. */
+import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern, type Program, parse } from "acorn";
+import { ActionError } from "../errors.js";
+import { namespaceUses } from "./code-namespaces.js";
+import { described, unstorableAt } from "./described.js";
+import { BUILT_IN_PACKAGES } from "./packages.js";
+
+const ACCEPTED =
+  "code must define execute as an async function declaration, an async arrow function bound by const or let, " +
+  "or an async function expression bound by const";
+
+/** A refusal and the character it points at. */
+interface CodeFault {
+  reason: string;
+  offset: number;
+}
+
+/** One definition of `execute` at the top level: where it is, and why it is none of the accepted forms, if so. */
+interface Definition {
+  offset: number;
+  refusal: string | null;
+}
+
+const PACKAGE_OF = new Map(BUILT_IN_PACKAGES.map((entry) => [entry.namespace, entry.name]));
+
+/**
+ * @throws ActionError CODE_VALIDATION_FAILED with line and column, counted from 1
+ */
+export function checkCode(source: string, dependencies: readonly string[]): void {
+  const fault = codeFault(source, dependencies);
+  if (fault !== null) throw new ActionError("CODE_VALIDATION_FAILED", fault);
+}
+
+/**
+ * Why code is refused (specification, Code rules 1 to 3), or null. `execute` may take no parameter at all: a function
+ * that ignores its context still takes it.
+ * @param dependencies null: not known, and the packages are not looked for
+ */
+export function codeFault(source: string, dependencies: readonly string[] | null): string | null {
+  const fault = firstFault(source, dependencies);
+  if (fault === null) return null;
+  const { line, column } = getLineInfo(source, fault.offset);
+  return `code, line ${line}, column ${column + 1}: ${fault.reason}`;
+}
+
+function firstFault(source: string, dependencies: readonly string[] | null): CodeFault | null {
+  const unstorable = unstorableAt(source);
+  if (unstorable >= 0) return { offset: unstorable, reason: "U+0000 or half of a surrogate pair cannot be stored" };
+  const program = parsed(source);
+  if ("reason" in program) return program;
+  return executeFault(program) ?? (dependencies === null ? null : packageFault(program, dependencies));
+}
+
+function parsed(source: string): Program | CodeFault {
+  try {
+    return parse(source, { ecmaVersion: "latest", sourceType: "script" });
+  } catch (error) {
+    if (error instanceof RangeError) return { offset: 0, reason: "the code nests too deeply" };
+    if (!(error instanceof SyntaxError)) throw error;
+    const { pos } = error as SyntaxError & { pos: number };
+    return {
+      offset: pos,
+      reason: error.message
+        .replace(/ \(\d+:\d+\)$/, "")
+        .slice(0, 200)
+        .toWellFormed(),
+    };
+  }
+}
+
+function executeFault(program: Program): CodeFault | null {
+  const definitions = program.body.flatMap(definitionsIn);
+  const [first, second] = definitions;
+  if (first === undefined) {
+    const other = program.body.flatMap(functionNames)[0];
+    const found = other === undefined ? "it defines no function at the top level" : `it defines ${described(other)}`;
+    return { offset: 0, reason: `${ACCEPTED}; ${found}` };
+  }
+  if (second !== undefined) return { offset: second.offset, reason: "execute is defined more than once" };
+  return first.refusal === null ? null : { offset: first.offset, reason: `${ACCEPTED}; here it is ${first.refusal}` };
+}
+
+function definitionsIn(statement: AnyNode): Definition[] {
+  switch (statement.type) {
+    case "FunctionDeclaration":
+      if (statement.id?.name !== "execute") return [];
+      return [{ offset: statement.start, refusal: functionRefusal(statement, "function declaration") }];
+    case "ClassDeclaration":
+      return statement.id?.name === "execute" ? [{ offset: statement.start, refusal: "a class" }] : [];
+    case "ExpressionStatement": {
+      const { expression } = statement;
+      if (expression.type !== "AssignmentExpression" || expression.left.type !== "Identifier") return [];
+      if (expression.left.name !== "execute") return [];
+      return [{ offset: statement.start, refusal: "assigned, not declared with its value" }];
+    }
+    case "VariableDeclaration":
+      return statement.declarations
+        .filter(({ id }) => boundNames(id).includes("execute"))
+        .map(({ id, init, start }) => ({ offset: start, refusal: bindingRefusal(statement.kind, id, init ?? null) }));
+    default:
+      return [];
+  }
+}
+
+function bindingRefusal(kind: string, id: Pattern, init: AnyNode | null): string | null {
+  if (id.type !== "Identifier") return "taken out of another value";
+  if (init === null) return `declared by ${kind} without a value`;
+  if (init.type === "ArrowFunctionExpression") {
+    return functionRefusal(init, "arrow function") ?? (kind === "const" || kind === "let" ? null : `bound by ${kind}`);
+  }
+  if (init.type !== "FunctionExpression") return "bound to something other than a function";
+  const refusal = functionRefusal(init, "function expression");
+  return refusal ?? (kind === "const" ? null : `an async function expression bound by ${kind}`);
+}
+
+function functionRefusal(node: FunctionNode, form: string): string | null {
+  if (node.generator) return `a generator ${form}`;
+  if (!node.async) return `a ${form} that is not async`;
+  const [first] = node.params;
+  const pattern = first?.type === "AssignmentPattern" ? first.left : first;
+  return pattern?.type === "ArrayPattern" ? `a ${form} whose first parameter cannot take context, an object` : null;
+}
+
+/** Every name that a declaration's left side binds. */
+function boundNames(pattern: Pattern): string[] {
+  switch (pattern.type) {
+    case "Identifier":
+      return [pattern.name];
+    case "ObjectPattern":
+      return pattern.properties.flatMap((property) =>
+        boundNames(property.type === "Property" ? property.value : property.argument),
+      );
+    case "ArrayPattern":
+      return pattern.elements.flatMap((element) => (element === null ? [] : boundNames(element)));
+    case "AssignmentPattern":
+      return boundNames(pattern.left);
+    case "RestElement":
+      return boundNames(pattern.argument);
+    default:
+      return [];
+  }
+}
+
+function functionNames(statement: AnyNode): string[] {
+  if (statement.type === "FunctionDeclaration") return statement.id === null ? [] : [statement.id.name];
+  if (statement.type !== "VariableDeclaration") return [];
+  return statement.declarations
+    .filter(({ init }) => init?.type === "ArrowFunctionExpression" || init?.type === "FunctionExpression")
+    .flatMap(({ id }) => boundNames(id));
+}
+
+function packageFault(program: Program, dependencies: readonly string[]): CodeFault | null {
+  for (const { namespace, offset } of namespaceUses(program)) {
+    const name = PACKAGE_OF.get(namespace);
+    if (name === undefined || dependencies.includes(name)) continue;
+    return { offset, reason: `Svc.${namespace} needs the package ${name} in dependencies` };
+  }
+  return null;
+}

@@ -1,0 +1,100 @@
+/** The plain cron grammar of five fields, as sets of numbers. Knows neither croner nor time zones. */
+import { described } from "./described.js";
+
+/** What each field allows, and whether the day fields were written as a bare `*`. */
+export interface CronFields {
+  minutes: ReadonlySet<number>;
+  hours: ReadonlySet<number>;
+  days: ReadonlySet<number>;
+  months: ReadonlySet<number>;
+  weekdays: ReadonlySet<number>;
+  anyDay: boolean;
+  anyWeekday: boolean;
+}
+
+interface FieldRange {
+  name: string;
+  min: number;
+  max: number;
+}
+
+const FIELDS: readonly FieldRange[] = [
+  { name: "minute", min: 0, max: 59 },
+  { name: "hour", min: 0, max: 23 },
+  { name: "day of month", min: 1, max: 31 },
+  { name: "month", min: 1, max: 12 },
+  { name: "day of week", min: 0, max: 6 },
+];
+
+const TEXT_MAX_CHARACTERS = 255;
+
+/** `*`, a step of `*`, `a`, `a-b`, `a-b/n`. A step wants a range: `5/15` means different things to different crons. */
+const ITEM = /^(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:\/(\d{1,2}))?$/;
+
+const DAYS_OF_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+
+/** The fields of an expression, or why it is none (specification, Create parameters; contract, section 4). */
+export function parseCron(text: string): CronFields | { fault: string } {
+  if (text.length > TEXT_MAX_CHARACTERS) return { fault: `is longer than ${TEXT_MAX_CHARACTERS} characters` };
+  const parts = text.split(" ");
+  if (parts.length !== FIELDS.length) {
+    return {
+      fault: "must have five fields with one space between them: minute, hour, day of month, month, day of week",
+    };
+  }
+  const sets: Set<number>[] = [];
+  for (const [index, field] of FIELDS.entries()) {
+    const values = fieldValues(parts[index]!, field);
+    if (typeof values === "string") return { fault: values };
+    sets.push(values);
+  }
+  const [minutes, hours, days, months, weekdays] = sets as [
+    Set<number>,
+    Set<number>,
+    Set<number>,
+    Set<number>,
+    Set<number>,
+  ];
+  return { minutes, hours, days, months, weekdays, anyDay: parts[2] === "*", anyWeekday: parts[4] === "*" };
+}
+
+function fieldValues(text: string, field: FieldRange): Set<number> | string {
+  const values = new Set<number>();
+  for (const item of text.split(",")) {
+    const fault = addItem(values, item, field);
+    if (fault !== null) return `has ${described(item)} for ${field.name}: ${fault}`;
+  }
+  return values;
+}
+
+function addItem(values: Set<number>, item: string, { min, max }: FieldRange): string | null {
+  const match = ITEM.exec(item);
+  if (match === null) return "numbers, *, lists, ranges and steps of ranges are understood";
+  const [, first, last, stepText] = match;
+  if (first !== undefined && last === undefined && stepText !== undefined) return "a step needs a range or *";
+  const from = first === undefined ? min : Number(first);
+  const to = first === undefined ? max : Number(last ?? first);
+  const step = Number(stepText ?? 1);
+  if (from < min || to > max || from > to) return `${min} to ${max} is the range, lower number first`;
+  if (step < 1 || step > max) return `a step is 1 to ${max}`;
+  for (let value = from; value <= to; value += step) values.add(value);
+  return null;
+}
+
+/** Both day fields restricted means either of them, as cron has it; a bare `*` leaves the choice to the other. */
+function everyDay({ days, weekdays, anyDay, anyWeekday }: CronFields): boolean {
+  const allDays = days.size === 31;
+  const allWeekdays = weekdays.size === 7;
+  return anyDay || anyWeekday ? allDays && allWeekdays : allDays || allWeekdays;
+}
+
+/** However it is written: all minutes of all hours of all days. */
+export function firesEveryMinute(fields: CronFields): boolean {
+  return fields.minutes.size === 60 && fields.hours.size === 24 && fields.months.size === 12 && everyDay(fields);
+}
+
+/** Whether any year has one of its days: `0 0 31 2 *` has none, `0 0 29 2 *` one in four years. */
+export function everFires({ days, months, anyWeekday }: CronFields): boolean {
+  if (!anyWeekday) return true;
+  return [...months].some((month) => [...days].some((day) => day <= DAYS_OF_MONTH[month - 1]!));
+}

@@ -1,0 +1,40 @@
+/** Says in a few words what came where something else was expected, and what a stored value may hold. Knows no field. */
+
+const SHOWN_CHARACTERS = 60;
+
+/** "nothing", "an array of 3", "\"the first of it…\"": never more than about 60 characters of a caller's value. */
+export function described(value: unknown): string {
+  if (value === undefined) return "nothing";
+  if (Array.isArray(value)) return `an array of ${value.length}`;
+  if (typeof value === "object" && value !== null) return "an object";
+  if (typeof value !== "string") return String(value);
+  const quoted = JSON.stringify(value.slice(0, SHOWN_CHARACTERS));
+  if (quoted.length <= SHOWN_CHARACTERS + 2 && value.length <= SHOWN_CHARACTERS) return quoted;
+  return `${quoted.slice(0, SHOWN_CHARACTERS).toWellFormed()}…"`;
+}
+
+/** A JSON object: neither null nor an array. */
+export function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** Characters as a text column counts them: an emoji is one. */
+export function characters(text: string): number {
+  let count = 0;
+  for (const _ of text) count += 1;
+  return count;
+}
+
+/** The index of the first character that PostgreSQL cannot store in a text column (U+0000, a lone surrogate), or -1. */
+export function unstorableAt(text: string): number {
+  const nul = text.indexOf("\0");
+  const surrogate = text.isWellFormed() ? -1 : text.search(/\p{Surrogate}/u);
+  return nul < 0 || surrogate < 0 ? Math.max(nul, surrogate) : Math.min(nul, surrogate);
+}
+
+/** Whether objects and arrays nest deeper than `levels`: JSON.parse takes any depth, JSON.stringify overflows the stack. */
+export function nestsDeeperThan(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  return Object.values(value).some((inner) => nestsDeeperThan(inner, levels - 1));
+}

@@ -1,0 +1,88 @@
+/**
+ * When an action fires: which expressions and zones are accepted, and the ticks that follow. Keeps no time and no row.
+ *
+ * The rule for clock changes, which is croner 11's:
+ * - An expression is matched against the wall clock of its time zone.
+ * - Forward: a tick of the skipped span fires once, as far after the span's start as it was meant to be
+ *   (`30 2 * * *` fires at 03:30), when minute and hour are single values. Other expressions drop what was skipped.
+ * - Back: a tick in the repeated span fires once, the first time, when minute and hour are single values
+ *   (`30 1 * * *`). Other expressions (`0,30 * * * *`, `0 1,2 * * *`) fire both times.
+ * - A day that a zone leaves out (Apia, 30 December 2011) has no ticks.
+ */
+import { Cron } from "croner";
+import cronstrue from "cronstrue";
+import { ActionError, type Status } from "../errors.js";
+import { everFires, firesEveryMinute, parseCron } from "./cron-grammar.js";
+import { described } from "./described.js";
+import links from "./time-zone-links.json" with { type: "json" };
+
+export interface ScheduleFault {
+  status: Extract<Status, "FREQUENCY_INVALID" | "FREQUENCY_TOO_FREQUENT" | "TIMEZONE_INVALID">;
+  message: string;
+}
+
+/**
+ * Intl takes abbreviations, any case and ICU's own inventions, and answers with another name than it was asked for, so
+ * it cannot say whether a name is spelled rightly: `time-zone-links.json` has the IANA names beside its own.
+ */
+const TIME_ZONES: ReadonlySet<string> = new Set([...Intl.supportedValuesOf("timeZone"), ...links, "UTC"]);
+
+/** Why a frequency is refused (specification, Validation; contract, section 4), or null. */
+export function frequencyFault(value: unknown): ScheduleFault | null {
+  const invalid = (why: string): ScheduleFault => ({
+    status: "FREQUENCY_INVALID",
+    message: `frequency must be a cron expression of five fields; ${described(value)} ${why}`,
+  });
+  if (typeof value !== "string") return invalid("came");
+  const fields = parseCron(value);
+  if ("fault" in fields) return invalid(fields.fault);
+  if (firesEveryMinute(fields)) {
+    const message = `frequency must not fire every minute; ${described(value)} does`;
+    return { status: "FREQUENCY_TOO_FREQUENT", message };
+  }
+  return everFires(fields) ? null : invalid("names days that no month of its has");
+}
+
+/** Why a time zone is refused (specification, Create parameters: a full IANA name), or null. */
+export function timezoneFault(value: unknown): ScheduleFault | null {
+  if (typeof value === "string" && TIME_ZONES.has(value) && isKnownToIntl(value)) return null;
+  const message = `timezone must be a full IANA name such as Europe/Berlin, or UTC; ${described(value)} came`;
+  return { status: "TIMEZONE_INVALID", message };
+}
+
+/** @throws ActionError FREQUENCY_INVALID or FREQUENCY_TOO_FREQUENT */
+export function checkFrequency(value: unknown): asserts value is string {
+  raise(frequencyFault(value));
+}
+
+/** @throws ActionError TIMEZONE_INVALID */
+export function checkTimezone(value: unknown): asserts value is string {
+  raise(timezoneFault(value));
+}
+
+/**
+ * The next ticks strictly after `from`, soonest first: fewer than `count` only past the year 3000.
+ * @param frequency and @param timezone as checked by {@link checkFrequency} and {@link checkTimezone}
+ */
+export function nextRuns(frequency: string, timezone: string, from: Date, count: number): Date[] {
+  // A fresh options object each time: croner writes into it.
+  return new Cron(frequency, { timezone, mode: "5-part" }).nextRuns(count, from);
+}
+
+/** The expression as a plain English sentence: "At 09:30, Monday through Friday". */
+export function describeFrequency(frequency: string): string {
+  return cronstrue.toString(frequency, { use24HourTimeFormat: true, verbose: false });
+}
+
+function isKnownToIntl(timeZone: string): boolean {
+  try {
+    new Intl.DateTimeFormat("en", { timeZone });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function raise(fault: ScheduleFault | null): void {
+  if (fault !== null) throw new ActionError(fault.status, fault.message);
+}

@@ -1,0 +1,131 @@
+/** What a caller may give as `triggers`, and the form they are kept in. Knows no event and matches none. */
+import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { ANALYTICS_EVENT_TYPES, type AnalyticsWhere, type LogWhere } from "./trigger-match.js";
+
+export const ENVIRONMENTS = ["server", "client", "any"] as const;
+export type Environment = (typeof ENVIRONMENTS)[number];
+
+export const TRIGGER_TYPES = ["manual", "schedule", "log", "analytics"] as const;
+export type TriggerType = (typeof TRIGGER_TYPES)[number];
+
+/** A trigger as it is kept (specification, Trigger object): known properties alone. */
+export type Trigger =
+  | { trigger: "manual" | "schedule" }
+  | { trigger: "log"; where: LogWhere }
+  | { trigger: "analytics"; where: AnalyticsWhere };
+
+const NOT_ALLOWED: Record<Environment, readonly TriggerType[]> = {
+  server: ["analytics"],
+  client: ["schedule", "log"],
+  any: [],
+};
+
+const TRIGGERS_MAX = 100;
+const EVENT_TYPE_MAX_CHARACTERS = 255;
+const WHERE_DATA_MAX_CHARACTERS = 10_000;
+const WHERE_DATA_MAX_DEPTH = 16;
+
+/** TRIGGERS_INVALID: not an array of objects, or a `log` or `analytics` trigger without a usable `where`. */
+export function triggersFault(value: unknown): string | null {
+  if (!Array.isArray(value)) return `triggers must be an array of trigger objects; ${described(value)} came`;
+  if (value.length > TRIGGERS_MAX) return `triggers must be at most ${TRIGGERS_MAX}; ${value.length} came`;
+  for (const [index, element] of value.entries()) {
+    if (!isObject(element)) return `triggers[${index}] must be an object; ${described(element)} came`;
+    const fault = whereFault(element);
+    if (fault !== null) return `triggers[${index}].${fault}`;
+  }
+  return null;
+}
+
+/** TRIGGER_TYPE_INVALID. Elements that are no objects are another status's business. */
+export function triggerTypeFault(value: unknown): string | null {
+  for (const [index, element] of elements(value)) {
+    const type = own(element, "trigger");
+    if (isTriggerType(type)) continue;
+    return `triggers[${index}].trigger must be one of ${TRIGGER_TYPES.join(", ")}; ${described(type)} came`;
+  }
+  return null;
+}
+
+/** TRIGGER_NOT_ALLOWED: `analytics` on `server`; `schedule` or `log` on `client`. */
+export function triggerNotAllowedFault(value: unknown, environment: unknown): string | null {
+  if (!isEnvironment(environment)) return null;
+  for (const [index, element] of elements(value)) {
+    const type = own(element, "trigger");
+    if (!isTriggerType(type) || !NOT_ALLOWED[environment].includes(type)) continue;
+    return `triggers[${index}].trigger must not be ${type} where environment is ${environment}`;
+  }
+  return null;
+}
+
+/** Triggers that passed the three checks, without what they do not use. */
+export function keptTriggers(value: unknown): Trigger[] {
+  return elements(value).map(([, element]) => {
+    const type = element["trigger"] as TriggerType;
+    const where = element["where"] as Record<string, unknown>;
+    if (type === "log") return { trigger: type, where: keptLogWhere(where) };
+    return type === "analytics" ? { trigger: type, where: keptAnalyticsWhere(where) } : { trigger: type };
+  });
+}
+
+export function isEnvironment(value: unknown): value is Environment {
+  return (ENVIRONMENTS as readonly unknown[]).includes(value);
+}
+
+function isTriggerType(value: unknown): value is TriggerType {
+  return (TRIGGER_TYPES as readonly unknown[]).includes(value);
+}
+
+function elements(value: unknown): [number, Record<string, unknown>][] {
+  return Array.isArray(value) ? [...value.entries()].filter(([, element]) => isObject(element)) : [];
+}
+
+function own(object: Record<string, unknown>, key: string): unknown {
+  return Object.hasOwn(object, key) ? object[key] : undefined;
+}
+
+function whereFault(element: Record<string, unknown>): string | null {
+  const type = own(element, "trigger");
+  if (type !== "log" && type !== "analytics") return null;
+  const where = own(element, "where");
+  if (!isObject(where)) return `where must be an object for a ${type} trigger; ${described(where)} came`;
+  return type === "log" ? logWhereFault(where) : analyticsWhereFault(where);
+}
+
+function logWhereFault(where: Record<string, unknown>): string | null {
+  const type = own(where, "type");
+  const length = `1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
+  if (typeof type !== "string") return `where.type must be a log event type; ${described(type)} came`;
+  if (type === "" || type.length > EVENT_TYPE_MAX_CHARACTERS || unstorableAt(type) >= 0) {
+    return `where.type must be a log event type of ${length}; ${described(type)} came`;
+  }
+  const id = own(where, "dataSourceId") ?? null;
+  if (id === null || (Number.isSafeInteger(id) && (id as number) > 0)) return null;
+  return `where.dataSourceId must be a positive integer; ${described(id)} came`;
+}
+
+function analyticsWhereFault(where: Record<string, unknown>): string | null {
+  const type = own(where, "type");
+  if (!(ANALYTICS_EVENT_TYPES as readonly unknown[]).includes(type)) {
+    return `where.type must be one of ${ANALYTICS_EVENT_TYPES.join(", ")}; ${described(type)} came`;
+  }
+  const data = own(where, "data") ?? null;
+  if (data === null) return null;
+  if (!isObject(data)) return `where.data must be an object; ${described(data)} came`;
+  if (nestsDeeperThan(data, WHERE_DATA_MAX_DEPTH)) return `where.data must nest at most ${WHERE_DATA_MAX_DEPTH} levels`;
+  const size = JSON.stringify(data).length;
+  if (size <= WHERE_DATA_MAX_CHARACTERS) return null;
+  return `where.data must be at most ${WHERE_DATA_MAX_CHARACTERS} characters of JSON; ${size} came`;
+}
+
+function keptLogWhere(where: Record<string, unknown>): LogWhere {
+  const id = own(where, "dataSourceId") ?? null;
+  const type = where["type"] as string;
+  return id === null ? { type } : { type, dataSourceId: id as number };
+}
+
+function keptAnalyticsWhere(where: Record<string, unknown>): AnalyticsWhere {
+  const data = own(where, "data") ?? null;
+  const type = where["type"] as AnalyticsWhere["type"];
+  return data === null ? { type } : { type, data: data as Record<string, unknown> };
+}

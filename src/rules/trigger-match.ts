@@ -1,0 +1,90 @@
+/** Decides whether an event satisfies a trigger's `where`. Imports nothing: the server and the browser share this file. */
+
+/** Filter of a `log` trigger (specification, Trigger object). `dataSourceId`: omitted matches every data source. */
+export interface LogWhere {
+  type: string;
+  dataSourceId?: number;
+}
+
+export type AnalyticsEventType = "analytics.pageView" | "analytics.event";
+
+/** Filter of an `analytics` trigger. Without `data` every event of the type matches. */
+export interface AnalyticsWhere {
+  type: AnalyticsEventType;
+  data?: Record<string, unknown>;
+}
+
+/** The part of a log entry that a filter looks at. */
+export interface LogSubject {
+  type: string;
+  dataSourceId?: number | null;
+}
+
+/** The part of an analytics event that a filter looks at. */
+export interface AnalyticsSubject {
+  type: string;
+  data?: unknown;
+}
+
+export const ANALYTICS_EVENT_TYPES: readonly AnalyticsEventType[] = ["analytics.pageView", "analytics.event"];
+
+/** The log event types that the specification names (Events, Log events). Others exist and are accepted. */
+export const LOG_EVENT_TYPES: readonly string[] = [
+  "sms.2fa",
+  "sms.communicate",
+  "sms.dataSourceHook",
+  "sms.validate",
+  "email.communicate",
+  "email.delivered",
+  "email.delayed",
+  "email.bounced",
+  "email.complaint",
+  "email.rejected",
+  "email.dataSourceHook",
+  "email.validate",
+  "app.analytics.event",
+  "app.analytics.pageView",
+  "app.update",
+  "app.view",
+  "dataSource.entry.create",
+  "dataSource.entry.update",
+  "dataSource.entry.delete",
+  "dataSource.event",
+  "dataSource.import",
+  "mediaFile.create",
+  "session.locale.updated",
+  "ai.completions",
+  "ai.image",
+  "ai.audio",
+  "ai.embeddings",
+];
+
+/** Type equality, and the data source where the filter names one. The caller has narrowed to the action's own app. */
+export function matchesLog(where: LogWhere, entry: LogSubject): boolean {
+  if (where.type !== entry.type) return false;
+  return where.dataSourceId === undefined || where.dataSourceId === entry.dataSourceId;
+}
+
+/** Type equality, and every field that the filter's `data` names. */
+export function matchesAnalytics(where: AnalyticsWhere, event: AnalyticsSubject): boolean {
+  if (where.type !== event.type) return false;
+  return where.data === undefined || contains(event.data, where.data);
+}
+
+/** Objects: every own field of the filter, deeply. Arrays: as long, element by element. Everything else: the same value. */
+function contains(value: unknown, filter: unknown): boolean {
+  if (Array.isArray(filter)) {
+    return (
+      Array.isArray(value) &&
+      value.length === filter.length &&
+      filter.every((element, index) => contains(value[index], element))
+    );
+  }
+  if (!isObject(filter)) return value === filter;
+  if (!isObject(value)) return false;
+  return Object.keys(filter).every((key) => Object.hasOwn(value, key) && contains(value[key], filter[key]));
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

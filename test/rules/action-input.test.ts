@@ -1,0 +1,269 @@
+/** The validation table of the specification, row by row, on the pure functions. */
+import { expect } from "chai";
+import fc from "fast-check";
+import { ActionError, STATUS, type Status } from "../../src/errors.js";
+import { type ActionInput, parseCreate, parseUpdate } from "../../src/rules/action-input.js";
+import { refusal } from "./refusal.js";
+
+const CODE = "async function execute(context) { return context.payload; }";
+const MINIMAL = { name: "greet", code: CODE };
+const SESSION_CODE = "async function execute() {\n  return Svc.Session.get();\n}";
+
+const STORED: ActionInput = parseCreate({
+  ...MINIMAL,
+  description: "says hello",
+  triggers: [{ trigger: "manual" }],
+  frequency: "0 9 * * *",
+  timezone: "Europe/Berlin",
+});
+
+/** Status, what is wrong, the fields that make it so beside a valid action. */
+const ROWS: [Status, string, Record<string, unknown>][] = [
+  ["NAME_REQUIRED", "name missing", { name: undefined }],
+  ["NAME_REQUIRED", "name null", { name: null }],
+  ["NAME_EMPTY", "name empty", { name: "" }],
+  ["NAME_TOO_LONG", "name of 256 characters", { name: "n".repeat(256) }],
+  ["NAME_INVALID_CHARS", "name with a space", { name: "say hello" }],
+  ["NAME_INVALID_CHARS", "name of other alphabets", { name: "grüße" }],
+  ["NAME_INVALID_CHARS", "name ending in a line break", { name: "greet\n" }],
+  ["NAME_INVALID_CHARS", "name no string", { name: 42 }],
+  ["DESCRIPTION_INVALID", "description a number", { description: 1 }],
+  ["DESCRIPTION_INVALID", "description an object", { description: {} }],
+  ["DESCRIPTION_INVALID", "description with U+0000", { description: "a\0b" }],
+  ["DESCRIPTION_INVALID", "description with half a surrogate pair", { description: "a\ud800" }],
+  ["DESCRIPTION_TOO_LONG", "description of 1001 characters", { description: "d".repeat(1001) }],
+  ["CODE_REQUIRED", "code missing", { code: undefined }],
+  ["CODE_REQUIRED", "code null", { code: null }],
+  ["CODE_EMPTY", "code empty", { code: "" }],
+  ["CODE_EMPTY", "code of white space", { code: " \n\t" }],
+  ["CODE_VALIDATION_FAILED", "code no string", { code: 42 }],
+  ["CODE_VALIDATION_FAILED", "execute missing", { code: "const a = 1;" }],
+  ["CODE_VALIDATION_FAILED", "execute not async", { code: "function execute(context) {}" }],
+  ["CODE_VALIDATION_FAILED", "required dependency not listed", { code: SESSION_CODE }],
+  ["CODE_VALIDATION_FAILED", "code with U+0000", { code: `${CODE}"\0"` }],
+  ["ENVIRONMENT_INVALID", "environment unknown", { environment: "browser" }],
+  ["ENVIRONMENT_INVALID", "environment null", { environment: null }],
+  ["ENVIRONMENT_INVALID", "environment in other case", { environment: "Server" }],
+  ["ENVIRONMENT_INVALID", "environment an array", { environment: ["server"] }],
+  ["FREQUENCY_INVALID", "four fields", { frequency: "0 9 * *" }],
+  ["FREQUENCY_INVALID", "frequency empty", { frequency: "" }],
+  ["FREQUENCY_INVALID", "frequency a number", { frequency: 5 }],
+  ["FREQUENCY_TOO_FREQUENT", "every minute", { frequency: "* * * * *" }],
+  ["TIMEZONE_INVALID", "an abbreviation", { timezone: "EST" }],
+  ["TIMEZONE_INVALID", "timezone a number", { timezone: 1 }],
+  ["TRIGGERS_INVALID", "triggers an object", { triggers: { trigger: "manual" } }],
+  ["TRIGGERS_INVALID", "triggers null", { triggers: null }],
+  ["TRIGGERS_INVALID", "a trigger that is a string", { triggers: ["manual"] }],
+  ["TRIGGERS_INVALID", "log without where", { triggers: [{ trigger: "log" }] }],
+  ["TRIGGERS_INVALID", "log with an empty type", { triggers: [{ trigger: "log", where: { type: "" } }] }],
+  [
+    "TRIGGERS_INVALID",
+    "log with a dataSourceId that is no id",
+    { triggers: [{ trigger: "log", where: { type: "dataSource.import", dataSourceId: "5" } }] },
+  ],
+  [
+    "TRIGGERS_INVALID",
+    "analytics of another type",
+    { environment: "client", triggers: [{ trigger: "analytics", where: { type: "app.view" } }] },
+  ],
+  [
+    "TRIGGERS_INVALID",
+    "analytics with data that is no object",
+    { environment: "client", triggers: [{ trigger: "analytics", where: { type: "analytics.event", data: [1] } }] },
+  ],
+  ["TRIGGERS_INVALID", "101 triggers", { triggers: Array(101).fill({ trigger: "manual" }) }],
+  ["TRIGGER_TYPE_INVALID", "an unknown trigger", { triggers: [{ trigger: "webhook" }] }],
+  ["TRIGGER_TYPE_INVALID", "a trigger without its type", { triggers: [{}] }],
+  ["TRIGGER_TYPE_INVALID", "a trigger named like a method", { triggers: [{ trigger: "toString" }] }],
+  [
+    "TRIGGER_NOT_ALLOWED",
+    "analytics on server",
+    { triggers: [{ trigger: "analytics", where: { type: "analytics.event" } }] },
+  ],
+  ["TRIGGER_NOT_ALLOWED", "schedule on client", { environment: "client", triggers: [{ trigger: "schedule" }] }],
+  [
+    "TRIGGER_NOT_ALLOWED",
+    "log on client",
+    { environment: "client", triggers: [{ trigger: "log", where: { type: "app.view" } }] },
+  ],
+  ["DEPENDENCIES_INVALID", "dependencies a string", { dependencies: "svc-session" }],
+  ["DEPENDENCIES_INVALID", "dependencies null", { dependencies: null }],
+  ["DEPENDENCIES_INVALID", "a dependency that is a number", { dependencies: ["svc-session", 1] }],
+  ["DEPENDENCIES_INVALID", "an empty dependency", { dependencies: [""] }],
+  [
+    "DEPENDENCIES_INVALID",
+    "dependencies no array beside code that needs one",
+    { code: SESSION_CODE, dependencies: {} },
+  ],
+  ["REQUEST_INVALID", "active no boolean", { active: "true" }],
+  ["REQUEST_INVALID", "active null", { active: null }],
+];
+
+const TABLE = [...new Set(ROWS.map(([status]) => status))];
+
+describe("action input: the validation table", () => {
+  for (const [status, title, fields] of ROWS) {
+    it(`${status} on create: ${title}`, () => {
+      refusal(status, () => parseCreate({ ...MINIMAL, ...fields }));
+    });
+    const omitted = Object.values(fields).every((value) => value === undefined);
+    if (omitted) continue;
+    it(`${status} on update: ${title}`, () => {
+      refusal(status, () => parseUpdate(fields, STORED));
+    });
+  }
+
+  it("covers every status of the table that needs no database", () => {
+    const all = Object.keys(STATUS) as Status[];
+    const table = all.slice(0, all.indexOf("DEPENDENCIES_INVALID") + 1);
+    expect(table.filter((status) => status !== "NAME_ALREADY_EXISTS")).to.deep.equal(
+      TABLE.filter((status) => status !== "REQUEST_INVALID"),
+    );
+  });
+
+  it("reports of any two faults the one that stands first in the table", () => {
+    const order = Object.keys(STATUS);
+    for (const [status, , fields] of ROWS) {
+      for (const [other, , more] of ROWS) {
+        if (Object.keys(fields).some((key) => Object.hasOwn(more, key))) continue;
+        // A change of environment or code may lift a fault between fields; those pairs say nothing of the order.
+        if ("environment" in fields || "environment" in more || "dependencies" in fields || "dependencies" in more)
+          continue;
+        const first = order.indexOf(status) < order.indexOf(other) ? status : other;
+        refusal(first, () => parseCreate({ ...MINIMAL, ...fields, ...more }));
+      }
+    }
+  });
+
+  it("refuses data that is no object", () => {
+    for (const data of [undefined, null, 1, "x", true, [], [MINIMAL]]) {
+      refusal("REQUEST_INVALID", () => parseCreate(data));
+      refusal("REQUEST_INVALID", () => parseUpdate(data, STORED));
+    }
+  });
+
+  it("names the field, what was expected and what came, and echoes at most 60 characters", () => {
+    expect(refusal("ENVIRONMENT_INVALID", () => parseCreate({ ...MINIMAL, environment: "moon" }))).to.equal(
+      'environment must be one of server, client, any; "moon" came',
+    );
+    const long = "$value \ud83d\ude00".repeat(50_000);
+    for (const fields of [{ name: `${long} ` }, { environment: long }, { timezone: long }, { dependencies: [long] }]) {
+      let message = "";
+      try {
+        parseCreate({ ...MINIMAL, ...fields });
+      } catch (error) {
+        message = (error as Error).message;
+      }
+      expect(message).to.have.length.within(20, 250);
+      expect(message.isWellFormed()).to.equal(true);
+    }
+  });
+});
+
+describe("action input: what is accepted", () => {
+  it("fills in the defaults of the create table", () => {
+    expect(parseCreate(MINIMAL)).to.deep.equal({
+      ...MINIMAL,
+      description: null,
+      active: false,
+      environment: "server",
+      triggers: [],
+      dependencies: [],
+      frequency: null,
+      timezone: null,
+    });
+  });
+
+  it("takes names of 255 characters and descriptions of 1000, an emoji being one", () => {
+    const description = "\u{1f600}".repeat(1000);
+    expect(parseCreate({ ...MINIMAL, name: "n".repeat(255), description }).description).to.equal(description);
+  });
+
+  it("ignores what an author does not set, so that an action can be sent back whole", () => {
+    const whole = {
+      ...STORED,
+      id: 7,
+      appId: 1,
+      assets: [],
+      createdAt: "2026-01-01T00:00:00.000Z",
+      actionVersion: "v3",
+    };
+    expect(parseUpdate(whole, STORED)).to.deep.equal(STORED);
+  });
+
+  it("keeps triggers with what they use and nothing else", () => {
+    const triggers = [
+      { trigger: "manual", where: { type: "x" }, id: 3 },
+      { trigger: "log", where: { type: "dataSource.import", dataSourceId: 5, extra: 1 } },
+      { trigger: "log", where: { type: "something.else", dataSourceId: null } },
+      { trigger: "analytics", where: { type: "analytics.pageView", data: { _pageId: 5 } } },
+    ];
+    expect(parseCreate({ ...MINIMAL, environment: "any", triggers }).triggers).to.deep.equal([
+      { trigger: "manual" },
+      { trigger: "log", where: { type: "dataSource.import", dataSourceId: 5 } },
+      { trigger: "log", where: { type: "something.else" } },
+      { trigger: "analytics", where: { type: "analytics.pageView", data: { _pageId: 5 } } },
+    ]);
+  });
+
+  it("leaves what an update omits as it is", () => {
+    expect(parseUpdate({}, STORED)).to.deep.equal(STORED);
+    expect(parseUpdate({ active: true }, STORED)).to.deep.equal({ ...STORED, active: true });
+  });
+
+  it("clears the description by null and by an empty string", () => {
+    expect(parseUpdate({ description: null }, STORED).description).to.equal(null);
+    expect(parseUpdate({ description: "" }, STORED).description).to.equal(null);
+  });
+
+  it("clears frequency and timezone by null", () => {
+    const cleared = parseUpdate({ frequency: null, timezone: null }, STORED);
+    expect([cleared.frequency, cleared.timezone]).to.deep.equal([null, null]);
+  });
+
+  it("judges the whole that an update leaves: environment against triggers, dependencies against code", () => {
+    const scheduled = parseUpdate({ triggers: [{ trigger: "schedule" }] }, STORED);
+    refusal("TRIGGER_NOT_ALLOWED", () => parseUpdate({ environment: "client" }, scheduled));
+    const dependent = parseUpdate({ code: SESSION_CODE, dependencies: ["svc-session"] }, STORED);
+    refusal("CODE_VALIDATION_FAILED", () => parseUpdate({ dependencies: [] }, dependent));
+  });
+
+  it("is not confused by keys of prototypes", () => {
+    const data = JSON.parse(`{"name":"greet","code":${JSON.stringify(CODE)},"__proto__":{"active":true},"toString":1}`);
+    expect(parseCreate(data).active).to.equal(false);
+    refusal("NAME_REQUIRED", () => parseCreate(JSON.parse(`{"__proto__":{"name":"greet"},"code":"x"}`)));
+    refusal("TRIGGERS_INVALID", () =>
+      parseCreate({ ...MINIMAL, triggers: JSON.parse(`[{"trigger":"log","__proto__":{"where":{"type":"x"}}}]`) }),
+    );
+  });
+
+  it("answers any JSON whatever with an action or a status of the table, never another error", () => {
+    const odd = fc.oneof(fc.jsonValue(), fc.constantFrom<unknown>("server", "client", "any", "0 9 * * *", CODE, true));
+    const body = fc.record(
+      {
+        name: fc.oneof(fc.constant("greet"), odd),
+        code: fc.oneof(fc.constant(CODE), odd),
+        description: odd,
+        active: fc.oneof(fc.boolean(), odd),
+        environment: odd,
+        triggers: fc.oneof(odd, fc.array(fc.record({ trigger: odd, where: odd }, { requiredKeys: [] }))),
+        dependencies: odd,
+        frequency: odd,
+        timezone: odd,
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(body, (data) => {
+        try {
+          const input = parseCreate(data);
+          expect(parseUpdate(JSON.parse(JSON.stringify(input)), input)).to.deep.equal(input);
+        } catch (error) {
+          expect(error).to.be.instanceOf(ActionError);
+          expect(TABLE).to.include((error as ActionError).status);
+        }
+      }),
+      { numRuns: 2000 },
+    );
+  });
+});

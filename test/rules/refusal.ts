@@ -1,0 +1,17 @@
+/** Catches what a rule throws, for tests: the status and the text. Knows no rule. */
+import { expect } from "chai";
+import { ActionError, type Status } from "../../src/errors.js";
+
+/** Runs `act`, expects an ActionError of that status, and returns its message. */
+export function refusal(status: Status, act: () => unknown): string {
+  let thrown: unknown;
+  try {
+    act();
+  } catch (error) {
+    thrown = error;
+  }
+  expect(thrown, `expected ${status}, nothing was thrown`).to.be.instanceOf(ActionError);
+  const error = thrown as ActionError;
+  expect(error.status, error.message).to.equal(status);
+  return error.message;
+}
