@@ -33,8 +33,8 @@ export interface Config {
   shutdownGraceMs: number;
   runnerConcurrency: number;
   allowPrivateNetwork: boolean;
-  /** 32 bytes; null: a file made in `dataDir`. */
-  settingsKey: Buffer | null;
+  /** 32 bytes each, the current one first; null: a file made in `dataDir`. */
+  settingsKeys: readonly Buffer[] | null;
   logRetentionDays: number;
   logLevel: string;
 }
@@ -87,11 +87,12 @@ class Reader {
     return text === null || pattern.test(text) ? text : this.fault(name, expected, null);
   }
 
-  key(name: string): Buffer | null {
+  keys(name: string): Buffer[] | null {
     const text = this.text(name);
     if (text === null) return null;
-    const key = Buffer.from(text, "base64");
-    return key.length === 32 ? key : this.fault(name, "32 bytes in base64", null);
+    const keys = text.split(",").map((part) => Buffer.from(part, "base64"));
+    const expected = "32 bytes in base64, or several such keys separated by commas, the current one first";
+    return keys.every((key) => key.length === 32) ? keys : this.fault(name, expected, null);
   }
 }
 
@@ -120,7 +121,7 @@ export function readConfig(env: Environment = process.env): Config {
     shutdownGraceMs: read.integer("SHUTDOWN_GRACE_MS", 30_000, 0, 3_600_000),
     runnerConcurrency: read.integer("RUNNER_CONCURRENCY", 2 * availableParallelism(), 1, 1_000),
     allowPrivateNetwork: read.oneOf("ALLOW_PRIVATE_NETWORK", ["0", "1"], "0") === "1",
-    settingsKey: read.key("SETTINGS_KEY"),
+    settingsKeys: read.keys("SETTINGS_KEY"),
     logRetentionDays: read.integer("LOG_RETENTION_DAYS", 30, 1, 36_500),
     logLevel: read.oneOf("LOG_LEVEL", LOG_LEVELS, "info"),
   };

@@ -1,0 +1,92 @@
+/** Rows of an action's copies and of its version history. No behaviour. */
+import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn } from "typeorm";
+
+export type Environment = "server" | "client" | "any";
+export type Copy = "master" | "production";
+
+export interface Trigger {
+  trigger: string;
+  where?: object;
+}
+
+export interface Asset {
+  name: string;
+  url: string;
+  path: string;
+}
+
+/** One copy. A production copy is a row whose `masterId` names its master. */
+@Entity("action")
+export class ActionRow {
+  @PrimaryGeneratedColumn("identity", { type: "bigint" })
+  id: number;
+
+  @Column("bigint", { name: "app_id" })
+  appId: number;
+
+  /** null on a master. */
+  @Column("bigint", { name: "master_id", nullable: true })
+  masterId: number | null;
+
+  @Column("text")
+  name: string;
+
+  @Column("text", { nullable: true })
+  description: string | null;
+
+  @Column("text")
+  code: string;
+
+  @Column("boolean")
+  active: boolean;
+
+  @Column("text")
+  environment: Environment;
+
+  /** `v3`; legacy rows hold `v2`. */
+  @Column("text", { name: "action_version" })
+  actionVersion: string;
+
+  @Column("json")
+  triggers: Trigger[];
+
+  @Column("json")
+  dependencies: string[];
+
+  @Column("json")
+  assets: Asset[];
+
+  @Column("text", { nullable: true })
+  frequency: string | null;
+
+  @Column("text", { nullable: true })
+  timezone: string | null;
+
+  @Column("timestamptz", { name: "last_run_at", nullable: true })
+  lastRunAt: Date | null;
+
+  @CreateDateColumn({ name: "created_at", type: "timestamptz" })
+  createdAt: Date;
+
+  @Column("timestamptz", { name: "updated_at" })
+  updatedAt: Date;
+}
+
+@Entity("action_version")
+export class ActionVersionRow {
+  @PrimaryGeneratedColumn("identity", { type: "bigint" })
+  id: number;
+
+  @Column("bigint", { name: "action_id" })
+  actionId: number;
+
+  @Column("bigint", { name: "person_id", nullable: true })
+  personId: number | null;
+
+  /** The snapshot (specification, Version snapshot). */
+  @Column("json")
+  data: Record<string, unknown>;
+
+  @CreateDateColumn({ name: "created_at", type: "timestamptz" })
+  createdAt: Date;
+}

@@ -1,0 +1,92 @@
+/** The connection to PostgreSQL: opens it, and brings its schema up to date. Knows the rows, not what they mean. */
+import { runMigrations } from "graphile-worker";
+import pg from "pg";
+import { DataSource, type EntityManager, MigrationExecutor } from "typeorm";
+import { Actions1763600002000 } from "../../migrations/1763600002000-actions.js";
+import { Foundation1763600000000 } from "../../migrations/1763600000000-foundation.js";
+import { Runs1763600003000 } from "../../migrations/1763600003000-runs.js";
+import { Settings1763600001000 } from "../../migrations/1763600001000-settings.js";
+import { ActionRow, ActionVersionRow } from "./action.js";
+import { AppRow, AppVersionRow, SettingRow } from "./app.js";
+import { AuditEntryRow } from "./audit.js";
+import { CredentialRow } from "./credential.js";
+import { AppEditorRow, OrganizationRow, PersonRow } from "./people.js";
+import { ExecutionLogRow, InstanceRow, RunRow } from "./run.js";
+
+/** Ids are bigint in the database and numbers here: they stay below 2^53. */
+pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+
+export const ROWS = [
+  OrganizationRow,
+  PersonRow,
+  AppRow,
+  AppEditorRow,
+  CredentialRow,
+  SettingRow,
+  AppVersionRow,
+  ActionRow,
+  ActionVersionRow,
+  InstanceRow,
+  RunRow,
+  ExecutionLogRow,
+  AuditEntryRow,
+];
+
+export const MIGRATIONS = [
+  Foundation1763600000000,
+  Settings1763600001000,
+  Actions1763600002000,
+  Runs1763600003000,
+];
+
+/** Any number that no other program on the database takes: it guards the schema's change. */
+const MIGRATION_LOCK = 7_203_114_285_021;
+
+export function dataSource(url: string, poolSize: number): DataSource {
+  return new DataSource({
+    type: "postgres",
+    url,
+    entities: ROWS,
+    migrations: MIGRATIONS,
+    migrationsTableName: "migration",
+    applicationName: "svc-app-actions",
+    poolSize,
+    extra: { connectionTimeoutMillis: 10_000 },
+  });
+}
+
+/** Anything that takes SQL: the pool, or one transaction. */
+export type Executor = Pick<EntityManager, "query">;
+
+/** The rows of one statement. TypeORM answers UPDATE and DELETE with [rows, count]; here it is rows for all. */
+export async function rows<T>(executor: Executor, sql: string, parameters: unknown[] = []): Promise<T[]> {
+  const answer: T[] | [T[], number] = await executor.query(sql, parameters);
+  return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
+}
+
+/** Whether `error` is the database's refusal of a duplicate, of the unique index `constraint` where one is named. */
+export function isDuplicate(error: unknown, constraint?: string): boolean {
+  const { code, constraint: violated } = (error as { driverError?: pg.DatabaseError }).driverError ?? {};
+  return code === "23505" && (constraint === undefined || violated === constraint);
+}
+
+/** Opens a pool of `poolSize` connections to a database whose schema is current. */
+export async function openDatabase(url: string, poolSize = 10): Promise<DataSource> {
+  return dataSource(url, poolSize).initialize();
+}
+
+/** Brings the schema up to date. Safe from any number of processes at once: one migrates, the others wait for it. */
+export async function migrate(url: string): Promise<void> {
+  const source = await dataSource(url, 2).initialize();
+  const runner = source.createQueryRunner();
+  try {
+    await runner.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    const executor = new MigrationExecutor(source, runner);
+    executor.transaction = "each";
+    await executor.executePendingMigrations();
+    await runMigrations({ connectionString: url });
+  } finally {
+    await runner.release();
+    await source.destroy();
+  }
+}

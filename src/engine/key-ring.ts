@@ -1,0 +1,60 @@
+/** The master keys of this process, from the environment or from a file that is made when it is missing. Knows not what they wrap. */
+import { randomBytes } from "node:crypto";
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+
+const KEY_BYTES = 32;
+
+export interface KeyRing {
+  /** The key that wraps what is new. */
+  current(): Buffer;
+  /** The key for which `fits` holds; the file is read again before that is given up, so that a rotation needs no restart. */
+  find(fits: (key: Buffer) => boolean): Buffer | null;
+}
+
+/** One key a line, in base64, the current one first. */
+export function readKeyFile(path: string): Buffer[] {
+  const keys = readFileSync(path, "utf8").split("\n").filter(Boolean).map((line) => Buffer.from(line, "base64"));
+  if (keys.length === 0 || keys.some((key) => key.length !== KEY_BYTES)) {
+    throw new Error(`${path} must hold keys of ${KEY_BYTES} bytes in base64, one a line`);
+  }
+  return keys;
+}
+
+/** Replaces the file as a whole: a reader sees the old keys or the new ones. */
+export function writeKeyFile(path: string, keys: readonly Buffer[]): void {
+  mkdirSync(dirname(path), { recursive: true });
+  const draft = `${path}.${randomBytes(4).toString("hex")}`;
+  writeFileSync(draft, `${keys.map((key) => key.toString("base64")).join("\n")}\n`, { mode: 0o600 });
+  renameSync(draft, path);
+}
+
+function readOrMake(path: string): Buffer[] {
+  try {
+    return readKeyFile(path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  mkdirSync(dirname(path), { recursive: true });
+  // "wx": of two processes that find no file, one makes it and the other reads it.
+  try {
+    writeFileSync(path, `${randomBytes(KEY_BYTES).toString("base64")}\n`, { mode: 0o600, flag: "wx" });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  }
+  return readKeyFile(path);
+}
+
+/** `keys` from the environment, or else those of the file at `path`. Keys that were known stay known to this process. */
+export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; path: string }): KeyRing {
+  let known: readonly Buffer[] = keys ?? readOrMake(path);
+  return {
+    current: () => known[0]!,
+    find(fits) {
+      const found = known.find(fits);
+      if (found || keys) return found ?? null;
+      known = [...readKeyFile(path), ...known];
+      return known.find(fits) ?? null;
+    },
+  };
+}

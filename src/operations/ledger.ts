@@ -1,0 +1,160 @@
+/**
+ * The ledger: every run is one row before it starts and ends once, in one state and one log entry. Each verb is one statement,
+ * fenced by the holder. Knows SQL and states, not what a run does.
+ */
+import type { DataSource } from "typeorm";
+import type { Copy } from "../data/action.js";
+import { type Executor, rows } from "../data/database.js";
+import type { RunTrigger } from "../data/run.js";
+import { IDEMPOTENCY_HOURS } from "../limits.js";
+import { LOG_CHANNEL } from "./logs.js";
+
+/** A run as it is accepted. `payload` is JSON text. */
+export interface NewRun {
+  appId: number;
+  actionId: number;
+  copy: Copy;
+  trigger: RunTrigger;
+  payload: string;
+  personId: number | null;
+  credentialId: number | null;
+  idempotencyKey: string | null;
+}
+
+/** A run that this process holds. `payload` is JSON text. */
+export interface HeldRun {
+  id: number;
+  appId: number;
+  actionId: number;
+  copy: Copy;
+  trigger: RunTrigger;
+  payload: string;
+  personId: number | null;
+  credentialId: number | null;
+  startedAt: Date | null;
+}
+
+/** How a run ended: its state, and its log entry with `data` as JSON text. */
+export interface Ending {
+  state: "completed" | "failed" | "cancelled";
+  type: "app.task.completed" | "app.task.failed";
+  data: string;
+}
+
+const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, payload::text AS payload,
+  person_id AS "personId", credential_id AS "credentialId", started_at AS "startedAt"`;
+
+/* $1..$8 as in NewRun; $9 the holder that starts it at once, or null to queue it. */
+const ACCEPT = `
+  WITH accepted AS (
+    INSERT INTO run (app_id, action_id, copy, trigger, payload, person_id, credential_id, idempotency_key,
+                     state, holder, started_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
+            CASE WHEN $9::uuid IS NULL THEN 'queued' ELSE 'running' END, $9,
+            CASE WHEN $9::uuid IS NULL THEN NULL ELSE now() END)
+    ON CONFLICT (action_id, credential_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+    RETURNING id, state)
+  SELECT id, CASE WHEN state = 'queued' THEN svc_wake(id) END FROM accepted`;
+
+const CLAIM = `
+  UPDATE run SET state = 'running', holder = $2, started_at = now()
+   WHERE id = $1 AND state = 'queued' RETURNING ${HELD}`;
+
+/* $1 run, $2 holder or null for a queued run, $3 state, $4 type, $5 data. */
+const END = `
+  WITH ended AS (
+    UPDATE run SET state = $3, holder = NULL, finished_at = now()
+     WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid
+    RETURNING id, app_id, action_id),
+  touched AS (
+    UPDATE action SET last_run_at = now() FROM ended WHERE action.id = ended.action_id AND $2::uuid IS NOT NULL),
+  entry AS (
+    INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+    SELECT app_id, action_id, id, $4, $5 FROM ended RETURNING id, app_id, run_id)
+  SELECT id, pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
+
+/* Runs whose holder's lease lapsed, with that holder, locked so that one reaper alone ends each. */
+const LOST = `
+  SELECT ${HELD}, holder FROM run
+   WHERE state = 'running'
+     AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
+   ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
+
+/* A queued run that nobody took: its job died with the worker that had fetched it. */
+const REWAKE = `
+  SELECT svc_wake(id) FROM run WHERE state = 'queued' AND queued_at < now() - $1::int * interval '1 millisecond'
+   ORDER BY id LIMIT 1000`;
+
+export type Ledger = ReturnType<typeof createLedger>;
+
+export function createLedger(db: DataSource) {
+  async function end(id: number, holder: string | null, ending: Ending, executor: Executor = db): Promise<boolean> {
+    const { state, type, data } = ending;
+    return (await rows(executor, END, [id, holder, state, type, data])).length > 0;
+  }
+
+  return {
+    /**
+     * Writes the run's row, running under `holder` or queued when that is null.
+     * A repeated idempotency key writes nothing and answers with the first run.
+     */
+    async accept(run: NewRun, holder: string | null): Promise<{ id: number; repeated: boolean }> {
+      const key = [run.actionId, run.credentialId, run.idempotencyKey];
+      for (;;) {
+        const [accepted] = await rows<{ id: number }>(db, ACCEPT, [
+          run.appId,
+          run.actionId,
+          run.copy,
+          run.trigger,
+          run.payload,
+          run.personId,
+          run.credentialId,
+          run.idempotencyKey,
+          holder,
+        ]);
+        if (accepted) return { id: accepted.id, repeated: false };
+        await db.query(
+          `UPDATE run SET idempotency_key = NULL WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3
+              AND queued_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`,
+          key,
+        );
+        const [first] = await rows<{ id: number }>(
+          db,
+          "SELECT id FROM run WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3",
+          key,
+        );
+        if (first) return { id: first.id, repeated: true };
+      }
+    },
+
+    /** Takes a queued run; null when another took it or it was cancelled. */
+    async claim(id: number, holder: string): Promise<HeldRun | null> {
+      return (await rows<HeldRun>(db, CLAIM, [id, holder]))[0] ?? null;
+    },
+
+    /** Ends a run that `holder` holds (null: one that is queued). false when it had ended or changed hands: then nothing is written. */
+    end,
+
+    /** Ends every run whose holder is dead with what `ending` says of it. Returns how many. */
+    async endLost(ending: (run: HeldRun) => Ending): Promise<number> {
+      return db.transaction(async (manager) => {
+        const lost = await rows<HeldRun & { holder: string }>(manager, LOST);
+        for (const run of lost) await end(run.id, run.holder, ending(run), manager);
+        return lost.length;
+      });
+    },
+
+    async rewake(olderThanMs: number): Promise<void> {
+      await db.query(REWAKE, [olderThanMs]);
+    },
+
+    async find(appId: number, id: number): Promise<(HeldRun & { state: string; holder: string | null }) | null> {
+      const found = await rows<HeldRun & { state: string; holder: string | null }>(
+        db,
+        `SELECT ${HELD}, state, holder FROM run WHERE app_id = $1 AND id = $2`,
+        [appId, id],
+      );
+      return found[0] ?? null;
+    },
+  };
+}

@@ -1,0 +1,83 @@
+/** Who may do what: one table of operations, and what a caller is. Knows no transport and no database. */
+import type { Copy } from "../data/action.js";
+import type { CredentialKind } from "../data/credential.js";
+
+/** Classes of the rate limits (specification, Limits). */
+export type RateClass = "manage" | "run" | "publish";
+
+/** Who calls, as a credential says it (contract, section 2). */
+export interface Caller {
+  credentialId: number;
+  kind: CredentialKind;
+  personId: number | null;
+  /** The app of an api, task, viewer or live credential; null for editors and admins. */
+  appId: number | null;
+  /** The apps that an editor edits; empty for all others. */
+  editorOf: ReadonlySet<number>;
+  /** The run that a task token was made for. */
+  runId: number | null;
+  /** The copy that this caller's runs use (specification, "Which version runs"). */
+  copy: Copy;
+  /** Unix time in milliseconds after which the credential is dead; Infinity when it has no end. */
+  expiresAt: number;
+}
+
+interface Rule {
+  who: readonly CredentialKind[];
+  rate?: RateClass;
+}
+
+const AUTHORS = ["editor", "admin"] as const;
+const SETTINGS = ["editor", "admin", "api", "task"] as const;
+const RUNNERS = ["editor", "admin", "api", "task", "viewer", "live"] as const;
+
+/** The whole matrix. An operation that is not here does not exist. */
+export const ACCESS = {
+  readSettings: { who: SETTINGS },
+  writeSettings: { who: SETTINGS },
+  readSettingsStatus: { who: AUTHORS },
+  readRuntimeSettings: { who: ["viewer", "live"] },
+  readTrail: { who: AUTHORS },
+  updateApp: { who: AUTHORS },
+  administrate: { who: ["admin"] },
+  listApps: { who: RUNNERS },
+  publishApp: { who: AUTHORS },
+  manageEditors: { who: AUTHORS },
+  manageTokens: { who: AUTHORS },
+  appVersions: { who: AUTHORS },
+  listActions: { who: AUTHORS, rate: "manage" },
+  getAction: { who: AUTHORS, rate: "manage" },
+  createAction: { who: AUTHORS, rate: "manage" },
+  updateAction: { who: AUTHORS, rate: "manage" },
+  removeAction: { who: AUTHORS, rate: "manage" },
+  listVersions: { who: AUTHORS, rate: "manage" },
+  getVersion: { who: AUTHORS, rate: "manage" },
+  restoreVersion: { who: AUTHORS, rate: "publish" },
+  publishAction: { who: AUTHORS, rate: "publish" },
+  unpublishAction: { who: AUTHORS, rate: "publish" },
+  runAction: { who: RUNNERS, rate: "run" },
+  readLogs: { who: ["editor", "admin", "api"] },
+  cancelRun: { who: RUNNERS },
+} as const satisfies Record<string, Rule>;
+
+export type Operation = keyof typeof ACCESS;
+
+export function rateClassOf(operation: Operation): RateClass | undefined {
+  return (ACCESS[operation] as Rule).rate;
+}
+
+/** Whether the caller's kind has the right, and the app is one of its own. An admin's every app is; that it exists is asked elsewhere. */
+export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
+  return (ACCESS[operation].who as readonly CredentialKind[]).includes(caller.kind) && reachesApp(caller, appId);
+}
+
+function reachesApp(caller: Caller, appId: number): boolean {
+  switch (caller.kind) {
+    case "admin":
+      return true;
+    case "editor":
+      return caller.editorOf.has(appId);
+    default:
+      return caller.appId === appId;
+  }
+}
