@@ -24,6 +24,8 @@ export interface Config {
   dataDir: string;
   roles: ReadonlySet<Role>;
   chromePath: string | null;
+  /** Where Puppeteer keeps its browsers; null: its usual place. */
+  puppeteerCacheDir: string | null;
   /** false only by CHROME_SANDBOX=off, which is warned about at every start. */
   chromeSandbox: boolean;
   /** Requests per 60 s and app; 0 is unlimited. */
@@ -110,6 +112,7 @@ export function readConfig(env: Environment = process.env): Config {
     dataDir: resolve(read.text("DATA_DIR") ?? ".data"),
     roles: read.roles(),
     chromePath: read.text("CHROME_PATH"),
+    puppeteerCacheDir: read.text("PUPPETEER_CACHE_DIR"),
     chromeSandbox: read.oneOf("CHROME_SANDBOX", ["on", "off"], "on") === "on",
     rateLimits: {
       manage: read.integer("RATE_LIMIT_MANAGE", RATE_LIMIT_MANAGE, 0, 100_000),

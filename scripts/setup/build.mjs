@@ -1,0 +1,67 @@
+/** dist/: compiled when an input changed, and free of what has no source any more. */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join, relative } from "node:path";
+import { must, step } from "./steps.mjs";
+
+const INPUTS = [
+  "src",
+  "test",
+  "bench",
+  "migrations",
+  "ormconfig.ts",
+  "tsconfig.json",
+  "package-lock.json",
+  "scripts/build-web.mjs",
+];
+const COMPILED = ["src", "test", "bench", "migrations"];
+const OUTPUT = /\.(js|js\.map|d\.ts)$/;
+
+function filesUnder(path) {
+  if (!existsSync(path)) return [];
+  if (!statSync(path).isDirectory()) return [path];
+  const entries = readdirSync(path, { recursive: true, withFileTypes: true });
+  return entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath ?? entry.path, entry.name));
+}
+
+/** Names, sizes and times of all inputs: a changed, a new and a deleted file each change it. Hashing contents takes longer. */
+export function fingerprint(root) {
+  const hash = createHash("sha256");
+  for (const file of INPUTS.flatMap((input) => filesUnder(join(root, input))).sort()) {
+    const { size, mtimeMs } = statSync(file);
+    hash.update(`${relative(root, file)}\0${size}\0${mtimeMs}\0`);
+  }
+  return hash.digest("hex");
+}
+
+/** Removes compiled files whose source is gone: mocha would go on to run a deleted test. */
+export function removeOrphans(root) {
+  for (const file of COMPILED.flatMap((folder) => filesUnder(join(root, "dist", folder)))) {
+    if (!OUTPUT.test(file)) continue;
+    const source = join(root, relative(join(root, "dist"), file)).replace(OUTPUT, ".ts");
+    if (!existsSync(source)) rmSync(file, { force: true });
+  }
+}
+
+const stampOf = (root) => join(root, "dist/.stamp");
+
+export function buildIsStale(root) {
+  const stamp = stampOf(root);
+  return !existsSync(stamp) || readFileSync(stamp, "utf8") !== fingerprint(root);
+}
+
+async function compile(root) {
+  await must("tsc", ["-p", root], { cwd: root });
+  if (existsSync(join(root, "src/web/tsconfig.json"))) await must("tsc", ["-p", join(root, "src/web")], { cwd: root });
+  if (existsSync(join(root, "scripts/build-web.mjs"))) await must("node", ["scripts/build-web.mjs"], { cwd: root });
+}
+
+export async function build(root) {
+  if (!buildIsStale(root)) return;
+  // Taken before: what is edited during the build is built again next time.
+  const stamp = fingerprint(root);
+  await step("building", () => compile(root));
+  removeOrphans(root);
+  mkdirSync(join(root, "dist"), { recursive: true });
+  writeFileSync(stampOf(root), stamp);
+}

@@ -1,0 +1,80 @@
+/** One set-up at a time in a checkout. The lock is a folder; a dead process holds none. */
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { SetupError, say } from "./steps.mjs";
+
+const POLL_MS = 100;
+const LIMIT_MS = 15 * 60_000;
+/** Between mkdir and the pid file's writing there is no pid to look at. */
+const ANONYMOUS_LIMIT_MS = 5_000;
+
+function holderOf(folder) {
+  try {
+    return Number(readFileSync(join(folder, "pid"), "utf8")) || null;
+  } catch {
+    return null;
+  }
+}
+
+function lives(pid) {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return error.code === "EPERM";
+  }
+}
+
+function tryTake(folder) {
+  try {
+    mkdirSync(folder);
+  } catch (error) {
+    if (error.code === "EEXIST") return false;
+    throw new SetupError(`the folder ${folder} cannot be made: ${error.message}`);
+  }
+  writeFileSync(join(folder, "pid"), String(process.pid));
+  return true;
+}
+
+/** Moved aside first: of several that see the same dead holder, one moves it, and nobody removes a successor's. */
+function breakLock(folder) {
+  const aside = `${folder}.${process.pid}`;
+  try {
+    renameSync(folder, aside);
+  } catch {
+    return;
+  }
+  rmSync(aside, { recursive: true, force: true });
+}
+
+async function take(folder, limitMs) {
+  let announced = false;
+  for (let waited = 0; !tryTake(folder); waited += POLL_MS) {
+    const holder = holderOf(folder);
+    if (holder ? !lives(holder) : waited >= ANONYMOUS_LIMIT_MS) {
+      breakLock(folder);
+      continue;
+    }
+    if (waited >= limitMs) {
+      throw new SetupError(`another set-up, process ${holder}, does not end; remove ${folder} if it is gone`);
+    }
+    if (!announced) say(`waiting for another set-up, process ${holder ?? "unknown"}`);
+    announced = true;
+    await delay(POLL_MS);
+  }
+}
+
+/** Runs `action` while holding the checkout's lock; waits for another holder at most `limitMs`. */
+export async function withLock(root, action, limitMs = LIMIT_MS) {
+  const folder = join(root, ".setup.lock");
+  await take(folder, limitMs);
+  const release = () => rmSync(folder, { recursive: true, force: true });
+  process.once("exit", release);
+  try {
+    return await action();
+  } finally {
+    process.off("exit", release);
+    release();
+  }
+}

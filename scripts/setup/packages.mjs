@@ -1,0 +1,65 @@
+/** The npm packages and the Node that the project runs on. Installs exactly what package-lock.json says. */
+import { existsSync, lstatSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { must, SetupError, step } from "./steps.mjs";
+
+const NODE_MAJOR = 24;
+const NODE_MINOR = 11;
+
+function readPackages(file) {
+  try {
+    return JSON.parse(readFileSync(file, "utf8")).packages;
+  } catch {
+    return null;
+  }
+}
+
+function admits(list, value) {
+  if (!list) return true;
+  const names = [list].flat();
+  return names.includes(value) || (names.every((name) => name.startsWith("!")) && !names.includes(`!${value}`));
+}
+
+/** npm leaves an optional package out where it does not fit; one without a word about platforms may hang on one that has. */
+function mayBeAbsent(entry, machine) {
+  if (!entry.optional) return false;
+  const fits = admits(entry.os, machine.platform) && admits(entry.cpu, machine.arch);
+  return !fits || Boolean(entry.libc) || (!entry.os && !entry.cpu);
+}
+
+/**
+ * Whether node_modules holds something else than the lock file says, by npm's own record of what it installed.
+ * An installation that was cut short has no record.
+ */
+export function packagesAreStale(root, machine = process) {
+  const wanted = readPackages(join(root, "package-lock.json"));
+  const installed = readPackages(join(root, "node_modules/.package-lock.json"));
+  if (!wanted || !installed) return true;
+  const differs = ([path, entry]) => {
+    if (path === "") return false;
+    const found = installed[path];
+    if (!found) return !mayBeAbsent(entry, machine);
+    return found.version !== entry.version || found.integrity !== entry.integrity;
+  };
+  return Object.entries(wanted).some(differs) || Object.keys(installed).some((path) => !(path in wanted));
+}
+
+export async function ensurePackages(root) {
+  if (!packagesAreStale(root)) return;
+  if (lstatSync(join(root, "node_modules"), { throwIfNoEntry: false })?.isSymbolicLink()) {
+    throw new SetupError("node_modules is a link and does not match package-lock.json; run `npm ci` where it leads");
+  }
+  await step("installing npm packages", () =>
+    must("npm", ["ci", "--include=dev", "--include=optional"], { cwd: root }),
+  );
+}
+
+/** The Node of node_modules, or where npm has none for the platform, this one, if it is right. */
+export function ensureNode(root, version = process.versions.node) {
+  if (existsSync(join(root, "node_modules/.bin/node"))) return;
+  const [major, minor] = version.split(".").map(Number);
+  if (major === NODE_MAJOR && minor >= NODE_MINOR) return;
+  throw new SetupError(
+    `Node ${NODE_MAJOR}.${NODE_MINOR} or a later ${NODE_MAJOR} is needed, this is ${version}; install it and start again`,
+  );
+}

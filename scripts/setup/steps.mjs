@@ -1,0 +1,55 @@
+/** How a step of the set-up runs and shows itself: a line when it begins, one when it ends, its output when it fails. */
+import { spawn } from "node:child_process";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+
+const STILL_AT_IT_MS = 15_000;
+
+/** A failure that is told in its one line; anything else is a fault of the set-up itself. */
+export class SetupError extends Error {}
+
+export function say(line) {
+  process.stderr.write(`set-up: ${line}\n`);
+}
+
+/** The project's own programs come first, its Node before all: the one that started the set-up may be older. */
+export function ownEnvironment(root) {
+  return { ...process.env, PATH: `${join(root, "node_modules/.bin")}${delimiter}${process.env.PATH}` };
+}
+
+/** Resolves to `{code, output}`; code 127 when there is no such program. */
+export function run(command, args, { cwd = ROOT, env = ownEnvironment(ROOT) } = {}) {
+  return new Promise((resolve) => {
+    const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"] });
+    const chunks = [];
+    child.stdout.on("data", (chunk) => chunks.push(chunk));
+    child.stderr.on("data", (chunk) => chunks.push(chunk));
+    child.once("error", (error) => resolve({ code: 127, output: error.message }));
+    child.once("close", (code) => resolve({ code: code ?? 1, output: Buffer.concat(chunks).toString() }));
+  });
+}
+
+/** Runs `action` between two lines, with a sign of life every 15 s. */
+export async function step(title, action) {
+  const began = performance.now();
+  const elapsed = () => `${((performance.now() - began) / 1000).toFixed(1)} s`;
+  say(`${title} …`);
+  const timer = setInterval(() => say(`${title} … ${elapsed()}`), STILL_AT_IT_MS);
+  try {
+    const result = await action();
+    say(`${title}: done in ${elapsed()}`);
+    return result;
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+/** Runs a program that must succeed; its output is shown only when it does not. */
+export async function must(command, args, options) {
+  const { code, output } = await run(command, args, options);
+  if (code === 0) return output;
+  process.stderr.write(output.endsWith("\n") ? output : `${output}\n`);
+  throw new SetupError(`\`${[command, ...args].join(" ")}\` ended with ${code}; its output is above`);
+}

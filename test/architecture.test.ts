@@ -1,0 +1,174 @@
+/** Holds the plan of the house over src/: which way imports run, and what a file may be. */
+import { globSync, readFileSync } from "node:fs";
+import { basename, dirname, join, normalize } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const MAX_LINES = 400;
+
+/** What each part may import beside itself; a part is a folder of src/ or a file at its root. */
+const FOUNDATION = ["limits", "errors", "config"];
+const BELOW_OPERATIONS = [...FOUNDATION, "data", "rules", "engine"];
+const BELOW_SERVICE = [...BELOW_OPERATIONS, "operations", "api"];
+const ALLOWED: Record<string, readonly string[]> = {
+  limits: [],
+  errors: ["limits"],
+  config: ["limits", "errors"],
+  data: FOUNDATION,
+  engine: FOUNDATION,
+  rules: [...FOUNDATION, "data", "engine"],
+  operations: BELOW_OPERATIONS,
+  api: [...BELOW_OPERATIONS, "operations"],
+  service: BELOW_SERVICE,
+  main: [...BELOW_SERVICE, "service"],
+  cli: [...BELOW_SERVICE, "service"],
+  web: [],
+};
+
+interface Import {
+  from: string;
+  to: string;
+  typeOnly: boolean;
+}
+
+const STATEMENT = /^[ \t]*(?:import|export)\s+(type\s+)?(?:([^;"'`]*?)\s*from\s*)?["']([^"']+)["']/gm;
+const CALL = /\bimport\(\s*["']([^"']+)["']/g;
+
+function onlyTypes(clause: string | undefined): boolean {
+  const names = /^\{([^}]*)\}$/.exec(clause?.trim() ?? "")?.[1]?.split(",") ?? [];
+  const given = names.map((name) => name.trim()).filter((name) => name !== "");
+  return given.length > 0 && given.every((name) => name.startsWith("type "));
+}
+
+const files = globSync("src/**/*.{ts,tsx}", { cwd: ROOT }).filter((file) => !file.endsWith(".d.ts"));
+const known = new Set([...files, ...globSync("{migrations/*.ts,*.ts}", { cwd: ROOT })]);
+
+function read(file: string): string {
+  return readFileSync(join(ROOT, file), "utf8");
+}
+
+/** The project's own file that a specifier names; null for a package and for what is no module (a style sheet). */
+function resolveFile(from: string, specifier: string): string | null {
+  if (!specifier.startsWith(".")) return null;
+  const path = normalize(join(dirname(from), specifier));
+  const stem = path.replace(/\.jsx?$/, "");
+  const found = [`${stem}.ts`, `${stem}.tsx`, path].find((candidate) => known.has(candidate));
+  if (!found && /\.(js|ts|tsx)$/.test(path))
+    throw new Error(`${from} imports ${specifier}, which this test cannot find`);
+  return found ?? null;
+}
+
+function importsIn(text: string): Array<{ specifier: string; typeOnly: boolean }> {
+  const statements = [...text.matchAll(STATEMENT)].map(([, type, clause, specifier]) => ({
+    specifier: specifier!,
+    typeOnly: type !== undefined || onlyTypes(clause),
+  }));
+  return [
+    ...statements,
+    ...[...text.matchAll(CALL)].map(([, specifier]) => ({ specifier: specifier!, typeOnly: false })),
+  ];
+}
+
+const imports: Import[] = files.flatMap((from) =>
+  importsIn(read(from)).flatMap(({ specifier, typeOnly }) => {
+    const to = resolveFile(from, specifier);
+    return to ? [{ from, to, typeOnly }] : [];
+  }),
+);
+
+function partOf(file: string): string {
+  const [top = "", second = ""] = file.split("/");
+  return top === "src" ? second.replace(/\.ts$/, "") : top.replace(/\.ts$/, "");
+}
+
+/** A mechanism of the engine: `engine/x.ts` and all of `engine/x/`. */
+function mechanismOf(file: string): string {
+  return file.split("/")[2]!.replace(/\.ts$/, "");
+}
+
+const arrow = ({ from, to }: Import) => `${from} -> ${to}`;
+
+function findCycle(): string[] | null {
+  const done = new Set<string>();
+  const path: string[] = [];
+  const visit = (file: string): string[] | null => {
+    if (path.includes(file)) return [...path.slice(path.indexOf(file)), file];
+    if (done.has(file)) return null;
+    path.push(file);
+    for (const { to } of imports.filter(({ from }) => from === file)) {
+      const cycle = visit(to);
+      if (cycle) return cycle;
+    }
+    path.pop();
+    done.add(file);
+    return null;
+  };
+  for (const file of files) {
+    const cycle = visit(file);
+    if (cycle) return cycle;
+  }
+  return null;
+}
+
+describe("the house", () => {
+  it("reads every form of import", () => {
+    const text = [
+      'import "a";',
+      'import b, { type B } from "b";',
+      "import {\n  type C,\n  type D,\n} from 'c';",
+      'import type { E } from "e";',
+      'export { f } from "f";',
+      'export * from "g";',
+      'const h = await import("h");',
+      ' * import nothing from "a-comment";',
+      'export const said = "x"; const from = "no import";',
+    ].join("\n");
+    const found = importsIn(text).map(({ specifier, typeOnly }) => `${specifier}${typeOnly ? " (type)" : ""}`);
+    expect(found).to.deep.equal(["a", "b", "c (type)", "e (type)", "f", "g", "h"]);
+  });
+
+  it("has no part that the plan does not know", () => {
+    expect(files.map(partOf).filter((part) => !(part in ALLOWED))).to.deep.equal([]);
+  });
+
+  it("lets imports run one way: limits, errors, config <- data <- rules <- operations <- api <- service <- main", () => {
+    const wrong = imports.filter(({ from, to, typeOnly }) => {
+      const [source, target] = [partOf(from), partOf(to)];
+      if (source === target || (typeOnly && (source === "web" || target === "web"))) return false;
+      if (target === "migrations") return source !== "data";
+      return !ALLOWED[source]?.includes(target);
+    });
+    expect(wrong.map(arrow)).to.deep.equal([]);
+  });
+
+  it("keeps the mechanisms of the engine apart", () => {
+    const inside = imports.filter(({ from, to }) => partOf(from) === "engine" && partOf(to) === "engine");
+    expect(inside.filter(({ from, to }) => mechanismOf(from) !== mechanismOf(to)).map(arrow)).to.deep.equal([]);
+  });
+
+  it("has no circle of imports, of types neither", () => {
+    expect(findCycle()).to.equal(null);
+  });
+
+  it("reads process.env in src/config.ts alone", () => {
+    const readers = files.filter((file) =>
+      /\bprocess\s*\.\s*env\b|\bprocess\s*\[|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b/.test(read(file)),
+    );
+    expect(readers.filter((file) => file !== "src/config.ts")).to.deep.equal([]);
+  });
+
+  it("has no default export and no barrel", () => {
+    const defaults = files.filter((file) => /^\s*export\s+default\b|\bas\s+default\b/m.test(read(file)));
+    expect([...defaults, ...files.filter((file) => /^index\.tsx?$/.test(basename(file)))]).to.deep.equal([]);
+  });
+
+  it("has kebab-case files of fewer than 400 lines, each opened by a sentence on what it owns", () => {
+    const faulty = files.filter((file) => {
+      const text = read(file);
+      const opened = text.startsWith("/**") || text.startsWith("//");
+      return !opened || text.split("\n").length > MAX_LINES || !/^[a-z0-9]+(-[a-z0-9]+)*\.tsx?$/.test(basename(file));
+    });
+    expect(faulty).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,114 @@
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { type ChromiumPlaces, findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
+import { setUpModule } from "./modules.js";
+
+type Installer = () => Promise<string | null>;
+const { installUntilFound } = await setUpModule<{
+  installUntilFound(
+    find: () => string | null,
+    installers: Installer[],
+  ): Promise<{ path: string | null; complaints: string[] }>;
+}>("chromium");
+
+describe("the finder of Chromium", () => {
+  let root: string;
+  let places: ChromiumPlaces;
+
+  function put(path: string, mode = 0o755): string {
+    const file = join(root, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, "#!/bin/sh\n");
+    chmodSync(file, mode);
+    return file;
+  }
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), "svc-chromium-"));
+    places = {
+      programs: [join(root, "local"), join(root, "bin")],
+      caches: [join(root, "cache"), join(root, "public")],
+    };
+  });
+
+  afterEach(() => rm(root, { recursive: true, force: true }));
+
+  it("prefers the headless shell, then chromium, then Chrome, then Puppeteer's cache", () => {
+    const cached = put(
+      "cache/chrome-headless-shell/linux-156.0.1.2/chrome-headless-shell-linux64/chrome-headless-shell",
+    );
+    const found = [findChromium(null, places)];
+    const expected = [cached];
+    for (const name of ["google-chrome-stable", "google-chrome", "chromium", "chromium-headless-shell"]) {
+      expected.push(put(`bin/${name}`));
+      found.push(findChromium(null, places));
+    }
+    expect(found).to.deep.equal(expected);
+  });
+
+  it("takes the newest version of a cache, by number", () => {
+    put("cache/chrome/linux-99.0.9.9/chrome-linux64/chrome");
+    const newest = put("cache/chrome/linux-156.0.1.2/chrome-linux64/chrome");
+    expect(findChromium(null, places)).to.equal(newest);
+  });
+
+  it("finds what was installed for all accounts, after the user's own", () => {
+    const shared = put(
+      "public/chrome-headless-shell/linux-156.0.1.2/chrome-headless-shell-linux64/chrome-headless-shell",
+    );
+    const found = findChromium(null, places);
+    const own = put("cache/chrome/linux-99.0.1.2/chrome-linux64/chrome");
+    expect([found, findChromium(null, places)]).to.deep.equal([shared, own]);
+  });
+
+  it("passes over what cannot be started", () => {
+    put("bin/chromium-headless-shell", 0o644);
+    mkdirSync(join(root, "local/chromium"), { recursive: true });
+    const chrome = put("bin/google-chrome");
+    expect(findChromium(null, places)).to.equal(chrome);
+  });
+
+  it("takes CHROME_PATH or nothing: a wrong one does not fall back in silence", () => {
+    put("bin/chromium");
+    const explicit = put("elsewhere/my-chrome");
+    const found = [findChromium(explicit, places), findChromium(join(root, "missing"), places)];
+    expect(found).to.deep.equal([explicit, null]);
+  });
+
+  it("finds nothing where there is nothing", () => {
+    expect(findChromium(null, places)).to.equal(null);
+  });
+
+  it("looks into PUPPETEER_CACHE_DIR in place of the home folder", () => {
+    expect(usualPlaces("/somewhere").caches[0]).to.equal("/somewhere");
+  });
+});
+
+describe("the set-up's installers of Chromium", () => {
+  it("are tried in order until one brings a browser", async () => {
+    const tried: string[] = [];
+    let path: string | null = null;
+    const installer = (name: string, brings: string | null): Installer => {
+      return async () => {
+        tried.push(name);
+        path = brings;
+        return brings ? null : `${name}: no network`;
+      };
+    };
+    const installers = [installer("apt", null), installer("puppeteer", "/there"), installer("never", "/elsewhere")];
+    const result = await installUntilFound(() => path, installers);
+    expect({ ...result, tried }).to.deep.equal({
+      path: "/there",
+      complaints: ["apt: no network"],
+      tried: ["apt", "puppeteer"],
+    });
+  });
+
+  it("are each quoted when none brings one", async () => {
+    const result = await installUntilFound(() => null, [async () => "apt: locked", async () => "puppeteer: offline"]);
+    expect(result).to.deep.equal({ path: null, complaints: ["apt: locked", "puppeteer: offline"] });
+  });
+});

@@ -1,0 +1,143 @@
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { setUpModule } from "./modules.js";
+
+interface Machine {
+  platform: string;
+  arch: string;
+}
+const { packagesAreStale, ensurePackages, ensureNode } = await setUpModule<{
+  packagesAreStale(root: string, machine?: Machine): boolean;
+  ensurePackages(root: string): Promise<void>;
+  ensureNode(root: string, version: string): void;
+}>("packages");
+const { fingerprint, removeOrphans, buildIsStale } = await setUpModule<{
+  fingerprint(root: string): string;
+  removeOrphans(root: string): void;
+  buildIsStale(root: string): boolean;
+}>("build");
+
+const LINUX = { platform: "linux", arch: "x64" };
+const PROJECT = fileURLToPath(new URL("../../../", import.meta.url));
+
+describe("the set-up's sense of what is stale", () => {
+  let root: string;
+
+  function put(path: string, content = ""): string {
+    const file = join(root, path);
+    mkdirSync(dirname(file), { recursive: true });
+    writeFileSync(file, content);
+    return file;
+  }
+
+  function putPackages(wanted: object, installed: object): void {
+    put("package-lock.json", JSON.stringify({ packages: { "": { name: "x" }, ...wanted } }));
+    put("node_modules/.package-lock.json", JSON.stringify({ packages: installed }));
+  }
+
+  beforeEach(async () => {
+    root = await mkdtemp(join(tmpdir(), "svc-setup-"));
+  });
+
+  afterEach(() => rm(root, { recursive: true, force: true }));
+
+  it("holds this very installation for current", () => {
+    expect(packagesAreStale(PROJECT)).to.equal(false);
+  });
+
+  it("installs where there is no node_modules, or npm was cut short", () => {
+    put("package-lock.json", JSON.stringify({ packages: {} }));
+    const without = packagesAreStale(root);
+    mkdirSync(join(root, "node_modules/left"), { recursive: true });
+    expect([without, packagesAreStale(root)]).to.deep.equal([true, true]);
+  });
+
+  for (const [title, wanted, installed, stale] of [
+    ["is current when all is as the lock file says", { a: { version: "1.0.0" } }, { a: { version: "1.0.0" } }, false],
+    ["installs when a version differs", { a: { version: "1.0.1" } }, { a: { version: "1.0.0" } }, true],
+    [
+      "installs when a package is missing",
+      { a: { version: "1.0.0" }, b: { version: "1.0.0" } },
+      { a: { version: "1.0.0" } },
+      true,
+    ],
+    ["installs when a package is too many", {}, { a: { version: "1.0.0" } }, true],
+    [
+      "installs when only the content differs",
+      { a: { version: "1.0.0", integrity: "x" } },
+      { a: { version: "1.0.0", integrity: "y" } },
+      true,
+    ],
+    [
+      "lets a package for another platform be absent",
+      { a: { version: "1.0.0", optional: true, os: ["darwin"] } },
+      {},
+      false,
+    ],
+    [
+      "installs when one for this platform is absent",
+      { a: { version: "1.0.0", optional: true, os: ["linux"], cpu: ["x64"] } },
+      {},
+      true,
+    ],
+  ] as const) {
+    it(title, () => {
+      putPackages(wanted, installed);
+      expect(packagesAreStale(root, LINUX)).to.equal(stale);
+    });
+  }
+
+  it("refuses to install through a link to another checkout's packages", async () => {
+    put("package-lock.json", JSON.stringify({ packages: { a: { version: "1.0.0" } } }));
+    put("elsewhere/kept", "");
+    symlinkSync(join(root, "elsewhere"), join(root, "node_modules"));
+    const refusal = await ensurePackages(root).then(
+      () => "installed",
+      (error: Error) => error.message,
+    );
+    expect(refusal).to.match(/node_modules is a link/);
+    expect(existsSync(join(root, "elsewhere/kept"))).to.equal(true);
+  });
+
+  it("takes the machine's own Node where npm brings none, and names the one that is needed where that is wrong", () => {
+    expect(() => ensureNode(root, "24.11.0")).to.not.throw();
+    expect(() => ensureNode(root, "20.20.0")).to.throw(/^Node 24\.11 or a later 24 is needed, this is 20\.20\.0/);
+    expect(() => ensureNode(root, "26.0.0")).to.throw(/^Node 24/);
+  });
+
+  it("builds again after a source was changed, added or deleted, and only then", () => {
+    const source = put("src/a.ts", "1");
+    put("dist/.stamp", fingerprint(root));
+    const seen = [buildIsStale(root)];
+    utimesSync(source, new Date(0), new Date(0));
+    seen.push(buildIsStale(root));
+    put("dist/.stamp", fingerprint(root));
+    put("test/deep/b.test.ts");
+    seen.push(buildIsStale(root));
+    put("dist/.stamp", fingerprint(root));
+    rmSync(join(root, "test/deep/b.test.ts"));
+    seen.push(buildIsStale(root));
+    expect(seen).to.deep.equal([false, true, true, true]);
+  });
+
+  it("removes compiled files whose source is gone, and nothing else", () => {
+    put("src/kept.ts");
+    const files = [
+      "src/kept.js",
+      "src/kept.js.map",
+      "src/gone.js",
+      "src/gone.js.map",
+      "test/gone.test.js",
+      "web/page.js",
+    ];
+    for (const file of files) put(`dist/${file}`, file);
+    removeOrphans(root);
+    const left = files.filter((file) => existsSync(join(root, "dist", file)));
+    expect(left).to.deep.equal(["src/kept.js", "src/kept.js.map", "web/page.js"]);
+    expect(readFileSync(join(root, "dist/web/page.js"), "utf8")).to.equal("web/page.js");
+  });
+});
