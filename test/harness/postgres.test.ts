@@ -14,6 +14,13 @@ describe("the test databases", () => {
     await second.drop();
   });
 
+  it("are migrated", async () => {
+    const client = new Client({ connectionString: second.url });
+    await client.connect();
+    const found = await client.query("SELECT to_regclass('migration')::text AS name").finally(() => client.end());
+    expect(found.rows).to.deep.equal([{ name: "migration" }]);
+  });
+
   it("are separate: a table of one is not in the other", async () => {
     const clients = [first, second].map(({ url }) => new Client({ connectionString: url }));
     await Promise.all(clients.map((client) => client.connect()));

@@ -18,7 +18,6 @@ export interface FreshDatabase {
   drop(): Promise<void>;
 }
 
-let migrateTemplate: (url: string) => Promise<void> = async () => {};
 let server: Promise<EmbeddedPostgres> | null = null;
 let databases = 0;
 
@@ -39,7 +38,9 @@ async function start(): Promise<EmbeddedPostgres> {
   const log = pino({ level: "silent" });
   const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "data"), log, settings: SETTINGS });
   await withAdmin(postgres.url, (admin) => admin.query(`CREATE DATABASE ${TEMPLATE}`));
-  await migrateTemplate(urlOf(postgres.url, TEMPLATE));
+  // Loaded here: tests that need no database need not wait for TypeORM.
+  const { migrate } = await import("../../src/data/database.js");
+  await migrate(urlOf(postgres.url, TEMPLATE));
   return {
     url: postgres.url,
     stop: () => postgres.stop().finally(() => rm(folder, { recursive: true, force: true })),
@@ -65,11 +66,6 @@ async function drop(base: string, database: string): Promise<void> {
     await admin.query(`DROP DATABASE ${database} WITH (FORCE)`);
     if (!closed) throw new Error(`${open.length} connections to a test's database were left open: ${open.join("; ")}`);
   });
-}
-
-/** What turns an empty database into the template. To be set before the first `freshDatabase`. */
-export function migrateTemplateWith(migrate: (url: string) => Promise<void>): void {
-  migrateTemplate = migrate;
 }
 
 async function createDatabase(template: string): Promise<FreshDatabase> {
