@@ -1,0 +1,54 @@
+/** `Svc.Audio`: plays, decodes and makes sound by Web Audio. Records nothing. */
+import { define } from "./define.js";
+
+type Source = string | ArrayBuffer;
+
+let context: AudioContext | null = null;
+
+/** One for the page: browsers allow few. */
+function audioContext(): AudioContext {
+  if (typeof AudioContext === "undefined") throw new Error("this browser has no Web Audio");
+  context ??= new AudioContext();
+  return context;
+}
+
+async function decoded(source: Source): Promise<AudioBuffer> {
+  if (typeof source !== "string") return audioContext().decodeAudioData(source.slice(0));
+  const response = await fetch(source);
+  if (!response.ok) throw new Error(`the sound could not be fetched: ${response.status}`);
+  return audioContext().decodeAudioData(await response.arrayBuffer());
+}
+
+/** What a sound is: seconds, samples a second, and the samples of each channel between -1 and 1. */
+async function decode(source: Source) {
+  const buffer = await decoded(source);
+  const channels = Array.from({ length: buffer.numberOfChannels }, (_, index) => buffer.getChannelData(index));
+  return { duration: buffer.duration, sampleRate: buffer.sampleRate, channels };
+}
+
+/** Starts a node and waits for its end. A browser may hold sound back until the user has touched the page. */
+async function untilEnded(node: AudioScheduledSourceNode, volume: number, seconds?: number): Promise<void> {
+  const output = audioContext();
+  await output.resume();
+  const gain = new GainNode(output, { gain: volume });
+  node.connect(gain).connect(output.destination);
+  const ended = new Promise<void>((resolve) => {
+    node.onended = () => resolve();
+  });
+  node.start();
+  if (seconds !== undefined) node.stop(output.currentTime + seconds);
+  await ended;
+  gain.disconnect();
+}
+
+/** Resolves when the sound has been played. */
+async function play(source: Source, { volume = 1 }: { volume?: number } = {}): Promise<void> {
+  await untilEnded(new AudioBufferSourceNode(audioContext(), { buffer: await decoded(source) }), volume);
+}
+
+/** A tone of a frequency in hertz; resolves at its end. */
+async function tone({ frequency = 440, seconds = 0.2, volume = 0.2, type = "sine" as OscillatorType } = {}) {
+  await untilEnded(new OscillatorNode(audioContext(), { frequency, type }), volume, seconds);
+}
+
+define("Audio", { play, tone, decode });

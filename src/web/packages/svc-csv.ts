@@ -1,0 +1,38 @@
+/** `Svc.CSV`: text to rows and rows to text, by Papa Parse. Reads no file and no address. */
+import Papa from "papaparse";
+import { define } from "./define.js";
+
+export interface ParseOptions {
+  /** The first line names the columns and rows are objects; false: rows are arrays. Default true. */
+  header?: boolean;
+  /** Default: found out from the text. */
+  delimiter?: string;
+  /** "12" becomes 12, "true" becomes true. Default false. */
+  dynamicTyping?: boolean;
+}
+
+export interface StringifyOptions {
+  /** Default ",". */
+  delimiter?: string;
+  /** Which columns, in which order. Default: those of the first row. */
+  columns?: string[];
+  header?: boolean;
+  /** Puts an apostrophe before a cell that a spreadsheet would take for a formula. Default true. */
+  escapeFormulae?: boolean;
+}
+
+function parse(text: string, { header = true, delimiter = "", dynamicTyping = false }: ParseOptions = {}): unknown[] {
+  if (typeof text !== "string") throw new TypeError("Svc.CSV.parse takes the CSV text as a string");
+  const { data, errors } = Papa.parse(text, { header, delimiter, dynamicTyping, skipEmptyLines: "greedy" });
+  const fault = errors.find(({ code }) => code !== "UndetectableDelimiter");
+  if (fault) throw new Error(`CSV row ${(fault.row ?? 0) + 1}: ${fault.message}`);
+  return data;
+}
+
+function stringify(rows: unknown[], options: StringifyOptions = {}): string {
+  if (!Array.isArray(rows)) throw new TypeError("Svc.CSV.stringify takes an array of rows");
+  const { delimiter = ",", header = true, escapeFormulae = true, columns } = options;
+  return Papa.unparse(rows, { delimiter, header, escapeFormulae, ...(columns ? { columns } : {}) });
+}
+
+define("CSV", { parse, stringify });

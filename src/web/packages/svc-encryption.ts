@@ -1,0 +1,104 @@
+/** `Svc.Encryption`: WebCrypto with safe choices made: AES-256-GCM, SHA-2, HMAC, PBKDF2. Keeps no key. */
+import { define } from "./define.js";
+
+type Hash = "SHA-256" | "SHA-512";
+
+const IV_BYTES = 12;
+const KEY_BYTES = 32;
+const PBKDF2_ITERATIONS = 600_000;
+
+const encoder = new TextEncoder();
+
+function toBase64(bytes: Uint8Array): string {
+  let binary = "";
+  for (const byte of bytes) binary += String.fromCharCode(byte);
+  return btoa(binary);
+}
+
+function fromBase64(text: string, what: string): Uint8Array<ArrayBuffer> {
+  try {
+    return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  } catch {
+    throw new Error(`${what} must be base64`);
+  }
+}
+
+const toHex = (bytes: ArrayBuffer) =>
+  [...new Uint8Array(bytes)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+
+function aesKey(key: string): Promise<CryptoKey> {
+  const bytes = fromBase64(key, "key");
+  if (bytes.length !== KEY_BYTES) throw new Error(`key must be ${KEY_BYTES} bytes in base64; ${bytes.length} came`);
+  return crypto.subtle.importKey("raw", bytes, "AES-GCM", false, ["encrypt", "decrypt"]);
+}
+
+const randomBytes = (count: number) => crypto.getRandomValues(new Uint8Array(count));
+
+/** A new key for encrypt and decrypt: 32 bytes in base64. */
+const generateKey = async () => toBase64(randomBytes(KEY_BYTES));
+
+/** A key from a password; the salt is base64 of at least 16 bytes, such as randomBytes(16) gives. */
+async function deriveKey(password: string, salt: string): Promise<string> {
+  const saltBytes = fromBase64(salt, "salt");
+  if (saltBytes.length < 16) throw new Error("salt must be at least 16 bytes in base64");
+  const material = await crypto.subtle.importKey("raw", encoder.encode(password), "PBKDF2", false, ["deriveBits"]);
+  const parameters = { name: "PBKDF2", hash: "SHA-256", salt: saltBytes, iterations: PBKDF2_ITERATIONS };
+  return toBase64(new Uint8Array(await crypto.subtle.deriveBits(parameters, material, KEY_BYTES * 8)));
+}
+
+/** Base64 of a fresh initialization vector, the ciphertext and its tag. */
+async function encrypt(text: string, key: string): Promise<string> {
+  const iv = randomBytes(IV_BYTES);
+  const sealed = await crypto.subtle.encrypt({ name: "AES-GCM", iv }, await aesKey(key), encoder.encode(text));
+  const joined = new Uint8Array(IV_BYTES + sealed.byteLength);
+  joined.set(iv);
+  joined.set(new Uint8Array(sealed), IV_BYTES);
+  return toBase64(joined);
+}
+
+/** @throws Error when the key is another one or the text was changed */
+async function decrypt(encrypted: string, key: string): Promise<string> {
+  const bytes = fromBase64(encrypted, "the encrypted text");
+  const algorithm = { name: "AES-GCM", iv: bytes.slice(0, IV_BYTES) };
+  const opened = await crypto.subtle.decrypt(algorithm, await aesKey(key), bytes.slice(IV_BYTES)).catch(() => {
+    throw new Error("decryption failed: wrong key, or the text was changed");
+  });
+  return new TextDecoder().decode(opened);
+}
+
+/** Hexadecimal. */
+async function hash(text: string, algorithm: Hash = "SHA-256"): Promise<string> {
+  return toHex(await crypto.subtle.digest(algorithm, encoder.encode(text)));
+}
+
+function hmacKey(secret: string, algorithm: Hash): Promise<CryptoKey> {
+  return crypto.subtle.importKey("raw", encoder.encode(secret), { name: "HMAC", hash: algorithm }, false, [
+    "sign",
+    "verify",
+  ]);
+}
+
+/** Hexadecimal. */
+async function hmac(text: string, secret: string, algorithm: Hash = "SHA-256"): Promise<string> {
+  return toHex(await crypto.subtle.sign("HMAC", await hmacKey(secret, algorithm), encoder.encode(text)));
+}
+
+/** Compares in constant time. */
+async function verifyHmac(text: string, secret: string, signature: string, algorithm: Hash = "SHA-256") {
+  if (!/^([0-9a-f]{2})+$/i.test(signature)) return false;
+  const bytes = Uint8Array.from(signature.match(/../g) ?? [], (pair) => Number.parseInt(pair, 16));
+  return crypto.subtle.verify("HMAC", await hmacKey(secret, algorithm), bytes, encoder.encode(text));
+}
+
+define("Encryption", {
+  generateKey,
+  deriveKey,
+  encrypt,
+  decrypt,
+  hash,
+  hmac,
+  verifyHmac,
+  randomUUID: () => crypto.randomUUID(),
+  /** Base64. */
+  randomBytes: (count: number) => toBase64(randomBytes(count)),
+});

@@ -1,0 +1,109 @@
+import { expect } from "chai";
+import { rejectionOf, useClientPage } from "./client-page.js";
+
+describe("The packages without a back end", function () {
+  this.timeout(20_000);
+  const client = useClientPage();
+  const load = (name: string) => client.open(`/client/packages/svc-${name}.js`, "/client/svc.js");
+
+  it("define their namespace whether svc.js comes before or after", async () => {
+    await client.open("/client/packages/svc-csv.js", "/client/svc.js", "/client/packages/svc-encryption.js");
+    const names = await client.run(`["CSV", "Encryption", "App"].map((name) => typeof Svc[name])`);
+    expect(names).to.deep.equal(["object", "object", "object"]);
+  });
+
+  it("svc-csv turns text into rows and rows into text", async () => {
+    await load("csv");
+    const rows = [{ name: "Ann, B.", note: 'says "hi"\nthere' }];
+    expect(await client.run(`Svc.CSV.parse(Svc.CSV.stringify(${JSON.stringify(rows)}))`)).to.deep.equal(rows);
+    expect(await client.run(`Svc.CSV.parse("a;b\\n1;2", { header: false })`)).to.deep.equal([
+      ["a", "b"],
+      ["1", "2"],
+    ]);
+  });
+
+  it("svc-csv keeps a cell from becoming a spreadsheet's formula", async () => {
+    await load("csv");
+    expect(await client.run(`Svc.CSV.stringify([{ a: "=1+1" }])`)).to.equal(`a\r\n"'=1+1"`);
+  });
+
+  it("svc-csv names the row of a text that is no CSV", async () => {
+    await load("csv");
+    const error = await client.run(rejectionOf(`(async () => Svc.CSV.parse('a,b\\n1,2\\n1,2,3'))()`));
+    expect(error)
+      .to.have.property("message")
+      .that.matches(/^CSV row 2: /);
+  });
+
+  it("svc-encryption opens what it sealed, with the same key alone and unchanged alone", async () => {
+    await load("encryption");
+    expect(
+      await client.run(`(async () => {
+        const { generateKey, encrypt, decrypt } = Svc.Encryption;
+        const key = await generateKey();
+        const sealed = await encrypt("grüße", key);
+        const refused = (promise) => promise.then(() => false, () => true);
+        const changed = (sealed[20] === "A" ? "B" : "A");
+        return [
+          await decrypt(sealed, key),
+          sealed === (await encrypt("grüße", key)),
+          await refused(decrypt(sealed, await generateKey())),
+          await refused(decrypt(sealed.slice(0, 20) + changed + sealed.slice(21), key)),
+        ];
+      })()`),
+    ).to.deep.equal(["grüße", false, true, true]);
+  });
+
+  it("svc-encryption hashes and signs as the standards say", async () => {
+    await load("encryption");
+    const [hash, mac, good, bad] = (await client.run(`Promise.all([
+      Svc.Encryption.hash("abc"),
+      Svc.Encryption.hmac("what do ya want for nothing?", "Jefe"),
+      Svc.Encryption.hmac("m", "k", "SHA-512").then((mac) => Svc.Encryption.verifyHmac("m", "k", mac, "SHA-512")),
+      Svc.Encryption.verifyHmac("m", "k", "00"),
+    ])`)) as unknown[];
+    expect(hash).to.equal("ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    expect(mac).to.equal("5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+    expect([good, bad]).to.deep.equal([true, false]);
+  });
+
+  it("svc-barcode draws a code as SVG and as PNG", async () => {
+    await load("barcode");
+    expect(await client.run(`Svc.Barcode.qr("hello")`)).to.match(/^<svg .*<path .*<\/svg>\s*$/s);
+    const png = await client.run(`Svc.Barcode.png({ bcid: "ean13", text: "2112345678900" })`);
+    expect(png).to.match(/^data:image\/png;base64,iVBOR/);
+  });
+
+  it("svc-session gives the injected session once, in copies, and leaves nothing behind", async () => {
+    const session = { appId: 1, user: { id: 7, firstName: "A", lastName: "B", email: "a@b.c" }, environment: "master" };
+    await client.page.evaluateOnNewDocument(`globalThis.__svcSession = ${JSON.stringify(session)}`);
+    await load("session");
+    const seen = await client.run(`(async () => {
+      (await Svc.Session.get()).user.id = 8;
+      return [await Svc.Session.get(), await Svc.Session.user(), "__svcSession" in globalThis];
+    })()`);
+    expect(seen).to.deep.equal([session, session.user, false]);
+  });
+
+  it("svc-session gives null where nobody is known", async () => {
+    await load("session");
+    expect(await client.run(`Promise.all([Svc.Session.get(), Svc.Session.user()])`)).to.deep.equal([null, null]);
+  });
+
+  it("svc-audio decodes sound", async () => {
+    await load("audio");
+    const heard = await client.run(`(async () => {
+      const rate = 8000, samples = 800, wav = new DataView(new ArrayBuffer(44 + samples));
+      [..."RIFF"].forEach((c, i) => wav.setUint8(i, c.charCodeAt(0)));
+      wav.setUint32(4, 36 + samples, true);
+      [..."WAVEfmt "].forEach((c, i) => wav.setUint8(8 + i, c.charCodeAt(0)));
+      wav.setUint32(16, 16, true); wav.setUint16(20, 1, true); wav.setUint16(22, 1, true);
+      wav.setUint32(24, rate, true); wav.setUint32(28, rate, true); wav.setUint16(32, 1, true); wav.setUint16(34, 8, true);
+      [..."data"].forEach((c, i) => wav.setUint8(36 + i, c.charCodeAt(0)));
+      wav.setUint32(40, samples, true);
+      const { duration, channels } = await Svc.Audio.decode(wav.buffer);
+      return [Math.round(duration * 100) / 100, channels.length];
+    })()`);
+    expect(heard).to.deep.equal([0.1, 1]);
+  });
+});
