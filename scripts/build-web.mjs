@@ -1,7 +1,7 @@
 /** Bundles src/web into dist/web: pages with hashed names, the client library and the packages with fixed ones. */
 import { createHash } from "node:crypto";
 import { existsSync, globSync } from "node:fs";
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -43,6 +43,22 @@ const monacoStylesOnce = {
   },
 };
 
+/** Addresses that others write into their pages: fixed names, told apart by ETag. */
+const CLIENT = { ...COMMON, outdir: join(OUT, "client") };
+const PACKAGES = ["session", "csv", "encryption", "barcode", "audio"];
+
+async function buildClient() {
+  const runtime = "src/web/runtime";
+  const scripts = { svc: `${runtime}/entry-script.ts`, debug: `${runtime}/entry-debug.ts` };
+  const packages = PACKAGES.map((name) => [`packages/svc-${name}`, `src/web/packages/svc-${name}.ts`]);
+  const module = { svc: `${runtime}/entry-module.ts` };
+  await Promise.all([
+    build({ ...CLIENT, format: "iife", entryPoints: { ...scripts, ...Object.fromEntries(packages) } }),
+    build({ ...CLIENT, format: "esm", entryPoints: module, outExtension: { ".js": ".mjs" } }),
+  ]);
+  await copyFile(join(ROOT, runtime, "public-types.ts"), join(OUT, "client/svc.d.ts"));
+}
+
 function namesByEntry(metafile) {
   const outputs = Object.entries(metafile.outputs).filter(([, output]) => output.entryPoint);
   return new Map(outputs.map(([file, output]) => [output.entryPoint, { file, css: output.cssBundle }]));
@@ -82,9 +98,9 @@ async function compress() {
   await Promise.all(files.map(pack));
 }
 
-/** What the output depends on: the sources by content, the libraries by the lock file. */
+/** What the output depends on: the sources by content, what they share with the server too, the libraries by lock file. */
 async function fingerprint() {
-  const shared = ["src/rules/trigger-match.ts", "src/rules/compile-script.ts"];
+  const shared = ["src/limits.ts", "src/rules/trigger-match.ts", "src/rules/compile-script.ts"];
   const own = globSync("src/web/**/*.{ts,tsx,css,json}", { cwd: ROOT }).sort();
   const hash = createHash("sha256");
   for (const file of ["scripts/build-web.mjs", "package-lock.json", ...shared, ...own]) {
@@ -99,7 +115,7 @@ const unchanged = existsSync(stampFile) && (await readFile(stampFile, "utf8")) =
 if (!unchanged) {
   await rm(OUT, { recursive: true, force: true });
   await mkdir(OUT, { recursive: true });
-  const pages = await buildPages(await buildWorkers());
+  const [pages] = await Promise.all([buildWorkers().then(buildPages), buildClient()]);
   await writeFile(join(OUT, "pages.json"), JSON.stringify(pages));
   await compress();
   await writeFile(stampFile, stamp);

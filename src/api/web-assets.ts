@@ -88,13 +88,27 @@ function registerFiles(app: FastifyInstance, prefix: string, root: string, heade
 }
 
 /**
- * Registers `/assets/*` (names hold a hash of the content, so they never change) and returns what sends the pages.
+ * The client library is loaded by pages of other origins too, which is safe: it holds no data. Their browsers ask each
+ * time whether it changed.
+ */
+const CLIENT_HEADERS = {
+  "cache-control": "no-cache",
+  "access-control-allow-origin": "*",
+  "cross-origin-resource-policy": "cross-origin",
+} as const;
+
+const DECLARATIONS = { ...CLIENT_HEADERS, "content-type": "text/plain; charset=utf-8" } as const;
+
+/**
+ * Registers `/assets/*` (names hold a hash of the content, so they never change) and `/client/*` (the library, its
+ * declarations, the packages) and returns what sends the pages.
  * @throws when the build has not run
  */
 export function registerWebAssets(app: FastifyInstance, root: string = BUILT): WebPages {
   const built = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<PageName, BuiltPage>;
   const pages = new Map(Object.entries(built).map(([name, page]) => [name, renderPage(name, page)]));
   registerFiles(app, "/assets/", `${root}/assets`, () => ({ "cache-control": "public, max-age=31536000, immutable" }));
+  registerFiles(app, "/client/", `${root}/client`, (path) => (path.endsWith(".ts") ? DECLARATIONS : CLIENT_HEADERS));
   return {
     send: (reply, name) => reply.headers(PAGE_HEADERS).type("text/html; charset=utf-8").send(pages.get(name)),
   };

@@ -1,17 +1,10 @@
 /** A real Chromium for tests of our own pages. Knows nothing of running actions. */
-import { existsSync } from "node:fs";
 import { type Browser, launch, type Page } from "puppeteer-core";
 import { readConfig } from "../../src/config.js";
-
-const USUAL_PLACES = [
-  "/usr/bin/chromium-headless-shell",
-  "/usr/bin/chromium",
-  "/usr/bin/google-chrome",
-  "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-];
+import { findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
 
 export async function launchChromium(): Promise<Browser> {
-  const executablePath = readConfig().chromePath ?? USUAL_PLACES.find((path) => existsSync(path));
+  const executablePath = findChromium(readConfig().chromePath, usualPlaces(null));
   if (!executablePath) throw new Error("no Chromium found: set CHROME_PATH");
   // Chromium refuses its sandbox as root; these pages are ours, so a test may go without.
   const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];

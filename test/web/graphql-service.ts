@@ -39,7 +39,7 @@ export interface GraphqlService {
 
 /** Its only working field, `token`, answers with the credential that arrived: header over HTTP, parameter on a socket. */
 export async function startGraphqlService(): Promise<GraphqlService> {
-  const app = Fastify();
+  const app = Fastify({ forceCloseConnections: true });
   const apollo = new ApolloServer<Context>({ schema, rootValue: resolvers, stopOnTerminationSignals: false });
   await apollo.start();
   const pages = registerWebAssets(app);

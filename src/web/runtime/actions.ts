@@ -1,0 +1,56 @@
+/** The ten operations of `Svc.App.V3.Actions` over the service's REST routes. Knows no transport detail. */
+import type { Connection } from "./connection.js";
+import { failure } from "./failure.js";
+import type { Action, Actions, LogEntry } from "./public-types.js";
+
+/** One segment of a path: "." and ".." would climb, "" would name the list. */
+function segment(nameOrId: string | number): string {
+  const text = String(nameOrId ?? "");
+  if (/^\.{0,2}$/.test(text)) throw failure("ACTION_NOT_FOUND", "an action's name or id is required");
+  return encodeURIComponent(text);
+}
+
+function query(options: { limit?: number; offset?: number }): string {
+  const given = Object.entries({ limit: options.limit, offset: options.offset }).filter(([, n]) => n !== undefined);
+  return given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, n]) => [name, String(n)]))}`;
+}
+
+export function createActions({ appId, request }: Pick<Connection, "appId" | "request">): Actions {
+  const list = () => `/v3/apps/${appId()}/actions`;
+  const one = (nameOrId: string | number, verb = "") => `${list()}/${segment(nameOrId)}${verb}`;
+
+  return {
+    async get(options = {}) {
+      const { actions, pagination } = await request("GET", `${list()}${query(options)}`);
+      return { actions, pagination } as Awaited<ReturnType<Actions["get"]>>;
+    },
+    async getById(id) {
+      return (await request("GET", one(id)))["action"] as Action;
+    },
+    async create(data) {
+      return (await request("POST", list(), data ?? {}))["action"] as Action;
+    },
+    async update(id, data) {
+      return (await request("PUT", one(id), data ?? {}))["action"] as Action;
+    },
+    async remove(id) {
+      await request("DELETE", one(id));
+    },
+    async run(nameOrId, payload = {}) {
+      await request("POST", one(nameOrId, "/run"), payload);
+    },
+    async runWithResult<Result>(nameOrId: string | number, payload: object = {}) {
+      return (await request("POST", one(nameOrId, "/runWithResult"), payload))["result"] as Result;
+    },
+    async publish(id) {
+      return { action: (await request("POST", one(id, "/publish")))["action"] as Action };
+    },
+    async unpublish(id) {
+      await request("POST", one(id, "/unpublish"));
+    },
+    async getLogs(options = {}) {
+      const { count, logs } = await request("POST", `${list()}/logs`, options);
+      return { count: count as number, logs: logs as LogEntry[] };
+    },
+  };
+}

@@ -1,0 +1,84 @@
+/** `Svc.App.Analytics`: makes events, hands each to the triggers at once and sends them to the service in batches. */
+import type { Connection } from "./connection.js";
+import { createIdentity, operatingSystem } from "./identity.js";
+import type { Analytics, AnalyticsEvent } from "./public-types.js";
+
+const BATCH_WAIT_MS = 1_000;
+const BATCH_EVENTS = 20;
+/** Kept while the service is out of reach; older ones are dropped. */
+const WAITING_EVENTS = 500;
+
+interface Sender {
+  add(event: AnalyticsEvent): void;
+}
+
+function createSender({ appId, address, request, token }: Connection): Sender {
+  let waiting: AnalyticsEvent[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const path = () => `/v1/apps/${appId()}/analytics`;
+
+  async function flush(): Promise<void> {
+    clearTimeout(timer);
+    timer = undefined;
+    const events = waiting.splice(0, BATCH_EVENTS);
+    if (events.length === 0) return;
+    try {
+      await request("POST", path(), { events });
+    } catch (error) {
+      // Only what never arrived is sent again: an event must not count twice.
+      if ((error as { status?: string }).status === "NETWORK_ERROR") {
+        waiting = [...events, ...waiting].slice(-WAITING_EVENTS);
+        timer ??= setTimeout(flush, 10 * BATCH_WAIT_MS);
+      }
+      return;
+    }
+    if (waiting.length > 0) await flush();
+  }
+
+  /** The page may be gone before an ordinary request leaves. A beacon cannot carry a token, only the cookie. */
+  function flushAtLast(): void {
+    clearTimeout(timer);
+    timer = undefined;
+    const events = waiting.splice(0);
+    if (events.length === 0) return;
+    const body = new Blob([JSON.stringify({ events })], { type: "application/json" });
+    const sent = token() === null && navigator.sendBeacon(address(path()), body);
+    if (!sent) request("POST", path(), { events }, { keepalive: true }).catch(() => {});
+  }
+
+  addEventListener("pagehide", flushAtLast);
+  document.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "hidden") flushAtLast();
+  });
+
+  return {
+    add(event) {
+      waiting.push(event);
+      if (waiting.length >= BATCH_EVENTS) void flush();
+      else timer ??= setTimeout(flush, BATCH_WAIT_MS);
+    },
+  };
+}
+
+/** @param onEvent is told each event as it happens (specification, Payload by trigger) */
+export function createAnalytics(connection: Connection, onEvent: (event: AnalyticsEvent) => void): Analytics {
+  const identity = createIdentity();
+  const sender = createSender(connection);
+
+  function record(type: AnalyticsEvent["type"], data: Record<string, unknown>): AnalyticsEvent {
+    const known = { _platform: "web", _os: operatingSystem(navigator.userAgent), ...identity() };
+    // A copy: the page may go on changing its own object.
+    const event: AnalyticsEvent = { createdAt: Date.now(), type, data: structuredClone({ ...data, ...known }) };
+    sender.add(event);
+    onEvent(event);
+    return event;
+  }
+
+  return {
+    pageView: (data = {}) => record("analytics.pageView", { _pageTitle: document.title, ...data }),
+    event(nameOrData = {}, data = {}) {
+      const named = typeof nameOrData === "string" ? { name: nameOrData, ...data } : nameOrData;
+      return record("analytics.event", named);
+    },
+  };
+}

@@ -1,0 +1,26 @@
+/** Puts the client library together. Knows neither how it was loaded nor under which name it is found. */
+import { CLIENT_TIMEOUT_MS } from "../../limits.js";
+import { createActions } from "./actions.js";
+import { createAnalytics } from "./analytics.js";
+import { createClientRuns } from "./client-runs.js";
+import { createConnection } from "./connection.js";
+import type { Client } from "./public-types.js";
+import { createScripts } from "./scripts.js";
+import { createTriggers } from "./triggers.js";
+
+/** @param nonce of the script that loads the library, where the page's policy asks for one */
+export function createSvc(nonce?: string): Client {
+  const env = window.ENV ?? {};
+  const connection = createConnection(env);
+  const scripts = createScripts(connection, nonce);
+  const timeoutMs = env.clientTimeoutMs ?? CLIENT_TIMEOUT_MS;
+  const runs = createClientRuns({ connection, load: scripts.load, timeoutMs });
+  const { triggers, handle } = createTriggers(connection, (action, event) => void runs.run(action, event));
+  const analytics = createAnalytics(connection, handle);
+  // The service's bootstrap script names the environment; a page without it may want the operations alone.
+  if (env.appId !== undefined && env.environment !== undefined) triggers.start();
+  return {
+    configure: connection.configure,
+    App: { V3: { Actions: createActions(connection) }, Analytics: analytics, Triggers: triggers },
+  };
+}

@@ -1,0 +1,99 @@
+/** Where the service is and who calls it: the only holder of the token. Knows no operation. */
+import { failure, failureFrom } from "./failure.js";
+import type { Configuration, Env } from "./public-types.js";
+
+export interface Connection {
+  configure(configuration: Configuration): void;
+  /** The configured app's id. @throws SvcError when there is none */
+  appId(): number;
+  /** An address of the service. @throws SvcError for one of any other origin */
+  address(path: string): URL;
+  /** Sends to the service and gives the body of its answer. @throws SvcError */
+  request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<Body>;
+  /** Reads a script's source with the token, for pages that have no cookie. @throws SvcError */
+  source(url: URL, integrity: string): Promise<string>;
+  token(): string | null;
+}
+
+export interface RequestOptions {
+  /** Outlives the page. */
+  keepalive?: boolean;
+  headers?: Record<string, string>;
+}
+
+export type Body = Record<string, unknown>;
+
+function apiOrigin(apiUrl: string): string {
+  const url = URL.parse(apiUrl, location.href);
+  const usable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
+  if (!usable) throw failure("REQUEST_INVALID", "apiUrl must be an http or https address without credentials");
+  return url.origin;
+}
+
+async function answer(response: Response): Promise<Body> {
+  const text = await response.text().catch(() => "");
+  let body: unknown = null;
+  try {
+    body = text === "" ? {} : JSON.parse(text);
+  } catch {
+    // Not ours to show: a proxy's page, say.
+  }
+  if (!response.ok || typeof body !== "object" || body === null) {
+    const retryAfter = Number(response.headers.get("retry-after") ?? Number.NaN);
+    throw failureFrom(Number.isFinite(retryAfter) ? { retryAfter, ...(body ?? {}) } : body, response.status);
+  }
+  return body as Body;
+}
+
+/** @param env read once: a script that changes window.ENV later does not get the token sent elsewhere */
+export function createConnection(env: Env = {}): Connection {
+  let origin = apiOrigin(env.apiUrl ?? location.origin);
+  let app = env.appId;
+  let token: string | null = null;
+
+  function address(path: string): URL {
+    const url = new URL(path, origin);
+    if (url.origin !== origin) throw failure("REQUEST_INVALID", `refusing to call ${url.origin}: the API is ${origin}`);
+    return url;
+  }
+
+  /** A redirect could carry the credential off, so none is followed. */
+  async function send(url: URL, init: RequestInit): Promise<Response> {
+    const headers = token === null ? init.headers : { ...init.headers, "Auth-token": token };
+    const credentials = token === null ? "include" : "omit";
+    try {
+      return await fetch(url, { ...init, headers, credentials, redirect: "error", referrerPolicy: "no-referrer" });
+    } catch {
+      throw failure("NETWORK_ERROR", `no answer from ${url.origin}`);
+    }
+  }
+
+  return {
+    configure(configuration) {
+      const next = configuration.apiUrl === undefined ? origin : apiOrigin(configuration.apiUrl);
+      if (next !== origin) token = null;
+      origin = next;
+      if (configuration.appId !== undefined) app = configuration.appId;
+      if (configuration.token !== undefined) token = configuration.token || null;
+    },
+    appId() {
+      if (app === undefined) throw failure("APP_NOT_FOUND", "no app: set window.ENV.appId or call Svc.configure");
+      return app;
+    },
+    address,
+    async request(method, path, body, { keepalive = false, headers = {} } = {}) {
+      const url = address(path);
+      const json: RequestInit =
+        body === undefined
+          ? { headers }
+          : { headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) };
+      return answer(await send(url, { method, keepalive, ...json }));
+    },
+    async source(url, integrity) {
+      const response = await send(address(url.href), { method: "GET", integrity });
+      if (!response.ok) await answer(response);
+      return response.text();
+    },
+    token: () => token,
+  };
+}

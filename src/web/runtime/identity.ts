@@ -1,0 +1,42 @@
+/** The two random ids of analytics: one for this device, one for this session. They name no person. */
+
+/** Storage may be refused (private windows, sandboxed frames): the id then lasts as long as the page. */
+function remembered(open: () => Storage, key: string): string {
+  try {
+    const storage = open();
+    const id = storage.getItem(key) ?? crypto.randomUUID();
+    storage.setItem(key, id);
+    return id;
+  } catch {
+    return crypto.randomUUID();
+  }
+}
+
+export interface Identity {
+  _analyticsSessionId: string;
+  _deviceTrackingId: string;
+}
+
+export function createIdentity(): () => Identity {
+  let identity: Identity | null = null;
+  return () => {
+    identity ??= {
+      _analyticsSessionId: remembered(() => sessionStorage, "svc.analyticsSessionId"),
+      _deviceTrackingId: remembered(() => localStorage, "svc.deviceTrackingId"),
+    };
+    return identity;
+  };
+}
+
+const SYSTEMS: [RegExp, string][] = [
+  [/Android/, "Android"],
+  [/iPhone|iPad|iPod/, "iOS"],
+  [/Windows/, "Windows"],
+  [/Mac OS X|Macintosh/, "macOS"],
+  [/CrOS/, "ChromeOS"],
+  [/Linux/, "Linux"],
+];
+
+export function operatingSystem(userAgent: string): string {
+  return SYSTEMS.find(([pattern]) => pattern.test(userAgent))?.[1] ?? "unknown";
+}

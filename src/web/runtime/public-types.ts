@@ -1,0 +1,156 @@
+/** The public face of the client library (specification, Action operations), and served as its svc.d.ts: types alone. */
+
+export type Environment = "server" | "client" | "any";
+
+export interface Trigger {
+  trigger: "manual" | "schedule" | "log" | "analytics";
+  where?: { type?: string; dataSourceId?: number; data?: Record<string, unknown> };
+}
+
+export interface Asset {
+  name: string;
+  url: string;
+  path: string;
+}
+
+export interface Action {
+  id: number;
+  appId: number;
+  name: string;
+  description: string | null;
+  code: string;
+  active: boolean;
+  environment: Environment;
+  actionVersion: "v3";
+  triggers: Trigger[];
+  dependencies: string[];
+  assets: Asset[];
+  /** Cron expression of five fields. */
+  frequency: string | null;
+  /** IANA name. */
+  timezone: string | null;
+  /** ISO 8601. */
+  lastRunAt: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface CreateData {
+  name: string;
+  code: string;
+  description?: string | null;
+  active?: boolean;
+  environment?: Environment;
+  triggers?: Trigger[];
+  dependencies?: string[];
+  frequency?: string | null;
+  timezone?: string | null;
+}
+
+export interface LogEntry {
+  id: number;
+  type: "app.task.completed" | "app.task.failed";
+  /** ISO 8601, when the execution finished. */
+  createdAt: string;
+  data: {
+    mode: "scheduled" | "on-demand";
+    runOn: "server" | "client";
+    taskId: number;
+    payload: object;
+    /** Milliseconds. */
+    duration: number;
+    actionVersion: "v3";
+    result?: { data?: unknown; success: boolean };
+    error?: { name: string; message: string; stack?: string };
+  };
+}
+
+export interface LogOptions {
+  id?: number;
+  where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
+  limit?: number;
+  offset?: number;
+}
+
+/** Every rejection: the service's error body as own properties of an Error. */
+export interface SvcError extends Error {
+  /** A status of the service, or NETWORK_ERROR where no answer came. */
+  status: string;
+  error: string;
+  /** Seconds. */
+  retryAfter?: number;
+  /** ISO 8601. */
+  nextValidRequestDate?: string;
+  runId?: number;
+}
+
+export interface Actions {
+  get(options?: {
+    limit?: number;
+    offset?: number;
+  }): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }>;
+  getById(id: number): Promise<Action>;
+  create(data: CreateData): Promise<Action>;
+  update(id: number, data: Partial<CreateData>): Promise<Action>;
+  remove(id: number): Promise<void>;
+  /** Resolves when the run is queued. */
+  run(nameOrId: string | number, payload?: object): Promise<void>;
+  /** Resolves with what `execute` returned. */
+  runWithResult<Result = unknown>(nameOrId: string | number, payload?: object): Promise<Result>;
+  publish(id: number): Promise<{ action: Action }>;
+  unpublish(id: number): Promise<void>;
+  getLogs(options?: LogOptions): Promise<{ count: number; logs: LogEntry[] }>;
+}
+
+export interface AnalyticsEvent {
+  /** Unix time in milliseconds. */
+  createdAt: number;
+  type: "analytics.pageView" | "analytics.event";
+  data: Record<string, unknown>;
+}
+
+export interface Analytics {
+  /** Records that a screen was viewed; `_pageId` comes from `data`. Gives the event as recorded. */
+  pageView(data?: Record<string, unknown>): AnalyticsEvent;
+  /** Records a custom event; a name becomes `data.name`. Gives the event as recorded. */
+  event(nameOrData?: string | Record<string, unknown>, data?: Record<string, unknown>): AnalyticsEvent;
+}
+
+export interface Triggers {
+  /** Listens for the app's client actions. The first analytics event does so by itself. */
+  start(): void;
+  stop(): void;
+}
+
+export interface Configuration {
+  /** An origin such as https://actions.example.com. */
+  apiUrl?: string;
+  appId?: number;
+  /** Kept in memory alone and sent to `apiUrl` alone. Without one the browser's cookie is the credential. */
+  token?: string | null;
+}
+
+export interface Client {
+  /** Overrides `window.ENV`. A token holds for the apiUrl it was given with: another apiUrl forgets it. */
+  configure(configuration: Configuration): void;
+  App: { V3: { Actions: Actions }; Analytics: Analytics; Triggers: Triggers };
+}
+
+/** What `/v1/apps/:id/env.js` leaves for the client library. */
+export interface Env {
+  appId?: number;
+  apiUrl?: string;
+  environment?: string;
+  appSettings?: Record<string, unknown>;
+  /** Milliseconds that a client action may take; default 30000. */
+  clientTimeoutMs?: number;
+}
+
+export declare const Svc: Client;
+
+declare global {
+  interface Window {
+    ENV?: Env;
+    Svc: Client;
+  }
+}

@@ -1,0 +1,79 @@
+import { get } from "node:http";
+import { expect } from "chai";
+import { rejectionOf, useClientPage } from "./client-page.js";
+
+describe("The client library's credential", function () {
+  this.timeout(20_000);
+  const client = useClientPage();
+  const actions = (call: string) => client.run(`Svc.App.V3.Actions.${call}`);
+  const rejection = (call: string) => client.run(rejectionOf(`Svc.App.V3.Actions.${call}`));
+
+  it("sends a token as Auth-token and leaves the cookie at home", async () => {
+    await client.run(`document.cookie = "auth_token=cookie"; Svc.configure({token: "in-memory"})`);
+    await actions("get()");
+    const headers = client.service.received[0]?.headers;
+    expect(headers?.["auth-token"]).to.equal("in-memory");
+    expect(headers?.cookie).to.equal(undefined);
+  });
+
+  it("sends the cookie where there is no token", async () => {
+    await client.run(`document.cookie = "auth_token=cookie"`);
+    await actions("get()");
+    expect(client.service.received[0]?.headers.cookie).to.contain("auth_token=cookie");
+  });
+
+  it("forgets its token when it is pointed at another host", async () => {
+    const cors = { "access-control-allow-origin": client.service.origin, "access-control-allow-credentials": "true" };
+    client.elsewhere.answers.set("GET /v3/apps/1/actions", { headers: cors, body: { actions: [], pagination: {} } });
+    await client.run(`Svc.configure({token: "in-memory"}); Svc.configure({apiUrl: "${client.elsewhere.origin}"})`);
+    await actions("get()");
+    expect(client.elsewhere.received).to.have.length(1);
+    expect(client.elsewhere.received[0]?.headers["auth-token"]).to.equal(undefined);
+  });
+
+  it("keeps to its host when window.ENV is changed after it loaded", async () => {
+    await client.run(`Svc.configure({token: "in-memory"}); window.ENV.apiUrl = "${client.elsewhere.origin}"`);
+    await actions("get()");
+    expect([client.service.received.length, client.elsewhere.received.length]).to.deep.equal([1, 0]);
+  });
+
+  it("follows no redirect, so that its credential stays with its host", async () => {
+    const location = `${client.elsewhere.origin}/v3/apps/1/actions`;
+    client.service.answers.set("GET /v3/apps/1/actions", { status: 307, headers: { location } });
+    await client.run(`Svc.configure({token: "in-memory"})`);
+    expect(await rejection("get()")).to.have.nested.include({ "own.status": "NETWORK_ERROR" });
+    expect(client.elsewhere.received).to.deep.equal([]);
+  });
+});
+
+describe("The client library's files", function () {
+  this.timeout(20_000);
+  const client = useClientPage();
+
+  it("is an ES module too, which defines the same window.Svc", async () => {
+    await client.open("/client/svc.mjs");
+    const same = await client.run(`import("/client/svc.mjs").then(({Svc}) => Svc === window.Svc)`);
+    expect(same).to.equal(true);
+  });
+
+  it("comes with its declarations and is checked for changes at each load", async () => {
+    const declarations = await fetch(`${client.service.origin}/client/svc.d.ts`);
+    expect(await declarations.text()).to.contain("runWithResult");
+    expect(declarations.headers.get("content-type")).to.equal("text/plain; charset=utf-8");
+    const script = await fetch(`${client.service.origin}/client/svc.js`, { headers: { "accept-encoding": "gzip" } });
+    expect(await script.text()).to.contain("Svc");
+    expect(script.headers.get("cache-control")).to.equal("no-cache");
+    const etag = script.headers.get("etag") ?? "";
+    // fetch would add a Cache-Control of its own that rules 304 out.
+    const status = await new Promise((resolve) =>
+      get(
+        `${client.service.origin}/client/svc.js`,
+        { headers: { "if-none-match": etag, "accept-encoding": "gzip" } },
+        (reply) => {
+          resolve(reply.resume().statusCode);
+        },
+      ),
+    );
+    expect(status).to.equal(304);
+  });
+});

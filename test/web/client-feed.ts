@@ -1,0 +1,78 @@
+/** The `clientTriggers` subscription as a test drives it: actions are set, removed, and the sockets cut. */
+import { createHash } from "node:crypto";
+import type { Server } from "node:http";
+import { buildSchema } from "graphql";
+import { useServer as serveSockets } from "graphql-ws/use/ws";
+import { type WebSocket, WebSocketServer } from "ws";
+import { compileScript } from "../../src/rules/compile-script.js";
+
+export interface TestAction {
+  id: number;
+  name: string;
+  code: string;
+  /** Of its analytics trigger. */
+  where: object;
+  assets?: { name: string; url: string; path: string }[];
+}
+
+const schema = buildSchema(`
+  scalar JSON
+  type Asset { name: String!, url: String!, path: String! }
+  type ClientAction { id: Int!, integrity: String!, triggers: JSON!, assets: [Asset!]! }
+  type ClientTriggers { reset: Boolean!, actions: [ClientAction!]!, removed: [Int!]! }
+  type Query { none: Int }
+  type Subscription { clientTriggers(appId: Int!): ClientTriggers! }
+`);
+
+function clientAction(action: TestAction) {
+  const hash = createHash("sha256").update(compileScript(action)).digest("base64");
+  const triggers = [{ trigger: "analytics", where: action.where }];
+  return { id: action.id, integrity: `sha256-${hash}`, triggers, assets: action.assets ?? [] };
+}
+
+export function createFeed(httpServer: Server) {
+  const sockets = new Set<WebSocket>();
+  const actions = new Map<number, TestAction>();
+  const changes: { reset: false; actions: object[]; removed: number[] }[] = [];
+  const connectionParams: unknown[] = [];
+  let wake = Promise.withResolvers<void>();
+
+  function tell(changed: TestAction[], removed: number[]) {
+    changes.push({ reset: false, actions: changed.map(clientAction), removed });
+    wake.resolve();
+    wake = Promise.withResolvers();
+  }
+
+  async function* clientTriggers() {
+    let seen = changes.length;
+    yield { clientTriggers: { reset: true, actions: [...actions.values()].map(clientAction), removed: [] } };
+    while (true) {
+      while (seen < changes.length) yield { clientTriggers: changes[seen++] };
+      await wake.promise;
+    }
+  }
+
+  const server = new WebSocketServer({ server: httpServer, path: "/graphql" });
+  server.on("connection", (socket) => sockets.add(socket.on("close", () => sockets.delete(socket))));
+  const onConnect = (context: { connectionParams?: unknown }) => {
+    connectionParams.push(context.connectionParams);
+  };
+  serveSockets({ schema, onConnect, roots: { subscription: { clientTriggers } } }, server);
+
+  return {
+    actions,
+    connectionParams,
+    set(action: TestAction) {
+      actions.set(action.id, action);
+      tell([action], []);
+    },
+    remove(id: number) {
+      actions.delete(id);
+      tell([], [id]);
+    },
+    /** Ends every socket without a word, as a failing network does. */
+    cut() {
+      for (const socket of sockets) socket.terminate();
+    },
+  };
+}

@@ -1,0 +1,128 @@
+import { expect } from "chai";
+import { rejectionOf, useClientPage } from "./client-page.js";
+
+interface Case {
+  call: string;
+  sends: [method: string, path: string, body: unknown];
+  answer: object;
+  gives: unknown;
+}
+
+const action = { id: 5, name: "hello" };
+
+/** Specification, Action operations; contract, section 3. */
+const CASES: Case[] = [
+  {
+    call: "get()",
+    sends: ["GET", "/v3/apps/1/actions", null],
+    answer: { status: "ACTIONS_LISTED", actions: [action], pagination: { total: 1, hasMore: false } },
+    gives: { actions: [action], pagination: { total: 1, hasMore: false } },
+  },
+  {
+    call: "get({limit: 2, offset: 4})",
+    sends: ["GET", "/v3/apps/1/actions?limit=2&offset=4", null],
+    answer: { status: "ACTIONS_LISTED", actions: [], pagination: { total: 1, hasMore: false } },
+    gives: { actions: [], pagination: { total: 1, hasMore: false } },
+  },
+  { call: "getById(5)", sends: ["GET", "/v3/apps/1/actions/5", null], answer: { action }, gives: action },
+  {
+    call: "create({name: 'hello'})",
+    sends: ["POST", "/v3/apps/1/actions", { name: "hello" }],
+    answer: { status: "ACTION_CREATED", action },
+    gives: action,
+  },
+  {
+    call: "update(5, {description: null})",
+    sends: ["PUT", "/v3/apps/1/actions/5", { description: null }],
+    answer: { status: "ACTION_UPDATED", action },
+    gives: action,
+  },
+  {
+    call: "remove(5)",
+    sends: ["DELETE", "/v3/apps/1/actions/5", null],
+    answer: { status: "ACTION_DELETED" },
+    gives: undefined,
+  },
+  {
+    call: "run('hello', {a: 1})",
+    sends: ["POST", "/v3/apps/1/actions/hello/run", { a: 1 }],
+    answer: { status: "ACTION_QUEUED", runId: 9 },
+    gives: undefined,
+  },
+  {
+    call: "runWithResult(5)",
+    sends: ["POST", "/v3/apps/1/actions/5/runWithResult", {}],
+    answer: { status: "ACTION_EXECUTED", runId: 9, result: [1, { two: null }] },
+    gives: [1, { two: null }],
+  },
+  {
+    call: "publish(5)",
+    sends: ["POST", "/v3/apps/1/actions/5/publish", null],
+    answer: { status: "ACTION_PUBLISHED", action },
+    gives: { action },
+  },
+  {
+    call: "unpublish(5)",
+    sends: ["POST", "/v3/apps/1/actions/5/unpublish", null],
+    answer: { status: "ACTION_UNPUBLISHED" },
+    gives: undefined,
+  },
+  {
+    call: "getLogs({id: 5, where: {type: 'app.task.failed'}})",
+    sends: ["POST", "/v3/apps/1/actions/logs", { id: 5, where: { type: "app.task.failed" } }],
+    answer: { status: "LOGS_LISTED", count: 0, logs: [] },
+    gives: { count: 0, logs: [] },
+  },
+];
+
+describe("Svc.App.V3.Actions in a browser", function () {
+  this.timeout(20_000);
+  const client = useClientPage();
+  const actions = (call: string) => client.run(`Svc.App.V3.Actions.${call}`);
+  const rejection = (call: string) => client.run(rejectionOf(`Svc.App.V3.Actions.${call}`));
+
+  for (const { call: code, sends, answer, gives } of CASES) {
+    it(`${code} sends ${sends[0]} ${sends[1]} and resolves with what the specification says`, async () => {
+      client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: answer });
+      expect(await actions(code)).to.deep.equal(gives);
+      expect(client.service.received.map(({ method, path, body }) => [method, path, body])).to.deep.equal([sends]);
+    });
+  }
+
+  it("rejects with an Error that has the body's status and error as own properties, and nothing else of it", async () => {
+    const body = { status: "ACTION_INACTIVE", error: "the action is inactive", stack: "at secret", message: "other" };
+    client.service.answers.set("POST /v3/apps/1/actions/hello/run", { status: 409, body });
+    expect(await rejection("run('hello')")).to.deep.equal({
+      isError: true,
+      message: "the action is inactive",
+      own: { name: "SvcError", status: "ACTION_INACTIVE", error: "the action is inactive" },
+    });
+  });
+
+  it("says when a refused request may be repeated", async () => {
+    const body = { status: "RATE_LIMIT_EXCEEDED", error: "too many", nextValidRequestDate: "2030-01-01T00:00:00.000Z" };
+    client.service.answers.set("GET /v3/apps/1/actions", { status: 429, body, headers: { "retry-after": "7" } });
+    expect(await rejection("get()")).to.have.deep.property("own", { name: "SvcError", retryAfter: 7, ...body });
+  });
+
+  it("rejects with {status, error} where a proxy answers with a page of its own", async () => {
+    client.service.answers.set("GET /v3/apps/1/actions", {
+      status: 502,
+      body: "<html>",
+      headers: { "content-type": "text/html" },
+    });
+    expect(await rejection("get()")).to.have.nested.include({ "own.status": "INTERNAL_ERROR" });
+  });
+
+  it("sends nothing for a name that would climb out of its path", async () => {
+    for (const name of ["", ".", ".."]) {
+      expect(await rejection(`run(${JSON.stringify(name)})`)).to.have.nested.include({
+        "own.status": "ACTION_NOT_FOUND",
+      });
+    }
+    await actions("run('../../v1/admin')");
+    expect(client.service.received.map(({ path }) => path)).to.deep.equal([
+      "/v3/apps/1/actions/..%2F..%2Fv1%2Fadmin/run",
+    ]);
+  });
+});

@@ -1,0 +1,59 @@
+/** Opens the client library in a real page for each test of a suite, with its service and a foreign host beside it. */
+import type { Browser, Page } from "puppeteer-core";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type ClientService, startClientService } from "./client-service.js";
+
+export interface ClientPage {
+  service: ClientService;
+  /** Another host, which must learn nothing. */
+  elsewhere: ClientService;
+  page: Page;
+  watch: PageWatch;
+  /** Evaluates in the page. */
+  run(code: string): Promise<unknown>;
+  /** Opens the page anew, with its scripts, after a test has set the service up. */
+  open(...scripts: string[]): Promise<void>;
+}
+
+/** Registers the suite's hooks; the object it gives is filled before each test. */
+export function useClientPage(): ClientPage {
+  let browser: Browser;
+  const fixture = {
+    run: (code: string) => fixture.page.evaluate(code),
+    async open(...scripts: string[]) {
+      const query = scripts.length > 0 ? `?with=${scripts.join(",")}` : "";
+      await fixture.page.goto(`${fixture.service.origin}/page${query}`);
+    },
+  } as ClientPage;
+
+  before(async () => {
+    [fixture.service, fixture.elsewhere, browser] = await Promise.all([
+      startClientService(),
+      startClientService(),
+      launchChromium(),
+    ]);
+  });
+
+  beforeEach(async () => {
+    fixture.service.reset();
+    fixture.elsewhere.reset();
+    const context = await browser.createBrowserContext();
+    fixture.page = await context.newPage();
+    fixture.watch = watchPage(fixture.page, fixture.service.origin);
+    await fixture.open();
+  });
+
+  afterEach(() => fixture.page.browserContext().close());
+
+  after(async () => {
+    await browser?.close();
+    await Promise.all([fixture.service?.close(), fixture.elsewhere?.close()]);
+  });
+
+  return fixture;
+}
+
+/** Code that gives what a promise is rejected with, in a form that leaves the page. */
+export const rejectionOf = (promise: string) =>
+  `(${promise}).then(() => "resolved", (error) =>
+    ({ isError: error instanceof Error, message: error.message, own: { ...error } }))`;

@@ -1,0 +1,94 @@
+/** A service as the client library sees it: REST answers that a test sets, a feed of client actions, requests kept. */
+import type { AddressInfo } from "node:net";
+import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
+import { registerWebAssets } from "../../src/api/web-assets.js";
+import { compileScript } from "../../src/rules/compile-script.js";
+import { createFeed } from "./client-feed.js";
+
+export interface Received {
+  method: string;
+  path: string;
+  body: unknown;
+  headers: FastifyRequest["headers"];
+}
+
+export interface Answer {
+  status?: number;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+/** A customer's page under the strictest policy that the library promises to work with. */
+const PAGE_POLICY = "default-src 'none'; script-src 'self'; connect-src *";
+
+/** Keeps every request that no other route took and answers it as told; 200 {} where nothing is set. */
+function createRecorder(app: FastifyInstance) {
+  const received: Received[] = [];
+  const answers = new Map<string, Answer>();
+  let arrival = Promise.withResolvers<void>();
+  app.all("/*", (request, reply) => {
+    const path = request.url;
+    received.push({ method: request.method, path, body: request.body ?? null, headers: request.headers });
+    arrival.resolve();
+    arrival = Promise.withResolvers();
+    const { status = 200, body = {}, headers = {} } = answers.get(`${request.method} ${path}`) ?? {};
+    return reply.code(status).headers(headers).send(body);
+  });
+
+  /** Waits until `count` requests have come to a path and gives them all. */
+  async function requests(path: string, count = 1): Promise<Received[]> {
+    for (;;) {
+      const found = received.filter((one) => one.path === path);
+      if (found.length >= count) return found;
+      await arrival.promise;
+    }
+  }
+  return { received, answers, requests };
+}
+
+export async function startClientService() {
+  const app = Fastify({ forceCloseConnections: true });
+  const feed = createFeed(app.server);
+  registerWebAssets(app);
+  const page = { env: {} as Record<string, unknown>, dependencyLoads: 0, tampered: false };
+
+  app.get<{ Querystring: { with?: string } }>("/page", (request, reply) => {
+    const scripts = ["/env.js", ...(request.query.with ?? "/client/svc.js").split(",")];
+    const elements = scripts.map(
+      (src) => `<script${src.endsWith(".mjs") ? ' type="module"' : ""} src="${src}"></script>`,
+    );
+    const html = `<!doctype html><title>Shop</title><link rel="icon" href="data:,">${elements.join("")}`;
+    return reply.header("content-security-policy", `${PAGE_POLICY}; img-src data:`).type("text/html").send(html);
+  });
+  const script = (path: string, source: () => string) =>
+    app.get(path, (_request, reply) => reply.type("text/javascript").send(source()));
+  script("/env.js", () => `window.ENV = ${JSON.stringify(page.env)};`);
+  script("/dependency.js", () => `window.dependencyValue = ${++page.dependencyLoads};`);
+  app.get<{ Params: { id: string } }>("/v3/apps/1/actions/:id/compile", (request, reply) => {
+    const action = feed.actions.get(Number(request.params.id));
+    const source = action ? compileScript(action) : "";
+    return reply.type("text/javascript").send(page.tampered ? `${source};` : source);
+  });
+  const recorder = createRecorder(app);
+  await app.listen({ port: 0, host: "127.0.0.1" });
+
+  return {
+    ...recorder,
+    feed,
+    page,
+    origin: `http://127.0.0.1:${(app.server.address() as AddressInfo).port}`,
+    /** As new: no requests, no answers, no actions. */
+    reset() {
+      recorder.received.length = 0;
+      recorder.answers.clear();
+      feed.actions.clear();
+      Object.assign(page, { env: { appId: 1 }, dependencyLoads: 0, tampered: false });
+    },
+    async close() {
+      feed.cut();
+      await app.close();
+    },
+  };
+}
+
+export type ClientService = Awaited<ReturnType<typeof startClientService>>;

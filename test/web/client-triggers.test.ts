@@ -1,0 +1,224 @@
+import { expect } from "chai";
+import type { TestAction } from "./client-feed.js";
+import { useClientPage } from "./client-page.js";
+
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** Reports of action 5's runs go here. */
+const REPORTS = "/v3/apps/1/actions/5/clientRuns";
+
+interface Report {
+  payload: { createdAt: number; type: string; data: Record<string, unknown> };
+  result?: unknown;
+  error?: { name: string; message: string; stack: string };
+  duration: number;
+}
+
+const onPageView = (code: string, more: Partial<TestAction> = {}): TestAction => ({
+  id: 5,
+  name: "greet",
+  code,
+  where: { type: "analytics.pageView" },
+  ...more,
+});
+
+const returning = (value: string) => onPageView(`const execute = async (context) => (${value});`);
+
+function useTriggers() {
+  const client = useClientPage();
+  return {
+    client,
+    /** Opens a live page that knows the given actions. */
+    async openWith(...actions: TestAction[]): Promise<void> {
+      for (const action of actions) client.service.feed.actions.set(action.id, action);
+      client.service.page.env = { appId: 1, environment: "live", ...client.service.page.env };
+      await client.open();
+    },
+    view: (data = {}) => client.run(`Svc.App.Analytics.pageView(${JSON.stringify(data)})`),
+    async report(count = 1): Promise<Report> {
+      return (await client.service.requests(REPORTS, count))[count - 1]?.body as Report;
+    },
+  };
+}
+
+describe("A client action", function () {
+  this.timeout(20_000);
+  const { client, openWith, view, report } = useTriggers();
+
+  it("starts on a page view, even one before the socket is open, with the event as its payload and no settings", async () => {
+    await openWith(
+      returning("{ keys: Object.keys(context), settings: context.settings, page: context.payload.data._pageId }"),
+    );
+    const event = (await view({ _pageId: 12 })) as Report["payload"];
+    const { payload, result, duration } = await report();
+    expect(payload).to.deep.equal(event);
+    expect(result).to.deep.equal({ keys: ["payload", "settings"], settings: {}, page: 12 });
+    expect(duration).to.be.a("number");
+  });
+
+  it("runs under a policy that allows neither eval nor inline scripts", async () => {
+    await openWith(returning("1"));
+    await view();
+    await report();
+    expect(client.watch).to.deep.equal({ foreign: [], errors: [] });
+  });
+
+  it("starts on the events that its filter matches alone", async () => {
+    const where = { type: "analytics.pageView", data: { shop: { id: 3 } } };
+    await openWith(onPageView("async function execute({ payload }) { return payload.data.n; }", { where }));
+    await view({ n: 1, shop: { id: 2 } });
+    await view({ n: 2, shop: { id: 3, name: "x" } });
+    expect((await report()).result).to.equal(2);
+    expect(client.service.received.filter(({ path }) => path === REPORTS)).to.have.length(1);
+  });
+
+  it("loads a dependency once, however many actions and runs need it", async () => {
+    const url = `${client.service.origin}/dependency.js`;
+    const assets = [{ name: url, url, path: "/dependency.js" }];
+    const first = { ...returning("window.dependencyValue"), assets };
+    await openWith(first, { ...first, id: 6 });
+    await view();
+    await view();
+    expect((await report(2)).result).to.equal(1);
+    await client.service.requests("/v3/apps/1/actions/6/clientRuns", 2);
+    expect(client.service.page.dependencyLoads).to.equal(1);
+  });
+
+  it("goes by the token in memory where there is one, on the socket too", async () => {
+    client.service.page.env = { appId: 1 };
+    await client.open();
+    await client.run(`Svc.configure({ token: "in-memory" }); Svc.App.Triggers.start()`);
+    while (!JSON.stringify(client.service.feed.connectionParams).includes("in-memory")) {
+      await client.run("new Promise(requestAnimationFrame)");
+    }
+    expect(client.service.feed.connectionParams.at(-1)).to.deep.equal({ authToken: "in-memory" });
+  });
+});
+
+describe("A client action that changes while a page is open", function () {
+  this.timeout(20_000);
+  const { client, openWith, view, report } = useTriggers();
+
+  /** Views pages until a run of action 5 gives a value. */
+  async function viewUntil(value: string): Promise<void> {
+    let count = client.service.received.filter(({ path }) => path === REPORTS).length;
+    let result: unknown;
+    while (result !== value) {
+      await view();
+      result = (await report(++count)).result;
+    }
+  }
+
+  it("runs with its new code, without a reload", async () => {
+    await openWith(returning("'old'"));
+    await viewUntil("old");
+    client.service.feed.set(returning("'new'"));
+    await viewUntil("new");
+    expect(client.service.received.filter(({ path }) => path === REPORTS)).to.have.length.greaterThan(1);
+  });
+
+  it("is caught up with after the connection was cut", async () => {
+    await openWith(returning("'before'"));
+    await viewUntil("before");
+    client.service.feed.cut();
+    client.service.feed.actions.set(5, returning("'after'"));
+    await viewUntil("after");
+    expect(client.service.feed.connectionParams).to.have.length.greaterThan(1);
+  });
+
+  it("starts no more once it was removed", async () => {
+    await openWith({ ...returning("1"), id: 4 }, returning("'first'"));
+    await viewUntil("first");
+    client.service.feed.remove(4);
+    client.service.feed.set(returning("'second'"));
+    await viewUntil("second");
+    const soFar = client.service.received.filter(({ path }) => path === REPORTS).length;
+    await view({ last: true });
+    await report(soFar + 1);
+    const started = client.service.received.filter(({ body }) => JSON.stringify(body).includes('"last":true'));
+    expect(started.map(({ path }) => path)).not.to.include("/v3/apps/1/actions/4/clientRuns");
+  });
+});
+
+describe("A client action that fails", function () {
+  this.timeout(20_000);
+  const { client, openWith, view, report } = useTriggers();
+
+  it("is reported with name, message and a stack that points into its own code", async () => {
+    await openWith(onPageView("async function execute() {\n  throw new TypeError('no such thing');\n}"));
+    await view();
+    const { error, result } = await report();
+    expect(error).to.include({ name: "TypeError", message: "no such thing" });
+    expect(error?.stack).to.match(/svc-action-5-greet\.js:2:9/);
+    expect(result).to.equal(undefined);
+  });
+
+  it("is reported as timed out when it passes its limit", async () => {
+    client.service.page.env = { appId: 1, clientTimeoutMs: 50 };
+    await openWith(returning("await new Promise(() => {})"));
+    await view();
+    expect((await report()).error).to.include({
+      name: "TimeoutError",
+      message: "the action ran longer than the limit of 0.05 seconds",
+    });
+  });
+
+  it("is reported when its result cannot be said in JSON", async () => {
+    await openWith(returning("10n"));
+    await view();
+    expect((await report()).error?.message).to.contain("BigInt");
+  });
+
+  it("is reported when its dependency cannot be loaded, by the address", async () => {
+    const url = `${client.elsewhere.origin}/nothing.js`;
+    await openWith({ ...returning("1"), assets: [{ name: url, url, path: "/nothing.js" }] });
+    await view();
+    expect((await report()).error?.message).to.contain(url);
+  });
+
+  it("does not run when its script is not the one that was announced", async () => {
+    client.service.page.tampered = true;
+    await openWith(returning("1"));
+    await view();
+    expect((await report()).error?.message).to.contain("could not be loaded");
+  });
+});
+
+describe("Svc.App.Analytics", function () {
+  this.timeout(20_000);
+  const { client, view } = useTriggers();
+  const PATH = "/v1/apps/1/analytics";
+
+  it("makes events of the specified shape", async () => {
+    const event = (await view({ _pageId: 3 })) as Report["payload"];
+    expect(event.type).to.equal("analytics.pageView");
+    expect(event.createdAt).to.be.within(Date.now() - 60_000, Date.now() + 60_000);
+    expect(event.data).to.include({ _pageTitle: "Shop", _platform: "web", _os: "Linux", _pageId: 3 });
+    expect(event.data["_analyticsSessionId"]).to.match(UUID);
+    expect(event.data["_deviceTrackingId"]).to.match(UUID);
+    const custom = await client.run(`Svc.App.Analytics.event("signup", { plan: "free" })`);
+    expect(custom).to.have.property("type", "analytics.event");
+    expect(custom).to.have.property("data").that.includes({ name: "signup", plan: "free" });
+  });
+
+  it("keeps the device's and the session's ids from page to page", async () => {
+    const before = (await view()) as Report["payload"];
+    await client.open();
+    const after = (await view()) as Report["payload"];
+    for (const id of ["_analyticsSessionId", "_deviceTrackingId"]) expect(after.data[id]).to.equal(before.data[id]);
+  });
+
+  it("sends events in batches", async () => {
+    const made = await client.run("[1, 2, 3].map((n) => Svc.App.Analytics.event({ n }))");
+    const [request] = await client.service.requests(PATH);
+    expect(request?.body).to.deep.equal({ events: made });
+  });
+
+  it("sends what waits when the page goes, with the cookie as its credential", async () => {
+    await client.run(`document.cookie = "auth_token=cookie"; void Svc.App.Analytics.event({ last: true })`);
+    await client.page.goto("about:blank");
+    const [request] = await client.service.requests(PATH);
+    expect(request?.headers.cookie).to.contain("auth_token=cookie");
+    expect(request?.body).to.have.nested.property("events[0].data.last", true);
+  });
+});
