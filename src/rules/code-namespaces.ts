@@ -13,6 +13,14 @@ type Meaning = "Svc" | "global" | null;
 
 const GLOBAL_OBJECTS: ReadonlySet<string> = new Set(["window", "globalThis", "self"]);
 
+/** The nodes that can name a property of `Svc`: see {@link usesAt}. */
+const TELLING: ReadonlySet<string> = new Set([
+  "MemberExpression",
+  "VariableDeclarator",
+  "AssignmentExpression",
+  "AssignmentPattern",
+]);
+
 /** `window.window.Svc` is already far-fetched; code generators write member chains of a hundred thousand links. */
 const STEPS_MAX = 8;
 
@@ -22,7 +30,7 @@ const STEPS_MAX = 8;
  */
 export function namespaceUses(program: Program): NamespaceUse[] {
   const uses: NamespaceUse[] = [];
-  for (const { node, scope } of nodesWithScopes(program)) uses.push(...usesAt(node, scope));
+  for (const { node, scope } of nodesWithScopes(program, TELLING)) uses.push(...usesAt(node, scope));
   return uses.sort((a, b) => a.offset - b.offset);
 }
 

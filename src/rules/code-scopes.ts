@@ -30,15 +30,15 @@ const FUNCTIONS: ReadonlySet<string> = new Set([
   "ArrowFunctionExpression",
 ]);
 
-/** Every node with the scope it stands in, parents first, without recursion: trees of a million characters are deep. */
-export function nodesWithScopes(root: AnyNode): { node: AnyNode; scope: Scope }[] {
+/** The nodes of these types, each with the scope it stands in. Without recursion: trees of a million characters are deep. */
+export function nodesWithScopes(root: AnyNode, types: ReadonlySet<string>): { node: AnyNode; scope: Scope }[] {
   const all: { node: AnyNode; scope: Scope }[] = [];
   const pending: { node: AnyNode; outer: Scope }[] = [{ node: root, outer: newScope(null, true) }];
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { node, outer } = next;
     const scope = scopeOf(node, outer);
     declare(node, outer, scope);
-    all.push({ node, scope });
+    if (types.has(node.type)) all.push({ node, scope });
     for (const child of children(node)) pending.push({ node: child, outer: scope });
   }
   return all;
@@ -129,7 +129,12 @@ function bind(pattern: Pattern, binding: Binding, scope: Scope): void {
 }
 
 function children(node: AnyNode): AnyNode[] {
-  return Object.values(node).flat().filter(isNode);
+  const found: AnyNode[] = [];
+  for (const value of Object.values(node)) {
+    if (isNode(value)) found.push(value);
+    else if (Array.isArray(value)) for (const element of value) if (isNode(element)) found.push(element);
+  }
+  return found;
 }
 
 function isNode(value: unknown): value is AnyNode {

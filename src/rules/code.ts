@@ -1,7 +1,8 @@
 /** The code rules: how `execute` may be defined, and which packages the code needs. Parses, and never runs a character. */
-import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern, type Program, parse } from "acorn";
+import { type AnyNode, type Function as FunctionNode, getLineInfo, type Pattern, type Program } from "acorn";
 import { ActionError } from "../errors.js";
 import { namespaceUses } from "./code-namespaces.js";
+import { parseScript } from "./code-parser.js";
 import { described, unstorableAt } from "./described.js";
 import { BUILT_IN_PACKAGES } from "./packages.js";
 
@@ -53,7 +54,7 @@ function firstFault(source: string, dependencies: readonly string[] | null): Cod
 
 function parsed(source: string): Program | CodeFault {
   try {
-    return parse(source, { ecmaVersion: "latest", sourceType: "script" });
+    return parseScript(source);
   } catch (error) {
     if (error instanceof RangeError) return { offset: 0, reason: "the code nests too deeply" };
     if (!(error instanceof SyntaxError)) throw error;

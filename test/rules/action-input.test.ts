@@ -227,7 +227,9 @@ describe("action input: what is accepted", () => {
     const dependent = parseUpdate({ code: SESSION_CODE, dependencies: ["svc-session"] }, STORED);
     refusal("CODE_VALIDATION_FAILED", () => parseUpdate({ dependencies: [] }, dependent));
   });
+});
 
+describe("action input: odd data", () => {
   it("is not confused by keys of prototypes", () => {
     const data = JSON.parse(`{"name":"greet","code":${JSON.stringify(CODE)},"__proto__":{"active":true},"toString":1}`);
     expect(parseCreate(data).active).to.equal(false);

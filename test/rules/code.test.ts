@@ -6,6 +6,9 @@ import { refusal } from "./refusal.js";
 
 const inExecute = (body: string) => `async function execute(context) {\n  ${body}\n}`;
 
+/** `${expression}` in the source that is tested, not in this file. */
+const inTemplate = (expression: string) => ["return `a$", "{", expression, "}`"].join("");
+
 describe("code: accepted forms of execute", () => {
   const ACCEPTED = [
     "async function execute(context) { return 1; }",
@@ -82,6 +85,7 @@ describe("code: syntax errors", () => {
     ["(".repeat(200_000), /Not enough stack|nests too deeply/],
     [`x=${"`${".repeat(50_000)}`, /Not enough stack|nests too deeply/],
     ["function f(){".repeat(50_000), /Not enough stack|nests too deeply/],
+    [Array.from({ length: 6_000 }, (_, i) => `let v${i};`).join(""), /more than 5000 names/],
     ["a=>".repeat(200_000), /Not enough stack|nests too deeply/],
   ];
   for (const [code, expected] of FAULTY) {
@@ -113,7 +117,7 @@ const NEEDS_SESSION = [
   "const f = ({ Session } = Svc) => Session",
   "{ const Svc = 1 }\n return Svc.Session",
   "return () => { { let Svc } return Svc.Session }",
-  "return `${Svc.Session.get()}`",
+  inTemplate("Svc.Session.get()"),
   "class A { x = Svc.Session }",
   "return \\u0053vc.Session",
 ];
