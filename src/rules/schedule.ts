@@ -1,12 +1,11 @@
 /**
  * When an action fires: which expressions and zones are accepted, and the ticks that follow. Keeps no time and no row.
  *
- * The rule for clock changes, which is croner 11's:
- * - An expression is matched against the wall clock of its time zone.
- * - Forward: a tick of the skipped span fires once, as far after the span's start as it was meant to be
- *   (`30 2 * * *` fires at 03:30), when minute and hour are single values. Other expressions drop what was skipped.
- * - Back: a tick in the repeated span fires once, the first time, when minute and hour are single values
- *   (`30 1 * * *`). Other expressions (`0,30 * * * *`, `0 1,2 * * *`) fire both times.
+ * The rule for clock changes, which is croner 11's. An expression is matched against the wall clock of its time zone.
+ * - A single time of day (`30 2 * * *`) fires once on every day that the zone has: one that the clock skips when it goes
+ *   forward fires as soon as the clock goes on (03:00), one that the clock repeats when it goes back fires the first time.
+ * - Every other expression (`0,30 * * * *`, `0 1,2 * * *`) fires whenever the clock shows a match: not at all in a
+ *   skipped span, twice in a repeated one.
  * - A day that a zone leaves out (Apia, 30 December 2011) has no ticks.
  */
 import { Cron } from "croner";
