@@ -8,6 +8,14 @@ export interface IsolateCheck {
   check(source: string): Promise<void>;
 }
 
+export interface IsolateLimits {
+  /** Isolates at once. */
+  concurrency: number;
+  /** At least 8, or V8 does not start. */
+  memoryMb: number;
+  timeoutMs: number;
+}
+
 /** V8's own place, at the end of its message. */
 const PLACE = / \[code:(\d+):(\d+)\]$/;
 const MESSAGE_MAX_CHARACTERS = 200;
@@ -16,7 +24,11 @@ const MESSAGE_MAX_CHARACTERS = 200;
  * At most `concurrency` isolates at once, each fresh: making one costs a millisecond, and nothing of one action's source
  * is ever near another's.
  */
-export function createIsolateCheck({ concurrency = 2 }: { concurrency?: number } = {}): IsolateCheck {
+export function createIsolateCheck({
+  concurrency = 2,
+  memoryMb = CODE_CHECK_MEMORY_MB,
+  timeoutMs = CODE_CHECK_TIMEOUT_MS,
+}: Partial<IsolateLimits> = {}): IsolateCheck {
   let free = concurrency;
   const waiting: (() => void)[] = [];
 
@@ -33,36 +45,42 @@ export function createIsolateCheck({ concurrency = 2 }: { concurrency?: number }
 
   async function check(source: string): Promise<void> {
     await acquire();
-    try {
-      await compile(source);
-    } finally {
-      release();
-    }
+    const compiled = compile(source, memoryMb);
+    // A compilation cannot be interrupted, only abandoned: its place stays taken until V8 is through with it.
+    const ended = compiled.catch(() => {}).finally(release);
+    await within(timeoutMs, ended);
+    await compiled;
   }
 
   return { check };
 }
 
-async function compile(source: string): Promise<void> {
-  const isolate = new ivm.Isolate({ memoryLimit: CODE_CHECK_MEMORY_MB });
-  let late = false;
-  const timer = setTimeout(() => {
-    late = true;
-    isolate.dispose();
-  }, CODE_CHECK_TIMEOUT_MS);
+/** @throws ActionError CODE_VALIDATION_FAILED when `ended` takes longer than that */
+async function within(timeoutMs: number, ended: Promise<void>): Promise<void> {
+  const deadline = Promise.withResolvers<never>();
+  const timer = setTimeout(
+    () => deadline.reject(failed(`code takes longer than ${timeoutMs} ms to compile`)),
+    timeoutMs,
+  );
+  try {
+    await Promise.race([ended, deadline.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function compile(source: string, memoryMb: number): Promise<void> {
+  const isolate = new ivm.Isolate({ memoryLimit: memoryMb });
   try {
     await isolate.compileScript(source, { filename: "code" });
   } catch (error) {
-    throw refusal(error, late, isolate.isDisposed);
+    throw isolate.isDisposed ? failed(`code needs more than ${memoryMb} MB to compile`) : refusal(error);
   } finally {
-    clearTimeout(timer);
     if (!isolate.isDisposed) isolate.dispose();
   }
 }
 
-function refusal(error: unknown, late: boolean, disposed: boolean): ActionError {
-  if (late) return failed(`code takes longer than ${CODE_CHECK_TIMEOUT_MS} ms to compile`);
-  if (disposed) return failed(`code needs more than ${CODE_CHECK_MEMORY_MB} MB to compile`);
+function refusal(error: unknown): ActionError {
   const message = error instanceof Error ? error.message : String(error);
   const [, line, column] = PLACE.exec(message) ?? [];
   const reason = message.replace(PLACE, "").slice(0, MESSAGE_MAX_CHARACTERS).toWellFormed();

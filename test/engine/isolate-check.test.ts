@@ -1,0 +1,83 @@
+/** The compile check: V8's own word on a source, within bounds, and never a run of it. */
+import { expect } from "chai";
+import { createIsolateCheck } from "../../src/engine/isolate-check.js";
+import { ActionError } from "../../src/errors.js";
+
+const { check } = createIsolateCheck();
+
+async function refused(source: string): Promise<string> {
+  const error = await check(source).then(
+    () => null,
+    (reason: unknown) => reason,
+  );
+  expect(error).to.be.instanceOf(ActionError);
+  expect((error as ActionError).status).to.equal("CODE_VALIDATION_FAILED");
+  return (error as ActionError).message;
+}
+
+const LARGE: [string, string][] = [
+  ["250,000 calls", `async function execute() { ${"x();".repeat(250_000)} }`],
+  ["340,000 arrays", `[${"[],".repeat(340_000)}]`],
+  ["a sum of 500,000", `x${"+x".repeat(500_000)}`],
+  ["60,000 functions called at once", "(function(){})();".repeat(60_000)],
+  ["240,000 regular expressions", `x=[${"/a/,".repeat(240_000)}]`],
+];
+
+describe("isolate check", () => {
+  it("lets code pass that compiles", async () => {
+    await check("const execute = async ({ payload }) => payload;");
+  });
+
+  it("gives V8's message with line and column", async () => {
+    expect(await refused("async function execute() {\n  return (;\n}")).to.match(
+      /^code, line 2, column \d+: Unexpected token/,
+    );
+    expect(await refused("let a; let a;")).to.contain("Identifier 'a' has already been declared");
+    expect(await refused("x = /(/")).to.contain("Unterminated group");
+  });
+
+  it("never runs what it compiles", async () => {
+    await check("while (true) {}");
+    await check("throw new Error('ran')");
+  });
+
+  for (const [title, source] of LARGE) {
+    it(`takes or refuses a megabyte without harm: ${title}`, async () => {
+      await check(source).catch((error: unknown) => expect(error).to.be.instanceOf(ActionError));
+      await check("async function execute() {}");
+    });
+  }
+
+  it("refuses nesting past V8's stack with a bounded message", async () => {
+    for (const source of [
+      "(".repeat(500_000),
+      "a=>".repeat(300_000),
+      "function f(){".repeat(70_000),
+      `/${"(".repeat(100_000)}/`,
+    ]) {
+      expect(await refused(source)).to.have.length.below(300);
+    }
+  });
+
+  it("stops at its time limit and serves the next", async () => {
+    const hasty = createIsolateCheck({ concurrency: 1, timeoutMs: 1 });
+    const error: unknown = await hasty.check(LARGE[3]![1]).catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(ActionError).with.property("message", "code takes longer than 1 ms to compile");
+    await check("async function execute() {}");
+  });
+
+  it("stops at its memory limit and serves the next", async () => {
+    const small = createIsolateCheck({ concurrency: 1, memoryMb: 8 });
+    const error: unknown = await small.check(LARGE[3]![1]).catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(ActionError).with.property("message", "code needs more than 8 MB to compile");
+    await small.check("async function execute() {}");
+  });
+
+  it("serves many at once, a faulty one beside good ones", async () => {
+    const checks = Array.from({ length: 40 }, (_, i) =>
+      i % 10 === 3 ? refused("let a; let a;") : check(`let a${i};`),
+    );
+    const results = await Promise.all(checks);
+    expect(results.filter((result) => typeof result === "string")).to.have.length(4);
+  });
+});

@@ -1,0 +1,83 @@
+/** What dependencies resolve to, and what an operator may add to the catalogue. */
+import { expect } from "chai";
+import { createCatalogue, resolveAssets } from "../../src/rules/packages.js";
+import { refusal } from "./refusal.js";
+
+const BASE = "https://actions.example.com";
+const catalogue = createCatalogue();
+
+describe("dependencies", () => {
+  it("resolve a package to the file that the service serves", () => {
+    expect(resolveAssets(["svc-session"], catalogue, BASE)).to.deep.equal([
+      { name: "svc-session", url: `${BASE}/client/packages/svc-session.js`, path: "/client/packages/svc-session.js" },
+    ]);
+  });
+
+  it("resolve an external https URL to itself", () => {
+    const url = "https://cdn.example.com/lib/day.js?v=1";
+    expect(resolveAssets([url], catalogue, BASE)).to.deep.equal([{ name: url, url, path: "/lib/day.js" }]);
+  });
+
+  it("keep their order and load each once", () => {
+    const names = ["svc-csv", "svc-session", "svc-csv"];
+    expect(resolveAssets(names, catalogue, BASE).map(({ name }) => name)).to.deep.equal(["svc-csv", "svc-session"]);
+  });
+
+  const REFUSED: [string, RegExp][] = [
+    ["svc-unknown", /"svc-unknown" is no package/],
+    ["SVC-session", /no package/],
+    ["toString", /no package/],
+    ["__proto__", /no package/],
+    ["//cdn.example.com/x.js", /no package/],
+    ["./local.js", /no package/],
+    ["http://cdn.example.com/x.js", /must be an https URL/],
+    ["ftp://cdn.example.com/x.js", /must be an https URL/],
+    ["file:///etc/passwd", /must be an https URL/],
+    ["data:text/javascript,alert(1)", /must be an https URL/],
+    ["javascript:alert(1)", /must be an https URL/],
+    ["https://user:secret@cdn.example.com/x.js", /user name or password/],
+    ["https://user@cdn.example.com/x.js", /user name or password/],
+    ["https://", /not a valid URL/],
+    ["https://cdn.example.com/a b.js", /not a valid URL/],
+    ["https:\\\\cdn.example.com\\x.js", /not a valid URL/],
+    ["ht\ntps://cdn.example.com/x.js", /no package/],
+    [`https://cdn.example.com/${"x".repeat(2048)}`, /longer than 2048/],
+  ];
+  for (const [dependency, expected] of REFUSED) {
+    it(`are refused and named: ${JSON.stringify(dependency.slice(0, 60))}`, () => {
+      const message = refusal("DEPENDENCIES_INVALID", () => resolveAssets([dependency], catalogue, BASE));
+      expect(message).to.match(expected).and.have.length.below(200);
+    });
+  }
+});
+
+describe("the catalogue", () => {
+  it("takes an operator's packages, served here or elsewhere, and lets them replace one of the nine", () => {
+    const extended = createCatalogue([
+      { name: "acme-tools", path: "/client/packages/acme-tools.js" },
+      { name: "dayjs", namespace: null, url: "https://cdn.example.com/dayjs.min.js" },
+      { name: "svc-csv", namespace: "CSV", path: "/client/packages/csv-2.js" },
+    ]);
+    expect(resolveAssets(["acme-tools", "dayjs", "svc-csv"], extended, BASE).map(({ url }) => url)).to.deep.equal([
+      `${BASE}/client/packages/acme-tools.js`,
+      "https://cdn.example.com/dayjs.min.js",
+      `${BASE}/client/packages/csv-2.js`,
+    ]);
+    expect(extended.size).to.equal(11);
+  });
+
+  it("names the entry and the field that is at fault", () => {
+    const good = { name: "a", path: "/a.js" };
+    const faulty: [unknown, RegExp][] = [
+      [{}, /packages must be an array/],
+      [[good, 1], /packages\[1\] must be an object/],
+      [[{ ...good, name: "A b" }], /packages\[0\]\.name/],
+      [[{ ...good, namespace: "a.b" }], /packages\[0\]\.namespace/],
+      [[{ ...good, path: "a.js" }], /packages\[0\]\.path/],
+      [[{ ...good, url: "https://x.example/a.js" }], /packages\[0\]\.path/],
+      [[{ name: "a" }], /packages\[0\]\.path/],
+      [[{ name: "a", url: "http://x.example/a.js" }], /packages\[0\]\.url/],
+    ];
+    for (const [entries, expected] of faulty) expect(() => createCatalogue(entries)).to.throw(expected);
+  });
+});

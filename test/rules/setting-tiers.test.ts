@@ -1,0 +1,139 @@
+/** The visibility tiers of settings, which keys exist, and the 100 KB limit. */
+import { expect } from "chai";
+import fc from "fast-check";
+import {
+  artifactKey,
+  checkDeletedKeys,
+  checkSettingKeys,
+  checkUnderscoreSize,
+  httpView,
+  readableBy,
+  runtimeView,
+  serverActionView,
+  tierOf,
+} from "../../src/rules/setting-tiers.js";
+import { refusal } from "./refusal.js";
+
+const SETTINGS = new Map<string, unknown>([
+  ["name", "Shop"],
+  ["a_b", { _nested: 1, __nested: 2 }],
+  ["_key", "private"],
+  ["_", 1],
+  ["__secret", "protected"],
+  ["__", 2],
+  ["___three", 3],
+  ["toString", "public too"],
+]);
+
+describe("setting tiers", () => {
+  it("go by the key's prefix alone", () => {
+    const tiers = [...SETTINGS.keys()].map(tierOf);
+    const expected = ["public", "public", "private", "private", "protected", "protected", "protected", "public"];
+    expect(tiers).to.deep.equal(expected);
+  });
+
+  it("show the runtime public keys only, nested underscores untouched", () => {
+    expect(Object.entries(runtimeView(SETTINGS))).to.deep.equal([
+      ["name", "Shop"],
+      ["a_b", { _nested: 1, __nested: 2 }],
+      ["toString", "public too"],
+    ]);
+  });
+
+  it("show HTTP readers no protected key", () => {
+    expect(Object.keys(httpView(SETTINGS))).to.deep.equal(["name", "a_b", "_key", "_", "toString"]);
+  });
+
+  it("show server actions the underscore keys, and nothing public", () => {
+    expect(Object.keys(serverActionView(SETTINGS))).to.deep.equal(["_key", "_", "__secret", "__", "___three"]);
+  });
+
+  it("give backend code everything", () => {
+    expect([...SETTINGS.keys()].every(readableBy("backend"))).to.equal(true);
+  });
+
+  it("split any settings into views that never overlap wrongly and lose nothing", () => {
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.string(), fc.jsonValue())), (entries) => {
+        const all = new Set(entries.map(([key]) => key));
+        const runtime = new Set(Object.keys(runtimeView(entries)));
+        const server = new Set(Object.keys(serverActionView(entries)));
+        expect([...runtime].filter((key) => server.has(key))).to.deep.equal([]);
+        expect(new Set([...runtime, ...server])).to.deep.equal(all);
+        expect(Object.keys(httpView(entries)).some((key) => key.startsWith("__"))).to.equal(false);
+      }),
+    );
+  });
+});
+
+describe("setting keys", () => {
+  it("are accepted as they come, names of methods included", () => {
+    const body = JSON.parse('{"toString":1,"hasOwnProperty":null,"__secret":{"a":[1]},"ключ 🔑":2}');
+    expect(checkSettingKeys(body)).to.deep.equal(Object.entries(body));
+    expect(checkSettingKeys({ ["k".repeat(512)]: 1 })).to.have.length(1);
+    expect(checkSettingKeys({})).to.deep.equal([]);
+  });
+
+  const REFUSED: [string, string][] = [
+    ["an array", "[]"],
+    ["null", "null"],
+    ["a string", '"a"'],
+    ["an empty key", '{"":1}'],
+    ["a key of 513 characters", JSON.stringify({ ["k".repeat(513)]: 1 })],
+    ["__proto__", '{"__proto__":{"admin":true}}'],
+    ["constructor", '{"constructor":1}'],
+    ["prototype", '{"prototype":1}'],
+    ["a key with U+0000", '{"a\\u0000":1}'],
+    ["a key with half a surrogate pair", '{"\\ud800":1}'],
+    ["201 keys", JSON.stringify(Object.fromEntries(Array.from({ length: 201 }, (_, i) => [`k${i}`, 1])))],
+    ["a value of 100,000 levels", `{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
+  ];
+  for (const [title, json] of REFUSED) {
+    it(`are refused: ${title}`, () => {
+      const message = refusal("SETTINGS_INVALID", () => checkSettingKeys(JSON.parse(json)));
+      expect(message).to.have.length.below(250);
+    });
+  }
+
+  it("never echo a value", () => {
+    const message = refusal("SETTINGS_INVALID", () => checkSettingKeys(JSON.parse('{"prototype":"hunter22"}')));
+    expect(message).to.not.contain("hunter22");
+  });
+
+  it("to delete are an array of keys, each taken once", () => {
+    expect(checkDeletedKeys({ keys: ["a", "__b", "a"] })).to.deep.equal(["a", "__b"]);
+    for (const body of [
+      null,
+      [],
+      {},
+      { keys: "a" },
+      { keys: [1] },
+      { keys: [""] },
+      { keys: ["__proto__"] },
+      { keys: [null] },
+    ]) {
+      refusal("SETTINGS_INVALID", () => checkDeletedKeys(body));
+    }
+    refusal("SETTINGS_INVALID", () => checkDeletedKeys({ keys: Array(201).fill("a") }));
+  });
+
+  it("of the AI builder replace what is outside letters, digits, _ . and -", () => {
+    expect(artifactKey("stripe-key_1.live")).to.equal("_aiartifact_stripe-key_1.live");
+    expect(artifactKey("my key/é:😀")).to.equal("_aiartifact_my_key____");
+  });
+});
+
+describe("underscore settings", () => {
+  const ofBytes = (bytes: number) => serverActionView([["_a", "x".repeat(bytes - '{"_a":""}'.length)]]);
+
+  it("may take 100 KB of JSON and not a byte more", () => {
+    checkUnderscoreSize(ofBytes(102_400));
+    expect(refusal("EXECUTION_FAILED", () => checkUnderscoreSize(ofBytes(102_401)))).to.contain(
+      "private app settings exceed the 100 KB limit for server actions",
+    );
+  });
+
+  it("are counted in UTF-8", () => {
+    refusal("EXECUTION_FAILED", () => checkUnderscoreSize(serverActionView([["_a", "é".repeat(51_200)]])));
+  });
+});
