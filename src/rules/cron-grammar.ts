@@ -1,16 +1,20 @@
 /** The plain cron grammar of five fields, as sets of numbers. Knows neither croner nor time zones. */
 import { described } from "./described.js";
 
+type NumberSet = ReadonlySet<number>;
+
 /** What each field allows, and whether the day fields were written as a bare `*`. */
 export interface CronFields {
-  minutes: ReadonlySet<number>;
-  hours: ReadonlySet<number>;
-  days: ReadonlySet<number>;
-  months: ReadonlySet<number>;
-  weekdays: ReadonlySet<number>;
+  minutes: NumberSet;
+  hours: NumberSet;
+  days: NumberSet;
+  months: NumberSet;
+  weekdays: NumberSet;
   anyDay: boolean;
   anyWeekday: boolean;
 }
+
+type CronSets = [NumberSet, NumberSet, NumberSet, NumberSet, NumberSet];
 
 interface FieldRange {
   name: string;
@@ -42,23 +46,14 @@ export function parseCron(text: string): CronFields | { fault: string } {
       fault: "must have five fields with one space between them: minute, hour, day of month, month, day of week",
     };
   }
-  const sets: Set<number>[] = [];
-  for (const [index, field] of FIELDS.entries()) {
-    const values = fieldValues(parts[index]!, field);
-    if (typeof values === "string") return { fault: values };
-    sets.push(values);
-  }
-  const [minutes, hours, days, months, weekdays] = sets as [
-    Set<number>,
-    Set<number>,
-    Set<number>,
-    Set<number>,
-    Set<number>,
-  ];
+  const sets = FIELDS.map((field, index) => fieldValues(parts[index]!, field));
+  const fault = sets.find((values) => typeof values === "string");
+  if (fault !== undefined) return { fault };
+  const [minutes, hours, days, months, weekdays] = sets as CronSets;
   return { minutes, hours, days, months, weekdays, anyDay: parts[2] === "*", anyWeekday: parts[4] === "*" };
 }
 
-function fieldValues(text: string, field: FieldRange): Set<number> | string {
+function fieldValues(text: string, field: FieldRange): NumberSet | string {
   const values = new Set<number>();
   for (const item of text.split(",")) {
     const fault = addItem(values, item, field);

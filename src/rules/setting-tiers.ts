@@ -1,7 +1,7 @@
 /** Who may see which setting, by its key's prefix, and which keys exist at all. Knows no storage and no credential. */
 import { ActionError } from "../errors.js";
 import { SETTING_KEY_MAX_CHARACTERS, SETTINGS_KEYS_PER_REQUEST, UNDERSCORE_SETTINGS_MAX_BYTES } from "../limits.js";
-import { characters, described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { characters, described, isObject, nestsDeeperThan } from "./described.js";
 
 export type Tier = "public" | "private" | "protected";
 
@@ -113,7 +113,6 @@ function checkKey(key: unknown): void {
   const length = characters(key);
   if (length > SETTING_KEY_MAX_CHARACTERS) throw invalid(`${expected}; ${described(key)} has ${length}`);
   if (REFUSED_KEYS.includes(key)) throw invalid(`a setting must not be named ${key}`);
-  if (unstorableAt(key) >= 0) throw invalid(`the key ${described(key)} holds a character that cannot be stored`);
 }
 
 function invalid(message: string): ActionError {

@@ -68,7 +68,9 @@ describe("setting tiers", () => {
 
 describe("setting keys", () => {
   it("are accepted as they come, names of methods included", () => {
-    const body = JSON.parse('{"toString":1,"hasOwnProperty":null,"__secret":{"a":[1]},"ключ 🔑":2}');
+    const body = JSON.parse(
+      '{"toString":1,"hasOwnProperty":null,"__secret":{"a":[1]},"ключ 🔑":2,"a\\u0000":3,"\\ud800":4}',
+    );
     expect(checkSettingKeys(body)).to.deep.equal(Object.entries(body));
     expect(checkSettingKeys({ ["k".repeat(512)]: 1 })).to.have.length(1);
     expect(checkSettingKeys({})).to.deep.equal([]);
@@ -83,8 +85,6 @@ describe("setting keys", () => {
     ["__proto__", '{"__proto__":{"admin":true}}'],
     ["constructor", '{"constructor":1}'],
     ["prototype", '{"prototype":1}'],
-    ["a key with U+0000", '{"a\\u0000":1}'],
-    ["a key with half a surrogate pair", '{"\\ud800":1}'],
     ["201 keys", JSON.stringify(Object.fromEntries(Array.from({ length: 201 }, (_, i) => [`k${i}`, 1])))],
     ["a value of 100,000 levels", `{"a":${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
   ];
