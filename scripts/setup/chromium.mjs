@@ -13,31 +13,38 @@ async function privilege() {
   return (await run("sudo", ["-n", "true"])).code === 0 ? ["sudo", "-n"] : null;
 }
 
-async function installByApt() {
-  const prefix = existsSync("/usr/bin/apt-get") ? await privilege() : null;
-  if (prefix === null) return "apt-get with root or sudo is not available";
-  const apt = async (...args) => {
-    const options = ["-q", "-o", "DPkg::Lock::Timeout=300"];
-    const [command, ...rest] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...options, ...args];
-    return run(command, rest);
-  };
-  return step(`installing ${PACKAGE} by apt-get`, async () => {
-    await apt("update");
-    const { code, output } = await apt("install", "-y", "--no-install-recommends", PACKAGE);
-    return code === 0 ? null : `apt-get: ${lastLine(output)}`;
-  });
+/** The line of an installer's output that tells most. */
+function reasonIn(output) {
+  const lines = output.split("\n").map((line) => line.trim());
+  return lines.findLast((line) => /^E: |error/i.test(line)) ?? lines.findLast(Boolean) ?? "no output";
 }
 
-function lastLine(output) {
-  return output.trim().split("\n").at(-1);
+async function attempt(name, command, args, options) {
+  const { code, output } = await run(command, args, options);
+  if (code !== 0) throw new SetupError(`${name}: ${reasonIn(output)}`);
+}
+
+async function installByApt() {
+  const prefix = existsSync("/usr/bin/apt-get") ? await privilege() : null;
+  if (prefix === null) throw new SetupError("apt-get: not here, or neither root nor sudo without a password");
+  const apt = (...args) => {
+    const options = ["-q", "-o", "DPkg::Lock::Timeout=300"];
+    const [command, ...rest] = [...prefix, "env", "DEBIAN_FRONTEND=noninteractive", "apt-get", ...options, ...args];
+    return attempt("apt-get", command, rest);
+  };
+  await step(`installing ${PACKAGE} by apt-get`, async () => {
+    // Lists that cannot be renewed may still hold the package.
+    await apt("update").catch(() => {});
+    await apt("install", "-y", "--no-install-recommends", PACKAGE);
+  });
 }
 
 async function installByPuppeteer(root, cache) {
-  return step("downloading chrome-headless-shell", async () => {
-    const args = ["install", "chrome-headless-shell@stable", "--path", cache];
-    const { code, output } = await run(join(root, "node_modules/.bin/browsers"), args, { cwd: root });
-    return code === 0 ? null : `Puppeteer's installer: ${lastLine(output)}`;
-  });
+  const args = ["install", "chrome-headless-shell@stable", "--path", cache];
+  const installer = join(root, "node_modules/.bin/browsers");
+  await step("downloading chrome-headless-shell", () =>
+    attempt("Puppeteer's installer", installer, args, { cwd: root }),
+  );
 }
 
 /** As root the browser goes where the unprivileged account it runs under can reach it. */
@@ -50,10 +57,9 @@ function cacheFor(environment, publicCache) {
 export async function installUntilFound(find, installers) {
   const complaints = [];
   for (const install of installers) {
-    const complaint = await install();
+    await install().catch((error) => complaints.push(error.message));
     const path = find();
     if (path) return { path, complaints };
-    if (complaint) complaints.push(complaint);
   }
   return { path: null, complaints };
 }

@@ -41,6 +41,9 @@ export async function step(title, action) {
     const result = await action();
     say(`${title}: done in ${elapsed()}`);
     return result;
+  } catch (error) {
+    say(`${title}: failed after ${elapsed()}`);
+    throw error;
   } finally {
     clearInterval(timer);
   }

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { type ChromiumPlaces, findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
 import { setUpModule } from "./modules.js";
 
-type Installer = () => Promise<string | null>;
+type Installer = () => Promise<void>;
 const { installUntilFound } = await setUpModule<{
   installUntilFound(
     find: () => string | null,
@@ -95,7 +95,7 @@ describe("the set-up's installers of Chromium", () => {
       return async () => {
         tried.push(name);
         path = brings;
-        return brings ? null : `${name}: no network`;
+        if (!brings) throw new Error(`${name}: no network`);
       };
     };
     const installers = [installer("apt", null), installer("puppeteer", "/there"), installer("never", "/elsewhere")];
@@ -108,7 +108,8 @@ describe("the set-up's installers of Chromium", () => {
   });
 
   it("are each quoted when none brings one", async () => {
-    const result = await installUntilFound(() => null, [async () => "apt: locked", async () => "puppeteer: offline"]);
+    const failing = (reason: string) => () => Promise.reject(new Error(reason));
+    const result = await installUntilFound(() => null, [failing("apt: locked"), failing("puppeteer: offline")]);
     expect(result).to.deep.equal({ path: null, complaints: ["apt: locked", "puppeteer: offline"] });
   });
 });

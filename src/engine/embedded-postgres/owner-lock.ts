@@ -81,7 +81,7 @@ export function acquireOwnerLock(path: string, folder: string): OwnerLock {
     const owner = livingOwner(found);
     if (owner) {
       throw new EmbeddedPostgresError(
-        `The data folder ${folder} is in use by process ${owner.pid}: stop that one first, or set another DATA_DIR.`,
+        `The data folder ${folder} is in use by process ${owner.pid}: stop it first, set another DATA_DIR, or share its database by DATABASE_URL.`,
       );
     }
     removeStale(path, found);
