@@ -38,8 +38,12 @@ export const PAGE_HEADERS = {
   "cache-control": "no-cache",
 } as const;
 
-const entities: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
-const escapeHtml = (text: string) => text.replace(/[&<>"]/g, (character) => entities[character] ?? "");
+const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+
+/** For text and for attribute values in quotes. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
+}
 
 function renderPage(name: string, { title, script, style }: BuiltPage): string {
   const link = style === null ? "" : `\n<link rel="stylesheet" href="${style}">`;

@@ -1,6 +1,7 @@
 /** A service as the client library sees it: REST answers that a test sets, a feed of client actions, requests kept. */
 import type { AddressInfo } from "node:net";
 import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
+import { debugPage } from "../../src/api/debug-page.js";
 import { registerWebAssets } from "../../src/api/web-assets.js";
 import { compileScript } from "../../src/rules/compile-script.js";
 import { createFeed } from "./client-feed.js";
@@ -46,6 +47,11 @@ function createRecorder(app: FastifyInstance) {
   return { received, answers, requests };
 }
 
+interface CompileRoute {
+  Params: { id: string };
+  Querystring: Record<string, string>;
+}
+
 export async function startClientService() {
   const app = Fastify({ forceCloseConnections: true });
   const feed = createFeed(app.server);
@@ -64,8 +70,12 @@ export async function startClientService() {
     app.get(path, (_request, reply) => reply.type("text/javascript").send(source()));
   script("/env.js", () => `window.ENV = ${JSON.stringify(page.env)};`);
   script("/dependency.js", () => `window.dependencyValue = ${++page.dependencyLoads};`);
-  app.get<{ Params: { id: string } }>("/v3/apps/1/actions/:id/compile", (request, reply) => {
+  app.get<CompileRoute>("/v3/apps/1/actions/:id/compile", (request, reply) => {
     const action = feed.actions.get(Number(request.params.id));
+    if (action && "html" in request.query) {
+      const { html, headers } = debugPage({ assets: [], ...action, appId: 1 });
+      return reply.headers(headers).send(html);
+    }
     const source = action ? compileScript(action) : "";
     return reply.type("text/javascript").send(page.tampered ? `${source};` : source);
   });
@@ -82,6 +92,8 @@ export async function startClientService() {
       recorder.received.length = 0;
       recorder.answers.clear();
       feed.actions.clear();
+      feed.connectionParams.length = 0;
+      feed.state.refusing = false;
       Object.assign(page, { env: { appId: 1 }, dependencyLoads: 0, tampered: false });
     },
     async close() {

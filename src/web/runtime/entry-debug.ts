@@ -4,6 +4,9 @@
  */
 import { type CompiledAction, REGISTRY } from "../../rules/compile-script.js";
 
+const appId = Number(document.currentScript?.dataset["appId"]);
+if (appId > 0) window.Svc.configure({ appId });
+
 const actions = window.Svc.App.V3.Actions;
 const { run, runWithResult } = actions;
 

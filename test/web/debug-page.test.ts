@@ -1,0 +1,42 @@
+import { expect } from "chai";
+import { useClientPage } from "./client-page.js";
+
+describe("The debug page", function () {
+  this.timeout(20_000);
+  const client = useClientPage();
+
+  async function openFor(code: string, name = "greet"): Promise<void> {
+    client.service.feed.actions.set(5, { id: 5, name, code, where: {} });
+    await client.page.goto(`${client.service.origin}/v3/apps/1/actions/5/compile?html`);
+  }
+
+  it("runs its action in the page itself, by name and by id, with the payload given and no settings", async () => {
+    await openFor("async function execute(context) { return [location.pathname, context]; }");
+    const expected = ["/v3/apps/1/actions/5/compile", { payload: { a: 1 }, settings: {} }];
+    for (const nameOrId of ['"greet"', "5"]) {
+      expect(await client.run(`Svc.App.V3.Actions.runWithResult(${nameOrId}, { a: 1 })`)).to.deep.equal(expected);
+    }
+    expect(client.service.received).to.deep.equal([]);
+  });
+
+  it("leaves every other action to the service", async () => {
+    await openFor("async function execute() {}");
+    client.service.answers.set("POST /v3/apps/1/actions/other/runWithResult", { body: { result: "from the service" } });
+    expect(await client.run(`Svc.App.V3.Actions.runWithResult("other")`)).to.equal("from the service");
+  });
+
+  it("shows the source under its name to the developer tools", async () => {
+    const session = await client.page.createCDPSession();
+    const sources: string[] = [];
+    session.on("Debugger.scriptParsed", ({ url }) => sources.push(url));
+    await session.send("Debugger.enable");
+    await openFor("async function execute() {}");
+    expect(sources).to.include("svc-action-5-greet.js");
+  });
+
+  it("breaks no rule of its policy and is not broken by a name", async () => {
+    await openFor("async function execute() { return 1; }", `"><script>alert(1)</script>`);
+    expect(await client.run("Svc.App.V3.Actions.runWithResult(5)")).to.equal(1);
+    expect(client.watch).to.deep.equal({ foreign: [], errors: [] });
+  });
+});
