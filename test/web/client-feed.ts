@@ -1,7 +1,7 @@
 /** The `clientTriggers` subscription as a test drives it: actions are set, removed, and the sockets cut. */
 import { createHash } from "node:crypto";
 import type { Server } from "node:http";
-import { buildSchema } from "graphql";
+import { buildSchema, GraphQLError } from "graphql";
 import { useServer as serveSockets } from "graphql-ws/use/ws";
 import { type WebSocket, WebSocketServer } from "ws";
 import { compileScript } from "../../src/rules/compile-script.js";
@@ -43,7 +43,10 @@ export function createFeed(httpServer: Server) {
     wake = Promise.withResolvers();
   }
 
+  const state = { refusing: false };
+
   async function* clientTriggers() {
+    if (state.refusing) throw new GraphQLError("not yours", { extensions: { status: "FORBIDDEN" } });
     let seen = changes.length;
     yield { clientTriggers: { reset: true, actions: [...actions.values()].map(clientAction), removed: [] } };
     while (true) {
@@ -60,6 +63,7 @@ export function createFeed(httpServer: Server) {
   serveSockets({ schema, onConnect, roots: { subscription: { clientTriggers } } }, server);
 
   return {
+    state,
     actions,
     connectionParams,
     set(action: TestAction) {
@@ -69,6 +73,10 @@ export function createFeed(httpServer: Server) {
     remove(id: number) {
       actions.delete(id);
       tell([], [id]);
+    },
+    /** Leaves every socket open and answers nothing on it any more, as a network that fails in silence does. */
+    silence() {
+      for (const socket of sockets) socket.pause();
     },
     /** Ends every socket without a word, as a failing network does. */
     cut() {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { until } from "../harness/until.js";
 import type { TestAction } from "./client-feed.js";
 import { useClientPage } from "./client-page.js";
 
@@ -87,11 +88,10 @@ describe("A client action", function () {
   it("goes by the token in memory where there is one, on the socket too", async () => {
     client.service.page.env = { appId: 1 };
     await client.open();
-    await client.run(`Svc.configure({ token: "in-memory" }); Svc.App.Triggers.start()`);
-    while (!JSON.stringify(client.service.feed.connectionParams).includes("in-memory")) {
-      await client.run("new Promise(requestAnimationFrame)");
-    }
-    expect(client.service.feed.connectionParams.at(-1)).to.deep.equal({ authToken: "in-memory" });
+    await client.run(`Svc.App.Triggers.start(); Svc.configure({ token: "in-memory" })`);
+    const { connectionParams } = client.service.feed;
+    await until(() => connectionParams.some((sent) => (sent as { authToken?: string })?.authToken === "in-memory"));
+    expect(connectionParams.at(-1)).to.deep.equal({ authToken: "in-memory" });
   });
 });
 
@@ -124,6 +124,33 @@ describe("A client action that changes while a page is open", function () {
     client.service.feed.actions.set(5, returning("'after'"));
     await viewUntil("after");
     expect(client.service.feed.connectionParams).to.have.length.greaterThan(1);
+  });
+
+  it("is caught up with after the connection fell silent", async () => {
+    // A hundred times faster: the library's patience is 20 seconds.
+    await client.page.evaluateOnNewDocument(
+      `const wait = setTimeout; window.setTimeout = (then, ms) => wait(then, ms / 100);
+       const each = setInterval; window.setInterval = (then, ms) => each(then, ms / 100);`,
+    );
+    await openWith(returning("'before'"));
+    await viewUntil("before");
+    client.service.feed.silence();
+    client.service.feed.actions.set(5, returning("'after'"));
+    await viewUntil("after");
+    expect(client.service.feed.connectionParams).to.have.length.greaterThan(1);
+  });
+
+  it("is not asked for again by a caller that was refused, until it comes with another credential", async () => {
+    const refusal = new Promise((resolve) => client.page.on("console", resolve));
+    client.service.feed.state.refusing = true;
+    await openWith(returning("'mine'"));
+    await refusal;
+    await view();
+    await client.service.requests("/v1/apps/1/analytics");
+    expect(client.service.feed.connectionParams).to.have.length(1);
+    client.service.feed.state.refusing = false;
+    await client.run(`document.cookie = "auth_token=better"; Svc.configure({ token: null })`);
+    await viewUntil("mine");
   });
 
   it("starts no more once it was removed", async () => {

@@ -23,7 +23,7 @@ function createSender({ appId, address, request, token }: Connection): Sender {
     const events = waiting.splice(0, BATCH_EVENTS);
     if (events.length === 0) return;
     try {
-      await request("POST", path(), { events });
+      await request("POST", path(), { events }, { keepalive: true });
     } catch (error) {
       // Only what never arrived is sent again: an event must not count twice.
       if ((error as { status?: string }).status === "NETWORK_ERROR") {
@@ -67,8 +67,9 @@ export function createAnalytics(connection: Connection, onEvent: (event: Analyti
 
   function record(type: AnalyticsEvent["type"], data: Record<string, unknown>): AnalyticsEvent {
     const known = { _platform: "web", _os: operatingSystem(navigator.userAgent), ...identity() };
-    // A copy: the page may go on changing its own object.
-    const event: AnalyticsEvent = { createdAt: Date.now(), type, data: structuredClone({ ...data, ...known }) };
+    // A copy, as the service will see it: the page may go on changing its own object.
+    const copied = JSON.parse(JSON.stringify({ ...data, ...known })) as AnalyticsEvent["data"];
+    const event: AnalyticsEvent = { createdAt: Date.now(), type, data: copied };
     sender.add(event);
     onEvent(event);
     return event;

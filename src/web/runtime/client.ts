@@ -8,19 +8,29 @@ import type { Client } from "./public-types.js";
 import { createScripts } from "./scripts.js";
 import { createTriggers } from "./triggers.js";
 
-/** @param nonce of the script that loads the library, where the page's policy asks for one */
-export function createSvc(nonce?: string): Client {
+/** How the library came into the page. */
+export interface Loading {
+  /** Its own address. */
+  from?: string;
+  /** Of the script element, where the page's policy asks for one. */
+  nonce?: string;
+}
+
+export function createSvc({ from, nonce }: Loading): Client {
   const env = window.ENV ?? {};
-  const connection = createConnection(env);
+  const connection = createConnection(env, from);
   const scripts = createScripts(connection, nonce);
   const timeoutMs = env.clientTimeoutMs ?? CLIENT_TIMEOUT_MS;
   const runs = createClientRuns({ connection, load: scripts.load, timeoutMs });
-  const { triggers, handle } = createTriggers(connection, (action, event) => void runs.run(action, event));
+  const { triggers, handle, restart } = createTriggers(connection, (action, event) => void runs.run(action, event));
   const analytics = createAnalytics(connection, handle);
   // The service's bootstrap script names the environment; a page without it may want the operations alone.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
   return {
-    configure: connection.configure,
+    configure(configuration) {
+      connection.configure(configuration);
+      restart();
+    },
     App: { V3: { Actions: createActions(connection) }, Analytics: analytics, Triggers: triggers },
   };
 }

@@ -16,10 +16,13 @@ export interface Connection {
 }
 
 export interface RequestOptions {
-  /** Outlives the page. */
+  /** Outlives the page, where the body is small enough. */
   keepalive?: boolean;
   headers?: Record<string, string>;
 }
+
+/** Browsers refuse more than 64 KB in all for requests that outlive their page. */
+const KEEPALIVE_MAX_CHARACTERS = 20_000;
 
 export type Body = Record<string, unknown>;
 
@@ -45,13 +48,19 @@ async function answer(response: Response): Promise<Body> {
   return body as Body;
 }
 
-/** @param env read once: a script that changes window.ENV later does not get the token sent elsewhere */
-export function createConnection(env: Env = {}): Connection {
-  let origin = apiOrigin(env.apiUrl ?? location.origin);
+/**
+ * @param env read once: a script that changes window.ENV later does not get the token sent elsewhere
+ * @param loadedFrom where the library itself came from, which is its API unless `env` names another
+ */
+export function createConnection(env: Env, loadedFrom?: string): Connection {
+  const known = env.apiUrl ?? (loadedFrom || location.origin);
+  // A page without an address, such as about:blank, configures one before the first call.
+  let origin = known === "null" ? null : apiOrigin(known);
   let app = env.appId;
   let token: string | null = null;
 
   function address(path: string): URL {
+    if (origin === null) throw failure("REQUEST_INVALID", "no API: set window.ENV.apiUrl or call Svc.configure");
     const url = new URL(path, origin);
     if (url.origin !== origin) throw failure("REQUEST_INVALID", `refusing to call ${url.origin}: the API is ${origin}`);
     return url;
@@ -83,11 +92,10 @@ export function createConnection(env: Env = {}): Connection {
     address,
     async request(method, path, body, { keepalive = false, headers = {} } = {}) {
       const url = address(path);
-      const json: RequestInit =
-        body === undefined
-          ? { headers }
-          : { headers: { ...headers, "content-type": "application/json" }, body: JSON.stringify(body) };
-      return answer(await send(url, { method, keepalive, ...json }));
+      if (body === undefined) return answer(await send(url, { method, headers }));
+      const text = JSON.stringify(body);
+      const init = { method, body: text, headers: { ...headers, "content-type": "application/json" } };
+      return answer(await send(url, { ...init, keepalive: keepalive && text.length < KEEPALIVE_MAX_CHARACTERS }));
     },
     async source(url, integrity) {
       const response = await send(address(url.href), { method: "GET", integrity });
