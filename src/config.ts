@@ -38,6 +38,8 @@ export interface Config {
   /** 32 bytes each, the current one first; null: a file made in `dataDir`. */
   settingsKeys: readonly Buffer[] | null;
   logRetentionDays: number;
+  /** JSON array of further packages for the catalogue; null: the built-in nine alone. */
+  packagesFile: string | null;
   logLevel: string;
 }
 
@@ -126,6 +128,7 @@ export function readConfig(env: Environment = process.env): Config {
     allowPrivateNetwork: read.oneOf("ALLOW_PRIVATE_NETWORK", ["0", "1"], "0") === "1",
     settingsKeys: read.keys("SETTINGS_KEY"),
     logRetentionDays: read.integer("LOG_RETENTION_DAYS", 30, 1, 36_500),
+    packagesFile: read.text("PACKAGES_FILE"),
     logLevel: read.oneOf("LOG_LEVEL", LOG_LEVELS, "info"),
   };
   if (read.faults.length > 0) throw new ConfigError(`Cannot start: ${read.faults.join("; ")}.`);

@@ -24,7 +24,11 @@ export const newKey = (): Buffer => randomBytes(32);
 
 /** Names a master key without giving it away. */
 export function fingerprint(masterKey: Buffer): string {
-  return createHash("sha256").update("svc settings key").update(masterKey).digest("hex").slice(0, 2 * FINGERPRINT_BYTES);
+  return createHash("sha256")
+    .update("svc settings key")
+    .update(masterKey)
+    .digest("hex")
+    .slice(0, 2 * FINGERPRINT_BYTES);
 }
 
 /** Seals `text`; opening it needs the same key and the same `associated` text. */

@@ -14,7 +14,10 @@ export interface KeyRing {
 
 /** One key a line, in base64, the current one first. */
 export function readKeyFile(path: string): Buffer[] {
-  const keys = readFileSync(path, "utf8").split("\n").filter(Boolean).map((line) => Buffer.from(line, "base64"));
+  const keys = readFileSync(path, "utf8")
+    .split("\n")
+    .filter(Boolean)
+    .map((line) => Buffer.from(line, "base64"));
   if (keys.length === 0 || keys.some((key) => key.length !== KEY_BYTES)) {
     throw new Error(`${path} must hold keys of ${KEY_BYTES} bytes in base64, one a line`);
   }

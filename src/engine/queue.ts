@@ -1,5 +1,5 @@
 /** The queue that wakes runners: graphile-worker, one kind of job, an id in it. The ledger is the truth; a job lost here loses nothing. */
-import { Logger as WorkerLogger, run, type Runner } from "graphile-worker";
+import { type Runner, run, Logger as WorkerLogger } from "graphile-worker";
 import type { Logger } from "pino";
 
 export interface Queue {
@@ -28,7 +28,7 @@ export function createQueue(options: {
       runner = await run({
         connectionString: url,
         concurrency,
-        maxPoolSize: Math.max(3, Math.ceil(concurrency / 2)),
+        maxPoolSize: Math.max(3, concurrency),
         pollInterval: 2_000,
         noHandleSignals: true,
         logger,

@@ -140,10 +140,20 @@ export function createActions({ db, checkCode, resolveAssets }: Authoring) {
       const assets = resolveAssets(input.dependencies);
       await checkCode(input.code);
       return db.transaction(async (manager) => {
-        const row = Object.assign(new ActionRow(), input, { appId, assets, actionVersion: "v3", updatedAt: new Date() });
+        const row = Object.assign(new ActionRow(), input, {
+          appId,
+          assets,
+          actionVersion: "v3",
+          updatedAt: new Date(),
+        });
         await uniquelyNamed(input.name, manager.save(row));
         await recordVersion(manager, row, "create", caller.personId);
-        await audit(manager, caller, { appId, type: "appAction.v3.create", actionId: row.id, data: { name: row.name } });
+        await audit(manager, caller, {
+          appId,
+          type: "appAction.v3.create",
+          actionId: row.id,
+          data: { name: row.name },
+        });
         return toAction(row);
       });
     },

@@ -38,7 +38,11 @@ export async function listAudit(
   const { limit, offset } = page(options);
   const matching = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];
-  const [count] = await rows<{ total: number }>(db, `SELECT count(*) AS total FROM audit_entry WHERE ${matching}`, parameters);
+  const [count] = await rows<{ total: number }>(
+    db,
+    `SELECT count(*) AS total FROM audit_entry WHERE ${matching}`,
+    parameters,
+  );
   const entries = await rows<AuditEntry & { createdAt: Date }>(
     db,
     `SELECT id, type, person_id AS "userId", credential_id AS "credentialId", action_id AS "actionId", data,

@@ -134,7 +134,11 @@ export function createLogs(db: DataSource) {
       const ofTasks = ids.map((_, index) => `AND task_id = $${index + 3}`).join(" ");
       const matching = `app_id = $1 AND ($2::text IS NULL OR type = $2) ${ofTasks}`;
       const parameters = [appId, type, ...ids];
-      const [total] = await rows<{ count: number }>(db, `SELECT count(*) FROM execution_log WHERE ${matching}`, parameters);
+      const [total] = await rows<{ count: number }>(
+        db,
+        `SELECT count(*) FROM execution_log WHERE ${matching}`,
+        parameters,
+      );
       const found = await rows<EntryRow>(
         db,
         `SELECT ${ENTRY} FROM execution_log WHERE ${matching} ORDER BY id DESC
@@ -147,6 +151,16 @@ export function createLogs(db: DataSource) {
     async find(id: number): Promise<LogEntry | null> {
       const [row] = await rows<EntryRow>(db, `SELECT ${ENTRY} FROM execution_log WHERE id = $1`, [id]);
       return row ? toEntry(row) : null;
+    },
+
+    /** What a follower missed: the app's entries after the one of `id` and not before `since`, oldest first, the newest 1000. */
+    async missed(appId: number, id: number, since: Date): Promise<LogEntry[]> {
+      const found = await rows<EntryRow>(
+        db,
+        `SELECT ${ENTRY} FROM execution_log WHERE app_id = $1 AND id > $2 AND created_at >= $3 ORDER BY id DESC LIMIT 1000`,
+        [appId, id, since],
+      );
+      return found.reverse().map(toEntry);
     },
 
     async ofRun(runId: number): Promise<LogEntry | null> {

@@ -142,7 +142,10 @@ export function createRuns(options: {
 
   function mayCancel(caller: Caller, run: HeldRun | null): boolean {
     if (caller.kind === "editor" || caller.kind === "admin") return true;
-    return run !== null && (run.credentialId === caller.credentialId || (run.personId !== null && run.personId === caller.personId));
+    return (
+      run !== null &&
+      (run.credentialId === caller.credentialId || (run.personId !== null && run.personId === caller.personId))
+    );
   }
 
   return {

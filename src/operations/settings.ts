@@ -41,7 +41,12 @@ export interface SettingsStatus {
   details: Record<string, { updatedAt: string; updatedBy: number | null }>;
 }
 
-const TIER_FILTER = { all: "", http: "AND left(key, 2) <> '__'", runtime: "AND left(key, 1) <> '_'", underscore: "AND left(key, 1) = '_'" };
+const TIER_FILTER = {
+  all: "",
+  http: "AND left(key, 2) <> '__'",
+  runtime: "AND left(key, 1) <> '_'",
+  underscore: "AND left(key, 1) = '_'",
+};
 
 const UPSERT = `
   INSERT INTO setting (app_id, key, value, sealed, updated_by)
@@ -74,7 +79,12 @@ export function createSettings({ db, dataKeys }: { db: DataSource; dataKeys: Dat
     );
   }
 
-  async function put(executor: Executor, appId: number, entries: [string, unknown][], by: number | null): Promise<void> {
+  async function put(
+    executor: Executor,
+    appId: number,
+    entries: [string, unknown][],
+    by: number | null,
+  ): Promise<void> {
     // In one order, so that two writers of the same keys wait for each other instead of locking each other out.
     const ordered = entries
       .map(([key, value]) => ({ key: stored(key), tier: tierOf(key), text: JSON.stringify(value) }))

@@ -34,7 +34,12 @@ function asId(nameOrId: string | number): number | null {
  * The copy to run on demand.
  * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
-export async function findTarget(db: DataSource, appId: number, copy: Copy, nameOrId: string | number): Promise<Target> {
+export async function findTarget(
+  db: DataSource,
+  appId: number,
+  copy: Copy,
+  nameOrId: string | number,
+): Promise<Target> {
   const name = String(nameOrId);
   // A text column holds no NUL, so no action bears such a name.
   const [target] = name.includes("\0") ? [] : await rows<Target>(db, FIND, [appId, copy, name, asId(nameOrId)]);

@@ -1,0 +1,32 @@
+/** From the credential on a request to the caller: finds the token where the contract says it travels (section 2). */
+import type { IncomingHttpHeaders } from "node:http";
+import { parseCookie } from "cookie";
+import { ActionError } from "../errors.js";
+
+export const COOKIE = "auth_token";
+
+const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
+
+/*
+ * A cookie comes along with whatever a page elsewhere makes a browser send. SameSite=Lax keeps most of that out; a browser also says
+ * where a request comes from, and a foreign origin's writes are refused.
+ */
+function refuseForeignCookie(method: string, headers: IncomingHttpHeaders): void {
+  if (SAFE_METHODS.includes(method)) return;
+  const { origin, host } = headers;
+  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) {
+    throw new ActionError("FORBIDDEN", "a cookie is no credential for a request from another origin");
+  }
+}
+
+/** The token in the headers, null when there is none. `Auth-token` goes before `Authorization`, that before the cookie. */
+export function tokenIn(method: string, headers: IncomingHttpHeaders): string | null {
+  const own = headers["auth-token"];
+  if (typeof own === "string" && own !== "") return own;
+  const bearer = /^Bearer +(\S+)$/i.exec(headers.authorization ?? "")?.[1];
+  if (bearer) return bearer;
+  const cookie = headers.cookie ? parseCookie(headers.cookie)[COOKIE] : undefined;
+  if (!cookie) return null;
+  refuseForeignCookie(method, headers);
+  return cookie;
+}

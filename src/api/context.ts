@@ -1,0 +1,27 @@
+/** What the exits share of one request: who calls, with which idempotency key, and the quota for its headers. */
+import { ActionError } from "../errors.js";
+import type { Visitor } from "../operations/gate.js";
+
+export interface RequestContext extends Visitor {
+  idempotencyKey: string | null;
+}
+
+/** 1 to 255 printable ASCII characters. @throws REQUEST_INVALID */
+export function readIdempotencyKey(header: string | string[] | undefined): string | null {
+  if (header === undefined) return null;
+  if (typeof header === "string" && /^[\x21-\x7e]{1,255}$/.test(header)) return header;
+  throw new ActionError(
+    "REQUEST_INVALID",
+    "Idempotency-Key must be 1 to 255 printable ASCII characters without spaces",
+  );
+}
+
+/** The remaining quota of a limited operation as headers (RateLimit fields of the IETF draft; times in seconds). */
+export function quotaHeaders({ quota }: Visitor): Record<string, string> {
+  if (!quota) return {};
+  return {
+    "RateLimit-Limit": String(quota.limit),
+    "RateLimit-Remaining": String(quota.remaining),
+    "RateLimit-Reset": String(Math.max(0, Math.ceil((quota.nextAt.getTime() - Date.now()) / 1000))),
+  };
+}

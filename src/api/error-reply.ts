@@ -1,0 +1,76 @@
+/** The only translation of errors for all exits: what a caller may know of a failure, and nothing else. */
+import { unwrapResolverError } from "@apollo/server/errors";
+import type { FastifyError } from "fastify";
+import { GraphQLError, type GraphQLFormattedError } from "graphql";
+import type { Logger } from "pino";
+import { ActionError, type ErrorDetails, STATUS, type Status } from "../errors.js";
+
+/** The body of every failure (contract, section 4). */
+export interface ErrorBody extends ErrorDetails {
+  status: Status;
+  error: string;
+}
+
+function bodyOf({ status, message, details }: ActionError): ErrorBody {
+  return { status, error: message, ...details };
+}
+
+/** Fastify's own refusals, by its codes; the rest of its 4xx are faults of the request. */
+function ofFastify(error: FastifyError): ActionError | null {
+  if (error.code === "FST_ERR_CTP_BODY_TOO_LARGE") return new ActionError("PAYLOAD_TOO_LARGE");
+  if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
+    return new ActionError("REQUEST_INVALID", "the body must be JSON, with Content-Type: application/json");
+  }
+  if (error.statusCode === 400 && error.code === undefined) return null;
+  return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
+}
+
+/** Turns whatever was thrown into an error that may be told; what may not is logged and becomes INTERNAL_ERROR. */
+export function tellable(error: unknown, log: Logger): ActionError {
+  if (error instanceof ActionError) return error;
+  const refusal = ofFastify(error as FastifyError);
+  if (refusal) return refusal;
+  log.error({ err: error }, "a request failed");
+  return new ActionError("INTERNAL_ERROR");
+}
+
+/** A REST reply: code, headers, body. */
+export function errorReply(
+  error: unknown,
+  log: Logger,
+): { http: number; headers: Record<string, string>; body: ErrorBody } {
+  const told = tellable(error, log);
+  const { retryAfter } = told.details;
+  return {
+    http: STATUS[told.status].http,
+    headers: retryAfter === undefined ? {} : { "Retry-After": String(retryAfter) },
+    body: bodyOf(told),
+  };
+}
+
+/** graphql-js quotes the values that it refuses; they may be secrets. */
+function withoutValues(message: string): string {
+  return message.replace(/( got invalid value) [\s\S]*?(; |$)/, "$1$2").replace(/(, found) [\s\S]*$/, "");
+}
+
+/** A fault of the document or its variables, found before any of our code ran. */
+function isFaultOfDocument(error: GraphQLError): boolean {
+  return error.originalError === undefined || error.originalError instanceof GraphQLError;
+}
+
+/** An error of a GraphQL answer: `message`, and `extensions.status` with what else the REST body would hold. */
+export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormattedError {
+  const located = error instanceof GraphQLError ? error : null;
+  const cause = unwrapResolverError(error);
+  const told =
+    located && !(cause instanceof ActionError) && isFaultOfDocument(located)
+      ? new ActionError("REQUEST_INVALID", withoutValues(located.message))
+      : tellable(cause, log);
+  const { status, error: message, ...details } = bodyOf(told);
+  return {
+    message,
+    ...(located?.locations && { locations: located.locations }),
+    ...(located?.path && { path: located.path }),
+    extensions: { status, ...details },
+  };
+}

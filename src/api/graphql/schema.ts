@@ -1,0 +1,36 @@
+/** Builds the GraphQL schema from the resolvers, each an instance that is handed in. */
+import { createPubSub } from "@graphql-yoga/subscription";
+import type { GraphQLSchema } from "graphql";
+import { buildSchema, type NonEmptyArray } from "type-graphql";
+import { ActionResolver } from "./action-resolver.js";
+import { AppResolver } from "./app-resolver.js";
+import { LogResolver } from "./log-resolver.js";
+import { RunResolver } from "./run-resolver.js";
+import { SettingResolver } from "./setting-resolver.js";
+import { TokenResolver } from "./token-resolver.js";
+
+const CLASSES = {
+  actions: ActionResolver,
+  apps: AppResolver,
+  logs: LogResolver,
+  runs: RunResolver,
+  settings: SettingResolver,
+  tokens: TokenResolver,
+} as const;
+
+/** One instance of each resolver; the REST facade calls their methods too. */
+export type Resolvers = { [Name in keyof typeof CLASSES]: InstanceType<(typeof CLASSES)[Name]> };
+
+export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema> {
+  const byClass = new Map<unknown, object>(
+    Object.entries(CLASSES).map(([name, resolver]) => [resolver, resolvers[name as keyof Resolvers]]),
+  );
+  return buildSchema({
+    resolvers: Object.values(CLASSES) as unknown as NonEmptyArray<() => void>,
+    container: { get: (resolver) => byClass.get(resolver) },
+    // Inputs are judged by the rules: their statuses are the contract, and class-validator's errors repeat the whole input.
+    validate: false,
+    // Asked for, and never used: every subscription brings its own source.
+    pubSub: createPubSub(),
+  });
+}

@@ -1,0 +1,74 @@
+/** Settings over GraphQL: each reader its tiers, as the operations give them. */
+import { GraphQLJSON } from "graphql-scalars";
+import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import type { Gate } from "../../operations/gate.js";
+import type { Settings, SettingsStatus } from "../../operations/settings.js";
+import type { SettingsView } from "../../rules/setting-tiers.js";
+import type { RequestContext } from "../context.js";
+
+@ObjectType("SettingsStatus")
+class SettingsStatusType {
+  @Field(() => GraphQLJSON, { description: "{key: whether it is set}" }) configured: unknown;
+  @Field(() => GraphQLJSON, { description: "{key: {updatedAt, updatedBy}} of the keys that are set" }) details: unknown;
+}
+
+@Resolver()
+export class SettingResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly service: Settings,
+  ) {}
+
+  @Query(() => GraphQLJSON, { description: "Public and private settings; protected ones for nobody." })
+  async settings(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<SettingsView> {
+    await this.gate.enter(context, "readSettings", appId);
+    return this.service.http(appId);
+  }
+
+  @Query(() => SettingsStatusType, {
+    description: "Which keys are set, never a value; all underscore keys when none are named.",
+  })
+  async settingsStatus(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("keys", () => [String], { nullable: true }) keys?: string[] | null,
+  ): Promise<SettingsStatus> {
+    await this.gate.enter(context, "readSettingsStatus", appId);
+    return this.service.status(appId, keys ?? null);
+  }
+
+  @Mutation(() => GraphQLJSON, {
+    description: "Sets the listed keys whole, keeps the others; answers as `settings` does.",
+  })
+  async setSettings(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("settings", () => GraphQLJSON) settings: unknown,
+  ): Promise<SettingsView> {
+    const caller = await this.gate.enter(context, "writeSettings", appId);
+    return this.service.set(caller, appId, settings);
+  }
+
+  @Mutation(() => GraphQLJSON, { description: "Removes top-level keys; answers as `settings` does." })
+  async deleteSettings(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("keys", () => GraphQLJSON, { description: "[string]" }) keys: unknown,
+  ): Promise<SettingsView> {
+    const caller = await this.gate.enter(context, "writeSettings", appId);
+    return this.service.remove(caller, appId, { keys });
+  }
+
+  @Mutation(() => String, {
+    description: "Stores a secure field of the AI builder; answers with its key, `_aiartifact_…`.",
+  })
+  async setSecureField(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("settingKey", () => String) settingKey: string,
+    @Arg("value", () => GraphQLJSON) value: unknown,
+  ): Promise<string> {
+    const caller = await this.gate.enter(context, "writeSettings", appId);
+    return this.service.setArtifact(caller, appId, settingKey, value);
+  }
+}

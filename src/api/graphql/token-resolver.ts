@@ -1,0 +1,67 @@
+/** An app's tokens over GraphQL: made, listed without their secrets, revoked. */
+import { GraphQLJSON } from "graphql-scalars";
+import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import type { CredentialKind } from "../../data/credential.js";
+import { ActionError } from "../../errors.js";
+import type { CredentialSummary, Credentials } from "../../operations/credentials.js";
+import type { Gate } from "../../operations/gate.js";
+import { optionalId, type People, requiredText } from "../../operations/people.js";
+import type { RequestContext } from "../context.js";
+
+const KINDS: readonly unknown[] = ["api", "viewer", "live"];
+
+@ObjectType("Token")
+class TokenType {
+  @Field(() => Int) id: number;
+  @Field(() => String, { description: "api, viewer or live" }) kind: string;
+  @Field(() => String, { nullable: true }) name: string | null;
+  @Field(() => Int, { nullable: true }) userId: number | null;
+  @Field(() => String) createdAt: string;
+  @Field(() => String, { nullable: true }) expiresAt: string | null;
+}
+
+@ObjectType("NewToken")
+class NewTokenType {
+  @Field(() => Int) id: number;
+  @Field(() => String, { description: "The secret, in this answer and nowhere else." }) token: string;
+}
+
+@Resolver()
+export class TokenResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly service: Credentials,
+    private readonly people: People,
+  ) {}
+
+  @Query(() => [TokenType])
+  async tokens(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<CredentialSummary[]> {
+    await this.gate.enter(context, "manageTokens", appId);
+    return this.service.list(appId);
+  }
+
+  @Mutation(() => NewTokenType)
+  async createToken(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("data", () => GraphQLJSON, { description: "{kind: api, viewer or live; name?, userId?}" }) data: unknown,
+  ): Promise<NewTokenType> {
+    await this.gate.enter(context, "manageTokens", appId);
+    const { kind, name, userId } = (data ?? {}) as Record<string, unknown>;
+    if (!KINDS.includes(kind)) throw new ActionError("REQUEST_INVALID", "kind must be api, viewer or live");
+    const personId = await this.people.mustExist(appId, optionalId(userId, "userId"));
+    const label = name === undefined || name === null ? null : requiredText(name, "name");
+    return this.service.issue({ kind: kind as CredentialKind, appId, name: label, personId });
+  }
+
+  @Mutation(() => Boolean, { description: "Ends the token at once." })
+  async revokeToken(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+  ): Promise<boolean> {
+    await this.gate.enter(context, "manageTokens", appId);
+    await this.service.revoke(id, appId);
+    return true;
+  }
+}

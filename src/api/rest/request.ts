@@ -1,0 +1,62 @@
+/** A REST request as the routes read it: ids, query, body, each with its fault. Knows no operation. */
+import type { FastifyRequest } from "fastify";
+import { ActionError } from "../../errors.js";
+import type { RequestContext } from "../context.js";
+
+export interface RestRequest {
+  context: RequestContext;
+  /** The parsed JSON body; undefined when there was none. */
+  body: unknown;
+  /** A path parameter as text. */
+  param(name: string): string;
+  /** A path parameter as an id; 0, which nothing has, for what is no positive integer. */
+  id(name: string): number;
+  /** A whole number of the query. @throws REQUEST_INVALID */
+  number(name: string): number | undefined;
+  /** A JSON array of strings in the query. @throws REQUEST_INVALID */
+  strings(name: string): string[] | undefined;
+  /** The body as an object, `{}` when there was none. @throws REQUEST_INVALID */
+  object(): Record<string, unknown>;
+}
+
+export function toId(text: string | undefined): number {
+  const id = /^[1-9]\d{0,15}$/.test(text ?? "") ? Number(text) : 0;
+  return Number.isSafeInteger(id) ? id : 0;
+}
+
+function stringsIn(text: string, name: string): string[] {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (Array.isArray(value) && value.every((item) => typeof item === "string")) return value;
+  } catch {
+    // Falls through to the refusal.
+  }
+  throw new ActionError("REQUEST_INVALID", `${name} must be a JSON array of strings`);
+}
+
+export function restRequest(request: FastifyRequest, context: RequestContext): RestRequest {
+  const params = request.params as Record<string, string>;
+  const query = request.query as Record<string, string | string[]>;
+  const { body } = request;
+  return {
+    context,
+    body,
+    param: (name) => params[name] ?? "",
+    id: (name) => toId(params[name]),
+    number(name) {
+      const text = query[name];
+      if (text === undefined) return undefined;
+      if (typeof text === "string" && /^\d{1,15}$/.test(text)) return Number(text);
+      throw new ActionError("REQUEST_INVALID", `${name} must be a whole number from 0`);
+    },
+    strings(name) {
+      const text = query[name];
+      return text === undefined ? undefined : stringsIn(String(text), name);
+    },
+    object() {
+      if (body === undefined || body === null) return {};
+      if (typeof body === "object" && !Array.isArray(body)) return body as Record<string, unknown>;
+      throw new ActionError("REQUEST_INVALID", "the body must be a JSON object");
+    },
+  };
+}

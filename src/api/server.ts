@@ -1,0 +1,160 @@
+/** The one port: REST, GraphQL and its websocket, pages and health behind one HTTP server. Decides nothing of its own. */
+import type { RequestListener, Server } from "node:http";
+import { ApolloServer } from "@apollo/server";
+import { fastifyApolloHandler } from "@as-integrations/fastify";
+import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { GraphQLSchema } from "graphql";
+import type { Logger } from "pino";
+import { ActionError } from "../errors.js";
+import { BODY_MAX_BYTES } from "../limits.js";
+import type { Credentials } from "../operations/credentials.js";
+import { tokenIn } from "./caller.js";
+import { quotaHeaders, type RequestContext, readIdempotencyKey } from "./context.js";
+import { errorReply, formatGraphqlError } from "./error-reply.js";
+import { createSchema, type Resolvers } from "./graphql/schema.js";
+import { restRequest } from "./rest/request.js";
+import { ROUTES, type Route } from "./rest/routes.js";
+import { registerWebAssets, wantsPage } from "./web-assets.js";
+
+/** Names in one document, aliases included; a hand-written document has some hundreds. */
+const DOCUMENT_MAX_TOKENS = 5_000;
+
+export interface ApiOptions {
+  resolvers: Resolvers;
+  credentials: Credentials;
+  log: Logger;
+}
+
+export interface Api {
+  schema: GraphQLSchema;
+  /** Answers one request of the HTTP server. */
+  handle: RequestListener;
+  stop(): Promise<void>;
+}
+
+declare module "fastify" {
+  interface FastifyRequest {
+    context: RequestContext;
+  }
+}
+
+/** JSON of any shape, and nothing for an empty body; prototype keys stay data and are judged by the rules. */
+function parseBody(_request: FastifyRequest, body: string, done: (error: Error | null, value?: unknown) => void): void {
+  try {
+    done(null, body === "" ? undefined : JSON.parse(body));
+  } catch {
+    done(new ActionError("REQUEST_INVALID", "the body is not valid JSON"));
+  }
+}
+
+function parseOther(request: FastifyRequest, body: string, done: (error: Error | null, value?: unknown) => void): void {
+  const type = request.headers["content-type"] ?? "none";
+  if (body === "") done(null, undefined);
+  else
+    done(
+      new ActionError(
+        "REQUEST_INVALID",
+        `the body must be JSON, with Content-Type: application/json; ${type.slice(0, 60)} came`,
+      ),
+    );
+}
+
+function createFastify(log: Logger, server: Server): { app: FastifyInstance; handle: RequestListener } {
+  let handle: RequestListener = () => undefined;
+  const fail = (error: unknown, reply: FastifyReply): FastifyReply => {
+    const { http, headers, body } = errorReply(error, log);
+    return reply.code(http).headers(headers).send(body);
+  };
+  const app = Fastify({
+    bodyLimit: BODY_MAX_BYTES,
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1_000 },
+    frameworkErrors: (error, _request, reply) => void fail(error, reply as FastifyReply),
+    serverFactory: (listener) => {
+      handle = listener;
+      return server;
+    },
+  });
+  app.setErrorHandler((error, request, reply) =>
+    fail(error, reply.headers(quotaHeaders(request.context ?? { caller: null }))),
+  );
+  app.setNotFoundHandler((_request, reply) => fail(new ActionError("NOT_FOUND"), reply));
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser("application/json", { parseAs: "string" }, parseBody);
+  app.addContentTypeParser("*", { parseAs: "string" }, parseOther);
+  return { app, handle: (request, response) => handle(request, response) };
+}
+
+function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers: Resolvers): void {
+  for (const { method, path, http = 200, answer } of routes) {
+    app.route({
+      method,
+      url: path,
+      // Before the body is read: without a credential nothing of it matters.
+      onRequest: async ({ context }) => {
+        if (!context.caller) throw new ActionError("UNAUTHORIZED");
+      },
+      handler: async (request, reply) => {
+        const body = await answer(resolvers, restRequest(request, request.context));
+        return reply.code(http).headers(quotaHeaders(request.context)).send(body);
+      },
+    });
+  }
+}
+
+async function registerGraphql(
+  app: FastifyInstance,
+  schema: GraphQLSchema,
+  log: Logger,
+): Promise<ApolloServer<RequestContext>> {
+  const apollo = new ApolloServer<RequestContext>({
+    schema,
+    stopOnTerminationSignals: false,
+    introspection: true,
+    maxRecursiveSelections: true,
+    parseOptions: { maxTokens: DOCUMENT_MAX_TOKENS },
+    allowBatchedHttpRequests: false,
+    includeStacktraceInErrorResponses: false,
+    formatError: (_formatted, error) => formatGraphqlError(error, log),
+    plugins: [
+      {
+        requestDidStart: async () => ({
+          async willSendResponse({ contextValue, response }) {
+            for (const [name, value] of Object.entries(quotaHeaders(contextValue)))
+              response.http.headers.set(name, value);
+          },
+        }),
+      },
+    ],
+  });
+  await apollo.start();
+  const data = fastifyApolloHandler(apollo, { context: async (request) => request.context });
+  const pages = registerWebAssets(app);
+  app.get("/graphql", (request, reply) =>
+    wantsPage(request) ? pages.send(reply, "graphiql") : data.call(app, request, reply),
+  );
+  app.post("/graphql", data);
+  return apollo;
+}
+
+/** Builds the API over an HTTP server that listens already; `handle` is to be called once this has resolved. */
+export async function createApi(server: Server, { resolvers, credentials, log }: ApiOptions): Promise<Api> {
+  const schema = await createSchema(resolvers);
+  const { app, handle } = createFastify(log, server);
+  app.decorateRequest("context");
+  app.addHook("onRequest", async (request) => {
+    const token = tokenIn(request.method, request.headers);
+    request.context = { caller: token === null ? null : await credentials.resolve(token), idempotencyKey: null };
+    request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
+  });
+  registerRest(app, ROUTES, resolvers);
+  const apollo = await registerGraphql(app, schema, log);
+  await app.ready();
+  return {
+    schema,
+    handle,
+    async stop() {
+      await app.close();
+      await apollo.stop();
+    },
+  };
+}

@@ -1,0 +1,94 @@
+/** Makes the operations of one process and ties them to each other. Starts nothing. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import type { Config } from "../config.js";
+import type { Browsers } from "../engine/browser/browsers.js";
+import { createIsolateCheck } from "../engine/isolate-check.js";
+import { createKeyRing } from "../engine/key-ring.js";
+import type { Notifications } from "../engine/notifications.js";
+import { createRateWindow } from "../engine/rate-window.js";
+import { createCatalogue, resolveAssets } from "../rules/packages.js";
+import { createActions } from "./actions.js";
+import { createApps } from "./apps.js";
+import { CREDENTIAL_CHANNEL, createCredentials } from "./credentials.js";
+import { createDataKeys } from "./data-keys.js";
+import { createExecution, lostEnding } from "./execution.js";
+import { createGate } from "./gate.js";
+import { createInstance } from "./instance.js";
+import { createLedger } from "./ledger.js";
+import { createLogTail } from "./log-tail.js";
+import { createLogs, LOG_CHANNEL } from "./logs.js";
+import { createPeople } from "./people.js";
+import { CANCEL_CHANNEL, createRuns } from "./runs.js";
+import { createSettings } from "./settings.js";
+
+/** Every channel of notices between processes. */
+export const CHANNELS = [CREDENTIAL_CHANNEL, LOG_CHANNEL, CANCEL_CHANNEL];
+
+/** A queued run whose job was lost is woken again after this long. */
+const REWAKE_AFTER_MS = 10_000;
+
+export interface Surroundings {
+  config: Config;
+  db: DataSource;
+  notifications: Notifications;
+  /** null in a process that is no runner. */
+  browsers: Browsers | null;
+  /** The service's address for people and browsers. */
+  baseUrl: string;
+  /** No other process shares the database. */
+  alone: boolean;
+  log: Logger;
+}
+
+export type Operations = Awaited<ReturnType<typeof createOperations>>;
+
+function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalogue> {
+  return createCatalogue(packagesFile ? JSON.parse(readFileSync(packagesFile, "utf8")) : []);
+}
+
+export async function createOperations(surroundings: Surroundings) {
+  const { config, db, notifications, browsers, baseUrl, alone, log } = surroundings;
+  const credentials = createCredentials({ db, notifications });
+  const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits });
+  const ring = createKeyRing({ keys: config.settingsKeys, path: join(config.dataDir, "settings-key") });
+  const dataKeys = createDataKeys({ db, ring });
+  await dataKeys.start();
+  const settings = createSettings({ db, dataKeys });
+  const people = createPeople({ db, credentials });
+  const apps = createApps({ db, people });
+  const catalogue = readCatalogue(config);
+  const actions = createActions({
+    db,
+    checkCode: createIsolateCheck().check,
+    resolveAssets: (dependencies) => resolveAssets(dependencies, catalogue, baseUrl),
+  });
+  const logs = createLogs(db);
+  const tail = createLogTail({ logs, notifications, log });
+  const ledger = createLedger(db);
+  const instance = createInstance({
+    db,
+    roles: config.roles,
+    alone,
+    onBeat: async () => {
+      const lost = await ledger.endLost(lostEnding);
+      if (lost > 0) log.warn({ lost }, "ended runs whose process had died");
+      await ledger.rewake(REWAKE_AFTER_MS);
+    },
+    onLapse: () => runs.abandon(),
+    log,
+  });
+  const execution = createExecution({
+    db,
+    ledger,
+    runPage: async (request) => browsers!.run(request),
+    readSettings: settings.forRun,
+    timeoutMs: config.serverTimeoutMs,
+    log,
+  });
+  const slots = browsers ? config.runnerConcurrency : 0;
+  const runs = createRuns({ db, ledger, logs, execution, notifications, holder: instance.id, slots });
+  return { credentials, gate, settings, people, apps, actions, logs, tail, runs, instance, dataKeys };
+}
