@@ -1,0 +1,42 @@
+/** Reads the text with which the harness answers, trusting nothing in it: the page may have been taken over. */
+import { RESULT_MAX_BYTES } from "../../limits.js";
+import { HARNESS_NAME, type HarnessFailure } from "./harness.js";
+import { failed, type Outcome } from "./page-run.js";
+
+export const TEXT_MAX_CHARACTERS = 16_384;
+
+/** Blink puts this before the message of a syntax error in a script that was appended. */
+const PARSED_BY = /^Failed to execute 'appendChild' on 'Node': /;
+
+function text(value: unknown, fallback: string): string {
+  return typeof value === "string" ? value.slice(0, TEXT_MAX_CHARACTERS) : fallback;
+}
+
+/** The author's own frames only; with the place of a failure that has no frame, such as a syntax error. */
+function cleanStack(stack: string, at: string): string {
+  const lines = stack.split("\n").filter((line) => !line.includes(HARNESS_NAME));
+  if (at !== "" && !lines.some((line) => /^\s+at /.test(line))) lines.push(`    at ${at}`);
+  return lines.join("\n");
+}
+
+function readFailure(json: string): Outcome {
+  const found = JSON.parse(json) as Partial<HarnessFailure>;
+  const name = text(found.name, "Error");
+  const message = text(found.message, "").replace(PARSED_BY, "");
+  const stack = cleanStack(text(found.stack, name), text(found.at, ""));
+  return { ok: false, cause: found.cause === "result" ? "result" : "script", error: { name, message, stack } };
+}
+
+export function readAnswer(answer: unknown): Outcome {
+  if (typeof answer !== "string") return failed("browser", "Error", "The page gave no answer");
+  try {
+    if (answer === "u") return { ok: true, data: undefined };
+    if (answer.startsWith("e")) return readFailure(answer.slice(1));
+  } catch {
+    return failed("browser", "Error", "The page gave an answer that cannot be read");
+  }
+  const data = answer.slice(1);
+  if (Buffer.byteLength(data) <= RESULT_MAX_BYTES) return { ok: true, data };
+  const mb = RESULT_MAX_BYTES / 1024 / 1024;
+  return failed("result", "RangeError", `The result of execute is larger than ${mb} MB`);
+}

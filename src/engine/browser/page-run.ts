@@ -1,0 +1,53 @@
+/** The words in which the browser mechanism is asked for a run and answers. Knows no app and no action: keys are opaque. */
+
+export interface ConsoleLine {
+  /** debug, info, log, warn, error, trace, dir or table. */
+  level: string;
+  /** Unix time in milliseconds. */
+  at: number;
+  text: string;
+}
+
+/** One script to run to its end in a page of its own. */
+export interface PageRun {
+  /** What may share a browser context over time; two keys never do. */
+  isolationKey: string;
+  /** The https origin of the page; it exists nowhere, its document is answered over the protocol. */
+  origin: string;
+  /** The author's source; defines `execute`. */
+  source: string;
+  /** The author's source in stacks; default `action.js`. */
+  sourceName?: string;
+  /** Scripts evaluated before it, in order. */
+  packages: readonly { name: string; source: string }[];
+  /** JSON text of `context.payload`. */
+  payload: string;
+  /** JSON text of `context.settings`. */
+  settings: string;
+  /** Counted from the moment the page is ready, so that waiting for a place costs the run nothing. */
+  timeoutMs: number;
+  /** Cancels the run, waiting or running. */
+  signal?: AbortSignal;
+  onConsole?(line: ConsoleLine): void;
+  /** Called once for each host that the run contacts, with its port. */
+  onHost?(host: string): void;
+}
+
+/** Why a run failed: the author's code, a limit, or the machinery. */
+export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled";
+
+export interface RunError {
+  name: string;
+  message: string;
+  stack: string;
+}
+
+/**
+ * `data` is the JSON text of what `execute` returned, as JSON.stringify gives it (a Date is its ISO text); undefined for
+ * undefined, a function or a symbol. Cyclic values, BigInt and more than RESULT_MAX_BYTES fail with the cause `result`.
+ */
+export type Outcome = { ok: true; data: string | undefined } | { ok: false; error: RunError; cause: FailureCause };
+
+export function failed(cause: FailureCause, name: string, message: string): Outcome {
+  return { ok: false, cause, error: { name, message, stack: `${name}: ${message}` } };
+}

@@ -1,0 +1,43 @@
+/** Carries protocol messages over Chromium's debugging pipe: JSON texts parted by NUL. Knows nothing of what they say. */
+import type { Readable, Writable } from "node:stream";
+import type { ConnectionTransport } from "puppeteer-core";
+
+const NUL = 0;
+
+/** No port is opened, so nothing else on the machine can drive the browser. `onclose` fires once, however it ends. */
+export function createPipeTransport(toBrowser: Writable, fromBrowser: Readable): ConnectionTransport {
+  let pending: Buffer[] = [];
+  let closed = false;
+
+  const transport: ConnectionTransport = {
+    send(message) {
+      if (!closed) toBrowser.write(`${message}\0`);
+    },
+    close() {
+      if (closed) return;
+      closed = true;
+      toBrowser.destroy();
+      fromBrowser.destroy();
+      transport.onclose?.();
+    },
+  };
+
+  function receive(chunk: Buffer): void {
+    let start = 0;
+    for (let end = chunk.indexOf(NUL); end !== -1; end = chunk.indexOf(NUL, start)) {
+      const last = chunk.subarray(start, end);
+      const message = pending.length === 0 ? last : Buffer.concat([...pending, last]);
+      pending = [];
+      start = end + 1;
+      transport.onmessage?.(message.toString("utf8"));
+    }
+    if (start < chunk.length) pending.push(chunk.subarray(start));
+  }
+
+  fromBrowser.on("data", receive);
+  fromBrowser.on("close", () => transport.close());
+  // A write into a dead browser's pipe fails with EPIPE; the close that follows is what counts.
+  fromBrowser.on("error", () => {});
+  toBrowser.on("error", () => {});
+  return transport;
+}

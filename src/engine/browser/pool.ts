@@ -1,0 +1,128 @@
+/**
+ * Owns the pages of one browser: contexts made ahead, and pages kept for the key that they served, each renewed right
+ * after its run so that the next one pays for nothing. A context never serves two keys.
+ */
+import type { Chromium } from "./chromium.js";
+import { type Lane, Page } from "./page.js";
+
+/** A page that ran this often is replaced, whatever its state. */
+const RUNS_PER_PAGE = 500;
+const OPEN_ATTEMPTS = 3;
+
+export interface PoolOptions {
+  chromium: Chromium;
+  openLane: (() => Promise<Lane>) | null;
+  /** Contexts made ahead that serve no key yet. */
+  spares: number;
+  /** Renewed pages kept over all keys, some 15 MB each; the least recently used goes first. */
+  warmPages: number;
+}
+
+/** One key's pages that are not running. */
+interface Shelf {
+  idle: Page[];
+  renewing: number;
+  waiting: ((page: Page | null) => void)[];
+}
+
+export class Pool {
+  private readonly shelves = new Map<string, Shelf>();
+  private readonly idleInOrder = new Map<Page, Shelf>();
+  private readonly spare: Page[] = [];
+  private filling: Promise<void> | null = null;
+
+  constructor(private readonly options: PoolOptions) {}
+
+  /** A page with a fresh document for the key. Rejects when the browser cannot give one. */
+  async acquire(key: string, origin: string): Promise<Page> {
+    const shelf = this.shelfOf(key);
+    const page = this.takeIdle(shelf) ?? (await this.takeRenewed(shelf));
+    this.forgetIfEmpty(key, shelf);
+    return page?.ready ? page : this.takeNew(origin);
+  }
+
+  /** Takes the page back: renewed for its key, or thrown away. */
+  release(page: Page, key: string, reusable: boolean): void {
+    if (reusable && page.usable && page.runCount < RUNS_PER_PAGE) void this.renew(page, key);
+    else void page.discard();
+  }
+
+  /** Resolves when the contexts made ahead are there. */
+  fill(): Promise<void> {
+    this.filling ??= this.refill().finally(() => {
+      this.filling = null;
+    });
+    return this.filling;
+  }
+
+  private async refill(): Promise<void> {
+    while (this.spare.length < this.options.spares && this.options.chromium.alive()) {
+      this.spare.push(await this.open());
+    }
+  }
+
+  private async open(): Promise<Page> {
+    const { chromium, openLane } = this.options;
+    return Page.open(chromium, openLane === null ? null : await openLane());
+  }
+
+  private shelfOf(key: string): Shelf {
+    const found = this.shelves.get(key);
+    if (found !== undefined) return found;
+    const shelf: Shelf = { idle: [], renewing: 0, waiting: [] };
+    this.shelves.set(key, shelf);
+    return shelf;
+  }
+
+  private takeIdle(shelf: Shelf): Page | null {
+    for (let page = shelf.idle.pop(); page !== undefined; page = shelf.idle.pop()) {
+      this.idleInOrder.delete(page);
+      if (page.ready) return page;
+      void page.discard();
+    }
+    return null;
+  }
+
+  /** A page under renewal is nearer than a new context, unless others wait for it already. */
+  private takeRenewed(shelf: Shelf): Promise<Page | null> {
+    if (shelf.renewing <= shelf.waiting.length) return Promise.resolve(null);
+    return new Promise((resolve) => shelf.waiting.push(resolve));
+  }
+
+  private async takeNew(origin: string): Promise<Page> {
+    for (let attempt = 0; attempt < OPEN_ATTEMPTS && this.options.chromium.alive(); attempt += 1) {
+      const page = this.spare.shift() ?? (await this.open());
+      this.fill().catch(() => {});
+      if (page.usable && (await page.settle(origin))) return page;
+      void page.discard();
+    }
+    throw new Error("the browser gave no page");
+  }
+
+  private async renew(page: Page, key: string): Promise<void> {
+    const shelf = this.shelfOf(key);
+    shelf.renewing += 1;
+    const fresh = await page.renew();
+    shelf.renewing -= 1;
+    if (!fresh) void page.discard();
+    const next = shelf.waiting.shift();
+    if (next !== undefined) next(fresh ? page : null);
+    else if (fresh) this.keep(page, shelf);
+    this.forgetIfEmpty(key, shelf);
+  }
+
+  private keep(page: Page, shelf: Shelf): void {
+    shelf.idle.push(page);
+    this.idleInOrder.set(page, shelf);
+    for (const [oldest, itsShelf] of this.idleInOrder) {
+      if (this.idleInOrder.size <= this.options.warmPages) return;
+      this.idleInOrder.delete(oldest);
+      itsShelf.idle.splice(itsShelf.idle.indexOf(oldest), 1);
+      void oldest.discard();
+    }
+  }
+
+  private forgetIfEmpty(key: string, shelf: Shelf): void {
+    if (shelf.idle.length + shelf.renewing + shelf.waiting.length === 0) this.shelves.delete(key);
+  }
+}

@@ -1,0 +1,213 @@
+/** One run: what the code sees, what becomes of its result and of its errors. */
+import { expect } from "chai";
+import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { failureOf, testBrowsers, resultOf } from "./support.js";
+
+describe("a run in the browser", function () {
+  this.timeout(20_000);
+  let browsers: Browsers;
+
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  after(() => browsers.stop());
+
+  describe("what the code sees", () => {
+    it("gives execute a context of exactly payload and settings", async () => {
+      const source = "async function execute(context) { return [Reflect.ownKeys(context), context, arguments.length] }";
+      const value = await resultOf(browsers, source, { payload: '{"a":[1]}', settings: '{"_key":"v"}' });
+      expect(value).to.deep.equal([["payload", "settings"], { payload: { a: [1] }, settings: { _key: "v" } }, 1]);
+    });
+
+    it("runs at the app's https origin, in a secure context with WebCrypto", async () => {
+      const source = "const execute = async () => [location.href, isSecureContext, typeof crypto.subtle.digest]";
+      expect(await resultOf(browsers, source)).to.deep.equal(["https://app-1.actions.internal/", true, "function"]);
+    });
+
+    for (const form of [
+      "async function execute() { return 7 }",
+      "const execute = async () => 7",
+      "let execute = async () => 7;",
+      "const execute = async function () { return 7 }",
+      "const execute = async function named() { return 7 } // no newline at the end",
+    ]) {
+      it(`finds execute in: ${form}`, async () => {
+        expect(await resultOf(browsers, form)).to.equal(7);
+      });
+    }
+
+    it("evaluates packages first and in order, in the same global scope", async () => {
+      const packages = [
+        { name: "one.js", source: "const order = ['one']; globalThis.Svc = {}" },
+        { name: "two.js", source: "order.push('two'); Svc.two = 2" },
+      ];
+      const source = "order.push('action'); const execute = async () => [order, Svc]";
+      expect(await resultOf(browsers, source, { packages })).to.deep.equal([["one", "two", "action"], { two: 2 }]);
+    });
+
+    it("holds nothing of the harness in the page's globals", async () => {
+      const source = `const before = Reflect.ownKeys(globalThis).filter((key) => /svc|harness|console_/i.test(String(key)));
+        const execute = async () => [before, document.scripts.length]`;
+      expect(await resultOf(browsers, source)).to.deep.equal([[], 0]);
+    });
+  });
+
+  describe("results", () => {
+    const cases: [string, unknown][] = [
+      ["undefined", undefined],
+      ["() => 1", undefined],
+      ["Symbol('s')", undefined],
+      ["null", null],
+      ["new Date(0)", "1970-01-01T00:00:00.000Z"],
+      ["({ a: undefined, b: NaN, c: [undefined] })", { b: null, c: [null] }],
+      ["new Map([[1, 2]])", {}],
+      ["'\\u2028 \\ud800 é'", "\u2028 \ud800 é"],
+    ];
+    for (const [expression, expected] of cases) {
+      it(`gives ${expression} as JSON.stringify does`, async () => {
+        expect(await resultOf(browsers, `const execute = async () => ${expression}`)).to.deep.equal(expected);
+      });
+    }
+
+    for (const [title, expression] of [
+      ["a cyclic value", "{ const a = {}; a.a = a; return a }"],
+      ["a BigInt", "{ return [1n] }"],
+      ["a toJSON that throws", "{ return { toJSON() { throw new Error('no') } } }"],
+    ] as const) {
+      it(`fails clearly for ${title}`, async () => {
+        const failure = await failureOf(browsers, `const execute = async () => ${expression}`);
+        expect(failure.cause).to.equal("result");
+        expect(failure.error.message).to.match(/^The result of execute cannot be turned into JSON: /);
+      });
+    }
+
+    it("passes a result of exactly 6 MB and fails one byte more", async () => {
+      const exact = 6 * 1024 * 1024 - 2;
+      expect(await resultOf(browsers, `const execute = async () => "x".repeat(${exact})`)).to.have.length(exact);
+      const failure = await failureOf(browsers, `const execute = async () => "x".repeat(${exact + 1})`);
+      expect(failure.cause).to.equal("result");
+      expect(failure.error.message).to.include("larger than 6 MB");
+    });
+
+    it("counts bytes of UTF-8, not characters", async () => {
+      const failure = await failureOf(browsers, 'const execute = async () => "é".repeat(3.2e6)');
+      expect(failure.error.message).to.include("larger than 6 MB");
+    });
+
+    it("checks the size outside as well, when the page's own check was tampered with", async () => {
+      const source = `TextEncoder.prototype.encode = () => new Uint8Array(0); JSON.stringify = () => "1";
+        const execute = async () => "é".repeat(3.2e6)`;
+      expect((await failureOf(browsers, source)).cause).to.equal("result");
+    });
+
+    it("answers with the true result when every intrinsic has been replaced", async () => {
+      const source = `const execute = async () => {
+        Promise.prototype.then = Promise.prototype.catch = () => {};
+        JSON.stringify = JSON.parse = Reflect.apply = () => "forged";
+        Object.prototype.toJSON = () => "forged"; String.prototype.slice = () => "forged";
+        delete Object.prototype.toJSON;
+        return "true";
+      }`;
+      expect(await resultOf(browsers, source)).to.equal("true");
+    });
+  });
+
+  describe("errors", () => {
+    it("names line and column of the author's own code and shows no other frame", async () => {
+      const { error, cause } = await failureOf(browsers, "async function execute() {\n  null.foo;\n}");
+      expect(cause).to.equal("script");
+      expect(error.name).to.equal("TypeError");
+      expect(error.stack.split("\n")).to.deep.equal([`TypeError: ${error.message}`, "    at execute (action.js:2:8)"]);
+    });
+
+    it("does so after an await, in the top level, and in a nested call", async () => {
+      const later = await failureOf(browsers, "async function execute() {\n await 0;\n throw new Error('a') }");
+      expect(later.error.stack).to.equal("Error: a\n    at execute (action.js:3:8)");
+      const top = await failureOf(browsers, "\n\n  throw new RangeError('top')");
+      expect(top.error.stack).to.equal("RangeError: top\n    at action.js:3:9");
+      const nested = await failureOf(
+        browsers,
+        "const f = () => { throw new Error('n') };\nconst execute = async () => f()",
+      );
+      expect(nested.error.stack).to.equal("Error: n\n    at f (action.js:1:25)\n    at execute (action.js:2:29)");
+    });
+
+    it("names the place of a syntax error", async () => {
+      const { error } = await failureOf(browsers, "async function execute() {\n return 5 +;\n}");
+      expect(error).to.deep.equal({
+        name: "SyntaxError",
+        message: "Unexpected token ';'",
+        stack: "SyntaxError: Unexpected token ';'\n    at action.js:2:12",
+      });
+    });
+
+    it("does not take the failure of a script that the code itself inserts for its own", async () => {
+      const source = `const script = document.createElement("script"); script.text = "throw new Error('inner')";
+        document.head.append(script); const execute = async () => "outer"`;
+      expect(await resultOf(browsers, source)).to.equal("outer");
+    });
+
+    it("says so when there is no execute", async () => {
+      const { error } = await failureOf(browsers, "const other = 1");
+      expect(error.message).to.equal("The code defines no function named execute");
+    });
+
+    const thrown: [string, { name: string; message: string }][] = [
+      ["'boom'", { name: "Error", message: "boom" }],
+      ["null", { name: "Error", message: "null" }],
+      ["undefined", { name: "Error", message: "undefined" }],
+      ["({ code: 5 })", { name: "Error", message: '{"code":5}' }],
+      ["Symbol('s')", { name: "Error", message: "Symbol(s)" }],
+      ["Object.create(null)", { name: "Error", message: "a value that cannot be shown" }],
+      ["new DOMException('m', 'AbortError')", { name: "AbortError", message: "m" }],
+      [
+        "({ get message() { throw 1 }, get name() { throw 2 }, get stack() { throw 3 } })",
+        { name: "Error", message: "a value that cannot be shown" },
+      ],
+      [
+        "new Proxy({}, { get() { throw 1 }, ownKeys() { throw 2 } })",
+        { name: "Error", message: "a value that cannot be shown" },
+      ],
+      ["Object.assign(new Error(), { name: 5, message: {}, stack: [] })", { name: "Error", message: "" }],
+    ];
+    for (const [expression, expected] of thrown) {
+      it(`turns a thrown ${expression} into three strings`, async () => {
+        const { error } = await failureOf(browsers, `const execute = async () => { throw ${expression} }`);
+        expect(error).to.include({ name: expected.name });
+        expect(Object.values(error).every((value) => typeof value === "string")).to.equal(true);
+        if (expected.message !== "") expect(error.message).to.equal(expected.message);
+      });
+    }
+
+    it("turns an execute that throws synchronously or is not async into a value", async () => {
+      const failure = await failureOf(browsers, "function execute() { throw new Error('sync') }");
+      expect(failure.error.stack).to.equal("Error: sync\n    at execute (action.js:1:28)");
+      expect(await resultOf(browsers, "function execute() { return 5 }")).to.equal(5);
+    });
+
+    it("caps what an error carries", async () => {
+      const source =
+        "async function execute() { const e = new Error('x'.repeat(5e7)); e.name = 'y'.repeat(5e7); throw e }";
+      const { error } = await failureOf(browsers, source);
+      expect(error.message).to.have.length(16_384);
+      expect(error.name).to.have.length(16_384);
+    });
+
+    it("fails a run that navigates, reloads or closes its page, at once", async () => {
+      for (const code of ["location.href = 'https://example.com/'", "location.reload()", "window.close()"]) {
+        const failure = await failureOf(browsers, `async function execute() { ${code}; await new Promise(() => {}) }`);
+        expect(failure.cause, code).to.equal("script");
+        expect(failure.error.message).to.match(/its (own )?page/);
+      }
+    });
+
+    it("dismisses dialogs", async () => {
+      expect(await resultOf(browsers, "const execute = async () => [alert(1), confirm(2), prompt(3)]")).to.deep.equal([
+        null,
+        false,
+        null,
+      ]);
+    });
+  });
+});
