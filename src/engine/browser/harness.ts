@@ -57,7 +57,7 @@ function harness(limits: HarnessLimits): unknown {
   const setText: Any = Reflect.getOwnPropertyDescriptor(window.HTMLScriptElement.prototype, "text")?.set;
   const currentScript: Any = Reflect.getOwnPropertyDescriptor(window.Document.prototype, "currentScript")?.get;
   const { addEventListener, removeEventListener } = window;
-  const head = document.head;
+  let head: Any = null;
   let print: Any = null;
 
   // A tab keeps these two over a navigation; nothing of an earlier run may be found.
@@ -135,6 +135,8 @@ function harness(limits: HarnessLimits): unknown {
   async function start(scripts: Any, payload: string, settings: string): Promise<string> {
     // The caller's frames are gone after this, so that a stack holds the author's frames alone.
     await undefined;
+    // Not earlier: the harness may stand before the document's first element does.
+    head = document.head;
     for (let i = 0; i < scripts.length; i += 2) {
       const failed = evaluate(scripts[i], scripts[i + 1]);
       if (failed !== null) return failed;

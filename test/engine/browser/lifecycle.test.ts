@@ -4,7 +4,7 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { failureOf, runOf, testBrowsers, until, resultOf } from "./support.js";
+import { failureOf, resultOf, runOf, testBrowsers, until } from "./support.js";
 
 const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`svc-chromium-${process.pid}-`));
 

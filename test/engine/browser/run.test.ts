@@ -1,7 +1,7 @@
 /** One run: what the code sees, what becomes of its result and of its errors. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { failureOf, testBrowsers, resultOf } from "./support.js";
+import { failureOf, resultOf, testBrowsers } from "./support.js";
 
 describe("a run in the browser", function () {
   this.timeout(20_000);
