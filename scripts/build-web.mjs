@@ -29,7 +29,7 @@ const COMMON = {
   minify: true,
   metafile: true,
   target: "es2022",
-  legalComments: "none",
+  legalComments: "linked",
   define: { "process.env.NODE_ENV": '"production"' },
   logLevel: "warning",
 };

@@ -20,7 +20,7 @@ export interface Answer {
 }
 
 /** A customer's page under the strictest policy that the library promises to work with. */
-const PAGE_POLICY = "default-src 'none'; script-src 'self'; connect-src *";
+const pagePolicy = (scripts: string) => `default-src 'none'; img-src data:; connect-src *; script-src ${scripts}`;
 
 /** Keeps every request that no other route took and answers it as told; 200 {} where nothing is set. */
 function createRecorder(app: FastifyInstance) {
@@ -47,6 +47,11 @@ function createRecorder(app: FastifyInstance) {
   return { received, answers, requests };
 }
 
+interface PageRoute {
+  /** `with`: scripts, comma-separated; `policy`: the sources of scripts that the page allows. */
+  Querystring: { with?: string; policy?: string; nonce?: string };
+}
+
 interface CompileRoute {
   Params: { id: string };
   Querystring: Record<string, string>;
@@ -56,15 +61,21 @@ export async function startClientService() {
   const app = Fastify({ forceCloseConnections: true });
   const feed = createFeed(app.server);
   registerWebAssets(app);
-  const page = { env: {} as Record<string, unknown>, dependencyLoads: 0, tampered: false };
+  const page = {
+    env: {} as Record<string, unknown>,
+    dependencyLoads: 0,
+    tampered: false,
+    compileHeaders: {} as FastifyRequest["headers"],
+  };
 
-  app.get<{ Querystring: { with?: string } }>("/page", (request, reply) => {
-    const scripts = ["/env.js", ...(request.query.with ?? "/client/svc.js").split(",")];
-    const elements = scripts.map(
-      (src) => `<script${src.endsWith(".mjs") ? ' type="module"' : ""} src="${src}"></script>`,
-    );
-    const html = `<!doctype html><title>Shop</title><link rel="icon" href="data:,">${elements.join("")}`;
-    return reply.header("content-security-policy", `${PAGE_POLICY}; img-src data:`).type("text/html").send(html);
+  app.get<PageRoute>("/page", ({ query }, reply) => {
+    const nonce = query.nonce ? ` nonce="${query.nonce}"` : "";
+    const element = (src: string) =>
+      `<script${nonce}${src.endsWith(".mjs") ? ' type="module"' : ""} src="${src}"></script>`;
+    const scripts = ["/env.js", ...(query.with ?? "/client/svc.js").split(",")].map(element).join("");
+    const html = `<!doctype html><title>Shop</title><link rel="icon" href="data:,">${scripts}`;
+    reply.header("content-security-policy", pagePolicy(query.policy ?? "'self'"));
+    return reply.type("text/html").send(html);
   });
   const script = (path: string, source: () => string) =>
     app.get(path, (_request, reply) => reply.type("text/javascript").send(source()));
@@ -76,6 +87,7 @@ export async function startClientService() {
       const { html, headers } = debugPage({ assets: [], ...action, appId: 1 });
       return reply.headers(headers).send(html);
     }
+    page.compileHeaders = request.headers;
     const source = action ? compileScript(action) : "";
     return reply.type("text/javascript").send(page.tampered ? `${source};` : source);
   });

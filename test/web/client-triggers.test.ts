@@ -64,6 +64,22 @@ describe("A client action", function () {
     expect(client.watch).to.deep.equal({ foreign: [], errors: [] });
   });
 
+  it("runs in a page whose policy asks each script for a nonce", async () => {
+    await openWith(returning("'with nonce'"));
+    await client.page.goto(`${client.service.origin}/page?nonce=abc&policy='nonce-abc'`);
+    await view();
+    expect((await report()).result).to.equal("with nonce");
+  });
+
+  it("gets its code with the token in memory, in a page that allows blob: scripts", async () => {
+    await openWith(returning("'by token'"));
+    await client.page.goto(`${client.service.origin}/page?policy='self' blob:`);
+    await client.run(`Svc.configure({ token: "in-memory" })`);
+    await view();
+    expect((await report()).result).to.equal("by token");
+    expect(client.service.page.compileHeaders["auth-token"]).to.equal("in-memory");
+  });
+
   it("starts on the events that its filter matches alone", async () => {
     const where = { type: "analytics.pageView", data: { shop: { id: 3 } } };
     await openWith(onPageView("async function execute({ payload }) { return payload.data.n; }", { where }));
