@@ -13,13 +13,14 @@ const schema = buildSchema(`
   type Action { id: Int!, name: String!, active: Boolean!, environment: String! }
   type LogEntry { type: String!, createdAt: String!, data: JSON }
   type Logs { count: Int!, logs: [LogEntry!]! }
+  type ExecutedRun { runId: Int!, result: JSON }
   input Trigger { trigger: String! }
   input CreateAction { name: String!, code: String!, active: Boolean, triggers: [Trigger!] }
   input LogOptions { limit: Int }
   type Query { token: String, actionLogs(appId: Int!, options: LogOptions): Logs! }
   type Mutation {
     createAction(appId: Int!, data: CreateAction!): Action!
-    runActionWithResult(appId: Int!, nameOrId: JSON!, payload: JSON): JSON
+    runActionWithResult(appId: Int!, nameOrId: JSON!, payload: JSON): ExecutedRun!
   }
   type Subscription { token: String, actionLogAdded(appId: Int!): LogEntry! }
 `);

@@ -34,7 +34,10 @@ mutation RunAction($appId: Int!) {
     appId: $appId
     nameOrId: "hello"
     payload: { name: "world" }
-  )
+  ) {
+    runId
+    result
+  }
 }
 
 query ReadLog($appId: Int!) {
