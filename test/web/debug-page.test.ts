@@ -27,11 +27,16 @@ describe("The debug page", function () {
 
   it("shows the source under its name to the developer tools", async () => {
     const session = await client.page.createCDPSession();
-    const sources: string[] = [];
-    session.on("Debugger.scriptParsed", ({ url }) => sources.push(url));
+    const parsed = new Promise((resolve) => {
+      session.on("Debugger.scriptParsed", ({ url, scriptId }) => {
+        if (url === "svc-action-5-greet.js") resolve(session.send("Debugger.getScriptSource", { scriptId }));
+      });
+    });
     await session.send("Debugger.enable");
-    await openFor("async function execute() {}");
-    expect(sources).to.include("svc-action-5-greet.js");
+    await openFor("async function execute() { /* mine */ }");
+    expect(await parsed)
+      .to.have.property("scriptSource")
+      .that.includes("/* mine */");
   });
 
   it("breaks no rule of its policy and is not broken by a name", async () => {
