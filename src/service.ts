@@ -12,7 +12,7 @@ import { createSockets } from "./api/sockets.js";
 import type { Config } from "./config.js";
 import { migrate, openDatabase } from "./data/database.js";
 import { type Browsers, createBrowsers } from "./engine/browser/browsers.js";
-import { findChromium } from "./engine/chromium-path.js";
+import { findChromium, usualPlaces } from "./engine/chromium-path.js";
 import { startEmbeddedPostgres } from "./engine/embedded-postgres.js";
 import { createNotifications, type Notifications } from "./engine/notifications.js";
 import { createQueue } from "./engine/queue.js";
@@ -61,7 +61,7 @@ async function listen(server: Server, { host, port }: Config): Promise<string> {
 }
 
 function startBrowsers(config: Config, log: Logger): Browsers {
-  const chromePath = findChromium(config.chromePath);
+  const chromePath = findChromium(config.chromePath, usualPlaces(config.puppeteerCacheDir));
   if (!chromePath) throw new Error("no Chromium was found: set CHROME_PATH, or install chromium-headless-shell");
   if (!config.chromeSandbox) log.warn("CHROME_SANDBOX=off: strangers' code runs without Chromium's sandbox");
   const { runnerConcurrency: concurrency, chromeSandbox: sandbox } = config;

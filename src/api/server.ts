@@ -13,7 +13,8 @@ import { quotaHeaders, type RequestContext, readIdempotencyKey } from "./context
 import { errorReply, formatGraphqlError } from "./error-reply.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { restRequest } from "./rest/request.js";
-import { ROUTES, type Route } from "./rest/routes.js";
+import type { Route } from "./rest/route.js";
+import { ROUTES } from "./rest/routes.js";
 import { registerWebAssets, wantsPage } from "./web-assets.js";
 
 /** Names in one document, aliases included; a hand-written document has some hundreds. */

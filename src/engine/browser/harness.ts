@@ -32,7 +32,6 @@ declare const execute: any;
  * Evaluated in the page by its source text: it must not refer to anything outside itself but the page's globals.
  * Everything that it uses later is taken here, since the author may replace any of it.
  */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one closure, because it travels as text
 function harness(limits: HarnessLimits): unknown {
   // biome-ignore lint/suspicious/noExplicitAny: values of unknown make
   type Any = any;

@@ -1,0 +1,56 @@
+/** Actions over REST: rows of the facade's table. */
+import type { Route } from "./route.js";
+
+const ACTIONS = "/v3/apps/:appId/actions";
+
+export const actionRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: ACTIONS,
+    answer: async ({ actions }, q) => ({
+      status: "ACTIONS_LISTED",
+      ...(await actions.actions(q.context, q.id("appId"), q.number("limit"), q.number("offset"))),
+    }),
+  },
+  {
+    method: "POST",
+    path: ACTIONS,
+    http: 201,
+    answer: async ({ actions }, q) => ({
+      status: "ACTION_CREATED",
+      action: await actions.createAction(q.context, q.id("appId"), q.body),
+    }),
+  },
+  {
+    method: "POST",
+    path: `${ACTIONS}/logs`,
+    answer: async ({ logs }, q) => ({
+      status: "LOGS_LISTED",
+      ...(await logs.actionLogs(q.context, q.id("appId"), q.body)),
+    }),
+  },
+  {
+    method: "GET",
+    path: `${ACTIONS}/:id`,
+    answer: async ({ actions }, q) => ({
+      status: "ACTION_RETRIEVED",
+      action: await actions.action(q.context, q.id("appId"), q.id("id")),
+    }),
+  },
+  {
+    method: "PUT",
+    path: `${ACTIONS}/:id`,
+    answer: async ({ actions }, q) => ({
+      status: "ACTION_UPDATED",
+      action: await actions.updateAction(q.context, q.id("appId"), q.id("id"), q.body),
+    }),
+  },
+  {
+    method: "DELETE",
+    path: `${ACTIONS}/:id`,
+    answer: async ({ actions }, q) => {
+      await actions.removeAction(q.context, q.id("appId"), q.id("id"));
+      return { status: "ACTION_DELETED" };
+    },
+  },
+];

@@ -1,0 +1,12 @@
+/** One row of the REST facade: a documented path, the resolver's method behind it, the shape of its answer. */
+import type { Resolvers } from "../graphql/schema.js";
+import type { RestRequest } from "./request.js";
+
+export interface Route {
+  method: "GET" | "POST" | "PUT" | "DELETE";
+  path: string;
+  /** 200 unless said. */
+  http?: number;
+  /** Calls the resolver and shapes the body. */
+  answer: (resolvers: Resolvers, request: RestRequest) => Promise<object>;
+}

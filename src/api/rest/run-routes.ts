@@ -1,0 +1,32 @@
+/** Runs over REST: rows of the facade's table. */
+import type { Route } from "./route.js";
+
+const ACTIONS = "/v3/apps/:appId/actions";
+
+export const runRoutes: readonly Route[] = [
+  {
+    method: "POST",
+    path: `${ACTIONS}/:nameOrId/run`,
+    http: 202,
+    answer: async ({ runs }, q) => ({
+      status: "ACTION_QUEUED",
+      ...(await runs.runAction(q.context, q.id("appId"), q.param("nameOrId"), q.body)),
+    }),
+  },
+  {
+    method: "POST",
+    path: `${ACTIONS}/:nameOrId/runWithResult`,
+    answer: async ({ runs }, q) => ({
+      status: "ACTION_EXECUTED",
+      ...(await runs.runActionWithResult(q.context, q.id("appId"), q.param("nameOrId"), q.body)),
+    }),
+  },
+  {
+    method: "POST",
+    path: "/v3/apps/:appId/runs/:runId/cancel",
+    answer: async ({ runs }, q) => {
+      await runs.cancelRun(q.context, q.id("appId"), q.id("runId"));
+      return { status: "RUN_CANCELLED" };
+    },
+  },
+];

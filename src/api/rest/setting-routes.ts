@@ -1,0 +1,23 @@
+/** Settings over REST: rows of the facade's table. */
+import type { Route } from "./route.js";
+
+const SETTINGS = "/v1/apps/:appId/settings";
+
+export const settingRoutes: readonly Route[] = [
+  { method: "GET", path: SETTINGS, answer: ({ settings }, q) => settings.settings(q.context, q.id("appId")) },
+  {
+    method: "POST",
+    path: SETTINGS,
+    answer: ({ settings }, q) => settings.setSettings(q.context, q.id("appId"), q.body),
+  },
+  {
+    method: "DELETE",
+    path: SETTINGS,
+    answer: ({ settings }, q) => settings.deleteSettings(q.context, q.id("appId"), q.object()["keys"]),
+  },
+  {
+    method: "GET",
+    path: `${SETTINGS}/status`,
+    answer: ({ settings }, q) => settings.settingsStatus(q.context, q.id("appId"), q.strings("keys")),
+  },
+];

@@ -1,0 +1,126 @@
+/** A whole service in this process on a database of its own, and the words to talk to it as each kind of caller. */
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Client, createClient } from "graphql-ws";
+import { pino } from "pino";
+import type { DataSource } from "typeorm";
+import WebSocket from "ws";
+import { readConfig } from "../../src/config.js";
+import { openDatabase } from "../../src/data/database.js";
+import { createNotifications } from "../../src/engine/notifications.js";
+import { bootstrap, type FirstCredentials } from "../../src/operations/bootstrap.js";
+import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/credentials.js";
+import { type Service, startService } from "../../src/service.js";
+import { freshDatabase } from "./postgres.js";
+
+export type Kind = keyof FirstCredentials["tokens"];
+
+/** A REST answer; `body` is parsed JSON, or the text where it is none. */
+export interface Answer {
+  http: number;
+  headers: Headers;
+  // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape the test expects of it
+  body: any;
+}
+
+export interface Call {
+  /** A kind of first credential, a token, or null for none; editor unless said. */
+  as?: Kind | (string & {}) | null;
+  body?: unknown;
+  headers?: Record<string, string>;
+}
+
+export interface TestService {
+  url: string;
+  databaseUrl: string;
+  appId: number;
+  organizationId: number;
+  tokens: FirstCredentials["tokens"];
+  db: DataSource;
+  rest(method: string, path: string, call?: Call): Promise<Answer>;
+  /** The answer's `data` and `errors`. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  graphql(query: string, variables?: object, call?: Call): Promise<{ data?: any; errors?: any[] }>;
+  /** A graphql-ws client; the test disposes of it. */
+  socket(as?: Kind | (string & {})): Client;
+  /** Stops the service, keeps the database. */
+  stopService(): Promise<void>;
+  /** Stops everything and drops the database. */
+  stop(): Promise<void>;
+}
+
+/** Makes the first app and its tokens in a migrated database, without a service. */
+export async function firstCredentials(databaseUrl: string, dataDir: string): Promise<FirstCredentials> {
+  const db = await openDatabase(databaseUrl, 1);
+  const log = pino({ level: "silent" });
+  const notifications = createNotifications({ url: databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
+  const credentials = createCredentials({ db, notifications });
+  const made = await bootstrap({ db, credentials, dataDir, baseUrl: "http://127.0.0.1" });
+  await db.destroy();
+  if (!made) throw new Error("the database was not empty");
+  return JSON.parse(readFileSync(made, "utf8")) as FirstCredentials;
+}
+
+/** `environment` overrides the test's: a free port, no rate limits, silent logs. */
+export async function startTestService(environment: Record<string, string> = {}): Promise<TestService> {
+  const database = await freshDatabase();
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-service-"));
+  const first = await firstCredentials(database.url, dataDir);
+  const config = readConfig({
+    PORT: "0",
+    DATABASE_URL: database.url,
+    DATA_DIR: dataDir,
+    LOG_LEVEL: "silent",
+    RATE_LIMIT_MANAGE: "0",
+    RATE_LIMIT_RUN: "0",
+    RATE_LIMIT_PUBLISH: "0",
+    ...environment,
+  });
+  const service: Service = await startService(config);
+  const db = await openDatabase(database.url, 2);
+  const { url } = service;
+  const tokenOf = (as: Call["as"]) => (as && as in first.tokens ? first.tokens[as as Kind] : as);
+
+  async function rest(method: string, path: string, { as = "editor", body, headers = {} }: Call = {}): Promise<Answer> {
+    const token = tokenOf(as);
+    const response = await fetch(url + path, {
+      method,
+      headers: {
+        ...(token && { "auth-token": token }),
+        ...(body !== undefined && { "content-type": "application/json" }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: typeof body === "string" ? body : JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    const json = response.headers.get("content-type")?.includes("json");
+    return { http: response.status, headers: response.headers, body: json ? JSON.parse(text) : text };
+  }
+
+  return {
+    url,
+    databaseUrl: database.url,
+    appId: first.appId,
+    organizationId: first.organizationId,
+    tokens: first.tokens,
+    db,
+    rest,
+    graphql: async (query, variables = {}, call = {}) =>
+      (await rest("POST", "/graphql", { ...call, body: { query, variables } })).body,
+    socket: (as = "editor") =>
+      createClient({
+        url: `${url.replace("http", "ws")}/graphql`,
+        webSocketImpl: WebSocket,
+        connectionParams: { authToken: tokenOf(as) },
+        retryAttempts: 0,
+      }),
+    stopService: () => service.stop(),
+    async stop() {
+      await service.stop();
+      await db.destroy();
+      await database.drop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
