@@ -1,41 +1,27 @@
-/** One held run from its row to its end: loads what it needs, performs it in a page, ends it in the ledger. Knows no caller. */
+/** One held run from its row to its end: loads what it needs, performs it in a page, keeps secrets in, ends it in the ledger. Knows no caller. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { ActionRow, Environment } from "../data/action.js";
 import { rows } from "../data/database.js";
+import type { Outcome, PageRun } from "../engine/browser/page-run.js";
+import { createSecretScan, type SecretScan } from "../engine/secret-scan.js";
 import { ActionError } from "../errors.js";
+import { secretsOf } from "../rules/secrets.js";
+import { checkUnderscoreSize, type SettingsView } from "../rules/setting-tiers.js";
 import type { Ending, HeldRun, Ledger } from "./ledger.js";
 import { entryData, type ScriptError } from "./logs.js";
 
-/** What a page is asked to run; `payload` and `settings` are JSON texts. */
-export interface PageRequest {
-  isolationKey: string;
-  origin: string;
-  source: string;
-  packages: readonly { name: string; source: string }[];
-  payload: string;
-  settings: string;
-  timeoutMs: number;
-  signal: AbortSignal;
+/** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
+export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
+
+type Loaded = Pick<ActionRow, "name" | "code" | "environment" | "dependencies">;
+
+function failed(name: string, message: string): RunOutcome {
+  return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
 }
 
-/** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
-export type PageOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
-
-export type RunPage = (request: PageRequest) => Promise<PageOutcome>;
-
-/** JSON text of what `context.settings` holds for an action of that environment. */
-export type ReadRunSettings = (appId: number, environment: Environment) => Promise<string>;
-
-type Loaded = Pick<ActionRow, "code" | "environment" | "dependencies">;
-
-const failed = (name: string, message: string): PageOutcome => ({
-  ok: false,
-  error: { name, message, stack: `${name}: ${message}` },
-});
-
 /** A run's end as the ledger keeps it; `durationMs` is wall time. */
-function endingOf(run: HeldRun, outcome: PageOutcome, durationMs: number, state?: Ending["state"]): Ending {
+function endingOf(run: HeldRun, outcome: RunOutcome, durationMs: number, state?: Ending["state"]): Ending {
   const { trigger, actionId: taskId, payload } = run;
   return {
     state: state ?? (outcome.ok ? "completed" : "failed"),
@@ -46,6 +32,7 @@ function endingOf(run: HeldRun, outcome: PageOutcome, durationMs: number, state?
 
 const LOST = failed("RunLostError", "the process that ran this action died before the action ended");
 const CANCELLED = failed("CancelledError", "the run was cancelled");
+const STOPPED = failed("ShutdownError", "the service was stopped before the action ended");
 
 /** The end of a run whose holder died. */
 export const lostEnding = (run: HeldRun): Ending =>
@@ -54,47 +41,84 @@ export const lostEnding = (run: HeldRun): Ending =>
 /** The end of a run that was cancelled before it started. */
 export const cancelledEnding = (run: HeldRun): Ending => endingOf(run, CANCELLED, 0, "cancelled");
 
+/** Why a run is to end early; what its `AbortSignal` gives as the reason. */
+export type AbortReason = "cancelled" | "lost" | "shutdown";
+
+const leaked = (where: string, key: string): RunOutcome =>
+  failed("SecretLeakError", `the ${where} holds the value of the setting ${key}, which must not leave the service`);
+
+/** The outcome, unless it would carry a secret out (contract, section 6). */
+function withoutSecrets(outcome: RunOutcome, scan: SecretScan): RunOutcome {
+  if (outcome.ok) {
+    const key = outcome.data === undefined ? null : scan.findInJson(outcome.data);
+    return key === null ? outcome : leaked("result", key);
+  }
+  const { name, message, stack } = outcome.error;
+  const key = scan.find(name) ?? scan.find(message) ?? scan.find(stack);
+  return key === null ? outcome : leaked("error", key);
+}
+
+/** What became of a page, in the words of a log entry. */
+function outcomeOf(outcome: Outcome, signal: AbortSignal): RunOutcome {
+  if (outcome.ok) return { ok: true, data: outcome.data };
+  if (outcome.cause === "cancelled") return signal.reason === "cancelled" ? CANCELLED : STOPPED;
+  return { ok: false, error: outcome.error };
+}
+
 export type Execution = ReturnType<typeof createExecution>;
 
 export function createExecution(options: {
   db: DataSource;
   ledger: Ledger;
-  runPage: RunPage;
-  readSettings: ReadRunSettings;
+  runPage: (request: PageRun) => Promise<Outcome>;
+  /** All underscore settings of the app. */
+  readUnderscore: (appId: number) => Promise<SettingsView>;
+  /** The source of each package, in order; throws DEPENDENCIES_INVALID for one that has none. */
+  readPackages: (dependencies: readonly string[]) => Promise<PageRun["packages"]>;
   timeoutMs: number;
   log: Logger;
 }) {
-  const { db, ledger, runPage, readSettings, timeoutMs, log } = options;
+  const { db, ledger, runPage, readUnderscore, readPackages, timeoutMs, log } = options;
 
-  async function attempt(run: HeldRun, signal: AbortSignal): Promise<PageOutcome> {
-    const [action] = await rows<Loaded>(db, "SELECT code, environment, dependencies FROM action WHERE id = $1", [
-      run.actionId,
+  /** JSON text of `context.settings` (specification, Execution context). @throws EXECUTION_FAILED over 100 KB */
+  function contextSettings(environment: Environment, underscore: SettingsView): string {
+    if (environment !== "server") return "{}";
+    checkUnderscoreSize(underscore);
+    return JSON.stringify(underscore);
+  }
+
+  async function attempt(run: HeldRun, signal: AbortSignal): Promise<RunOutcome> {
+    const [[action], underscore] = await Promise.all([
+      rows<Loaded>(db, "SELECT name, code, environment, dependencies FROM action WHERE id = $1", [run.actionId]),
+      readUnderscore(run.appId),
     ]);
     if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
-    return runPage({
+    const scan = createSecretScan(secretsOf(underscore));
+    const outcome = await runPage({
       isolationKey: `${run.appId}:${run.copy}`,
       origin: `https://app-${run.appId}.actions.internal`,
       source: action.code,
-      packages: [],
+      sourceName: `${action.name}.js`,
+      packages: await readPackages(action.dependencies),
       payload: run.payload,
-      settings: await readSettings(run.appId, action.environment),
+      settings: contextSettings(action.environment, underscore),
       timeoutMs,
       signal,
     });
+    return withoutSecrets(outcomeOf(outcome, signal), scan);
   }
 
   return {
     /** Performs a run that `holder` holds, and ends it. Never rejects for what the script did; rejects when the ledger is out of reach. */
-    async perform(run: HeldRun, holder: string, signal: AbortSignal): Promise<PageOutcome> {
+    async perform(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
       const begun = performance.now();
       const outcome = await attempt(run, signal).catch((error: unknown) => {
         if (error instanceof ActionError) return failed("Error", error.message);
         log.error({ err: error, runId: run.id }, "a run could not be performed");
         return failed("InternalError", "the service could not run this action");
       });
-      const cancelled = !outcome.ok && signal.reason === "cancelled";
-      const ending = endingOf(run, outcome, performance.now() - begun, cancelled ? "cancelled" : undefined);
-      const kept = await ledger.end(run.id, holder, ending);
+      const state = outcome === CANCELLED ? "cancelled" : undefined;
+      const kept = await ledger.end(run.id, holder, endingOf(run, outcome, performance.now() - begun, state));
       if (!kept) log.warn({ runId: run.id }, "a run had been taken away before it ended here");
       return outcome;
     },

@@ -20,6 +20,7 @@ import { createInstance } from "./instance.js";
 import { createLedger } from "./ledger.js";
 import { createLogTail } from "./log-tail.js";
 import { createLogs, LOG_CHANNEL } from "./logs.js";
+import { createPackages } from "./packages.js";
 import { createPeople } from "./people.js";
 import { CANCEL_CHANNEL, createRuns } from "./runs.js";
 import { createSettings } from "./settings.js";
@@ -84,7 +85,8 @@ export async function createOperations(surroundings: Surroundings) {
     db,
     ledger,
     runPage: async (request) => browsers!.run(request),
-    readSettings: settings.forRun,
+    readUnderscore: settings.underscore,
+    readPackages: createPackages(catalogue).sources,
     timeoutMs: config.serverTimeoutMs,
     log,
   });

@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import type { Notifications } from "../engine/notifications.js";
 import { ActionError } from "../errors.js";
 import type { Caller } from "../rules/access.js";
-import { cancelledEnding, type Execution, type PageOutcome } from "./execution.js";
+import { cancelledEnding, type Execution, type RunOutcome } from "./execution.js";
 import type { HeldRun, Ledger, NewRun } from "./ledger.js";
 import { LOG_CHANNEL, type LogEntry, type Logs, type ScriptError } from "./logs.js";
 import { findTarget } from "./targets.js";
@@ -27,7 +27,7 @@ type Settled = { ok: true; data: unknown } | { ok: false; error: ScriptError };
 
 interface Held {
   controller: AbortController;
-  done: Promise<PageOutcome>;
+  done: Promise<RunOutcome>;
 }
 
 function payloadText(payload: unknown): string {
@@ -37,7 +37,7 @@ function payloadText(payload: unknown): string {
   throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object, ${came} came`);
 }
 
-const parsed = (outcome: PageOutcome): Settled =>
+const parsed = (outcome: RunOutcome): Settled =>
   outcome.ok ? { ok: true, data: outcome.data === undefined ? undefined : JSON.parse(outcome.data) } : outcome;
 
 function settledAs({ type, data }: LogEntry): Settled {
@@ -80,7 +80,7 @@ export function createRuns(options: {
   }
 
   /** Performs a run in a slot that is taken already. */
-  function perform(run: HeldRun): Promise<PageOutcome> {
+  function perform(run: HeldRun): Promise<RunOutcome> {
     const controller = new AbortController();
     const done = execution.perform(run, holder, controller.signal).finally(() => {
       held.delete(run.id);
@@ -92,7 +92,7 @@ export function createRuns(options: {
   }
 
   /** Writes the run, and starts it here when a slot is free. `done` is there only in that case. */
-  async function start(run: NewRun): Promise<{ id: number; done?: Promise<PageOutcome> }> {
+  async function start(run: NewRun): Promise<{ id: number; done?: Promise<RunOutcome> }> {
     const here = !stopping && taken < slots;
     if (!here) return ledger.accept(run, null);
     taken += 1;

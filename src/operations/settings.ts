@@ -3,7 +3,6 @@
  * The only room where a sealed value is opened. Knows no transport.
  */
 import type { DataSource } from "typeorm";
-import type { Environment } from "../data/action.js";
 import { type Executor, rows } from "../data/database.js";
 import { open, seal } from "../engine/cipher.js";
 import { ActionError } from "../errors.js";
@@ -12,7 +11,6 @@ import {
   artifactKey,
   checkDeletedKeys,
   checkSettingKeys,
-  checkUnderscoreSize,
   httpView,
   runtimeView,
   type SettingsView,
@@ -130,15 +128,9 @@ export function createSettings({ db, dataKeys }: { db: DataSource; dataKeys: Dat
       return read(appId, "all");
     },
 
-    /**
-     * JSON text of `context.settings`: the underscore keys for a `server` action, `{}` for the others.
-     * @throws EXECUTION_FAILED over 100 KB
-     */
-    async forRun(appId: number, environment: Environment): Promise<string> {
-      if (environment !== "server") return "{}";
-      const view = serverActionView(await read(appId, "underscore"));
-      checkUnderscoreSize(view);
-      return JSON.stringify(view);
+    /** The private and protected settings: what server actions see, and what no run may carry out. */
+    async underscore(appId: number): Promise<SettingsView> {
+      return serverActionView(await read(appId, "underscore"));
     },
 
     /**

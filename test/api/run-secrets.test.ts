@@ -1,0 +1,73 @@
+import { expect } from "chai";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+
+const SECRET = "canary/of a private+setting";
+const PROTECTED = "canary-of-a-protected-setting";
+
+describe("what a run sees of the settings, and what of them leaves", () => {
+  let service: TestService;
+  let made = 0;
+  before(async () => {
+    service = await startTestService();
+    await service.rest("POST", "/v1/apps/1/settings", {
+      body: { open: "public value", _secret: SECRET, __deep: { key: PROTECTED }, _pin: "1234" },
+    });
+  });
+  after(() => service.stop());
+
+  /** Runs a body of `execute` once. */
+  async function run(body: string, { environment = "server", payload = {} } = {}): Promise<Answer> {
+    made += 1;
+    const name = `action-${made}`;
+    const code = `async function execute(context) { ${body} }`;
+    const fields = { name, code, environment, active: true, triggers: [{ trigger: "manual" }] };
+    await service.rest("POST", "/v3/apps/1/actions", { body: fields });
+    return service.rest("POST", `/v3/apps/1/actions/${name}/runWithResult`, { body: payload });
+  }
+
+  it("gives a server action exactly the private and the protected settings", async () => {
+    const { body } = await run("return Object.keys(context.settings).sort()");
+    expect(body.result).to.deep.equal(["__deep", "_pin", "_secret"]);
+  });
+
+  it("gives an any action no settings, also on the server", async () => {
+    const { body } = await run("return context.settings", { environment: "any" });
+    expect(body.result).to.deep.equal({});
+  });
+
+  for (const [what, code, key] of [
+    ["a result", "return { found: context.settings._secret }", "_secret"],
+    ["a protected value deep in a result", "return [[context.settings.__deep]]", "__deep"],
+    ["a result in base64", "return btoa('x' + context.settings._secret)", "_secret"],
+    ["a short value that is the whole of a string", "return { pin: context.settings._pin }", "_pin"],
+    ["an error's message", "throw new Error('no ' + context.settings._secret)", "_secret"],
+    ["an error's name", "throw Object.assign(new Error(''), { name: context.settings.__deep.key })", "__deep"],
+  ] as const) {
+    it(`fails a run with ${what} that holds a secret, naming the key and never the value`, async () => {
+      const { http, body } = await run(code);
+      expect(http).to.equal(500);
+      expect(body.status).to.equal("EXECUTION_FAILED");
+      expect(body.error).to.include(key);
+      const logs = await service.rest("POST", "/v3/apps/1/actions/logs", { body: { limit: 1 } });
+      expect(logs.body.logs[0].type).to.equal("app.task.failed");
+      for (const text of [JSON.stringify(body), JSON.stringify(logs.body)]) {
+        expect(text)
+          .not.to.include(SECRET)
+          .and.not.to.include(PROTECTED)
+          .and.not.to.include(btoa(`x${SECRET}`).slice(4, -4));
+      }
+    });
+  }
+
+  it("fails every server action of an app whose underscore settings pass 100 KB, and logs it", async () => {
+    await service.rest("POST", "/v1/apps/1/settings", { body: { __big: "x".repeat(101 * 1024) } });
+    const { http, body } = await run("return 1");
+    expect(http).to.equal(500);
+    expect(body.error).to.include("private app settings exceed the 100 KB limit for server actions");
+    const logs = await service.rest("POST", "/v3/apps/1/actions/logs", { body: { limit: 1 } });
+    expect(logs.body.logs[0].data.error.message).to.include("exceed the 100 KB limit");
+    const other = await run("return 1", { environment: "any" });
+    expect(other.body.result).to.equal(1);
+    await service.rest("DELETE", "/v1/apps/1/settings", { body: { keys: ["__big"] } });
+  });
+});
