@@ -5,6 +5,8 @@ import { failed, type Outcome } from "./page-run.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
 
+const HARNESS_FRAME = new RegExp(`\\n\\s+at [^\\n]*${HARNESS_NAME.replace(".", "\\.")}:\\d+:\\d+\\)?`, "g");
+
 /** Blink puts this before the message of a syntax error in a script that was appended. */
 const PARSED_BY = /^Failed to execute 'appendChild' on 'Node': /;
 
@@ -12,9 +14,15 @@ function text(value: unknown, fallback: string): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX_CHARACTERS) : fallback;
 }
 
+/** Takes the harness's frames out of a stack, or out of a text that holds one. */
+export function withoutHarness(stack: string): string {
+  if (!stack.includes(HARNESS_NAME)) return stack;
+  return stack.replace(HARNESS_FRAME, "");
+}
+
 /** The author's own frames only; with the place of a failure that has no frame, such as a syntax error. */
 function cleanStack(stack: string, at: string): string {
-  const lines = stack.split("\n").filter((line) => !line.includes(HARNESS_NAME));
+  const lines = withoutHarness(stack).split("\n");
   if (at !== "" && !lines.some((line) => /^\s+at /.test(line))) lines.push(`    at ${at}`);
   return lines.join("\n");
 }

@@ -5,6 +5,7 @@
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { Logger } from "pino";
 import { type Chromium, type ChromiumOptions, startChromium, sweepFolders } from "./chromium.js";
+import { watchMemory } from "./memory-watch.js";
 import type { Lane } from "./page.js";
 import { failed, type Outcome, type PageRun } from "./page-run.js";
 import { Pool } from "./pool.js";
@@ -74,10 +75,14 @@ class Supervisor {
   private async launch(): Promise<Generation> {
     const { openLane, spares = 2, warmPages = 48 } = this.options;
     const chromium = await startChromium(this.options);
-    const pool = new Pool({ chromium, openLane, spares, warmPages });
+    const memory = watchMemory(chromium, () => generation.active > 0);
+    const pool = new Pool({ chromium, memory, openLane, spares, warmPages });
     const generation: Generation = { chromium, pool, startedAt: Date.now(), runs: 0, active: 0, retired: false };
     this.generations.add(generation);
-    void chromium.ended.then(() => this.onEnded(generation));
+    void chromium.ended.then(() => {
+      memory.stop();
+      this.onEnded(generation);
+    });
     await pool.fill();
     return generation;
   }

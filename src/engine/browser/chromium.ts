@@ -16,6 +16,10 @@ import { createPipeTransport } from "./pipe-transport.js";
 const HEAP_MAX_MB = 384;
 const START_TIMEOUT_MS = 20_000;
 const STDERR_KEPT_CHARACTERS = 8_192;
+/** What Chromium says before it gives up for want of a sandbox. */
+const NO_SANDBOX = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
+/** What a renderer says before it gives up for want of heap. */
+const OUT_OF_HEAP = /V8 (javascript|process) OOM/;
 const FOLDER_PREFIX = "svc-chromium-";
 
 export interface ChromiumOptions {
@@ -30,6 +34,8 @@ export interface Chromium {
   /** Resolves once the process has ended and its folder is gone. */
   readonly ended: Promise<void>;
   alive(): boolean;
+  /** When a renderer last said that V8 reached its heap limit; Unix time in milliseconds, 0 for never. */
+  exhaustedAt(): number;
   /** Ends the whole process group; resolves as `ended` does. */
   stop(): Promise<void>;
 }
@@ -122,7 +128,7 @@ function removeFolder(folder: string): void {
 }
 
 function failure(options: ChromiumOptions, stderr: string, reason: string): Error {
-  if (/sandbox|namespace|zygote/i.test(stderr)) {
+  if (NO_SANDBOX.test(stderr)) {
     return new Error(
       `Chromium's sandbox does not start on this machine (${options.chromePath}). Allow unprivileged user namespaces ` +
         "(sysctl kernel.unprivileged_userns_clone=1 or kernel.apparmor_restrict_unprivileged_userns=0; in a container " +
@@ -135,12 +141,14 @@ function failure(options: ChromiumOptions, stderr: string, reason: string): Erro
   );
 }
 
-function collectStderr(child: ChildProcess): () => string {
+function listenToStderr(child: ChildProcess): { text(): string; exhaustedAt(): number } {
   let text = "";
+  let exhaustedAt = 0;
   child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
     text = (text + chunk).slice(-STDERR_KEPT_CHARACTERS);
+    if (OUT_OF_HEAP.test(chunk)) exhaustedAt = Date.now();
   });
-  return () => text;
+  return { text: () => text, exhaustedAt: () => exhaustedAt };
 }
 
 function killGroup(child: ChildProcess): void {
@@ -175,7 +183,7 @@ export async function startChromium(options: ChromiumOptions): Promise<Chromium>
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
     detached: true,
   });
-  const stderr = collectStderr(child);
+  const stderr = listenToStderr(child);
   let exited = false;
   const ended = new Promise<void>((resolve) => {
     const finish = () => {
@@ -198,11 +206,11 @@ export async function startChromium(options: ChromiumOptions): Promise<Chromium>
       killGroup(child);
       return ended;
     };
-    return { connection, pid: child.pid!, ended, alive: () => !exited, stop };
+    return { connection, pid: child.pid!, ended, alive: () => !exited, exhaustedAt: stderr.exhaustedAt, stop };
   } catch (error) {
     killGroup(child);
     await ended;
-    throw failure(options, stderr(), (error as Error).message);
+    throw failure(options, stderr.text(), (error as Error).message);
   } finally {
     clearTimeout(timer);
   }

@@ -4,18 +4,23 @@
  */
 import { type CDPSession, type Protocol } from "puppeteer-core";
 import { RESULT_MAX_BYTES } from "../../limits.js";
-import { readAnswer, TEXT_MAX_CHARACTERS } from "./answer.js";
+import { readAnswer, TEXT_MAX_CHARACTERS, withoutHarness } from "./answer.js";
 import type { Chromium } from "./chromium.js";
 import { harnessSource } from "./harness.js";
+import { type MemoryWatch, RENDERER_MAX_BYTES } from "./memory-watch.js";
 import { type ConsoleLine, failed, type Outcome, type PageRun } from "./page-run.js";
 
 export const CONSOLE_MAX_LINES = 1_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 const RENEW_TIMEOUT_MS = 2_000;
+const CRASH_GRACE_MS = 25;
+/** Pages, frames and workers with a process of their own that one run may open. */
+const OTHER_TARGETS_MAX = 16;
 const BINDING = "__svc_console";
 const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>').toString(
   "base64",
 );
+const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 const HARNESS = harnessSource({
   resultMaxBytes: RESULT_MAX_BYTES,
   textMaxCharacters: TEXT_MAX_CHARACTERS,
@@ -35,7 +40,7 @@ export interface Lane {
 }
 
 /** The reason a page can be used no more; `memory` and `browser` end a run that is under way. */
-type Loss = "closed" | "crashed" | "memory" | "discarded" | "browser";
+type Loss = "closed" | "crashed" | "memory" | "crowd" | "discarded" | "browser";
 
 export class Page {
   private session!: CDPSession;
@@ -48,17 +53,19 @@ export class Page {
   private onLost: (() => void) | null = null;
   private onConsole: ((line: ConsoleLine) => void) | null = null;
   private runs = 0;
+  private others = 0;
   private unlisten: () => void = () => {};
   targetId = "";
 
   private constructor(
     private readonly chromium: Chromium,
+    private readonly memory: MemoryWatch,
     private readonly lane: Lane | null,
   ) {}
 
   /** A new context with an empty page. */
-  static async open(chromium: Chromium, lane: Lane | null): Promise<Page> {
-    const page = new Page(chromium, lane);
+  static async open(chromium: Chromium, memory: MemoryWatch, lane: Lane | null): Promise<Page> {
+    const page = new Page(chromium, memory, lane);
     const { connection } = chromium;
     const proxy = lane === null ? {} : { proxyServer: lane.proxyServer, proxyBypassList: "<-loopback>" };
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
@@ -88,11 +95,16 @@ export class Page {
     const { connection } = this.chromium;
     const stain = (event: { targetInfo: Protocol.Target.TargetInfo }) => {
       const { browserContextId, targetId } = event.targetInfo;
+      if (browserContextId !== this.contextId || targetId === this.targetId) return;
       // Popups, frames in other processes, shared and service workers: a navigation would not end them.
-      if (browserContextId === this.contextId && targetId !== this.targetId) this.stained = true;
+      this.stained = true;
+      this.others += 1;
+      if (this.others > OTHER_TARGETS_MAX) this.lose("crowd");
     };
     const crash = (event: Protocol.Target.TargetCrashedEvent) => {
-      if (event.targetId === this.targetId) this.lose(event.status === "oom" ? "memory" : "crashed");
+      if (event.targetId !== this.targetId) return;
+      // The word on the heap comes by another pipe, and may come after this one.
+      setTimeout(() => this.lose(this.memory.toBlame() ? "memory" : "crashed"), CRASH_GRACE_MS);
     };
     const { session } = this;
     const detach = (event: Protocol.Target.DetachedFromTargetEvent) => {
@@ -130,7 +142,7 @@ export class Page {
   private readConsole(payload: string): void {
     if (this.onConsole === null || payload.length > 4 * TEXT_MAX_CHARACTERS) return;
     const line = JSON.parse(payload) as ConsoleLine;
-    this.onConsole({ level: String(line.level), at: Number(line.at), text: String(line.text) });
+    this.onConsole({ level: String(line.level), at: Number(line.at), text: withoutHarness(String(line.text)) });
   }
 
   /** Called by the memory watch before it kills the renderer, so that the run's end gets its true name. */
@@ -277,7 +289,10 @@ export class Page {
   }
 
   private lossOutcome(): Outcome {
-    if (this.lost === "memory") return failed("memory", "RangeError", "The action used more memory than it may");
+    if (this.lost === "memory")
+      return failed("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
+    if (this.lost === "crowd")
+      return failed("memory", "RangeError", "The action opened too many pages, frames or workers");
     if (this.lost === "closed") return failed("script", "Error", "The action closed its own page");
     if (this.lost === "crashed") return failed("browser", "Error", "The page crashed during the run");
     if (this.lost !== null) return failed("browser", "Error", "The browser ended during the run");

@@ -3,6 +3,7 @@
  * after its run so that the next one pays for nothing. A context never serves two keys.
  */
 import type { Chromium } from "./chromium.js";
+import type { MemoryWatch } from "./memory-watch.js";
 import { type Lane, Page } from "./page.js";
 
 /** A page that ran this often is replaced, whatever its state. */
@@ -11,6 +12,7 @@ const OPEN_ATTEMPTS = 3;
 
 export interface PoolOptions {
   chromium: Chromium;
+  memory: MemoryWatch;
   openLane: (() => Promise<Lane>) | null;
   /** Contexts made ahead that serve no key yet. */
   spares: number;
@@ -62,8 +64,8 @@ export class Pool {
   }
 
   private async open(): Promise<Page> {
-    const { chromium, openLane } = this.options;
-    return Page.open(chromium, openLane === null ? null : await openLane());
+    const { chromium, memory, openLane } = this.options;
+    return Page.open(chromium, memory, openLane === null ? null : await openLane());
   }
 
   private shelfOf(key: string): Shelf {

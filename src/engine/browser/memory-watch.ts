@@ -1,0 +1,58 @@
+/**
+ * Watches from outside what a browser's renderers hold in memory, and kills one that holds too much. Heap limits inside
+ * V8 do not count buffers; this does. Knows pids, not pages.
+ */
+import { readFile } from "node:fs/promises";
+import type { Chromium } from "./chromium.js";
+
+/** No run takes more: heap, buffers, canvases, everything its process holds. */
+export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
+const INTERVAL_MS = 200;
+const PAGE_BYTES = 4_096;
+/** How long after a kill a crash is put down to it. */
+const BLAME_MS = 2_000;
+
+export interface MemoryWatch {
+  /** Whether a crash that is reported now comes from memory: this watch's kill, or V8 at its limit. */
+  toBlame(): boolean;
+  stop(): void;
+}
+
+async function residentBytes(pid: number): Promise<number> {
+  try {
+    return Number((await readFile(`/proc/${pid}/statm`, "latin1")).split(" ")[1]) * PAGE_BYTES;
+  } catch {
+    return 0;
+  }
+}
+
+/** Looks every 200 ms while `active` says that something runs. Does nothing where there is no /proc. */
+export function watchMemory(chromium: Chromium, active: () => boolean): MemoryWatch {
+  let killedAt = 0;
+  let looking = false;
+
+  async function look(): Promise<void> {
+    const { processInfo } = await chromium.connection.send("SystemInfo.getProcessInfo");
+    for (const { id, type } of processInfo) {
+      if (type !== "renderer" || (await residentBytes(id)) <= RENDERER_MAX_BYTES) continue;
+      killedAt = Date.now();
+      process.kill(id, "SIGKILL");
+    }
+  }
+
+  const timer = setInterval(() => {
+    if (looking || !active()) return;
+    looking = true;
+    look()
+      // The process went by itself, or the browser is going: nothing to watch any more.
+      .catch(() => {})
+      .finally(() => {
+        looking = false;
+      });
+  }, INTERVAL_MS);
+
+  return {
+    toBlame: () => Date.now() - Math.max(killedAt, chromium.exhaustedAt()) < BLAME_MS,
+    stop: () => clearInterval(timer),
+  };
+}

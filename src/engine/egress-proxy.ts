@@ -1,0 +1,178 @@
+/**
+ * The way out of a browser: a forward proxy on loopback that resolves a name once, checks every address that it has, and
+ * connects to a checked one. Knows no app and no run: who asks is a lane, and what it contacts is told to a callback.
+ */
+import { promises as dns, type LookupAddress } from "node:dns";
+import { Agent } from "node:http";
+import { isIP, type LookupFunction } from "node:net";
+import { networkInterfaces } from "node:os";
+import ipaddr from "ipaddr.js";
+import { type PrepareRequestFunctionOpts, type PrepareRequestFunctionResult, RequestError, Server } from "proxy-chain";
+
+const WEB_PORTS: readonly number[] = [80, 443];
+/** Everything outside it is unassigned, or an IPv4 address in one of its disguises. */
+const GLOBAL_UNICAST_V6 = ipaddr.parseCIDR("2000::/3") as [ipaddr.IPv6, number];
+
+export interface EgressOptions {
+  /** true reaches any address and any port: tests and local development only. */
+  allowPrivateNetwork: boolean;
+  /**
+   * What may be reached although it is private: `host:port` as the page names it, and the address behind that name.
+   * Asked anew for every connection, since the service learns its own port late.
+   */
+  endpoints?: () => ReadonlyMap<string, string>;
+  /** The local address of every outgoing connection; null leaves it to the system. */
+  localAddress?: string | null;
+  ports?: readonly number[];
+  /** All addresses of a name. */
+  resolve?: (hostname: string) => Promise<LookupAddress[]>;
+}
+
+export interface EgressLane {
+  /** `http://127.0.0.1:port`, this lane's alone. */
+  readonly proxyServer: string;
+  /** Starts a new account: ends the connections of the last one, and reports each `host:port` contacted, once. */
+  begin(onHost: (host: string) => void): void;
+  /** Whether anything was asked of the lane since `begin`, granted or refused. */
+  used(): boolean;
+  close(): void;
+}
+
+export interface EgressProxy {
+  openLane(): Promise<EgressLane>;
+  close(): void;
+}
+
+/**
+ * Whether an address belongs to a host of the public internet: neither private, loopback, link-local, shared, multicast
+ * or reserved, nor one of the IPv6 forms that carry an IPv4 address, nor this machine's own.
+ */
+export function isPublicAddress(address: string): boolean {
+  if (isIP(address) === 0 || address.includes("%")) return false;
+  const parsed = ipaddr.process(address);
+  if (parsed.range() !== "unicast") return false;
+  if (parsed instanceof ipaddr.IPv6 && !parsed.match(GLOBAL_UNICAST_V6)) return false;
+  const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return !own.some((one) => ipaddr.process(one.address).toString() === parsed.toString());
+}
+
+function bare(hostname: string): string {
+  return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
+}
+
+/** Answers any name with the addresses that were checked, so that what is connected to is what was looked at. */
+function pinned(addresses: LookupAddress[]): LookupFunction {
+  const [first] = addresses;
+  return (_hostname, { all }, callback) => {
+    if (all) callback(null, addresses);
+    else callback(null, first!.address, first!.family);
+  };
+}
+
+async function addressesOf(hostname: string, options: EgressOptions): Promise<LookupAddress[]> {
+  const family = isIP(hostname);
+  if (family !== 0) return [{ address: hostname, family }];
+  const resolve = options.resolve ?? ((name: string) => dns.lookup(name, { all: true, verbatim: true }));
+  try {
+    return await resolve(hostname);
+  } catch {
+    return [];
+  }
+}
+
+interface Target {
+  addresses: LookupAddress[];
+  localAddress: string | null;
+}
+
+/** Where to connect to. @throws RequestError 403 or 502, before any connection is made */
+async function target(hostname: string, port: number, options: EgressOptions): Promise<Target> {
+  const endpoint = options.endpoints?.().get(`${hostname}:${port}`);
+  if (endpoint !== undefined) {
+    return { addresses: [{ address: endpoint, family: isIP(endpoint) }], localAddress: null };
+  }
+  const { allowPrivateNetwork, ports = WEB_PORTS, localAddress = null } = options;
+  if (!allowPrivateNetwork && !ports.includes(port)) throw new RequestError(`Port ${port} is not allowed`, 403);
+  const found = await addressesOf(hostname, options);
+  if (!allowPrivateNetwork && !found.every(({ address }) => isPublicAddress(address))) {
+    throw new RequestError(`${hostname} is not a public address`, 403);
+  }
+  const addresses = found.filter(({ family }) => localAddress === null || family === isIP(localAddress));
+  if (addresses.length === 0) throw new RequestError(`${hostname} has no address`, 502);
+  return { addresses, localAddress };
+}
+
+class Lane implements EgressLane {
+  private hosts = new Set<string>();
+  private onHost: (host: string) => void = () => {};
+  private asked = false;
+  private closed = false;
+  private readonly agent = new Agent({ keepAlive: false });
+  private readonly server: Server;
+
+  constructor(
+    private readonly options: EgressOptions,
+    private readonly onClose: (lane: Lane) => void,
+  ) {
+    const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepare(request);
+    this.server = new Server({ host: "127.0.0.1", port: 0, prepareRequestFunction });
+  }
+
+  listen(): Promise<void> {
+    return this.server.listen();
+  }
+
+  get proxyServer(): string {
+    return `http://127.0.0.1:${this.server.port}`;
+  }
+
+  private async prepare({ hostname, port }: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
+    this.asked = true;
+    const host = bare(hostname);
+    const account = this.hosts;
+    const { addresses, localAddress } = await target(host, port, this.options);
+    if (account !== this.hosts || this.closed) throw new RequestError("The run has ended", 403);
+    const name = `${host}:${port}`;
+    if (!account.has(name)) this.onHost(name);
+    account.add(name);
+    return {
+      dnsLookup: pinned(addresses) as NonNullable<PrepareRequestFunctionResult["dnsLookup"]>,
+      httpAgent: this.agent,
+      ...(localAddress === null ? {} : { localAddress, ipFamily: isIP(localAddress) }),
+    };
+  }
+
+  begin(onHost: (host: string) => void): void {
+    if (this.asked) this.server.closeConnections();
+    this.asked = false;
+    this.hosts = new Set();
+    this.onHost = onHost;
+  }
+
+  used(): boolean {
+    return this.asked;
+  }
+
+  close(): void {
+    if (this.closed) return;
+    this.closed = true;
+    this.agent.destroy();
+    void this.server.close(true).catch(() => {});
+    this.onClose(this);
+  }
+}
+
+export function createEgressProxy(options: EgressOptions): EgressProxy {
+  const lanes = new Set<Lane>();
+  return {
+    async openLane() {
+      const lane = new Lane(options, (closed) => lanes.delete(closed));
+      await lane.listen();
+      lanes.add(lane);
+      return lane;
+    },
+    close() {
+      for (const lane of lanes) lane.close();
+    },
+  };
+}

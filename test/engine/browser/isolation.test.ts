@@ -1,0 +1,236 @@
+/** Every run starts in a fresh document with nothing of an earlier run, of its own key or of another. */
+
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
+import { failureOf, resultOf, runOf, testBrowsers, until } from "./support.js";
+
+/** Sees everything that an earlier run could have left; `{}` when there is nothing. */
+const PROBE = `const execute = async () => {
+  const found = {};
+  const note = (name, value) => { if (value) found[name] = value; };
+  note("global", globalThis.leftover);
+  note("lexical", (() => { try { return leftoverLexical; } catch { return null; } })());
+  note("prototype", Object.prototype.leftover || Array.prototype.leftover);
+  note("intrinsic", JSON.stringify.leftover || fetch.leftover);
+  note("dom", document.body.children.length);
+  note("windowName", window.name);
+  note("hash", location.hash + location.search);
+  note("history", history.length - 1);
+  note("historyState", history.state);
+  note("navigationEntries", navigation.entries().length - 1);
+  note("cookie", document.cookie);
+  note("localStorage", localStorage.length);
+  note("sessionStorage", sessionStorage.length);
+  note("indexedDB", (await indexedDB.databases()).length);
+  note("caches", (await caches.keys()).length);
+  note("serviceWorkers", (await navigator.serviceWorker.getRegistrations()).length);
+  note("opener", window.opener ? 1 : 0);
+  note("frames", window.length);
+  note("locks", (await navigator.locks.query()).held.length);
+  const files = [];
+  for await (const name of (await navigator.storage.getDirectory()).keys()) files.push(name);
+  note("files", files.length);
+  if (navigator.storageBuckets) note("buckets", (await navigator.storageBuckets.keys()).length);
+  const heard = new Promise((resolve) => {
+    new BroadcastChannel("leftover").onmessage = (event) => resolve(event.data);
+    setTimeout(resolve, 120, null);
+  });
+  note("broadcast", await heard);
+  return found;
+};`;
+
+const LEFTOVERS: [string, string][] = [
+  ["globals", "globalThis.leftover = 1; var leftoverVar = 1"],
+  [
+    "lexical bindings",
+    "(0, eval)('globalThis.x = 1'); const s = document.createElement('script'); s.text = 'let leftoverLexical = 1'; document.head.append(s)",
+  ],
+  ["changed prototypes", "Object.prototype.leftover = 1; Array.prototype.leftover = 1"],
+  ["changed intrinsics", "JSON.stringify = Object.assign(() => '0', { leftover: 1 }); fetch.leftover = 1"],
+  ["elements", "document.body.append(document.createElement('p'))"],
+  ["window.name", "window.name = 'left'"],
+  ["a changed address", "history.replaceState({ left: 1 }, '', '/?a=1#b')"],
+  ["history entries", "for (let i = 0; i < 5; i += 1) history.pushState({ left: i }, '', '/p' + i)"],
+  ["a script cookie", "document.cookie = 'left=1; path=/; max-age=9999; secure'"],
+  ["a cookie for a parent domain", "document.cookie = 'left=1; domain=actions.internal; path=/; max-age=9999'"],
+  ["a cookie store entry", "await cookieStore.set('left', '1')"],
+  ["localStorage", "localStorage.setItem('left', '1')"],
+  ["sessionStorage", "sessionStorage.setItem('left', '1')"],
+  [
+    "storage written while the page goes",
+    "addEventListener('pagehide', () => { localStorage.setItem('l', '1'); sessionStorage.setItem('l', '1') }); addEventListener('unload', () => localStorage.setItem('m', '1'))",
+  ],
+  [
+    "IndexedDB",
+    "await new Promise((r) => { const o = indexedDB.open('left'); o.onupgradeneeded = () => o.result.createObjectStore('s'); o.onsuccess = r })",
+  ],
+  [
+    "an open IndexedDB transaction",
+    "const o = indexedDB.open('left', 7); o.onupgradeneeded = () => o.result.createObjectStore('s')",
+  ],
+  ["Cache storage", "await (await caches.open('left')).put('/x', new Response('left'))"],
+  ["an empty cache", "await caches.open('left')"],
+  [
+    "private files",
+    "const d = await navigator.storage.getDirectory(); const f = await d.getFileHandle('left', { create: true }); const w = await f.createWritable(); await w.write('x'); await w.close()",
+  ],
+  [
+    "an empty private file",
+    "const d = await navigator.storage.getDirectory(); await d.getFileHandle('left', { create: true })",
+  ],
+  [
+    "a storage bucket",
+    "const b = navigator.storageBuckets && await navigator.storageBuckets.open('left'); if (b) await b.caches.open('c')",
+  ],
+  ["timers", "setInterval(() => new BroadcastChannel('leftover').postMessage('timer'), 5)"],
+  [
+    "a microtask chain over tasks",
+    "const again = () => { new BroadcastChannel('leftover').postMessage('task'); const c = new MessageChannel(); c.port1.onmessage = again; c.port2.postMessage(0) }; again()",
+  ],
+  [
+    "a dedicated worker",
+    'new Worker(URL.createObjectURL(new Blob([\'setInterval(() => new BroadcastChannel("leftover").postMessage("worker"), 5)\']))); await new Promise((r) => setTimeout(r, 50))',
+  ],
+  [
+    "a shared worker",
+    "new SharedWorker('data:text/javascript,' + encodeURIComponent('setInterval(() => new BroadcastChannel(\"leftover\").postMessage(\"shared\"), 5)')); await new Promise((r) => setTimeout(r, 50))",
+  ],
+  [
+    "a shared worker of a blob",
+    'new SharedWorker(URL.createObjectURL(new Blob([\'setInterval(() => new BroadcastChannel("leftover").postMessage("shared"), 5)\']))); await new Promise((r) => setTimeout(r, 50))',
+  ],
+  ["a popup", "open('/popup').eval('setInterval(() => new BroadcastChannel(\"leftover\").postMessage(\"popup\"), 5)')"],
+  ["a popup without an opener", "open('about:blank', '_blank', 'noopener')"],
+  [
+    "a frame",
+    "const f = document.createElement('iframe'); document.body.append(f); f.contentWindow.eval('setInterval(() => new BroadcastChannel(\"leftover\").postMessage(\"frame\"), 5)')",
+  ],
+  ["a held lock", "navigator.locks.request('left', () => new Promise(() => {}))"],
+  [
+    "a download",
+    "const a = document.createElement('a'); a.href = 'data:application/octet-stream,x'; a.download = 'x'; a.click()",
+  ],
+  ["a replaced document", "document.open(); document.write('<p>left<script>leftover = 1</script>'); document.close()"],
+  ["a navigation under way", "location.href = 'https://app-1.actions.internal/elsewhere'"],
+  ["a busy loop that begins after the end", "setTimeout(() => { for (;;); }, 0)"],
+];
+
+describe("isolation", function () {
+  this.timeout(30_000);
+  let browsers: Browsers;
+  let proxy: EgressProxy;
+  let server: Server;
+  let requests: string[] = [];
+  let url: string;
+
+  before(async () => {
+    server = createServer((request, response) => {
+      requests.push(`${request.url} ${request.headers.cookie ?? ""}`);
+      response.setHeader("Access-Control-Allow-Origin", "https://app-1.actions.internal");
+      response.setHeader("Access-Control-Allow-Credentials", "true");
+      response.setHeader("Cache-Control", "public, max-age=9999");
+      response.setHeader("Set-Cookie", "third=1; Max-Age=9999; SameSite=None; Secure");
+      response.end(String(requests.length));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    proxy = createEgressProxy({ allowPrivateNetwork: true });
+    browsers = testBrowsers({ openLane: () => proxy.openLane() });
+    await browsers.start();
+  });
+  beforeEach(() => {
+    requests = [];
+  });
+  after(async () => {
+    await browsers.stop();
+    proxy.close();
+    server.close();
+  });
+
+  it("shows an empty world to a first run", async () => {
+    expect(await resultOf(browsers, PROBE)).to.deep.equal({});
+  });
+
+  for (const [title, code] of LEFTOVERS) {
+    it(`leaves nothing to the next run of ${title}`, async () => {
+      const outcome = await browsers.run(runOf(`const execute = async () => { ${code} }`));
+      // A run that navigates away may fail; every other must have done its mischief for the test to mean anything.
+      if (!outcome.ok) expect(outcome.error.message).to.include("left its page");
+      expect(await resultOf(browsers, PROBE)).to.deep.equal({});
+    });
+  }
+
+  it("leaves nothing of a run that failed", async () => {
+    await failureOf(browsers, "leftover = 1; localStorage.a = 1; const execute = async () => { throw 1 }");
+    expect(await resultOf(browsers, PROBE)).to.deep.equal({});
+  });
+
+  it("keeps neither a third party's cookies nor its cached answers for the next run", async () => {
+    const code = `const execute = async () => (await fetch("${url}/data", { credentials: "include" })).text()`;
+    expect(await resultOf(browsers, code)).to.equal("1");
+    expect(await resultOf(browsers, code)).to.equal("2");
+    expect(requests).to.deep.equal(["/data ", "/data "]);
+  });
+
+  it("sends no request that a run prepared for after its end", async () => {
+    const code = `const execute = async () => {
+      addEventListener("pagehide", () => navigator.sendBeacon("${url}/late"));
+      if (globalThis.fetchLater) fetchLater("${url}/later");
+      setTimeout(() => fetch("${url}/timer"), 30);
+    }`;
+    await resultOf(browsers, code);
+    await resultOf(browsers, PROBE);
+    expect(requests.filter((request) => request.startsWith("/timer") || request.startsWith("/later"))).to.deep.equal(
+      [],
+    );
+  });
+
+  it("shows one key nothing of another, one at a time and at once", async () => {
+    const leave = `const execute = async () => {
+      localStorage.setItem("a", "1"); document.cookie = "a=1; domain=actions.internal";
+      new BroadcastChannel("leftover").postMessage("x");
+      setInterval(() => new BroadcastChannel("leftover").postMessage("x"), 5);
+      await new Promise((resolve) => setTimeout(resolve, 400));
+    }`;
+    const other = { isolationKey: "2:master", origin: "https://app-2.actions.internal" };
+    const copy = { isolationKey: "1:production" };
+    const [, seenByOther, seenByCopy] = await Promise.all([
+      resultOf(browsers, leave),
+      resultOf(browsers, PROBE, other),
+      resultOf(browsers, PROBE, copy),
+    ]);
+    expect([seenByOther, seenByCopy]).to.deep.equal([{}, {}]);
+    expect(await resultOf(browsers, PROBE, other)).to.deep.equal({});
+    expect(await resultOf(browsers, PROBE, copy)).to.deep.equal({});
+  });
+
+  it("shows two runs of one key at once nothing of each other", async () => {
+    const leave = `const execute = async () => {
+      localStorage.setItem("a", "1");
+      setInterval(() => new BroadcastChannel("leftover").postMessage("x"), 5);
+      await new Promise((resolve) => setTimeout(resolve, 400));
+    }`;
+    const [, seen] = await Promise.all([resultOf(browsers, leave), resultOf(browsers, PROBE)]);
+    expect(seen).to.deep.equal({});
+  });
+
+  it("is not slowed by a run that blocks its own process", async () => {
+    const abort = new AbortController();
+    const blocked = browsers.run(runOf("async function execute() { for (;;); }", { signal: abort.signal }));
+    await until(() => browsers.free() === 3);
+    expect(await resultOf(browsers, "const execute = async () => 1")).to.equal(1);
+    expect(await resultOf(browsers, "const execute = async () => 2", { isolationKey: "3:master" })).to.equal(2);
+    abort.abort();
+    expect(await blocked).to.deep.include({ ok: false, cause: "cancelled" });
+  });
+
+  it("tells each run's own contacts", async () => {
+    const hosts: string[] = [];
+    const code = `const execute = async () => { await fetch("${url}/a"); await fetch("${url}/b") }`;
+    await resultOf(browsers, code, { onHost: (host) => hosts.push(host) });
+    expect(hosts).to.deep.equal([url.slice("http://".length)]);
+  });
+});

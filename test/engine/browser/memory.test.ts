@@ -1,0 +1,87 @@
+/** No run takes more memory than it may, whatever it fills it with, and none fills this process. */
+import { expect } from "chai";
+import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/page.js";
+import type { ConsoleLine } from "../../../src/engine/browser/page-run.js";
+import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
+
+describe("the memory of a run", function () {
+  this.timeout(60_000);
+  let browsers: Browsers;
+
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  after(() => browsers.stop());
+
+  for (const [title, code] of [
+    ["objects", "const kept = []; for (;;) kept.push(new Array(1e6).fill({}));"],
+    ["array buffers", "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }"],
+    [
+      "a worker's buffers",
+      "new Worker(URL.createObjectURL(new Blob(['const k=[];for(;;)k.push(new Uint8Array(1e7).fill(1))']))); await new Promise(() => {});",
+    ],
+    ["strings", "let kept = []; for (let i = 0; ; i += 1) kept.push((i + 'x').repeat(1e6).split('').join(' '));"],
+  ] as const) {
+    it(`ends a run that fills it with ${title}, saying so, and no other`, async () => {
+      const neighbour = browsers.run(
+        runOf(
+          "const execute = async () => { for (let i = 0; i < 200; i += 1) await new Promise((r) => setTimeout(r, 5)); return 1 }",
+          { isolationKey: "2:master" },
+        ),
+      );
+      const failure = await failureOf(browsers, `const execute = async () => { ${code} }`, { timeoutMs: 50_000 });
+      expect(failure.cause).to.equal("memory");
+      expect(failure.error.message).to.equal("The action used more than 512 MB of memory");
+      expect((await neighbour).ok).to.equal(true);
+    });
+  }
+
+  it("ends a run that opens more pages than it may", async () => {
+    const code = "for (let i = 0; i < 100; i += 1) { open('about:blank'); await new Promise((r) => setTimeout(r)) }";
+    const failure = await failureOf(browsers, `const execute = async () => { ${code} await new Promise(() => {}) }`);
+    expect(failure.cause).to.equal("memory");
+    expect(failure.error.message).to.equal("The action opened too many pages, frames or workers");
+  });
+
+  it("caps the console in lines and characters inside the page", async () => {
+    const lines: ConsoleLine[] = [];
+    const source = "const execute = async () => { for (let i = 0; i < 1e5; i += 1) console.log(i) }";
+    await resultOf(browsers, source, { onConsole: (line) => lines.push(line) });
+    expect(lines).to.have.length(CONSOLE_MAX_LINES + 1);
+    expect(lines.at(-1)?.text).to.equal("The console is full: what follows is not kept");
+    const long: ConsoleLine[] = [];
+    const heavy =
+      "const execute = async () => { const m = 'x'.repeat(1e6); for (let i = 0; i < 1e4; i += 1) console.log(m) }";
+    await resultOf(browsers, heavy, { onConsole: (line) => long.push(line) });
+    expect(long.reduce((sum, line) => sum + line.text.length, 0)).to.be.lessThan(CONSOLE_MAX_CHARACTERS + 32_768);
+  });
+
+  it("hands over each console line with its level and time, objects as JSON and errors with their stack", async () => {
+    const lines: ConsoleLine[] = [];
+    const source = `const execute = async () => {
+  console.log("a", 1, null, undefined, { b: [2] });
+  console.warn(new TypeError("t"));
+  console.assert(false, "c");
+  console.count(); console.time("x");
+}`;
+    const before = Date.now();
+    await resultOf(browsers, source, { onConsole: (line) => lines.push(line) });
+    expect(lines.map(({ level, text }) => [level, text.split("\n")[0]])).to.deep.equal([
+      ["log", 'a 1 null undefined {"b":[2]}'],
+      ["warn", "TypeError: t"],
+      ["error", "Assertion failed c"],
+    ]);
+    expect(lines[1]?.text).to.equal("TypeError: t\n    at execute (action.js:3:16)");
+    expect(lines[0]?.at).to.be.within(before, Date.now());
+  });
+
+  it("lets no frame of the page flood this process through the console's way out", async () => {
+    const source = `const execute = async () => {
+      const frame = document.createElement("iframe"); document.body.append(frame);
+      return Reflect.ownKeys(frame.contentWindow).filter((key) => String(key).includes("svc_"));
+    }`;
+    expect(await resultOf(browsers, source)).to.deep.equal([]);
+  });
+});

@@ -1,0 +1,169 @@
+/** The egress proxy by itself: which addresses it takes for public, and that it connects to nothing else. */
+
+import { createServer, request, type Server } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { expect } from "chai";
+import {
+  createEgressProxy,
+  type EgressLane,
+  type EgressOptions,
+  type EgressProxy,
+  isPublicAddress,
+} from "../../src/engine/egress-proxy.js";
+
+/** The status that the proxy answers to a CONNECT. */
+function tunnel(lane: EgressLane, target: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(new URL(lane.proxyServer).port), "127.0.0.1");
+    socket.write(`CONNECT ${target} HTTP/1.1\r\nHost: ${target}\r\n\r\n`);
+    socket.once("data", (data) => {
+      resolve(Number(data.toString().split(" ")[1]));
+      socket.destroy();
+    });
+    socket.once("error", reject);
+    socket.once("close", () => resolve(0));
+  });
+}
+
+/** The status of a plain GET through the proxy. */
+function get(lane: EgressLane, url: string): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const { port } = new URL(lane.proxyServer);
+    const call = request({ host: "127.0.0.1", port, path: url, agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode ?? 0);
+    });
+    call.once("error", reject).end();
+  });
+}
+
+describe("the egress proxy", () => {
+  let proxy: EgressProxy | undefined;
+  let server: Server;
+  let port: number;
+  let arrived = 0;
+
+  async function openLane(options: Partial<EgressOptions> = {}): Promise<EgressLane> {
+    proxy = createEgressProxy({ allowPrivateNetwork: false, ports: [80, 443, port], ...options });
+    return proxy.openLane();
+  }
+
+  before((done) => {
+    server = createServer((_request, response) => {
+      arrived += 1;
+      response.end("here");
+    });
+    server.on("connection", () => {
+      arrived += 1;
+    });
+    server.listen(0, "127.0.0.1", () => {
+      port = (server.address() as AddressInfo).port;
+      done();
+    });
+  });
+  beforeEach(() => {
+    arrived = 0;
+  });
+  afterEach(() => proxy?.close());
+  after(() => server.close());
+
+  for (const address of ["93.184.216.34", "1.1.1.1", "8.8.8.8", "2606:4700:4700::1111", "2a00:1450:4001:800::200e"]) {
+    it(`takes ${address} for public`, () => {
+      expect(isPublicAddress(address)).to.equal(true);
+    });
+  }
+
+  for (const address of [
+    ..."0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 100.127.255.254 127.0.0.1 127.255.255.254 169.254.169.254".split(" "),
+    ..."172.16.0.1 172.31.255.255 192.0.0.1 192.0.2.1 192.88.99.1 192.168.0.1 198.18.0.1 198.19.255.255".split(" "),
+    ..."198.51.100.1 203.0.113.1 224.0.0.1 239.255.255.255 240.0.0.1 255.255.255.255".split(" "),
+    ..."::1 :: ::127.0.0.1 ::ffff:127.0.0.1 ::ffff:7f00:1 ::ffff:10.0.0.1 ::ffff:0:127.0.0.1".split(" "),
+    ..."64:ff9b::7f00:1 64:ff9b::169.254.169.254 64:ff9b:1::1 100::1 2001::1 2001:db8::1 2002:7f00:1::".split(" "),
+    ..."2002:a9fe:a9fe::1 fc00::1 fd12:3456::1 fe80::1 fe80::1%lo fec0::1 ff02::1 5f00::1".split(" "),
+    ..."localhost 127.1 0x7f.1 2130706433 017700000001 127.0.0.1.".split(" "),
+  ]) {
+    it(`does not take ${address} for public`, () => {
+      expect(isPublicAddress(address)).to.equal(false);
+    });
+  }
+
+  it("refuses what is private, by CONNECT and by plain request, and connects to nothing", async () => {
+    const lane = await openLane();
+    const hosts = [
+      "127.0.0.1",
+      "localhost",
+      "[::1]",
+      "[::ffff:127.0.0.1]",
+      "0.0.0.0",
+      "127.1",
+      "0x7f000001",
+      "2130706433",
+    ];
+    for (const host of hosts) {
+      expect(await tunnel(lane, `${host}:${port}`), host).to.be.oneOf([403, 502]);
+      expect(await get(lane, `http://${host}:${port}/`), host).to.be.oneOf([403, 502]);
+    }
+    expect(arrived).to.equal(0);
+  });
+
+  it("refuses a name when any of its addresses is private", async () => {
+    const resolve = async () => [
+      { address: "93.184.216.34", family: 4 },
+      { address: "127.0.0.1", family: 4 },
+    ];
+    const lane = await openLane({ resolve });
+    expect(await tunnel(lane, `mixed.example:${port}`)).to.equal(403);
+    expect(arrived).to.equal(0);
+  });
+
+  it("resolves a name once and connects to what it checked, so that rebinding gains nothing", async () => {
+    const answers = ["93.184.216.34", "127.0.0.1"];
+    let asked = 0;
+    const resolve = async () => [{ address: answers[Math.min(asked++, 1)]!, family: 4 }];
+    const lane = await openLane({ resolve });
+    const contacted = new Promise<string>((done) => lane.begin(done));
+    void tunnel(lane, `rebind.example:${port}`).catch(() => 0);
+    expect(await contacted).to.equal(`rebind.example:${port}`);
+    expect(asked).to.equal(1);
+    expect(await tunnel(lane, `rebind.example:${port}`)).to.equal(403);
+    expect(arrived).to.equal(0);
+  });
+
+  it("refuses other ports than the web's", async () => {
+    const lane = await openLane({ ports: [80, 443] });
+    expect(await tunnel(lane, "1.1.1.1:22")).to.equal(403);
+    expect(await get(lane, "http://1.1.1.1:25/")).to.equal(403);
+  });
+
+  it("reaches an endpoint that was named, and nothing beside it", async () => {
+    const lane = await openLane({ endpoints: () => new Map([[`api.internal:${port}`, "127.0.0.1"]]) });
+    expect(await get(lane, `http://api.internal:${port}/`)).to.equal(200);
+    expect(await tunnel(lane, `api.internal:${port}`)).to.equal(200);
+    expect(await get(lane, `http://127.0.0.1:${port}/`)).to.equal(403);
+  });
+
+  it("reaches private addresses and any port when that is allowed", async () => {
+    const lane = await openLane({ allowPrivateNetwork: true, ports: [80] });
+    expect(await get(lane, `http://127.0.0.1:${port}/`)).to.equal(200);
+  });
+
+  it("binds outgoing connections to the local address that it was given", async () => {
+    const lane = await openLane({ allowPrivateNetwork: true, localAddress: "127.0.0.9" });
+    const from = new Promise((resolve) => server.once("connection", (socket) => resolve(socket.remoteAddress)));
+    expect(await get(lane, `http://127.0.0.1:${port}/`)).to.equal(200);
+    expect(await from).to.equal("127.0.0.9");
+  });
+
+  it("reports each host contacted once an account, and whether it was used at all", async () => {
+    const lane = await openLane({ allowPrivateNetwork: true });
+    const hosts: string[] = [];
+    lane.begin((host) => hosts.push(host));
+    expect(lane.used()).to.equal(false);
+    await get(lane, `http://127.0.0.1:${port}/`);
+    await get(lane, `http://127.0.0.1:${port}/`);
+    expect(hosts).to.deep.equal([`127.0.0.1:${port}`]);
+    expect(lane.used()).to.equal(true);
+    lane.begin(() => {});
+    expect(lane.used()).to.equal(false);
+  });
+});
