@@ -12,7 +12,7 @@ import { type ConsoleLine, failed, type Outcome, type PageRun } from "./page-run
 
 export const CONSOLE_MAX_LINES = 1_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
-const RENEW_TIMEOUT_MS = 2_000;
+const RENEW_TIMEOUT_MS = 1_000;
 const CRASH_GRACE_MS = 25;
 /** Pages, frames and workers with a process of their own that one run may open. */
 const OTHER_TARGETS_MAX = 16;
