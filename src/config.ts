@@ -1,4 +1,5 @@
 /** The sole reader of process.env. Turns it into a Config, or names every faulty variable at once. */
+import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
 import {
@@ -35,6 +36,8 @@ export interface Config {
   shutdownGraceMs: number;
   runnerConcurrency: number;
   allowPrivateNetwork: boolean;
+  /** The local address of every connection that a run makes; null leaves it to the system. */
+  egressAddress: string | null;
   /** 32 bytes each, the current one first; null: a file made in `dataDir`. */
   settingsKeys: readonly Buffer[] | null;
   logRetentionDays: number;
@@ -91,6 +94,11 @@ class Reader {
     return text === null || pattern.test(text) ? text : this.fault(name, expected, null);
   }
 
+  address(name: string): string | null {
+    const text = this.text(name);
+    return text === null || isIP(text) !== 0 ? text : this.fault(name, "an IP address of this machine", null);
+  }
+
   keys(name: string): Buffer[] | null {
     const text = this.text(name);
     if (text === null) return null;
@@ -126,6 +134,7 @@ export function readConfig(env: Environment = process.env): Config {
     shutdownGraceMs: read.integer("SHUTDOWN_GRACE_MS", 30_000, 0, 3_600_000),
     runnerConcurrency: read.integer("RUNNER_CONCURRENCY", 2 * availableParallelism(), 1, 1_000),
     allowPrivateNetwork: read.oneOf("ALLOW_PRIVATE_NETWORK", ["0", "1"], "0") === "1",
+    egressAddress: read.address("EGRESS_ADDRESS"),
     settingsKeys: read.keys("SETTINGS_KEY"),
     logRetentionDays: read.integer("LOG_RETENTION_DAYS", 30, 1, 36_500),
     packagesFile: read.text("PACKAGES_FILE"),

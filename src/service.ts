@@ -13,6 +13,7 @@ import type { Config } from "./config.js";
 import { migrate, openDatabase } from "./data/database.js";
 import { type Browsers, createBrowsers } from "./engine/browser/browsers.js";
 import { findChromium, usualPlaces } from "./engine/chromium-path.js";
+import { createEgressProxy } from "./engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "./engine/embedded-postgres.js";
 import { createNotifications, type Notifications } from "./engine/notifications.js";
 import { createQueue } from "./engine/queue.js";
@@ -60,12 +61,10 @@ async function listen(server: Server, { host, port }: Config): Promise<string> {
   return `http://${host.includes(":") ? `[${host}]` : host}:${taken}`;
 }
 
-function startBrowsers(config: Config, log: Logger): Browsers {
-  const chromePath = findChromium(config.chromePath, usualPlaces(config.puppeteerCacheDir));
-  if (!chromePath) throw new Error("no Chromium was found: set CHROME_PATH, or install chromium-headless-shell");
-  if (!config.chromeSandbox) log.warn("CHROME_SANDBOX=off: strangers' code runs without Chromium's sandbox");
-  const { runnerConcurrency: concurrency, chromeSandbox: sandbox } = config;
-  return createBrowsers({ chromePath, sandbox, concurrency, log, openLane: null });
+function pathToChromium({ chromePath, puppeteerCacheDir }: Config): string {
+  const path = findChromium(chromePath, usualPlaces(puppeteerCacheDir));
+  if (!path) throw new Error("no Chromium was found: set CHROME_PATH, or install chromium-headless-shell");
+  return path;
 }
 
 /** Everything between the listening server and the first request. */
@@ -95,10 +94,23 @@ class Starting {
     return { url, db, notifications };
   }
 
-  async browsers(): Promise<Browsers | null> {
+  /** `apiUrl`: the service's own address, which runs may reach although it is private. */
+  async browsers(apiUrl: string): Promise<Browsers | null> {
     const { config, log, releases, parts } = this;
     if (!config.roles.has("runner")) return null;
-    const browsers = startBrowsers(config, log);
+    const { allowPrivateNetwork, egressAddress: localAddress, runnerConcurrency, chromeSandbox } = config;
+    const { hostname, port, protocol } = new URL(apiUrl);
+    const named = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
+    const endpoints = new Map([[named, hostname]]);
+    const egress = createEgressProxy({ allowPrivateNetwork, localAddress, endpoints: () => endpoints });
+    releases.add("egress", () => egress.close());
+    const browsers = createBrowsers({
+      chromePath: pathToChromium(config),
+      sandbox: chromeSandbox,
+      concurrency: runnerConcurrency,
+      log,
+      openLane: egress.openLane,
+    });
     releases.add("browsers", () => browsers.stop());
     await browsers.start();
     parts["browser"] = () => browsers.ready();
@@ -160,9 +172,10 @@ export async function startService(config: Config): Promise<Service> {
     const baseUrl = config.publicUrl ?? url;
     const starting = new Starting(config, log, releases, parts);
     const { url: databaseUrl, db, notifications } = await starting.database();
-    const browsers = await starting.browsers();
+    const apiUrl = config.roles.has("api") ? url : baseUrl;
+    const browsers = await starting.browsers(apiUrl);
     const alone = config.databaseUrl === null;
-    const operations = await createOperations({ config, db, notifications, browsers, baseUrl, alone, log });
+    const operations = await createOperations({ config, db, notifications, browsers, baseUrl, apiUrl, alone, log });
     await starting.work(databaseUrl, operations);
     if (alone) await announceFirst(operations, db, config, baseUrl, log);
     if (config.roles.has("api")) api = await starting.api(server, operations);

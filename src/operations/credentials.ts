@@ -124,8 +124,8 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       if (!row) return null;
       const caller = toCaller(row);
       if (known.size >= CACHE_MAX) known.clear();
-      // Rights that changed while the database answered are not to be kept.
-      if (asked === epoch) known.set(key, { caller, until: now + CACHE_MS });
+      // Rights that changed while the database answered are not to be kept; a task token is used seldom and must die with its run.
+      if (asked === epoch && row.kind !== "task") known.set(key, { caller, until: now + CACHE_MS });
       return caller;
     },
 
@@ -144,6 +144,11 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
         createdAt: row.createdAt.toISOString(),
         expiresAt: row.expiresAt?.toISOString() ?? null,
       }));
+    },
+
+    /** Ends a run's token. Nobody keeps those, so nobody needs to be told. */
+    async expire(id: number): Promise<void> {
+      await db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
     },
 
     /**

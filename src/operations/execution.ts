@@ -10,6 +10,7 @@ import { secretsOf } from "../rules/secrets.js";
 import { checkUnderscoreSize, type SettingsView } from "../rules/setting-tiers.js";
 import type { Ending, HeldRun, Ledger } from "./ledger.js";
 import { entryData, type ScriptError } from "./logs.js";
+import type { RunScripts } from "./run-scripts.js";
 
 /** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
 export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
@@ -73,12 +74,11 @@ export function createExecution(options: {
   runPage: (request: PageRun) => Promise<Outcome>;
   /** All underscore settings of the app. */
   readUnderscore: (appId: number) => Promise<SettingsView>;
-  /** The source of each package, in order; throws DEPENDENCIES_INVALID for one that has none. */
-  readPackages: (dependencies: readonly string[]) => Promise<PageRun["packages"]>;
+  scripts: RunScripts;
   timeoutMs: number;
   log: Logger;
 }) {
-  const { db, ledger, runPage, readUnderscore, readPackages, timeoutMs, log } = options;
+  const { db, ledger, runPage, readUnderscore, scripts, timeoutMs, log } = options;
 
   /** JSON text of `context.settings` (specification, Execution context). @throws EXECUTION_FAILED over 100 KB */
   function contextSettings(environment: Environment, underscore: SettingsView): string {
@@ -94,17 +94,19 @@ export function createExecution(options: {
     ]);
     if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
     const scan = createSecretScan(secretsOf(underscore));
+    const settings = contextSettings(action.environment, underscore);
+    const { packages, revoke } = await scripts.prepare(run, action, timeoutMs);
     const outcome = await runPage({
       isolationKey: `${run.appId}:${run.copy}`,
       origin: `https://app-${run.appId}.actions.internal`,
       source: action.code,
       sourceName: `${action.name}.js`,
-      packages: await readPackages(action.dependencies),
+      packages,
       payload: run.payload,
-      settings: contextSettings(action.environment, underscore),
+      settings,
       timeoutMs,
       signal,
-    });
+    }).finally(revoke);
     return withoutSecrets(outcomeOf(outcome, signal), scan);
   }
 

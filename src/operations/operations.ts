@@ -20,8 +20,8 @@ import { createInstance } from "./instance.js";
 import { createLedger } from "./ledger.js";
 import { createLogTail } from "./log-tail.js";
 import { createLogs, LOG_CHANNEL } from "./logs.js";
-import { createPackages } from "./packages.js";
 import { createPeople } from "./people.js";
+import { createRunScripts } from "./run-scripts.js";
 import { CANCEL_CHANNEL, createRuns } from "./runs.js";
 import { createSettings } from "./settings.js";
 
@@ -39,6 +39,8 @@ export interface Surroundings {
   browsers: Browsers | null;
   /** The service's address for people and browsers. */
   baseUrl: string;
+  /** The service's address for the runs of this process. */
+  apiUrl: string;
   /** No other process shares the database. */
   alone: boolean;
   log: Logger;
@@ -51,7 +53,7 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
 }
 
 export async function createOperations(surroundings: Surroundings) {
-  const { config, db, notifications, browsers, baseUrl, alone, log } = surroundings;
+  const { config, db, notifications, browsers, baseUrl, apiUrl, alone, log } = surroundings;
   const credentials = createCredentials({ db, notifications });
   const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits });
   const ring = createKeyRing({ keys: config.settingsKeys, path: join(config.dataDir, "settings-key") });
@@ -86,7 +88,7 @@ export async function createOperations(surroundings: Surroundings) {
     ledger,
     runPage: async (request) => browsers!.run(request),
     readUnderscore: settings.underscore,
-    readPackages: createPackages(catalogue).sources,
+    scripts: createRunScripts({ db, credentials, catalogue, apiUrl }),
     timeoutMs: config.serverTimeoutMs,
     log,
   });
