@@ -131,10 +131,10 @@ class Starting {
 
   async api(server: Server, operations: Operations): Promise<Api> {
     const { log, releases } = this;
-    const { credentials, gate, tail } = operations;
+    const { credentials, gate, tail, console } = operations;
     const api = await createApi(server, { resolvers: createResolvers(operations), credentials, log });
     releases.add("api", () => api.stop());
-    const sockets = createSockets({ schema: api.schema, credentials, gate, tail, log });
+    const sockets = createSockets({ schema: api.schema, credentials, gate, tail, console, log });
     server.on("upgrade", sockets.upgrade);
     releases.add("sockets", () => sockets.stop());
     return api;

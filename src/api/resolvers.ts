@@ -9,12 +9,12 @@ import { SettingResolver } from "./graphql/setting-resolver.js";
 import { TokenResolver } from "./graphql/token-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
-  const { gate, actions, apps, credentials, logs, people, runs, settings } = operations;
+  const { gate, actions, apps, console, credentials, logs, people, runs, settings } = operations;
   return {
     actions: new ActionResolver(gate, actions),
     apps: new AppResolver(gate, apps, people, settings),
     logs: new LogResolver(gate, logs),
-    runs: new RunResolver(gate, runs),
+    runs: new RunResolver(gate, runs, console),
     settings: new SettingResolver(gate, settings),
     tokens: new TokenResolver(gate, credentials, people),
   };

@@ -7,6 +7,7 @@ import { type Extra, useServer as serveSockets } from "graphql-ws/use/ws";
 import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
 import { BODY_MAX_BYTES } from "../limits.js";
+import type { RunConsole } from "../operations/console.js";
 import type { Credentials } from "../operations/credentials.js";
 import type { Gate } from "../operations/gate.js";
 import type { LogTail } from "../operations/log-tail.js";
@@ -14,6 +15,7 @@ import type { Caller } from "../rules/access.js";
 import { tokenIn } from "./caller.js";
 import { formatGraphqlError } from "./error-reply.js";
 import type { TailContext } from "./graphql/log-resolver.js";
+import type { ConsoleContext } from "./graphql/run-resolver.js";
 
 const PATH = "/graphql";
 const DOCUMENT_MAX_TOKENS = 5_000;
@@ -28,6 +30,7 @@ interface SocketOptions {
   credentials: Credentials;
   gate: Gate;
   tail: LogTail;
+  console: RunConsole;
   log: Logger;
 }
 
@@ -56,7 +59,7 @@ export interface Sockets {
   stop(): Promise<void>;
 }
 
-export function createSockets({ schema, credentials, gate, tail, log }: SocketOptions): Sockets {
+export function createSockets({ schema, credentials, gate, tail, console, log }: SocketOptions): Sockets {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: BODY_MAX_BYTES,
@@ -86,7 +89,8 @@ export function createSockets({ schema, credentials, gate, tail, log }: SocketOp
           const document = parse(query, { maxTokens: DOCUMENT_MAX_TOKENS });
           const faults = validate(schema, document, specifiedRules);
           if (faults.length > 0) return faults;
-          const contextValue: TailContext = { caller: context.extra.caller ?? null, idempotencyKey: null, gate, tail };
+          const caller = context.extra.caller ?? null;
+          const contextValue: TailContext & ConsoleContext = { caller, idempotencyKey: null, gate, tail, console };
           return { schema, document, variableValues: variables, operationName, contextValue };
         } catch (error) {
           return [error as GraphQLError];

@@ -6,6 +6,7 @@ import { Foundation1763600000000 } from "../../migrations/1763600000000-foundati
 import { Settings1763600001000 } from "../../migrations/1763600001000-settings.js";
 import { Actions1763600002000 } from "../../migrations/1763600002000-actions.js";
 import { Runs1763600003000 } from "../../migrations/1763600003000-runs.js";
+import { Console1763600020000 } from "../../migrations/1763600020000-console.js";
 import { ActionRow, ActionVersionRow } from "./action.js";
 import { AppRow, AppVersionRow, SettingRow } from "./app.js";
 import { AuditEntryRow } from "./audit.js";
@@ -32,7 +33,13 @@ export const ROWS = [
   AuditEntryRow,
 ];
 
-export const MIGRATIONS = [Foundation1763600000000, Settings1763600001000, Actions1763600002000, Runs1763600003000];
+export const MIGRATIONS = [
+  Foundation1763600000000,
+  Settings1763600001000,
+  Actions1763600002000,
+  Runs1763600003000,
+  Console1763600020000,
+];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */
 const MIGRATION_LOCK = 7_203_114_285_021;

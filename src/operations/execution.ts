@@ -8,6 +8,7 @@ import { createSecretScan, type SecretScan } from "../engine/secret-scan.js";
 import { ActionError } from "../errors.js";
 import { secretsOf } from "../rules/secrets.js";
 import { checkUnderscoreSize, type SettingsView } from "../rules/setting-tiers.js";
+import type { RunConsole } from "./console.js";
 import type { Ending, HeldRun, Ledger } from "./ledger.js";
 import { entryData, type ScriptError } from "./logs.js";
 import type { RunScripts } from "./run-scripts.js";
@@ -75,10 +76,11 @@ export function createExecution(options: {
   /** All underscore settings of the app. */
   readUnderscore: (appId: number) => Promise<SettingsView>;
   scripts: RunScripts;
+  console: RunConsole;
   timeoutMs: number;
   log: Logger;
 }) {
-  const { db, ledger, runPage, readUnderscore, scripts, timeoutMs, log } = options;
+  const { db, ledger, runPage, readUnderscore, scripts, console, timeoutMs, log } = options;
 
   /** JSON text of `context.settings` (specification, Execution context). @throws EXECUTION_FAILED over 100 KB */
   function contextSettings(environment: Environment, underscore: SettingsView): string {
@@ -87,7 +89,7 @@ export function createExecution(options: {
     return JSON.stringify(underscore);
   }
 
-  async function attempt(run: HeldRun, signal: AbortSignal): Promise<RunOutcome> {
+  async function attempt(run: HeldRun, signal: AbortSignal, hosts: Set<string>): Promise<RunOutcome> {
     const [[action], underscore] = await Promise.all([
       rows<Loaded>(db, "SELECT name, code, environment, dependencies FROM action WHERE id = $1", [run.actionId]),
       readUnderscore(run.appId),
@@ -96,6 +98,7 @@ export function createExecution(options: {
     const scan = createSecretScan(secretsOf(underscore));
     const settings = contextSettings(action.environment, underscore);
     const { packages, revoke } = await scripts.prepare(run, action, timeoutMs);
+    const printer = console.printer(run.id, scan);
     const outcome = await runPage({
       isolationKey: `${run.appId}:${run.copy}`,
       origin: `https://app-${run.appId}.actions.internal`,
@@ -106,7 +109,9 @@ export function createExecution(options: {
       settings,
       timeoutMs,
       signal,
-    }).finally(revoke);
+      onConsole: printer.print,
+      onHost: (host) => hosts.add(host),
+    }).finally(() => Promise.all([revoke(), printer.finish()]));
     return withoutSecrets(outcomeOf(outcome, signal), scan);
   }
 
@@ -114,13 +119,15 @@ export function createExecution(options: {
     /** Performs a run that `holder` holds, and ends it. Never rejects for what the script did; rejects when the ledger is out of reach. */
     async perform(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
       const begun = performance.now();
-      const outcome = await attempt(run, signal).catch((error: unknown) => {
+      const hosts = new Set<string>();
+      const outcome = await attempt(run, signal, hosts).catch((error: unknown) => {
         if (error instanceof ActionError) return failed("Error", error.message);
         log.error({ err: error, runId: run.id }, "a run could not be performed");
         return failed("InternalError", "the service could not run this action");
       });
       const state = outcome === CANCELLED ? "cancelled" : undefined;
-      const kept = await ledger.end(run.id, holder, endingOf(run, outcome, performance.now() - begun, state));
+      const ending = endingOf(run, outcome, performance.now() - begun, state);
+      const kept = await ledger.end(run.id, holder, { ...ending, hosts: [...hosts] });
       if (!kept) log.warn({ runId: run.id }, "a run had been taken away before it ended here");
       return outcome;
     },

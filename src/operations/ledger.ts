@@ -39,6 +39,8 @@ export interface Ending {
   state: "completed" | "failed" | "cancelled";
   type: "app.task.completed" | "app.task.failed";
   data: string;
+  /** `host:port` of each host that the run contacted. */
+  hosts?: readonly string[];
 }
 
 const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, payload::text AS payload,
@@ -60,10 +62,10 @@ const CLAIM = `
   UPDATE run SET state = 'running', holder = $2, started_at = now()
    WHERE id = $1 AND state = 'queued' RETURNING ${HELD}`;
 
-/* $1 run, $2 holder or null for a queued run, $3 state, $4 type, $5 data. */
+/* $1 run, $2 holder or null for a queued run, $3 state, $4 type, $5 data, $6 hosts. */
 const END = `
   WITH ended AS (
-    UPDATE run SET state = $3, holder = NULL, finished_at = now()
+    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $6
      WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid
     RETURNING id, app_id, action_id),
   touched AS (
@@ -89,8 +91,8 @@ export type Ledger = ReturnType<typeof createLedger>;
 
 export function createLedger(db: DataSource) {
   async function end(id: number, holder: string | null, ending: Ending, executor: Executor = db): Promise<boolean> {
-    const { state, type, data } = ending;
-    return (await rows(executor, END, [id, holder, state, type, data])).length > 0;
+    const { state, type, data, hosts = [] } = ending;
+    return (await rows(executor, END, [id, holder, state, type, data, hosts])).length > 0;
   }
 
   return {

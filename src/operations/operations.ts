@@ -12,6 +12,7 @@ import { createRateWindow } from "../engine/rate-window.js";
 import { createCatalogue, resolveAssets } from "../rules/packages.js";
 import { createActions } from "./actions.js";
 import { createApps } from "./apps.js";
+import { CONSOLE_CHANNEL, createRunConsole } from "./console.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "./credentials.js";
 import { createDataKeys } from "./data-keys.js";
 import { createExecution, lostEnding } from "./execution.js";
@@ -26,7 +27,7 @@ import { CANCEL_CHANNEL, createRuns } from "./runs.js";
 import { createSettings } from "./settings.js";
 
 /** Every channel of notices between processes. */
-export const CHANNELS = [CREDENTIAL_CHANNEL, LOG_CHANNEL, CANCEL_CHANNEL];
+export const CHANNELS = [CREDENTIAL_CHANNEL, LOG_CHANNEL, CANCEL_CHANNEL, CONSOLE_CHANNEL];
 
 /** A queued run whose job was lost is woken again after this long. */
 const REWAKE_AFTER_MS = 10_000;
@@ -83,16 +84,18 @@ export async function createOperations(surroundings: Surroundings) {
     onLapse: () => runs.abandon(),
     log,
   });
+  const console = createRunConsole({ db, notifications });
   const execution = createExecution({
     db,
     ledger,
     runPage: async (request) => browsers!.run(request),
     readUnderscore: settings.underscore,
+    console,
     scripts: createRunScripts({ db, credentials, catalogue, apiUrl }),
     timeoutMs: config.serverTimeoutMs,
     log,
   });
   const slots = browsers ? config.runnerConcurrency : 0;
   const runs = createRuns({ db, ledger, logs, execution, notifications, holder: instance.id, slots });
-  return { credentials, gate, settings, people, apps, actions, logs, tail, runs, instance, dataKeys };
+  return { credentials, gate, settings, people, apps, actions, logs, tail, console, runs, instance, dataKeys };
 }

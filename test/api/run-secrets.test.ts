@@ -16,13 +16,16 @@ describe("what a run sees of the settings, and what of them leaves", () => {
   after(() => service.stop());
 
   /** Runs a body of `execute` once. */
-  async function run(body: string, { environment = "server", payload = {} } = {}): Promise<Answer> {
+  async function run(
+    body: string,
+    { environment = "server", payload = {}, verb = "runWithResult" } = {},
+  ): Promise<Answer> {
     made += 1;
     const name = `action-${made}`;
     const code = `async function execute(context) { ${body} }`;
     const fields = { name, code, environment, active: true, triggers: [{ trigger: "manual" }] };
     await service.rest("POST", "/v3/apps/1/actions", { body: fields });
-    return service.rest("POST", `/v3/apps/1/actions/${name}/runWithResult`, { body: payload });
+    return service.rest("POST", `/v3/apps/1/actions/${name}/${verb}`, { body: payload });
   }
 
   it("gives a server action exactly the private and the protected settings", async () => {
@@ -58,6 +61,28 @@ describe("what a run sees of the settings, and what of them leaves", () => {
       }
     });
   }
+
+  it("masks a secret in what a run prints", async () => {
+    const { body } = await run("console.log('the key is', context.settings._secret); console.warn('second')");
+    const { lines } = (await service.rest("GET", `/v3/apps/1/runs/${body.runId}/console`)).body;
+    expect(lines.map(({ level, text }: { level: string; text: string }) => [level, text])).to.deep.equal([
+      ["log", "the key is «_secret»"],
+      ["warn", "second"],
+    ]);
+  });
+
+  it("shows live what a run prints, until it has ended", async () => {
+    const client = service.socket();
+    const code = "for (const n of [1, 2, 3]) { console.log(n); await new Promise((r) => setTimeout(r, 300)); }";
+    const { body } = await run(code, { verb: "run" });
+    const texts: string[] = [];
+    const lines = client.iterate<{ runConsoleAdded: { text: string } }>({
+      query: `subscription { runConsoleAdded(appId: 1, runId: ${body.runId}) { text } }`,
+    });
+    for await (const { data } of lines) if (data) texts.push(data.runConsoleAdded.text);
+    expect(texts).to.deep.equal(["1", "2", "3"]);
+    await client.dispose();
+  });
 
   it("fails every server action of an app whose underscore settings pass 100 KB, and logs it", async () => {
     await service.rest("POST", "/v1/apps/1/settings", { body: { __big: "x".repeat(101 * 1024) } });

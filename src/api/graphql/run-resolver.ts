@@ -1,6 +1,7 @@
-/** Runs over GraphQL: on demand, cancelled. Each method: the gate, then one call. */
+/** Runs over GraphQL: on demand, cancelled, and what they print. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
-import { Arg, Ctx, Field, ID, Int, Mutation, ObjectType, Resolver } from "type-graphql";
+import { Arg, Ctx, Field, ID, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
+import type { PrintedLine, RunConsole } from "../../operations/console.js";
 import type { Gate } from "../../operations/gate.js";
 import type { Runs } from "../../operations/runs.js";
 import type { RequestContext } from "../context.js";
@@ -15,12 +16,54 @@ class ExecutedRunType extends QueuedRunType {
   @Field(() => GraphQLJSON, { nullable: true, description: "Exactly what execute returned." }) result: unknown;
 }
 
+@ObjectType("ConsoleLine")
+class ConsoleLineType {
+  @Field(() => Int, { description: "counts from 0 within the run" }) seq: number;
+  @Field(() => String) level: string;
+  @Field(() => String) at: string;
+  @Field(() => String) text: string;
+}
+
+/** What the subscription needs of its context: decorators know no instance. */
+export interface ConsoleContext extends RequestContext {
+  gate: Gate;
+  console: RunConsole;
+}
+
 @Resolver()
 export class RunResolver {
   constructor(
     private readonly gate: Gate,
     private readonly service: Runs,
+    private readonly console: RunConsole,
   ) {}
+
+  @Query(() => [ConsoleLineType], { description: "What the run has printed so far." })
+  async runConsole(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("runId", () => Int) runId: number,
+  ): Promise<PrintedLine[]> {
+    await this.gate.enter(context, "readLogs", appId);
+    return this.console.list(appId, runId);
+  }
+
+  @Subscription(() => ConsoleLineType, {
+    description: "What the run prints, from its first line until it has ended.",
+    subscribe: async ({ args, context }) => {
+      const { appId, runId } = args as { appId: number; runId: number };
+      const { gate, console, ...visitor } = context as ConsoleContext;
+      await gate.enter(visitor, "readLogs", appId);
+      return console.follow(appId, runId);
+    },
+  })
+  runConsoleAdded(
+    @Root() line: PrintedLine,
+    @Arg("appId", () => Int) _appId: number,
+    @Arg("runId", () => Int) _runId: number,
+  ): PrintedLine {
+    return line;
+  }
 
   @Mutation(() => QueuedRunType, { description: "Answers when the run is accepted." })
   async runAction(

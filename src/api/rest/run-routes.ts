@@ -22,6 +22,14 @@ export const runRoutes: readonly Route[] = [
     }),
   },
   {
+    method: "GET",
+    path: "/v3/apps/:appId/runs/:runId/console",
+    answer: async ({ runs }, q) => ({
+      status: "CONSOLE_LISTED",
+      lines: await runs.runConsole(q.context, q.id("appId"), q.id("runId")),
+    }),
+  },
+  {
     method: "POST",
     path: "/v3/apps/:appId/runs/:runId/cancel",
     answer: async ({ runs }, q) => {
