@@ -44,3 +44,10 @@ export const IDEMPOTENCY_HOURS = 24;
 /** Memory and time of the compile check of `execute` in an isolate. */
 export const CODE_CHECK_MEMORY_MB = 32;
 export const CODE_CHECK_TIMEOUT_MS = 1_000;
+
+/** Runs that wait for a place; more are refused with OVERLOADED before they are accepted. */
+export const QUEUE_MAX = 10_000;
+export const QUEUE_MAX_PER_APP = 1_000;
+
+/** What OVERLOADED gives as Retry-After. */
+export const OVERLOADED_RETRY_SECONDS = 5;

@@ -1,9 +1,9 @@
-/** The queue that wakes runners: graphile-worker, one kind of job, an id in it. The ledger is the truth; a job lost here loses nothing. */
+/** The queue that wakes runners: graphile-worker, one job for each run that waits. The ledger is the truth; a job lost here loses nothing. */
 import { type Runner, run, Logger as WorkerLogger } from "graphile-worker";
 import type { Logger } from "pino";
 
 export interface Queue {
-  /** Takes jobs, `concurrency` at once, and hands their run ids to `take`. */
+  /** Takes jobs, `concurrency` at once, and calls `take` for each. */
   start(): Promise<void>;
   /** Takes no more, and waits for those at work. */
   stop(): Promise<void>;
@@ -12,7 +12,7 @@ export interface Queue {
 export function createQueue(options: {
   url: string;
   concurrency: number;
-  take: (runId: number) => Promise<void>;
+  take: () => Promise<void>;
   log: Logger;
 }): Queue {
   const { url, concurrency, take, log } = options;
@@ -32,7 +32,7 @@ export function createQueue(options: {
         pollInterval: 2_000,
         noHandleSignals: true,
         logger,
-        taskList: { run: async (payload) => take((payload as { runId: number }).runId) },
+        taskList: { run: take },
       });
       // Its end is reported by stop(); an unhandled rejection here would end the process.
       runner.promise.catch((error) => log.error({ err: error }, "the queue stopped"));

@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import type { Copy } from "../data/action.js";
 import { type Executor, rows } from "../data/database.js";
 import type { RunTrigger } from "../data/run.js";
-import { IDEMPOTENCY_HOURS } from "../limits.js";
+import { IDEMPOTENCY_HOURS, QUEUE_MAX, QUEUE_MAX_PER_APP } from "../limits.js";
 import { LOG_CHANNEL } from "./logs.js";
 
 /** A run as it is accepted. `payload` is JSON text. */
@@ -58,9 +58,23 @@ const ACCEPT = `
     RETURNING id, state)
   SELECT id, CASE WHEN state = 'queued' THEN svc_wake(id) END FROM accepted`;
 
+/*
+ * The oldest queued run of the app that runs least at this holder, of those below their share. Only queued runs are looked at,
+ * and they are bounded.
+ */
 const CLAIM = `
-  UPDATE run SET state = 'running', holder = $2, started_at = now()
-   WHERE id = $1 AND state = 'queued' RETURNING ${HELD}`;
+  UPDATE run SET state = 'running', holder = $1, started_at = now()
+   WHERE id = (
+     SELECT run.id FROM run
+       LEFT JOIN (SELECT app_id, count(*) AS runs FROM run WHERE holder = $1 GROUP BY app_id) busy USING (app_id)
+      WHERE state = 'queued' AND coalesce(busy.runs, 0) < $2
+      ORDER BY coalesce(busy.runs, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
+  RETURNING ${HELD}`;
+
+/* Counts stop at the bound: beyond it the number does not matter. */
+const QUEUED = `
+  SELECT (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1 LIMIT $2) a) AS "ofApp",
+         (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' LIMIT $3) a) AS "ofAll"`;
 
 /* $1 run, $2 holder or null for a queued run, $3 state, $4 type, $5 data, $6 hosts. */
 const END = `
@@ -129,9 +143,15 @@ export function createLedger(db: DataSource) {
       }
     },
 
-    /** Takes a queued run; null when another took it or it was cancelled. */
-    async claim(id: number, holder: string): Promise<HeldRun | null> {
-      return (await rows<HeldRun>(db, CLAIM, [id, holder]))[0] ?? null;
+    /** Takes the queued run whose turn it is; null when there is none, or each app has its share. */
+    async claim(holder: string, share: number): Promise<HeldRun | null> {
+      return (await rows<HeldRun>(db, CLAIM, [holder, share]))[0] ?? null;
+    },
+
+    /** Whether the queue takes no more of this app's runs. */
+    async isFull(appId: number): Promise<boolean> {
+      const [queued] = await rows<{ ofApp: number; ofAll: number }>(db, QUEUED, [appId, QUEUE_MAX_PER_APP, QUEUE_MAX]);
+      return queued!.ofApp >= QUEUE_MAX_PER_APP || queued!.ofAll >= QUEUE_MAX;
     },
 
     /** Ends a run that `holder` holds (null: one that is queued). false when it had ended or changed hands: then nothing is written. */

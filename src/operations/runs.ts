@@ -2,6 +2,7 @@
 import type { DataSource } from "typeorm";
 import type { Notifications } from "../engine/notifications.js";
 import { ActionError } from "../errors.js";
+import { OVERLOADED_RETRY_SECONDS } from "../limits.js";
 import type { Caller } from "../rules/access.js";
 import { cancelledEnding, type Execution, type RunOutcome } from "./execution.js";
 import type { HeldRun, Ledger, NewRun } from "./ledger.js";
@@ -26,6 +27,7 @@ export interface RunRequest {
 type Settled = { ok: true; data: unknown } | { ok: false; error: ScriptError };
 
 interface Held {
+  appId: number;
   controller: AbortController;
   done: Promise<RunOutcome>;
 }
@@ -60,10 +62,14 @@ export function createRuns(options: {
   slots: number;
 }) {
   const { db, ledger, logs, execution, notifications, holder, slots } = options;
+  /** One app leaves a place for others, so that its long runs do not keep them out. */
+  const share = Math.max(1, slots - 1);
   const held = new Map<number, Held>();
   const waiting: (() => void)[] = [];
   let taken = 0;
   let stopping = false;
+  /** A run may be queued that no job will wake this process for: its app had its share when the job came. */
+  let behind = false;
 
   notifications.listen(CANCEL_CHANNEL, (id) => held.get(Number(id))?.controller.abort("cancelled"));
 
@@ -79,22 +85,48 @@ export function createRuns(options: {
     else await new Promise<void>((resolve) => waiting.push(resolve));
   }
 
+  const runsOf = (appId: number) => [...held.values()].filter((one) => one.appId === appId).length;
+
+  /** A free slot that nobody in the queue waits for, and the app below its share. */
+  function mayStartHere(appId: number): boolean {
+    return !stopping && taken < slots && waiting.length === 0 && runsOf(appId) < share;
+  }
+
+  /** Performs the queued run whose turn it is, in a slot that is taken already; frees the slot when there is none. */
+  async function performNext(): Promise<void> {
+    const run = stopping ? null : await ledger.claim(holder, share).catch(() => null);
+    if (run) return void (await perform(run).catch(() => undefined));
+    behind = [...held.values()].some(({ appId }) => runsOf(appId) >= share);
+    free();
+  }
+
   /** Performs a run in a slot that is taken already. */
   function perform(run: HeldRun): Promise<RunOutcome> {
     const controller = new AbortController();
     const done = execution.perform(run, holder, controller.signal).finally(() => {
       held.delete(run.id);
       free();
+      if (behind && taken < slots) {
+        taken += 1;
+        void performNext();
+      }
     });
     done.catch(() => undefined);
-    held.set(run.id, { controller, done });
+    held.set(run.id, { appId: run.appId, controller, done });
     return done;
   }
 
   /** Writes the run, and starts it here when a slot is free. `done` is there only in that case. */
   async function start(run: NewRun): Promise<{ id: number; done?: Promise<RunOutcome> }> {
-    const here = !stopping && taken < slots;
-    if (!here) return ledger.accept(run, null);
+    if (!mayStartHere(run.appId)) {
+      if (await ledger.isFull(run.appId)) {
+        const seconds = OVERLOADED_RETRY_SECONDS;
+        throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${seconds} s`, {
+          retryAfter: seconds,
+        });
+      }
+      return ledger.accept(run, null);
+    }
     taken += 1;
     try {
       const { id, repeated } = await ledger.accept(run, holder);
@@ -184,12 +216,13 @@ export function createRuns(options: {
       if (name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
     },
 
-    /** Performs a queued run when a slot is free, unless another took it: what the queue calls. */
-    async take(runId: number): Promise<void> {
+    /**
+     * Performs the queued run whose turn it is, when a slot is free: what the queue calls, once for each run that was queued.
+     * What no call takes is woken again.
+     */
+    async take(): Promise<void> {
       await slot();
-      const run = stopping ? null : await ledger.claim(runId, holder).catch(() => null);
-      if (run) await perform(run).catch(() => undefined);
-      else free();
+      await performNext();
     },
 
     /** Aborts what this process holds: it cannot be sure any longer that the runs are its own. */

@@ -1,0 +1,74 @@
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const WAIT =
+  "async function execute({ payload }) { await new Promise((r) => setTimeout(r, payload.ms)); return 'done'; }";
+
+describe("the places of a runner", () => {
+  let service: TestService;
+  let other: number;
+  before(async () => {
+    service = await startTestService({ RUNNER_CONCURRENCY: "2" });
+    other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Other" } })).body.app.id;
+    for (const app of [1, other]) {
+      const body = { name: "wait", code: WAIT, active: true, triggers: [{ trigger: "manual" }] };
+      await service.rest("POST", `/v3/apps/${app}/actions`, { as: "admin", body });
+    }
+  });
+  after(() => service.stop());
+
+  const states = async (): Promise<string[]> =>
+    (await service.db.query("SELECT DISTINCT state FROM run ORDER BY state")).map(
+      (row: { state: string }) => row.state,
+    );
+
+  it("are never all taken by one app, whose further runs wait and are all performed", async () => {
+    const start = (ms: number) => service.rest("POST", "/v3/apps/1/actions/wait/run", { body: { ms } });
+    for (const ms of [1_500, 10, 10, 10, 10]) expect((await start(ms)).http).to.equal(202);
+    const path = `/v3/apps/${other}/actions/wait/runWithResult`;
+    const answer = await service.rest("POST", path, { as: "admin", body: { ms: 1 } });
+    expect(answer.body.result).to.equal("done");
+    expect(await states())
+      .to.include("running")
+      .and.to.include("queued");
+    await until(async () => (await states()).join() === "completed", 20_000);
+    const [{ count }] = await service.db.query("SELECT count(*) FROM execution_log WHERE app_id = 1");
+    expect(count).to.equal(5);
+  });
+
+  it("refuse a run before accepting it when too many wait", async () => {
+    await service.db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
+       SELECT 1, 1, 'master', 'manual', '{"ms": 60000}', 'queued' FROM generate_series(1, 1002)`,
+    );
+    // One place is the app's own: from the second call on the queue is asked.
+    await service.rest("POST", "/v3/apps/1/actions/wait/run", { body: { ms: 60_000 } });
+    const answer = await service.rest("POST", "/v3/apps/1/actions/wait/run", { body: { ms: 60_000 } });
+    expect(answer.http).to.equal(503);
+    expect(answer.body.status).to.equal("OVERLOADED");
+    expect(Number(answer.headers.get("retry-after"))).to.be.greaterThan(0);
+    const [{ count }] = await service.db.query("SELECT count(*) FROM run WHERE state IN ('queued', 'running')");
+    expect(count).to.be.within(1_002, 1_003);
+    await service.db.query("DELETE FROM run WHERE state = 'queued'");
+    const [{ id }] = await service.db.query("SELECT id FROM run WHERE state = 'running'");
+    expect((await service.rest("POST", `/v3/apps/1/runs/${id}/cancel`)).body.status).to.equal("RUN_CANCELLED");
+    await until(async () => !(await states()).includes("running"), 10_000);
+  });
+
+  it("are left by a run that its starter cancels, with one log entry that says so", async () => {
+    const { runId } = (await service.rest("POST", "/v3/apps/1/actions/wait/run", { body: { ms: 60_000 } })).body;
+    const cancelled = await service.rest("POST", `/v3/apps/1/runs/${runId}/cancel`);
+    expect(cancelled.http).to.equal(200);
+    const entries = await service.db.query("SELECT type, data FROM execution_log WHERE run_id = $1", [runId]);
+    expect(entries).to.have.length(1);
+    expect(entries[0].type).to.equal("app.task.failed");
+    expect(entries[0].data.error.name).to.equal("CancelledError");
+    const again = await service.rest("POST", `/v3/apps/1/runs/${runId}/cancel`);
+    expect([again.http, again.body.status]).to.deep.equal([409, "RUN_NOT_CANCELLABLE"]);
+    const foreign = await service.rest("POST", `/v3/apps/1/runs/${runId}/cancel`, { as: "viewer" });
+    expect([foreign.http, foreign.body.status]).to.deep.equal([403, "FORBIDDEN"]);
+    const unknown = await service.rest("POST", "/v3/apps/1/runs/999999/cancel");
+    expect([unknown.http, unknown.body.status]).to.deep.equal([404, "RUN_NOT_FOUND"]);
+  });
+});
