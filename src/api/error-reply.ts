@@ -21,7 +21,6 @@ function ofFastify(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
     return new ActionError("REQUEST_INVALID", "the body must be JSON, with Content-Type: application/json");
   }
-  if (error.statusCode === 400 && error.code === undefined) return null;
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
 }
 
