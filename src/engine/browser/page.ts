@@ -177,7 +177,6 @@ export class Page {
       connection.send("Storage.getCookies", { browserContextId: this.contextId }),
       this.session.send("Storage.getUsageAndQuota", { origin: this.origin }),
       this.session.send("Storage.clearDataForOrigin", { origin: this.origin, storageTypes: "all" }),
-      this.session.send("Page.resetNavigationHistory"),
     ]);
 
     return cookies.length > 0 || usage > 0 || this.stained;
@@ -213,6 +212,8 @@ export class Page {
     if (this.stained || this.lane?.used() === true) return false;
     const { loaded } = await this.navigate();
     const [left] = await Promise.all([this.leftSomething(), this.installHarness(), loaded]);
+    // Not earlier: right after the commit the page may not count as active yet, and the command fails.
+    await this.session.send("Page.resetNavigationHistory");
     return !left;
   }
 
