@@ -76,6 +76,8 @@ function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
     ...NETWORK_FLAGS,
     `--disable-features=${FEATURES_OFF.join(",")}`,
     "--disable-back-forward-cache",
+    // Its storage is kept outside what an origin is said to use, where page.ts looks.
+    "--disable-blink-features=StorageBuckets",
     "--disable-breakpad",
     "--disable-crash-reporter",
     "--disable-default-apps",

@@ -59,8 +59,9 @@ function harness(limits: HarnessLimits): unknown {
   let head: Any = null;
   let print: Any = null;
 
-  // A tab keeps these two over a navigation; nothing of an earlier run may be found.
+  // These outlive a navigation; nothing of an earlier run may be found. The host looks for every other kind of storage.
   if (window.name !== "") window.name = "";
+  if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
 
   const cap = (text: string, max: number): string => (text.length <= max ? text : apply(slice, text, [0, max]));
