@@ -39,9 +39,12 @@ export function createServerLog(log: Logger, onReady: () => void): ServerLog {
       return;
     }
     const fatal = severity === "FATAL" || severity === "PANIC";
-    const message = fatal || ABOUT_THE_SERVER.test(sqlState) ? said : "withheld, it may quote data";
+    const about = fatal || ABOUT_THE_SERVER.test(sqlState);
+    const message = about ? said : "withheld, it may quote data";
     if (fatal) fault = message;
-    const level = severity === "LOG" || severity.startsWith("DEBUG") || severity === "INFO" ? "debug" : "warn";
+    // A refused statement is its sender's to report: the same ERROR here would only alarm.
+    const level =
+      about && severity !== "LOG" && severity !== "INFO" && !severity.startsWith("DEBUG") ? "warn" : "debug";
     log[level]({ backend, sqlState, severity, postgres: message }, "PostgreSQL");
     if (severity === "LOG" && message === READY) onReady();
   }
