@@ -41,6 +41,8 @@ export interface Config {
   /** 32 bytes each, the current one first; null: a file made in `dataDir`. */
   settingsKeys: readonly Buffer[] | null;
   logRetentionDays: number;
+  /** IANA name; the zone of actions that name none. The same in every process, whatever zone its machine is in. */
+  defaultTimezone: string;
   /** JSON array of further packages for the catalogue; null: the built-in nine alone. */
   packagesFile: string | null;
   logLevel: string;
@@ -99,6 +101,16 @@ class Reader {
     return text === null || isIP(text) !== 0 ? text : this.fault(name, "an IP address of this machine", null);
   }
 
+  timezone(name: string, fallback: string): string {
+    const timeZone = this.text(name) ?? fallback;
+    try {
+      new Intl.DateTimeFormat("en", { timeZone });
+      return timeZone;
+    } catch {
+      return this.fault(name, "an IANA time zone such as Europe/Berlin", fallback);
+    }
+  }
+
   keys(name: string): Buffer[] | null {
     const text = this.text(name);
     if (text === null) return null;
@@ -137,6 +149,7 @@ export function readConfig(env: Environment = process.env): Config {
     egressAddress: read.address("EGRESS_ADDRESS"),
     settingsKeys: read.keys("SETTINGS_KEY"),
     logRetentionDays: read.integer("LOG_RETENTION_DAYS", 30, 1, 36_500),
+    defaultTimezone: read.timezone("DEFAULT_TIMEZONE", "UTC"),
     packagesFile: read.text("PACKAGES_FILE"),
     logLevel: read.oneOf("LOG_LEVEL", LOG_LEVELS, "info"),
   };

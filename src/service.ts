@@ -17,8 +17,18 @@ import { createEgressProxy } from "./engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "./engine/embedded-postgres.js";
 import { createNotifications, type Notifications } from "./engine/notifications.js";
 import { createQueue } from "./engine/queue.js";
+import { createTicker } from "./engine/ticker.js";
 import { bootstrap } from "./operations/bootstrap.js";
 import { CHANNELS, createOperations, type Operations } from "./operations/operations.js";
+import { SCHEDULE_CHANNEL } from "./operations/trigger-index.js";
+
+/** The time by which schedules fire. Unix time in milliseconds; `msUntil` is real time. */
+export interface Clock {
+  now(): number;
+  msUntil(time: number): number;
+}
+
+const SYSTEM_CLOCK: Clock = { now: Date.now, msUntil: (time) => time - Date.now() };
 
 export interface Service {
   /** Where it listens: `http://HOST:PORT`. */
@@ -129,6 +139,17 @@ class Starting {
     releases.add("queue", () => queue.stop());
   }
 
+  async scheduler(notifications: Notifications, { schedule }: Operations, { msUntil }: Clock): Promise<void> {
+    const { config, log, releases, parts } = this;
+    if (!config.roles.has("scheduler")) return;
+    const ticker = createTicker({ work: schedule.claimDue, msUntil, log });
+    notifications.listen(SCHEDULE_CHANNEL, ticker.wake);
+    notifications.onGap(ticker.wake);
+    await ticker.start();
+    releases.add("ticker", () => ticker.stop());
+    parts["scheduler"] = ticker.healthy;
+  }
+
   async api(server: Server, operations: Operations): Promise<Api> {
     const { log, releases } = this;
     const { credentials, gate, tail, console } = operations;
@@ -155,7 +176,7 @@ const partsOf = ({ roles }: Config): Parts => {
  * Starts one process of the service and resolves when it is ready.
  * @throws when a part does not start; what had started is stopped again
  */
-export async function startService(config: Config): Promise<Service> {
+export async function startService(config: Config, clock: Clock = SYSTEM_CLOCK): Promise<Service> {
   const log = pino({ level: config.logLevel });
   const releases = new Releases(log);
   const parts = partsOf(config);
@@ -175,12 +196,22 @@ export async function startService(config: Config): Promise<Service> {
     const apiUrl = config.roles.has("api") ? url : baseUrl;
     const browsers = await starting.browsers(apiUrl);
     const alone = config.databaseUrl === null;
-    const operations = await createOperations({ config, db, notifications, browsers, baseUrl, apiUrl, alone, log });
+    const operations = await createOperations({
+      config,
+      db,
+      notifications,
+      browsers,
+      baseUrl,
+      apiUrl,
+      alone,
+      now: clock.now,
+      log,
+    });
     await starting.work(databaseUrl, operations);
+    await starting.scheduler(notifications, operations, clock);
     if (alone) await announceFirst(operations, db, config, baseUrl, log);
     if (config.roles.has("api")) api = await starting.api(server, operations);
     parts["api"] = () => true;
-    parts["scheduler"] = () => true;
     log.info({ url: baseUrl, roles: [...config.roles] }, "ready");
     let stopped: Promise<void> | null = null;
     const stop = () => {

@@ -6,6 +6,7 @@ import { Foundation1763600000000 } from "../../migrations/1763600000000-foundati
 import { Settings1763600001000 } from "../../migrations/1763600001000-settings.js";
 import { Actions1763600002000 } from "../../migrations/1763600002000-actions.js";
 import { Runs1763600003000 } from "../../migrations/1763600003000-runs.js";
+import { Triggers1763600008000 } from "../../migrations/1763600008000-triggers.js";
 import { Console1763600020000 } from "../../migrations/1763600020000-console.js";
 import { ActionRow, ActionVersionRow } from "./action.js";
 import { AppRow, AppVersionRow, SettingRow } from "./app.js";
@@ -38,6 +39,7 @@ export const MIGRATIONS = [
   Settings1763600001000,
   Actions1763600002000,
   Runs1763600003000,
+  Triggers1763600008000,
   Console1763600020000,
 ];
 
@@ -64,6 +66,15 @@ export type Executor = Pick<EntityManager, "query">;
 export async function rows<T>(executor: Executor, sql: string, parameters: unknown[] = []): Promise<T[]> {
   const answer: T[] | [T[], number] = await executor.query(sql, parameters);
   return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
+}
+
+/**
+ * The rows of a statement that each connection plans once and keeps under `name`: for one that is run thousands of times a second,
+ * and in no transaction.
+ */
+export async function preparedRows<T>(db: DataSource, name: string, text: string, values: unknown[]): Promise<T[]> {
+  const pool = (db.driver as unknown as { master: pg.Pool }).master;
+  return (await pool.query({ name, text, values })).rows as T[];
 }
 
 /** Whether `error` is the database's refusal of a duplicate, of the unique index `constraint` where one is named. */

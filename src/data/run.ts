@@ -60,6 +60,42 @@ export class RunRow {
   @Column("text", { name: "idempotency_key", nullable: true })
   idempotencyKey: string | null;
 
+  /** The scheduled moment that this row accounts for; unique for the action. */
+  @Column("timestamptz", { nullable: true })
+  tick: Date | null;
+
+  /** How many ticks, from `tick` on, this row accounts for: more than one only after a long pause. */
+  @Column("integer", { name: "tick_count" })
+  tickCount: number;
+
+  /** Why it was skipped; null on every other state. */
+  @Column("text", { nullable: true })
+  reason: string | null;
+
+  /** The log event that started it. */
+  @Column("bigint", { name: "event_id", nullable: true })
+  eventId: number | null;
+
+  /** The run that emitted the event, or whose task token asked for this run. */
+  @Column("bigint", { name: "cause_run_id", nullable: true })
+  causeRunId: number | null;
+
+  /** The first run of the chain of causes; null on that run itself. */
+  @Column("bigint", { name: "chain_id", nullable: true })
+  chainId: number | null;
+
+  /** How many causes precede it. */
+  @Column("smallint")
+  depth: number;
+
+  /** The run whose payload this one repeats. */
+  @Column("bigint", { name: "replay_of", nullable: true })
+  replayOf: number | null;
+
+  /** The snapshot whose code runs instead of the copy's. */
+  @Column("bigint", { name: "version_id", nullable: true })
+  versionId: number | null;
+
   @Column("timestamptz", { name: "queued_at" })
   queuedAt: Date;
 

@@ -1,4 +1,5 @@
 /** One held run from its row to its end: loads what it needs, performs it in a page, keeps secrets in, ends it in the ledger. Knows no caller. */
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { ActionRow, Environment } from "../data/action.js";
@@ -16,6 +17,14 @@ import type { RunScripts } from "./run-scripts.js";
 /** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
 export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
 
+const COPY = "SELECT name, code, environment, dependencies FROM action WHERE id = $1";
+const VERSION = `
+  SELECT data->>'name' AS name, data->>'code' AS code, data->>'environment' AS environment, data->'dependencies' AS dependencies
+    FROM action_version WHERE id = $1`;
+
+/** The ledger is asked again after this when it was out of reach as a run ended. */
+const LEDGER_RETRY_MS = 500;
+
 type Loaded = Pick<ActionRow, "name" | "code" | "environment" | "dependencies">;
 
 function failed(name: string, message: string): RunOutcome {
@@ -24,11 +33,11 @@ function failed(name: string, message: string): RunOutcome {
 
 /** A run's end as the ledger keeps it; `durationMs` is wall time. */
 function endingOf(run: HeldRun, outcome: RunOutcome, durationMs: number, state?: Ending["state"]): Ending {
-  const { trigger, actionId: taskId, payload } = run;
+  const { trigger, actionId: taskId, payload, replayOf } = run;
   return {
     state: state ?? (outcome.ok ? "completed" : "failed"),
     type: outcome.ok ? "app.task.completed" : "app.task.failed",
-    data: entryData({ trigger, runOn: "server", taskId, payload, durationMs, outcome }),
+    data: entryData({ trigger, runOn: "server", taskId, payload, durationMs, replayOf, outcome }),
   };
 }
 
@@ -89,11 +98,13 @@ export function createExecution(options: {
     return JSON.stringify(underscore);
   }
 
+  async function load({ actionId, versionId }: HeldRun): Promise<Loaded | undefined> {
+    const [loaded] = await rows<Loaded>(db, versionId === null ? COPY : VERSION, [versionId ?? actionId]);
+    return loaded;
+  }
+
   async function attempt(run: HeldRun, signal: AbortSignal, hosts: Set<string>): Promise<RunOutcome> {
-    const [[action], underscore] = await Promise.all([
-      rows<Loaded>(db, "SELECT name, code, environment, dependencies FROM action WHERE id = $1", [run.actionId]),
-      readUnderscore(run.appId),
-    ]);
+    const [action, underscore] = await Promise.all([load(run), readUnderscore(run.appId)]);
     if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
     const scan = createSecretScan(secretsOf(underscore));
     const settings = contextSettings(action.environment, underscore);
@@ -115,8 +126,24 @@ export function createExecution(options: {
     return withoutSecrets(outcomeOf(outcome, signal), scan);
   }
 
+  /** Writes the end, however long the database is away: until then the run counts as running. */
+  async function end(run: HeldRun, holder: string, ending: Ending, signal: AbortSignal): Promise<boolean> {
+    for (;;) {
+      try {
+        return await ledger.end(run.id, holder, ending);
+      } catch (error) {
+        log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
+        if (!db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown") throw error;
+        await delay(LEDGER_RETRY_MS);
+      }
+    }
+  }
+
   return {
-    /** Performs a run that `holder` holds, and ends it. Never rejects for what the script did; rejects when the ledger is out of reach. */
+    /**
+     * Performs a run that `holder` holds, and ends it. Never rejects for what the script did; rejects when the ledger is out of
+     * reach and the run given up: whoever finds its lapsed lease ends it.
+     */
     async perform(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
       const begun = performance.now();
       const hosts = new Set<string>();
@@ -127,7 +154,7 @@ export function createExecution(options: {
       });
       const state = outcome === CANCELLED ? "cancelled" : undefined;
       const ending = endingOf(run, outcome, performance.now() - begun, state);
-      const kept = await ledger.end(run.id, holder, { ...ending, hosts: [...hosts] });
+      const kept = await end(run, holder, { ...ending, hosts: [...hosts] }, signal);
       if (!kept) log.warn({ runId: run.id }, "a run had been taken away before it ended here");
       return outcome;
     },

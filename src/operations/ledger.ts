@@ -19,6 +19,12 @@ export interface NewRun {
   personId: number | null;
   credentialId: number | null;
   idempotencyKey: string | null;
+  /** The run whose task token asked for this one: the chain of causes goes on. */
+  causeRunId?: number | null;
+  /** The run whose payload this one repeats. */
+  replayOf?: number | null;
+  /** The snapshot whose code runs instead of the copy's. */
+  versionId?: number | null;
 }
 
 /** A run that this process holds. `payload` is JSON text. */
@@ -31,6 +37,8 @@ export interface HeldRun {
   payload: string;
   personId: number | null;
   credentialId: number | null;
+  replayOf: number | null;
+  versionId: number | null;
   startedAt: Date | null;
 }
 
@@ -44,16 +52,22 @@ export interface Ending {
 }
 
 const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, payload::text AS payload,
-  person_id AS "personId", credential_id AS "credentialId", started_at AS "startedAt"`;
+  person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
+  started_at AS "startedAt"`;
 
-/* $1..$8 as in NewRun; $9 the holder that starts it at once, or null to queue it. */
+/** A scheduled run that no runner took for so long is skipped, not run late. */
+const START_LATE = "interval '60 seconds'";
+
+/* $1..$8 as in NewRun; $9 the holder that starts it at once, or null to queue it; $10 cause, $11 replay of, $12 version. */
 const ACCEPT = `
   WITH accepted AS (
     INSERT INTO run (app_id, action_id, copy, trigger, payload, person_id, credential_id, idempotency_key,
-                     state, holder, started_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8,
-            CASE WHEN $9::uuid IS NULL THEN 'queued' ELSE 'running' END, $9,
-            CASE WHEN $9::uuid IS NULL THEN NULL ELSE now() END)
+                     state, holder, started_at, cause_run_id, chain_id, depth, replay_of, version_id)
+    SELECT $1::bigint, $2::bigint, $3, $4, $5::json, $6::bigint, $7::bigint, $8,
+           CASE WHEN $9::uuid IS NULL THEN 'queued' ELSE 'running' END, $9::uuid,
+           CASE WHEN $9::uuid IS NULL THEN NULL ELSE now() END,
+           cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), $11::bigint, $12::bigint
+      FROM (SELECT) AS one LEFT JOIN run AS cause ON cause.id = $10
     ON CONFLICT (action_id, credential_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
     RETURNING id, state)
   SELECT id, CASE WHEN state = 'queued' THEN svc_wake(id) END FROM accepted`;
@@ -68,8 +82,18 @@ const CLAIM = `
      SELECT run.id FROM run
        LEFT JOIN (SELECT app_id, count(*) AS runs FROM run WHERE holder = $1 GROUP BY app_id) busy USING (app_id)
       WHERE state = 'queued' AND coalesce(busy.runs, 0) < $2
+        AND NOT (trigger = 'schedule' AND queued_at < now() - ${START_LATE})
       ORDER BY coalesce(busy.runs, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
   RETURNING ${HELD}`;
+
+const SKIP_LATE = `
+  UPDATE run SET state = 'skipped', reason = 'late by more than 60 s', finished_at = now()
+   WHERE state = 'queued' AND trigger = 'schedule' AND queued_at < now() - ${START_LATE}`;
+
+/* $1 holder, $2 the runs that it knows of: the answer to a statement that took a run may have been lost with its connection. */
+const ORPHANS = `
+  SELECT ${HELD} FROM run
+   WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND started_at < now() - interval '10 seconds'`;
 
 /* Counts stop at the bound: beyond it the number does not matter. */
 const QUEUED = `
@@ -96,10 +120,12 @@ const LOST = `
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 
-/* A queued run that nobody took: its job died with the worker that had fetched it. */
+/* A queued run that nobody took and no job waits for: its job died with the worker that had fetched it. */
 const REWAKE = `
-  SELECT svc_wake(id) FROM run WHERE state = 'queued' AND queued_at < now() - $1::int * interval '1 millisecond'
-   ORDER BY id LIMIT 1000`;
+  SELECT svc_wake_all(ARRAY(
+    SELECT id FROM run WHERE state = 'queued' AND queued_at < now() - $1::int * interval '1 millisecond'
+       AND NOT EXISTS (SELECT FROM graphile_worker.jobs WHERE key = 'run:' || run.id AND locked_at IS NULL)
+     ORDER BY id LIMIT 1000))`;
 
 export type Ledger = ReturnType<typeof createLedger>;
 
@@ -127,6 +153,9 @@ export function createLedger(db: DataSource) {
           run.credentialId,
           run.idempotencyKey,
           holder,
+          run.causeRunId ?? null,
+          run.replayOf ?? null,
+          run.versionId ?? null,
         ]);
         if (accepted) return { id: accepted.id, repeated: false };
         await db.query(
@@ -164,6 +193,18 @@ export function createLedger(db: DataSource) {
         for (const run of lost) await end(run.id, run.holder, ending(run), manager);
         return lost.length;
       });
+    },
+
+    /** The runs that the database gave to `holder` and that `holder` does not know of, with what `ending` says of each. */
+    async endOrphans(holder: string, known: readonly number[], ending: (run: HeldRun) => Ending): Promise<number> {
+      const orphans = await rows<HeldRun>(db, ORPHANS, [holder, known]);
+      for (const run of orphans) await end(run.id, holder, ending(run));
+      return orphans.length;
+    },
+
+    /** Skips the scheduled runs that no runner took in time. */
+    async skipLate(): Promise<void> {
+      await db.query(SKIP_LATE);
     },
 
     async rewake(olderThanMs: number): Promise<void> {

@@ -36,6 +36,8 @@ export interface EntryFacts {
   taskId: number;
   payload: string;
   durationMs: number;
+  /** The run whose payload was run again. */
+  replayOf?: number | null;
   outcome: { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
 }
 
@@ -43,7 +45,8 @@ export interface EntryFacts {
  * The entry's `data` as JSON text (specification, Execution log entry): `result` stays away on successful scheduled runs;
  * on failure it repeats the error in the failure's shape.
  */
-export function entryData({ trigger, runOn, taskId, payload, durationMs, outcome }: EntryFacts): string {
+export function entryData(facts: EntryFacts): string {
+  const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
   const scheduled = trigger === "schedule";
   const parts = [
     `"mode":"${scheduled ? "scheduled" : "on-demand"}"`,
@@ -53,6 +56,7 @@ export function entryData({ trigger, runOn, taskId, payload, durationMs, outcome
     `"duration":${Math.max(0, Math.round(durationMs))}`,
     `"actionVersion":"v3"`,
   ];
+  if (replayOf) parts.push(`"replayOf":${replayOf}`);
   if (!outcome.ok) {
     const error = JSON.stringify(outcome.error);
     parts.push(`"error":${error}`, `"result":{"error":${error},"success":false,"errorObject":{}}`);

@@ -24,10 +24,12 @@ import { createLogs, LOG_CHANNEL } from "./logs.js";
 import { createPeople } from "./people.js";
 import { createRunScripts } from "./run-scripts.js";
 import { CANCEL_CHANNEL, createRuns } from "./runs.js";
+import { createSchedule } from "./schedule.js";
 import { createSettings } from "./settings.js";
+import { createTriggerIndex, SCHEDULE_CHANNEL } from "./trigger-index.js";
 
 /** Every channel of notices between processes. */
-export const CHANNELS = [CREDENTIAL_CHANNEL, LOG_CHANNEL, CANCEL_CHANNEL, CONSOLE_CHANNEL];
+export const CHANNELS = [CREDENTIAL_CHANNEL, LOG_CHANNEL, CANCEL_CHANNEL, CONSOLE_CHANNEL, SCHEDULE_CHANNEL];
 
 /** A queued run whose job was lost is woken again after this long. */
 const REWAKE_AFTER_MS = 10_000;
@@ -44,6 +46,8 @@ export interface Surroundings {
   apiUrl: string;
   /** No other process shares the database. */
   alone: boolean;
+  /** Unix time in milliseconds, by which schedules fire. */
+  now: () => number;
   log: Logger;
 }
 
@@ -54,7 +58,7 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
 }
 
 export async function createOperations(surroundings: Surroundings) {
-  const { config, db, notifications, browsers, baseUrl, apiUrl, alone, log } = surroundings;
+  const { config, db, notifications, browsers, baseUrl, apiUrl, alone, now, log } = surroundings;
   const credentials = createCredentials({ db, notifications });
   const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits });
   const ring = createKeyRing({ keys: config.settingsKeys, path: join(config.dataDir, "settings-key") });
@@ -64,6 +68,9 @@ export async function createOperations(surroundings: Surroundings) {
   const people = createPeople({ db, credentials });
   const apps = createApps({ db, people });
   const catalogue = readCatalogue(config);
+  const { defaultTimezone } = config;
+  const triggerIndex = createTriggerIndex({ now, defaultTimezone });
+  const schedule = createSchedule({ db, now, defaultTimezone });
   const actions = createActions({
     db,
     checkCode: createIsolateCheck().check,
@@ -77,8 +84,10 @@ export async function createOperations(surroundings: Surroundings) {
     roles: config.roles,
     alone,
     onBeat: async () => {
-      const lost = await ledger.endLost(lostEnding);
-      if (lost > 0) log.warn({ lost }, "ended runs whose process had died");
+      const lost =
+        (await ledger.endLost(lostEnding)) + (await ledger.endOrphans(instance.id, runs.known(), lostEnding));
+      if (lost > 0) log.warn({ lost }, "ended runs that nobody performed any longer");
+      await ledger.skipLate();
       await ledger.rewake(REWAKE_AFTER_MS);
     },
     onLapse: () => runs.abandon(),
@@ -97,5 +106,20 @@ export async function createOperations(surroundings: Surroundings) {
   });
   const slots = browsers ? config.runnerConcurrency : 0;
   const runs = createRuns({ db, ledger, logs, execution, notifications, holder: instance.id, slots });
-  return { credentials, gate, settings, people, apps, actions, logs, tail, console, runs, instance, dataKeys };
+  return {
+    credentials,
+    gate,
+    settings,
+    people,
+    apps,
+    actions,
+    logs,
+    tail,
+    console,
+    runs,
+    schedule,
+    triggerIndex,
+    instance,
+    dataKeys,
+  };
 }

@@ -130,7 +130,8 @@ export function createRuns(options: {
     taken += 1;
     try {
       const { id, repeated } = await ledger.accept(run, holder);
-      if (!repeated) return { id, done: perform({ ...run, id, startedAt: new Date() }) };
+      if (!repeated)
+        return { id, done: perform({ replayOf: null, versionId: null, ...run, id, startedAt: new Date() }) };
       free();
       return { id };
     } catch (error) {
@@ -144,7 +145,8 @@ export function createRuns(options: {
     const payload = payloadText(request.payload);
     const { id: actionId } = await findTarget(db, appId, caller.copy, nameOrId);
     const { copy, personId, credentialId } = caller;
-    return start({ appId, actionId, copy, trigger: "manual", payload, personId, credentialId, idempotencyKey });
+    const asked = { appId, actionId, copy, trigger: "manual" as const, payload, personId, credentialId };
+    return start({ ...asked, idempotencyKey, causeRunId: caller.runId });
   }
 
   /** Waits for the run's one log entry, by notice or by looking. */
@@ -215,6 +217,15 @@ export function createRuns(options: {
       const { name } = (data["error"] ?? {}) as Partial<ScriptError>;
       if (name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
     },
+
+    /** Starts a run that was found to be startable already. */
+    async submit(run: NewRun): Promise<{ runId: number }> {
+      const { id } = await start(run);
+      return { runId: id };
+    },
+
+    /** The runs that this process performs. */
+    known: (): number[] => [...held.keys()],
 
     /**
      * Performs the queued run whose turn it is, when a slot is free: what the queue calls, once for each run that was queued.

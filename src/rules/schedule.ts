@@ -73,6 +73,14 @@ export function describeFrequency(frequency: string): string {
   return cronstrue.toString(frequency, { use24HourTimeFormat: true, verbose: false });
 }
 
+/** A moment on the wall clock of a zone, with its offset: 2026-11-01T01:30:00-04:00. */
+export function localTime(moment: Date, timeZone: string): string {
+  const clock = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }).format(moment);
+  const zone = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset" }).formatToParts(moment);
+  const offset = zone.find(({ type }) => type === "timeZoneName")?.value.slice("GMT".length) || "+00:00";
+  return `${clock.replace(" ", "T")}${offset}`;
+}
+
 function isKnownToIntl(timeZone: string): boolean {
   try {
     new Intl.DateTimeFormat("en", { timeZone });

@@ -1,0 +1,55 @@
+/** Which ticks a schedule owes between the one it was waiting for and now, and which of them come too late. Pure; keeps no row. */
+import { nextRuns } from "./schedule.js";
+
+/** A tick that is found this much later is skipped, not run. */
+export const TICK_LATE_MS = 60_000;
+
+/** So many missed ticks of one schedule are listed singly after a pause; the rest of them share one entry. */
+export const MISSED_LISTED = 100;
+/** Ticks beyond the listed ones are counted up to here: a computed tick costs 50 µs, and a pause may have been months. */
+export const MISSED_COUNTED = 1_000;
+
+/** Where a schedule that never fires again waits. */
+const NEVER = new Date("9999-12-31T00:00:00Z");
+
+export interface Missed {
+  tick: Date;
+  /** How many ticks, from `tick` on, this stands for. */
+  count: number;
+  /** More were missed than `count`. */
+  atLeast: boolean;
+}
+
+export interface Owed {
+  /** Too late, oldest first. */
+  missed: Missed[];
+  /** In time: at most the two of one minute. */
+  current: Date[];
+  /** The first tick after now. */
+  next: Date;
+}
+
+export function nextTick(frequency: string, timezone: string, from: Date): Date {
+  return nextRuns(frequency, timezone, from, 1)[0] ?? NEVER;
+}
+
+/** What is owed at `now` by a schedule that was waiting for `waiting`, which is not after `now`. */
+export function ticksOwed(frequency: string, timezone: string, waiting: Date, now: Date): Owed {
+  const after = (tick: Date) => nextTick(frequency, timezone, tick);
+  const inTime = now.getTime() - TICK_LATE_MS;
+  const missed: Missed[] = [];
+  let tick = waiting;
+  for (; tick.getTime() < inTime && missed.length < MISSED_LISTED; tick = after(tick)) {
+    missed.push({ tick, count: 1, atLeast: false });
+  }
+  if (tick.getTime() < inTime) {
+    const rest: Missed = { tick, count: 0, atLeast: false };
+    for (; tick.getTime() < inTime && rest.count < MISSED_COUNTED; tick = after(tick)) rest.count += 1;
+    rest.atLeast = tick.getTime() < inTime;
+    if (rest.atLeast) tick = after(new Date(inTime - 1));
+    missed.push(rest);
+  }
+  const current: Date[] = [];
+  for (; tick <= now; tick = after(tick)) current.push(tick);
+  return { missed, current, next: tick };
+}
