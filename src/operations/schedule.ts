@@ -23,9 +23,9 @@ const DUE = `
 
 /* Asked once the rows are locked: what another scheduler has just written is seen. */
 const CIRCUMSTANCES = `
-  SELECT ARRAY(SELECT action_id FROM run WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL)
-           AS busy,
-         ARRAY(SELECT id FROM app WHERE id = ANY ($2) AND published_at IS NOT NULL) AS published,
+  SELECT (SELECT json_agg(action_id) FROM run
+           WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL) AS busy,
+         (SELECT json_agg(id) FROM app WHERE id = ANY ($2) AND published_at IS NOT NULL) AS published,
          (SELECT min(started_at) FROM instance WHERE 'scheduler' = ANY (roles) AND lease_until >= now()) AS "upSince"`;
 
 const ACCOUNT = `
@@ -99,7 +99,7 @@ export function createSchedule(options: { db: DataSource; now: () => number; def
 
   async function circumstances(manager: EntityManager, due: DueRow[]): Promise<Circumstances> {
     const ids = [due.map(({ actionId }) => actionId), [...new Set(due.map(({ appId }) => appId))]];
-    const [found] = await rows<{ busy: number[]; published: number[]; upSince: Date | null }>(
+    const [found] = await rows<{ busy: number[] | null; published: number[] | null; upSince: Date | null }>(
       manager,
       CIRCUMSTANCES,
       ids,

@@ -1,0 +1,40 @@
+/** Actions published straight into the database, many at once: for tests of what starts them. */
+import type { DataSource } from "typeorm";
+import { ActionRow, type Trigger } from "../../src/data/action.js";
+import { createTriggerIndex } from "../../src/operations/trigger-index.js";
+
+export interface Wanted {
+  name: string;
+  code?: string;
+  triggers: Trigger[];
+  frequency?: string | null;
+  timezone?: string | null;
+  active?: boolean;
+  environment?: "server" | "client" | "any";
+}
+
+const CODE = "async function execute() { return 1; }";
+
+/** Master and production copy of each; answers with the production copies. `now` is the time by which schedules begin. */
+export async function publishDirectly(
+  db: DataSource,
+  appId: number,
+  wanted: readonly Wanted[],
+  now: () => number = Date.now,
+): Promise<ActionRow[]> {
+  const index = createTriggerIndex({ now, defaultTimezone: "UTC" });
+  return db.transaction(async (manager) => {
+    await manager.query("UPDATE app SET published_at = coalesce(published_at, now()) WHERE id = $1", [appId]);
+    const copies: ActionRow[] = [];
+    for (const { name, code = CODE, triggers, frequency = null, timezone = null, ...rest } of wanted) {
+      const { active = true, environment = "server" } = rest;
+      const fields = { appId, name, code, triggers, frequency, timezone, active, environment, actionVersion: "v3" };
+      const common = { ...fields, dependencies: [], assets: [], updatedAt: new Date() };
+      const master = await manager.save(Object.assign(new ActionRow(), common));
+      const copy = await manager.save(Object.assign(new ActionRow(), common, { masterId: master.id }));
+      await index.apply(manager, copy);
+      copies.push(copy);
+    }
+    return copies;
+  });
+}

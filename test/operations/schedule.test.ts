@@ -1,0 +1,203 @@
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase } from "../../src/data/database.js";
+import { createSchedule, type Schedule } from "../../src/operations/schedule.js";
+import { createTriggerIndex } from "../../src/operations/trigger-index.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { publishDirectly, type Wanted } from "../harness/production-copies.js";
+
+const MINUTE = 60_000;
+const NOON = Date.parse("2026-03-02T12:00:00Z");
+const SCHEDULED: Wanted = { name: "nightly", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
+
+describe("schedules", () => {
+  let database: FreshDatabase;
+  let db: DataSource;
+  let appId: number;
+  let time = NOON - MINUTE;
+  let schedule: Schedule;
+  const now = () => time;
+
+  beforeEach(async () => {
+    time = NOON - MINUTE;
+    database = await freshDatabase();
+    db = await openDatabase(database.url);
+    const [organization] = await db.query("INSERT INTO organization (name) VALUES ('o') RETURNING id");
+    const [app] = await db.query("INSERT INTO app (organization_id, name) VALUES ($1, 'a') RETURNING id", [
+      organization.id,
+    ]);
+    appId = app.id;
+    schedule = createSchedule({ db, now, defaultTimezone: "UTC" });
+  });
+  afterEach(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  const publish = (...wanted: Wanted[]) => publishDirectly(db, appId, wanted, now);
+  const runs = () => db.query("SELECT * FROM run ORDER BY tick, id");
+  const ticks = async () =>
+    (await runs()).map((run: { tick: Date; state: string; reason: string | null }) => [
+      run.tick.toISOString().slice(11, 16),
+      run.reason ?? run.state,
+    ]);
+  const finish = () => db.query("UPDATE run SET state = 'completed', finished_at = now() WHERE finished_at IS NULL");
+
+  it("queue one run of the production copy at its tick, with the payload {}", async () => {
+    const [copy] = await publish(SCHEDULED);
+    await schedule.claimDue();
+    expect(await runs()).to.deep.equal([]);
+    time = NOON;
+    expect(await schedule.claimDue()).to.equal(NOON + 2 * MINUTE);
+    const [run, ...more] = await runs();
+    expect(more).to.deep.equal([]);
+    expect(run).to.deep.include({ action_id: copy!.id, copy: "production", trigger: "schedule", state: "queued" });
+    expect(run.payload).to.deep.equal({});
+    expect(run.tick.getTime()).to.equal(NOON);
+    const jobs = await db.query("SELECT key FROM graphile_worker.jobs");
+    expect(jobs).to.deep.equal([{ key: `run:${run.id}` }]);
+  });
+
+  it("fire only for active server and any copies with a schedule trigger and a frequency", async () => {
+    await publish(
+      { ...SCHEDULED, name: "inactive", active: false },
+      { ...SCHEDULED, name: "client", environment: "client" },
+      { ...SCHEDULED, name: "untriggered", triggers: [{ trigger: "manual" }] },
+      { ...SCHEDULED, name: "unset", frequency: null },
+      { ...SCHEDULED, name: "any", environment: "any" },
+    );
+    const kept = await db.query("SELECT name FROM schedule JOIN action ON action.id = action_id");
+    expect(kept).to.deep.equal([{ name: "any" }]);
+  });
+
+  it("keep to their time zone, and to the default where they name none", async () => {
+    const daily = { ...SCHEDULED, frequency: "0 9 * * *" };
+    await publish({ ...daily, name: "ours" }, { ...daily, name: "tokyo", timezone: "Asia/Tokyo" });
+    const kept = await db.query(
+      "SELECT name, next_tick FROM schedule JOIN action ON action.id = action_id ORDER BY name",
+    );
+    expect(kept.map((row: { next_tick: Date }) => row.next_tick.toISOString())).to.deep.equal([
+      "2026-03-03T09:00:00.000Z",
+      "2026-03-03T00:00:00.000Z",
+    ]);
+  });
+
+  it("skip a tick while the earlier run goes on, and fire again after it", async () => {
+    await publish(SCHEDULED);
+    for (const minute of [0, 2]) {
+      time = NOON + minute * MINUTE;
+      await schedule.claimDue();
+    }
+    await finish();
+    time = NOON + 4 * MINUTE;
+    await schedule.claimDue();
+    expect(await ticks()).to.deep.equal([
+      ["12:00", "completed"],
+      ["12:02", "still running"],
+      ["12:04", "queued"],
+    ]);
+  });
+
+  it("list what was missed while no scheduler was up, and catch nothing up", async () => {
+    await publish(SCHEDULED);
+    time = NOON + 5 * MINUTE;
+    await schedule.claimDue();
+    expect(await ticks()).to.deep.equal([
+      ["12:00", "down at that time"],
+      ["12:02", "down at that time"],
+      ["12:04", "queued"],
+    ]);
+  });
+
+  it("say late, not down, of a tick that a living scheduler came too late for", async () => {
+    await publish(SCHEDULED);
+    await db.query(
+      `INSERT INTO instance (id, roles, started_at, lease_until)
+       VALUES (gen_random_uuid(), '{scheduler}', $1, now() + interval '1 hour')`,
+      [new Date(NOON + MINUTE)],
+    );
+    time = NOON + 3 * MINUTE + 1;
+    await schedule.claimDue();
+    expect(await ticks()).to.deep.equal([
+      ["12:00", "down at that time"],
+      ["12:02", "late by more than 60 s"],
+    ]);
+  });
+
+  it("skip every tick of an app that is not published, and say so", async () => {
+    await publish(SCHEDULED);
+    await db.query("UPDATE app SET published_at = NULL");
+    time = NOON;
+    await schedule.claimDue();
+    expect(await ticks()).to.deep.equal([["12:00", "app unpublished"]]);
+  });
+
+  it("bound what one pause writes, and count the rest in one row", async () => {
+    await publish(SCHEDULED);
+    time = NOON + 600 * MINUTE;
+    await schedule.claimDue();
+    const written = await runs();
+    expect(written).to.have.length(102);
+    const total = written.reduce((sum: number, run: { tick_count: number }) => sum + run.tick_count, 0);
+    expect(total).to.equal(301);
+    expect(written.at(-1)).to.deep.include({ state: "queued", tick_count: 1 });
+  });
+
+  it("give each tick one row, however many schedulers claim at once", async () => {
+    const wanted = Array.from({ length: 1_000 }, (_, at) => ({ ...SCHEDULED, name: `s${at}` }));
+    await publish(...wanted);
+    time = NOON;
+    const others = Array.from({ length: 3 }, () => createSchedule({ db, now, defaultTimezone: "UTC" }));
+    await Promise.all(others.map((other) => other.claimDue()));
+    const [{ count, distinct }] = await db.query(
+      "SELECT count(*), count(DISTINCT action_id) AS distinct FROM run WHERE state = 'queued'",
+    );
+    expect([count, distinct]).to.deep.equal([1_000, 1_000]);
+    expect(await schedule.lag()).to.equal(0);
+  });
+
+  it("keep a tick that is due when the action is published again before it is claimed", async () => {
+    const [copy] = await publish(SCHEDULED);
+    time = NOON + 1_000;
+    await createTriggerIndex({ now, defaultTimezone: "UTC" }).apply(db, { ...copy!, frequency: "0 * * * *" });
+    expect(await schedule.lag()).to.equal(1_000);
+    expect(await schedule.claimDue()).to.equal(NOON + 60 * MINUTE);
+    expect(await ticks()).to.deep.equal([["12:00", "queued"]]);
+  });
+
+  it("end with the copy: removed, switched off or without its trigger it owes nothing", async () => {
+    const copies = await publish(SCHEDULED, { ...SCHEDULED, name: "b" }, { ...SCHEDULED, name: "c" });
+    const index = createTriggerIndex({ now, defaultTimezone: "UTC" });
+    await db.query("DELETE FROM action WHERE id = $1", [copies[0]!.id]);
+    await index.apply(db, { ...copies[1]!, active: false });
+    await index.apply(db, { ...copies[2]!, triggers: [] });
+    expect(await db.query("SELECT 1 FROM schedule")).to.deep.equal([]);
+  });
+
+  it("cost nothing while they are not due: no look reads more than the front of the index", async () => {
+    await db.query(
+      `INSERT INTO action (app_id, master_id, name, code, active, environment, triggers, frequency)
+       SELECT $1, NULL, 'a' || n, '', true, 'server', '[]', '0 0 1 1 *' FROM generate_series(1, 100000) n`,
+      [appId],
+    );
+    await db.query(
+      `INSERT INTO schedule SELECT id, app_id, frequency, NULL, $1::timestamptz + id * interval '1 second' FROM action`,
+      [new Date(NOON + MINUTE)],
+    );
+    await db.query("ANALYZE schedule");
+    time = NOON;
+    const one = await openDatabase(database.url, 1);
+    const read = async () => {
+      await one.query("SELECT pg_stat_force_next_flush()");
+      const [row] = await one.query(
+        "SELECT sum(seq_tup_read + idx_tup_fetch)::int AS read FROM pg_stat_user_tables WHERE relname = 'schedule'",
+      );
+      return row.read as number;
+    };
+    const single = createSchedule({ db: one, now, defaultTimezone: "UTC" });
+    const before = await read();
+    for (let look = 0; look < 10; look += 1) await single.claimDue();
+    expect((await read()) - before).to.be.at.most(20);
+    await one.destroy();
+  });
+});

@@ -1,0 +1,49 @@
+import { expect } from "chai";
+import { localTime } from "../../src/rules/schedule.js";
+import { MISSED_COUNTED, MISSED_LISTED, ticksOwed } from "../../src/rules/ticks.js";
+
+const at = (text: string) => new Date(`2026-03-02T${text}Z`);
+const iso = (dates: Date[]) => dates.map((date) => date.toISOString().slice(11, 19));
+
+describe("ticks owed", () => {
+  it("is the one that was waited for, and the next after now", () => {
+    const { missed, current, next } = ticksOwed("*/2 * * * *", "UTC", at("12:00:00"), at("12:00:01"));
+    expect(missed).to.deep.equal([]);
+    expect(iso(current)).to.deep.equal(["12:00:00"]);
+    expect(iso([next])).to.deep.equal(["12:02:00"]);
+  });
+
+  it("are missed when they are more than 60 s late, and in time at exactly 60 s", () => {
+    const sharp = ticksOwed("1-59 * * * *", "UTC", at("12:01:00"), at("12:02:00"));
+    expect(iso(sharp.current)).to.deep.equal(["12:01:00", "12:02:00"]);
+    const late = ticksOwed("1-59 * * * *", "UTC", at("12:01:00"), at("12:02:00.001"));
+    expect(iso(late.missed.map(({ tick }) => tick))).to.deep.equal(["12:01:00"]);
+    expect(iso(late.current)).to.deep.equal(["12:02:00"]);
+  });
+
+  it("account for every tick of a long pause: some one by one, the rest by their number", () => {
+    const waiting = at("00:00:00");
+    const now = new Date(waiting.getTime() + 1_000 * 120_000);
+    const { missed, current, next } = ticksOwed("*/2 * * * *", "UTC", waiting, now);
+    expect(missed).to.have.length(MISSED_LISTED + 1);
+    expect(missed.reduce((sum, { count }) => sum + count, 0) + current.length).to.equal(1_001);
+    expect(missed.at(-1)).to.deep.include({ count: 900, atLeast: false });
+    expect(next.getTime()).to.equal(now.getTime() + 120_000);
+  });
+
+  it("are counted up to a bound after months, and the present tick still fires", () => {
+    const waiting = at("00:00:00");
+    const now = new Date(waiting.getTime() + 100_000 * 120_000);
+    const { missed, current } = ticksOwed("*/2 * * * *", "UTC", waiting, now);
+    expect(missed.at(-1)).to.deep.include({ count: MISSED_COUNTED, atLeast: true });
+    expect(current.map((tick) => tick.getTime())).to.deep.equal([now.getTime()]);
+  });
+});
+
+describe("the local time of a tick", () => {
+  it("carries the offset in force", () => {
+    expect(localTime(new Date("2026-11-01T05:30:00Z"), "America/New_York")).to.equal("2026-11-01T01:30:00-04:00");
+    expect(localTime(new Date("2026-11-01T06:30:00Z"), "America/New_York")).to.equal("2026-11-01T01:30:00-05:00");
+    expect(localTime(new Date("2026-11-01T00:00:00Z"), "UTC")).to.equal("2026-11-01T00:00:00+00:00");
+  });
+});
