@@ -63,6 +63,8 @@ export interface ErrorDetails {
   nextValidRequestDate?: string;
   /** The run that failed (EXECUTION_FAILED). */
   runId?: number;
+  /** Which actions of an import are at fault. */
+  faults?: readonly { index: number; name: string | null; status: Status; error: string }[];
 }
 
 /** A refusal or failure with a status of the catalogue: the only error whose text reaches a caller. */

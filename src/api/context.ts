@@ -19,9 +19,13 @@ export function readIdempotencyKey(header: string | string[] | undefined): strin
 /** The remaining quota of a limited operation as headers (RateLimit fields of the IETF draft; times in seconds). */
 export function quotaHeaders({ quota }: Visitor): Record<string, string> {
   if (!quota) return {};
+  const { accepted, limit, remaining, freesAt } = quota;
+  const seconds = Math.max(accepted ? 0 : 1, Math.ceil((freesAt.getTime() - Date.now()) / 1000));
   return {
-    "RateLimit-Limit": String(quota.limit),
-    "RateLimit-Remaining": String(quota.remaining),
-    "RateLimit-Reset": String(Math.max(0, Math.ceil((quota.nextAt.getTime() - Date.now()) / 1000))),
+    "RateLimit-Limit": String(limit),
+    "RateLimit-Remaining": String(remaining),
+    "RateLimit-Reset": String(seconds),
+    // Over GraphQL too, where a refusal is no HTTP status.
+    ...(!accepted && { "Retry-After": String(seconds) }),
   };
 }

@@ -83,6 +83,10 @@ export class ActionVersionRow {
   @Column("bigint", { name: "person_id", nullable: true })
   personId: number | null;
 
+  /** What a list shows of the snapshot. Apart, because a JSON text in a `json` column may hold what its operators refuse. */
+  @Column("json")
+  summary: Record<string, unknown>;
+
   /** The snapshot (specification, Version snapshot). */
   @Column("json")
   data: Record<string, unknown>;

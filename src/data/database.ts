@@ -8,6 +8,8 @@ import { Actions1763600002000 } from "../../migrations/1763600002000-actions.js"
 import { Runs1763600003000 } from "../../migrations/1763600003000-runs.js";
 import { Triggers1763600008000 } from "../../migrations/1763600008000-triggers.js";
 import { Console1763600020000 } from "../../migrations/1763600020000-console.js";
+import { Idempotency1763600040000 } from "../../migrations/1763600040000-idempotency.js";
+import { VersionSummary1763600041000 } from "../../migrations/1763600041000-version-summary.js";
 import { ActionRow, ActionVersionRow } from "./action.js";
 import { AppRow, AppVersionRow, SettingRow } from "./app.js";
 import { AuditEntryRow } from "./audit.js";
@@ -41,6 +43,8 @@ export const MIGRATIONS = [
   Runs1763600003000,
   Triggers1763600008000,
   Console1763600020000,
+  Idempotency1763600040000,
+  VersionSummary1763600041000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -5,47 +5,49 @@ import { RATE_WINDOW_MS } from "../limits.js";
 export interface RateAnswer {
   accepted: boolean;
   remaining: number;
-  /** When the next call will be accepted, or when a place of a full window frees. */
-  nextAt: Date;
+  /** When the oldest call that counts leaves the window: a full window accepts the next call then. */
+  freesAt: Date;
 }
 
 /*
- * The row lock serialises callers of one app and class. `clock_timestamp()` is read under that lock, so the hits are in order;
- * the window keeps the newest `limit` hits, and a call is accepted when the oldest of them has left it.
- * A refused call writes nothing.
+ * The row lock serialises callers of one app and class: a conflicting insert waits for it, and only then evaluates WHERE and
+ * SET, so that the clock is read under the lock and the hits are in order. Should the machine's clock step back, `greatest`
+ * keeps them so. The window holds the newest `limit` hits, and a call is accepted when the oldest of them has left it.
+ * A refused call writes nothing. Hits are rounded up to the millisecond, the precision of dates outside: whoever comes back
+ * at the moment that he was told is let in, and no span is ever over its limit.
  */
+const NOW = "date_trunc('milliseconds', clock_timestamp() + interval '999 microseconds')";
 const TAKE = `
-  INSERT INTO rate_window AS w (app_id, class, hits) VALUES ($1, $2, ARRAY[clock_timestamp()])
+  INSERT INTO rate_window AS w (app_id, class, hits) VALUES ($1, $2, ARRAY[${NOW}])
   ON CONFLICT (app_id, class) DO UPDATE
-    SET hits = (w.hits || clock_timestamp())[greatest(1, cardinality(w.hits) + 2 - $3::int) :]
+    SET hits = (w.hits || greatest(w.hits[cardinality(w.hits)], ${NOW}))
+               [greatest(1, cardinality(w.hits) + 2 - $3::int) :]
     WHERE cardinality(w.hits) < $3::int
        OR w.hits[cardinality(w.hits) + 1 - $3::int] <= clock_timestamp() - $4::int * interval '1 millisecond'
   RETURNING hits`;
 
-const LOOK = `SELECT hits[greatest(1, cardinality(hits) + 1 - $3::int)] + $4::int * interval '1 millisecond' AS next_at
-  FROM rate_window WHERE app_id = $1 AND class = $2`;
+const OLDEST = `
+  SELECT hits[greatest(1, cardinality(hits) + 1 - $3::int)] AS hit FROM rate_window WHERE app_id = $1 AND class = $2`;
 
 export interface RateWindow {
   /** Counts one call of `limit` per window for (appId, rateClass), or refuses it. */
   take(appId: number, rateClass: string, limit: number): Promise<RateAnswer>;
 }
 
+const leaves = (hit: Date): Date => new Date(hit.getTime() + RATE_WINDOW_MS);
+
 export function createRateWindow(db: DataSource): RateWindow {
   return {
     async take(appId, rateClass, limit) {
-      const parameters = [appId, rateClass, limit, RATE_WINDOW_MS];
-      const [row]: { hits: Date[] }[] = await db.query(TAKE, parameters);
+      const parameters = [appId, rateClass, limit];
+      const [row]: { hits: Date[] }[] = await db.query(TAKE, [...parameters, RATE_WINDOW_MS]);
       if (row) {
-        const newest = row.hits.at(-1)!.getTime();
-        const counted = row.hits.filter((hit) => hit.getTime() > newest - RATE_WINDOW_MS);
-        return {
-          accepted: true,
-          remaining: limit - counted.length,
-          nextAt: counted.length < limit ? new Date(newest) : new Date(counted[0]!.getTime() + RATE_WINDOW_MS),
-        };
+        const newest = row.hits.at(-1)!;
+        const counted = row.hits.filter((hit) => leaves(hit) > newest);
+        return { accepted: true, remaining: limit - counted.length, freesAt: leaves(counted[0]!) };
       }
-      const [look]: { next_at: Date }[] = await db.query(LOOK, parameters);
-      return { accepted: false, remaining: 0, nextAt: look?.next_at ?? new Date() };
+      const [oldest]: { hit: Date }[] = await db.query(OLDEST, parameters);
+      return { accepted: false, remaining: 0, freesAt: oldest ? leaves(oldest.hit) : new Date() };
     },
   };
 }

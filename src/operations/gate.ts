@@ -29,13 +29,14 @@ export function createGate(options: { db: DataSource; window: RateWindow; limits
     const limit = limits[rateClass];
     if (limit === 0) return;
     const answer = await window.take(appId, rateClass, limit);
-    visitor.quota = { ...answer, limit };
+    // A document of several limited fields leaves the scarcest quota.
+    if (answer.remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...answer, limit };
     if (answer.accepted) return;
-    const retryAfter = Math.max(1, Math.ceil((answer.nextAt.getTime() - Date.now()) / 1000));
+    const retryAfter = Math.max(1, Math.ceil((answer.freesAt.getTime() - Date.now()) / 1000));
     throw new ActionError(
       "RATE_LIMIT_EXCEEDED",
       `this app's limit is ${limit} such requests in 60 seconds; try again in ${retryAfter} s`,
-      { retryAfter, nextValidRequestDate: answer.nextAt.toISOString() },
+      { retryAfter, nextValidRequestDate: answer.freesAt.toISOString() },
     );
   }
 

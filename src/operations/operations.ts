@@ -10,8 +10,8 @@ import { createKeyRing } from "../engine/key-ring.js";
 import type { Notifications } from "../engine/notifications.js";
 import { createRateWindow } from "../engine/rate-window.js";
 import { createCatalogue, resolveAssets } from "../rules/packages.js";
-import { createActions } from "./actions.js";
 import { createApps } from "./apps.js";
+import { createAuthoring } from "./authoring.js";
 import { CONSOLE_CHANNEL, createRunConsole } from "./console.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "./credentials.js";
 import { createDataKeys } from "./data-keys.js";
@@ -71,10 +71,14 @@ export async function createOperations(surroundings: Surroundings) {
   const { defaultTimezone } = config;
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const schedule = createSchedule({ db, now, defaultTimezone });
-  const actions = createActions({
+  const authoring = createAuthoring({
     db,
     checkCode: createIsolateCheck().check,
     resolveAssets: (dependencies) => resolveAssets(dependencies, catalogue, baseUrl),
+    onActionChanged: async (manager, row, change) => {
+      if (change === "written") await triggerIndex.apply(manager, row);
+    },
+    log,
   });
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
@@ -112,7 +116,7 @@ export async function createOperations(surroundings: Surroundings) {
     settings,
     people,
     apps,
-    actions,
+    authoring,
     logs,
     tail,
     console,

@@ -1,7 +1,8 @@
 /** Actions over GraphQL: the authoring verbs. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { Action, Actions } from "../../operations/actions.js";
+import type { Action } from "../../operations/action-rows.js";
+import type { Actions } from "../../operations/actions.js";
 import type { Gate } from "../../operations/gate.js";
 import type { RequestContext } from "../context.js";
 
@@ -65,14 +66,16 @@ export class ActionResolver {
     return this.service.get(appId, id);
   }
 
-  @Mutation(() => ActionType, { description: "`data` as in the specification's Create parameters." })
+  @Mutation(() => ActionType, {
+    description: "`data` as in the specification's Create parameters. Repeats with one Idempotency-Key create once.",
+  })
   async createAction(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("data", () => GraphQLJSON, { nullable: true }) data: unknown,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "createAction", appId);
-    return this.service.create(caller, appId, data);
+    return this.service.create(caller, appId, data, context.idempotencyKey);
   }
 
   @Mutation(() => ActionType, { description: "Omitted properties stay as they are." })

@@ -5,17 +5,23 @@ import { buildSchema, type NonEmptyArray } from "type-graphql";
 import { ActionResolver } from "./action-resolver.js";
 import { AppResolver } from "./app-resolver.js";
 import { LogResolver } from "./log-resolver.js";
+import { PublishResolver } from "./publish-resolver.js";
 import { RunResolver } from "./run-resolver.js";
 import { SettingResolver } from "./setting-resolver.js";
 import { TokenResolver } from "./token-resolver.js";
+import { TransferResolver } from "./transfer-resolver.js";
+import { VersionResolver } from "./version-resolver.js";
 
 const CLASSES = {
   actions: ActionResolver,
   apps: AppResolver,
   logs: LogResolver,
+  publishing: PublishResolver,
   runs: RunResolver,
   settings: SettingResolver,
   tokens: TokenResolver,
+  transfer: TransferResolver,
+  versions: VersionResolver,
 } as const;
 
 /** One instance of each resolver; the REST facade calls their methods too. */

@@ -31,6 +31,19 @@ export const actionRoutes: readonly Route[] = [
   },
   {
     method: "GET",
+    path: `${ACTIONS}/export`,
+    answer: ({ transfer }, q) => transfer.exportActions(q.context, q.id("appId")),
+  },
+  {
+    method: "POST",
+    path: `${ACTIONS}/import`,
+    answer: async ({ transfer }, q) => ({
+      status: "ACTIONS_IMPORTED",
+      ...(await transfer.importActions(q.context, q.id("appId"), q.body, q.flag("dryRun"))),
+    }),
+  },
+  {
+    method: "GET",
     path: `${ACTIONS}/:id`,
     answer: async ({ actions }, q) => ({
       status: "ACTION_RETRIEVED",
@@ -51,6 +64,22 @@ export const actionRoutes: readonly Route[] = [
     answer: async ({ actions }, q) => {
       await actions.removeAction(q.context, q.id("appId"), q.id("id"));
       return { status: "ACTION_DELETED" };
+    },
+  },
+  {
+    method: "POST",
+    path: `${ACTIONS}/:id/publish`,
+    answer: async ({ publishing }, q) => ({
+      status: "ACTION_PUBLISHED",
+      ...(await publishing.publishAction(q.context, q.id("appId"), q.id("id"))),
+    }),
+  },
+  {
+    method: "POST",
+    path: `${ACTIONS}/:id/unpublish`,
+    answer: async ({ publishing }, q) => {
+      await publishing.unpublishAction(q.context, q.id("appId"), q.id("id"));
+      return { status: "ACTION_UNPUBLISHED" };
     },
   },
 ];

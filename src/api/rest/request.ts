@@ -13,6 +13,10 @@ export interface RestRequest {
   id(name: string): number;
   /** A whole number of the query. @throws REQUEST_INVALID */
   number(name: string): number | undefined;
+  /** A text of the query. @throws REQUEST_INVALID when it is there twice */
+  text(name: string): string | undefined;
+  /** `true` or `false` in the query, false when it is absent. @throws REQUEST_INVALID */
+  flag(name: string): boolean;
   /** A JSON array of strings in the query. @throws REQUEST_INVALID */
   strings(name: string): string[] | undefined;
   /** The body as an object, `{}` when there was none. @throws REQUEST_INVALID */
@@ -48,6 +52,16 @@ export function restRequest(request: FastifyRequest, context: RequestContext): R
       if (text === undefined) return undefined;
       if (typeof text === "string" && /^\d{1,15}$/.test(text)) return Number(text);
       throw new ActionError("REQUEST_INVALID", `${name} must be a whole number from 0`);
+    },
+    text(name) {
+      const text = query[name];
+      if (text === undefined || typeof text === "string") return text;
+      throw new ActionError("REQUEST_INVALID", `${name} must be given once`);
+    },
+    flag(name) {
+      const text = query[name] ?? "false";
+      if (text === "true" || text === "false") return text === "true";
+      throw new ActionError("REQUEST_INVALID", `${name} must be true or false`);
     },
     strings(name) {
       const text = query[name];

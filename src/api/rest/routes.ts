@@ -5,9 +5,11 @@ import { peopleRoutes } from "./people-routes.js";
 import type { Route } from "./route.js";
 import { runRoutes } from "./run-routes.js";
 import { settingRoutes } from "./setting-routes.js";
+import { versionRoutes } from "./version-routes.js";
 
 export const ROUTES: readonly Route[] = [
   ...actionRoutes,
+  ...versionRoutes,
   ...runRoutes,
   ...settingRoutes,
   ...appRoutes,

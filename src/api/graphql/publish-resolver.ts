@@ -1,0 +1,41 @@
+/** Publication over GraphQL. Each method: the gate, then one call. */
+import { Arg, Ctx, Field, Int, Mutation, ObjectType, Resolver } from "type-graphql";
+import type { Action } from "../../operations/action-rows.js";
+import type { Gate } from "../../operations/gate.js";
+import type { Publishing } from "../../operations/publishing.js";
+import type { RequestContext } from "../context.js";
+import { ActionType } from "./action-resolver.js";
+
+@ObjectType("PublishedAction")
+class PublishedActionType {
+  @Field(() => ActionType, { description: "The production copy." }) action: Action;
+}
+
+@Resolver()
+export class PublishResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly service: Publishing,
+  ) {}
+
+  @Mutation(() => PublishedActionType, { description: "Makes the production copy, or overwrites it with the master." })
+  async publishAction(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+  ): Promise<PublishedActionType> {
+    const caller = await this.gate.enter(context, "publishAction", appId);
+    return { action: await this.service.publish(caller, appId, id) };
+  }
+
+  @Mutation(() => Boolean, { description: "Takes the production copy away; the master stays." })
+  async unpublishAction(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+  ): Promise<boolean> {
+    const caller = await this.gate.enter(context, "unpublishAction", appId);
+    await this.service.unpublish(caller, appId, id);
+    return true;
+  }
+}

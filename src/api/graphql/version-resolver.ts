@@ -1,0 +1,79 @@
+/** Version history over GraphQL: list, retrieve, restore, compare. Each method: the gate, then one call. */
+import { GraphQLJSON } from "graphql-scalars";
+import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
+import type { Comparing, Comparison } from "../../operations/comparison.js";
+import type { Gate } from "../../operations/gate.js";
+import type { Restored, Restoring } from "../../operations/restoring.js";
+import type { Version, Versions } from "../../operations/versions.js";
+import type { RequestContext } from "../context.js";
+import { ActionDiffType, RestoredType, VersionListType, VersionType } from "./version-types.js";
+
+@Resolver()
+export class VersionResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly services: { versions: Versions; restoring: Restoring; comparison: Comparing },
+  ) {}
+
+  @Query(() => VersionListType, { description: "Most recent first; 50 unless asked, 100 at most." })
+  async actionVersions(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("actionId", () => Int) actionId: number,
+    @Arg("limit", () => Int, { nullable: true }) limit?: number,
+    @Arg("offset", () => Int, { nullable: true }) offset?: number,
+  ): Promise<VersionListType> {
+    await this.gate.enter(context, "listVersions", appId);
+    return this.services.versions.list(appId, actionId, { limit, offset });
+  }
+
+  @Query(() => VersionType)
+  async actionVersion(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("actionId", () => Int) actionId: number,
+    @Arg("versionId", () => Int) versionId: number,
+  ): Promise<Version> {
+    await this.gate.enter(context, "getVersion", appId);
+    return this.services.versions.get(appId, actionId, versionId);
+  }
+
+  @Mutation(() => RestoredType, {
+    description: "Brings the master to the snapshot; restoring preRestoreVersionId undoes it.",
+  })
+  async restoreActionVersion(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("actionId", () => Int) actionId: number,
+    @Arg("versionId", () => Int) versionId: number,
+  ): Promise<Restored> {
+    const caller = await this.gate.enter(context, "restoreVersion", appId);
+    return this.services.restoring.restore(caller, appId, actionId, versionId);
+  }
+
+  @Query(() => ActionDiffType, { description: "What changed from the version to what it is compared with." })
+  async actionVersionDiff(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("actionId", () => Int) actionId: number,
+    @Arg("versionId", () => Int) versionId: number,
+    @Arg("against", () => GraphQLJSON, {
+      nullable: true,
+      description: "master (default), production, or a version's id",
+    })
+    against?: unknown,
+  ): Promise<Comparison> {
+    await this.gate.enter(context, "compareVersions", appId);
+    return this.services.comparison.versions(appId, actionId, versionId, String(against ?? "master"));
+  }
+
+  @Query(() => ActionDiffType, { description: "What publishing would change: from the production copy to its master." })
+  async actionDiff(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("actionId", () => Int) actionId: number,
+  ): Promise<Comparison> {
+    await this.gate.enter(context, "compareVersions", appId);
+    return this.services.comparison.copies(appId, actionId);
+  }
+}

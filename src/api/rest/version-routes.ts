@@ -1,0 +1,56 @@
+/** Version history and comparisons over REST: rows of the facade's table. */
+import type { Route } from "./route.js";
+
+const ACTION = "/v3/apps/:appId/actions/:actionId";
+
+export const versionRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: `${ACTION}/versions`,
+    answer: async ({ versions }, q) => ({
+      status: "VERSIONS_LISTED",
+      ...(await versions.actionVersions(
+        q.context,
+        q.id("appId"),
+        q.id("actionId"),
+        q.number("limit"),
+        q.number("offset"),
+      )),
+    }),
+  },
+  {
+    method: "GET",
+    path: `${ACTION}/versions/:versionId`,
+    answer: async ({ versions }, q) => ({
+      status: "VERSION_RETRIEVED",
+      version: await versions.actionVersion(q.context, q.id("appId"), q.id("actionId"), q.id("versionId")),
+    }),
+  },
+  {
+    method: "POST",
+    path: `${ACTION}/versions/:versionId/restore`,
+    answer: async ({ versions }, q) => ({
+      status: "ACTION_RESTORED",
+      ...(await versions.restoreActionVersion(q.context, q.id("appId"), q.id("actionId"), q.id("versionId"))),
+    }),
+  },
+  {
+    method: "GET",
+    path: `${ACTION}/versions/:versionId/diff`,
+    answer: async ({ versions }, q) => {
+      const ids = [q.id("appId"), q.id("actionId"), q.id("versionId")] as const;
+      return {
+        status: "VERSIONS_COMPARED",
+        diff: await versions.actionVersionDiff(q.context, ...ids, q.text("against")),
+      };
+    },
+  },
+  {
+    method: "GET",
+    path: `${ACTION}/diff`,
+    answer: async ({ versions }, q) => ({
+      status: "COPIES_COMPARED",
+      diff: await versions.actionDiff(q.context, q.id("appId"), q.id("actionId")),
+    }),
+  },
+];

@@ -1,0 +1,75 @@
+/** How two states of an action differ: its fields one by one, its code as a unified diff. Knows not where the states come from. */
+import { FILE_HEADERS_ONLY, formatPatch, type StructuredPatchHunk, structuredPatch } from "diff";
+import type { ActionInput } from "./action-input.js";
+
+export interface FieldChange {
+  field: Exclude<keyof ActionInput, "code">;
+  before: unknown;
+  after: unknown;
+}
+
+export interface ActionDiff {
+  /** The fields but `code` that differ, in the order of the specification. */
+  changes: FieldChange[];
+  /** A unified diff with three lines of context; null when the code is the same. */
+  code: string | null;
+}
+
+const FIELDS = [
+  "name",
+  "description",
+  "active",
+  "environment",
+  "triggers",
+  "dependencies",
+  "frequency",
+  "timezone",
+] as const satisfies readonly FieldChange["field"][];
+
+const CONTEXT_LINES = 3;
+
+/** Looking for the shortest diff of two texts costs the square of their distance: past this many lines it is all of both. */
+const MAX_DISTANCE_LINES = 2_000;
+
+const NO_NEWLINE = "\\ No newline at end of file";
+
+function marked(sign: "-" | "+", text: string): string[] {
+  if (text === "") return [];
+  const lines = text.split("\n");
+  const ended = lines.at(-1) === "";
+  if (ended) lines.pop();
+  return [...lines.map((line) => sign + line), ...(ended ? [] : [NO_NEWLINE])];
+}
+
+function wholeHunk(before: string, after: string): StructuredPatchHunk {
+  const count = (lines: string[]) => lines.filter((line) => line !== NO_NEWLINE).length;
+  const [removed, added] = [marked("-", before), marked("+", after)];
+  return { oldStart: 1, oldLines: count(removed), newStart: 1, newLines: count(added), lines: [...removed, ...added] };
+}
+
+/** A unified diff that `patch` applies; null when the texts are the same. */
+export function unifiedDiff(before: string, after: string, labels: { before: string; after: string }): string | null {
+  if (before === after) return null;
+  const options = { context: CONTEXT_LINES, maxEditLength: MAX_DISTANCE_LINES };
+  const patch = structuredPatch(labels.before, labels.after, before, after, undefined, undefined, options) ?? {
+    oldFileName: labels.before,
+    newFileName: labels.after,
+    oldHeader: undefined,
+    newHeader: undefined,
+    hunks: [wholeHunk(before, after)],
+  };
+  return formatPatch(patch, FILE_HEADERS_ONLY);
+}
+
+/** What changed from `before` to `after`; `labels` head the code's diff. */
+export function diffActions(
+  before: ActionInput,
+  after: ActionInput,
+  labels: { before: string; after: string },
+): ActionDiff {
+  const changed = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
+  return {
+    changes: changed.map((field) => ({ field, before: before[field], after: after[field] })),
+    code: unifiedDiff(before.code, after.code, labels),
+  };
+}

@@ -1,0 +1,157 @@
+/** The two exits of the service as one vocabulary: each verb answers with a status and a value, over REST or over GraphQL. */
+import type { Call, TestService } from "../harness/service.js";
+
+/** `status` is OK or the status of the refusal; `http` is there over REST alone. */
+export interface Outcome {
+  status: string;
+  error?: string;
+  http?: number;
+  // biome-ignore lint/suspicious/noExplicitAny: each verb answers with its own shape
+  value: any;
+}
+
+export interface Exit {
+  name: "REST" | "GraphQL";
+  create(data: unknown, call?: Call): Promise<Outcome>;
+  update(id: number, data: unknown): Promise<Outcome>;
+  remove(id: number): Promise<Outcome>;
+  get(id: number): Promise<Outcome>;
+  list(limit?: number, offset?: number): Promise<Outcome>;
+  publish(id: number): Promise<Outcome>;
+  unpublish(id: number): Promise<Outcome>;
+  versions(id: number, limit?: number, offset?: number): Promise<Outcome>;
+  version(id: number, versionId: number): Promise<Outcome>;
+  restore(id: number, versionId: number): Promise<Outcome>;
+  versionDiff(id: number, versionId: number, against?: number | string): Promise<Outcome>;
+  diff(id: number): Promise<Outcome>;
+  export(): Promise<Outcome>;
+  import(document: unknown, dryRun?: boolean): Promise<Outcome>;
+  run(nameOrId: string | number, payload?: unknown, call?: Call): Promise<Outcome>;
+  runWithResult(nameOrId: string | number, payload?: unknown, call?: Call): Promise<Outcome>;
+}
+
+type Picked = (body: Record<string, unknown>) => unknown;
+
+function query(values: Record<string, unknown>): string {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined);
+  return given.length === 0
+    ? ""
+    : `?${new URLSearchParams(given.map(([name, value]): [string, string] => [name, String(value)]))}`;
+}
+
+export function restExit({ rest, appId }: TestService): Exit {
+  const actions = `/v3/apps/${appId}/actions`;
+  const ask = async (method: string, path: string, call: Call, pick: Picked): Promise<Outcome> => {
+    const { http, body } = await rest(method, actions + path, call);
+    return http < 300
+      ? { status: "OK", http, value: pick(body) }
+      : { status: body.status, error: body.error, http, value: body };
+  };
+  const all: Picked = (body) => body;
+  const none: Picked = () => undefined;
+  return {
+    name: "REST",
+    create: (data, call) => ask("POST", "", { ...call, body: data }, ({ action }) => action),
+    update: (id, data) => ask("PUT", `/${id}`, { body: data }, ({ action }) => action),
+    remove: (id) => ask("DELETE", `/${id}`, {}, none),
+    get: (id) => ask("GET", `/${id}`, {}, ({ action }) => action),
+    list: (limit, offset) => ask("GET", query({ limit, offset }), {}, all),
+    publish: (id) => ask("POST", `/${id}/publish`, {}, all),
+    unpublish: (id) => ask("POST", `/${id}/unpublish`, {}, none),
+    versions: (id, limit, offset) => ask("GET", `/${id}/versions${query({ limit, offset })}`, {}, all),
+    version: (id, versionId) => ask("GET", `/${id}/versions/${versionId}`, {}, ({ version }) => version),
+    restore: (id, versionId) => ask("POST", `/${id}/versions/${versionId}/restore`, {}, all),
+    versionDiff: (id, versionId, against) =>
+      ask("GET", `/${id}/versions/${versionId}/diff${query({ against })}`, {}, ({ diff }) => diff),
+    diff: (id) => ask("GET", `/${id}/diff`, {}, ({ diff }) => diff),
+    export: () => ask("GET", "/export", {}, all),
+    import: (document, dryRun) => ask("POST", `/import${query({ dryRun })}`, { body: document }, all),
+    run: (nameOrId, payload, call) => ask("POST", `/${nameOrId}/run`, { ...call, body: payload }, all),
+    runWithResult: (nameOrId, payload, call) =>
+      ask("POST", `/${nameOrId}/runWithResult`, { ...call, body: payload }, ({ result }) => result),
+  };
+}
+
+const ACTION = `{ id appId name description code active environment actionVersion triggers dependencies assets
+  frequency timezone lastRunAt createdAt updatedAt }`;
+const HEAD = "id createdAt userId user { id firstName lastName email }";
+const DIFF = "{ from to changes { field before after } code }";
+
+export function graphqlExit({ graphql, appId }: TestService): Exit {
+  const ask = async (
+    operation: "query" | "mutation",
+    field: string,
+    selection: string,
+    values: Record<string, [type: string, value: unknown]>,
+    call?: Call,
+  ): Promise<Outcome> => {
+    const given = Object.entries(values).filter(([, [, value]]) => value !== undefined);
+    const declared = ["$appId: Int!", ...given.map(([name, [type]]) => `$${name}: ${type}`)].join(", ");
+    const passed = ["appId: $appId", ...given.map(([name]) => `${name}: $${name}`)].join(", ");
+    const variables = { appId, ...Object.fromEntries(given.map(([name, [, value]]) => [name, value])) };
+    const text = `${operation} (${declared}) { ${field}(${passed}) ${selection} }`;
+    const { data, errors } = await graphql(text, variables, call);
+    const [first] = errors ?? [];
+    if (!first) return { status: "OK", value: data[field] };
+    return { status: first.extensions.status, error: first.message, value: first.extensions };
+  };
+  const id = (value: number): [string, number] => ["Int!", value];
+  const page = (limit?: number, offset?: number) => ({
+    limit: ["Int", limit] as [string, unknown],
+    offset: ["Int", offset] as [string, unknown],
+  });
+  return {
+    name: "GraphQL",
+    create: (data, call) => ask("mutation", "createAction", ACTION, { data: ["JSON", data] }, call),
+    update: (actionId, data) => ask("mutation", "updateAction", ACTION, { id: id(actionId), data: ["JSON", data] }),
+    remove: (actionId) => ask("mutation", "removeAction", "", { id: id(actionId) }),
+    get: (actionId) => ask("query", "action", ACTION, { id: id(actionId) }),
+    list: (limit, offset) =>
+      ask("query", "actions", `{ actions ${ACTION} pagination { total hasMore } }`, page(limit, offset)),
+    publish: (actionId) => ask("mutation", "publishAction", `{ action ${ACTION} }`, { id: id(actionId) }),
+    unpublish: (actionId) => ask("mutation", "unpublishAction", "", { id: id(actionId) }),
+    versions: (actionId, limit, offset) =>
+      ask(
+        "query",
+        "actionVersions",
+        `{ versions { ${HEAD} action name description active environment frequency }
+           pagination { limit offset total hasMore } }`,
+        { actionId: id(actionId), ...page(limit, offset) },
+      ),
+    version: (actionId, versionId) =>
+      ask("query", "actionVersion", `{ ${HEAD} data }`, { actionId: id(actionId), versionId: id(versionId) }),
+    restore: (actionId, versionId) =>
+      ask(
+        "mutation",
+        "restoreActionVersion",
+        `{ action ${ACTION.replace("}", "isPublished }")} restoredFromVersionId preRestoreVersionId }`,
+        { actionId: id(actionId), versionId: id(versionId) },
+      ),
+    versionDiff: (actionId, versionId, against) =>
+      ask("query", "actionVersionDiff", DIFF, {
+        actionId: id(actionId),
+        versionId: id(versionId),
+        against: ["JSON", against],
+      }),
+    diff: (actionId) => ask("query", "actionDiff", DIFF, { actionId: id(actionId) }),
+    export: () => ask("query", "exportActions", "", {}),
+    import: (document, dryRun) =>
+      ask("mutation", "importActions", "{ dryRun created updated { name fields } unchanged faults }", {
+        document: ["JSON", document],
+        dryRun: ["Boolean", dryRun],
+      }),
+    run: (nameOrId, payload, call) =>
+      ask("mutation", "runAction", "{ runId }", { nameOrId: ["ID!", nameOrId], payload: ["JSON", payload] }, call),
+    runWithResult: async (nameOrId, payload, call) => {
+      const values = { nameOrId: ["ID!", nameOrId], payload: ["JSON", payload] } as Record<string, [string, unknown]>;
+      const outcome = await ask("mutation", "runActionWithResult", "{ runId result }", values, call);
+      return outcome.status === "OK" ? { ...outcome, value: outcome.value.result } : outcome;
+    },
+  };
+}
+
+/** Both, for a loop over the guarantees that hold at each. */
+export const EXITS = [
+  ["REST", restExit],
+  ["GraphQL", graphqlExit],
+] as const;

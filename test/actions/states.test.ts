@@ -1,0 +1,198 @@
+/** Every row of the specification's "States and transitions" that is not a run, over both exits. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { EXITS, type Exit } from "./exits.js";
+import { CODE, count, make, newName, publishApp, valid } from "./support.js";
+
+const CODE_2 = "const execute = async (context) => 2;";
+
+for (const [name, exitOf] of EXITS) {
+  describe(`states and transitions of an action over ${name}`, () => {
+    let service: TestService;
+    let exit: Exit;
+
+    before(async () => {
+      service = await startTestService({ ROLES: "api" });
+      exit = exitOf(service);
+    });
+    after(() => service.stop());
+
+    const setAppPublished = (published: boolean) =>
+      service.rest("POST", `/v1/apps/${service.appId}/${published ? "publish" : "unpublish"}`);
+    const occasions = async (id: number) => {
+      const { value } = await exit.versions(id);
+      return value.versions.map(({ action }: { action: string }) => action);
+    };
+
+    beforeEach(() => publishApp(service));
+
+    it("create: a master, unpublished, inactive unless given, with a snapshot `create`", async () => {
+      const action = await make(exit);
+      expect(action).to.deep.include({
+        appId: service.appId,
+        description: null,
+        active: false,
+        environment: "server",
+        actionVersion: "v3",
+        triggers: [],
+        dependencies: [],
+        assets: [],
+        frequency: null,
+        timezone: null,
+        lastRunAt: null,
+      });
+      expect(action).to.not.have.property("masterId");
+      expect((await make(exit, { active: true })).active).to.equal(true);
+      expect((await exit.unpublish(action.id)).status).to.equal("ACTION_NOT_PUBLISHED");
+      expect(await occasions(action.id)).to.deep.equal(["create"]);
+    });
+
+    it("update: the master changes, omitted properties stay, the published copy stays, with a snapshot `update`", async () => {
+      const made = await make(exit, {
+        description: "one",
+        triggers: [{ trigger: "manual" }],
+        timezone: "Europe/Paris",
+      });
+      const { value: published } = await exit.publish(made.id);
+      const { value: updated } = await exit.update(made.id, { code: CODE_2 });
+      expect(updated).to.deep.equal({ ...made, code: CODE_2, updatedAt: updated.updatedAt });
+      expect((await exit.get(published.action.id)).value.code).to.equal(CODE);
+      expect(await occasions(made.id)).to.deep.equal(["update", "create"]);
+    });
+
+    for (const [said, description] of [
+      ["null", null],
+      ["the empty string", ""],
+    ] as const) {
+      it(`update: ${said} clears the description`, async () => {
+        const { id } = await make(exit, { description: "one" });
+        expect((await exit.update(id, { description })).value.description).to.equal(null);
+      });
+    }
+
+    it("update with active false: inactive, so that no run is accepted", async () => {
+      const { id } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
+      expect((await exit.run(id)).status).to.equal("OK");
+      expect((await exit.update(id, { active: false })).value.active).to.equal(false);
+      expect((await exit.run(id)).status).to.equal("ACTION_INACTIVE");
+      expect((await exit.runWithResult(id)).status).to.equal("ACTION_INACTIVE");
+    });
+
+    it("publish an unpublished master: a production copy with an id of its own is there", async () => {
+      const master = await make(exit, { active: true, description: "told", dependencies: ["svc-csv"] });
+      const { status, value } = await exit.publish(master.id);
+      expect(status).to.equal("OK");
+      const { id, createdAt, updatedAt } = value.action;
+      expect(id).to.not.equal(master.id);
+      expect(value.action).to.deep.equal({ ...master, id, createdAt, updatedAt });
+      expect((await exit.get(id)).value).to.deep.equal(value.action);
+    });
+
+    it("publish while the app is not published: APP_NOT_PUBLISHED, unchanged", async () => {
+      const { id } = await make(exit);
+      await setAppPublished(false);
+      expect((await exit.publish(id)).status).to.equal("APP_NOT_PUBLISHED");
+      expect((await exit.unpublish(id)).status).to.equal("ACTION_NOT_PUBLISHED");
+    });
+
+    it("publish again: the production copy is overwritten with the master and keeps its id", async () => {
+      const { id } = await make(exit);
+      const { value: first } = await exit.publish(id);
+      await exit.update(id, { name: newName("renamed"), code: CODE_2, active: true });
+      const { value: second } = await exit.publish(id);
+      const { value: master } = await exit.get(id);
+      expect(second.action.id).to.equal(first.action.id);
+      expect(second.action.createdAt).to.equal(first.action.createdAt);
+      expect(second.action).to.deep.include({ name: master.name, code: CODE_2, active: true });
+    });
+
+    it("publish again while the app is not published: APP_NOT_PUBLISHED, the production copy as it was", async () => {
+      const { id } = await make(exit);
+      const { value: first } = await exit.publish(id);
+      await exit.update(id, { code: CODE_2 });
+      await setAppPublished(false);
+      expect((await exit.publish(id)).status).to.equal("APP_NOT_PUBLISHED");
+      expect((await exit.get(first.action.id)).value).to.deep.equal(first.action);
+    });
+
+    it("publish under a name that another action's production copy still bears: NAME_ALREADY_EXISTS, unchanged", async () => {
+      const older = await make(exit);
+      await exit.publish(older.id);
+      await exit.update(older.id, { name: newName("renamed") });
+      const newer = await make(exit, { name: older.name });
+      expect((await exit.publish(newer.id)).status).to.equal("NAME_ALREADY_EXISTS");
+      expect((await exit.unpublish(newer.id)).status).to.equal("ACTION_NOT_PUBLISHED");
+      await exit.publish(older.id);
+      expect((await exit.publish(newer.id)).status).to.equal("OK");
+    });
+
+    it("unpublish: the production copy is gone, the master stays", async () => {
+      const { id } = await make(exit);
+      const { value } = await exit.publish(id);
+      expect((await exit.unpublish(id)).status).to.equal("OK");
+      expect((await exit.get(value.action.id)).status).to.equal("ACTION_NOT_FOUND");
+      expect((await exit.get(id)).status).to.equal("OK");
+    });
+
+    it("unpublish an unpublished master: ACTION_NOT_PUBLISHED", async () => {
+      const { id } = await make(exit);
+      expect((await exit.unpublish(id)).status).to.equal("ACTION_NOT_PUBLISHED");
+    });
+
+    it("remove: the master, its production copy and its history are gone", async () => {
+      const { id } = await make(exit);
+      const { value } = await exit.publish(id);
+      await exit.update(id, { active: true });
+      expect((await exit.remove(id)).status).to.equal("OK");
+      for (const gone of [id, value.action.id]) expect((await exit.get(gone)).status).to.equal("ACTION_NOT_FOUND");
+      expect((await exit.versions(id)).status).to.equal("ACTION_NOT_FOUND");
+      expect(await count(service, "action_version", "action_id = $1", [id])).to.equal(0);
+    });
+
+    it("restore: the snapshot's configuration, a snapshot `pre-restore` before it, the links as they were", async () => {
+      const before = await make(exit, { description: "one", dependencies: ["svc-csv"] });
+      const { value: production } = await exit.publish(before.id);
+      await exit.update(before.id, { ...valid(), code: CODE_2, description: null, dependencies: [] });
+      const [, first] = (await exit.versions(before.id)).value.versions;
+      const { status, value } = await exit.restore(before.id, first.id);
+      expect(status).to.equal("OK");
+      const { updatedAt } = value.action;
+      expect(value.action).to.deep.equal({ ...before, updatedAt, isPublished: true });
+      expect(value.restoredFromVersionId).to.equal(first.id);
+      expect(await occasions(before.id)).to.deep.equal(["pre-restore", "update", "create"]);
+      const { value: preRestore } = await exit.version(before.id, value.preRestoreVersionId);
+      expect(preRestore.data).to.deep.include({ action: "pre-restore", code: CODE_2, description: null });
+      expect((await exit.publish(before.id)).value.action.id).to.equal(production.action.id);
+    });
+
+    it("restore under a name that is taken meanwhile: NAME_ALREADY_EXISTS, nothing changed", async () => {
+      const made = await make(exit);
+      await exit.update(made.id, { name: newName("renamed") });
+      await make(exit, { name: made.name });
+      const [, first] = (await exit.versions(made.id)).value.versions;
+      const { value: was } = await exit.get(made.id);
+      const refused = await exit.restore(made.id, first.id);
+      expect(refused.status).to.equal("NAME_ALREADY_EXISTS");
+      if (exit.name === "REST") expect(refused.http).to.equal(409);
+      expect((await exit.get(made.id)).value).to.deep.equal(was);
+      expect(await occasions(made.id)).to.deep.equal(["update", "create"]);
+    });
+
+    const ON_PRODUCTION: [string, string, (id: number, versionId: number) => Promise<{ status: string }>][] = [
+      ["update", "CANNOT_UPDATE_PRODUCTION", (id) => exit.update(id, { active: true })],
+      ["remove", "CANNOT_DELETE_PRODUCTION", (id) => exit.remove(id)],
+      ["restore", "CANNOT_RESTORE_PRODUCTION", (id, versionId) => exit.restore(id, versionId)],
+      ["publish", "CANNOT_UPDATE_PRODUCTION", (id) => exit.publish(id)],
+      ["unpublish", "CANNOT_UPDATE_PRODUCTION", (id) => exit.unpublish(id)],
+    ];
+    for (const [verb, status, attempt] of ON_PRODUCTION) {
+      it(`${verb} of a production copy: ${status}, unchanged`, async () => {
+        const { id } = await make(exit);
+        const { value } = await exit.publish(id);
+        const [version] = (await exit.versions(id)).value.versions;
+        expect((await attempt(value.action.id, version.id)).status).to.equal(status);
+        expect((await exit.get(value.action.id)).value).to.deep.equal(value.action);
+      });
+    }
+  });
+}

@@ -1,0 +1,45 @@
+/** Actions and legacy rows as the tests of the authoring verbs need them. */
+import { rows } from "../../src/data/database.js";
+import type { TestService } from "../harness/service.js";
+import type { Exit } from "./exits.js";
+
+export const CODE = "async function execute(context) {\n  return 1;\n}";
+
+let names = 0;
+
+/** A name that no other action of the run bears. */
+export function newName(stem = "action"): string {
+  names += 1;
+  return `${stem}-${names}`;
+}
+
+export const valid = (changes: object = {}): Record<string, unknown> => ({ name: newName(), code: CODE, ...changes });
+
+/** Creates an action and answers with it. @throws when it is refused */
+// biome-ignore lint/suspicious/noExplicitAny: an action as the exit answers it
+export async function make(exit: Exit, changes: object = {}): Promise<any> {
+  const { status, error, value } = await exit.create(valid(changes));
+  if (status !== "OK") throw new Error(`${status}: ${error}`);
+  return value;
+}
+
+/** A legacy V2 action, which no operation makes. */
+export async function insertLegacy({ db, appId }: TestService, name = newName("legacy")): Promise<number> {
+  const [row] = await rows<{ id: number }>(
+    db,
+    `INSERT INTO action (app_id, name, code, environment, action_version, active, triggers)
+     VALUES ($1, $2, '', 'server', 'v2', true, '[{"trigger":"manual"}]') RETURNING id`,
+    [appId, name],
+  );
+  return row!.id;
+}
+
+export async function publishApp({ rest, appId }: TestService): Promise<void> {
+  await rest("POST", `/v1/apps/${appId}/publish`);
+}
+
+/** How many rows a table holds that fit. */
+export async function count({ db }: TestService, table: string, where: string, parameters: unknown[]): Promise<number> {
+  const [row] = await rows<{ count: number }>(db, `SELECT count(*) FROM ${table} WHERE ${where}`, parameters);
+  return row!.count;
+}
