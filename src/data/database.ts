@@ -87,6 +87,12 @@ export function isDuplicate(error: unknown, constraint?: string): boolean {
   return code === "23505" && (constraint === undefined || violated === constraint);
 }
 
+/** Whether the database understood and refuses the values themselves (SQLSTATE classes 22 and 54), so that asking again is in vain. */
+export function isRefusedData(error: unknown): boolean {
+  const { code = "" } = (error as { driverError?: Partial<pg.DatabaseError> }).driverError ?? {};
+  return /^(22|54)/.test(code);
+}
+
 /** Opens a pool of `poolSize` connections to a database whose schema is current. */
 export async function openDatabase(url: string, poolSize = 10): Promise<DataSource> {
   return dataSource(url, poolSize).initialize();

@@ -3,10 +3,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { ActionRow, Environment } from "../data/action.js";
-import { rows } from "../data/database.js";
+import { isRefusedData, rows } from "../data/database.js";
 import type { Outcome, PageRun } from "../engine/browser/page-run.js";
 import { createSecretScan, type SecretScan } from "../engine/secret-scan.js";
 import { ActionError } from "../errors.js";
+import { JSON_MAX_DEPTH } from "../limits.js";
+import { nestsDeeperThan } from "../rules/described.js";
 import { secretsOf } from "../rules/secrets.js";
 import { checkUnderscoreSize, type SettingsView } from "../rules/setting-tiers.js";
 import type { RunConsole } from "./console.js";
@@ -14,8 +16,8 @@ import type { Ending, HeldRun, Ledger } from "./ledger.js";
 import { entryData, type ScriptError } from "./logs.js";
 import type { RunScripts } from "./run-scripts.js";
 
-/** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
-export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
+/** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined; `value` the same parsed. */
+export type RunOutcome = { ok: true; data: string | undefined; value: unknown } | { ok: false; error: ScriptError };
 
 const COPY = "SELECT name, code, environment, dependencies FROM action WHERE id = $1";
 const VERSION = `
@@ -43,6 +45,7 @@ function endingOf(run: HeldRun, outcome: RunOutcome, durationMs: number, state?:
 
 const LOST = failed("RunLostError", "the process that ran this action died before the action ended");
 const CANCELLED = failed("CancelledError", "the run was cancelled");
+const UNSTORABLE = failed("ResultError", "what the action returned or threw cannot be stored");
 const STOPPED = failed("ShutdownError", "the service was stopped before the action ended");
 
 /** The end of a run whose holder died. */
@@ -69,9 +72,17 @@ function withoutSecrets(outcome: RunOutcome, scan: SecretScan): RunOutcome {
   return key === null ? outcome : leaked("error", key);
 }
 
+/** The page's answer is a stranger's text: parsed here once, and refused where it could be neither stored nor sent. */
+function completed(data: string | undefined): RunOutcome {
+  if (data === undefined) return { ok: true, data, value: undefined };
+  const value: unknown = JSON.parse(data);
+  if (!nestsDeeperThan(value, JSON_MAX_DEPTH)) return { ok: true, data, value };
+  return failed("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
+}
+
 /** What became of a page, in the words of a log entry. */
 function outcomeOf(outcome: Outcome, signal: AbortSignal): RunOutcome {
-  if (outcome.ok) return { ok: true, data: outcome.data };
+  if (outcome.ok) return completed(outcome.data);
   if (outcome.cause === "cancelled") return signal.reason === "cancelled" ? CANCELLED : STOPPED;
   return { ok: false, error: outcome.error };
 }
@@ -126,15 +137,19 @@ export function createExecution(options: {
     return withoutSecrets(outcomeOf(outcome, signal), scan);
   }
 
-  /** Writes the end, however long the database is away: until then the run counts as running. */
+  /**
+   * Writes the end, however long the database is away: until then the run counts as running. An end that the database refuses to
+   * store becomes a failure that says so.
+   */
   async function end(run: HeldRun, holder: string, ending: Ending, signal: AbortSignal): Promise<boolean> {
-    for (;;) {
+    for (let next = ending; ; ) {
       try {
-        return await ledger.end(run.id, holder, ending);
+        return await ledger.end(run.id, holder, next);
       } catch (error) {
         log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
         if (!db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown") throw error;
-        await delay(LEDGER_RETRY_MS);
+        if (isRefusedData(error) && next === ending) next = { ...endingOf(run, UNSTORABLE, 0), hosts: ending.hosts };
+        else await delay(LEDGER_RETRY_MS);
       }
     }
   }

@@ -2,8 +2,9 @@
 import type { DataSource } from "typeorm";
 import type { Notifications } from "../engine/notifications.js";
 import { ActionError } from "../errors.js";
-import { OVERLOADED_RETRY_SECONDS } from "../limits.js";
+import { JSON_MAX_DEPTH, OVERLOADED_RETRY_SECONDS } from "../limits.js";
 import type { Caller } from "../rules/access.js";
+import { nestsDeeperThan } from "../rules/described.js";
 import { cancelledEnding, type Execution, type RunOutcome } from "./execution.js";
 import type { HeldRun, Ledger, NewRun } from "./ledger.js";
 import { LOG_CHANNEL, type LogEntry, type Logs, type ScriptError } from "./logs.js";
@@ -34,13 +35,15 @@ interface Held {
 
 function payloadText(payload: unknown): string {
   if (payload === undefined || payload === null) return "{}";
+  if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
+    throw new ActionError("PAYLOAD_INVALID", `payload must not nest deeper than ${JSON_MAX_DEPTH} levels`);
+  }
   if (typeof payload === "object" && !Array.isArray(payload)) return JSON.stringify(payload);
   const came = Array.isArray(payload) ? "an array" : `a ${typeof payload}`;
   throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object, ${came} came`);
 }
 
-const parsed = (outcome: RunOutcome): Settled =>
-  outcome.ok ? { ok: true, data: outcome.data === undefined ? undefined : JSON.parse(outcome.data) } : outcome;
+const parsed = (outcome: RunOutcome): Settled => (outcome.ok ? { ok: true, data: outcome.value } : outcome);
 
 function settledAs({ type, data }: LogEntry): Settled {
   return type === "app.task.completed"

@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 const CODE = "async function execute(context) { return { greeting: `Hello ${context.payload.name}` }; }";
 
@@ -50,5 +51,53 @@ describe("the main job", () => {
     expect(value.data?.actionLogAdded.data.payload).to.deep.equal({ name: "tail" });
     await entries.return?.();
     await client.dispose();
+  });
+});
+
+describe("a run's end", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService();
+  });
+  after(() => service.stop());
+
+  async function run(code: string, body: unknown = {}) {
+    const fields = { name: "subject", code, active: true, triggers: [{ trigger: "manual" }] };
+    const { action } = (await service.rest("POST", "/v3/apps/1/actions", { body: fields })).body;
+    const answer = await service.rest("POST", "/v3/apps/1/actions/subject/runWithResult", { body });
+    await service.rest("DELETE", `/v3/apps/1/actions/${action.id}`);
+    return answer;
+  }
+  const nested = (depth: number) => `${"[".repeat(depth)}${"]".repeat(depth)}`;
+
+  it("is a failure that says so when the result nests too deeply to be stored", async () => {
+    const answer = await run(`async function execute() { return JSON.parse("[".repeat(7000) + "]".repeat(7000)); }`);
+    expect([answer.http, answer.body.status]).to.deep.equal([500, "EXECUTION_FAILED"]);
+    expect(answer.body.error).to.include("nests deeper than 500 levels");
+  });
+
+  it("keeps every character of a result", async () => {
+    const text = "\u0000 \u2028 \ud83d\ude00 \ud800 </script>";
+    const answer = await run(`async function execute() { return ${JSON.stringify(text)}; }`);
+    expect(answer.body.result).to.equal(text);
+    const logs = await service.rest("POST", "/v3/apps/1/actions/logs", { body: { limit: 1 } });
+    expect(logs.body.logs[0].data.result.data).to.equal(text);
+  });
+
+  it("is never needed for a payload that nests too deeply", async () => {
+    const answer = await run("async function execute() {}", `{"a":${nested(100_000)}}`);
+    expect([answer.http, answer.body.status]).to.deep.equal([400, "PAYLOAD_INVALID"]);
+  });
+
+  it("comes for a run that the table holds for this process and this process knows nothing of", async () => {
+    const [{ id: holder }] = await service.db.query("SELECT id FROM instance");
+    const [{ id }] = await service.db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
+       VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now() - interval '1 minute') RETURNING id`,
+      [holder],
+    );
+    const entries = () => service.db.query("SELECT type FROM execution_log WHERE run_id = $1", [id]);
+    await until(async () => (await entries()).length === 1, 10_000);
+    expect(await entries()).to.deep.equal([{ type: "app.task.failed" }]);
   });
 });
