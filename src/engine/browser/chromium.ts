@@ -44,6 +44,8 @@ const NETWORK_FLAGS = [
   // Without a lane of its own (see Lane) a context reaches nothing: port 9 refuses.
   "--proxy-server=http://127.0.0.1:9",
   "--proxy-bypass-list=<-loopback>",
+  // Which of the two spellings counts differs between builds; with the other alone WebRTC sends UDP past the proxy.
+  "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
   "--disable-quic",
