@@ -95,7 +95,7 @@ function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
     "--use-mock-keychain",
     `--js-flags=--max-old-space-size=${HEAP_MAX_MB}`,
     ...(options.sandbox ? [] : ["--no-sandbox"]),
-    "about:blank",
+    "--no-startup-window",
   ];
 }
 

@@ -1,9 +1,12 @@
 /** The browser's life: its sandbox, its limits on a run's time, its death and its end. */
 
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
+import pino from "pino";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import type { PageRun } from "../../../src/engine/browser/page-run.js";
 import { failureOf, resultOf, runOf, testBrowsers, until } from "./support.js";
 
 const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`svc-chromium-${process.pid}-`));
@@ -23,6 +26,24 @@ function groupMembers(group: number): number[] {
       }
     })
     .map(Number);
+}
+
+/** The process of the group that holds most memory. */
+function largestRenderer(group: number): number {
+  const resident = (pid: number) => Number(readFileSync(`/proc/${pid}/statm`, "utf8").split(" ")[1]);
+  return groupMembers(group)
+    .filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("--type=renderer"))
+    .reduce((largest, pid) => (resident(pid) > resident(largest) ? pid : largest));
+}
+
+/** A run that never ends by itself, and the moment at which it is under way. */
+function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, code = "") {
+  const source = `async function execute() { ${code} console.log("on"); await new Promise(() => {}) }`;
+  let onConsole = () => {};
+  const begun = new Promise<void>((resolve) => {
+    onConsole = resolve;
+  });
+  return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), begun };
 }
 
 describe("the browser's life", function () {
@@ -69,7 +90,7 @@ describe("the browser's life", function () {
       expect(failure.cause).to.equal("timeout");
       expect(failure.error.name).to.equal("TimeoutError");
       expect(failure.error.message).to.include("limit of 0.3 seconds");
-      await until(() => busyMembers(group), 1_000);
+      await until(() => isQuiet(group), 1_000);
       expect(await resultOf(browsers, "const execute = async () => 2")).to.equal(2);
     });
   }
@@ -86,12 +107,8 @@ describe("the browser's life", function () {
   });
 
   it("loses only its own runs when it is killed, says so, and is back within two seconds", async () => {
-    const printed = new Promise<void>((resolve) => {
-      const source = "async function execute() { console.log('on'); await new Promise(() => {}) }";
-      const run = browsers.run(runOf(source, { onConsole: () => resolve() }));
-      lost = run;
-    });
-    await printed;
+    const { run: lost, begun } = hangingRun(browsers);
+    await begun;
     process.kill(browsers.pid()!, "SIGKILL");
     const outcome = await lost;
     expect(outcome).to.deep.include({ ok: false, cause: "browser" });
@@ -100,11 +117,99 @@ describe("the browser's life", function () {
     expect(Date.now() - killedAt).to.be.lessThan(2_000);
     expect(browsers.ready()).to.equal(true);
   });
-  let lost: ReturnType<Browsers["run"]>;
+
+  it("loses only the run whose renderer is killed", async () => {
+    const fill = "globalThis.kept = new Uint8Array(2e8).fill(1);";
+    const victim = hangingRun(browsers, {}, fill);
+    await victim.begun;
+    const neighbour = hangingRun(browsers, { isolationKey: "2:master", timeoutMs: 1_000 });
+    await neighbour.begun;
+    process.kill(largestRenderer(browsers.pid()!), "SIGKILL");
+    const [first, second] = await Promise.all([victim.run, neighbour.run]);
+    expect(first).to.deep.include({ ok: false, cause: "browser" });
+    expect(second).to.deep.include({ ok: false, cause: "timeout" });
+    expect(await resultOf(browsers, "const execute = async () => 4")).to.equal(4);
+  });
+
+  it("replaces a browser that has had its number of runs without failing one", async () => {
+    const young = testBrowsers({ runsPerBrowser: 10, log: pino({ level: "silent" }) });
+    await young.start();
+    try {
+      const first = young.pid()!;
+      const pids = new Set<number | null>();
+      const results = await Promise.all(
+        Array.from({ length: 60 }, async (_, number) => {
+          const result = await resultOf(young, `const execute = async () => ${number}`);
+          pids.add(young.pid());
+          return result;
+        }),
+      );
+      expect(results).to.deep.equal(Array.from({ length: 60 }, (_, number) => number));
+      expect(pids.size).to.be.greaterThan(1);
+      await until(() => groupMembers(first).length === 0);
+    } finally {
+      await young.stop();
+    }
+  });
+});
+
+describe("a browser that cannot start", () => {
+  let folder: string;
+
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "svc-fake-chrome-"));
+    chmodSync(folder, 0o755);
+  });
+  after(() => rmSync(folder, { recursive: true }));
+
+  function fakeChrome(says: string): string {
+    const path = join(folder, "chrome");
+    writeFileSync(path, `#!/bin/sh\necho '${says}' >&2\nexit 1\n`);
+    chmodSync(path, 0o755);
+    return path;
+  }
+
+  async function startFault(path: string): Promise<string> {
+    const browsers = testBrowsers({ chromePath: path });
+    try {
+      await browsers.start();
+      return "it started";
+    } catch (error) {
+      return (error as Error).message;
+    } finally {
+      await browsers.stop();
+    }
+  }
+
+  it("says what to do when the sandbox is missing", async () => {
+    const message = await startFault(fakeChrome("FATAL: No usable sandbox! If you are running on Ubuntu"));
+    expect(message).to.include("Chromium's sandbox does not start on this machine");
+    expect(message).to.include("CHROME_SANDBOX=off");
+    expect(folders()).to.deep.equal([]);
+  });
+
+  it("repeats what Chromium said when anything else is wrong", async () => {
+    expect(await startFault(fakeChrome("libfoo.so: cannot open"))).to.include("libfoo.so: cannot open");
+    expect(await startFault("/nowhere/chrome")).to.include("/nowhere/chrome");
+  });
+
+  it("starts without a sandbox only when told so, and warns each time", async () => {
+    const lines: string[] = [];
+    const log = pino({ level: "warn" }, { write: (line: string) => lines.push(line) });
+    const browsers = testBrowsers({ sandbox: false, log });
+    await browsers.start();
+    try {
+      expect(lines.join()).to.include("WITHOUT its sandbox");
+      expect(await browsers.sandbox()).to.include({ sandboxed: false });
+      expect(await resultOf(browsers, "const execute = async () => 5")).to.equal(5);
+    } finally {
+      await browsers.stop();
+    }
+  });
 });
 
 /** True once no process of the group uses the processor any more. */
-async function busyMembers(group: number): Promise<boolean> {
+async function isQuiet(group: number): Promise<boolean> {
   const ticks = () =>
     groupMembers(group).reduce((sum, pid) => {
       try {
