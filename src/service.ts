@@ -152,10 +152,18 @@ class Starting {
 
   async api(server: Server, operations: Operations): Promise<Api> {
     const { log, releases } = this;
-    const { credentials, gate, tail, console } = operations;
+    const { credentials, gate, tail, console, clients } = operations;
     const api = await createApi(server, { resolvers: createResolvers(operations), credentials, log });
     releases.add("api", () => api.stop());
-    const sockets = createSockets({ schema: api.schema, credentials, gate, tail, console, log });
+    const sockets = createSockets({
+      schema: api.schema,
+      credentials,
+      gate,
+      tail,
+      console,
+      clientFeed: clients.clientFeed,
+      log,
+    });
     server.on("upgrade", sockets.upgrade);
     releases.add("sockets", () => sockets.stop());
     return api;

@@ -7,14 +7,18 @@ export const COOKIE = "auth_token";
 
 const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
+/** Whether a page of another origin sent it, as the browser says. */
+export function isForeign({ origin, host }: IncomingHttpHeaders): boolean {
+  return origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`;
+}
+
 /*
  * A cookie comes along with whatever a page elsewhere makes a browser send. SameSite=Lax keeps most of that out; a browser also says
  * where a request comes from, and a foreign origin's writes are refused.
  */
 function refuseForeignCookie(method: string, headers: IncomingHttpHeaders): void {
   if (SAFE_METHODS.includes(method)) return;
-  const { origin, host } = headers;
-  if (origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`) {
+  if (isForeign(headers)) {
     throw new ActionError("FORBIDDEN", "a cookie is no credential for a request from another origin");
   }
 }

@@ -2,6 +2,7 @@
 import type { Operations } from "../operations/operations.js";
 import { ActionResolver } from "./graphql/action-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
+import { ClientResolver } from "./graphql/client-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
 import { PublishResolver } from "./graphql/publish-resolver.js";
 import { RunResolver } from "./graphql/run-resolver.js";
@@ -14,9 +15,11 @@ import { VersionResolver } from "./graphql/version-resolver.js";
 export function createResolvers(operations: Operations): Resolvers {
   const { gate, apps, console, credentials, logs, people, runs, settings } = operations;
   const { actions, comparison, publishing, restoring, transfer, versions } = operations.authoring;
+  const { clientActions, clientRuns } = operations.clients;
   return {
     actions: new ActionResolver(gate, actions),
     apps: new AppResolver(gate, apps, people, settings),
+    clients: new ClientResolver(gate, clientActions, clientRuns),
     logs: new LogResolver(gate, logs),
     publishing: new PublishResolver(gate, publishing),
     runs: new RunResolver(gate, runs, console),

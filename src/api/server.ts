@@ -9,6 +9,7 @@ import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/credentials.js";
 import { tokenIn } from "./caller.js";
+import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey } from "./context.js";
 import { errorReply, formatGraphqlError } from "./error-reply.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
@@ -148,6 +149,7 @@ export async function createApi(server: Server, { resolvers, credentials, log }:
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
   });
   registerRest(app, ROUTES, resolvers);
+  registerClientScripts(app, resolvers);
   const apollo = await registerGraphql(app, schema, log);
   await app.ready();
   return {

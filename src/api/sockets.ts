@@ -2,8 +2,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { GraphQLError, type GraphQLSchema, parse, specifiedRules, validate } from "graphql";
-import { type Context, GRAPHQL_TRANSPORT_WS_PROTOCOL } from "graphql-ws";
-import { type Extra, useServer as serveSockets } from "graphql-ws/use/ws";
+import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from "graphql-ws";
 import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
 import { BODY_MAX_BYTES } from "../limits.js";
@@ -12,18 +11,29 @@ import type { Credentials } from "../operations/credentials.js";
 import type { Gate } from "../operations/gate.js";
 import type { LogTail } from "../operations/log-tail.js";
 import type { Caller } from "../rules/access.js";
-import { tokenIn } from "./caller.js";
+import { isForeign, tokenIn } from "./caller.js";
 import { formatGraphqlError } from "./error-reply.js";
+import type { ClientFeedContext } from "./graphql/client-resolver.js";
 import type { TailContext } from "./graphql/log-resolver.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
+import { createSharedResults, type Receiver } from "./live/shared-results.js";
+import { createTransport, type LinkContext } from "./live/transport.js";
 
 const PATH = "/graphql";
 const DOCUMENT_MAX_TOKENS = 5_000;
 const SUBSCRIPTIONS_PER_SOCKET = 100;
+/** Credentials that expire send no notice. */
 const RECHECK_MS = 10_000;
+/** A client that does not answer the closing of its socket within this long is cut off. */
+const CLOSING_LIMIT_MS = 1_000;
+const INIT_WAIT_MS = 5_000;
 
-/** Close codes of the graphql-transport-ws protocol. */
+/** Close codes of the graphql-transport-ws protocol, and of websockets. */
 const FORBIDDEN = 4403;
+const GOING_AWAY = 1001;
+
+/** The parts of the context that subscriptions take their events from. */
+type Sources = Pick<TailContext & ConsoleContext & ClientFeedContext, "gate" | "tail" | "console" | "clientFeed">;
 
 interface SocketOptions {
   schema: GraphQLSchema;
@@ -31,26 +41,23 @@ interface SocketOptions {
   gate: Gate;
   tail: LogTail;
   console: RunConsole;
+  clientFeed: ClientFeedContext["clientFeed"];
   log: Logger;
 }
 
-/** graphql-ws keeps this with the socket. */
-type Held = { token?: string | null; caller?: Caller | null };
-
-type SocketContext = Context<Record<string, unknown> | undefined, Extra & Partial<Held>>;
-
-/** A page elsewhere may open a socket here, with the cookie of its visitor: only our own pages and non-browsers may. */
-function fromForeignPage({ headers }: IncomingMessage): boolean {
-  const { origin, host } = headers;
-  return origin !== undefined && origin !== `http://${host}` && origin !== `https://${host}`;
+interface Held {
+  token: string | null;
+  caller: Caller | null;
 }
+
+type SocketContext = LinkContext<Held>;
 
 /** The token in the connection's parameters, else on the upgrade request; a foreign page's cookie does not count. */
 function tokenOf({ connectionParams, extra }: SocketContext): string | null {
   const given = connectionParams?.["authToken"];
   if (typeof given === "string") return given;
   const { headers } = extra.request;
-  return tokenIn("GET", fromForeignPage(extra.request) ? { ...headers, cookie: undefined } : headers);
+  return tokenIn("GET", isForeign(headers) ? { ...headers, cookie: undefined } : headers);
 }
 
 export interface Sockets {
@@ -59,7 +66,10 @@ export interface Sockets {
   stop(): Promise<void>;
 }
 
-export function createSockets({ schema, credentials, gate, tail, console, log }: SocketOptions): Sockets {
+/** What each operation's execution is told. */
+type OperationContext = Sources & Receiver & { caller: Caller | null; idempotencyKey: null };
+
+export function createSockets({ schema, credentials, log, ...sources }: SocketOptions): Sockets {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: BODY_MAX_BYTES,
@@ -67,21 +77,44 @@ export function createSockets({ schema, credentials, gate, tail, console, log }:
   });
   const open = new Set<SocketContext>();
 
-  const protocol = serveSockets<Record<string, unknown> | undefined, Held>(
+  /** Asks again who the socket's token stands for; closes the socket when that is nobody. */
+  async function stillHolds({ extra }: SocketContext): Promise<boolean> {
+    // While the database is out of reach what was true stays true: an outage must not end every socket.
+    const caller = await credentials.resolve(extra.token ?? "").catch(() => extra.caller);
+    extra.caller = caller;
+    if (!caller) extra.socket.close(FORBIDDEN, "Forbidden");
+    return caller !== null;
+  }
+
+  function recheck(): void {
+    for (const context of open) void stillHolds(context);
+  }
+
+  function contextOf({ extra }: SocketContext, id: string, shape: string): OperationContext {
+    const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
+    const deliver = (result: string) => extra.outbox.send(`${head}${result}}`);
+    return { caller: extra.caller, idempotencyKey: null, ...sources, shape, deliver };
+  }
+
+  const take = createTransport<Held>(
     {
       schema,
-      connectionInitWaitTimeout: 5_000,
+      connectionInitWaitTimeout: INIT_WAIT_MS,
+      subscribe: createSharedResults(log),
       async onConnect(context) {
-        context.extra.token = tokenOf(context);
-        context.extra.caller = context.extra.token === null ? null : await credentials.resolve(context.extra.token);
-        if (!context.extra.caller) return false;
+        const { extra } = context;
+        extra.token = tokenOf(context);
+        extra.caller = extra.token === null ? null : await credentials.resolve(extra.token);
+        // It may have gone while we asked.
+        if (!extra.caller || extra.socket.readyState !== extra.socket.OPEN) return false;
         open.add(context);
         return true;
       },
       onClose(context) {
         open.delete(context);
       },
-      onSubscribe(context, _id, { query, variables, operationName }) {
+      async onSubscribe(context, id, { query, variables, operationName }) {
+        if (!(await stillHolds(context))) return [new GraphQLError("a valid credential is required")];
         if (Object.keys(context.subscriptions).length > SUBSCRIPTIONS_PER_SOCKET) {
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
         }
@@ -89,42 +122,43 @@ export function createSockets({ schema, credentials, gate, tail, console, log }:
           const document = parse(query, { maxTokens: DOCUMENT_MAX_TOKENS });
           const faults = validate(schema, document, specifiedRules);
           if (faults.length > 0) return faults;
-          const caller = context.extra.caller ?? null;
-          const contextValue: TailContext & ConsoleContext = { caller, idempotencyKey: null, gate, tail, console };
+          const contextValue = contextOf(context, id, JSON.stringify([query, operationName, variables]));
           return { schema, document, variableValues: variables, operationName, contextValue };
         } catch (error) {
           return [error as GraphQLError];
         }
       },
-      onError: (_context, _id, _payload, errors) => errors.map((error) => formatGraphqlError(error, log)),
+      onError: (_context, _id, _payload, errors) =>
+        errors.map((error) => formatGraphqlError(error.originalError ?? error, log)),
       onNext: (_context, _id, _payload, _args, result) =>
         result.errors && { ...result, errors: result.errors.map((error) => formatGraphqlError(error, log)) },
     },
-    server,
+    log,
   );
 
-  /** A revoked or expired credential ends its sockets. */
-  async function recheck(): Promise<void> {
-    for (const context of open) {
-      const { token, socket } = context.extra;
-      const caller = await credentials.resolve(token ?? "").catch(() => context.extra.caller);
-      if (caller) context.extra.caller = caller;
-      else socket.close(FORBIDDEN, "Forbidden");
-    }
-  }
-  const timer = setInterval(() => void recheck(), RECHECK_MS);
+  const timer = setInterval(recheck, RECHECK_MS);
+  const unwatch = credentials.watch(recheck);
 
   return {
     upgrade(request, socket, head) {
-      const { pathname } = new URL(request.url ?? "/", "http://local");
-      if (pathname !== PATH) return void socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
-      server.handleUpgrade(request, socket, head, (upgraded) => server.emit("connection", upgraded, request));
+      // Until the protocol has taken over, nobody else listens for the peer's going away.
+      socket.on("error", () => socket.destroy());
+      const [path] = (request.url ?? "").split("?");
+      if (path !== PATH) return void socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
+      server.handleUpgrade(request, socket, head, (upgraded) => {
+        upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
+        take(upgraded, request, { token: null, caller: null });
+      });
     },
     async stop() {
       clearInterval(timer);
-      await protocol.dispose();
-      for (const client of server.clients) client.terminate();
-      server.close();
+      unwatch();
+      for (const client of server.clients) client.close(GOING_AWAY, "Going away");
+      const cut = setTimeout(() => {
+        for (const client of server.clients) client.terminate();
+      }, CLOSING_LIMIT_MS);
+      await new Promise((resolve) => server.close(resolve));
+      clearTimeout(cut);
     },
   };
 }

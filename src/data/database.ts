@@ -10,6 +10,7 @@ import { Triggers1763600008000 } from "../../migrations/1763600008000-triggers.j
 import { Console1763600020000 } from "../../migrations/1763600020000-console.js";
 import { Idempotency1763600040000 } from "../../migrations/1763600040000-idempotency.js";
 import { VersionSummary1763600041000 } from "../../migrations/1763600041000-version-summary.js";
+import { ClientActions1763600050000 } from "../../migrations/1763600050000-client-actions.js";
 import { ActionRow, ActionVersionRow } from "./action.js";
 import { AppRow, AppVersionRow, SettingRow } from "./app.js";
 import { AuditEntryRow } from "./audit.js";
@@ -45,6 +46,7 @@ export const MIGRATIONS = [
   Console1763600020000,
   Idempotency1763600040000,
   VersionSummary1763600041000,
+  ClientActions1763600050000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -81,10 +81,12 @@ export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
   const known = new Map<string, { caller: Caller; until: number }>();
+  const watchers = new Set<() => void>();
   let epoch = 0;
   const forget = () => {
     epoch += 1;
     known.clear();
+    for (const watcher of watchers) watcher();
   };
   notifications.listen(CREDENTIAL_CHANNEL, forget);
   notifications.onGap(forget);
@@ -97,6 +99,12 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
 
   return {
     announce,
+
+    /** Calls `watcher` whenever some credential or right may have changed; the returned function ends that. */
+    watch(watcher: () => void): () => void {
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
+    },
 
     /** Makes a credential. The token is in this answer and nowhere else. */
     async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {

@@ -140,10 +140,14 @@ export function createLedger(db: DataSource) {
      * Writes the run's row, running under `holder` or queued when that is null.
      * A repeated idempotency key writes nothing and answers with the first run.
      */
-    async accept(run: NewRun, holder: string | null): Promise<{ id: number; repeated: boolean }> {
+    async accept(
+      run: NewRun,
+      holder: string | null,
+      executor: Executor = db,
+    ): Promise<{ id: number; repeated: boolean }> {
       const key = [run.actionId, run.credentialId, run.idempotencyKey];
       for (;;) {
-        const [accepted] = await rows<{ id: number }>(db, ACCEPT, [
+        const [accepted] = await rows<{ id: number }>(executor, ACCEPT, [
           run.appId,
           run.actionId,
           run.copy,
@@ -158,13 +162,13 @@ export function createLedger(db: DataSource) {
           run.versionId ?? null,
         ]);
         if (accepted) return { id: accepted.id, repeated: false };
-        await db.query(
+        await executor.query(
           `UPDATE run SET idempotency_key = NULL WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3
               AND queued_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`,
           key,
         );
         const [first] = await rows<{ id: number }>(
-          db,
+          executor,
           "SELECT id FROM run WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3",
           key,
         );

@@ -1,16 +1,13 @@
 /** Live execution logs: turns notices into entries, each read once, for whoever follows that app. */
-import { Repeater } from "@graphql-yoga/subscription";
 import type { Logger } from "pino";
 import type { Notifications } from "../engine/notifications.js";
+import { type LiveSource, liveSource } from "./live-source.js";
 import { LOG_CHANNEL, type LogEntry, type Logs } from "./logs.js";
-
-/** A follower that lets this many entries lie is cut off rather than buffered without end. */
-const BACKLOG_MAX = 1_000;
 
 export interface TailFilter {
   appId: number;
-  actionId?: number | null;
-  type?: string | null;
+  actionId?: number | null | undefined;
+  type?: string | null | undefined;
 }
 
 interface Follower extends TailFilter {
@@ -19,8 +16,8 @@ interface Follower extends TailFilter {
 }
 
 export interface LogTail {
-  /** The app's entries from now on, those that fit the filter. */
-  follow(filter: TailFilter): AsyncIterableIterator<LogEntry>;
+  /** The app's entries from now on, those that fit the filter; an entry is the same object for every follower. */
+  follow(filter: TailFilter): LiveSource<LogEntry>;
 }
 
 const fits = ({ actionId, type }: TailFilter, entry: LogEntry): boolean =>
@@ -63,25 +60,14 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
 
   return {
     follow(filter) {
-      return new Repeater<LogEntry>(async (push, stop) => {
-        let lying = 0;
-        const follower: Follower = {
-          ...filter,
-          since: new Date(),
-          push(entry) {
-            lying += 1;
-            if (lying > BACKLOG_MAX) return stop(new Error("too slow"));
-            void Promise.resolve(push(entry)).then(
-              () => (lying -= 1),
-              () => undefined,
-            );
-          },
+      const { appId } = filter;
+      return liveSource<LogEntry>(appId, (push) => {
+        const follower: Follower = { ...filter, since: new Date(), push };
+        const set = followers.get(appId) ?? new Set();
+        followers.set(appId, set.add(follower));
+        return () => {
+          if (set.delete(follower) && set.size === 0) followers.delete(appId);
         };
-        const set = followers.get(filter.appId) ?? new Set();
-        followers.set(filter.appId, set.add(follower));
-        await stop;
-        set.delete(follower);
-        if (set.size === 0) followers.delete(filter.appId);
       });
     },
   };

@@ -12,6 +12,8 @@ import { createRateWindow } from "../engine/rate-window.js";
 import { createCatalogue, resolveAssets } from "../rules/packages.js";
 import { createApps } from "./apps.js";
 import { createAuthoring } from "./authoring.js";
+import { ACTION_CHANNEL } from "./client-feed.js";
+import { createClients } from "./clients.js";
 import { CONSOLE_CHANNEL, createRunConsole } from "./console.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "./credentials.js";
 import { createDataKeys } from "./data-keys.js";
@@ -29,7 +31,14 @@ import { createSettings } from "./settings.js";
 import { createTriggerIndex, SCHEDULE_CHANNEL } from "./trigger-index.js";
 
 /** Every channel of notices between processes. */
-export const CHANNELS = [CREDENTIAL_CHANNEL, LOG_CHANNEL, CANCEL_CHANNEL, CONSOLE_CHANNEL, SCHEDULE_CHANNEL];
+export const CHANNELS = [
+  CREDENTIAL_CHANNEL,
+  LOG_CHANNEL,
+  CANCEL_CHANNEL,
+  CONSOLE_CHANNEL,
+  SCHEDULE_CHANNEL,
+  ACTION_CHANNEL,
+];
 
 /** A queued run whose job was lost is woken again after this long. */
 const REWAKE_AFTER_MS = 10_000;
@@ -110,6 +119,8 @@ export async function createOperations(surroundings: Surroundings) {
   });
   const slots = browsers ? config.runnerConcurrency : 0;
   const runs = createRuns({ db, ledger, logs, execution, notifications, holder: instance.id, slots });
+  const { clientTimeoutMs: timeoutMs } = config;
+  const clients = createClients({ db, notifications, ledger, holder: instance.id, timeoutMs, log });
   return {
     credentials,
     gate,
@@ -125,5 +136,6 @@ export async function createOperations(surroundings: Surroundings) {
     triggerIndex,
     instance,
     dataKeys,
+    clients,
   };
 }

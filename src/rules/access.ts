@@ -30,6 +30,8 @@ interface Rule {
 const AUTHORS = ["editor", "admin"] as const;
 const SETTINGS = ["editor", "admin", "api", "task"] as const;
 const RUNNERS = ["editor", "admin", "api", "task", "viewer", "live"] as const;
+/** Whoever may stand before a page of the app: its users, and those who make it. */
+const CLIENTS = ["editor", "admin", "viewer", "live"] as const;
 
 /** The whole matrix. An operation that is not here does not exist. */
 export const ACCESS = {
@@ -60,6 +62,9 @@ export const ACCESS = {
   unpublishAction: { who: AUTHORS, rate: "publish" },
   runAction: { who: RUNNERS, rate: "run" },
   readLogs: { who: ["editor", "admin", "api"] },
+  clientTriggers: { who: CLIENTS },
+  compileAction: { who: CLIENTS },
+  reportClientRun: { who: CLIENTS },
   cancelRun: { who: RUNNERS },
 } as const satisfies Record<string, Rule>;
 

@@ -4,6 +4,7 @@ import type { GraphQLSchema } from "graphql";
 import { buildSchema, type NonEmptyArray } from "type-graphql";
 import { ActionResolver } from "./action-resolver.js";
 import { AppResolver } from "./app-resolver.js";
+import { ClientResolver } from "./client-resolver.js";
 import { LogResolver } from "./log-resolver.js";
 import { PublishResolver } from "./publish-resolver.js";
 import { RunResolver } from "./run-resolver.js";
@@ -15,6 +16,7 @@ import { VersionResolver } from "./version-resolver.js";
 const CLASSES = {
   actions: ActionResolver,
   apps: AppResolver,
+  clients: ClientResolver,
   logs: LogResolver,
   publishing: PublishResolver,
   runs: RunResolver,

@@ -1,6 +1,7 @@
 /** The REST facade as one table, resource by resource. */
 import { actionRoutes } from "./action-routes.js";
 import { appRoutes } from "./app-routes.js";
+import { clientRoutes } from "./client-routes.js";
 import { peopleRoutes } from "./people-routes.js";
 import type { Route } from "./route.js";
 import { runRoutes } from "./run-routes.js";
@@ -11,6 +12,7 @@ export const ROUTES: readonly Route[] = [
   ...actionRoutes,
   ...versionRoutes,
   ...runRoutes,
+  ...clientRoutes,
   ...settingRoutes,
   ...appRoutes,
   ...peopleRoutes,

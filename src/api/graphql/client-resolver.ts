@@ -1,0 +1,96 @@
+/** What a client in a browser asks of the service over GraphQL: its actions as they change, their scripts, reports of its runs. */
+import { GraphQLJSON } from "graphql-scalars";
+import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
+import type { ClientAction, ClientActions, CompiledScript } from "../../operations/client-actions.js";
+import type { ClientChange, ClientFeed } from "../../operations/client-feed.js";
+import type { ClientRuns } from "../../operations/client-runs.js";
+import type { Gate } from "../../operations/gate.js";
+import type { RequestContext } from "../context.js";
+
+@ObjectType("Asset", { description: "What a dependency loads." })
+class AssetType {
+  @Field(() => String) name: string;
+  @Field(() => String) url: string;
+  @Field(() => String) path: string;
+}
+
+@ObjectType("ClientAction", { description: "An action that this client may run on analytics events, less its code." })
+class ClientActionType {
+  @Field(() => Int) id: number;
+  @Field(() => String, { description: "Subresource integrity of its script, sha256-…" }) integrity: string;
+  @Field(() => GraphQLJSON, { description: "[{trigger, where}], analytics triggers alone" }) triggers: unknown;
+  @Field(() => [AssetType]) assets: AssetType[];
+}
+
+@ObjectType("ClientTriggers", { description: "`reset`: forget what you know. Else: what changed." })
+class ClientTriggersType {
+  @Field(() => Boolean) reset: boolean;
+  @Field(() => [ClientActionType]) actions: ClientAction[];
+  @Field(() => [Int], { description: "Ids that this client may no longer run." }) removed: number[];
+}
+
+@ObjectType("CompiledAction", { description: "An action as the script that a browser loads." })
+class CompiledActionType {
+  @Field(() => Int) id: number;
+  @Field(() => String) name: string;
+  @Field(() => String) script: string;
+  @Field(() => String, { description: "Subresource integrity of the script, sha256-…" }) integrity: string;
+  @Field(() => [AssetType]) assets: AssetType[];
+}
+
+@ObjectType("ReportedRun")
+class ReportedRunType {
+  @Field(() => Int) runId: number;
+}
+
+/** What the subscription needs of its context: decorators know no instance. */
+export interface ClientFeedContext extends RequestContext {
+  gate: Gate;
+  clientFeed: ClientFeed;
+}
+
+@Resolver()
+export class ClientResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly clientActions: ClientActions,
+    private readonly clientRuns: ClientRuns,
+  ) {}
+
+  @Query(() => CompiledActionType, { description: "A client gets what it may run itself; an editor any of the app's." })
+  async compiledAction(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+  ): Promise<CompiledScript> {
+    const caller = await this.gate.enter(context, "compileAction", appId);
+    return this.clientActions.compiled(caller, appId, id);
+  }
+
+  @Mutation(() => ReportedRunType, {
+    description: "A run that a browser performed: {payload, duration} and result or error {name, message, stack}.",
+  })
+  async reportClientRun(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+    @Arg("report", () => GraphQLJSON, { nullable: true }) body: unknown,
+  ): Promise<ReportedRunType> {
+    const caller = await this.gate.enter(context, "reportClientRun", appId);
+    const { idempotencyKey } = context;
+    return this.clientRuns.report(caller, { appId, actionId: id, body, idempotencyKey });
+  }
+
+  @Subscription(() => ClientTriggersType, {
+    description: "The actions that this client may run on analytics events: first all, then each change as it happens.",
+    subscribe: async ({ args, context }) => {
+      const { appId } = args as { appId: number };
+      const { gate, clientFeed, ...visitor } = context as ClientFeedContext;
+      const { copy } = await gate.enter(visitor, "clientTriggers", appId);
+      return clientFeed.follow(appId, copy);
+    },
+  })
+  clientTriggers(@Root() change: ClientChange, @Arg("appId", () => Int) _appId: number): ClientChange {
+    return change;
+  }
+}

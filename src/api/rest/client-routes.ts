@@ -1,0 +1,14 @@
+/** What clients report over REST: rows of the facade's table. */
+import type { Route } from "./route.js";
+
+export const clientRoutes: readonly Route[] = [
+  {
+    method: "POST",
+    path: "/v3/apps/:appId/actions/:id/clientRuns",
+    http: 201,
+    answer: async ({ clients }, q) => ({
+      status: "RUN_RECORDED",
+      ...(await clients.reportClientRun(q.context, q.id("appId"), q.id("id"), q.body)),
+    }),
+  },
+];

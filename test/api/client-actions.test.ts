@@ -1,0 +1,329 @@
+import { createHash } from "node:crypto";
+import { expect } from "chai";
+import type { Client } from "graphql-ws";
+import { type Kind, startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+interface Change {
+  reset: boolean;
+  removed: number[];
+  actions: { id: number; integrity: string; triggers: object[]; assets: object[] }[];
+}
+
+const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
+const code = (value: string) => `async function execute() { return ${JSON.stringify(value)}; }`;
+
+describe("Client actions", () => {
+  let service: TestService;
+  const clients: Client[] = [];
+  before(async () => {
+    service = await startTestService();
+  });
+  afterEach(() => Promise.all(clients.splice(0).map((client) => client.dispose())));
+  after(() => service.stop());
+
+  const actions = () => `/v3/apps/${service.appId}/actions`;
+  let names = 0;
+
+  async function create(more: object = {}): Promise<number> {
+    const body = {
+      name: `action-${++names}`,
+      code: code("one"),
+      active: true,
+      environment: "client",
+      triggers: ON_PAGE_VIEW,
+      ...more,
+    };
+    const created = await service.rest("POST", actions(), { body });
+    expect(created.http).to.equal(201);
+    return created.body.action.id;
+  }
+
+  const update = (id: number, body: object) => service.rest("PUT", `${actions()}/${id}`, { body });
+
+  /** As publishing writes it. */
+  async function publish(id: number): Promise<number> {
+    const [row] = await service.db.query(
+      `INSERT INTO action (app_id, master_id, name, code, active, environment, triggers, assets)
+       SELECT app_id, id, name, code, active, environment, triggers, assets FROM action WHERE id = $1 RETURNING id`,
+      [id],
+    );
+    return row.id;
+  }
+
+  /** Follows as that caller; `next` gives each change in turn, `known` what the client holds by now. */
+  function follow(as: Kind | (string & {}), appId = service.appId) {
+    const client = service.socket(as);
+    clients.push(client);
+    const changes = client.iterate<{ clientTriggers: Change }>({
+      query: `subscription { clientTriggers(appId: ${appId}) { reset removed actions { id integrity triggers assets { name url path } } } }`,
+    });
+    const known = new Map<number, Change["actions"][number]>();
+    return {
+      known,
+      async next(): Promise<Change> {
+        const { value } = await changes.next();
+        const change = value?.data?.clientTriggers as Change;
+        if (change.reset) known.clear();
+        for (const id of change.removed) known.delete(id);
+        for (const action of change.actions) known.set(action.id, action);
+        return change;
+      },
+    };
+  }
+
+  describe("are delivered", () => {
+    it("all at first, of the caller's copy: masters in the viewer, production in the live app", async () => {
+      const master = await create();
+      const production = await publish(master);
+      for (const [as, expected, other] of [
+        ["viewer", master, production],
+        ["live", production, master],
+        ["editor", master, production],
+      ] as const) {
+        const feed = follow(as);
+        expect((await feed.next()).reset).to.equal(true);
+        expect([...feed.known.keys()])
+          .to.include(expected)
+          .and.not.include(other);
+      }
+    });
+
+    it("never a server action, an inactive one, one without an analytics trigger, a legacy one or another app's", async () => {
+      const shown = await create({ environment: "any", triggers: [...ON_PAGE_VIEW, { trigger: "manual" }] });
+      const legacy = await create();
+      await service.db.query("UPDATE action SET action_version = 'v2' WHERE id = $1", [legacy]);
+      const hidden = [
+        await create({ environment: "server", triggers: [] }),
+        await create({ active: false }),
+        await create({ triggers: [{ trigger: "manual" }] }),
+        legacy,
+      ];
+      const feed = follow("viewer");
+      const { actions: all } = await feed.next();
+      expect([...feed.known.keys()]).to.include(shown);
+      for (const id of hidden) expect([...feed.known.keys()]).not.to.include(id);
+      expect(feed.known.get(shown)?.triggers).to.deep.equal(ON_PAGE_VIEW);
+      expect(JSON.stringify(all)).not.to.contain("execute");
+      const other = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } });
+      const elsewhere = follow("admin", other.body.app.id);
+      expect((await elsewhere.next()).actions).to.deep.equal([]);
+    });
+
+    it("as each changes: its code, its activation, its environment, its removal", async () => {
+      const id = await create();
+      const feed = follow("viewer");
+      await feed.next();
+      const before = feed.known.get(id)?.integrity;
+      await update(id, { code: code("two") });
+      const changed = await feed.next();
+      expect(changed.reset).to.equal(false);
+      expect(changed.actions.map((action) => action.id)).to.deep.equal([id]);
+      expect(feed.known.get(id)?.integrity).not.to.equal(before);
+      await update(id, { active: false });
+      expect(await feed.next()).to.deep.equal({ reset: false, actions: [], removed: [id] });
+      await update(id, { active: true });
+      await feed.next();
+      expect(feed.known.has(id)).to.equal(true);
+      await update(id, { environment: "server", triggers: [] });
+      expect((await feed.next()).removed).to.deep.equal([id]);
+      await update(id, { environment: "any", triggers: ON_PAGE_VIEW });
+      await feed.next();
+      await service.rest("DELETE", `${actions()}/${id}`);
+      expect((await feed.next()).removed).to.deep.equal([id]);
+    });
+
+    it("to the live app alone when production changes, also when it goes with its master", async () => {
+      const id = await create();
+      const live = follow("live");
+      const viewer = follow("viewer");
+      await Promise.all([live.next(), viewer.next()]);
+      const production = await publish(id);
+      expect((await live.next()).actions.map((action) => action.id)).to.deep.equal([production]);
+      await service.rest("DELETE", `${actions()}/${id}`);
+      expect((await live.next()).removed).to.deep.equal([production]);
+      expect((await viewer.next()).removed).to.deep.equal([id]);
+    });
+
+    it("anew after the service's own connection for notices was lost, with what changed meanwhile", async () => {
+      const id = await create();
+      const feed = follow("viewer");
+      await feed.next();
+      await service.db.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = 'svc-app-actions notices'`);
+      await service.db.query("UPDATE action SET active = false WHERE id = $1", [id]);
+      while (feed.known.has(id)) await feed.next();
+      expect(feed.known.has(id)).to.equal(false);
+    });
+
+    it("not to an API token, and not of an app that the caller is not in: the refusal names its status", async () => {
+      for (const as of ["api"] as const) {
+        const refusal = await follow(as)
+          .next()
+          .catch((error: unknown) => error);
+        expect(refusal).to.have.nested.property("[0].extensions.status", "FORBIDDEN");
+      }
+      const refusal = await follow("live", 999)
+        .next()
+        .catch((error: unknown) => error);
+      expect(refusal).to.have.nested.property("[0].extensions.status", "FORBIDDEN");
+    });
+  });
+
+  describe("come as scripts", () => {
+    const compile = (id: number, as: Kind | null, query = "") =>
+      service.rest("GET", `${actions()}/${id}/compile${query}`, { as });
+
+    it("whose bytes have the announced hash, kept for ever under it and asked for again without", async () => {
+      const id = await create();
+      const feed = follow("viewer");
+      await feed.next();
+      const { integrity } = feed.known.get(id)!;
+      const script = await compile(id, "viewer", `?v=${encodeURIComponent(integrity)}`);
+      expect(`sha256-${createHash("sha256").update(script.body).digest("base64")}`).to.equal(integrity);
+      expect(script.headers.get("content-type")).to.equal("text/javascript; charset=utf-8");
+      expect(script.headers.get("cache-control")).to.equal("private, max-age=31536000, immutable");
+      for (const query of ["", "?v=sha256-other"]) {
+        expect((await compile(id, "viewer", query)).headers.get("cache-control")).to.equal("private, no-cache");
+      }
+    });
+
+    it("to a client that may run them alone, to an editor all of them", async () => {
+      const master = await create();
+      const production = await publish(master);
+      const server = await create({ environment: "server", triggers: [] });
+      const inactive = await create({ active: false });
+      for (const [id, as, http] of [
+        [master, "viewer", 200],
+        [production, "viewer", 404],
+        [production, "live", 200],
+        [master, "live", 404],
+        [server, "viewer", 404],
+        [inactive, "viewer", 404],
+        [server, "editor", 200],
+        [inactive, "admin", 200],
+        [master, "api", 403],
+        [master, null, 401],
+      ] as const) {
+        expect((await compile(id, as)).http, `${id} as ${as}`).to.equal(http);
+      }
+    });
+
+    it("and as a debug page for editors alone", async () => {
+      const id = await create();
+      const page = await compile(id, "editor", "?html");
+      expect(page.http).to.equal(200);
+      expect(page.headers.get("content-type")).to.contain("text/html");
+      expect(page.body).to.contain(`${actions()}/${id}/compile`);
+      expect((await compile(id, "viewer", "?html")).http).to.equal(403);
+    });
+  });
+
+  describe("that ran in a browser", () => {
+    const report = (id: number, as: Kind | null, body: unknown, headers = {}) =>
+      service.rest("POST", `${actions()}/${id}/clientRuns`, { as, body, headers });
+
+    async function entries(id: number) {
+      return (await service.rest("POST", `${actions()}/logs`, { body: { id } })).body.logs;
+    }
+
+    it("leave one log entry with runOn client and mode on-demand, once for one idempotency key", async () => {
+      const id = await create();
+      const body = { payload: { type: "analytics.pageView" }, result: { a: 1 }, duration: 12.4 };
+      const first = await report(id, "viewer", body, { "Idempotency-Key": "k1" });
+      const again = await report(id, "viewer", body, { "Idempotency-Key": "k1" });
+      expect(first.http).to.equal(201);
+      expect(first.body).to.deep.equal({ status: "RUN_RECORDED", runId: first.body.runId });
+      expect(again.body).to.deep.equal(first.body);
+      const [entry, ...others] = await entries(id);
+      expect(others).to.deep.equal([]);
+      expect(entry.type).to.equal("app.task.completed");
+      expect(entry.data).to.deep.equal({
+        mode: "on-demand",
+        runOn: "client",
+        taskId: id,
+        payload: { type: "analytics.pageView" },
+        duration: 12,
+        actionVersion: "v3",
+        result: { data: { a: 1 }, success: true },
+      });
+    });
+
+    it("fail with the error that the browser tells, cut to bounded lengths", async () => {
+      const id = await create();
+      const error = { name: "TypeError", message: "m".repeat(20_000), stack: "s".repeat(200_000) };
+      expect((await report(id, "viewer", { payload: {}, error, duration: 1 })).http).to.equal(201);
+      const [entry] = await entries(id);
+      expect(entry.type).to.equal("app.task.failed");
+      expect(entry.data.error.name).to.equal("TypeError");
+      expect(entry.data.error.message).to.have.length(10_000);
+      expect(entry.data.error.stack).to.have.length(50_000);
+    });
+
+    it("fail as timed out past the limit, whatever the browser says", async () => {
+      const id = await create();
+      await report(id, "viewer", { payload: {}, result: "late", duration: 36_000 });
+      const [entry] = await entries(id);
+      expect(entry.type).to.equal("app.task.failed");
+      expect(entry.data.error).to.include({
+        name: "TimeoutError",
+        message: "the action ran longer than the limit of 30 seconds",
+      });
+    });
+
+    it("are taken from those alone who may run them", async () => {
+      const master = await create();
+      const production = await publish(master);
+      const body = { payload: {}, duration: 1 };
+      for (const [id, as, status] of [
+        [production, "viewer", "ACTION_NOT_FOUND"],
+        [master, "live", "ACTION_NOT_FOUND"],
+        [await create({ active: false }), "viewer", "ACTION_INACTIVE"],
+        [await create({ environment: "server", triggers: [{ trigger: "manual" }] }), "viewer", "TRIGGER_NOT_ALLOWED"],
+        [await create({ triggers: [] }), "viewer", "TRIGGER_NOT_ALLOWED"],
+        [master, "api", "FORBIDDEN"],
+        [master, null, "UNAUTHORIZED"],
+      ] as const) {
+        expect((await report(id, as, body)).body.status, `${id} as ${as}`).to.equal(status);
+      }
+      expect((await report(production, "live", body)).http).to.equal(201);
+      expect(await entries(master)).to.deep.equal([]);
+    });
+
+    it("are refused with the faulty field's name", async () => {
+      const id = await create();
+      for (const [body, status] of [
+        [[], "REQUEST_INVALID"],
+        [{ payload: [], duration: 1 }, "PAYLOAD_INVALID"],
+        [{ payload: {} }, "REQUEST_INVALID"],
+        [{ payload: {}, duration: -1 }, "REQUEST_INVALID"],
+        [{ payload: {}, duration: 1, error: "text" }, "REQUEST_INVALID"],
+        [{ payload: {}, duration: 1, error: { name: 1 } }, "REQUEST_INVALID"],
+        [{ payload: {}, duration: 1, error: {}, result: 1 }, "REQUEST_INVALID"],
+      ] as const) {
+        expect((await report(id, "viewer", body)).body.status, JSON.stringify(body)).to.equal(status);
+      }
+    });
+
+    it("cannot be run from the server", async () => {
+      const id = await create({ triggers: [{ trigger: "manual" }] });
+      const run = await service.rest("POST", `${actions()}/${id}/runWithResult`, { as: "viewer", body: {} });
+      expect(run.body.status).to.equal("CLIENT_ACTION_NOT_RUNNABLE");
+    });
+  });
+
+  it("follow a revoked token's socket out at once", async () => {
+    const made = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "viewer" } });
+    const client = service.socket(made.body.token);
+    let closed: unknown = null;
+    client.on("closed", (event) => {
+      closed = event;
+    });
+    const changes = client.iterate({ query: `subscription { clientTriggers(appId: ${service.appId}) { reset } }` });
+    await changes.next();
+    await service.rest("DELETE", `/v1/apps/${service.appId}/tokens/${made.body.id}`);
+    await until(() => closed);
+    expect(closed).to.have.property("code", 4403);
+    await client.dispose();
+  });
+});
