@@ -35,7 +35,7 @@ export const RATE_LIMIT_PUBLISH = 10;
 /** A request's body, payloads included (contract, section 4: 413 above it). */
 export const BODY_MAX_BYTES = 1024 * 1024;
 
-/** Of payloads and results: deeper JSON parses, but neither PostgreSQL nor JSON.stringify take it surely. */
+/** Of payloads, results and settings: deeper JSON parses, but neither PostgreSQL nor JSON.stringify take it surely. */
 export const JSON_MAX_DEPTH = 500;
 
 export const SETTING_KEY_MAX_CHARACTERS = 512;

@@ -2,6 +2,7 @@
 import type { Operations } from "../operations/operations.js";
 import { ActionResolver } from "./graphql/action-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
+import { AppVersionResolver } from "./graphql/app-version-resolver.js";
 import { ClientResolver } from "./graphql/client-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
 import { PublishResolver } from "./graphql/publish-resolver.js";
@@ -9,21 +10,24 @@ import { RunResolver } from "./graphql/run-resolver.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { SettingResolver } from "./graphql/setting-resolver.js";
 import { TokenResolver } from "./graphql/token-resolver.js";
+import { TrailResolver } from "./graphql/trail-resolver.js";
 import { TransferResolver } from "./graphql/transfer-resolver.js";
 import { VersionResolver } from "./graphql/version-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
-  const { gate, apps, console, credentials, logs, people, runs, settings } = operations;
+  const { gate, apps, appVersions, trail, console, credentials, logs, people, runs, settings } = operations;
   const { actions, comparison, publishing, restoring, transfer, versions } = operations.authoring;
   const { clientActions, clientRuns } = operations.clients;
   return {
     actions: new ActionResolver(gate, actions),
-    apps: new AppResolver(gate, apps, people, settings),
     clients: new ClientResolver(gate, clientActions, clientRuns),
+    apps: new AppResolver(gate, apps, people),
+    appVersions: new AppVersionResolver(gate, appVersions, apps),
     logs: new LogResolver(gate, logs),
     publishing: new PublishResolver(gate, publishing),
     runs: new RunResolver(gate, runs, console),
     settings: new SettingResolver(gate, settings),
+    trail: new TrailResolver(gate, trail),
     tokens: new TokenResolver(gate, credentials, people),
     transfer: new TransferResolver(gate, transfer),
     versions: new VersionResolver(gate, { versions, restoring, comparison }),

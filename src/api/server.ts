@@ -11,7 +11,9 @@ import type { Credentials } from "../operations/credentials.js";
 import { tokenIn } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey } from "./context.js";
+import { registerEnvScript } from "./env-script-route.js";
 import { errorReply, formatGraphqlError } from "./error-reply.js";
+import { gated } from "./gated.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { restRequest } from "./rest/request.js";
 import type { Route } from "./rest/route.js";
@@ -91,10 +93,7 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
     app.route({
       method,
       url: path,
-      // Before the body is read: without a credential nothing of it matters.
-      onRequest: async ({ context }) => {
-        if (!context.caller) throw new ActionError("UNAUTHORIZED");
-      },
+      onRequest: gated,
       handler: async (request, reply) => {
         const body = await answer(resolvers, restRequest(request, request.context));
         return reply.code(http).headers(quotaHeaders(request.context)).send(body);
@@ -150,6 +149,7 @@ export async function createApi(server: Server, { resolvers, credentials, log }:
   });
   registerRest(app, ROUTES, resolvers);
   registerClientScripts(app, resolvers);
+  registerEnvScript(app, resolvers.settings);
   const apollo = await registerGraphql(app, schema, log);
   await app.ready();
   return {

@@ -53,7 +53,7 @@ export class SettingRow {
   @PrimaryColumn("bigint", { name: "app_id" })
   appId: number;
 
-  /** The key as the inside of a JSON string, so that every JavaScript string has a place in a text column. */
+  /** The key as rules/setting-key-text.ts writes it, so that every JavaScript string has a place in a text column. */
   @PrimaryColumn("text")
   key: string;
 
@@ -82,6 +82,10 @@ export class AppVersionRow {
 
   @Column("bigint", { name: "person_id", nullable: true })
   personId: number | null;
+
+  /** What it was taken for: create, publish or pre-restore. */
+  @Column("text")
+  action: string;
 
   /** The app's own fields at the time. */
   @Column("json")

@@ -11,6 +11,7 @@ import { Console1763600020000 } from "../../migrations/1763600020000-console.js"
 import { Idempotency1763600040000 } from "../../migrations/1763600040000-idempotency.js";
 import { VersionSummary1763600041000 } from "../../migrations/1763600041000-version-summary.js";
 import { ClientActions1763600050000 } from "../../migrations/1763600050000-client-actions.js";
+import { AppVersions1763600060000 } from "../../migrations/1763600060000-app-versions.js";
 import { ActionRow, ActionVersionRow } from "./action.js";
 import { AppRow, AppVersionRow, SettingRow } from "./app.js";
 import { AuditEntryRow } from "./audit.js";
@@ -47,6 +48,7 @@ export const MIGRATIONS = [
   Idempotency1763600040000,
   VersionSummary1763600041000,
   ClientActions1763600050000,
+  AppVersions1763600060000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -1,6 +1,18 @@
 /** The master keys of this process, from the environment or from a file that is made when it is missing. Knows not what they wrap. */
 import { randomBytes } from "node:crypto";
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import {
+  chownSync,
+  closeSync,
+  fsyncSync,
+  linkSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname } from "node:path";
 
 const KEY_BYTES = 32;
@@ -24,12 +36,28 @@ export function readKeyFile(path: string): Buffer[] {
   return keys;
 }
 
-/** Replaces the file as a whole: a reader sees the old keys or the new ones. */
-export function writeKeyFile(path: string, keys: readonly Buffer[]): void {
+function syncFolder(path: string): void {
+  const folder = openSync(dirname(path), "r");
+  fsyncSync(folder);
+  closeSync(folder);
+}
+
+/** A file beside `path` that is on the disk whole: what is wrapped under its keys may not outlive them. */
+function writeDraft(path: string, keys: readonly Buffer[]): string {
   mkdirSync(dirname(path), { recursive: true });
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
-  writeFileSync(draft, `${keys.map((key) => key.toString("base64")).join("\n")}\n`, { mode: 0o600 });
+  const text = `${keys.map((key) => key.toString("base64")).join("\n")}\n`;
+  writeFileSync(draft, text, { mode: 0o600, flag: "wx", flush: true });
+  return draft;
+}
+
+/** Replaces the file as a whole: a reader sees the old keys or the new ones. It stays its owner's when root replaces it. */
+export function writeKeyFile(path: string, keys: readonly Buffer[]): void {
+  const draft = writeDraft(path, keys);
+  const owner = statSync(path, { throwIfNoEntry: false });
+  if (owner && process.getuid?.() === 0) chownSync(draft, owner.uid, owner.gid);
   renameSync(draft, path);
+  syncFolder(path);
 }
 
 function readOrMake(path: string): Buffer[] {
@@ -38,12 +66,15 @@ function readOrMake(path: string): Buffer[] {
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
   }
-  mkdirSync(dirname(path), { recursive: true });
-  // "wx": of two processes that find no file, one makes it and the other reads it.
+  const draft = writeDraft(path, [randomBytes(KEY_BYTES)]);
+  // A link refuses to replace: of two processes that find no file, one makes it and the other reads it, whole.
   try {
-    writeFileSync(path, `${randomBytes(KEY_BYTES).toString("base64")}\n`, { mode: 0o600, flag: "wx" });
+    linkSync(draft, path);
+    syncFolder(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    rmSync(draft);
   }
   return readKeyFile(path);
 }
@@ -56,7 +87,8 @@ export function createKeyRing({ keys, path }: { keys: readonly Buffer[] | null; 
     find(fits) {
       const found = known.find(fits);
       if (found || keys) return found ?? null;
-      known = [...readKeyFile(path), ...known];
+      const read = readKeyFile(path);
+      known = [...read, ...known.filter((key) => !read.some((other) => other.equals(key)))];
       return known.find(fits) ?? null;
     },
   };

@@ -1,11 +1,15 @@
 /** Apps: made, listed, renamed, published. Their settings are another room's. */
-import type { DataSource } from "typeorm";
+import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../data/app.js";
 import { type Executor, rows } from "../data/database.js";
 import { ActionError } from "../errors.js";
 import type { Caller } from "../rules/access.js";
+import { isObject } from "../rules/described.js";
+import { type AppChanges, applyChanges, changesIn } from "./app-fields.js";
+import { snapshotApp } from "./app-versions.js";
 import { audit } from "./audit.js";
 import { optionalId, type People, requiredText } from "./people.js";
+import { lockApp, type Settings } from "./settings.js";
 
 /** An app without its settings. Times are ISO 8601. */
 export interface App {
@@ -34,52 +38,28 @@ export function toApp(row: AppRow): App {
   };
 }
 
-type Field = (value: unknown, name: string) => unknown;
-
-function flag(value: unknown, name: string): boolean {
-  if (typeof value === "boolean") return value;
-  throw new ActionError("REQUEST_INVALID", `${name} must be true or false`);
-}
-
-/** Anything that JSON can say; an object or an array where it is something at all. */
-function structure(value: unknown, name: string): unknown {
-  if (value === null || typeof value === "object") return value;
-  throw new ActionError("REQUEST_INVALID", `${name} must be an object, an array or null`);
-}
-
-const optionalText: Field = (value, name) => (value === null ? null : requiredText(value, name));
-
-/** What PUT takes (specification, Settings endpoints); everything else in a body is ignored. */
-const FIELDS: Record<string, Field> = {
-  name: requiredText,
-  startingPageId: optionalId,
-  hooks: structure,
-  isTemplate: flag,
-  dependencies: structure,
-  icon: optionalText,
-};
-const ADMIN_FIELDS: Record<string, Field> = { ...FIELDS, isSystemTemplate: flag, isHidden: flag };
-
-/** The changes that a body asks for, of the fields that the caller may change. @throws REQUEST_INVALID */
-function changesIn(body: unknown, fields: Record<string, Field>): Partial<AppRow> {
-  if (typeof body !== "object" || body === null || Array.isArray(body)) {
-    throw new ActionError("REQUEST_INVALID", "the body must be an object");
-  }
-  const given = Object.entries(fields).filter(([name]) => Object.hasOwn(body, name));
-  return Object.fromEntries(given.map(([name, check]) => [name, check((body as Record<string, unknown>)[name], name)]));
-}
-
 export type Apps = ReturnType<typeof createApps>;
 
-export function createApps({ db, people }: { db: DataSource; people: People }) {
+export function createApps(options: { db: DataSource; people: People; settings: Settings }) {
+  const { db, people, settings } = options;
+
   async function find(appId: number): Promise<AppRow> {
     const row = appId > 0 ? await db.getRepository(AppRow).findOneBy({ id: appId }) : null;
     if (!row) throw new ActionError("APP_NOT_FOUND");
     return row;
   }
 
+  async function change(manager: EntityManager, caller: Caller, appId: number, changes: AppChanges): Promise<void> {
+    const fields = Object.keys(changes);
+    if (fields.length === 0) return;
+    await applyChanges(manager, appId, changes);
+    await audit(manager, caller, { appId, type: "app.update", data: { fields } });
+  }
+
   async function setPublished(caller: Caller, appId: number, published: boolean): Promise<App> {
     await db.transaction(async (manager) => {
+      await lockApp(manager, appId);
+      if (published) await snapshotApp(manager, caller, appId, "publish");
       await rows(
         manager,
         `UPDATE app SET published_at = CASE WHEN $2 THEN coalesce(published_at, now()) END, updated_at = now() WHERE id = $1`,
@@ -115,17 +95,32 @@ export function createApps({ db, people }: { db: DataSource; people: People }) {
       return found.map(toApp);
     },
 
-    /** Changes the app's own fields; `settings` in the body is ignored. @throws REQUEST_INVALID */
+    /** An app that is known to exist. */
+    get: async (appId: number): Promise<App> => toApp(await find(appId)),
+
+    /** Changes the app's own fields; whatever else the body holds, `settings` too, is ignored. @throws REQUEST_INVALID */
     async update(caller: Caller, appId: number, body: unknown): Promise<App> {
-      const changes = changesIn(body, caller.kind === "admin" ? ADMIN_FIELDS : FIELDS);
-      const row = Object.assign(await find(appId), changes, { updatedAt: new Date() });
-      await db.transaction(async (manager) => {
-        await manager.save(row);
-        await audit(manager, caller, { appId, type: "app.update", data: { fields: Object.keys(changes) } });
-      });
-      return toApp(row);
+      const changes = changesIn(body, { asAdmin: caller.kind === "admin" });
+      await db.transaction((manager) => change(manager, caller, appId, changes));
+      return toApp(await find(appId));
     },
 
+    /**
+     * Changes the app's own fields and writes its settings but the protected ones: both, or on a refusal nothing.
+     * @throws REQUEST_INVALID, SETTINGS_INVALID
+     */
+    async administrate(caller: Caller, appId: number, body: unknown): Promise<App> {
+      const changes = changesIn(body, { asAdmin: true });
+      const given = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
+      const entries = settings.judgeIgnoringProtected(given);
+      await db.transaction(async (manager) => {
+        await settings.write(manager, caller, appId, entries);
+        await change(manager, caller, appId, changes);
+      });
+      return toApp(await find(appId));
+    },
+
+    /** Publishes the app and keeps a snapshot of what was published. */
     publish: (caller: Caller, appId: number) => setPublished(caller, appId, true),
     unpublish: (caller: Caller, appId: number) => setPublished(caller, appId, false),
   };

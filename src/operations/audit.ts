@@ -15,6 +15,12 @@ export interface AuditEntry {
   createdAt: string;
 }
 
+/** Reads the trail of one app. */
+export type Trail = (
+  appId: number,
+  options: { actionId?: number | null; limit?: number | null; offset?: number | null },
+) => ReturnType<typeof listAudit>;
+
 /** Writes one entry, in the transaction of the change that it tells of. */
 export async function audit(
   executor: Executor,
@@ -29,12 +35,12 @@ export async function audit(
   );
 }
 
-/** The app's trail, most recent first; `total` is how many entries match. */
+/** The app's trail, most recent first; `total` is how many entries match. @throws REQUEST_INVALID */
 export async function listAudit(
   db: DataSource,
   appId: number,
   options: { actionId?: number | null; limit?: number | null; offset?: number | null },
-): Promise<{ entries: AuditEntry[]; total: number }> {
+): Promise<{ entries: AuditEntry[]; pagination: { total: number; hasMore: boolean } }> {
   const { limit, offset } = page(options);
   const matching = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];
@@ -52,6 +58,6 @@ export async function listAudit(
   );
   return {
     entries: entries.map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() })),
-    total: count!.total,
+    pagination: { total: count!.total, hasMore: offset + entries.length < count!.total },
   };
 }

@@ -10,7 +10,9 @@ import { createKeyRing } from "../engine/key-ring.js";
 import type { Notifications } from "../engine/notifications.js";
 import { createRateWindow } from "../engine/rate-window.js";
 import { createCatalogue, resolveAssets } from "../rules/packages.js";
+import { createAppVersions } from "./app-versions.js";
 import { createApps } from "./apps.js";
+import { listAudit, type Trail } from "./audit.js";
 import { createAuthoring } from "./authoring.js";
 import { ACTION_CHANNEL } from "./client-feed.js";
 import { createClients } from "./clients.js";
@@ -73,9 +75,10 @@ export async function createOperations(surroundings: Surroundings) {
   const ring = createKeyRing({ keys: config.settingsKeys, path: join(config.dataDir, "settings-key") });
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
-  const settings = createSettings({ db, dataKeys });
+  const settings = createSettings({ db, dataKeys, baseUrl });
   const people = createPeople({ db, credentials });
-  const apps = createApps({ db, people });
+  const apps = createApps({ db, people, settings });
+  const appVersions = createAppVersions({ db, settings });
   const catalogue = readCatalogue(config);
   const { defaultTimezone } = config;
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
@@ -121,6 +124,7 @@ export async function createOperations(surroundings: Surroundings) {
   const runs = createRuns({ db, ledger, logs, execution, notifications, holder: instance.id, slots });
   const { clientTimeoutMs: timeoutMs } = config;
   const clients = createClients({ db, notifications, ledger, holder: instance.id, timeoutMs, log });
+  const trail: Trail = (appId, options) => listAudit(db, appId, options);
   return {
     credentials,
     gate,
@@ -128,6 +132,8 @@ export async function createOperations(surroundings: Surroundings) {
     people,
     apps,
     authoring,
+    appVersions,
+    trail,
     logs,
     tail,
     console,

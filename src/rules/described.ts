@@ -38,3 +38,9 @@ export function nestsDeeperThan(value: unknown, levels: number): boolean {
   if (levels === 0) return true;
   return Object.values(value).some((inner) => nestsDeeperThan(inner, levels - 1));
 }
+
+/** Whether a number in it is beyond what a double holds: `1e999` parses to Infinity, which JSON would then write as null. */
+export function holdsInfinity(value: unknown): boolean {
+  if (typeof value === "number") return !Number.isFinite(value);
+  return typeof value === "object" && value !== null && Object.values(value).some(holdsInfinity);
+}

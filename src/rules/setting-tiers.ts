@@ -1,7 +1,12 @@
 /** Who may see which setting, by its key's prefix, and which keys exist at all. Knows no storage and no credential. */
 import { ActionError } from "../errors.js";
-import { SETTING_KEY_MAX_CHARACTERS, SETTINGS_KEYS_PER_REQUEST, UNDERSCORE_SETTINGS_MAX_BYTES } from "../limits.js";
-import { characters, described, isObject, nestsDeeperThan } from "./described.js";
+import {
+  JSON_MAX_DEPTH,
+  SETTING_KEY_MAX_CHARACTERS,
+  SETTINGS_KEYS_PER_REQUEST,
+  UNDERSCORE_SETTINGS_MAX_BYTES,
+} from "../limits.js";
+import { characters, described, holdsInfinity, isObject, nestsDeeperThan } from "./described.js";
 
 export type Tier = "public" | "private" | "protected";
 
@@ -24,8 +29,8 @@ const READABLE: Record<Reader, readonly Tier[]> = {
 /** Keys that would reach an object's prototype in code that is less careful than this. */
 const REFUSED_KEYS: readonly string[] = ["__proto__", "constructor", "prototype"];
 
-/** Deeper JSON parses, but neither serializes nor stores safely. */
-const VALUE_MAX_DEPTH = 100;
+const ARTIFACT_PREFIX = "_aiartifact_";
+const ARTIFACT_NAME_MAX_CHARACTERS = SETTING_KEY_MAX_CHARACTERS - ARTIFACT_PREFIX.length;
 
 export const UNDERSCORE_SIZE_MESSAGE = "private app settings exceed the 100 KB limit for server actions";
 
@@ -78,9 +83,10 @@ export function checkSettingKeys(body: unknown): [string, unknown][] {
   checkCount(entries.length);
   for (const [key, value] of entries) {
     checkKey(key);
-    if (nestsDeeperThan(value, VALUE_MAX_DEPTH)) {
-      throw invalid(`the setting ${described(key)} nests deeper than ${VALUE_MAX_DEPTH} levels`);
+    if (nestsDeeperThan(value, JSON_MAX_DEPTH)) {
+      throw invalid(`the setting ${described(key)} nests deeper than ${JSON_MAX_DEPTH} levels`);
     }
+    if (holdsInfinity(value)) throw invalid(`the setting ${described(key)} holds a number that is too large`);
   }
   return entries;
 }
@@ -97,9 +103,29 @@ export function checkDeletedKeys(body: unknown): string[] {
   return [...new Set<string>(keys)];
 }
 
-/** Where the AI builder's secure field keeps its value (specification, App settings object, rule 5). */
-export function artifactKey(settingKey: string): string {
-  return `_aiartifact_${settingKey.replace(/[^a-zA-Z0-9_.-]/gu, "_")}`;
+/**
+ * Where the AI builder's secure field keeps its value (specification, App settings object, rule 5).
+ * @throws ActionError SETTINGS_INVALID
+ */
+export function artifactKey(settingKey: unknown): string {
+  const length = typeof settingKey === "string" ? characters(settingKey) : 0;
+  if (typeof settingKey === "string" && length > 0 && length <= ARTIFACT_NAME_MAX_CHARACTERS) {
+    return ARTIFACT_PREFIX + settingKey.replace(/[^a-zA-Z0-9_.-]/gu, "_");
+  }
+  const came = length > 0 ? `one of ${length}` : described(settingKey);
+  throw invalid(`settingKey must be a string of 1 to ${ARTIFACT_NAME_MAX_CHARACTERS} characters; ${came} came`);
+}
+
+/** What an administrator's PUT may write: protected keys in it are ignored (specification, Settings endpoints). */
+export function withoutProtected(body: unknown): unknown {
+  if (!isObject(body)) return body;
+  return Object.fromEntries(Object.entries(body).filter(([key]) => tierOf(key) !== "protected"));
+}
+
+/** @throws ActionError SETTINGS_INVALID for more keys than a request may name, or one that cannot be a setting's */
+export function checkAskedKeys(keys: readonly string[]): void {
+  checkCount(keys.length);
+  for (const key of keys) checkKey(key);
 }
 
 function checkCount(count: number): void {

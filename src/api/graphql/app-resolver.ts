@@ -4,11 +4,10 @@ import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "typ
 import type { App, Apps } from "../../operations/apps.js";
 import type { Gate } from "../../operations/gate.js";
 import type { People, User } from "../../operations/people.js";
-import type { Settings } from "../../operations/settings.js";
 import type { RequestContext } from "../context.js";
 
 @ObjectType("App", { description: "An app without its settings." })
-class AppType {
+export class AppType {
   @Field(() => Int) id: number;
   @Field(() => Int) organizationId: number;
   @Field(() => String) name: string;
@@ -45,7 +44,6 @@ export class AppResolver {
     private readonly gate: Gate,
     private readonly service: Apps,
     private readonly people: People,
-    private readonly settings: Settings,
   ) {}
 
   @Query(() => [AppType], { description: "The apps that the caller's credential reaches." })
@@ -72,17 +70,14 @@ export class AppResolver {
     return this.service.update(caller, appId, data);
   }
 
-  @Mutation(() => AppType, { description: "As updateApp, and writes `settings` except protected keys." })
+  @Mutation(() => AppType, { description: "As updateApp, and writes `settings` but protected keys: both, or nothing." })
   async administrateApp(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("data", () => GraphQLJSON) data: Record<string, unknown> | null,
+    @Arg("data", () => GraphQLJSON) data: unknown,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "administrate", appId);
-    // The settings first: a refusal of theirs leaves the app as it was.
-    const settings = data?.["settings"];
-    if (settings !== undefined) await this.settings.setIgnoringProtected(caller, appId, settings);
-    return this.service.update(caller, appId, data);
+    return this.service.administrate(caller, appId, data);
   }
 
   @Mutation(() => AppType)

@@ -4,12 +4,14 @@ import type { GraphQLSchema } from "graphql";
 import { buildSchema, type NonEmptyArray } from "type-graphql";
 import { ActionResolver } from "./action-resolver.js";
 import { AppResolver } from "./app-resolver.js";
+import { AppVersionResolver } from "./app-version-resolver.js";
 import { ClientResolver } from "./client-resolver.js";
 import { LogResolver } from "./log-resolver.js";
 import { PublishResolver } from "./publish-resolver.js";
 import { RunResolver } from "./run-resolver.js";
 import { SettingResolver } from "./setting-resolver.js";
 import { TokenResolver } from "./token-resolver.js";
+import { TrailResolver } from "./trail-resolver.js";
 import { TransferResolver } from "./transfer-resolver.js";
 import { VersionResolver } from "./version-resolver.js";
 
@@ -17,10 +19,12 @@ const CLASSES = {
   actions: ActionResolver,
   apps: AppResolver,
   clients: ClientResolver,
+  appVersions: AppVersionResolver,
   logs: LogResolver,
   publishing: PublishResolver,
   runs: RunResolver,
   settings: SettingResolver,
+  trail: TrailResolver,
   tokens: TokenResolver,
   transfer: TransferResolver,
   versions: VersionResolver,

@@ -3,6 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/gate.js";
 import type { Settings, SettingsStatus } from "../../operations/settings.js";
+import type { RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
 
@@ -10,6 +11,14 @@ import type { RequestContext } from "../context.js";
 class SettingsStatusType {
   @Field(() => GraphQLJSON, { description: "{key: whether it is set}" }) configured: unknown;
   @Field(() => GraphQLJSON, { description: "{key: {updatedAt, updatedBy}} of the keys that are set" }) details: unknown;
+}
+
+@ObjectType("RuntimeEnv", { description: "What `env.js` sets `window.ENV` to." })
+class RuntimeEnvType {
+  @Field(() => Int) appId: number;
+  @Field(() => String) apiUrl: string;
+  @Field(() => String, { description: "viewer or live" }) environment: "viewer" | "live";
+  @Field(() => GraphQLJSON, { description: "Public keys alone." }) appSettings: SettingsView;
 }
 
 @Resolver()
@@ -23,6 +32,12 @@ export class SettingResolver {
   async settings(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<SettingsView> {
     await this.gate.enter(context, "readSettings", appId);
     return this.service.http(appId);
+  }
+
+  @Query(() => RuntimeEnvType, { description: "What an app user's page may know; for runtime tokens." })
+  async runtimeEnv(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<RuntimeEnv> {
+    const caller = await this.gate.enter(context, "readRuntimeSettings", appId);
+    return this.service.runtimeEnv(caller, appId);
   }
 
   @Query(() => SettingsStatusType, {
@@ -65,7 +80,7 @@ export class SettingResolver {
   async setSecureField(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("settingKey", () => String) settingKey: string,
+    @Arg("settingKey", () => GraphQLJSON, { description: "string" }) settingKey: unknown,
     @Arg("value", () => GraphQLJSON) value: unknown,
   ): Promise<string> {
     const caller = await this.gate.enter(context, "writeSettings", appId);

@@ -31,4 +31,38 @@ export const appRoutes: readonly Route[] = [
     path: `${APP}/unpublish`,
     answer: async ({ apps }, q) => ({ app: await apps.unpublishApp(q.context, q.id("appId")) }),
   },
+  {
+    method: "GET",
+    path: `${APP}/versions`,
+    answer: ({ appVersions }, q) =>
+      appVersions.appVersions(q.context, q.id("appId"), q.number("limit"), q.number("offset")),
+  },
+  {
+    method: "POST",
+    path: `${APP}/versions`,
+    http: 201,
+    answer: async ({ appVersions }, q) => ({
+      version: await appVersions.createAppVersion(q.context, q.id("appId")),
+    }),
+  },
+  {
+    method: "GET",
+    path: `${APP}/versions/:versionId`,
+    answer: async ({ appVersions }, q) => ({
+      version: await appVersions.appVersion(q.context, q.id("appId"), q.id("versionId")),
+    }),
+  },
+  {
+    method: "POST",
+    path: `${APP}/versions/:versionId/restore`,
+    answer: async ({ appVersions }, q) => ({
+      app: await appVersions.restoreAppVersion(q.context, q.id("appId"), q.id("versionId")),
+    }),
+  },
+  {
+    method: "GET",
+    path: `${APP}/audit`,
+    answer: ({ trail }, q) =>
+      trail.audit(q.context, q.id("appId"), q.number("actionId"), q.number("limit"), q.number("offset")),
+  },
 ];

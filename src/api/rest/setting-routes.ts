@@ -16,6 +16,14 @@ export const settingRoutes: readonly Route[] = [
     answer: ({ settings }, q) => settings.deleteSettings(q.context, q.id("appId"), q.object()["keys"]),
   },
   {
+    method: "POST",
+    path: `${SETTINGS}/secure`,
+    answer: async ({ settings }, q) => {
+      const { settingKey, value } = q.object();
+      return { key: await settings.setSecureField(q.context, q.id("appId"), settingKey, value) };
+    },
+  },
+  {
     method: "GET",
     path: `${SETTINGS}/status`,
     answer: ({ settings }, q) => settings.settingsStatus(q.context, q.id("appId"), q.strings("keys")),

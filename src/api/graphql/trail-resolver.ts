@@ -1,0 +1,49 @@
+/** The trail of writes over GraphQL. */
+import { GraphQLJSON } from "graphql-scalars";
+import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
+import type { AuditEntry, Trail } from "../../operations/audit.js";
+import type { Gate } from "../../operations/gate.js";
+import type { RequestContext } from "../context.js";
+
+@ObjectType("AuditEntry", { description: "Who changed what and when: names of keys and fields, never values." })
+class AuditEntryType {
+  @Field(() => Int) id: number;
+  @Field(() => String, { description: "What happened, for example app.settings.update." }) type: string;
+  @Field(() => Int, { nullable: true }) userId: number | null;
+  @Field(() => Int, { nullable: true }) credentialId: number | null;
+  @Field(() => Int, { nullable: true }) actionId: number | null;
+  @Field(() => GraphQLJSON) data: unknown;
+  @Field(() => String) createdAt: string;
+}
+
+@ObjectType("AuditPagination")
+class AuditPaginationType {
+  @Field(() => Int) total: number;
+  @Field(() => Boolean) hasMore: boolean;
+}
+
+@ObjectType("AuditList")
+class AuditListType {
+  @Field(() => [AuditEntryType]) entries: AuditEntry[];
+  @Field(() => AuditPaginationType) pagination: AuditPaginationType;
+}
+
+@Resolver()
+export class TrailResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly trail: Trail,
+  ) {}
+
+  @Query(() => AuditListType, { description: "The app's trail, most recent first; of one action where it is named." })
+  async audit(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("actionId", () => Int, { nullable: true }) actionId?: number | null,
+    @Arg("limit", () => Int, { nullable: true }) limit?: number | null,
+    @Arg("offset", () => Int, { nullable: true }) offset?: number | null,
+  ): Promise<AuditListType> {
+    await this.gate.enter(context, "readTrail", appId);
+    return this.trail(appId, { actionId, limit, offset });
+  }
+}
