@@ -1,0 +1,104 @@
+/** What holds when several write at once: names, publications, idempotency keys. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { EXITS, type Exit, type Outcome, restExit } from "./exits.js";
+import { count, make, newName, publishApp, valid } from "./support.js";
+
+const WRITERS = 12;
+const sorted = (outcomes: Outcome[]) => outcomes.map(({ status }) => status).sort();
+const times = (status: string, n: number) => Array.from({ length: n }, () => status);
+
+describe("writers at once", () => {
+  let service: TestService;
+  let exit: Exit;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    exit = restExit(service);
+    await publishApp(service);
+  });
+  after(() => service.stop());
+
+  it("create one action of a name, and are told NAME_ALREADY_EXISTS but for one", async () => {
+    const data = valid();
+    const outcomes = await Promise.all(Array.from({ length: WRITERS }, () => exit.create(data)));
+    expect(sorted(outcomes)).to.deep.equal([...times("NAME_ALREADY_EXISTS", WRITERS - 1), "OK"]);
+    expect(await count(service, "action", "name = $1", [data["name"]])).to.equal(1);
+  });
+
+  it("rename one action to a name, and are told NAME_ALREADY_EXISTS but for one", async () => {
+    const actions = await Promise.all(Array.from({ length: WRITERS }, () => make(exit)));
+    const name = newName("wanted");
+    const outcomes = await Promise.all(actions.map(({ id }) => exit.update(id, { name })));
+    expect(sorted(outcomes)).to.deep.equal([...times("NAME_ALREADY_EXISTS", WRITERS - 1), "OK"]);
+  });
+
+  it("publish into one production copy", async () => {
+    const { id } = await make(exit);
+    const outcomes = await Promise.all(Array.from({ length: WRITERS }, () => exit.publish(id)));
+    expect(sorted(outcomes)).to.deep.equal(times("OK", WRITERS));
+    expect(new Set(outcomes.map(({ value }) => value.action.id)).size).to.equal(1);
+  });
+
+  it("update different fields of one action, and none is lost", async () => {
+    const { id } = await make(exit);
+    const fields = { description: "told", active: true, environment: "any", timezone: "Europe/Paris" };
+    await Promise.all(Object.entries(fields).map(([field, value]) => exit.update(id, { [field]: value })));
+    expect((await exit.get(id)).value).to.deep.include(fields);
+  });
+
+  it("remove and publish one action: it is gone, or it is gone with its production copy", async () => {
+    const { id } = await make(exit);
+    const [published] = await Promise.all([exit.publish(id), exit.remove(id)]);
+    expect(published!.status).to.be.oneOf(["OK", "ACTION_NOT_FOUND"]);
+    expect(await count(service, "action", "id = $1 OR master_id = $1", [id])).to.equal(0);
+  });
+
+  for (const [name, exitOf] of EXITS) {
+    const keyed = (key: string, as = "editor") => ({ as, headers: { "idempotency-key": key } });
+
+    it(`create with one Idempotency-Key over ${name}: one action, the first answer for all`, async () => {
+      const data = valid();
+      const call = keyed(newName("key"));
+      const outcomes = await Promise.all(Array.from({ length: WRITERS }, () => exitOf(service).create(data, call)));
+      outcomes.push(await exitOf(service).create(data, call));
+      expect(sorted(outcomes)).to.deep.equal(times("OK", WRITERS + 1));
+      for (const { value } of outcomes) expect(value).to.deep.equal(outcomes[0]!.value);
+      expect(await count(service, "action", "name = $1", [data["name"]])).to.equal(1);
+      expect(await count(service, "action_version", "action_id = $1", [outcomes[0]!.value.id])).to.equal(1);
+    });
+
+    it(`an Idempotency-Key over ${name} belongs to the credential that sent it`, async () => {
+      const key = newName("key");
+      const data = valid();
+      expect((await exitOf(service).create(data, keyed(key))).status).to.equal("OK");
+      expect((await exitOf(service).create(data, keyed(key, "admin"))).status).to.equal("NAME_ALREADY_EXISTS");
+    });
+
+    it(`an Idempotency-Key over ${name} stands for one request, and not for one that failed`, async () => {
+      const call = keyed(newName("key"));
+      const taken = await make(exit);
+      const data = valid({ name: taken.name });
+      expect((await exitOf(service).create(data, call)).status).to.equal("NAME_ALREADY_EXISTS");
+      expect((await exitOf(service).create(valid(), call)).status).to.equal("OK");
+      expect((await exitOf(service).create(valid(), call)).status).to.equal("REQUEST_INVALID");
+    });
+
+    it(`an Idempotency-Key over ${name} is forgotten after 24 hours`, async () => {
+      const call = keyed(newName("key"));
+      const data = valid();
+      await exitOf(service).create(data, call);
+      const age = (hours: number, minutes: number) =>
+        service.db.query("UPDATE idempotency SET created_at = now() - make_interval(hours => $1, mins => $2)", [
+          hours,
+          minutes,
+        ]);
+      await age(23, 59);
+      expect((await exitOf(service).create(data, call)).status).to.equal("OK");
+      await age(24, 1);
+      expect((await exitOf(service).create(data, call)).status).to.equal("NAME_ALREADY_EXISTS");
+      await exitOf(service).create(valid(), keyed(newName("key")));
+      expect(await count(service, "idempotency", "created_at < now() - interval '24 hours'", [])).to.equal(0);
+    });
+  }
+});

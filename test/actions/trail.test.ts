@@ -1,0 +1,72 @@
+/** The trail: every write to actions, versions and publication leaves one entry, refused ones none. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { EXITS } from "./exits.js";
+import { count, make, newName, publishApp, valid } from "./support.js";
+
+describe("the trail of actions", () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    await publishApp(service);
+  });
+  after(() => service.stop());
+
+  for (const [name, exitOf] of EXITS) {
+    it(`tells of every write over ${name}: who, what and when, never the code`, async () => {
+      const exit = exitOf(service);
+      const { id, name: first } = await make(exit);
+      const renamed = newName("renamed");
+      await exit.update(id, { name: renamed, description: "told", code: "const execute = async (secretly) => 2;" });
+      const { value: published } = await exit.publish(id);
+      const productionId = published.action.id;
+      const [, version] = (await exit.versions(id)).value.versions;
+      const { value: restored } = await exit.restore(id, version.id);
+      await exit.unpublish(id);
+      await exit.remove(id);
+      const entries: { type: string; data: object; person: string; kind: string; recent: boolean }[] =
+        await service.db.query(
+          `SELECT type, data, person.last_name AS person, credential.kind,
+                  audit_entry.created_at > now() - interval '1 minute' AS recent
+             FROM audit_entry JOIN person ON person.id = audit_entry.person_id
+             JOIN credential ON credential.id = credential_id
+            WHERE action_id = $1 ORDER BY audit_entry.id`,
+          [id],
+        );
+      const by = { person: "Editor", kind: "editor", recent: true };
+      const ids = { restoredFromVersionId: version.id, preRestoreVersionId: restored.preRestoreVersionId };
+      expect(entries).to.deep.equal([
+        { ...by, type: "appAction.v3.create", data: { name: first } },
+        { ...by, type: "appAction.v3.update", data: { fields: ["name", "code", "description"] } },
+        { ...by, type: "appAction.v3.publish", data: { name: renamed, productionId } },
+        { ...by, type: "appAction.v3.restore", data: ids },
+        { ...by, type: "appAction.v3.unpublish", data: { name: first, productionId } },
+        { ...by, type: "appAction.v3.remove", data: { name: first } },
+      ]);
+    });
+
+    it(`tells of each action of an import over ${name}, and nothing of a dry run`, async () => {
+      const exit = exitOf(service);
+      const known = await make(exit);
+      const actions = [valid(), { name: known.name, active: true }];
+      const before = await count(service, "audit_entry", "true", []);
+      await exit.import({ format: "svc-app-actions/1", actions }, true);
+      expect(await count(service, "audit_entry", "true", [])).to.equal(before);
+      await exit.import({ format: "svc-app-actions/1", actions });
+      const types = await service.db.query("SELECT type FROM audit_entry ORDER BY id DESC LIMIT 2");
+      expect(types).to.deep.equal([{ type: "appAction.v3.update" }, { type: "appAction.v3.create" }]);
+    });
+
+    it(`says nothing of refused writes over ${name}`, async () => {
+      const exit = exitOf(service);
+      const { id } = await make(exit);
+      const before = await count(service, "audit_entry", "true", []);
+      await exit.create(valid({ code: "" }));
+      await exit.update(id, { name: "" });
+      await exit.unpublish(id);
+      await exit.restore(id, 2_000_000_000);
+      expect(await count(service, "audit_entry", "true", [])).to.equal(before);
+    });
+  }
+});

@@ -1,0 +1,173 @@
+/** Export and import: one document out, the same app in again, all or nothing. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { EXITS, type Exit } from "./exits.js";
+import { CODE, insertLegacy, publishApp, valid } from "./support.js";
+
+const FORMAT = "svc-app-actions/1";
+
+const nightly = {
+  name: "nightly",
+  code: CODE,
+  description: "each night",
+  active: true,
+  environment: "any",
+  triggers: [{ trigger: "schedule" }, { trigger: "log", where: { type: "app.view" } }],
+  dependencies: ["svc-csv"],
+  frequency: "0 3 * * *",
+  timezone: "Europe/Paris",
+};
+const plain = {
+  name: "plain",
+  code: CODE,
+  description: null,
+  active: false,
+  environment: "server",
+  triggers: [],
+  dependencies: [],
+  frequency: null,
+  timezone: null,
+};
+
+for (const [name, exitOf] of EXITS) {
+  describe(`export and import over ${name}`, () => {
+    let service: TestService;
+    let exit: Exit;
+
+    before(async () => {
+      service = await startTestService({ ROLES: "api" });
+      exit = exitOf(service);
+      await publishApp(service);
+    });
+    afterEach(() => service.db.query("DELETE FROM action"));
+    after(() => service.stop());
+
+    const names = async () => (await exit.list()).value.actions.map((action: { name: string }) => action.name).sort();
+    const report = (changes: object) => ({
+      dryRun: false,
+      created: [],
+      updated: [],
+      unchanged: [],
+      faults: [],
+      ...changes,
+    });
+    const reported = async (document: unknown, dryRun?: boolean) => {
+      const { status: _, ...told } = (await exit.import(document, dryRun)).value;
+      return told;
+    };
+
+    it("exports masters by name, without ids, times, assets, production copies or legacy actions", async () => {
+      await exit.create(plain);
+      await exit.create(nightly);
+      await exit.publish((await exit.list()).value.actions[0].id);
+      await insertLegacy(service);
+      expect((await exit.export()).value).to.deep.equal({ format: FORMAT, actions: [nightly, plain] });
+    });
+
+    it("imports what was exported: as it was in an empty app, and nothing changes the second time", async () => {
+      const document = { format: FORMAT, actions: [nightly, plain] };
+      expect(await reported(document)).to.deep.equal(report({ created: ["nightly", "plain"] }));
+      const { value: exported } = await exit.export();
+      expect(exported).to.deep.equal(document);
+      const before = (await exit.list()).value;
+      expect(await reported(exported)).to.deep.equal(report({ unchanged: ["nightly", "plain"] }));
+      expect((await exit.list()).value).to.deep.equal(before);
+    });
+
+    it("updates by name, with omitted properties unchanged, and leaves other actions alone", async () => {
+      for (const action of [nightly, plain]) await exit.create(action);
+      await exit.create({ ...plain, name: "other" });
+      const document = { format: FORMAT, actions: [{ name: "nightly", active: false, description: "" }, plain] };
+      expect(await reported(document)).to.deep.equal(
+        report({ updated: [{ name: "nightly", fields: ["description", "active"] }], unchanged: ["plain"] }),
+      );
+      const { actions } = (await exit.export()).value;
+      expect(actions).to.deep.equal(
+        [{ ...nightly, active: false, description: null }, { ...plain, name: "other" }, plain].sort((a, b) =>
+          a.name < b.name ? -1 : 1,
+        ),
+      );
+      const id = (await exit.list()).value.actions.find((action: { name: string }) => action.name === "nightly").id;
+      expect((await exit.versions(id)).value.versions[0].action).to.equal("update");
+    });
+
+    it("tells in a dry run what would change and what is at fault, and writes nothing", async () => {
+      await exit.create(plain);
+      const legacy = await insertLegacy(service, "old");
+      const actions = [
+        nightly,
+        { ...plain, active: true },
+        { name: "bad", code: "" },
+        { ...plain, name: "old" },
+        7,
+        plain,
+      ];
+      const { faults, ...rest } = await reported({ format: FORMAT, actions }, true);
+      expect(rest).to.deep.equal({
+        dryRun: true,
+        created: ["nightly"],
+        updated: [{ name: "plain", fields: ["active"] }],
+        unchanged: [],
+      });
+      expect(faults.map(({ error: _, ...fault }: { error: string }) => fault)).to.deep.equal([
+        { index: 2, name: "bad", status: "CODE_EMPTY" },
+        { index: 3, name: "old", status: "ACTION_NOT_V3" },
+        { index: 4, name: null, status: "REQUEST_INVALID" },
+        { index: 5, name: "plain", status: "NAME_ALREADY_EXISTS" },
+      ]);
+      expect(await names()).to.deep.equal(["plain"]);
+      expect((await exit.export()).value.actions).to.deep.equal([plain]);
+      expect(legacy).to.be.a("number");
+    });
+
+    it("imports nothing when one action is at fault, and names every fault", async () => {
+      await exit.create(plain);
+      const actions = [
+        nightly,
+        { ...plain, active: true },
+        { name: "a b", code: CODE },
+        { ...valid(), timezone: "Mars" },
+      ];
+      const { status, error, value } = await exit.import({ format: FORMAT, actions });
+      expect(status).to.equal("REQUEST_INVALID");
+      expect(error).to.include("2 of 4").and.to.include("name must be");
+      expect(value.faults.map((fault: { status: string }) => fault.status)).to.deep.equal([
+        "NAME_INVALID_CHARS",
+        "TIMEZONE_INVALID",
+      ]);
+      expect((await exit.export()).value.actions).to.deep.equal([plain]);
+    });
+
+    for (const [said, document] of [
+      ["nothing", undefined],
+      ["null", null],
+      ["an array", []],
+      ["no format", { actions: [] }],
+      ["another format", { format: "svc-app-actions/2", actions: [] }],
+      ["no actions", { format: FORMAT }],
+      ["actions that are no array", { format: FORMAT, actions: {} }],
+    ] as const) {
+      it(`refuses ${said} for a document`, async () => {
+        expect((await exit.import(document)).status).to.equal("REQUEST_INVALID");
+      });
+    }
+  });
+}
+
+describe("the dry run's switch over REST", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  it("is true or false: anything else imports nothing", async () => {
+    const path = `/v3/apps/${service.appId}/actions/import?dryRun=`;
+    for (const said of ["yes", "1", "TRUE", ""]) {
+      const { body } = await service.rest("POST", path + said, { body: { format: FORMAT, actions: [plain] } });
+      expect(body.status).to.equal("REQUEST_INVALID");
+    }
+    const { body } = await service.rest("GET", `/v3/apps/${service.appId}/actions`);
+    expect(body.actions).to.deep.equal([]);
+  });
+});
