@@ -2,6 +2,7 @@
 import { isIP } from "node:net";
 import { availableParallelism } from "node:os";
 import { resolve } from "node:path";
+import { StartError } from "./errors.js";
 import {
   CLIENT_TIMEOUT_MS,
   RATE_LIMIT_MANAGE,
@@ -48,7 +49,7 @@ export interface Config {
   logLevel: string;
 }
 
-export class ConfigError extends Error {
+export class ConfigError extends StartError {
   override readonly name = "ConfigError";
 }
 

@@ -1,4 +1,4 @@
-/** The catalogue of statuses: each once, with its HTTP code and default message. Knows nothing of transports. */
+/** The catalogue of statuses: each once, with its HTTP code and default message; and the errors that are told. Knows no transport. */
 
 interface StatusRow {
   http: number;
@@ -78,4 +78,18 @@ export class ActionError extends Error {
   ) {
     super(message);
   }
+}
+
+/** A reason not to start, or not to do what the command line asked: its message is a whole line for an operator. */
+export class StartError extends Error {
+  override readonly name: string = "StartError";
+}
+
+/** What an operator reads of an error that ended the process: one line where the reason is known, the stack where it is not. */
+export function faultLine(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { code, syscall } = error as NodeJS.ErrnoException;
+  const known =
+    error instanceof StartError || error instanceof ActionError || (code !== undefined && syscall !== undefined);
+  return known ? error.message.replaceAll("\n", " ") : (error.stack ?? error.message);
 }

@@ -1,4 +1,6 @@
 /** The process only: the Node version, configuration, signals, exit code. */
+import type { Service } from "./service.js";
+
 const REQUIRED_NODE_MAJOR = 24;
 
 // Before anything else is imported: native modules fail on another version with words that nobody understands.
@@ -9,21 +11,31 @@ if (Number(process.versions.node.split(".")[0]) < REQUIRED_NODE_MAJOR) {
   process.exit(1);
 }
 
-const { ConfigError, readConfig } = await import("./config.js");
+const unwanted = new AbortController();
+let service: Service | null = null;
+let signals = 0;
+
+/** The first signal stops after the grace, the second ends the grace, the third ends everything where it stands. */
+function onSignal(): void {
+  signals += 1;
+  if (signals > 2) process.exit(1);
+  unwanted.abort(new Error("stopped while it started"));
+  // Its failure is main's to report.
+  service?.stop({ now: signals === 2 }).catch(() => undefined);
+}
+for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
+
+const { readConfig } = await import("./config.js");
+const { faultLine } = await import("./errors.js");
 const { startService } = await import("./service.js");
 
 try {
-  const service = await startService(readConfig());
-  let stopping = false;
-  const stop = async () => {
-    // A second signal means that somebody does not want to wait.
-    if (stopping) process.exit(1);
-    stopping = true;
-    await service.stop();
-    process.exit(0);
-  };
-  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => void stop());
+  service = await startService(readConfig(), { unwanted: unwanted.signal });
+  if (!unwanted.signal.aborted) await new Promise((resolve) => unwanted.signal.addEventListener("abort", resolve));
+  await service.stop();
+  process.exit(0);
 } catch (error) {
-  console.error(error instanceof ConfigError ? error.message : error);
+  if (unwanted.signal.aborted) process.exit(0);
+  console.error(faultLine(error));
   process.exit(1);
 }

@@ -1,8 +1,23 @@
-/** The two health addresses, answered before anything else is up (contract, section 1). Knows parts by name only. */
+/**
+ * What stands before the API at the port: the two health addresses (contract, section 1), a refusal while there is no API, and
+ * the count of requests under way. Knows parts by name only.
+ */
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+import type { Status } from "../errors.js";
 
 /** A part of the service and whether it is up. */
 export type Parts = Record<string, () => boolean>;
+
+export interface FrontDoor {
+  handle: RequestListener;
+  /** Answers what is no HTTP at all, or more of it than Node reads: for the server's `clientError`. */
+  refuse(error: NodeJS.ErrnoException, socket: Socket): void;
+  /** Lets requests through to the API; null shuts it: who comes now is asked to come back. */
+  open(api: RequestListener | null): void;
+  /** Resolves when every request that the API took has been answered. */
+  idle(): Promise<void>;
+}
 
 function reply(response: ServerResponse, http: number, body: object): void {
   response
@@ -10,24 +25,58 @@ function reply(response: ServerResponse, http: number, body: object): void {
     .end(JSON.stringify(body));
 }
 
-const NOT_YET = { status: "OVERLOADED", error: "the service is starting or stopping, try again shortly" };
+const NOT_YET = { status: "OVERLOADED", error: "the service is starting or stopping, try again shortly" } as const;
 
-/** Answers the health addresses itself and hands everything else to `next`, or refuses it while there is none. */
-export function createFrontDoor(parts: () => Parts, next: () => RequestListener | null): RequestListener {
-  return (request: IncomingMessage, response: ServerResponse) => {
-    const [path] = (request.url ?? "").split("?");
-    if (path === "/health/live") return reply(response, 200, { status: "LIVE" });
-    if (path === "/health/ready") {
-      const failing = Object.entries(parts())
-        .filter(([, up]) => !up())
-        .map(([name]) => name);
-      if (failing.length === 0) return reply(response, 200, { status: "READY" });
-      const error = `not up: ${failing.join(", ")}`;
-      return reply(response, 503, { status: "OVERLOADED", error, failing });
-    }
-    const listener = next();
-    if (listener) return listener(request, response);
-    response.setHeader("Retry-After", "1");
-    return reply(response, 503, NOT_YET);
+function readiness(parts: Parts, response: ServerResponse): void {
+  const failing = Object.keys(parts).filter((name) => !parts[name]!());
+  if (failing.length === 0) reply(response, 200, { status: "READY" });
+  else reply(response, 503, { status: "OVERLOADED", error: `not up: ${failing.join(", ")}`, failing });
+}
+
+/** A refusal on a socket whose request could not be read. */
+function refusal({ code }: NodeJS.ErrnoException): string {
+  const error = code === "HPE_HEADER_OVERFLOW" ? "the headers are larger than 16 KB" : "the request is not valid HTTP";
+  const body = JSON.stringify({ status: "REQUEST_INVALID" satisfies Status, error });
+  const headers = ["Connection: close", "Content-Type: application/json", `Content-Length: ${body.length}`];
+  return ["HTTP/1.1 400 Bad Request", ...headers, "", body].join("\r\n");
+}
+
+export function createFrontDoor(parts: Parts): FrontDoor {
+  let api: RequestListener | null = null;
+  let underWay = 0;
+  let whenIdle: (() => void)[] = [];
+
+  function leave(): void {
+    underWay -= 1;
+    if (underWay > 0) return;
+    for (const resolve of whenIdle) resolve();
+    whenIdle = [];
+  }
+
+  return {
+    handle(request: IncomingMessage, response: ServerResponse) {
+      const [path] = (request.url ?? "").split("?");
+      if (path === "/health/live") return reply(response, 200, { status: "LIVE" });
+      if (path === "/health/ready") return readiness(parts, response);
+      if (api) {
+        underWay += 1;
+        response.once("close", leave);
+        return api(request, response);
+      }
+      response.setHeader("Retry-After", "1");
+      response.setHeader("Connection", "close");
+      reply(response, 503, NOT_YET);
+    },
+
+    refuse(error, socket) {
+      if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy();
+      socket.end(refusal(error));
+    },
+
+    open(next) {
+      api = next;
+    },
+
+    idle: () => (underWay === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),
   };
 }

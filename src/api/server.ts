@@ -1,5 +1,5 @@
 /** The one port: REST, GraphQL and its websocket, pages and health behind one HTTP server. Decides nothing of its own. */
-import type { RequestListener, Server } from "node:http";
+import { createServer, type RequestListener } from "node:http";
 import { ApolloServer } from "@apollo/server";
 import { fastifyApolloHandler } from "@as-integrations/fastify";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
@@ -63,7 +63,7 @@ function parseOther(request: FastifyRequest, body: string, done: (error: Error |
     );
 }
 
-function createFastify(log: Logger, server: Server): { app: FastifyInstance; handle: RequestListener } {
+function createFastify(log: Logger): { app: FastifyInstance; handle: RequestListener } {
   let handle: RequestListener = () => undefined;
   const fail = (error: unknown, reply: FastifyReply): FastifyReply => {
     const { http, headers, body } = errorReply(error, log);
@@ -73,9 +73,10 @@ function createFastify(log: Logger, server: Server): { app: FastifyInstance; han
     bodyLimit: BODY_MAX_BYTES,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1_000 },
     frameworkErrors: (error, _request, reply) => void fail(error, reply as FastifyReply),
+    // A server that never listens: the port is the front door's, and closing the API must not wait for the port's connections.
     serverFactory: (listener) => {
       handle = listener;
-      return server;
+      return createServer();
     },
   });
   app.setErrorHandler((error, request, reply) =>
@@ -137,10 +138,10 @@ async function registerGraphql(
   return apollo;
 }
 
-/** Builds the API over an HTTP server that listens already; `handle` is to be called once this has resolved. */
-export async function createApi(server: Server, { resolvers, credentials, log }: ApiOptions): Promise<Api> {
+/** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
+export async function createApi({ resolvers, credentials, log }: ApiOptions): Promise<Api> {
   const schema = await createSchema(resolvers);
-  const { app, handle } = createFastify(log, server);
+  const { app, handle } = createFastify(log);
   app.decorateRequest("context");
   app.addHook("onRequest", async (request) => {
     const token = tokenIn(request.method, request.headers);

@@ -1,4 +1,5 @@
 /** The master keys of this process, from the environment or from a file that is made when it is missing. Knows not what they wrap. */
+
 import { randomBytes } from "node:crypto";
 import {
   chownSync,
@@ -14,6 +15,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { dirname } from "node:path";
+import { StartError } from "../errors.js";
 
 const KEY_BYTES = 32;
 
@@ -31,7 +33,7 @@ export function readKeyFile(path: string): Buffer[] {
     .filter(Boolean)
     .map((line) => Buffer.from(line, "base64"));
   if (keys.length === 0 || keys.some((key) => key.length !== KEY_BYTES)) {
-    throw new Error(`${path} must hold keys of ${KEY_BYTES} bytes in base64, one a line`);
+    throw new StartError(`${path} must hold keys of ${KEY_BYTES} bytes in base64, one a line`);
   }
   return keys;
 }

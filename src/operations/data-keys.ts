@@ -3,6 +3,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../data/database.js";
 import { fingerprint, newKey, unwrap, wrap, wrappedUnder } from "../engine/cipher.js";
 import type { KeyRing } from "../engine/key-ring.js";
+import { StartError } from "../errors.js";
 
 const bound = (appId: number): string => `app:${appId}`;
 
@@ -18,7 +19,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
   function masterKey(name: string): Buffer {
     const key = ring.find((candidate) => fingerprint(candidate) === name);
     if (key) return key;
-    throw new Error(`SETTINGS_KEY is not the key that this database's settings are encrypted under (${name})`);
+    throw new StartError(`SETTINGS_KEY is not the key that this database's settings are encrypted under (${name})`);
   }
 
   const opened = (appId: number, wrapped: Buffer): Buffer =>

@@ -70,7 +70,9 @@ export function createRuns(options: {
   const held = new Map<number, Held>();
   const waiting: (() => void)[] = [];
   let taken = 0;
-  let stopping = false;
+  let emptied = () => {};
+  /** Set once this process takes no more; its abort ends what still runs. */
+  let stopping: AbortSignal | null = null;
   /** A run may be queued that no job will wake this process for: its app had its share when the job came. */
   let behind = false;
 
@@ -81,6 +83,7 @@ export function createRuns(options: {
     const next = waiting.shift();
     if (next) next();
     else taken -= 1;
+    if (taken === 0) emptied();
   }
 
   async function slot(): Promise<void> {
@@ -106,6 +109,7 @@ export function createRuns(options: {
   /** Performs a run in a slot that is taken already. */
   function perform(run: HeldRun): Promise<RunOutcome> {
     const controller = new AbortController();
+    if (stopping?.aborted) controller.abort("shutdown");
     const done = execution.perform(run, holder, controller.signal).finally(() => {
       held.delete(run.id);
       free();
@@ -244,15 +248,17 @@ export function createRuns(options: {
       for (const { controller } of held.values()) controller.abort("lost");
     },
 
-    /** Takes no more, lets what runs end within `graceMs`, and aborts the rest. */
-    async drain(graceMs: number): Promise<void> {
-      stopping = true;
-      const all = () => Promise.allSettled([...held.values()].map(({ done }) => done));
-      const grace = setTimeout(() => {
+    /** Takes no more, lets what runs end, and aborts what is left when `impatience` aborts. */
+    async drain(impatience: AbortSignal): Promise<void> {
+      stopping = impatience;
+      const abort = () => {
         for (const { controller } of held.values()) controller.abort("shutdown");
-      }, graceMs);
-      await all();
-      clearTimeout(grace);
+      };
+      impatience.addEventListener("abort", abort);
+      if (impatience.aborted) abort();
+      // Slots, not held runs: one may be between its row and its page.
+      if (taken > 0) await new Promise<void>((resolve) => (emptied = resolve));
+      impatience.removeEventListener("abort", abort);
     },
   };
 }

@@ -4,6 +4,7 @@
  */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { Logger } from "pino";
+import { StartError } from "../../errors.js";
 import { type Chromium, type ChromiumOptions, startChromium, sweepFolders } from "./chromium.js";
 import { watchMemory } from "./memory-watch.js";
 import type { Lane } from "./page.js";
@@ -220,7 +221,9 @@ async function start(supervisor: Supervisor, { sandbox, log }: BrowsersOptions):
   log.info({ pid: chromium.pid, sandbox: proof }, "the browser is up");
   if (!sandbox || proof?.sandboxed !== false) return;
   await supervisor.stop();
-  throw new Error("Chromium's renderers are not sandboxed here; set CHROME_SANDBOX=off to run actions all the same");
+  throw new StartError(
+    "Chromium's renderers are not sandboxed here; set CHROME_SANDBOX=off to run actions all the same",
+  );
 }
 
 export function createBrowsers(options: BrowsersOptions): Browsers {

@@ -10,6 +10,7 @@ import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { Connection } from "puppeteer-core";
 import { connect } from "puppeteer-core";
+import { StartError } from "../../errors.js";
 import { createPipeTransport } from "./pipe-transport.js";
 
 /** Heap of one page's script; buffers outside it are watched from /proc (memory-watch.ts). */
@@ -133,14 +134,14 @@ function removeFolder(folder: string): void {
 
 function failure(options: ChromiumOptions, stderr: string, reason: string): Error {
   if (NO_SANDBOX.test(stderr)) {
-    return new Error(
+    return new StartError(
       `Chromium's sandbox does not start on this machine (${options.chromePath}). Allow unprivileged user namespaces ` +
         "(sysctl kernel.unprivileged_userns_clone=1 or kernel.apparmor_restrict_unprivileged_userns=0; in a container " +
         "a seccomp profile that lets them through), or set CHROME_SANDBOX=off to run every action without a sandbox.",
     );
   }
   const said = stderr.trim().split("\n").slice(-3).join(" | ");
-  return new Error(
+  return new StartError(
     `Chromium did not start (${options.chromePath}): ${reason}${said === "" ? "" : `; it said: ${said}`}`,
   );
 }

@@ -1,0 +1,165 @@
+/** How each part of the service is made, started and given back. The order, which is also that of the stop, is service.ts's. */
+import type { Server } from "node:http";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import type { FrontDoor, Parts } from "../api/health.js";
+import { createResolvers } from "../api/resolvers.js";
+import { createApi } from "../api/server.js";
+import { createSockets } from "../api/sockets.js";
+import type { Config } from "../config.js";
+import { migrate, openDatabase } from "../data/database.js";
+import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
+import { findChromium, usualPlaces } from "../engine/chromium-path.js";
+import { createEgressProxy } from "../engine/egress-proxy.js";
+import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
+import { createNotifications, type Notifications } from "../engine/notifications.js";
+import { createQueue } from "../engine/queue.js";
+import { createTicker } from "../engine/ticker.js";
+import { StartError } from "../errors.js";
+import { CHANNELS, type Operations } from "../operations/operations.js";
+import { SCHEDULE_CHANNEL } from "../operations/trigger-index.js";
+import type { Releases } from "./releases.js";
+
+/** Answers to requests that an aborted grace ended are still written within this long. */
+const LAST_ANSWERS_MS = 1_000;
+
+/** The time by which schedules fire. Unix time in milliseconds; `msUntil` is real time. */
+export interface Clock {
+  now(): number;
+  msUntil(time: number): number;
+}
+
+/** What a start works with: the settings, where to leave what must be given back, and when to give up. */
+export interface Plan {
+  config: Config;
+  clock: Clock;
+  log: Logger;
+  releases: Releases;
+  parts: Parts;
+  server: Server;
+  door: FrontDoor;
+  /** Aborts when the service is wanted no more, also while it starts. */
+  unwanted: AbortSignal;
+  /** Aborts when the grace of a stop is over. */
+  impatience: AbortSignal;
+}
+
+/** Every part that must be up, and is not yet. */
+export function partsOf({ roles }: Config): Parts {
+  const down = () => false;
+  return {
+    database: down,
+    ...(roles.has("runner") && { browser: down }),
+    ...(roles.has("scheduler") && { scheduler: down }),
+    ...(roles.has("api") && { api: down }),
+  };
+}
+
+function pathToChromium({ chromePath, puppeteerCacheDir }: Config): string {
+  const path = findChromium(chromePath, usualPlaces(puppeteerCacheDir));
+  if (!path) throw new StartError("no Chromium was found: set CHROME_PATH, or install chromium-headless-shell");
+  return path;
+}
+
+/** Each part's start; each throws when the service is wanted no more. */
+export class Starting {
+  constructor(private readonly plan: Plan) {}
+
+  async database(): Promise<{ url: string; db: DataSource; notifications: Notifications }> {
+    const { config, log, releases, parts, unwanted } = this.plan;
+    unwanted.throwIfAborted();
+    let url = config.databaseUrl;
+    if (!url) {
+      const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
+      releases.add("postgres", () => embedded.stop());
+      url = embedded.url;
+    }
+    unwanted.throwIfAborted();
+    await migrate(url);
+    const db = await openDatabase(url);
+    releases.add("database", () => db.destroy());
+    const notifications = createNotifications({ url, channels: CHANNELS, log });
+    await notifications.start();
+    releases.add("notices", () => notifications.stop());
+    parts["database"] = () => db.isInitialized && notifications.healthy();
+    return { url, db, notifications };
+  }
+
+  /** `apiUrl`: the service's own address, which runs may reach although it is private. */
+  async browsers(apiUrl: string): Promise<Browsers | null> {
+    const { config, log, releases, parts, unwanted } = this.plan;
+    unwanted.throwIfAborted();
+    if (!config.roles.has("runner")) return null;
+    const { allowPrivateNetwork, egressAddress: localAddress, runnerConcurrency, chromeSandbox } = config;
+    const { hostname, port, protocol } = new URL(apiUrl);
+    const named = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
+    const endpoints = new Map([[named, hostname]]);
+    const egress = createEgressProxy({ allowPrivateNetwork, localAddress, endpoints: () => endpoints });
+    releases.add("egress", () => egress.close());
+    const browsers = createBrowsers({
+      chromePath: pathToChromium(config),
+      sandbox: chromeSandbox,
+      concurrency: runnerConcurrency,
+      log,
+      openLane: egress.openLane,
+    });
+    releases.add("browsers", () => browsers.stop());
+    await browsers.start();
+    parts["browser"] = () => browsers.ready();
+    return browsers;
+  }
+
+  /** This process's lease, without which it may hold no run. */
+  async instance({ instance }: Operations): Promise<void> {
+    this.plan.unwanted.throwIfAborted();
+    await instance.start();
+    this.plan.releases.add("instance", () => instance.stop());
+  }
+
+  /** Builds the API, and answers how its door is opened: last, and shut first. */
+  async api(operations: Operations): Promise<() => void> {
+    const { config, log, releases, parts, server, door } = this.plan;
+    if (!config.roles.has("api")) return () => undefined;
+    const { credentials, gate, tail, console, clients } = operations;
+    const { clientFeed } = clients;
+    const { schema, handle, stop } = await createApi({ resolvers: createResolvers(operations), credentials, log });
+    releases.add("api", stop);
+    const sockets = createSockets({ schema, credentials, gate, tail, console, clientFeed, log });
+    releases.add("sockets", () => sockets.stop());
+    return () => {
+      server.on("upgrade", sockets.upgrade);
+      door.open(handle);
+      parts["api"] = () => true;
+      releases.add("door", () => {
+        server.off("upgrade", sockets.upgrade);
+        door.open(null);
+      });
+    };
+  }
+
+  async work(url: string, { runs }: Operations): Promise<void> {
+    const { config, log, releases, door, impatience, unwanted } = this.plan;
+    unwanted.throwIfAborted();
+    // What an aborted run leaves to say still reaches its caller.
+    releases.add("last answers", () => Promise.race([door.idle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]));
+    const queue = createQueue({ url, concurrency: config.runnerConcurrency, take: runs.take, log });
+    const graceOver = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
+    // All at once, for each waits for runs: the queue for those that it woke, the door for those that callers wait for.
+    releases.add("runs", () =>
+      Promise.all([queue.stop(), runs.drain(impatience), Promise.race([door.idle(), graceOver])]),
+    );
+    if (config.roles.has("runner")) await queue.start();
+  }
+
+  async scheduler(notifications: Notifications, { schedule }: Operations): Promise<void> {
+    const { config, clock, log, releases, parts } = this.plan;
+    if (!config.roles.has("scheduler")) return;
+    const ticker = createTicker({ work: schedule.claimDue, msUntil: clock.msUntil, log });
+    notifications.listen(SCHEDULE_CHANNEL, ticker.wake);
+    notifications.onGap(ticker.wake);
+    await ticker.start();
+    releases.add("ticker", () => ticker.stop());
+    parts["scheduler"] = ticker.healthy;
+  }
+}

@@ -1,0 +1,159 @@
+/** The service as its users start it: a process of its own, with its signals, its output, and the processes that it leaves. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import type { FirstCredentials } from "../../src/operations/bootstrap.js";
+import { until } from "./until.js";
+
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const START_LIMIT_MS = 60_000;
+
+/** What `npm start` runs once the set-up is done, so that the tests start the service no other way. */
+function startCommand(): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+  const command = /exec node (.*)$/.exec(scripts.start)?.[1];
+  if (!command) throw new Error("the start script of package.json does not end in `exec node …`");
+  return command.split(" ");
+}
+
+export interface ServiceProcess {
+  pid: number;
+  dataDir: string;
+  /** Resolves when it listens, with its address; rejects when it ends before. */
+  listening(): Promise<string>;
+  /** The same when it is ready. */
+  ready(): Promise<string>;
+  /** Lines of standard output that are JSON, as far as they have come. */
+  log: Record<string, unknown>[];
+  /** Everything that it wrote to standard error so far. */
+  stderr(): string;
+  /** Of the embedded database. */
+  databaseUrl(): string;
+  /** Tokens of the first app, of an embedded database. */
+  credentials(): FirstCredentials;
+  signal(name: NodeJS.Signals): void;
+  ended: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
+  /** Living processes that it started or that work in its folder, by command line; itself not among them. */
+  offspring(): string[];
+  /** Kills it and all that it left, and removes its folder. */
+  clean(): Promise<void>;
+}
+
+interface ProcessRow {
+  pid: number;
+  parent: number;
+  state: string;
+  command: string;
+  cwd: string;
+}
+
+function readProcess(pid: number): ProcessRow | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    const [state = "", parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    const command = readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ").trim();
+    return { pid, parent: Number(parent), state, command, cwd: readlinkSync(`/proc/${pid}/cwd`) };
+  } catch {
+    return null;
+  }
+}
+
+function processes(): ProcessRow[] {
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  return pids.flatMap((pid) => readProcess(Number(pid)) ?? []).filter(({ state }) => state !== "Z");
+}
+
+/** Children, their children, and orphans by the folders that only they use. */
+function offspringOf(pid: number, dataDir: string, known: Set<number>): ProcessRow[] {
+  const all = processes();
+  const family = new Set([pid]);
+  for (let size = 0; size !== family.size; ) {
+    size = family.size;
+    for (const one of all) if (family.has(one.parent)) family.add(one.pid);
+  }
+  const found = all.filter(
+    (one) =>
+      one.pid !== pid &&
+      (family.has(one.pid) ||
+        known.has(one.pid) ||
+        one.cwd.startsWith(dataDir) ||
+        one.command.includes(`svc-chromium-${pid}-`)),
+  );
+  for (const one of found) known.add(one.pid);
+  return found;
+}
+
+/** What the child writes, a promise for the first log line that carries a message, and its end. */
+function readOutput(child: ChildProcess) {
+  const log: Record<string, unknown>[] = [];
+  let complaint = "";
+  child.stderr!.setEncoding("utf8").on("data", (chunk: string) => {
+    complaint += chunk;
+  });
+  const ended = once(child, "close").then(([code, signal]) => ({ code, signal }));
+  createInterface({ input: child.stdout! }).on("line", (line) => {
+    if (line.startsWith("{")) log.push(JSON.parse(line));
+  });
+  const said = async (message: string): Promise<Record<string, unknown>> => {
+    const wanted = () => log.find((entry) => entry["msg"] === message);
+    const gone = ended.then(({ code }) => {
+      throw new Error(`ended with ${code} before it said "${message}": ${complaint}`);
+    });
+    return Promise.race([until(wanted, START_LIMIT_MS), gone]);
+  };
+  return { log, said, ended, stderr: () => complaint };
+}
+
+function end(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+/** Starts the service; `environment` over a free port, no rate limits and a data folder of its own. */
+export function startProcess(environment: Record<string, string> = {}): ServiceProcess {
+  const dataDir = environment["DATA_DIR"] ?? mkdtempSync(join(tmpdir(), "svc-process-"));
+  const child = spawn(process.execPath, startCommand(), {
+    cwd: ROOT,
+    env: {
+      PATH: process.env["PATH"],
+      HOME: process.env["HOME"],
+      PORT: "0",
+      DATA_DIR: dataDir,
+      RATE_LIMIT_MANAGE: "0",
+      RATE_LIMIT_RUN: "0",
+      RATE_LIMIT_PUBLISH: "0",
+      ...environment,
+    },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const pid = child.pid!;
+  const known = new Set<number>();
+  const { log, said, ended, stderr } = readOutput(child);
+  return {
+    pid,
+    dataDir,
+    log,
+    stderr,
+    listening: async () => String((await said("listening"))["url"]),
+    ready: async () => String((await said("ready"))["url"]),
+    databaseUrl: () => readFileSync(join(dataDir, "database-url"), "utf8").trim(),
+    credentials: () => JSON.parse(readFileSync(join(dataDir, "credentials.json"), "utf8")),
+    signal: (name) => void child.kill(name),
+    ended,
+    offspring: () => offspringOf(pid, dataDir, known).map(({ command, pid: id }) => `${id} ${command.slice(0, 80)}`),
+    async clean() {
+      child.kill("SIGKILL");
+      for (const one of offspringOf(pid, dataDir, known)) end(one.pid);
+      await ended;
+      await until(() => offspringOf(pid, dataDir, known).length === 0);
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}

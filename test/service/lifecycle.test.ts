@@ -1,0 +1,184 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { until } from "../harness/until.js";
+import { ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
+
+describe("the life of a service process", function () {
+  this.timeout(90_000);
+  const started: ServiceProcess[] = [];
+  const start = (environment: Record<string, string> = {}) => {
+    const service = startProcess(environment);
+    started.push(service);
+    return service;
+  };
+  afterEach(async () => {
+    for (const service of started.splice(0).reverse()) await service.clean();
+  });
+
+  it("starts from nothing with a first app, whose credentials only the owner of the folder may read", async () => {
+    const service = start();
+    const url = await service.ready();
+    expect(await get(`${url}/health/live`)).to.deep.equal({ http: 200, body: { status: "LIVE" } });
+    expect(await get(`${url}/health/ready`)).to.deep.equal({ http: 200, body: { status: "READY" } });
+    const credentials = service.credentials();
+    expect(credentials).to.have.all.keys("baseUrl", "organizationId", "appId", "tokens");
+    expect(credentials).to.deep.include({ baseUrl: url, organizationId: 1, appId: 1 });
+    expect(credentials.tokens).to.have.all.keys("editor", "admin", "api", "viewer", "live");
+    const mode = statSync(join(service.dataDir, "credentials.json")).mode & 0o777;
+    expect(mode.toString(8)).to.equal("600");
+  });
+
+  it("names the part that is not up until it is ready, while it says that it lives", async () => {
+    const service = start();
+    const url = await service.listening();
+    const [live, ready, other] = await Promise.all(
+      ["/health/live", "/health/ready", "/v3/apps/1/actions"].map((path) => get(url + path)),
+    );
+    expect(live!.http).to.equal(200);
+    expect(ready!.http).to.equal(503);
+    expect(ready!.body.status).to.equal("OVERLOADED");
+    expect(ready!.body.error).to.contain("database");
+    expect(ready!.body.failing).to.include.members(["database", "browser", "scheduler"]);
+    expect(other).to.deep.include({ http: 503 });
+    expect(other!.body.status).to.equal("OVERLOADED");
+    await service.ready();
+    expect((await get(`${url}/health/ready`)).http).to.equal(200);
+  });
+
+  it("lets a run end on SIGTERM: it is answered and logged, nothing else is taken, no process is left", async () => {
+    const service = start();
+    const editor = await editorOf(service);
+    await editor.create("waiting", WAITING);
+    const run = editor.call("POST", "/waiting/runWithResult", { wait: 1_500 });
+    const before = service.offspring().join("\n");
+    expect(before)
+      .to.match(/postgres/)
+      .and.to.match(/headless/);
+    await runningIn(service);
+    service.signal("SIGTERM");
+    const refused = await until(async () => {
+      const answer = await get(`${editor.url}/health/ready`);
+      return answer.http === 503 ? answer : null;
+    });
+    expect(refused.body.failing).to.include("stopping");
+    expect((await get(`${editor.url}/v3/apps/1/actions`)).http).to.equal(503);
+    expect((await run).body.result).to.deep.equal({ waited: 1_500 });
+    expect(await service.ended).to.deep.equal({ code: 0, signal: null });
+    expect(service.offspring()).to.deep.equal([]);
+    const next = start({ DATA_DIR: service.dataDir });
+    const again = await editorOf(next);
+    const logs = await again.logs();
+    expect(logs.map(({ type }) => type)).to.deep.equal(["app.task.completed"]);
+  });
+
+  it("ends the grace on a second SIGTERM: the run is logged as failed, the exit is clean", async () => {
+    const service = start();
+    const editor = await editorOf(service);
+    await editor.create("endless", WAITING);
+    const run = editor.call("POST", "/endless/runWithResult", { wait: 100_000 });
+    await runningIn(service);
+    service.signal("SIGTERM");
+    await until(async () => (await get(`${editor.url}/health/ready`)).http === 503);
+    service.signal("SIGTERM");
+    const { http, body } = await run;
+    expect(http).to.equal(500);
+    expect(body.status).to.equal("EXECUTION_FAILED");
+    expect(body.error).to.contain("the service was stopped");
+    expect(await service.ended).to.deep.equal({ code: 0, signal: null });
+    expect(service.offspring()).to.deep.equal([]);
+  });
+
+  it("ends the run itself when the grace is over", async () => {
+    const service = start({ SHUTDOWN_GRACE_MS: "200" });
+    const editor = await editorOf(service);
+    await editor.create("endless", ENDLESS);
+    const run = editor.call("POST", "/endless/runWithResult");
+    await runningIn(service);
+    service.signal("SIGTERM");
+    expect((await run).body.error).to.contain("the service was stopped");
+    expect((await service.ended).code).to.equal(0);
+    expect(service.offspring()).to.deep.equal([]);
+  });
+
+  it("says after kill -9 that the run failed: once, at the next start", async () => {
+    const service = start();
+    const editor = await editorOf(service);
+    const taskId = await editor.create("waiting", WAITING);
+    const lost = editor.call("POST", "/waiting/runWithResult", { wait: 100_000 }).catch(() => null);
+    await runningIn(service);
+    service.signal("SIGKILL");
+    await service.ended;
+    await lost;
+    const next = start({ DATA_DIR: service.dataDir });
+    const again = await editorOf(next);
+    const [entry] = await until(async () => {
+      const found = await again.logs({ id: taskId });
+      return found.length > 0 ? found : null;
+    });
+    expect(entry.type).to.equal("app.task.failed");
+    expect(entry.data.error.name).to.equal("RunLostError");
+    await again.create("quick", QUICK);
+    expect((await again.call("POST", "/quick/runWithResult")).body.result).to.deep.equal({ quick: true });
+    expect(await again.logs({ id: taskId })).to.have.length(1);
+    next.signal("SIGTERM");
+    await next.ended;
+    expect([...service.offspring(), ...next.offspring()]).to.deep.equal([]);
+  });
+
+  it("kills a run at its limit, logs a timeout, and answers another action at once", async () => {
+    const service = start({ SERVER_TIMEOUT_MS: "2000" });
+    const editor = await editorOf(service);
+    const taskId = await editor.create("endless", ENDLESS);
+    await editor.create("quick", QUICK);
+    const { http, body } = await editor.call("POST", "/endless/runWithResult");
+    expect(http).to.equal(500);
+    expect(body.status).to.equal("EXECUTION_FAILED");
+    expect(body.error).to.match(/timeout|time limit|timed out/i);
+    expect((await editor.call("POST", "/quick/runWithResult")).body.result).to.deep.equal({ quick: true });
+    const [entry] = await editor.logs({ id: taskId });
+    expect(entry.type).to.equal("app.task.failed");
+    expect(entry.data.error.name).to.equal("TimeoutError");
+    expect(entry.data.duration).to.be.at.least(2_000);
+  });
+
+  it("stops while it starts: exit code 0, nothing left", async () => {
+    const service = start();
+    await service.listening();
+    service.signal("SIGTERM");
+    expect(await service.ended).to.deep.equal({ code: 0, signal: null });
+    expect(service.offspring()).to.deep.equal([]);
+    expect(service.stderr()).to.equal("");
+  });
+
+  it("says in one line that its port is taken, and leaves nothing", async () => {
+    const first = start();
+    const port = new URL(await first.listening()).port;
+    const second = start({ PORT: port });
+    expect(await second.ended).to.deep.equal({ code: 1, signal: null });
+    expect(second.stderr().trim().split("\n")).to.have.length(1);
+    expect(second.stderr()).to.contain("EADDRINUSE").and.to.contain(port);
+    expect(second.offspring()).to.deep.equal([]);
+    await first.ready();
+  });
+
+  it("names every faulty variable in one message, and no value", async () => {
+    const service = start({ PORT: "http", SERVER_TIMEOUT_MS: "-1", SETTINGS_KEY: "not-a-key-7788", ROLES: "cook" });
+    expect(await service.ended).to.deep.equal({ code: 1, signal: null });
+    const message = service.stderr();
+    expect(message.trim().split("\n")).to.have.length(1);
+    for (const name of ["PORT", "SERVER_TIMEOUT_MS", "SETTINGS_KEY", "ROLES"]) expect(message).to.contain(name);
+    expect(message).to.not.contain("not-a-key-7788");
+  });
+
+  it("says in one line that there is no Chromium, and leaves no database behind", async () => {
+    const service = start({ CHROME_PATH: "/nowhere/chromium" });
+    expect(await service.ended).to.deep.equal({ code: 1, signal: null });
+    expect(service.stderr().trim().split("\n")).to.have.length(1);
+    expect(service.stderr())
+      .to.match(/Chromium/)
+      .and.to.match(/CHROME_PATH|\/nowhere\/chromium/);
+    expect(service.offspring()).to.deep.equal([]);
+  });
+});

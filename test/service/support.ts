@@ -1,0 +1,59 @@
+/** What the lifecycle tests say to a service process: actions, runs, logs, over its REST address. */
+import { Client } from "pg";
+import type { ServiceProcess } from "../harness/process.js";
+import { until } from "../harness/until.js";
+
+export interface Answer {
+  http: number;
+  // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape the test expects of it
+  body: any;
+}
+
+/** Ends after the milliseconds of the payload's `wait`. */
+export const WAITING = `async function execute({ payload }) {
+  await new Promise((resolve) => setTimeout(resolve, payload.wait));
+  return { waited: payload.wait };
+}`;
+export const ENDLESS = "async function execute() { while (true) {} }";
+export const QUICK = "async function execute() { return { quick: true }; }";
+
+export async function get(url: string): Promise<Answer> {
+  const response = await fetch(url);
+  return { http: response.status, body: await response.json() };
+}
+
+/** A REST caller as the first app's editor. */
+export function asEditor(url: string, token: string) {
+  async function call(method: string, path: string, body?: unknown): Promise<Answer> {
+    const response = await fetch(`${url}/v3/apps/1/actions${path}`, {
+      method,
+      headers: { "auth-token": token, ...(body !== undefined && { "content-type": "application/json" }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    return { http: response.status, body: await response.json() };
+  }
+
+  return {
+    call,
+    create: async (name: string, code: string): Promise<number> =>
+      (await call("POST", "", { name, code, active: true, triggers: [{ trigger: "manual" }] })).body.action.id,
+    // biome-ignore lint/suspicious/noExplicitAny: as above
+    logs: async (options: object = {}): Promise<any[]> => (await call("POST", "/logs", options)).body.logs,
+  };
+}
+
+export type Editor = ReturnType<typeof asEditor>;
+
+/** Waits for a process with an embedded database, and answers its editor. */
+export async function editorOf(service: ServiceProcess): Promise<Editor & { url: string }> {
+  const url = await service.ready();
+  return { ...asEditor(url, service.credentials().tokens.editor), url };
+}
+
+/** Resolves once a run of the process with an embedded database is in its page's hands. */
+export async function runningIn(service: ServiceProcess): Promise<void> {
+  const client = new Client({ connectionString: service.databaseUrl() });
+  await client.connect();
+  const running = async () => (await client.query("SELECT FROM run WHERE state = 'running'")).rowCount;
+  await until(running).finally(() => client.end());
+}
