@@ -1,0 +1,57 @@
+/** The service under measurement: a process of its own on a durable embedded database, without rate limits. Measures nothing. */
+import { Agent, request } from "node:http";
+import { text } from "node:stream/consumers";
+import type { FirstCredentials } from "../src/operations/bootstrap.js";
+import { startProcess } from "../test/harness/process.js";
+
+export interface BenchService {
+  url: string;
+  databaseUrl: string;
+  /** The service's process, for those who look at its memory. */
+  pid: number;
+  first: FirstCredentials;
+  /** One REST call over a kept connection as the editor; `body` is sent as JSON. @throws Error for any answer but 2xx */
+  // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape its caller expects
+  call(method: string, path: string, body?: unknown): Promise<any>;
+  /** Creates an active master action with a manual trigger; answers its id. */
+  createAction(name: string, code: string): Promise<number>;
+  stop(): Promise<void>;
+}
+
+/** Starts it and resolves when it is ready; `environment` as of the service. */
+export async function startBenchService(environment: Record<string, string> = {}): Promise<BenchService> {
+  const service = startProcess({ LOG_LEVEL: "info", ...environment });
+  const url = await service.ready();
+  const first = service.credentials();
+  const agent = new Agent({ keepAlive: true });
+  const headers = { "auth-token": first.tokens.editor, "content-type": "application/json" };
+
+  // Node's own client: fetch costs more time than some of what is measured here.
+  const call: BenchService["call"] = (method, path, body) =>
+    new Promise((resolve, reject) => {
+      const outgoing = request(url + path, { method, agent, headers }, async (response) => {
+        const answer = await text(response);
+        if ((response.statusCode ?? 500) < 300) resolve(JSON.parse(answer));
+        else reject(new Error(`${method} ${path} answered ${response.statusCode}: ${answer}`));
+      });
+      outgoing.once("error", reject).end(body === undefined ? undefined : JSON.stringify(body));
+    });
+
+  return {
+    url,
+    databaseUrl: service.databaseUrl(),
+    pid: service.pid,
+    first,
+    call,
+    async createAction(name, code) {
+      const input = { name, code, active: true, environment: "server", triggers: [{ trigger: "manual" }] };
+      return (await call("POST", `/v3/apps/${first.appId}/actions`, input)).action.id;
+    },
+    async stop() {
+      agent.destroy();
+      service.signal("SIGTERM");
+      await service.ended;
+      await service.clean();
+    },
+  };
+}
