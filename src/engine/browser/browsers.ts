@@ -6,7 +6,7 @@ import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { Logger } from "pino";
 import { StartError } from "../../errors.js";
 import { type Chromium, type ChromiumOptions, startChromium, sweepFolders } from "./chromium.js";
-import { watchMemory } from "./memory-watch.js";
+import { type MemoryWatch, watchMemory } from "./memory-watch.js";
 import type { Lane } from "./page.js";
 import { failed, type Outcome, type PageRun } from "./page-run.js";
 import { Pool } from "./pool.js";
@@ -48,6 +48,7 @@ export interface Browsers {
 interface Generation {
   chromium: Chromium;
   pool: Pool;
+  memory: MemoryWatch;
   startedAt: number;
   runs: number;
   active: number;
@@ -78,7 +79,8 @@ class Supervisor {
     const chromium = await startChromium(this.options);
     const memory = watchMemory(chromium, () => generation.active > 0);
     const pool = new Pool({ chromium, memory, openLane, spares, warmPages });
-    const generation: Generation = { chromium, pool, startedAt: Date.now(), runs: 0, active: 0, retired: false };
+    const counts = { startedAt: Date.now(), runs: 0, active: 0, retired: false };
+    const generation: Generation = { chromium, pool, memory, ...counts };
     this.generations.add(generation);
     void chromium.ended.then(() => {
       memory.stop();
@@ -161,7 +163,8 @@ class Supervisor {
   count(generation: Generation): void {
     const { log, runsPerBrowser = 5_000 } = this.options;
     generation.runs += 1;
-    if (generation.runs !== runsPerBrowser || generation !== this.current) return;
+    const old = generation.runs >= runsPerBrowser || generation.memory.overgrown();
+    if (!old || generation !== this.current || this.starting !== null) return;
     log.info({ runs: generation.runs }, "replacing the browser by a young one");
     this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
   }

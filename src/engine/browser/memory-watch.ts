@@ -7,6 +7,8 @@ import type { Chromium } from "./chromium.js";
 
 /** No run takes more: heap, buffers, canvases, everything its process holds. */
 export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
+/** The browser's own processes together; some 400 MB when young, since they share pages that are counted for each. */
+const OWN_MAX_BYTES = 1_024 * 1024 * 1024;
 const INTERVAL_MS = 200;
 const PAGE_BYTES = 4_096;
 /** How long after a kill a crash is put down to it. */
@@ -15,6 +17,8 @@ const BLAME_MS = 2_000;
 export interface MemoryWatch {
   /** Whether a crash that is reported now comes from memory: this watch's kill, or V8 at its limit. */
   toBlame(): boolean;
+  /** Whether the browser's own processes, which serve all runs, have grown so large that it should be replaced. */
+  overgrown(): boolean;
   stop(): void;
 }
 
@@ -30,14 +34,20 @@ async function residentBytes(pid: number): Promise<number> {
 export function watchMemory(chromium: Chromium, active: () => boolean): MemoryWatch {
   let killedAt = 0;
   let looking = false;
+  let ownBytes = 0;
 
   async function look(): Promise<void> {
     const { processInfo } = await chromium.connection.send("SystemInfo.getProcessInfo");
+    let own = 0;
     for (const { id, type } of processInfo) {
-      if (type !== "renderer" || (await residentBytes(id)) <= RENDERER_MAX_BYTES) continue;
-      killedAt = Date.now();
-      process.kill(id, "SIGKILL");
+      const bytes = await residentBytes(id);
+      if (type !== "renderer") own += bytes;
+      else if (bytes > RENDERER_MAX_BYTES) {
+        killedAt = Date.now();
+        process.kill(id, "SIGKILL");
+      }
     }
+    ownBytes = own;
   }
 
   const timer = setInterval(() => {
@@ -53,6 +63,7 @@ export function watchMemory(chromium: Chromium, active: () => boolean): MemoryWa
 
   return {
     toBlame: () => Date.now() - Math.max(killedAt, chromium.exhaustedAt()) < BLAME_MS,
+    overgrown: () => ownBytes > OWN_MAX_BYTES,
     stop: () => clearInterval(timer),
   };
 }

@@ -118,7 +118,6 @@ export class Page {
       connection.off("Target.targetCrashed", crash);
       connection.off("Target.detachedFromTarget", detach);
     };
-    void this.chromium.ended.then(() => this.lose("browser"));
     session.on("Page.frameAttached", () => {
       this.stained = true;
     });
@@ -151,7 +150,7 @@ export class Page {
     this.onConsole({ level: String(line.level), at: Number(line.at), text: withoutHarness(String(line.text)) });
   }
 
-  /** Called by the memory watch before it kills the renderer, so that the run's end gets its true name. */
+  /** Ends the page's use, and with it the run that is under way. */
   lose(loss: Loss): void {
     if (this.lost !== null) return;
     this.lost = loss;

@@ -33,7 +33,13 @@ export class Pool {
   private readonly spare: Page[] = [];
   private filling: Promise<void> | null = null;
 
-  constructor(private readonly options: PoolOptions) {}
+  private readonly pages = new Set<Page>();
+
+  constructor(private readonly options: PoolOptions) {
+    void options.chromium.ended.then(() => {
+      for (const page of this.pages) page.lose("browser");
+    });
+  }
 
   /** A page with a fresh document for the key. Rejects when the browser cannot give one. */
   async acquire(key: string, origin: string): Promise<Page> {
@@ -46,7 +52,7 @@ export class Pool {
   /** Takes the page back: renewed for its key, or thrown away. */
   release(page: Page, key: string, reusable: boolean): void {
     if (reusable && page.usable && page.runCount < RUNS_PER_PAGE) void this.renew(page, key);
-    else void page.discard();
+    else this.discard(page);
   }
 
   /** Resolves when the contexts made ahead are there. */
@@ -65,7 +71,15 @@ export class Pool {
 
   private async open(): Promise<Page> {
     const { chromium, memory, openLane } = this.options;
-    return Page.open(chromium, memory, openLane === null ? null : await openLane());
+    const page = await Page.open(chromium, memory, openLane === null ? null : await openLane());
+    this.pages.add(page);
+    if (!chromium.alive()) page.lose("browser");
+    return page;
+  }
+
+  private discard(page: Page): void {
+    this.pages.delete(page);
+    void page.discard();
   }
 
   private shelfOf(key: string): Shelf {
@@ -80,7 +94,7 @@ export class Pool {
     for (let page = shelf.idle.pop(); page !== undefined; page = shelf.idle.pop()) {
       this.idleInOrder.delete(page);
       if (page.ready) return page;
-      void page.discard();
+      this.discard(page);
     }
     return null;
   }
@@ -96,7 +110,7 @@ export class Pool {
       const page = this.spare.shift() ?? (await this.open());
       this.fill().catch(() => {});
       if (page.usable && (await page.settle(origin))) return page;
-      void page.discard();
+      this.discard(page);
     }
     throw new Error("the browser gave no page");
   }
@@ -106,7 +120,7 @@ export class Pool {
     shelf.renewing += 1;
     const fresh = await page.renew();
     shelf.renewing -= 1;
-    if (!fresh) void page.discard();
+    if (!fresh) this.discard(page);
     const next = shelf.waiting.shift();
     if (next !== undefined) next(fresh ? page : null);
     else if (fresh) this.keep(page, shelf);
@@ -120,7 +134,7 @@ export class Pool {
       if (this.idleInOrder.size <= this.options.warmPages) return;
       this.idleInOrder.delete(oldest);
       itsShelf.idle.splice(itsShelf.idle.indexOf(oldest), 1);
-      void oldest.discard();
+      this.discard(oldest);
     }
   }
 
