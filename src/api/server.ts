@@ -11,6 +11,7 @@ import type { Credentials } from "../operations/credentials.js";
 import { tokenIn } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey } from "./context.js";
+import { registerCors } from "./cors.js";
 import { registerEnvScript } from "./env-script-route.js";
 import { errorReply, formatGraphqlError } from "./error-reply.js";
 import { gated } from "./gated.js";
@@ -142,6 +143,7 @@ async function registerGraphql(
 export async function createApi({ resolvers, credentials, log }: ApiOptions): Promise<Api> {
   const schema = await createSchema(resolvers);
   const { app, handle } = createFastify(log);
+  registerCors(app);
   app.decorateRequest("context");
   app.addHook("onRequest", async (request) => {
     const token = tokenIn(request.method, request.headers);

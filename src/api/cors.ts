@@ -1,0 +1,20 @@
+/** Which pages elsewhere may talk to the API: all, with a token in a header; none with a cookie. */
+import cors from "@fastify/cors";
+import type { FastifyInstance } from "fastify";
+
+const DAY_SECONDS = 86_400;
+
+/**
+ * Without `credentials` a browser sends no cookie across origins and hides the answer if it did, so that any origin may be let in: what
+ * a page can do here is what the token that it was given can do. A server run's page is such an origin.
+ */
+export function registerCors(app: FastifyInstance): void {
+  app.register(cors, {
+    origin: "*",
+    credentials: false,
+    methods: ["GET", "POST", "PUT", "DELETE"],
+    allowedHeaders: ["Auth-token", "Authorization", "Content-Type", "Idempotency-Key"],
+    exposedHeaders: ["Retry-After", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],
+    maxAge: DAY_SECONDS,
+  });
+}

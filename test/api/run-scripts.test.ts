@@ -1,0 +1,58 @@
+import { expect } from "chai";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+
+describe("what stands in a run's page beside the context", () => {
+  let service: TestService;
+  let made = 0;
+  before(async () => {
+    service = await startTestService();
+  });
+  after(() => service.stop());
+
+  async function create(body: string, dependencies: string[] = []): Promise<string> {
+    made += 1;
+    const name = `action-${made}`;
+    const code = `async function execute(context) { ${body} }`;
+    const fields = { name, code, active: true, dependencies, triggers: [{ trigger: "manual" }] };
+    const created = await service.rest("POST", "/v3/apps/1/actions", { body: fields });
+    expect(created.http, JSON.stringify(created.body)).to.equal(201);
+    return name;
+  }
+  const run = (name: string, as?: string): Promise<Answer> =>
+    service.rest("POST", `/v3/apps/1/actions/${name}/runWithResult`, { body: {}, ...(as && { as }) });
+
+  it("is the invoking app user's session, through svc-session alone", async () => {
+    const name = await create("return Svc.Session.get()", ["svc-session"]);
+    const { body } = await run(name, "viewer");
+    expect(body.result).to.deep.include({ appId: 1, environment: "master" });
+    expect(body.result.user).to.include({ lastName: "App User" });
+    const without = await create("return typeof globalThis.__svcSession");
+    expect((await run(without, "viewer")).body.result).to.equal("undefined");
+  });
+
+  it("is Svc.App.V3.Actions on the run's own copy, with a token that dies with the run", async () => {
+    const inner = await create("return { got: context.payload }");
+    const outer = await create(`return Svc.App.V3.Actions.runWithResult("${inner}", { from: "a run" })`);
+    const { body } = await run(outer);
+    expect(body.result).to.deep.equal({ got: { from: "a run" } });
+    const [token] = await service.db.query(
+      "SELECT expires_at <= now() AS dead, run_id IS NOT NULL AS bound FROM credential WHERE kind = 'task'",
+    );
+    expect(token).to.deep.equal({ dead: true, bound: true });
+  });
+
+  it("is each package that the action lists, and no other", async () => {
+    const csv = await create(`return Svc.CSV.parse("a,b\\n1,2")`, ["svc-csv"]);
+    const answer = await run(csv);
+    expect(answer.body.status, JSON.stringify(answer.body)).to.equal("ACTION_EXECUTED");
+    const none = await create("return [typeof globalThis['S' + 'vc']]");
+    expect((await run(none)).body.result).to.deep.equal(["undefined"]);
+  });
+
+  it("is nothing that has no back end yet: such a package fails the run by its name", async () => {
+    const name = await create("return 1", ["svc-communicate"]);
+    const { http, body } = await run(name);
+    expect([http, body.status]).to.deep.equal([500, "EXECUTION_FAILED"]);
+    expect(body.error).to.include("svc-communicate");
+  });
+});
