@@ -54,3 +54,11 @@ export const QUEUE_MAX_PER_APP = 1_000;
 
 /** What OVERLOADED gives as Retry-After. */
 export const OVERLOADED_RETRY_SECONDS = 5;
+
+/** How many runs may have caused one another before log triggers are held to be a recursion. */
+export const CHAIN_DEPTH_MAX = 8;
+/** Runs that one chain of causes may start in a minute. */
+export const CHAIN_RUNS_PER_MINUTE = 100;
+
+/** Events that a filter is tried on (back-test). */
+export const BACKTEST_EVENTS = 1_000;

@@ -4,6 +4,7 @@ import { ActionResolver } from "./graphql/action-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
 import { AppVersionResolver } from "./graphql/app-version-resolver.js";
 import { ClientResolver } from "./graphql/client-resolver.js";
+import { HistoryResolver } from "./graphql/history-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
 import { PublishResolver } from "./graphql/publish-resolver.js";
 import { RunResolver } from "./graphql/run-resolver.js";
@@ -12,9 +13,11 @@ import { SettingResolver } from "./graphql/setting-resolver.js";
 import { TokenResolver } from "./graphql/token-resolver.js";
 import { TrailResolver } from "./graphql/trail-resolver.js";
 import { TransferResolver } from "./graphql/transfer-resolver.js";
+import { TriggerResolver } from "./graphql/trigger-resolver.js";
 import { VersionResolver } from "./graphql/version-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
+  const { history, logEvents, schedule } = operations.triggers;
   const { gate, apps, appVersions, trail, console, credentials, logs, people, runs, settings } = operations;
   const { actions, comparison, publishing, restoring, transfer, versions } = operations.authoring;
   const { clientActions, clientRuns } = operations.clients;
@@ -23,6 +26,7 @@ export function createResolvers(operations: Operations): Resolvers {
     clients: new ClientResolver(gate, clientActions, clientRuns),
     apps: new AppResolver(gate, apps, people),
     appVersions: new AppVersionResolver(gate, appVersions, apps),
+    history: new HistoryResolver(gate, history),
     logs: new LogResolver(gate, logs),
     publishing: new PublishResolver(gate, publishing),
     runs: new RunResolver(gate, runs, console),
@@ -31,5 +35,6 @@ export function createResolvers(operations: Operations): Resolvers {
     tokens: new TokenResolver(gate, credentials, people),
     transfer: new TransferResolver(gate, transfer),
     versions: new VersionResolver(gate, { versions, restoring, comparison }),
+    triggers: new TriggerResolver(gate, logEvents, schedule),
   };
 }

@@ -23,9 +23,11 @@ import { createExecution, lostEnding } from "./execution.js";
 import { createGate } from "./gate.js";
 import { createInstance } from "./instance.js";
 import { createLedger } from "./ledger.js";
+import { createLogEvents } from "./log-events.js";
 import { createLogTail } from "./log-tail.js";
 import { createLogs, LOG_CHANNEL } from "./logs.js";
 import { createPeople } from "./people.js";
+import { createRunHistory } from "./run-history.js";
 import { createRunScripts } from "./run-scripts.js";
 import { CANCEL_CHANNEL, createRuns } from "./runs.js";
 import { createSchedule } from "./schedule.js";
@@ -138,8 +140,7 @@ export async function createOperations(surroundings: Surroundings) {
     tail,
     console,
     runs,
-    schedule,
-    triggerIndex,
+    triggers: { schedule, history: createRunHistory({ db, runs }), logEvents: createLogEvents({ db }) },
     instance,
     dataKeys,
     clients,

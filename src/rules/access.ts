@@ -28,15 +28,15 @@ interface Rule {
 }
 
 const AUTHORS = ["editor", "admin"] as const;
-const SETTINGS = ["editor", "admin", "api", "task"] as const;
+const BACKENDS = ["editor", "admin", "api", "task"] as const;
 const RUNNERS = ["editor", "admin", "api", "task", "viewer", "live"] as const;
 /** Whoever may stand before a page of the app: its users, and those who make it. */
 const CLIENTS = ["editor", "admin", "viewer", "live"] as const;
 
 /** The whole matrix. An operation that is not here does not exist. */
 export const ACCESS = {
-  readSettings: { who: SETTINGS },
-  writeSettings: { who: SETTINGS },
+  readSettings: { who: BACKENDS },
+  writeSettings: { who: BACKENDS },
   readSettingsStatus: { who: AUTHORS },
   readRuntimeSettings: { who: ["viewer", "live"] },
   readTrail: { who: AUTHORS },
@@ -61,6 +61,11 @@ export const ACCESS = {
   publishAction: { who: AUTHORS, rate: "publish" },
   unpublishAction: { who: AUTHORS, rate: "publish" },
   runAction: { who: RUNNERS, rate: "run" },
+  listRuns: { who: ["editor", "admin", "api"] },
+  replayRun: { who: AUTHORS, rate: "run" },
+  addLogEvent: { who: BACKENDS },
+  backtestTrigger: { who: AUTHORS },
+  previewSchedule: { who: AUTHORS },
   readLogs: { who: ["editor", "admin", "api"] },
   clientTriggers: { who: CLIENTS },
   compileAction: { who: CLIENTS },

@@ -21,7 +21,7 @@ const NOT_ALLOWED: Record<Environment, readonly TriggerType[]> = {
 };
 
 const TRIGGERS_MAX = 100;
-const EVENT_TYPE_MAX_CHARACTERS = 255;
+export const EVENT_TYPE_MAX_CHARACTERS = 255;
 const WHERE_DATA_MAX_CHARACTERS = 10_000;
 const WHERE_DATA_MAX_DEPTH = 16;
 
@@ -35,6 +35,12 @@ export function triggersFault(value: unknown): string | null {
     if (fault !== null) return `triggers[${index}].${fault}`;
   }
   return null;
+}
+
+/** Why the `where` of a log trigger is refused, or null; and the form it is kept in. */
+export function parseLogWhere(where: unknown): { fault: string } | { where: LogWhere } {
+  const fault = whereFault({ trigger: "log", where });
+  return fault === null ? { where: keptLogWhere(where as Record<string, unknown>) } : { fault };
 }
 
 /** TRIGGER_TYPE_INVALID. Elements that are no objects are another status's business. */

@@ -152,7 +152,7 @@ export class Starting {
     if (config.roles.has("runner")) await queue.start();
   }
 
-  async scheduler(notifications: Notifications, { schedule }: Operations): Promise<void> {
+  async scheduler(notifications: Notifications, { triggers: { schedule } }: Operations): Promise<void> {
     const { config, clock, log, releases, parts } = this.plan;
     if (!config.roles.has("scheduler")) return;
     const ticker = createTicker({ work: schedule.claimDue, msUntil: clock.msUntil, log });

@@ -7,7 +7,7 @@ import type { Runs } from "../../operations/runs.js";
 import type { RequestContext } from "../context.js";
 
 @ObjectType("QueuedRun")
-class QueuedRunType {
+export class QueuedRunType {
   @Field(() => Int) runId: number;
 }
 

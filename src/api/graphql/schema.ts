@@ -6,6 +6,7 @@ import { ActionResolver } from "./action-resolver.js";
 import { AppResolver } from "./app-resolver.js";
 import { AppVersionResolver } from "./app-version-resolver.js";
 import { ClientResolver } from "./client-resolver.js";
+import { HistoryResolver } from "./history-resolver.js";
 import { LogResolver } from "./log-resolver.js";
 import { PublishResolver } from "./publish-resolver.js";
 import { RunResolver } from "./run-resolver.js";
@@ -13,6 +14,7 @@ import { SettingResolver } from "./setting-resolver.js";
 import { TokenResolver } from "./token-resolver.js";
 import { TrailResolver } from "./trail-resolver.js";
 import { TransferResolver } from "./transfer-resolver.js";
+import { TriggerResolver } from "./trigger-resolver.js";
 import { VersionResolver } from "./version-resolver.js";
 
 const CLASSES = {
@@ -20,6 +22,7 @@ const CLASSES = {
   apps: AppResolver,
   clients: ClientResolver,
   appVersions: AppVersionResolver,
+  history: HistoryResolver,
   logs: LogResolver,
   publishing: PublishResolver,
   runs: RunResolver,
@@ -28,6 +31,7 @@ const CLASSES = {
   tokens: TokenResolver,
   transfer: TransferResolver,
   versions: VersionResolver,
+  triggers: TriggerResolver,
 } as const;
 
 /** One instance of each resolver; the REST facade calls their methods too. */

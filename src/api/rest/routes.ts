@@ -6,6 +6,7 @@ import { peopleRoutes } from "./people-routes.js";
 import type { Route } from "./route.js";
 import { runRoutes } from "./run-routes.js";
 import { settingRoutes } from "./setting-routes.js";
+import { triggerRoutes } from "./trigger-routes.js";
 import { versionRoutes } from "./version-routes.js";
 
 export const ROUTES: readonly Route[] = [
@@ -13,6 +14,7 @@ export const ROUTES: readonly Route[] = [
   ...versionRoutes,
   ...runRoutes,
   ...clientRoutes,
+  ...triggerRoutes,
   ...settingRoutes,
   ...appRoutes,
   ...peopleRoutes,

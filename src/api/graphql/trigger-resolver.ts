@@ -1,0 +1,107 @@
+/** What starts actions by itself, over GraphQL: log events, the try-out of a filter, the preview of a schedule. */
+import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
+import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import { ActionError } from "../../errors.js";
+import type { Gate } from "../../operations/gate.js";
+import type { Backtest, LogEvent, LogEvents } from "../../operations/log-events.js";
+import type { Preview, Schedule } from "../../operations/schedule.js";
+import type { RequestContext } from "../context.js";
+
+const PREVIEW_DEFAULT = 5;
+const PREVIEW_MAX = 100;
+
+@ObjectType("LogEvent", { description: "Specification, Log entry." })
+class LogEventType {
+  @Field(() => Int) id: number;
+  @Field(() => GraphQLSafeInt, { nullable: true }) userId: number | null;
+  @Field(() => Int) appId: number;
+  @Field(() => Int) organizationId: number;
+  @Field(() => GraphQLSafeInt, { nullable: true }) dataSourceId: number | null;
+  @Field(() => GraphQLSafeInt, { nullable: true }) dataSourceEntryId: number | null;
+  @Field(() => GraphQLSafeInt, { nullable: true }) appNotificationId: number | null;
+  @Field(() => GraphQLSafeInt, { nullable: true }) sessionId: number | null;
+  @Field(() => String) requestId: string;
+  @Field(() => String) type: string;
+  @Field(() => GraphQLJSON) data: unknown;
+  @Field(() => String, { description: "`data` as JSON text." }) dataString: string;
+  @Field(() => String) createdAt: string;
+  @Field(() => String) updatedAt: string;
+}
+
+@ObjectType("MatchedEvent")
+class MatchedEventType {
+  @Field(() => Int) id: number;
+  @Field(() => String) type: string;
+  @Field(() => GraphQLSafeInt, { nullable: true }) dataSourceId: number | null;
+  @Field(() => GraphQLSafeInt, { nullable: true }) dataSourceEntryId: number | null;
+  @Field(() => GraphQLSafeInt, { nullable: true }) userId: number | null;
+  @Field(() => String) createdAt: string;
+}
+
+@ObjectType("Backtest")
+class BacktestType {
+  @Field(() => Int, { description: "How many events were looked at: the last 1000 at the most." }) examined: number;
+  @Field(() => Int) matched: number;
+  @Field(() => [MatchedEventType], { description: "Most recent first." }) events: MatchedEventType[];
+}
+
+@ObjectType("Tick")
+class TickType {
+  @Field(() => String) utc: string;
+  @Field(() => String, { description: "On the zone's wall clock, with its offset." }) local: string;
+}
+
+@ObjectType("SchedulePreview")
+class SchedulePreviewType {
+  @Field(() => String, { description: "The frequency as a plain sentence." }) description: string;
+  @Field(() => String, { description: "The zone asked for, or the server's default." }) timezone: string;
+  @Field(() => [TickType]) ticks: TickType[];
+}
+
+@Resolver()
+export class TriggerResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly events: LogEvents,
+    private readonly schedule: Schedule,
+  ) {}
+
+  @Mutation(() => LogEventType, {
+    description: "`event`: {type, data, userId, dataSourceId, dataSourceEntryId, sessionId, appNotificationId}.",
+  })
+  async addLogEvent(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("event", () => GraphQLJSON) event: unknown,
+  ): Promise<LogEvent> {
+    const caller = await this.gate.enter(context, "addLogEvent", appId);
+    return this.events.add(caller, appId, event);
+  }
+
+  @Query(() => BacktestType, {
+    description: "Which of the last 1000 events a log trigger's `where` would have matched.",
+  })
+  async backtestTrigger(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("where", () => GraphQLJSON) where: unknown,
+  ): Promise<Backtest> {
+    await this.gate.enter(context, "backtestTrigger", appId);
+    return this.events.backtest(appId, where);
+  }
+
+  @Query(() => SchedulePreviewType, { description: "The next ticks of a frequency, and what it says in words." })
+  async nextRuns(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("frequency", () => String) frequency: string,
+    @Arg("timezone", () => String, { nullable: true }) timezone?: string,
+    @Arg("count", () => Int, { nullable: true }) count = PREVIEW_DEFAULT,
+  ): Promise<Preview> {
+    await this.gate.enter(context, "previewSchedule", appId);
+    if (count < 1 || count > PREVIEW_MAX) {
+      throw new ActionError("REQUEST_INVALID", `count must be from 1 to ${PREVIEW_MAX}; ${count} came`);
+    }
+    return this.schedule.preview(frequency, timezone, count);
+  }
+}

@@ -1,0 +1,47 @@
+/** What a caller may say of a log event (contract, section 3, log event). Knows no table. */
+import { ActionError } from "../errors.js";
+import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { EVENT_TYPE_MAX_CHARACTERS } from "./trigger-input.js";
+
+const DATA_MAX_DEPTH = 100;
+
+/** The service's own entries: a caller's would pass for runs that never were. */
+const OWN_TYPES = "app.task.";
+
+const IDS = ["userId", "dataSourceId", "dataSourceEntryId", "sessionId", "appNotificationId"] as const;
+
+export type LogEventInput = { type: string; data: Record<string, unknown> } & Record<
+  (typeof IDS)[number],
+  number | null
+>;
+
+function eventType(value: unknown): string {
+  const isText = typeof value === "string" && value !== "" && value.length <= EVENT_TYPE_MAX_CHARACTERS;
+  if (!isText || unstorableAt(value) >= 0) {
+    const expected = `type must be a log event type of 1 to ${EVENT_TYPE_MAX_CHARACTERS} characters`;
+    throw new ActionError("REQUEST_INVALID", `${expected}; ${described(value)} came`);
+  }
+  if (!value.startsWith(OWN_TYPES)) return value;
+  throw new ActionError("REQUEST_INVALID", `type must not begin with ${OWN_TYPES}: the service alone logs runs`);
+}
+
+function eventData(value: unknown): Record<string, unknown> {
+  if (value === undefined || value === null) return {};
+  if (!isObject(value)) throw new ActionError("REQUEST_INVALID", `data must be an object; ${described(value)} came`);
+  if (!nestsDeeperThan(value, DATA_MAX_DEPTH)) return value;
+  throw new ActionError("REQUEST_INVALID", `data must nest at most ${DATA_MAX_DEPTH} levels`);
+}
+
+function eventId(value: unknown, field: string): number | null {
+  if (value === undefined || value === null) return null;
+  if (Number.isSafeInteger(value) && (value as number) > 0) return value as number;
+  throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number; ${described(value)} came`);
+}
+
+/** @throws REQUEST_INVALID naming the field */
+export function parseLogEvent(body: unknown): LogEventInput {
+  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
+  const own = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);
+  const ids = IDS.map((field) => [field, eventId(own(field), field)]);
+  return { type: eventType(own("type")), data: eventData(own("data")), ...Object.fromEntries(ids) };
+}
