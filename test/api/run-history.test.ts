@@ -1,0 +1,146 @@
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const codeOf = (mark: string) => `async function execute(context) { return { mark: "${mark}", ...context.payload }; }`;
+
+describe("the ledger over REST and GraphQL", () => {
+  let service: TestService;
+  let base: string;
+  let master: number;
+  let production: number;
+  let version: number;
+
+  const post = (path: string, body: object = {}, as = "editor") => service.rest("POST", base + path, { body, as });
+  const runs = async (query = "") => (await service.rest("GET", `${base}/runs${query}`)).body;
+  const entryOf = (runId: number) =>
+    until(async () => {
+      const [row] = await service.db.query("SELECT data FROM execution_log WHERE run_id = $1", [runId]);
+      return row?.data;
+    });
+
+  before(async () => {
+    service = await startTestService();
+    base = `/v3/apps/${service.appId}`;
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+    const triggers = [{ trigger: "manual" }, { trigger: "schedule" }];
+    const fields = { name: "job", code: codeOf("first"), active: true, triggers, frequency: "*/2 * * * *" };
+    master = (await post("/actions", fields)).body.action.id;
+    production = (await post(`/actions/${master}/publish`)).body.action.id;
+    await service.rest("PUT", `${base}/actions/${master}`, { body: { code: codeOf("second") } });
+    const { body } = await service.rest("GET", `${base}/actions/${master}/versions`);
+    version = body.versions.at(-1).id;
+    await service.rest("PUT", `${base}/actions/${master}`, { body: { code: codeOf("third") } });
+  });
+  after(() => service.stop());
+
+  it("runs a schedule that is due once, as scheduled, with {} and without its result", async () => {
+    await service.db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
+    await service.db.query("SELECT pg_notify('svc_schedule', '')");
+    const run = await until(async () =>
+      (await runs(`?actionId=${master}&state=completed`)).runs.find((one: { tick: unknown }) => one.tick),
+    );
+    expect(run).to.deep.include({ actionId: production, copy: "production", trigger: "schedule", reason: null });
+    const data = await entryOf(run.id);
+    expect(data).to.deep.include({ mode: "scheduled", payload: {}, runOn: "server", taskId: production });
+    expect(data).to.not.have.any.keys("result", "error");
+    const [row] = await service.db.query("SELECT id FROM execution_log WHERE run_id = $1", [run.id]);
+    expect(run.logId).to.equal(row.id);
+  });
+
+  it("lists runs most recent first, of either copy's id, by state and page", async () => {
+    for (const n of [1, 2, 3]) await post("/actions/job/runWithResult", { n }, n === 3 ? "api" : "editor");
+    const all = await runs();
+    expect(all.status).to.equal("RUNS_LISTED");
+    const ids = all.runs.map(({ id }: { id: number }) => id);
+    expect(ids).to.deep.equal([...ids].sort((a, b) => b - a));
+    expect(await runs(`?actionId=${production}`)).to.deep.equal(await runs(`?actionId=${master}`));
+    const page = await runs("?limit=1&offset=1");
+    expect(page).to.deep.include({ runs: [all.runs[1]], pagination: { total: ids.length, hasMore: true } });
+    expect((await runs("?state=skipped")).runs).to.deep.equal([]);
+    const { data } = await service.graphql(
+      "{ runs(appId: 1, limit: 1) { runs { id state copy } pagination { total } } }",
+    );
+    expect(data.runs.runs[0]).to.deep.equal({ id: ids[0], state: "completed", copy: "production" });
+  });
+
+  it("refuses filters that make no sense, and readers without the right", async () => {
+    for (const query of ["?state=lost", "?limit=x", "?actionId=0", "?actionId=a"]) {
+      const { http, body } = await service.rest("GET", `${base}/runs${query}`);
+      expect([http, body.status], query).to.deep.equal([400, "REQUEST_INVALID"]);
+    }
+    expect((await service.rest("GET", `${base}/runs`, { as: "viewer" })).http).to.equal(403);
+  });
+
+  it("runs a past payload again on the copy that ran, on another, or on a version's code, and marks it", async () => {
+    const { body: first } = await post("/actions/job/runWithResult", { n: 7 });
+    expect(first.result).to.deep.equal({ mark: "third", n: 7 });
+    const expected = [
+      [{}, "third", master],
+      [{ copy: "master" }, "third", master],
+      [{ copy: "production" }, "first", production],
+      [{ versionId: version }, "first", master],
+    ] as const;
+    for (const [options, mark, taskId] of expected) {
+      const { http, body } = await post(`/runs/${first.runId}/replay`, options);
+      expect([http, body.status]).to.deep.equal([202, "ACTION_QUEUED"]);
+      const data = await entryOf(body.runId);
+      expect(data).to.deep.include({ payload: { n: 7 }, taskId, replayOf: first.runId, mode: "on-demand" });
+      expect(data.result.data).to.deep.equal({ mark, n: 7 });
+      expect((await runs()).runs[0]).to.deep.include({ id: body.runId, replayOf: first.runId });
+    }
+    const { data } = await service.graphql(
+      `mutation { replayRun(appId: 1, runId: ${first.runId}, options: { copy: "production" }) { runId } }`,
+    );
+    expect((await entryOf(data.replayRun.runId)).result.data.mark).to.equal("first");
+  });
+
+  it("refuses a replay of what is not there, and by who may not author", async () => {
+    const { body } = await post("/actions/job/runWithResult");
+    const replay = (runId: unknown, options: object, as = "editor") => post(`/runs/${runId}/replay`, options, as);
+    const refusals = [
+      [await replay(999_999, {}), 404, "RUN_NOT_FOUND"],
+      [await replay("x", {}), 404, "RUN_NOT_FOUND"],
+      [await replay(body.runId, { versionId: 999_999 }), 404, "VERSION_NOT_FOUND"],
+      [await replay(body.runId, { copy: "other" }), 400, "REQUEST_INVALID"],
+      [await replay(body.runId, { copy: "production", versionId: version }), 400, "REQUEST_INVALID"],
+      [await replay(body.runId, {}, "api"), 403, "FORBIDDEN"],
+    ] as const;
+    for (const [answer, http, status] of refusals) {
+      expect([answer.http, answer.body.status]).to.deep.equal([http, status]);
+    }
+  });
+
+  it("previews a frequency: its sentence, its ticks in UTC and on the wall clock", async () => {
+    const query = `frequency=${encodeURIComponent("30 9 * * 1-5")}&timezone=Europe/Berlin&count=3`;
+    const { http, body } = await service.rest("GET", `${base}/schedule/preview?${query}`);
+    expect(http).to.equal(200);
+    expect(body).to.deep.include({ status: "SCHEDULE_PREVIEWED", timezone: "Europe/Berlin" });
+    expect(body.description).to.equal("At 09:30, Monday through Friday");
+    expect(body.ticks).to.have.length(3);
+    for (const { utc, local } of body.ticks) {
+      expect(local).to.match(/T09:30:00\+0[12]:00$/);
+      expect(new Date(local).toISOString()).to.equal(utc);
+    }
+    const { data } = await service.graphql(
+      '{ nextRuns(appId: 1, frequency: "0 0 * * *") { description timezone ticks { utc local } } }',
+    );
+    expect(data.nextRuns).to.deep.include({ description: "At 00:00", timezone: "UTC" });
+    expect(data.nextRuns.ticks).to.have.length(5);
+  });
+
+  it("refuses a preview of what could not be saved, with the status that saving gives", async () => {
+    const preview = (query: string) => service.rest("GET", `${base}/schedule/preview?${query}`);
+    const refusals = [
+      ["frequency=x", "FREQUENCY_INVALID"],
+      ["", "FREQUENCY_INVALID"],
+      ["frequency=*%20*%20*%20*%20*", "FREQUENCY_TOO_FREQUENT"],
+      ["frequency=0%200%20*%20*%20*&timezone=EST5", "TIMEZONE_INVALID"],
+      ["frequency=0%200%20*%20*%20*&count=101", "REQUEST_INVALID"],
+    ] as const;
+    for (const [query, status] of refusals) {
+      const { http, body } = await preview(query);
+      expect([http, body.status], query).to.deep.equal([400, status]);
+    }
+  });
+});
