@@ -1,0 +1,55 @@
+/** What all commands share: a failure is one line and exit code 1, arguments are read strictly, the database is found. Knows no command. */
+import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
+import { pino } from "pino";
+import type { DataSource } from "typeorm";
+import type { Config } from "../config.js";
+import { migrate, openDatabase } from "../data/database.js";
+import { attachEmbeddedPostgres, startEmbeddedPostgres } from "../engine/embedded-postgres.js";
+import { createNotifications } from "../engine/notifications.js";
+import { faultLine, StartError } from "../errors.js";
+import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "../operations/credentials.js";
+
+/** Runs a command to its end; what it throws is the one line on standard error. */
+export async function runCommand(command: () => Promise<void>): Promise<void> {
+  try {
+    await command();
+  } catch (error) {
+    process.stderr.write(`${faultLine(error)}\n`);
+    process.exitCode = 1;
+  }
+}
+
+/** The command line's words and options. @throws StartError that ends in `usage` */
+export function readArguments<Options extends ParseArgsOptionsConfig>(options: Options, usage: string) {
+  try {
+    return parseArgs({ args: process.argv.slice(2), options, allowPositionals: true, strict: true });
+  } catch (error) {
+    const [reason] = (error as Error).message.split(/\.\s|\n/);
+    throw new StartError(`${reason}. ${usage}`);
+  }
+}
+
+export interface CommandDatabase {
+  db: DataSource;
+  credentials: Credentials;
+}
+
+/**
+ * Lets `work` use the database that the service uses, migrated: DATABASE_URL's, else the embedded one that a service is running on
+ * DATA_DIR, else that one started for the while.
+ */
+export async function withDatabase<T>(config: Config, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
+  const log = pino({ level: "warn" }, pino.destination(2));
+  const { databaseUrl, dataDir } = config;
+  const running = databaseUrl ?? (await attachEmbeddedPostgres(dataDir));
+  const own = running === null ? await startEmbeddedPostgres({ dataDir, log }) : null;
+  const url = running ?? own!.url;
+  try {
+    await migrate(url);
+    const db = await openDatabase(url, 2);
+    const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log });
+    return await work({ db, credentials: createCredentials({ db, notifications }) }).finally(() => db.destroy());
+  } finally {
+    await own?.stop();
+  }
+}

@@ -1,0 +1,132 @@
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { startProcess } from "../harness/process.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const PROGRAM = fileURLToPath(new URL("../../src/cli/token.js", import.meta.url));
+
+interface Said {
+  code: number;
+  stderr: string;
+  // biome-ignore lint/suspicious/noExplicitAny: each command answers its own shape
+  answer: any;
+}
+
+/** Runs the command as npm does, with `environment` and nothing of this process's own. */
+function token(environment: Record<string, string>, ...words: string[]): Promise<Said> {
+  return new Promise((resolve) => {
+    const env = { PATH: process.env["PATH"], ...environment };
+    execFile(process.execPath, ["--no-node-snapshot", PROGRAM, ...words], { env }, (error, stdout, stderr) => {
+      const last = stdout.trim().split("\n").at(-1) ?? "";
+      resolve({ code: Number(error?.code ?? 0), stderr, answer: last === "" ? null : JSON.parse(last) });
+    });
+  });
+}
+
+describe("npm run token", function () {
+  this.timeout(60_000);
+  let service: TestService;
+  let environment: Record<string, string>;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    environment = { DATABASE_URL: service.databaseUrl };
+  });
+  after(() => service.stop());
+
+  const kinds: [string, string[], number][] = [
+    ["editor", ["--user", "1"], 200],
+    ["admin", ["--user", "2"], 200],
+    ["api", ["--app", "1"], 403],
+    ["viewer", ["--app", "1", "--user", "3"], 403],
+    ["live", ["--app", "1"], 403],
+    ["task", ["--app", "1"], 403],
+  ];
+  for (const [kind, words, http] of kinds) {
+    it(`makes a credential of kind ${kind} that a running service knows, with that kind's rights`, async () => {
+      const { code, answer } = await token(environment, kind, ...words, "--name", "made by hand");
+      expect(code).to.equal(0);
+      expect(answer).to.have.all.keys("id", "token");
+      expect(answer.token).to.match(new RegExp(`^svc_${kind}_`));
+      expect((await service.rest("GET", "/v3/apps/1/actions", { as: answer.token })).http).to.equal(http);
+    });
+  }
+
+  it("gives a task token an hour, and any other the end that was asked for or none", async () => {
+    const task = await token(environment, "task", "--app", "1");
+    const api = await token(environment, "api", "--app", "1", "--expires", "30m");
+    const lasting = await token(environment, "api", "--app", "1");
+    const ids = [task, api, lasting].map(({ answer }) => answer.id);
+    const found: { minutes: number | null }[] = await service.db.query(
+      `SELECT round(extract(epoch FROM expires_at - created_at) / 60)::int AS minutes FROM credential
+        WHERE id = ANY($1) ORDER BY array_position($1::bigint[], id)`,
+      [ids],
+    );
+    expect(found.map(({ minutes }) => minutes)).to.deep.equal([60, 30, null]);
+  });
+
+  it("revokes at once, in a service that has just answered with that token", async () => {
+    const { answer } = await token(environment, "editor", "--user", "1");
+    const ask = () => service.rest("GET", "/v3/apps/1/actions", { as: answer.token });
+    expect((await ask()).http).to.equal(200);
+    const { answer: revoked } = await token(environment, "revoke", String(answer.id));
+    expect(revoked).to.deep.equal({ id: answer.id, revoked: true });
+    await until(async () => (await ask()).http === 401, 1_000);
+  });
+
+  it("lists the app's credentials without their tokens", async () => {
+    const { answer: made } = await token(environment, "api", "--app", "1", "--name", "listed");
+    const { answer } = await token(environment, "list", "--app", "1");
+    expect(answer.tokens.find(({ id }: { id: number }) => id === made.id)).to.deep.include({
+      kind: "api",
+      name: "listed",
+    });
+    expect(JSON.stringify(answer)).to.not.contain("svc_api_");
+  });
+
+  const mistakes: [string[], RegExp][] = [
+    [[], /^nothing is no kind of token\. Usage: /],
+    [["cook", "--app", "1"], /^cook is no kind of token\. Usage: /],
+    [["api"], /^api needs --app\. Usage: /],
+    [["editor", "--app", "1"], /^editor needs --user\. Usage: /],
+    [["api", "--app", "1", "--user", "3"], /^api takes no --user\. Usage: /],
+    [["api", "--app", "first"], /^--app must be a positive whole number\. Usage: /],
+    [["api", "--app", "999"], /^there is no app 999$/],
+    [["editor", "--user", "999"], /^there is no user 999$/],
+    [["task", "--app", "1", "--run", "999"], /^there is no run 999 of app 1$/],
+    [["api", "--app", "1", "--expires", "soon"], /^--expires must be /],
+    [["api", "--app", "1", "--colour", "red"], /^Unknown option '--colour'\. Usage: /],
+    [["revoke"], /^revoke needs the token's id\. Usage: /],
+    [["revoke", "999999"], /^no such token$/],
+    [["list"], /^list needs --app\. Usage: /],
+  ];
+  for (const [words, expected] of mistakes) {
+    it(`says in one line what is wrong with: ${words.join(" ") || "nothing"}`, async () => {
+      const { code, stderr, answer } = await token(environment, ...words);
+      expect(code).to.equal(1);
+      expect(stderr.trim()).to.match(expected);
+      expect(stderr.trim().split("\n")).to.have.length(1);
+      expect(answer).to.equal(null);
+    });
+  }
+
+  it("uses the embedded database of a service that runs, and starts it where none does", async () => {
+    const running = startProcess({ ROLES: "api" });
+    try {
+      const url = await running.ready();
+      const beside = await token({ DATA_DIR: running.dataDir }, "editor", "--user", "1");
+      const headers = { "auth-token": beside.answer.token };
+      expect((await fetch(`${url}/v3/apps/1/actions`, { headers })).status).to.equal(200);
+      running.signal("SIGTERM");
+      await running.ended;
+      const alone = await token({ DATA_DIR: running.dataDir }, "api", "--app", "1");
+      expect(alone.code).to.equal(0);
+      expect(alone.answer.id).to.be.greaterThan(beside.answer.id);
+      expect(running.offspring()).to.deep.equal([]);
+    } finally {
+      await running.clean();
+    }
+  });
+});
