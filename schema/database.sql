@@ -1,0 +1,379 @@
+-- Written by `npm run schema` from what migrations/ make of an empty database. Not to be edited, not to be run.
+
+CREATE TABLE action (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  master_id bigint,
+  name text NOT NULL,
+  description text,
+  code text NOT NULL,
+  active boolean DEFAULT false NOT NULL,
+  environment text NOT NULL,
+  action_version text DEFAULT 'v3'::text NOT NULL,
+  triggers json DEFAULT '[]'::json NOT NULL,
+  dependencies json DEFAULT '[]'::json NOT NULL,
+  assets json DEFAULT '[]'::json NOT NULL,
+  frequency text,
+  timezone text,
+  last_run_at timestamp with time zone,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT action_pkey PRIMARY KEY (id),
+  CONSTRAINT action_master_id_key UNIQUE (master_id),
+  CONSTRAINT action_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT action_master_id_fkey FOREIGN KEY (master_id) REFERENCES action(id) ON DELETE CASCADE,
+  CONSTRAINT action_environment_check CHECK ((environment = ANY (ARRAY['server'::text, 'client'::text, 'any'::text])))
+);
+
+CREATE INDEX action_list ON public.action USING btree (app_id, id DESC) WHERE (master_id IS NULL);
+CREATE UNIQUE INDEX action_name ON public.action USING btree (app_id, name, ((master_id IS NULL)));
+CREATE TRIGGER action_changed AFTER INSERT OR DELETE OR UPDATE OF app_id, master_id, name, code, active, environment, action_version, triggers, assets ON public.action FOR EACH ROW EXECUTE FUNCTION svc_action_changed();
+
+CREATE TABLE action_version (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  action_id bigint NOT NULL,
+  person_id bigint,
+  data json NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  summary json NOT NULL,
+  CONSTRAINT action_version_pkey PRIMARY KEY (id),
+  CONSTRAINT action_version_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE,
+  CONSTRAINT action_version_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE SET NULL
+);
+
+CREATE INDEX action_version_action ON public.action_version USING btree (action_id, id DESC);
+
+CREATE TABLE app (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  organization_id bigint NOT NULL,
+  name text NOT NULL,
+  published_at timestamp with time zone,
+  starting_page_id bigint,
+  hooks json,
+  is_template boolean DEFAULT false NOT NULL,
+  dependencies json,
+  icon text,
+  is_system_template boolean DEFAULT false NOT NULL,
+  is_hidden boolean DEFAULT false NOT NULL,
+  data_key bytea,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT app_pkey PRIMARY KEY (id),
+  CONSTRAINT app_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE
+);
+
+CREATE INDEX app_organization ON public.app USING btree (organization_id);
+
+CREATE TABLE app_editor (
+  app_id bigint NOT NULL,
+  person_id bigint NOT NULL,
+  CONSTRAINT app_editor_pkey PRIMARY KEY (app_id, person_id),
+  CONSTRAINT app_editor_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT app_editor_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE
+);
+
+CREATE INDEX app_editor_person ON public.app_editor USING btree (person_id);
+
+CREATE TABLE app_version (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  person_id bigint,
+  data json NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  action text DEFAULT 'create'::text NOT NULL,
+  CONSTRAINT app_version_pkey PRIMARY KEY (id),
+  CONSTRAINT app_version_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT app_version_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE SET NULL,
+  CONSTRAINT app_version_action_check CHECK ((action = ANY (ARRAY['create'::text, 'publish'::text, 'pre-restore'::text])))
+);
+
+CREATE INDEX app_version_app ON public.app_version USING btree (app_id, id DESC);
+
+CREATE TABLE app_version_setting (
+  app_version_id bigint NOT NULL,
+  key text NOT NULL,
+  value text,
+  sealed bytea,
+  CONSTRAINT app_version_setting_pkey PRIMARY KEY (app_version_id, key),
+  CONSTRAINT app_version_setting_app_version_id_fkey FOREIGN KEY (app_version_id) REFERENCES app_version(id) ON DELETE CASCADE
+);
+
+CREATE TABLE audit_entry (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  type text NOT NULL,
+  person_id bigint,
+  credential_id bigint,
+  action_id bigint,
+  data json NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT audit_entry_pkey PRIMARY KEY (id),
+  CONSTRAINT audit_entry_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT audit_entry_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE SET NULL,
+  CONSTRAINT audit_entry_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE SET NULL
+);
+
+CREATE INDEX audit_entry_app ON public.audit_entry USING btree (app_id, id DESC);
+
+CREATE TABLE console_line (
+  run_id bigint NOT NULL,
+  seq integer NOT NULL,
+  level text NOT NULL,
+  at timestamp with time zone NOT NULL,
+  text text NOT NULL,
+  CONSTRAINT console_line_pkey PRIMARY KEY (run_id, seq),
+  CONSTRAINT console_line_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(id) ON DELETE CASCADE
+);
+
+CREATE TABLE credential (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  kind text NOT NULL,
+  hash bytea NOT NULL,
+  name text,
+  app_id bigint,
+  person_id bigint,
+  run_id bigint,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  expires_at timestamp with time zone,
+  revoked_at timestamp with time zone,
+  CONSTRAINT credential_pkey PRIMARY KEY (id),
+  CONSTRAINT credential_hash_key UNIQUE (hash),
+  CONSTRAINT credential_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT credential_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE,
+  CONSTRAINT credential_check CHECK (
+CASE
+    WHEN (kind = ANY (ARRAY['editor'::text, 'admin'::text])) THEN ((app_id IS NULL) AND (person_id IS NOT NULL))
+    ELSE (app_id IS NOT NULL)
+END),
+  CONSTRAINT credential_kind_check CHECK ((kind = ANY (ARRAY['editor'::text, 'admin'::text, 'api'::text, 'task'::text, 'viewer'::text, 'live'::text])))
+);
+
+CREATE INDEX credential_app ON public.credential USING btree (app_id);
+CREATE INDEX credential_expiry ON public.credential USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+
+CREATE TABLE execution_log (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  task_id bigint NOT NULL,
+  run_id bigint NOT NULL,
+  type text NOT NULL,
+  data json NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT execution_log_pkey PRIMARY KEY (id),
+  CONSTRAINT execution_log_run_id_key UNIQUE (run_id),
+  CONSTRAINT execution_log_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT execution_log_type_check CHECK ((type = ANY (ARRAY['app.task.completed'::text, 'app.task.failed'::text])))
+);
+
+CREATE INDEX execution_log_age ON public.execution_log USING btree (created_at);
+CREATE INDEX execution_log_app ON public.execution_log USING btree (app_id, id DESC);
+CREATE INDEX execution_log_task ON public.execution_log USING btree (app_id, task_id, id DESC);
+
+CREATE TABLE idempotency (
+  credential_id bigint NOT NULL,
+  app_id bigint NOT NULL,
+  key text NOT NULL,
+  request bytea NOT NULL,
+  answer json,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT idempotency_pkey PRIMARY KEY (credential_id, app_id, key),
+  CONSTRAINT idempotency_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT idempotency_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE CASCADE
+);
+
+CREATE INDEX idempotency_age ON public.idempotency USING btree (created_at);
+CREATE INDEX idempotency_app ON public.idempotency USING btree (app_id);
+
+CREATE TABLE instance (
+  id uuid NOT NULL,
+  roles text[] NOT NULL,
+  started_at timestamp with time zone DEFAULT now() NOT NULL,
+  lease_until timestamp with time zone NOT NULL,
+  CONSTRAINT instance_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE log_event (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  user_id bigint,
+  data_source_id bigint,
+  data_source_entry_id bigint,
+  app_notification_id bigint,
+  session_id bigint,
+  request_id uuid NOT NULL,
+  run_id bigint,
+  type text NOT NULL,
+  data json NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT log_event_pkey PRIMARY KEY (id),
+  CONSTRAINT log_event_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
+CREATE INDEX log_event_app ON public.log_event USING btree (app_id, id DESC);
+
+CREATE TABLE log_trigger (
+  app_id bigint NOT NULL,
+  type text NOT NULL,
+  data_source_id bigint NOT NULL,
+  action_id bigint NOT NULL,
+  CONSTRAINT log_trigger_pkey PRIMARY KEY (app_id, type, data_source_id, action_id),
+  CONSTRAINT log_trigger_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE,
+  CONSTRAINT log_trigger_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
+CREATE INDEX log_trigger_action ON public.log_trigger USING btree (action_id);
+
+CREATE TABLE migration (
+  id integer DEFAULT nextval('migration_id_seq'::regclass) NOT NULL,
+  "timestamp" bigint NOT NULL,
+  name character varying NOT NULL,
+  CONSTRAINT "PK_3043fc6b8af7c99b8b98830094f" PRIMARY KEY (id)
+);
+
+CREATE TABLE organization (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  name text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT organization_pkey PRIMARY KEY (id)
+);
+
+CREATE TABLE person (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  organization_id bigint NOT NULL,
+  first_name text NOT NULL,
+  last_name text NOT NULL,
+  email text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT person_pkey PRIMARY KEY (id),
+  CONSTRAINT person_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE
+);
+
+CREATE UNIQUE INDEX person_email ON public.person USING btree (lower(email));
+
+CREATE UNLOGGED TABLE rate_window (
+  app_id bigint NOT NULL,
+  class text NOT NULL,
+  hits timestamp with time zone[] NOT NULL,
+  CONSTRAINT rate_window_pkey PRIMARY KEY (app_id, class)
+);
+
+CREATE TABLE run (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  action_id bigint NOT NULL,
+  copy text NOT NULL,
+  trigger text NOT NULL,
+  payload json NOT NULL,
+  state text NOT NULL,
+  holder uuid,
+  person_id bigint,
+  credential_id bigint,
+  idempotency_key text,
+  queued_at timestamp with time zone DEFAULT now() NOT NULL,
+  started_at timestamp with time zone,
+  finished_at timestamp with time zone,
+  tick timestamp with time zone,
+  tick_count integer DEFAULT 1 NOT NULL,
+  reason text,
+  event_id bigint,
+  cause_run_id bigint,
+  chain_id bigint,
+  depth smallint DEFAULT 0 NOT NULL,
+  replay_of bigint,
+  version_id bigint,
+  hosts text[] DEFAULT '{}'::text[] NOT NULL,
+  CONSTRAINT run_pkey PRIMARY KEY (id),
+  CONSTRAINT run_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT run_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE SET NULL,
+  CONSTRAINT run_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE SET NULL,
+  CONSTRAINT run_check CHECK (((state = 'running'::text) = (holder IS NOT NULL))),
+  CONSTRAINT run_check1 CHECK (((state = ANY (ARRAY['queued'::text, 'running'::text])) = (finished_at IS NULL))),
+  CONSTRAINT run_check2 CHECK (((state = 'skipped'::text) = (reason IS NOT NULL))),
+  CONSTRAINT run_copy_check CHECK ((copy = ANY (ARRAY['master'::text, 'production'::text]))),
+  CONSTRAINT run_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text]))),
+  CONSTRAINT run_trigger_check CHECK ((trigger = ANY (ARRAY['manual'::text, 'schedule'::text, 'log'::text, 'analytics'::text])))
+);
+
+CREATE INDEX run_action ON public.run USING btree (action_id, id DESC);
+CREATE INDEX run_app ON public.run USING btree (app_id, id DESC);
+CREATE INDEX run_chain ON public.run USING btree (chain_id, queued_at) WHERE (chain_id IS NOT NULL);
+CREATE INDEX run_finished ON public.run USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+CREATE INDEX run_holder ON public.run USING btree (holder) WHERE (holder IS NOT NULL);
+CREATE UNIQUE INDEX run_idempotency ON public.run USING btree (action_id, credential_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
+CREATE INDEX run_scheduled ON public.run USING btree (action_id) WHERE ((trigger = 'schedule'::text) AND (finished_at IS NULL));
+CREATE UNIQUE INDEX run_tick ON public.run USING btree (action_id, tick) WHERE (tick IS NOT NULL);
+CREATE INDEX run_unfinished ON public.run USING btree (state, queued_at) WHERE (finished_at IS NULL);
+
+CREATE TABLE schedule (
+  action_id bigint NOT NULL,
+  app_id bigint NOT NULL,
+  frequency text NOT NULL,
+  timezone text,
+  next_tick timestamp with time zone NOT NULL,
+  CONSTRAINT schedule_pkey PRIMARY KEY (action_id),
+  CONSTRAINT schedule_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE,
+  CONSTRAINT schedule_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
+CREATE INDEX schedule_app ON public.schedule USING btree (app_id);
+CREATE INDEX schedule_next_tick ON public.schedule USING btree (next_tick);
+
+CREATE TABLE setting (
+  app_id bigint NOT NULL,
+  key text NOT NULL,
+  value text,
+  sealed bytea,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  updated_by bigint,
+  CONSTRAINT setting_pkey PRIMARY KEY (app_id, key),
+  CONSTRAINT setting_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT setting_updated_by_fkey FOREIGN KEY (updated_by) REFERENCES person(id) ON DELETE SET NULL,
+  CONSTRAINT setting_check CHECK (
+CASE
+    WHEN ("left"(key, 1) = '_'::text) THEN ((value IS NULL) AND (sealed IS NOT NULL))
+    ELSE ((value IS NOT NULL) AND (sealed IS NULL))
+END)
+);
+
+CREATE TABLE settings_key (
+  only_row boolean DEFAULT true NOT NULL,
+  fingerprint text NOT NULL,
+  CONSTRAINT settings_key_pkey PRIMARY KEY (only_row),
+  CONSTRAINT settings_key_only_row_check CHECK (only_row)
+);
+
+CREATE OR REPLACE FUNCTION public.svc_action_changed()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+        BEGIN
+          IF TG_OP <> 'INSERT' AND OLD.environment <> 'server' THEN
+            PERFORM pg_notify('svc_action', OLD.app_id || ':' || OLD.id);
+          ELSIF TG_OP <> 'DELETE' AND NEW.environment <> 'server' THEN
+            PERFORM pg_notify('svc_action', NEW.app_id || ':' || NEW.id);
+          END IF;
+          RETURN NULL;
+        END
+      $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_wake(run_id bigint)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+        BEGIN
+          PERFORM graphile_worker.add_job(
+            'run', json_build_object('runId', run_id), job_key => 'run:' || run_id, max_attempts => 1);
+        END
+      $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_wake_all(run_ids bigint[])
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+        BEGIN
+          IF cardinality(run_ids) = 0 THEN RETURN; END IF;
+          PERFORM graphile_worker.add_jobs(ARRAY(
+            SELECT ('run', json_build_object('runId', id), NULL, NULL, 1, 'run:' || id, NULL, NULL)::graphile_worker.job_spec
+              FROM unnest(run_ids) AS id));
+        END
+      $function$;

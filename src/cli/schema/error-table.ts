@@ -1,0 +1,41 @@
+/** The catalogue of statuses as a table for readers: which there are, and which part of the source raises each. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { STATUS, type Status } from "../../errors.js";
+
+/** Statuses that nothing raises today, and why they are kept. */
+export const RESERVED: Partial<Record<Status, string>> = {};
+
+const HEAD = `# Errors
+
+Written by \`npm run schema\` from \`src/errors.ts\`. Every failure carries \`{status, error}\`: in REST as the body with the HTTP
+code below, in GraphQL as \`extensions.status\` with \`message\`. The message here is the default; where it can, the service says
+more: the field, what was expected and what came.
+
+| status | HTTP | message | raised in |
+| --- | --- | --- | --- |
+`;
+
+/** The parts of src/ whose text names the status, in alphabetical order. */
+export function partsRaising(root: string): Map<Status, string[]> {
+  const files = globSync("src/**/*.ts", { cwd: root }).filter(
+    (file) => file !== "src/errors.ts" && !/^src\/(web|cli)\//.test(file),
+  );
+  const texts = files.map((file) => ({ part: file.split("/")[1]!, text: readFileSync(join(root, file), "utf8") }));
+  return new Map(
+    (Object.keys(STATUS) as Status[]).map((status) => {
+      const found = texts.filter(({ text }) => text.includes(`"${status}"`)).map(({ part }) => part);
+      return [status, [...new Set(found)].sort()];
+    }),
+  );
+}
+
+/** `root`: the checkout, whose source is searched. */
+export function errorTable(root: string): string {
+  const raising = partsRaising(root);
+  const lines = (Object.keys(STATUS) as Status[]).map((status) => {
+    const { http, message } = STATUS[status];
+    return `| \`${status}\` | ${http} | ${message} | ${raising.get(status)?.join(", ") || RESERVED[status] || "reserved"} |`;
+  });
+  return `${HEAD}${lines.join("\n")}\n`;
+}
