@@ -2,10 +2,13 @@
 import { globSync, readFileSync } from "node:fs";
 import { basename, dirname, join, normalize } from "node:path";
 import { fileURLToPath } from "node:url";
+import { type Function as FunctionNode, parse } from "acorn";
+import { ancestor } from "acorn-walk";
 import { expect } from "chai";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const MAX_LINES = 400;
+const MAX_FUNCTION_LINES = 60;
 
 /** What each part may import beside itself; a part is a folder of src/ or a file at its root. */
 const FOUNDATION = ["limits", "errors", "config"];
@@ -114,6 +117,24 @@ function findCycle(): string[] | null {
   return null;
 }
 
+/** Functions of compiled JavaScript, types gone: each with its lines less those of the functions inside it. */
+function functionLengths(text: string): { line: number; length: number }[] {
+  const found = new Map<FunctionNode, { line: number; length: number }>();
+  const enter = (node: FunctionNode, _state: unknown, path: { type: string }[]) => {
+    const { start, end } = node.loc!;
+    const lines = end.line - start.line + 1;
+    found.set(node, { line: start.line, length: (found.get(node)?.length ?? 0) + lines });
+    const outer = path.slice(0, -1).findLast(({ type }) => type.includes("Function")) as FunctionNode | undefined;
+    if (!outer) return;
+    const seen = found.get(outer) ?? { line: outer.loc!.start.line, length: 0 };
+    found.set(outer, { ...seen, length: seen.length - lines });
+  };
+  const visitors = { FunctionDeclaration: enter, FunctionExpression: enter, ArrowFunctionExpression: enter };
+  const program = parse(text, { ecmaVersion: "latest", sourceType: "module", locations: true });
+  ancestor(program, visitors as Parameters<typeof ancestor>[1]);
+  return [...found.values()];
+}
+
 describe("the house", () => {
   it("reads every form of import", () => {
     const text = [
@@ -179,5 +200,24 @@ describe("the house", () => {
       return !opened || text.split("\n").length > MAX_LINES || !/^[a-z0-9]+(-[a-z0-9]+)*\.tsx?$/.test(basename(file));
     });
     expect(faulty).to.deep.equal([]);
+  });
+
+  it("measures a function without the functions inside it", () => {
+    const text = "function outer() {\n  const inner = () => {\n    return 1;\n  };\n  return inner;\n}";
+    expect(functionLengths(text)).to.have.deep.members([
+      { line: 1, length: 3 },
+      { line: 2, length: 3 },
+    ]);
+  });
+
+  it(`has no function of more than ${MAX_FUNCTION_LINES} lines, those inside it not counted`, () => {
+    const long = globSync("dist/src/**/*.js", { cwd: ROOT })
+      .filter((file) => known.has(file.replace(/^dist\//, "").replace(/\.js$/, ".ts")))
+      .flatMap((file) =>
+        functionLengths(read(file))
+          .filter(({ length }) => length > MAX_FUNCTION_LINES)
+          .map(({ line, length }) => `${file}:${line} has ${length}`),
+      );
+    expect(long).to.deep.equal([]);
   });
 });
