@@ -17,7 +17,7 @@ import { createAuthoring } from "./authoring.js";
 import { ACTION_CHANNEL } from "./client-feed.js";
 import { createClients } from "./clients.js";
 import { CONSOLE_CHANNEL, createRunConsole } from "./console.js";
-import { CREDENTIAL_CHANNEL, createCredentials } from "./credentials.js";
+import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "./credentials.js";
 import { createDataKeys } from "./data-keys.js";
 import { createExecution, lostEnding } from "./execution.js";
 import { createGate } from "./gate.js";
@@ -70,30 +70,17 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
   return createCatalogue(packagesFile ? JSON.parse(readFileSync(packagesFile, "utf8")) : []);
 }
 
-export async function createOperations(surroundings: Surroundings) {
-  const { config, db, notifications, browsers, baseUrl, apiUrl, alone, now, log } = surroundings;
-  const credentials = createCredentials({ db, notifications });
-  const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits });
-  const ring = createKeyRing({ keys: config.settingsKeys, path: join(config.dataDir, "settings-key") });
-  const dataKeys = createDataKeys({ db, ring });
-  await dataKeys.start();
-  const settings = createSettings({ db, dataKeys, baseUrl });
-  const people = createPeople({ db, credentials });
-  const apps = createApps({ db, people, settings });
-  const appVersions = createAppVersions({ db, settings });
-  const catalogue = readCatalogue(config);
-  const { defaultTimezone } = config;
-  const triggerIndex = createTriggerIndex({ now, defaultTimezone });
-  const schedule = createSchedule({ db, now, defaultTimezone });
-  const authoring = createAuthoring({
-    db,
-    checkCode: createIsolateCheck().check,
-    resolveAssets: (dependencies) => resolveAssets(dependencies, catalogue, baseUrl),
-    onActionChanged: async (manager, row, change) => {
-      if (change === "written") await triggerIndex.apply(manager, row);
-    },
-    log,
-  });
+/** The parts that runs are made of: the ledger, this process's hold on it, and their logs. */
+function createRunning(
+  surroundings: Surroundings,
+  parts: {
+    credentials: Credentials;
+    catalogue: ReturnType<typeof createCatalogue>;
+    underscore: ReturnType<typeof createSettings>["underscore"];
+  },
+) {
+  const { config, db, notifications, browsers, apiUrl, alone, log } = surroundings;
+  const { credentials, catalogue, underscore } = parts;
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
   const ledger = createLedger(db);
@@ -116,7 +103,7 @@ export async function createOperations(surroundings: Surroundings) {
     db,
     ledger,
     runPage: async (request) => browsers!.run(request),
-    readUnderscore: settings.underscore,
+    readUnderscore: underscore,
     console,
     scripts: createRunScripts({ db, credentials, catalogue, apiUrl }),
     timeoutMs: config.serverTimeoutMs,
@@ -124,6 +111,35 @@ export async function createOperations(surroundings: Surroundings) {
   });
   const slots = browsers ? config.runnerConcurrency : 0;
   const runs = createRuns({ db, ledger, logs, execution, notifications, holder: instance.id, slots });
+  return { logs, tail, ledger, instance, console, runs };
+}
+
+export async function createOperations(surroundings: Surroundings) {
+  const { config, db, notifications, baseUrl, now, log } = surroundings;
+  const credentials = createCredentials({ db, notifications });
+  const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits });
+  const ring = createKeyRing({ keys: config.settingsKeys, path: join(config.dataDir, "settings-key") });
+  const dataKeys = createDataKeys({ db, ring });
+  await dataKeys.start();
+  const settings = createSettings({ db, dataKeys, baseUrl });
+  const people = createPeople({ db, credentials });
+  const apps = createApps({ db, people, settings });
+  const appVersions = createAppVersions({ db, settings });
+  const catalogue = readCatalogue(config);
+  const { defaultTimezone } = config;
+  const triggerIndex = createTriggerIndex({ now, defaultTimezone });
+  const schedule = createSchedule({ db, now, defaultTimezone });
+  const authoring = createAuthoring({
+    db,
+    checkCode: createIsolateCheck().check,
+    resolveAssets: (dependencies) => resolveAssets(dependencies, catalogue, baseUrl),
+    onActionChanged: async (manager, row, change) => {
+      if (change === "written") await triggerIndex.apply(manager, row);
+    },
+    log,
+  });
+  const running = createRunning(surroundings, { credentials, catalogue, underscore: settings.underscore });
+  const { logs, tail, ledger, instance, console, runs } = running;
   const { clientTimeoutMs: timeoutMs } = config;
   const clients = createClients({ db, notifications, ledger, holder: instance.id, timeoutMs, log });
   const trail: Trail = (appId, options) => listAudit(db, appId, options);
