@@ -1,9 +1,13 @@
 /** Each app's data key: made when first needed, kept wrapped under a SETTINGS_KEY, wrapped anew on rotation. */
+import { join } from "node:path";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../data/database.js";
 import { fingerprint, newKey, unwrap, wrap, wrappedUnder } from "../engine/cipher.js";
 import type { KeyRing } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
+
+/** Where the master keys lie that no SETTINGS_KEY gives. */
+export const settingsKeyFile = (dataDir: string): string => join(dataDir, "settings-key");
 
 const bound = (appId: number): string => `app:${appId}`;
 

@@ -1,0 +1,128 @@
+/** Rotation of SETTINGS_KEY under load, in each of its two cases. */
+import { execFile } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { expect } from "chai";
+import { openDatabase } from "../../src/data/database.js";
+import { createKeyRing, readKeyFile } from "../../src/engine/key-ring.js";
+import { createDataKeys } from "../../src/operations/data-keys.js";
+import { rotateSettingsKey } from "../../src/operations/settings-rotation.js";
+import { freshDatabase } from "../harness/postgres.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const COMMAND = fileURLToPath(new URL("../../src/cli/settings-rotate.js", import.meta.url));
+const APPS = 12;
+const ROTATIONS = 6;
+
+describe("rotation of the settings' key", () => {
+  let service: TestService;
+  let dataDir: string;
+  let path: string;
+  before(async () => {
+    dataDir = mkdtempSync(join(tmpdir(), "svc-rotation-"));
+    path = join(dataDir, "settings-key");
+    service = await startTestService({ ROLES: "api", DATA_DIR: dataDir });
+  });
+  after(async () => {
+    await service.stop();
+    rmSync(dataDir, { recursive: true, force: true });
+  });
+
+  async function newApp(): Promise<string> {
+    const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "app" } });
+    return `/v1/apps/${body.app.id}/settings`;
+  }
+
+  it("fails no read, no write and no first secret of a new app while it goes on", async () => {
+    const settled: number[] = [];
+    const apps = await Promise.all(Array.from({ length: APPS }, newApp));
+    const call = async (method: string, where: string, body?: object) => {
+      const answer = await service.rest(method, where, { as: "admin", body });
+      settled.push(answer.http);
+      return answer;
+    };
+    for (const app of apps) await call("POST", app, { _secret: `of ${app}` });
+    // A process that has opened no data key yet, and has read the key file before all of this.
+    const oldRing = createKeyRing({ keys: null, path });
+    const ids = apps.map((app) => Number(app.split("/")[3]));
+    const dataKeys = () => createDataKeys({ db: service.db, ring: oldRing });
+    const before = await Promise.all(ids.map((id) => dataKeys().find(id)));
+    let going = true;
+    const during = async (work: (turn: number) => Promise<unknown>) => {
+      for (let turn = 0; going; turn += 1) await work(turn);
+    };
+    const load = [
+      during(async (turn) => {
+        const app = apps[turn % APPS]!;
+        expect((await call("GET", app)).body).to.deep.include({ _secret: `of ${app}` });
+      }),
+      during((turn) => call("POST", apps[turn % APPS]!, { _turn: turn })),
+      during(async () => {
+        const app = await newApp();
+        await call("POST", app, { __first: 1, _first: "x" });
+        expect((await call("GET", app)).body).to.deep.equal({ _first: "x" });
+      }),
+      during(async (turn) => {
+        expect(await dataKeys().find(ids[turn % APPS]!)).to.deep.equal(before[turn % APPS]);
+      }),
+    ];
+    const db = await openDatabase(service.databaseUrl, 3);
+    for (let turn = 0; turn < ROTATIONS; turn += 1) {
+      const done = settled.length;
+      await rotateSettingsKey({ db, keys: null, path });
+      while (settled.length < done + 10) await call("GET", apps[0]!);
+    }
+    // Two at once: neither drops the other's key.
+    await Promise.all([0, 1].map(() => rotateSettingsKey({ db, keys: null, path })));
+    going = false;
+    await Promise.all(load);
+    await db.destroy();
+    expect(settled.filter((http) => http !== 200)).to.deep.equal([]);
+    expect(settled.length).to.be.greaterThan(10 * ROTATIONS);
+  });
+
+  it("leaves the new key alone in the file, and no data key under another", async () => {
+    const [current, ...others] = readKeyFile(path);
+    expect(others).to.deep.equal([]);
+    const ring = createKeyRing({ keys: [current!], path: "" });
+    const apps = await service.db.query("SELECT id FROM app WHERE data_key IS NOT NULL");
+    expect(apps).to.have.length.greaterThan(APPS);
+    for (const { id } of apps) {
+      expect(await createDataKeys({ db: service.db, ring }).find(id)).to.have.lengthOf(32);
+    }
+  });
+
+  it("is a command, beside the service that runs", async () => {
+    const old = readFileSync(path, "utf8");
+    const env = { PATH: process.env["PATH"], DATABASE_URL: service.databaseUrl, DATA_DIR: dataDir };
+    const { stdout } = await promisify(execFile)(process.execPath, ["--no-node-snapshot", COMMAND], { env });
+    expect(stdout).to.match(/^The settings of \d+ apps lie under a new key in /);
+    expect(readFileSync(path, "utf8")).not.to.equal(old);
+    expect(stdout).not.to.include(readFileSync(path, "utf8").trim());
+    const app = await newApp();
+    expect((await service.rest("POST", app, { as: "admin", body: { _k: 1 } })).body).to.deep.equal({ _k: 1 });
+  });
+
+  it("goes to the first key of SETTINGS_KEY, and changes nothing when the key in use is not among them", async () => {
+    const database = await freshDatabase();
+    const db = await openDatabase(database.url, 3);
+    const [first, second, stranger] = [randomBytes(32), randomBytes(32), randomBytes(32)] as const;
+    const keysOf = (...keys: Buffer[]) => createDataKeys({ db, ring: createKeyRing({ keys, path: "" }) });
+    await keysOf(first).start();
+    await db.query("INSERT INTO organization (name) VALUES ('o')");
+    const [{ id }] = await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a') RETURNING id");
+    const dataKey = await db.transaction((manager) => keysOf(first).findOrMake(id, manager));
+    const refused = await rotateSettingsKey({ db, keys: [stranger, second], path: "" }).catch((error: Error) => error);
+    expect(refused).to.be.instanceOf(Error);
+    expect(await keysOf(first).find(id)).to.deep.equal(dataKey);
+    expect(await rotateSettingsKey({ db, keys: [second, first], path: "" })).to.equal(1);
+    expect(await keysOf(second).find(id)).to.deep.equal(dataKey);
+    await keysOf(second).start();
+    await db.destroy();
+    await database.drop();
+  });
+});
