@@ -3,10 +3,11 @@ import "reflect-metadata";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import { type Logger, pino } from "pino";
+import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createFrontDoor } from "./api/health.js";
 import type { Config } from "./config.js";
+import { createLog } from "./engine/log.js";
 import { bootstrap } from "./operations/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
 import { Releases } from "./service/releases.js";
@@ -95,7 +96,7 @@ function createStop({ config, log, parts, releases }: Plan, impatient: AbortCont
  */
 export async function startService(config: Config, options: StartOptions = {}): Promise<Service> {
   const { clock = SYSTEM_CLOCK, unwanted = NEVER } = options;
-  const log = pino({ level: config.logLevel });
+  const log = createLog(config.logLevel);
   const releases = new Releases(log);
   const parts = partsOf(config);
   const door = createFrontDoor(parts);

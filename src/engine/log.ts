@@ -1,0 +1,28 @@
+/** The process's log, and what a line of it may say of an error. Refuses what errors carry along: statements' parameters, rows, bodies. */
+import { type DestinationStream, type Logger, pino } from "pino";
+
+/** What a database's error may tell of itself. */
+const NAMES = ["code", "constraint", "table", "column", "routine", "syscall"] as const;
+
+/** JSON.parse quotes the text that it does not understand. */
+const withoutText = (error: Error): string => (error instanceof SyntaxError ? "a text did not parse" : error.message);
+
+/** Kind, message, stack, and names: never an error's other properties, in which values travel. */
+function told(error: unknown): object {
+  if (!(error instanceof Error)) return { type: typeof error };
+  const source = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;
+  const message = withoutText(error);
+  return {
+    type: error.constructor.name,
+    message,
+    stack: error.stack?.replace(error.message, message),
+    ...Object.fromEntries(NAMES.flatMap((name) => (typeof source[name] === "string" ? [[name, source[name]]] : []))),
+    ...(error.cause !== undefined && { cause: told(error.cause) }),
+  };
+}
+
+/** Lines of JSON on `destination`, standard output unless said; errors go under `err`. */
+export function createLog(level: string, destination?: DestinationStream): Logger {
+  const options = { level, serializers: { err: told } };
+  return destination ? pino(options, destination) : pino(options);
+}

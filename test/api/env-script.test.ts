@@ -1,0 +1,76 @@
+/** GET /v1/apps/:id/env.js: who gets it, what is in it, and how long it may be kept. */
+import { runInNewContext } from "node:vm";
+import { expect } from "chai";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+
+describe("env.js", () => {
+  let service: TestService;
+  let path: string;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    path = `/v1/apps/${service.appId}/env.js`;
+    const body = { feature: { _nested: 1 }, _private: "CANARY", __protected: "CANARY" };
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body });
+  });
+  after(() => service.stop());
+
+  function envOf({ body }: Answer): Record<string, unknown> {
+    const window: { ENV?: Record<string, unknown> } = {};
+    runInNewContext(body, { window });
+    return JSON.parse(JSON.stringify(window.ENV));
+  }
+
+  it("tells a runtime token where it is, with public settings alone", async () => {
+    for (const as of ["viewer", "live"] as const) {
+      const answer = await service.rest("GET", path, { as });
+      expect(answer.http).to.equal(200);
+      expect(envOf(answer)).to.deep.equal({
+        appId: service.appId,
+        apiUrl: service.url,
+        environment: as,
+        appSettings: { feature: { _nested: 1 } },
+      });
+      expect(answer.body).not.to.include("CANARY");
+      const { data } = await service.graphql(
+        `{ runtimeEnv(appId: ${service.appId}) { appId apiUrl environment appSettings } }`,
+        {},
+        { as },
+      );
+      expect(data.runtimeEnv).to.deep.equal(envOf(answer));
+    }
+  });
+
+  it("is a script that each browser keeps for itself and no other origin may include", async () => {
+    const { headers } = await service.rest("GET", path, { as: "live" });
+    expect(headers.get("content-type")).to.equal("text/javascript; charset=utf-8");
+    expect(headers.get("cache-control")).to.equal("private, no-cache");
+    expect(headers.get("x-content-type-options")).to.equal("nosniff");
+    expect(headers.get("cross-origin-resource-policy")).to.equal("same-origin");
+    expect(headers.get("vary"))
+      .to.match(/Auth-Token/)
+      .and.match(/Authorization/)
+      .and.match(/Cookie/);
+  });
+
+  it("costs an unchanged visitor a 304, by cookie too, and shows a change at once", async () => {
+    const first = await service.rest("GET", path, { as: "live" });
+    const etag = first.headers.get("etag")!;
+    const cookie = { cookie: `auth_token=${service.tokens.live}` };
+    for (const tag of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
+      const again = await service.rest("GET", path, { as: null, headers: { ...cookie, "if-none-match": tag } });
+      expect([again.http, again.body, again.headers.get("etag")]).to.deep.equal([304, "", etag]);
+    }
+    const change = { body: { feature: 2 } };
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, change);
+    const changed = await service.rest("GET", path, { as: "live", headers: { "if-none-match": etag } });
+    expect([changed.http, envOf(changed)["appSettings"]]).to.deep.equal([200, { feature: 2 }]);
+  });
+
+  it("is for runtime tokens of that app alone", async () => {
+    expect((await service.rest("GET", path, { as: null })).http).to.equal(401);
+    for (const as of ["editor", "admin", "api"] as const) {
+      expect((await service.rest("GET", path, { as })).http).to.equal(403);
+    }
+    expect((await service.rest("GET", "/v1/apps/999/env.js", { as: "live" })).http).to.equal(403);
+  });
+});

@@ -1,0 +1,53 @@
+/** What a log line may say of an error. */
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase } from "../../src/data/database.js";
+import { createLog } from "../../src/engine/log.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+
+describe("the log", () => {
+  let database: FreshDatabase;
+  let db: DataSource;
+  before(async () => {
+    database = await freshDatabase();
+    db = await openDatabase(database.url, 1);
+  });
+  after(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  async function lineOf(work: () => unknown): Promise<string> {
+    const lines: string[] = [];
+    const log = createLog("info", { write: (line) => void lines.push(line) });
+    try {
+      await work();
+    } catch (error) {
+      log.error({ err: error }, "it failed");
+    }
+    return lines.join("");
+  }
+
+  it("names a failed statement's error and constraint, and none of its parameters or rows", async () => {
+    const sql = "INSERT INTO setting (app_id, key, value) VALUES ($1, $2, $3)";
+    const line = await lineOf(() => db.query(sql, [1, "_key", "CANARY"]));
+    expect(JSON.parse(line).err).to.include({ type: "QueryFailedError", code: "23514", table: "setting" });
+    expect(line).not.to.include("CANARY");
+  });
+
+  it("does not quote a text that did not parse, a cause's neither", async () => {
+    const parse = () => JSON.parse("CANARY");
+    expect(await lineOf(parse))
+      .to.include("a text did not parse")
+      .and.not.to.include("CANARY");
+    const wrapped = await lineOf(() => {
+      try {
+        parse();
+      } catch (cause) {
+        throw new Error("outer", { cause });
+      }
+    });
+    expect(wrapped).to.include("outer").and.not.to.include("CANARY");
+    expect(await lineOf(() => Promise.reject("CANARY"))).not.to.include("CANARY");
+  });
+});

@@ -1,0 +1,35 @@
+/** The script that sets `window.ENV`, run as a browser would. */
+import { runInNewContext } from "node:vm";
+import { expect } from "chai";
+import fc from "fast-check";
+import { envScript } from "../../src/rules/env-script.js";
+
+// biome-ignore lint/suspicious/noExplicitAny: whatever the script made
+function run(appSettings: Record<string, unknown>): any {
+  const script = envScript({ appId: 1, apiUrl: "https://x.example", environment: "live", appSettings });
+  expect(script).not.to.match(/[<>\u2028\u2029]/);
+  const window: Record<string, unknown> = {};
+  runInNewContext(script, { window });
+  return window["ENV"];
+}
+
+describe("the env script", () => {
+  it("gives back any settings as they are", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()), (settings) => {
+        expect(JSON.stringify(run(settings).appSettings)).to.equal(JSON.stringify(settings));
+      }),
+    );
+  });
+
+  it("survives the end of a script element, comments and line separators in values and keys", () => {
+    const nasty = "</script><!--<script>\u2028\u2029'\"\\`${x}\ud800";
+    expect(run({ [nasty]: nasty }).appSettings[nasty]).to.equal(nasty);
+  });
+
+  it("makes __proto__ in a value a property of its own and changes no prototype", () => {
+    const { feature } = run({ feature: JSON.parse('{"__proto__": {"polluted": true}}') }).appSettings;
+    expect(Object.keys(feature)).to.deep.equal(["__proto__"]);
+    expect(feature.polluted).to.equal(undefined);
+  });
+});
