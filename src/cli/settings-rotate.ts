@@ -1,6 +1,7 @@
 /** `npm run settings:rotate`: the settings under a new key while the service runs. Prints no key. */
 import "reflect-metadata";
 import { readConfig } from "../config.js";
+import { faultLine } from "../errors.js";
 import { settingsKeyFile } from "../operations/data-keys.js";
 import { rotateSettingsKey } from "../operations/settings-rotation.js";
 import { withCommandDatabase } from "./command-database.js";
@@ -13,6 +14,6 @@ try {
   const where = keys ? "the first key of SETTINGS_KEY; the others may be dropped from it" : `a new key in ${path}`;
   process.stdout.write(`The settings of ${count} ${count === 1 ? "app lies" : "apps lie"} under ${where}.\n`);
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : error}\n`);
+  process.stderr.write(`${faultLine(error)}\n`);
   process.exitCode = 1;
 }

@@ -2,6 +2,7 @@
 import type { DataSource } from "typeorm";
 import { newKey } from "../engine/cipher.js";
 import { createKeyRing, readKeyFile, writeKeyFile } from "../engine/key-ring.js";
+import { StartError } from "../errors.js";
 import { createDataKeys } from "./data-keys.js";
 
 /** Any number that no other program on the database takes: of two rotations one waits, or it would drop the other's key. */
@@ -12,7 +13,9 @@ function keysOf(path: string): Buffer[] {
     return readKeyFile(path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
-    throw new Error(`${path} does not exist: give SETTINGS_KEY as the service has it, the new key before the old ones`);
+    throw new StartError(
+      `${path} does not exist: give SETTINGS_KEY as the service has it, the new key before the old ones`,
+    );
   }
 }
 
@@ -31,7 +34,7 @@ async function rotateFile(db: DataSource, path: string): Promise<number> {
 /**
  * Wraps the data keys of all apps under a new key in the file at `path`; or under the first of `keys`, which every process has been
  * given before. Readers and writers go on meanwhile. Answers how many apps had data keys to wrap.
- * @throws Error when a key that is in use is at hand nowhere: then nothing has changed
+ * @throws StartError when a key that is in use is at hand nowhere: then nothing has changed
  */
 export async function rotateSettingsKey(options: {
   db: DataSource;
