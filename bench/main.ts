@@ -5,6 +5,7 @@ import type { Figure, Row } from "./figure.js";
 /** One file each; the name is what the command line takes. */
 const FIGURES: Record<string, () => Promise<Figure>> = {
   "run-latency": () => import("./run-latency.js"),
+  "settings-get": () => import("./settings-get.js"),
 };
 
 const number = (value: number): string => value.toFixed(value < 10 ? 2 : value < 1_000 ? 1 : 0);
