@@ -95,6 +95,14 @@ const ORPHANS = `
   SELECT ${HELD} FROM run
    WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND started_at < now() - interval '10 seconds'`;
 
+/* The oldest queued run that a run of the holder asked for. */
+const CLAIM_CAUSED = `
+  UPDATE run SET state = 'running', holder = $1, started_at = now()
+   WHERE id = (
+     SELECT run.id FROM run JOIN run AS cause ON cause.id = run.cause_run_id AND cause.holder = $1
+      WHERE run.state = 'queued' ORDER BY run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
+  RETURNING ${HELD}`;
+
 /* Counts stop at the bound: beyond it the number does not matter. */
 const QUEUED = `
   SELECT (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1 LIMIT $2) a) AS "ofApp",
@@ -179,6 +187,17 @@ export function createLedger(db: DataSource) {
     /** Takes the queued run whose turn it is; null when there is none, or each app has its share. */
     async claim(holder: string, share: number): Promise<HeldRun | null> {
       return (await rows<HeldRun>(db, CLAIM, [holder, share]))[0] ?? null;
+    },
+
+    /** Takes a queued run that one of the holder's own runs asked for; null when there is none. */
+    async claimCaused(holder: string): Promise<HeldRun | null> {
+      return (await rows<HeldRun>(db, CLAIM_CAUSED, [holder]))[0] ?? null;
+    },
+
+    /** How many runs caused one another up to this one. */
+    async depthOf(id: number): Promise<number> {
+      const [run] = await rows<{ depth: number }>(db, "SELECT depth FROM run WHERE id = $1", [id]);
+      return run?.depth ?? 0;
     },
 
     /** Whether the queue takes no more of this app's runs. */

@@ -93,6 +93,7 @@ function createRunning(
         (await ledger.endLost(lostEnding)) + (await ledger.endOrphans(instance.id, runs.known(), lostEnding));
       if (lost > 0) log.warn({ lost }, "ended runs that nobody performed any longer");
       await ledger.skipLate();
+      await runs.takeCaused();
       await ledger.rewake(REWAKE_AFTER_MS);
     },
     onLapse: () => runs.abandon(),

@@ -2,19 +2,18 @@
 import type { DataSource } from "typeorm";
 import type { Notifications } from "../engine/notifications.js";
 import { ActionError } from "../errors.js";
-import { JSON_MAX_DEPTH, OVERLOADED_RETRY_SECONDS } from "../limits.js";
+import { CHAIN_DEPTH_MAX, JSON_MAX_DEPTH, OVERLOADED_RETRY_SECONDS } from "../limits.js";
 import type { Caller } from "../rules/access.js";
 import { nestsDeeperThan } from "../rules/described.js";
 import { cancelledEnding, type Execution, type RunOutcome } from "./execution.js";
 import type { HeldRun, Ledger, NewRun } from "./ledger.js";
-import { LOG_CHANNEL, type LogEntry, type Logs, type ScriptError } from "./logs.js";
+import { entryOfRun } from "./log-wait.js";
+import type { LogEntry, Logs, ScriptError } from "./logs.js";
+import { createPlaces, type Place } from "./places.js";
 import { findTarget } from "./targets.js";
 
 /** Channel of the notice that the run of that id is to be cancelled, whoever holds it. */
 export const CANCEL_CHANNEL = "svc_cancel";
-
-/** How often a waiting caller looks in the table, should a notice be lost. */
-const LOOK_MS = 1_000;
 
 /** A request to run on demand. */
 export interface RunRequest {
@@ -28,7 +27,6 @@ export interface RunRequest {
 type Settled = { ok: true; data: unknown } | { ok: false; error: ScriptError };
 
 interface Held {
-  appId: number;
   controller: AbortController;
   done: Promise<RunOutcome>;
 }
@@ -65,12 +63,8 @@ export function createRuns(options: {
   slots: number;
 }) {
   const { db, ledger, logs, execution, notifications, holder, slots } = options;
-  /** One app leaves a place for others, so that its long runs do not keep them out. */
-  const share = Math.max(1, slots - 1);
+  const places = createPlaces(slots);
   const held = new Map<number, Held>();
-  const waiting: (() => void)[] = [];
-  let taken = 0;
-  let emptied = () => {};
   /** Set once this process takes no more; its abort ends what still runs. */
   let stopping: AbortSignal | null = null;
   /** A run may be queued that no job will wake this process for: its app had its share when the job came. */
@@ -78,107 +72,77 @@ export function createRuns(options: {
 
   notifications.listen(CANCEL_CHANNEL, (id) => held.get(Number(id))?.controller.abort("cancelled"));
 
-  // A freed slot goes to the next in line without being free in between.
-  function free(): void {
-    const next = waiting.shift();
-    if (next) next();
-    else taken -= 1;
-    if (taken === 0) emptied();
-  }
-
-  async function slot(): Promise<void> {
-    if (taken < slots) taken += 1;
-    else await new Promise<void>((resolve) => waiting.push(resolve));
-  }
-
-  const runsOf = (appId: number) => [...held.values()].filter((one) => one.appId === appId).length;
-
-  /** A free slot that nobody in the queue waits for, and the app below its share. */
-  function mayStartHere(appId: number): boolean {
-    return !stopping && taken < slots && waiting.length === 0 && runsOf(appId) < share;
-  }
-
-  /** Performs the queued run whose turn it is, in a slot that is taken already; frees the slot when there is none. */
-  async function performNext(): Promise<void> {
-    const run = stopping ? null : await ledger.claim(holder, share).catch(() => null);
-    if (run) return void (await perform(run).catch(() => undefined));
-    behind = [...held.values()].some(({ appId }) => runsOf(appId) >= share);
-    free();
-  }
-
-  /** Performs a run in a slot that is taken already. */
-  function perform(run: HeldRun): Promise<RunOutcome> {
+  function perform(run: HeldRun, place: Place): Promise<RunOutcome> {
     const controller = new AbortController();
     if (stopping?.aborted) controller.abort("shutdown");
     const done = execution.perform(run, holder, controller.signal).finally(() => {
       held.delete(run.id);
-      free();
-      if (behind && taken < slots) {
-        taken += 1;
-        void performNext();
-      }
+      place.free();
+      const spare = behind ? places.spare() : null;
+      if (spare) void performNext(spare);
     });
     done.catch(() => undefined);
-    held.set(run.id, { appId: run.appId, controller, done });
+    held.set(run.id, { controller, done });
     return done;
   }
 
-  /** Writes the run, and starts it here when a slot is free. `done` is there only in that case. */
-  async function start(run: NewRun): Promise<{ id: number; done?: Promise<RunOutcome> }> {
-    if (!mayStartHere(run.appId)) {
-      if (await ledger.isFull(run.appId)) {
-        const seconds = OVERLOADED_RETRY_SECONDS;
-        throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${seconds} s`, {
-          retryAfter: seconds,
-        });
-      }
-      return ledger.accept(run, null);
+  /** Performs the queued run whose turn it is; frees the place when there is none. */
+  async function performNext(place: Place): Promise<void> {
+    const run = stopping ? null : await ledger.claim(holder, places.share).catch(() => null);
+    if (!run) {
+      behind = places.somebodyHasShare();
+      return place.free();
     }
-    taken += 1;
+    place.give(run.appId);
+    await perform(run, place).catch(() => undefined);
+  }
+
+  /** Where the run may start at once: a free place, or beside the run that waits for it, which this process performs. */
+  function placeFor({ appId, causeRunId }: NewRun, awaited: boolean): Place | null {
+    if (stopping) return null;
+    const waitedFor = awaited && causeRunId != null && held.has(causeRunId);
+    return waitedFor ? places.extra(appId) : places.take(appId);
+  }
+
+  async function queue(run: NewRun): Promise<{ id: number }> {
+    if (await ledger.isFull(run.appId)) {
+      const retryAfter = OVERLOADED_RETRY_SECONDS;
+      throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
+    }
+    return ledger.accept(run, null);
+  }
+
+  /** Writes the run, and starts it here when there is a place. `done` is there only in that case. */
+  async function start(run: NewRun, awaited = false): Promise<{ id: number; done?: Promise<RunOutcome> }> {
+    const place = placeFor(run, awaited);
+    if (!place) return queue(run);
     try {
       const { id, repeated } = await ledger.accept(run, holder);
-      if (!repeated)
-        return { id, done: perform({ replayOf: null, versionId: null, ...run, id, startedAt: new Date() }) };
-      free();
+      if (!repeated) {
+        const held: HeldRun = { replayOf: null, versionId: null, ...run, id, startedAt: new Date() };
+        return { id, done: perform(held, place) };
+      }
+      place.free();
       return { id };
     } catch (error) {
-      free();
+      place.free();
       throw error;
     }
   }
 
-  async function accept(caller: Caller, request: RunRequest): ReturnType<typeof start> {
+  async function accept(caller: Caller, request: RunRequest, awaited: boolean): ReturnType<typeof start> {
     const { appId, nameOrId, idempotencyKey } = request;
     const payload = payloadText(request.payload);
     const { id: actionId } = await findTarget(db, appId, caller.copy, nameOrId);
-    const { copy, personId, credentialId } = caller;
+    const { copy, personId, credentialId, runId: causeRunId } = caller;
+    if (causeRunId !== null && (await ledger.depthOf(causeRunId)) >= CHAIN_DEPTH_MAX) {
+      throw new ActionError(
+        "EXECUTION_FAILED",
+        `recursion: runs that cause runs are more than ${CHAIN_DEPTH_MAX} deep`,
+      );
+    }
     const asked = { appId, actionId, copy, trigger: "manual" as const, payload, personId, credentialId };
-    return start({ ...asked, idempotencyKey, causeRunId: caller.runId });
-  }
-
-  /** Waits for the run's one log entry, by notice or by looking. */
-  async function entryOf(runId: number): Promise<LogEntry> {
-    return new Promise((resolve, reject) => {
-      const look = () =>
-        logs.ofRun(runId).then((entry) => {
-          if (!entry) return;
-          leave();
-          resolve(entry);
-        }, fail);
-      const unlisten = notifications.listen(LOG_CHANNEL, (notice) => {
-        if (notice.endsWith(`:${runId}`)) void look();
-      });
-      const timer = setInterval(look, LOOK_MS);
-      function leave(): void {
-        unlisten();
-        clearInterval(timer);
-      }
-      function fail(error: unknown): void {
-        leave();
-        reject(error);
-      }
-      void look();
-    });
+    return start({ ...asked, idempotencyKey, causeRunId }, awaited);
   }
 
   function mayCancel(caller: Caller, run: HeldRun | null): boolean {
@@ -192,7 +156,7 @@ export function createRuns(options: {
   return {
     /** Accepts the run and answers at once (specification, `run`). */
     async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
-      const { id } = await accept(caller, request);
+      const { id } = await accept(caller, request, false);
       return { runId: id };
     },
 
@@ -201,8 +165,8 @@ export function createRuns(options: {
      * @throws EXECUTION_FAILED with the script's message, and all that `run` throws
      */
     async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: unknown }> {
-      const { id: runId, done } = await accept(caller, request);
-      const settled = done ? parsed(await done) : settledAs(await entryOf(runId));
+      const { id: runId, done } = await accept(caller, request, true);
+      const settled = done ? parsed(await done) : settledAs(await entryOfRun({ logs, notifications }, runId));
       if (settled.ok) return { runId, result: settled.data };
       const { name, message } = settled.error;
       throw new ActionError("EXECUTION_FAILED", name === "Error" ? message : `${name}: ${message}`, { runId });
@@ -220,7 +184,7 @@ export function createRuns(options: {
       const { state } = (await ledger.find(appId, runId)) ?? run;
       if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
       await db.query(`SELECT pg_notify('${CANCEL_CHANNEL}', $1)`, [String(runId)]);
-      const { data } = await entryOf(runId);
+      const { data } = await entryOfRun({ logs, notifications }, runId);
       const { name } = (data["error"] ?? {}) as Partial<ScriptError>;
       if (name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
     },
@@ -239,8 +203,19 @@ export function createRuns(options: {
      * What no call takes is woken again.
      */
     async take(): Promise<void> {
-      await slot();
-      await performNext();
+      await performNext(await places.next());
+    },
+
+    /**
+     * Performs queued runs that this process's own runs asked for in another process and may wait for, when no place is free: called
+     * from time to time.
+     */
+    async takeCaused(): Promise<void> {
+      while (!stopping && held.size >= places.share && places.extras() < slots * CHAIN_DEPTH_MAX) {
+        const run = await ledger.claimCaused(holder);
+        if (!run) return;
+        void perform(run, places.extra(run.appId));
+      }
     },
 
     /** Aborts what this process holds: it cannot be sure any longer that the runs are its own. */
@@ -256,8 +231,8 @@ export function createRuns(options: {
       };
       impatience.addEventListener("abort", abort);
       if (impatience.aborted) abort();
-      // Slots, not held runs: one may be between its row and its page.
-      if (taken > 0) await new Promise<void>((resolve) => (emptied = resolve));
+      // Places, not held runs: one may be between its row and its page.
+      await places.empty();
       impatience.removeEventListener("abort", abort);
     },
   };

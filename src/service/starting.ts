@@ -17,6 +17,7 @@ import { createNotifications, type Notifications } from "../engine/notifications
 import { createQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
+import { CHAIN_DEPTH_MAX } from "../limits.js";
 import { CHANNELS, type Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/trigger-index.js";
 import type { Releases } from "./releases.js";
@@ -100,7 +101,8 @@ export class Starting {
     const browsers = createBrowsers({
       chromePath: pathToChromium(config),
       sandbox: chromeSandbox,
-      concurrency: runnerConcurrency,
+      // Places are the runs' to give; beyond them come only runs that others wait for.
+      concurrency: runnerConcurrency * (1 + CHAIN_DEPTH_MAX),
       log,
       openLane: egress.openLane,
     });

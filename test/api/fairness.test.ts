@@ -72,3 +72,32 @@ describe("the places of a runner", () => {
     expect([unknown.http, unknown.body.status]).to.deep.equal([404, "RUN_NOT_FOUND"]);
   });
 });
+
+describe("runs that wait for runs", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ RUNNER_CONCURRENCY: "1" });
+  });
+  after(() => service.stop());
+
+  async function create(name: string, body: string): Promise<void> {
+    const code = `async function execute({ payload }) { ${body} }`;
+    const fields = { name, code, active: true, triggers: [{ trigger: "manual" }] };
+    expect((await service.rest("POST", "/v3/apps/1/actions", { body: fields })).http).to.equal(201);
+  }
+
+  it("get past a runner whose only place the waiting run has", async () => {
+    await create("inner", "return 'inner'");
+    await create("outer", "return Svc.App.V3.Actions.runWithResult('inner')");
+    const { body } = await service.rest("POST", "/v3/apps/1/actions/outer/runWithResult", { body: {} });
+    expect(body.result).to.equal("inner");
+  });
+
+  it("are refused when they are more than eight deep", async () => {
+    await create("mirror", "return Svc.App.V3.Actions.runWithResult('mirror').catch((error) => error.error)");
+    const { body } = await service.rest("POST", "/v3/apps/1/actions/mirror/runWithResult", { body: {} });
+    expect(body.result).to.include("recursion");
+    const [{ depth }] = await service.db.query("SELECT max(depth) AS depth FROM run");
+    expect(depth).to.equal(8);
+  });
+});
