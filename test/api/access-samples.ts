@@ -1,0 +1,88 @@
+/** One call for each operation of the matrix. The type holds it complete: an operation without a sample does not compile. */
+import type { CredentialKind } from "../../src/data/credential.js";
+import type { Operation } from "../../src/rules/access.js";
+import type { TestService } from "../harness/service.js";
+
+/** Who asks, of which app, with a queued run of the asker's own. */
+export interface Asker {
+  token: string | null;
+  kind: CredentialKind | null;
+  appId: number;
+  runId: number;
+}
+
+/** Answers the status of the refusal, null when there was none. */
+type Sample = (service: TestService, asker: Asker) => Promise<string | null>;
+
+/** An id that nothing has: whoever gets past the gate is told so, and nothing changes. */
+const NOTHING = 2_000_000_000;
+
+const rest =
+  (method: string, path: string, body?: unknown): Sample =>
+  async (service, { token, appId, runId }) => {
+    const filled = path.replace(":app", String(appId)).replace(":run", String(runId));
+    const answer = await service.rest(method, filled, { as: token, body });
+    return answer.http < 400 ? null : answer.body.status;
+  };
+
+const query =
+  (field: string): Sample =>
+  async (service, { token, appId }) => {
+    const { errors } = await service.graphql(`query ($app: Int!) { ${field} }`, { app: appId }, { as: token });
+    return errors?.[0].extensions.status ?? null;
+  };
+
+/** The first thing that a subscription tells: its data, its refusal, or the close of the socket that had no credential. */
+const subscription =
+  (field: string): Sample =>
+  async (service, { token, appId }) => {
+    const client = service.socket(token ?? "none");
+    const told = client.iterate({ query: `subscription ($app: Int!) { ${field} }`, variables: { app: appId } });
+    try {
+      const { value } = await told.next();
+      return (value?.errors?.[0]?.extensions?.["status"] as string | undefined) ?? null;
+    } catch (error) {
+      // graphql-ws hands over the socket's close event, or the errors of a refused subscription.
+      if ((error as { code?: number }).code === 4403) return "UNAUTHORIZED";
+      return (error as { extensions: { status: string } }[])[0]!.extensions.status;
+    } finally {
+      await told.return?.();
+      await client.dispose();
+    }
+  };
+
+const ACTION = `/v3/apps/:app/actions/${NOTHING}`;
+
+export const SAMPLES: Record<Operation, Sample> = {
+  readSettings: rest("GET", "/v1/apps/:app/settings"),
+  writeSettings: rest("POST", "/v1/apps/:app/settings", { sample: 1 }),
+  readSettingsStatus: rest("GET", "/v1/apps/:app/settings/status"),
+  readRuntimeSettings: rest("GET", "/v1/apps/:app/env.js"),
+  readTrail: rest("GET", "/v1/apps/:app/audit"),
+  updateApp: rest("PUT", "/v1/apps/:app", {}),
+  administrate: rest("PUT", "/v1/admin/apps/:app", {}),
+  listApps: rest("GET", "/v1/apps"),
+  publishApp: rest("POST", "/v1/apps/:app/publish"),
+  manageEditors: rest("DELETE", "/v1/apps/:app/editors", { userId: NOTHING }),
+  manageTokens: rest("GET", "/v1/apps/:app/tokens"),
+  appVersions: rest("GET", "/v1/apps/:app/versions"),
+  listActions: rest("GET", "/v3/apps/:app/actions"),
+  getAction: rest("GET", ACTION),
+  createAction: rest("POST", "/v3/apps/:app/actions", {}),
+  updateAction: rest("PUT", ACTION, {}),
+  removeAction: rest("DELETE", ACTION),
+  listVersions: rest("GET", `${ACTION}/versions`),
+  getVersion: rest("GET", `${ACTION}/versions/1`),
+  restoreVersion: rest("POST", `${ACTION}/versions/1/restore`),
+  compareVersions: rest("GET", `${ACTION}/diff`),
+  exportActions: rest("GET", "/v3/apps/:app/actions/export"),
+  importActions: rest("POST", "/v3/apps/:app/actions/import", {}),
+  publishAction: rest("POST", `${ACTION}/publish`),
+  unpublishAction: rest("POST", `${ACTION}/unpublish`),
+  runAction: rest("POST", `${ACTION}/run`),
+  readLogs: rest("POST", "/v3/apps/:app/actions/logs"),
+  clientTriggers: subscription("clientTriggers(appId: $app) { __typename }"),
+  compileAction: query(`compiledAction(appId: $app, id: ${NOTHING}) { id }`),
+  reportClientRun: rest("POST", `${ACTION}/clientRuns`, {}),
+  cancelRun: rest("POST", "/v3/apps/:app/runs/:run/cancel"),
+};
