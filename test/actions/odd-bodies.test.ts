@@ -1,0 +1,45 @@
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { holdOddBodies } from "./odd-bodies.js";
+import { publishApp } from "./support.js";
+
+describe("odd bodies for create and update", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    await publishApp(service);
+  });
+  after(() => service.stop());
+
+  it("are refused or lived with: 500 of them", async () => {
+    await holdOddBodies(service, 500);
+  }).timeout(120_000);
+
+  for (const [said, text] of [
+    ["no JSON", "{"],
+    ["nested deeper than a stack", "[".repeat(100_000) + "]".repeat(100_000)],
+    ["a field nested deeper than a stack", `{"name":"x","code":${"[".repeat(100_000)}${"]".repeat(100_000)}}`],
+    [
+      "a filter nested deeper than a stack",
+      `{"name":"x","code":"async function execute(){}","environment":"any","triggers":[{"trigger":"analytics",
+        "where":{"type":"analytics.event","data":${'{"a":'.repeat(50_000)}1${"}".repeat(50_000)}}}]}`,
+    ],
+    ["nothing", ""],
+  ] as const) {
+    it(`are refused as a fault of the request: ${said}`, async () => {
+      const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
+        headers: { "content-type": "application/json" },
+        body: text,
+      });
+      expect(http).to.equal(400);
+      expect(body).to.have.keys("status", "error");
+    });
+  }
+
+  it("are refused above 1 MB: PAYLOAD_TOO_LARGE", async () => {
+    const body = { name: "large", code: "/".repeat(1024 * 1024) };
+    const answer = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    expect(answer.http).to.equal(413);
+    expect(answer.body.status).to.equal("PAYLOAD_TOO_LARGE");
+  });
+});

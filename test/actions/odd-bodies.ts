@@ -1,0 +1,182 @@
+/** Bodies that nobody should send, beside some that anybody may: what create and update are held to. */
+import { expect } from "chai";
+import fc from "fast-check";
+import type { TestService } from "../harness/service.js";
+import { type Exit, graphqlExit, type Outcome, restExit } from "./exits.js";
+import { CODE } from "./support.js";
+
+const json = fc.jsonValue({ maxDepth: 3, stringUnit: "binary" });
+const oddText = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 40 }),
+  fc.constantFrom(
+    "",
+    " ",
+    "\0",
+    "\ud800",
+    "👩‍👩‍👧",
+    "null",
+    "__proto__",
+    "'; DROP TABLE action; --",
+    "{{ name }}",
+    "../..",
+    "$value",
+  ),
+  fc.integer({ min: 250, max: 1_100 }).map((length) => "x".repeat(length)),
+);
+
+/** Mostly what is right for the field, else anything. */
+const mostly = (right: fc.Arbitrary<unknown>) =>
+  fc.oneof({ weight: 8, arbitrary: right }, { weight: 1, arbitrary: oddText }, { weight: 1, arbitrary: json });
+
+const name = fc.stringMatching(/^[A-Za-z0-9_-]{8,30}$/);
+const value = fc.oneof(
+  json.map((data) => `return ${JSON.stringify(data)};`),
+  fc.constantFrom(
+    "return Svc.CSV;",
+    "const { CSV } = Svc;",
+    "// Svc.Media",
+    "}",
+    "await 1;",
+    "yield 1;",
+    "`${",
+    "/* {{x}} */",
+  ),
+);
+const code = fc.oneof(
+  fc.constant(CODE),
+  value.map((text) => `async function execute(context) { ${text} }`),
+  value.map((text) => `const execute = async (context) => { ${text} };`),
+  value.map((text) => `let execute = async function (context) { ${text} };`),
+);
+const cronField = fc.constantFrom("*", "0", "5", "*/7", "1-3", "59", "60", "L", "MON", "7", "?", "1,2");
+const frequency = fc.oneof(
+  fc.constantFrom(null, "0 9 * * 1", "*/5 * * * *"),
+  fc.array(cronField, { minLength: 4, maxLength: 6 }).map((fields) => fields.join(" ")),
+);
+const where = fc.oneof(
+  fc.constantFrom({ type: "app.view" }, { type: "analytics.event" }, { type: "dataSource.import", dataSourceId: 3 }),
+  fc.record(
+    { type: fc.constantFrom("analytics.pageView", "app.update"), data: json, dataSourceId: json },
+    { requiredKeys: [] },
+  ),
+);
+const trigger = fc.oneof(
+  fc.constantFrom({ trigger: "manual" }, { trigger: "schedule" }),
+  fc.record({ trigger: fc.constantFrom("log", "analytics", "manual"), where }),
+);
+const dependency = fc.constantFrom(
+  "svc-csv",
+  "svc-media",
+  "https://cdn.example.com/lib.js",
+  "http://a",
+  "svc-no",
+  "",
+  "https://",
+);
+
+const FIELDS = {
+  name: mostly(name),
+  code: mostly(code),
+  description: mostly(fc.oneof(fc.constant(null), fc.string({ maxLength: 60 }))),
+  active: mostly(fc.boolean()),
+  environment: mostly(fc.constantFrom("server", "any", "client")),
+  triggers: mostly(fc.array(trigger, { maxLength: 3 })),
+  dependencies: mostly(fc.array(dependency, { maxLength: 3 })),
+  frequency: mostly(frequency),
+  timezone: mostly(fc.constantFrom(null, "Europe/Paris", "UTC", "utc", "EST", "+05:00")),
+};
+
+/** What anybody may send; JSON in a filter may hold what a text column may not. */
+const filter = fc.dictionary(fc.string({ unit: "binary", maxLength: 10 }), json, { maxKeys: 3 });
+const tame = fc.record(
+  {
+    name,
+    code: fc.constantFrom(CODE, "const execute = async (context) => `{{ x }}`;"),
+    description: fc.constantFrom(null, "", "told", "👩‍👩‍👧".repeat(50)),
+    active: fc.boolean(),
+    environment: fc.constant("any"),
+    triggers: fc.array(
+      fc.oneof(
+        fc.constantFrom<unknown>({ trigger: "manual" }, { trigger: "log", where: { type: "app.view" } }),
+        filter.map((data) => ({ trigger: "analytics", where: { type: "analytics.event", data } })),
+      ),
+    ),
+    dependencies: fc.uniqueArray(fc.constantFrom("svc-csv", "svc-media", "https://cdn.example.com/lib.js?v=1")),
+    frequency: fc.constantFrom(null, "0 9 * * 1", "*/5 * * * *"),
+    timezone: fc.constantFrom(null, "Europe/Paris", "UTC"),
+  },
+  { requiredKeys: ["name", "code"] },
+);
+
+const body = fc.oneof(
+  { weight: 10, arbitrary: tame },
+  { weight: 12, arbitrary: fc.record(FIELDS, { requiredKeys: ["name", "code"] }) },
+  { weight: 4, arbitrary: fc.record({ ...FIELDS, name, code: fc.constant(CODE) }, { requiredKeys: ["name", "code"] }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({ ...FIELDS, id: json, appId: json, masterId: json, assets: json }, { requiredKeys: [] }),
+  },
+  { weight: 1, arbitrary: json },
+  {
+    weight: 1,
+    arbitrary: fc.constantFrom<unknown>(
+      JSON.parse('{"__proto__": {"name": "x"}, "constructor": 1}'),
+      JSON.parse("[".repeat(300) + "]".repeat(300)),
+      [],
+      null,
+    ),
+  },
+);
+
+/** Fields that an accepted body names come back as they were sent, but for the specified clearing and pruning. */
+function kept(sent: Record<string, unknown>, came: Record<string, unknown>): void {
+  for (const field of ["name", "code", "active", "environment", "dependencies", "frequency", "timezone"]) {
+    if (sent[field] !== undefined) expect(came[field], field).to.deep.equal(sent[field]);
+  }
+}
+
+function noFault({ status, error }: Outcome, sent: unknown): void {
+  const told = `${status} (${error}) for ${JSON.stringify(sent)?.slice(0, 400)}`;
+  expect(["INTERNAL_ERROR", "PUBLISH_FAILED", "RESTORE_FAILED", undefined], told).to.not.include(status);
+}
+
+async function succeeds(step: string, outcome: Promise<Outcome>): Promise<Outcome> {
+  const settled = await outcome;
+  expect(settled.status, `${step}: ${settled.error}`).to.equal("OK");
+  return settled;
+}
+
+async function liveWith(exit: Exit, first: unknown, second: unknown): Promise<boolean> {
+  const created = await exit.create(first);
+  noFault(created, first);
+  if (created.status !== "OK") return false;
+  const { id } = created.value;
+  kept(first as Record<string, unknown>, created.value);
+  expect((await succeeds("read", exit.get(id))).value).to.deep.equal(created.value);
+  const updated = await exit.update(id, second);
+  noFault(updated, second);
+  const now = (await succeeds("read again", exit.get(id))).value;
+  expect(now).to.deep.equal(updated.status === "OK" ? updated.value : created.value);
+  const { action } = (await succeeds("publish", exit.publish(id))).value;
+  expect(action.code).to.equal(now.code);
+  const { versions } = (await succeeds("list versions", exit.versions(id))).value;
+  const restored = (await succeeds("restore", exit.restore(id, versions.at(-1).id))).value.action;
+  expect(restored).to.deep.equal({ ...created.value, updatedAt: restored.updatedAt, isPublished: true });
+  await succeeds("compare", exit.diff(id));
+  await succeeds("remove", exit.remove(id));
+  return true;
+}
+
+/**
+ * Creates from `times` odd bodies, each updated by another, over both exits: no fault of the service, and what is accepted
+ * can be read, updated, published, restored, compared and removed.
+ */
+export async function holdOddBodies(service: TestService, times: number): Promise<void> {
+  const exits = [restExit(service), graphqlExit(service)] as const;
+  let accepted = 0;
+  const property = fc.asyncProperty(fc.constantFrom(...exits), body, body, async (exit, first, second) => {
+    if (await liveWith(exit, first, second)) accepted += 1;
+  });
+  await fc.assert(property, { numRuns: times });
+  expect(accepted).to.be.above(times / 10);
+}

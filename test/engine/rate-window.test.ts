@@ -1,0 +1,117 @@
+/** The sliding window against virtual time: stored hits are moved back, so that nothing waits for the clock. */
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase } from "../../src/data/database.js";
+import { createRateWindow, type RateAnswer, type RateWindow } from "../../src/engine/rate-window.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+
+const WINDOW_MS = 60_000;
+
+describe("the rate window", () => {
+  let database: FreshDatabase;
+  let sources: DataSource[];
+  let windows: RateWindow[];
+  let apps = 0;
+
+  before(async () => {
+    database = await freshDatabase();
+    // Two pools, as two processes have them.
+    sources = await Promise.all([openDatabase(database.url, 4), openDatabase(database.url, 4)]);
+    windows = sources.map(createRateWindow);
+  });
+  after(async () => {
+    await Promise.all(sources.map((source) => source.destroy()));
+    await database.drop();
+  });
+  beforeEach(() => {
+    apps += 1;
+  });
+
+  const burst = (calls: number, limit: number): Promise<RateAnswer[]> =>
+    Promise.all(Array.from({ length: calls }, (_, index) => windows[index % 2]!.take(apps, "manage", limit)));
+
+  const accepted = (answers: RateAnswer[]) => answers.filter((answer) => answer.accepted).length;
+
+  async function hits(): Promise<number[]> {
+    const [row]: { hits: Date[] }[] = await sources[0]!.query("SELECT hits FROM rate_window WHERE app_id = $1", [apps]);
+    return row!.hits.map((hit) => hit.getTime());
+  }
+
+  async function letPass(ms: number): Promise<void> {
+    await sources[0]!.query(
+      `UPDATE rate_window SET hits = ARRAY(
+         SELECT hit - $2::int * interval '1 millisecond' FROM unnest(hits) WITH ORDINALITY AS t (hit, place) ORDER BY place)
+        WHERE app_id = $1`,
+      [apps, ms],
+    );
+  }
+
+  for (const limit of [60, 30, 10]) {
+    it(`accepts at most ${limit} in any 60 s of 1,000 calls from two sides, and refuses only when it is full`, async () => {
+      const stamps: number[] = [];
+      let passed = 0;
+      for (let round = 0; round < 50; round += 1) {
+        const count = accepted(await burst(20, limit));
+        stamps.push(...(count === 0 ? [] : (await hits()).slice(-count)).map((hit) => hit + passed));
+        if (count < 20) {
+          const newest = stamps.at(-1)!;
+          const inWindow = stamps.filter((stamp) => stamp > Math.max(newest, Date.now() + passed) - WINDOW_MS - 1_000);
+          expect(inWindow.length, "a refusal, so the window is full").to.be.at.least(limit);
+        }
+        const step = ((round * 7919) % 13_000) + 1;
+        await letPass(step);
+        passed += step;
+      }
+      expect(stamps.length).to.be.above(3 * limit);
+      const spans = stamps.slice(limit).map((stamp, index) => stamp - stamps[index]!);
+      expect(Math.min(...spans)).to.be.at.least(WINDOW_MS);
+    });
+  }
+
+  it("does not count refused calls", async () => {
+    await burst(10, 10);
+    expect(accepted(await burst(50, 10))).to.equal(0);
+    await letPass(WINDOW_MS);
+    expect(accepted(await burst(20, 10))).to.equal(10);
+  });
+
+  it("lets in at the very moment that it named, and not a second before", async () => {
+    const [first] = await burst(3, 3);
+    const [{ accepted: taken, remaining, freesAt }] = (await burst(1, 3)) as [RateAnswer];
+    expect({ taken, remaining, freesAt }).to.deep.equal({ taken: false, remaining: 0, freesAt: first!.freesAt });
+    await letPass(freesAt.getTime() - Date.now() - 1_000);
+    expect(accepted(await burst(1, 3))).to.equal(0);
+    await letPass(1_000);
+    expect(accepted(await burst(1, 3))).to.equal(1);
+  });
+
+  it("tells how many are left and when a place frees", async () => {
+    const [one, two] = [await windows[0]!.take(apps, "manage", 3), await windows[1]!.take(apps, "manage", 3)];
+    const oldest = (await hits())[0]! + WINDOW_MS;
+    expect([one, two].map(({ remaining, freesAt }) => [remaining, freesAt.getTime()])).to.deep.equal([
+      [2, oldest],
+      [1, oldest],
+    ]);
+  });
+
+  it("holds a limit that was lowered, and one that was raised", async () => {
+    await burst(20, 20);
+    expect(accepted(await burst(1, 5))).to.equal(0);
+    expect(accepted(await burst(20, 30))).to.equal(10);
+  });
+
+  it("stays in order when the machine's clock steps back", async () => {
+    await burst(1, 5);
+    await letPass(-30_000);
+    await burst(4, 5);
+    const stamps = await hits();
+    expect(stamps).to.deep.equal([...stamps].sort((a, b) => a - b));
+    expect(accepted(await burst(1, 5))).to.equal(0);
+  });
+
+  it("counts apps and classes apart", async () => {
+    await burst(5, 5);
+    const others = [await windows[0]!.take(apps, "run", 5), await windows[0]!.take(apps + 100_000, "manage", 5)];
+    expect(others.map(({ remaining }) => remaining)).to.deep.equal([4, 4]);
+  });
+});

@@ -1,0 +1,16 @@
+import { holdOddBodies } from "../actions/odd-bodies.js";
+import { publishApp } from "../actions/support.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("odd bodies for create and update, at length", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    await publishApp(service);
+  });
+  after(() => service.stop());
+
+  it("are refused or lived with: 20,000 of them", async () => {
+    await holdOddBodies(service, 20_000);
+  });
+});
