@@ -114,10 +114,11 @@ export function createSockets({ schema, credentials, log, ...sources }: SocketOp
         open.delete(context);
       },
       async onSubscribe(context, id, { query, variables, operationName }) {
-        if (!(await stillHolds(context))) return [new GraphQLError("a valid credential is required")];
+        // Counted before anything is waited for: those that come meanwhile are not this one's.
         if (Object.keys(context.subscriptions).length > SUBSCRIPTIONS_PER_SOCKET) {
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
         }
+        if (!(await stillHolds(context))) return [new GraphQLError("a valid credential is required")];
         try {
           const document = parse(query, { maxTokens: DOCUMENT_MAX_TOKENS });
           const faults = validate(schema, document, specifiedRules);

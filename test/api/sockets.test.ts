@@ -1,0 +1,137 @@
+import { once } from "node:events";
+import { expect } from "chai";
+import WebSocket from "ws";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const FOLLOW = "subscription { actionLogAdded(appId: 1) { id } }";
+
+interface Message {
+  type: string;
+  id?: string;
+  // biome-ignore lint/suspicious/noExplicitAny: a frame's payload has the shape of its type
+  payload?: any;
+}
+
+describe("the websocket", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  /** A bare socket of the protocol: what a client library would hide is the point here. */
+  function open(headers: Record<string, string> = {}, protocol = "graphql-transport-ws") {
+    const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, protocol, { headers });
+    const messages: Message[] = [];
+    socket.on("message", (text) => messages.push(JSON.parse(String(text))));
+    const closed = once(socket, "close").then(([code, reason]) => ({ code: Number(code), reason: String(reason) }));
+    const next = async (): Promise<Message> => {
+      while (messages.length === 0) await once(socket, "message");
+      return messages.shift()!;
+    };
+    const send = (message: object) => socket.send(JSON.stringify(message));
+    const init = async (payload?: object) => {
+      if (socket.readyState !== socket.OPEN) await once(socket, "open");
+      send({ type: "connection_init", payload });
+    };
+    return { socket, closed, next, send, init };
+  }
+
+  const cookie = () => `auth_token=${service.tokens.editor}`;
+
+  it("refuses who brings no credential, or one that stands for nobody", async () => {
+    for (const payload of [undefined, {}, { authToken: "nonsense" }, { authToken: `svc_live_${"A".repeat(43)}` }]) {
+      const { init, closed } = open();
+      await init(payload);
+      expect(await closed).to.deep.equal({ code: 4403, reason: "Forbidden" });
+    }
+  });
+
+  it("takes a token in the connection's parameters, in a header, and our own page's cookie", async () => {
+    const { editor } = service.tokens;
+    const ways: [Record<string, string>, object | undefined][] = [
+      [{}, { authToken: editor }],
+      [{ "auth-token": editor }, undefined],
+      [{ cookie: cookie(), origin: service.url }, undefined],
+    ];
+    for (const [headers, payload] of ways) {
+      const { init, next, socket, closed } = open(headers);
+      await init(payload);
+      expect(await next()).to.deep.equal({ type: "connection_ack" });
+      socket.close();
+      await closed;
+    }
+  });
+
+  it("does not count the cookie that a page elsewhere makes a browser send", async () => {
+    const { init, closed } = open({ cookie: cookie(), origin: "https://elsewhere.example" });
+    await init();
+    expect((await closed).code).to.equal(4403);
+  });
+
+  it("ends as soon as its credential is revoked", async () => {
+    const made = await service.rest("POST", "/v1/apps/1/tokens", { body: { kind: "api", name: "short-lived" } });
+    const { init, next, send, closed } = open();
+    await init({ authToken: made.body.token });
+    await next();
+    send({ id: "1", type: "subscribe", payload: { query: FOLLOW } });
+    await service.rest("DELETE", `/v1/apps/1/tokens/${made.body.id}`);
+    expect((await closed).code).to.equal(4403);
+  });
+
+  it("tells an operation's refusal with the status that REST would give", async () => {
+    const { init, next, send, socket, closed } = open();
+    await init({ authToken: service.tokens.live });
+    await next();
+    send({ id: "1", type: "subscribe", payload: { query: FOLLOW } });
+    const { type, payload } = await next();
+    expect(type).to.equal("error");
+    expect(payload[0].extensions).to.deep.equal({ status: "FORBIDDEN" });
+    socket.close();
+    await closed;
+  });
+
+  it("tells a document's fault without the values in it", async () => {
+    const { init, next, send, socket, closed } = open();
+    await init({ authToken: service.tokens.editor });
+    await next();
+    const query = 'subscription { actionLogAdded(appId: "s3cret-value-99") { id } }';
+    send({ id: "1", type: "subscribe", payload: { query } });
+    const { type, payload } = await next();
+    expect(type).to.equal("error");
+    expect(payload[0].extensions).to.deep.equal({ status: "REQUEST_INVALID" });
+    expect(JSON.stringify(payload)).to.not.contain("s3cret-value-99");
+    socket.close();
+    await closed;
+  });
+
+  it("carries a hundred subscriptions, and refuses the next in words", async () => {
+    const { init, next, send, socket, closed } = open();
+    await init({ authToken: service.tokens.editor });
+    await next();
+    for (let id = 1; id <= 101; id += 1) send({ id: String(id), type: "subscribe", payload: { query: FOLLOW } });
+    const { type, id, payload } = await next();
+    expect({ type, id }).to.deep.equal({ type: "error", id: "101" });
+    expect(payload[0].extensions.status).to.equal("REQUEST_INVALID");
+    expect(payload[0].message).to.contain("100 subscriptions");
+    socket.close();
+    await closed;
+  });
+
+  it("ends one that sends more than 1 MB, or no protocol, and serves the others on", async () => {
+    const large = open();
+    await large.init({ authToken: service.tokens.editor, filler: "x".repeat(1024 * 1024) });
+    expect((await large.closed).code).to.equal(1009);
+    const garbled = open();
+    await once(garbled.socket, "open");
+    garbled.socket.send("hello");
+    const { code, reason } = await garbled.closed;
+    expect(code).to.be.oneOf([4400, 4500]);
+    expect(reason).to.not.match(/node_modules|\.js|JSON/);
+    const other = open();
+    await other.init({ authToken: service.tokens.editor });
+    expect(await other.next()).to.deep.equal({ type: "connection_ack" });
+    other.socket.close();
+    await other.closed;
+  });
+});
