@@ -47,9 +47,20 @@ export function errorReply(
   };
 }
 
+/** graphql-js's words for a value of the wrong type, up to the value. */
+const WRONG_TYPE =
+  /(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent (?:(?:non-integer|non 32-bit signed integer|non numeric|a non string|a non boolean|non-enum|non-string) )?value/g;
+
 /** graphql-js quotes the values that it refuses; they may be secrets. */
 function withoutValues(message: string): string {
-  return message.replace(/( got invalid value) [\s\S]*?(; |$)/, "$1$2").replace(/(, found) [\s\S]*$/, "");
+  const expected = message.match(WRONG_TYPE)?.at(-1);
+  const variable = /^Variable "\$\w+" got invalid value/.exec(message)?.[0];
+  if (variable) return expected ? `${variable}; ${expected}` : variable;
+  if (expected) return expected;
+  return message
+    .replace(/^Value "[\s\S]*" does not exist in/, "The value does not exist in")
+    .replace(/^(Syntax Error: Unexpected \w+) "[\s\S]*$/, "$1")
+    .replace(/(, found) [\s\S]*$/, "");
 }
 
 /** A fault of the document or its variables, found before any of our code ran. */

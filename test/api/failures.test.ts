@@ -1,0 +1,149 @@
+import { connect } from "node:net";
+import { expect } from "chai";
+import { STATUS } from "../../src/errors.js";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+
+/** What no answer may hold: files and lines of the server, statements, names of its libraries. */
+const OURS =
+  /node_modules|\/src\/|\.ts:\d|\.js:\d|\bat .+:\d+:\d+|SELECT |INSERT |QueryFailed|typeorm|fastify|FST_|apollo/i;
+
+const SECRET = "s3cret-value-99";
+
+describe("failures, as their callers see them", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  const expectFailure = ({ http, body }: Answer, status: keyof typeof STATUS) => {
+    expect(body).to.include({ status });
+    expect(http).to.equal(STATUS[status].http);
+    expect(body.error).to.be.a("string").and.not.equal("");
+    expect(JSON.stringify(body)).to.not.match(OURS);
+  };
+
+  /** Bytes as they are, for what no HTTP client would send. */
+  const raw = (text: string): Promise<string> =>
+    new Promise((resolve, reject) => {
+      const { hostname, port } = new URL(service.url);
+      let answer = "";
+      const socket = connect(Number(port), hostname, () => socket.end(text));
+      socket
+        .on("data", (chunk) => (answer += chunk))
+        .once("error", reject)
+        .once("close", () => resolve(answer));
+    });
+
+  it("401: nobody, an unknown token and one of another shape are alike", async () => {
+    for (const as of [null, `svc_editor_${"A".repeat(43)}`, "nonsense"]) {
+      expectFailure(await service.rest("GET", "/v3/apps/1/actions", { as }), "UNAUTHORIZED");
+    }
+  });
+
+  it("403: a credential without the right, whether or not the thing exists", async () => {
+    for (const path of ["/v3/apps/1/actions", "/v3/apps/1/actions/999", "/v3/apps/999/actions"]) {
+      expectFailure(await service.rest("GET", path, { as: "live" }), "FORBIDDEN");
+    }
+  });
+
+  it("404: no such address, no such action, an id that is none", async () => {
+    expectFailure(await service.rest("GET", "/nowhere"), "NOT_FOUND");
+    expectFailure(await service.rest("PATCH", "/v3/apps/1/actions"), "NOT_FOUND");
+    for (const id of ["999", "0", "-1", "1.5", "abc", "99999999999999999999"]) {
+      expectFailure(await service.rest("GET", `/v3/apps/1/actions/${id}`), "ACTION_NOT_FOUND");
+    }
+  });
+
+  it("413: a body over 1 MB", async () => {
+    const body = { name: "x".repeat(1024 * 1024) };
+    expectFailure(await service.rest("POST", "/v3/apps/1/actions", { body }), "PAYLOAD_TOO_LARGE");
+  });
+
+  it("400: a body that is no JSON, whose text is not repeated", async () => {
+    const answer = await service.rest("POST", "/v3/apps/1/actions", { body: `{"a": ${SECRET}` });
+    expectFailure(answer, "REQUEST_INVALID");
+    expect(answer.body.error).to.not.contain(SECRET);
+  });
+
+  it("400: a content type that is not JSON", async () => {
+    for (const type of ["text/plain", "application/xml", "multipart/form-data; boundary=x", "nonsense"]) {
+      const call = { body: "name=x", headers: { "content-type": type } };
+      expectFailure(await service.rest("POST", "/v3/apps/1/actions", call), "REQUEST_INVALID");
+    }
+  });
+
+  it("400: an address with a broken escape", async () => {
+    expectFailure(await service.rest("GET", "/v3/apps/1/actions/%E0%A4%A"), "REQUEST_INVALID");
+  });
+
+  it("400: an Idempotency-Key that is none", async () => {
+    const call = { body: {}, headers: { "idempotency-key": "two words" } };
+    expectFailure(await service.rest("POST", "/v3/apps/1/actions/x/run", call), "REQUEST_INVALID");
+  });
+
+  const unreadable: [string, string][] = [
+    ["headers of more than 16 KB", `GET / HTTP/1.1\r\nHost: x\r\nX-Long: ${"x".repeat(20_000)}\r\n\r\n`],
+    ["what is no HTTP", "hello there\r\n\r\n"],
+  ];
+  for (const [what, text] of unreadable) {
+    it(`400: ${what}, with the same body as any other failure`, async () => {
+      const [head = "", body = ""] = (await raw(text)).split("\r\n\r\n");
+      expect(head).to.match(/^HTTP\/1\.1 400 /);
+      expectFailure({ http: 400, headers: new Headers(), body: JSON.parse(body) }, "REQUEST_INVALID");
+    });
+  }
+
+  it("stays up when an upgrade names an address that is none", async () => {
+    const lines = ["Host: x", "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13"];
+    const key = "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==";
+    const answer = await raw(["GET // HTTP/1.1", ...lines, key, "", ""].join("\r\n"));
+    expect(answer).to.match(/^HTTP\/1\.1 404 /);
+    expect((await fetch(`${service.url}/health/live`)).status).to.equal(200);
+  });
+
+  const documents: [string, string, object][] = [
+    ["that does not parse", "query {", {}],
+    ["with a field that is not there", `{ nothing }`, {}],
+    ["without an argument that must be there", "{ actions { total } }", {}],
+    ["with a value of the wrong type", `{ action(appId: "${SECRET}", id: 1) { id } }`, {}],
+    ["with a variable of the wrong type", "query Q($a: Int!) { action(appId: $a, id: 1) { id } }", { a: SECRET }],
+    ["with a variable that is missing", "query Q($a: Int!) { action(appId: $a, id: 1) { id } }", {}],
+    ["with a string out of place", `query "${SECRET}"`, {}],
+    ["with a string where a name must be", `{ action("${SECRET}": 1) { id } }`, {}],
+    ["of too many tokens", `{ ${"a ".repeat(6_000)} }`, {}],
+  ];
+  for (const [what, query, variables] of documents) {
+    it(`GraphQL: a document ${what} is REQUEST_INVALID, its values not repeated`, async () => {
+      const { errors } = await service.graphql(query, variables);
+      expect(errors).to.not.equal(undefined);
+      for (const { message, extensions } of errors!) {
+        expect(extensions.status).to.equal("REQUEST_INVALID");
+        expect(message).to.be.a("string").and.not.equal("");
+      }
+      expect(JSON.stringify(errors)).to.not.contain(SECRET).and.to.not.match(OURS);
+    });
+  }
+
+  it("GraphQL: a refusal carries the status that REST would", async () => {
+    const ask = (as: string | null) => service.graphql("{ action(appId: 1, id: 999) { id } }", {}, { as });
+    for (const [as, status] of [
+      [null, "UNAUTHORIZED"],
+      ["live", "FORBIDDEN"],
+      ["editor", "ACTION_NOT_FOUND"],
+    ] as const) {
+      const { errors } = await ask(as);
+      expect(errors![0].extensions).to.deep.equal({ status });
+    }
+  });
+
+  it("GraphQL: a body that is no request is REQUEST_INVALID", async () => {
+    for (const body of [{}, [], { query: 1 }, "{", { query: "{ __typename }", variables: "x" }]) {
+      const { http, body: answer } = await service.rest("POST", "/graphql", { body });
+      expect(http).to.equal(400);
+      const status = answer.status ?? answer.errors?.[0].extensions.status;
+      expect(status).to.equal("REQUEST_INVALID");
+      expect(JSON.stringify(answer)).to.not.match(OURS);
+    }
+  });
+});
