@@ -136,6 +136,7 @@ CREATE TABLE credential (
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
+  page_session boolean DEFAULT false NOT NULL,
   CONSTRAINT credential_pkey PRIMARY KEY (id),
   CONSTRAINT credential_hash_key UNIQUE (hash),
   CONSTRAINT credential_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,

@@ -14,6 +14,7 @@ const ASSETS = "assets";
 
 /** A page is one entry; what it needs from the server is its title and the element that it fills. */
 const PAGES = {
+  "sign-in": { entry: "src/web/sign-in/page.ts", title: "Sign in · App Actions" },
   graphiql: { entry: "src/web/graphiql/page.tsx", title: "GraphiQL · App Actions" },
 };
 
@@ -49,7 +50,11 @@ const PACKAGES = ["session", "csv", "encryption", "barcode", "audio"];
 
 async function buildClient() {
   const runtime = "src/web/runtime";
-  const scripts = { svc: `${runtime}/entry-script.ts`, debug: `${runtime}/entry-debug.ts` };
+  const scripts = {
+    svc: `${runtime}/entry-script.ts`,
+    debug: `${runtime}/entry-debug.ts`,
+    example: "src/web/example/entry.ts",
+  };
   const packages = PACKAGES.map((name) => [`packages/svc-${name}`, `src/web/packages/svc-${name}.ts`]);
   const module = { svc: `${runtime}/entry-module.ts` };
   await Promise.all([

@@ -62,3 +62,12 @@ export const CHAIN_RUNS_PER_MINUTE = 100;
 
 /** Events that a filter is tried on (back-test). */
 export const BACKTEST_EVENTS = 1_000;
+
+/** New sessions that the live app's page gives to visitors of one network address, per RATE_WINDOW_MS. */
+export const PAGE_SESSIONS_PER_ADDRESS = 120;
+
+/** Analytics requests, and reports of client runs, that one credential may send to one process, per RATE_WINDOW_MS. */
+export const CLIENT_REQUESTS_PER_CREDENTIAL = 600;
+
+/** Events of one analytics request. */
+export const ANALYTICS_EVENTS_PER_REQUEST = 100;

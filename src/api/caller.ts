@@ -5,6 +5,9 @@ import { ActionError } from "../errors.js";
 
 export const COOKIE = "auth_token";
 
+/** Paths within paths; a header that holds more was made up. */
+const COOKIES_MAX = 4;
+
 const SAFE_METHODS = ["GET", "HEAD", "OPTIONS"];
 
 /** Whether a page of another origin sent it, as the browser says. */
@@ -21,6 +24,12 @@ function refuseForeignCookie(method: string, headers: IncomingHttpHeaders): void
   if (isForeign(headers)) {
     throw new ActionError("FORBIDDEN", "a cookie is no credential for a request from another origin");
   }
+}
+
+/** Every token that came as a cookie: browsers send cookies of several paths, the one of the longest first. */
+export function cookieTokens({ cookie = "" }: IncomingHttpHeaders): string[] {
+  const found = cookie.split(";").map((pair) => pair.trim().split("="));
+  return found.flatMap(([name, value]) => (name === COOKIE && value ? [value] : [])).slice(0, COOKIES_MAX);
 }
 
 /** The token in the headers, null when there is none. `Auth-token` goes before `Authorization`, that before the cookie. */

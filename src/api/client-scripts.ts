@@ -4,6 +4,7 @@ import { ActionError } from "../errors.js";
 import { debugPage } from "./debug-page.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { toId } from "./rest/request.js";
+import { type WebPages, wantsPage } from "./web-assets.js";
 
 interface CompileRoute {
   Params: { appId: string; id: string };
@@ -25,9 +26,11 @@ const ASK_AGAIN = "private, no-cache";
  * GET `/v3/apps/:appId/actions/:id/compile`: the very bytes whose hash is the action's `integrity`; with `?v=<integrity>` kept for
  * ever by the browser that asked. With `?html` the debug page (specification, Debug page), for authors.
  */
-export function registerClientScripts(app: FastifyInstance, { clients }: Resolvers): void {
+export function registerClientScripts(app: FastifyInstance, { clients }: Resolvers, pages: WebPages): void {
   app.get<CompileRoute>("/v3/apps/:appId/actions/:id/compile", async (request, reply) => {
     const { context, params, query } = request;
+    // The debug page is for people: one without a credential is asked for it where a program is refused.
+    if ("html" in query && !context.caller && wantsPage(request)) return pages.send(reply.code(401), "sign-in");
     const appId = toId(params.appId);
     const { id, name, script, integrity, assets } = await clients.compiledAction(context, appId, toId(params.id));
     if ("html" in query) {

@@ -8,6 +8,8 @@ import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/credentials.js";
+import type { PageSessions } from "../operations/page-sessions.js";
+import { registerAppPages } from "./app-pages.js";
 import { tokenIn } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey } from "./context.js";
@@ -19,7 +21,7 @@ import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { restRequest } from "./rest/request.js";
 import type { Route } from "./rest/route.js";
 import { ROUTES } from "./rest/routes.js";
-import { registerWebAssets, wantsPage } from "./web-assets.js";
+import { registerWebAssets, type WebPages, wantsPage } from "./web-assets.js";
 
 /** Names in one document, aliases included; a hand-written document has some hundreds. */
 const DOCUMENT_MAX_TOKENS = 5_000;
@@ -27,6 +29,9 @@ const DOCUMENT_MAX_TOKENS = 5_000;
 export interface ApiOptions {
   resolvers: Resolvers;
   credentials: Credentials;
+  sessions: PageSessions;
+  /** Browsers reach the service by https. */
+  secure: boolean;
   log: Logger;
 }
 
@@ -107,6 +112,7 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
 async function registerGraphql(
   app: FastifyInstance,
   schema: GraphQLSchema,
+  pages: WebPages,
   log: Logger,
 ): Promise<ApolloServer<RequestContext>> {
   const apollo = new ApolloServer<RequestContext>({
@@ -131,7 +137,6 @@ async function registerGraphql(
   });
   await apollo.start();
   const data = fastifyApolloHandler(apollo, { context: async (request) => request.context });
-  const pages = registerWebAssets(app);
   app.get("/graphql", (request, reply) =>
     wantsPage(request) ? pages.send(reply, "graphiql") : data.call(app, request, reply),
   );
@@ -140,7 +145,7 @@ async function registerGraphql(
 }
 
 /** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
-export async function createApi({ resolvers, credentials, log }: ApiOptions): Promise<Api> {
+export async function createApi({ resolvers, credentials, sessions, secure, log }: ApiOptions): Promise<Api> {
   const schema = await createSchema(resolvers);
   const { app, handle } = createFastify(log);
   registerCors(app);
@@ -151,9 +156,11 @@ export async function createApi({ resolvers, credentials, log }: ApiOptions): Pr
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
   });
   registerRest(app, ROUTES, resolvers);
-  registerClientScripts(app, resolvers);
   registerEnvScript(app, resolvers.settings);
-  const apollo = await registerGraphql(app, schema, log);
+  const pages = registerWebAssets(app);
+  registerClientScripts(app, resolvers, pages);
+  registerAppPages(app, { resolvers, sessions, credentials, pages, secure });
+  const apollo = await registerGraphql(app, schema, pages, log);
   await app.ready();
   return {
     schema,

@@ -38,4 +38,8 @@ export class CredentialRow {
 
   @Column("timestamptz", { name: "revoked_at", nullable: true })
   revokedAt: Date | null;
+
+  /** Given out by the app's own pages (operations/page-sessions.ts), not made by an editor. */
+  @Column("boolean", { name: "page_session" })
+  pageSession: boolean;
 }

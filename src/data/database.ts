@@ -12,6 +12,7 @@ import { Idempotency1763600040000 } from "../../migrations/1763600040000-idempot
 import { VersionSummary1763600041000 } from "../../migrations/1763600041000-version-summary.js";
 import { ClientActions1763600050000 } from "../../migrations/1763600050000-client-actions.js";
 import { AppVersions1763600060000 } from "../../migrations/1763600060000-app-versions.js";
+import { PageSessions1763600061000 } from "../../migrations/1763600061000-page-sessions.js";
 import { ActionRow, ActionVersionRow } from "./action.js";
 import { AppRow, AppVersionRow, SettingRow } from "./app.js";
 import { AuditEntryRow } from "./audit.js";
@@ -49,6 +50,7 @@ export const MIGRATIONS = [
   VersionSummary1763600041000,
   ClientActions1763600050000,
   AppVersions1763600060000,
+  PageSessions1763600061000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -47,13 +47,19 @@ interface FoundRow {
   editorOf: number[] | null;
 }
 
+/* A page's session holds as long as what it was given for: a published app, an editor's right. */
 const FIND = `
   SELECT c.id, c.kind, c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId", c.expires_at AS "expiresAt",
          (SELECT copy FROM run WHERE id = c.run_id) AS "runCopy",
          CASE WHEN c.kind = 'editor'
               THEN (SELECT json_agg(app_id) FROM app_editor WHERE person_id = c.person_id) END AS "editorOf"
     FROM credential c
-   WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())`;
+   WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
+     AND (NOT c.page_session OR CASE c.kind WHEN 'live'
+       THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)
+       ELSE EXISTS (SELECT FROM app_editor e WHERE e.app_id = c.app_id AND e.person_id = c.person_id)
+         OR EXISTS (SELECT FROM credential a WHERE a.person_id = c.person_id AND a.kind = 'admin' AND a.revoked_at IS NULL)
+       END)`;
 
 /** The SHA-256 by which a token is stored and looked up. */
 export function hashToken(token: string): Buffer {
@@ -143,7 +149,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
         db,
         `SELECT id, kind, name, person_id AS "userId", created_at AS "createdAt", expires_at AS "expiresAt"
            FROM credential
-          WHERE app_id = $1 AND kind <> 'task' AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+          WHERE app_id = $1 AND kind <> 'task' AND NOT page_session AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
           ORDER BY id DESC`,
         [appId],
       );

@@ -122,7 +122,8 @@ export async function createOperations(surroundings: Surroundings) {
   const ring = createKeyRing({ keys: config.settingsKeys, path: join(config.dataDir, "settings-key") });
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
-  const settings = createSettings({ db, dataKeys, baseUrl });
+  const { clientTimeoutMs } = config;
+  const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs });
   const people = createPeople({ db, credentials });
   const apps = createApps({ db, people, settings });
   const appVersions = createAppVersions({ db, settings });
@@ -141,8 +142,15 @@ export async function createOperations(surroundings: Surroundings) {
   });
   const running = createRunning(surroundings, { credentials, catalogue, underscore: settings.underscore });
   const { logs, tail, ledger, instance, console, runs } = running;
-  const { clientTimeoutMs: timeoutMs } = config;
-  const clients = createClients({ db, notifications, ledger, holder: instance.id, timeoutMs, log });
+  const clients = createClients({
+    db,
+    credentials,
+    notifications,
+    ledger,
+    holder: instance.id,
+    timeoutMs: clientTimeoutMs,
+    log,
+  });
   const trail: Trail = (appId, options) => listAudit(db, appId, options);
   return {
     credentials,

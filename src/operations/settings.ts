@@ -71,8 +71,13 @@ export async function lockApp(executor: Executor, appId: number): Promise<void> 
 
 export type Settings = ReturnType<typeof createSettings>;
 
-export function createSettings(options: { db: DataSource; dataKeys: DataKeys; baseUrl: string }) {
-  const { db, dataKeys, baseUrl } = options;
+export function createSettings(options: {
+  db: DataSource;
+  dataKeys: DataKeys;
+  baseUrl: string;
+  clientTimeoutMs: number;
+}) {
+  const { db, dataKeys, baseUrl, clientTimeoutMs } = options;
 
   async function opened(appId: number, found: readonly StoredSetting[]): Promise<[string, unknown][]> {
     const dataKey = found.some(({ sealed }) => sealed) ? await dataKeys.find(appId) : null;
@@ -135,7 +140,7 @@ export function createSettings(options: { db: DataSource; dataKeys: DataKeys; ba
     /** `window.ENV`: public keys alone. */
     async runtimeEnv({ kind }: Caller, appId: number): Promise<RuntimeEnv> {
       const appSettings = runtimeView(await read(appId, "runtime"));
-      return { appId, apiUrl: baseUrl, environment: kind === "live" ? "live" : "viewer", appSettings };
+      return { appId, apiUrl: baseUrl, environment: kind === "live" ? "live" : "viewer", appSettings, clientTimeoutMs };
     },
 
     /** Everything, for code inside the service (specification, App settings, rule 3). */

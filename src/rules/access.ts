@@ -67,6 +67,8 @@ export const ACCESS = {
   backtestTrigger: { who: AUTHORS },
   previewSchedule: { who: AUTHORS },
   readLogs: { who: ["editor", "admin", "api"] },
+  previewApp: { who: AUTHORS },
+  recordAnalytics: { who: CLIENTS },
   clientTriggers: { who: CLIENTS },
   compileAction: { who: CLIENTS },
   reportClientRun: { who: CLIENTS },

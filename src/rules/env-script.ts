@@ -10,6 +10,8 @@ export interface RuntimeEnv {
   environment: "viewer" | "live";
   /** Public keys alone. */
   appSettings: SettingsView;
+  /** Milliseconds that a client action may take. */
+  clientTimeoutMs: number;
 }
 
 /** What ends a script element, opens a comment in one, or once ended a line inside a string. */

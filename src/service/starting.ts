@@ -124,8 +124,10 @@ export class Starting {
     const { config, log, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
     const { credentials, gate, tail, console, clients } = operations;
-    const { clientFeed } = clients;
-    const { schema, handle, stop } = await createApi({ resolvers: createResolvers(operations), credentials, log });
+    const { clientFeed, sessions } = clients;
+    const resolvers = createResolvers(operations);
+    const secure = config.publicUrl?.startsWith("https:") ?? false;
+    const { schema, handle, stop } = await createApi({ resolvers, credentials, sessions, secure, log });
     releases.add("api", stop);
     const sockets = createSockets({ schema, credentials, gate, tail, console, clientFeed, log });
     releases.add("sockets", () => sockets.stop());

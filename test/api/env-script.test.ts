@@ -29,10 +29,11 @@ describe("env.js", () => {
         apiUrl: service.url,
         environment: as,
         appSettings: { feature: { _nested: 1 } },
+        clientTimeoutMs: 30_000,
       });
       expect(answer.body).not.to.include("CANARY");
       const { data } = await service.graphql(
-        `{ runtimeEnv(appId: ${service.appId}) { appId apiUrl environment appSettings } }`,
+        `{ runtimeEnv(appId: ${service.appId}) { appId apiUrl environment appSettings clientTimeoutMs } }`,
         {},
         { as },
       );

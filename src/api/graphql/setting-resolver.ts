@@ -19,6 +19,7 @@ class RuntimeEnvType {
   @Field(() => String) apiUrl: string;
   @Field(() => String, { description: "viewer or live" }) environment: "viewer" | "live";
   @Field(() => GraphQLJSON, { description: "Public keys alone." }) appSettings: SettingsView;
+  @Field(() => Int, { description: "Milliseconds that a client action may take." }) clientTimeoutMs: number;
 }
 
 @Resolver()

@@ -1,0 +1,101 @@
+/** `/client/example.js`: the page of the example app. Uses the client library as any app would; knows no route of the service. */
+
+interface Screen {
+  id: number;
+  title: string;
+}
+
+const SCREENS: Screen[] = [
+  { id: 1, title: "Home" },
+  { id: 2, title: "Offers" },
+  { id: 3, title: "Contact" },
+];
+
+const STYLE = `
+  body { font: 16px/1.5 system-ui, sans-serif; max-width: 44rem; margin: 2rem auto; padding: 0 1rem; color: #1c2024; }
+  nav, form { display: flex; gap: .5rem; flex-wrap: wrap; align-items: center; margin: 1rem 0; }
+  button, input { font: inherit; padding: .35rem .7rem; border: 1px solid #b6bcc4; border-radius: 6px; background: #fff; }
+  button { cursor: pointer; } button[aria-current] { background: #1c2024; color: #fff; }
+  input { flex: 1 1 10rem; } output { display: block; white-space: pre-wrap; font: 14px/1.5 ui-monospace, monospace; }
+  #greeting { font: inherit; font-size: 1.25rem; min-height: 2rem; } .badge { color: #60646c; font-size: .9rem; }
+`;
+
+const { token = "", name = "" } = document.currentScript?.dataset ?? {};
+const { Actions } = window.Svc.App.V3;
+const { Analytics } = window.Svc.App;
+
+window.Svc.configure({ token });
+
+function element<Name extends keyof HTMLElementTagNameMap>(
+  tag: Name,
+  properties: Partial<HTMLElementTagNameMap[Name]> & { textContent?: string } = {},
+): HTMLElementTagNameMap[Name] {
+  return Object.assign(document.createElement(tag), properties);
+}
+
+/** Client actions may write into it: the walk-through's does. */
+const greeting = element("output", { id: "greeting" });
+const events = element("output", { id: "events" });
+const result = element("output", { id: "result" });
+
+function tell(event: { type: string; data: Record<string, unknown> }): void {
+  events.prepend(`${new Date().toLocaleTimeString()}  ${event.type}  ${JSON.stringify(event.data)}\n`);
+}
+
+function navigation(): HTMLElement {
+  const nav = element("nav", { ariaLabel: "Screens" });
+  const buttons = SCREENS.map((screen) => {
+    const button = element("button", { type: "button", textContent: screen.title });
+    button.onclick = () => show(screen);
+    return button;
+  });
+  function show({ id, title }: Screen): void {
+    for (const [index, button] of buttons.entries()) {
+      button.toggleAttribute("aria-current", SCREENS[index]?.id === id);
+    }
+    document.title = `${title} · ${name}`;
+    tell(Analytics.pageView({ _pageId: id }));
+  }
+  const signUp = element("button", { type: "button", textContent: "Send the event “signup”" });
+  signUp.onclick = () => tell(Analytics.event("signup", { plan: "free" }));
+  nav.append(...buttons, signUp);
+  show(SCREENS[0] as Screen);
+  return nav;
+}
+
+function runner(): HTMLElement {
+  const form = element("form");
+  const action = element("input", { name: "action", placeholder: "Action", required: true, ariaLabel: "Action" });
+  const payload = element("input", { name: "payload", value: "{}", ariaLabel: "Payload" });
+  form.append(action, payload, element("button", { textContent: "Run with result" }));
+  form.onsubmit = async (event) => {
+    event.preventDefault();
+    result.textContent = "…";
+    try {
+      const answer = await Actions.runWithResult(action.value, JSON.parse(payload.value));
+      result.textContent = JSON.stringify(answer, null, 2) ?? "undefined";
+    } catch (error) {
+      const { status, message } = error as { status?: string; message: string };
+      result.textContent = `${status ?? "Error"}: ${message}`;
+    }
+  };
+  return form;
+}
+
+document.head.append(element("style", { textContent: STYLE }));
+document.querySelector("main")?.append(
+  element("h1", { textContent: name }),
+  element("p", {
+    className: "badge",
+    textContent: window.ENV?.environment === "viewer" ? "App viewer: master copies" : "Live app: production copies",
+  }),
+  greeting,
+  navigation(),
+  element("h2", { textContent: "Run an action" }),
+  runner(),
+  result,
+  element("h2", { textContent: "Analytics events of this page" }),
+  events,
+);
+
+export {};

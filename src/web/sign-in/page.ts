@@ -1,0 +1,39 @@
+/** The page that asks for a token where a person's session is needed, and reloads as that person. Keeps nothing. */
+
+const STYLE = `
+  body { font: 16px/1.5 system-ui, sans-serif; max-width: 30rem; margin: 4rem auto; padding: 0 1rem; color: #1c2024; }
+  form { display: flex; gap: .5rem; } input { flex: 1; }
+  button, input { font: inherit; padding: .35rem .7rem; border: 1px solid #b6bcc4; border-radius: 6px; }
+`;
+
+const form = document.createElement("form");
+const input = document.createElement("input");
+Object.assign(input, { type: "password", name: "token", required: true, autocomplete: "off", ariaLabel: "Token" });
+const button = Object.assign(document.createElement("button"), { textContent: "Sign in" });
+const problem = Object.assign(document.createElement("p"), { role: "alert" });
+form.append(input, button);
+
+form.onsubmit = async (event) => {
+  event.preventDefault();
+  problem.textContent = "";
+  const response = await fetch("/v1/session", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ token: input.value.trim() }),
+  }).catch(() => null);
+  if (response?.ok) location.reload();
+  else problem.textContent = response ? "This token is not valid here." : "The service does not answer.";
+};
+
+const text = "This page is for editors of the app. Sign in with an editor's token.";
+document.head.append(Object.assign(document.createElement("style"), { textContent: STYLE }));
+document
+  .getElementById("sign-in")
+  ?.append(
+    Object.assign(document.createElement("h1"), { textContent: "Sign in" }),
+    Object.assign(document.createElement("p"), { textContent: text }),
+    form,
+    problem,
+  );
+
+export {};

@@ -1,0 +1,306 @@
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer-core";
+import { type Network, startNetwork } from "../harness/network.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+
+const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
+
+/** Writes into the example page, as the walk-through's action does. */
+const greet = (text: string) =>
+  `async function execute({ payload, settings }) {
+     document.querySelector("#greeting").textContent = ${JSON.stringify(text)} + " on page " + payload.data._pageId;
+     return Object.keys(settings).length;
+   }`;
+
+describe("The app's own pages", function () {
+  this.timeout(30_000);
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+  /** What the pages go through; everybody else reaches the service directly. */
+  let network: Network;
+  let names = 0;
+
+  before(async () => {
+    network = await startNetwork();
+    const environment = { CLIENT_TIMEOUT_MS: "2000", PUBLIC_URL: network.url };
+    [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
+    network.leadTo(service.url);
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+  });
+  beforeEach(async () => {
+    page = await (await browser.createBrowserContext()).newPage();
+    watch = watchPage(page, network.url);
+  });
+  afterEach(async () => {
+    await page.browserContext().close();
+    await service.db.query("DELETE FROM action");
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    await network?.stop();
+  });
+
+  const actions = () => `/v3/apps/${service.appId}/actions`;
+  const live = () => `${network.url}/apps/${service.appId}`;
+  const viewer = () => `${live()}/viewer`;
+
+  async function create(code: string, more: object = {}): Promise<number> {
+    const body = {
+      name: `greet-${++names}`,
+      code,
+      active: true,
+      environment: "client",
+      triggers: ON_PAGE_VIEW,
+      ...more,
+    };
+    const { http, body: answer } = await service.rest("POST", actions(), { body });
+    expect(http).to.equal(201);
+    return answer.action.id;
+  }
+
+  const update = (id: number, body: object) => service.rest("PUT", `${actions()}/${id}`, { body });
+
+  async function publish(id: number): Promise<number> {
+    const { http, body } = await service.rest("POST", `${actions()}/${id}/publish`);
+    expect(http).to.equal(200);
+    return body.action.id;
+  }
+
+  const entriesOf = async (id: number) => (await service.rest("POST", `${actions()}/logs`, { body: { id } })).body.logs;
+  const greeting = () => page.$eval("#greeting", (output) => output.textContent);
+  const view = (id: number) => page.evaluate(`void Svc.App.Analytics.pageView({ _pageId: ${id} })`);
+
+  /** Views pages until the greeting reads so. */
+  async function viewUntil(text: string): Promise<void> {
+    let id = 100;
+    await until(async () => {
+      await view(++id);
+      return (await greeting())?.startsWith(`${text} on page`);
+    }, 10_000);
+  }
+
+  async function signIn(token: string): Promise<void> {
+    await page.waitForSelector("input[name=token]");
+    await page.type("input[name=token]", token);
+    await Promise.all([page.waitForNavigation(), page.click("button")]);
+  }
+
+  it("start a client action on a page view with production's code in the live app, with the master's in the viewer", async () => {
+    const master = await create(greet("production"));
+    const production = await publish(master);
+    await update(master, { code: greet("master") });
+    await page.goto(live());
+    await until(async () => (await greeting()) === "production on page 1");
+    expect(watch.foreign).to.deep.equal([]);
+    await page.goto(viewer());
+    await signIn(service.tokens.editor);
+    await until(async () => (await greeting()) === "master on page 1");
+    for (const id of [production, master]) {
+      const [entry] = await until(async () => {
+        const logs = await entriesOf(id);
+        return logs.length > 0 && logs;
+      });
+      expect(entry.type).to.equal("app.task.completed");
+      expect(entry.data).to.deep.include({ runOn: "client", mode: "on-demand", taskId: id });
+      expect(entry.data.payload).to.have.property("type", "analytics.pageView");
+      expect(entry.data.result).to.deep.equal({ data: 0, success: true });
+    }
+  });
+
+  it("run what was published within 2 s, without a reload", async () => {
+    const master = await create(greet("old"));
+    await publish(master);
+    await page.goto(live());
+    await viewUntil("old");
+    await update(master, { code: greet("new") });
+    const begun = Date.now();
+    await publish(master);
+    await viewUntil("new");
+    expect(Date.now() - begun).to.be.lessThan(2_000);
+  });
+
+  it("lose no change to a gap in the connection", async () => {
+    const master = await create(greet("before"));
+    const production = await publish(master);
+    await page.goto(live());
+    await viewUntil("before");
+    network.cut();
+    await update(master, { code: greet("after") });
+    await publish(master);
+    const other = await create(greet("unpublished"));
+    await publish(other);
+    await service.rest("POST", `${actions()}/${other}/unpublish`);
+    network.restore();
+    await viewUntil("after");
+    const ran = await until(async () => {
+      const logs = await entriesOf(production);
+      return logs.length > 0 && logs;
+    });
+    expect(ran.every((entry: { type: string }) => entry.type === "app.task.completed")).to.equal(true);
+  });
+
+  it("stop an action at the limit of the service and log it as timed out", async () => {
+    const id = await create("async function execute() { await new Promise(() => {}); }");
+    await publish(id);
+    const production = (await service.db.query("SELECT id FROM action WHERE master_id = $1", [id]))[0].id;
+    await page.goto(live());
+    const [entry] = await until(async () => {
+      const logs = await entriesOf(production);
+      return logs.length > 0 && logs;
+    }, 10_000);
+    expect(entry.data.error).to.include({ name: "TimeoutError" });
+  });
+
+  it("call every operation that a visitor may, and are refused the others", async () => {
+    const id = await create("async function execute({ payload }) { return [payload.a, 2]; }", {
+      name: "on-server",
+      environment: "server",
+      triggers: [{ trigger: "manual" }],
+    });
+    await create(greet("x"), { name: "in-client" });
+    await Promise.all([publish(id), service.rest("POST", `${actions()}/in-client/publish`)]);
+    await page.goto(live());
+    const run = (call: string) =>
+      page.evaluate(`Svc.App.V3.Actions.${call}.then((value) => ({ value }), (error) => ({ status: error.status }))`);
+    expect(await run("runWithResult('on-server', { a: 1 })")).to.deep.equal({ value: [1, 2] });
+    expect(await run("run('on-server')")).to.deep.equal({});
+    for (const call of [
+      "get()",
+      "getById(1)",
+      "create({})",
+      "update(1, {})",
+      "remove(1)",
+      "publish(1)",
+      "unpublish(1)",
+    ]) {
+      expect(await run(call), call).to.deep.equal({ status: "FORBIDDEN" });
+    }
+    expect(await run("getLogs()")).to.deep.equal({ status: "FORBIDDEN" });
+  });
+
+  it("keep the editor's cookie out of reach of the actions that run on them", async () => {
+    const id = await create(
+      `async function execute() {
+         const answer = await fetch("/v1/apps", { credentials: "include" }).then((response) => response.status, () => "blocked");
+         let cookie = "none";
+         try { cookie = document.cookie; } catch { cookie = "refused"; }
+         return { answer, cookie };
+       }`,
+    );
+    await page.goto(viewer());
+    await signIn(service.tokens.admin);
+    await page.waitForSelector("#greeting");
+    const logs = await until(async () => {
+      const all = await entriesOf(id);
+      return all.length > 0 && all;
+    });
+    expect(logs[0].data.result.data).to.deep.equal({ answer: "blocked", cookie: "refused" });
+  });
+
+  describe("give sessions", () => {
+    const open = (path: string, cookie = "") =>
+      fetch(service.url + path, { headers: { accept: "text/html", ...(cookie && { cookie }) }, redirect: "manual" });
+    const visit = (cookie = "") => open(`/apps/${service.appId}`, cookie);
+    const cookieOf = (response: Response) => response.headers.get("set-cookie") ?? "";
+    const tokenOf = (response: Response) => /auth_token=([^;]+)/.exec(cookieOf(response))?.[1] ?? "";
+
+    it("to a visitor of a published app: anonymous, live, of this app, by a cookie that no script reads", async () => {
+      const response = await visit();
+      expect(response.status).to.equal(200);
+      expect(cookieOf(response)).to.match(
+        /^auth_token=svc_live_[\w-]+; Max-Age=2\d{6}; Path=\/; HttpOnly; SameSite=Lax$/,
+      );
+      const env = await open(`/v1/apps/${service.appId}/env.js`, `auth_token=${tokenOf(response)}`);
+      expect(env.status).to.equal(200);
+      expect(await env.text()).to.contain("clientTimeoutMs");
+      const again = await visit(`auth_token=${tokenOf(response)}`);
+      expect([again.status, cookieOf(again)]).to.deep.equal([200, ""]);
+      expect(response.headers.get("cache-control")).to.equal("no-store");
+    });
+
+    it("beside a stronger cookie, which stays", async () => {
+      const response = await visit(`auth_token=${service.tokens.editor}`);
+      expect(cookieOf(response)).to.contain(`Path=/apps/${service.appId};`);
+      const both = `auth_token=${tokenOf(response)}; auth_token=${service.tokens.editor}`;
+      expect(cookieOf(await visit(both))).to.equal("");
+      const preview = await open(`/apps/${service.appId}/viewer`, both);
+      expect(preview.status).to.equal(200);
+      expect(cookieOf(preview)).to.match(/^auth_token=svc_viewer_/);
+    });
+
+    it("none for an app that is not published or is none, and end the given ones when it is unpublished", async () => {
+      const visitor = `auth_token=${tokenOf(await visit())}`;
+      await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
+      const response = await visit();
+      expect([response.status, cookieOf(response)]).to.deep.equal([404, ""]);
+      expect((await open("/apps/999")).status).to.equal(404);
+      expect((await open("/apps/none")).status).to.equal(404);
+      await until(async () => (await open(`/v1/apps/${service.appId}/env.js`, visitor)).status === 401, 10_000);
+      await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+    });
+
+    it("of the viewer to editors of the app alone, and take them back with the right", async () => {
+      expect((await open(`/apps/${service.appId}/viewer`)).status).to.equal(401);
+      expect((await open(`/apps/${service.appId}/viewer`, `auth_token=${service.tokens.live}`)).status).to.equal(401);
+      const made = await service.rest("POST", "/v1/admin/users", {
+        as: "admin",
+        body: { firstName: "A", lastName: "B", email: "a@b.example" },
+      });
+      const cookie = `auth_token=${made.body.token}`;
+      expect((await open(`/apps/${service.appId}/viewer`, cookie)).status).to.equal(403);
+      const { id: userId } = made.body.user;
+      await service.rest("POST", `/v1/apps/${service.appId}/editors`, { body: { userId } });
+      const page = await open(`/apps/${service.appId}/viewer`, cookie);
+      expect(cookieOf(page)).to.contain(`Path=/apps/${service.appId}/viewer;`);
+      const env = () => open(`/v1/apps/${service.appId}/env.js`, `auth_token=${tokenOf(page)}`);
+      expect((await env()).status).to.equal(200);
+      await service.rest("DELETE", `/v1/apps/${service.appId}/editors`, { body: { userId } });
+      expect((await env()).status).to.equal(401);
+    });
+
+    it("that do not show among the tokens that editors made", async () => {
+      await visit();
+      const { body } = await service.rest("GET", `/v1/apps/${service.appId}/tokens`);
+      expect(body.tokens.filter(({ name }: { name: string }) => name === "visitor")).to.deep.equal([]);
+    });
+
+    it("no more than so many a minute to one address", async () => {
+      let refused: Response | null = null;
+      for (let count = 0; count < 200 && !refused; count += 1) {
+        const response = await visit();
+        if (response.status !== 200) refused = response;
+      }
+      expect(refused?.status).to.equal(429);
+      expect(Number(refused?.headers.get("retry-after"))).to.be.greaterThan(0);
+    });
+  });
+
+  describe("sign in and out", () => {
+    const session = (method: string, body?: object, origin?: string) =>
+      service.rest(method, "/v1/session", { as: null, body, headers: origin ? { origin } : {} });
+
+    it("by a token that holds, into a cookie, and out of it", async () => {
+      const into = await session("POST", { token: service.tokens.editor }, service.url);
+      expect(into.http).to.equal(200);
+      expect(into.body).to.deep.equal({ status: "SIGNED_IN", kind: "editor" });
+      expect(into.headers.get("set-cookie")).to.match(/^auth_token=svc_editor_.*; Path=\/; HttpOnly; SameSite=Lax$/);
+      const out = await session("DELETE");
+      expect(out.headers.get("set-cookie")).to.match(/^auth_token=; Max-Age=0; Path=\//);
+    });
+
+    it("not by a token that does not hold, and not from another origin", async () => {
+      for (const body of [{}, { token: 1 }, { token: "svc_editor_x" }]) {
+        expect((await session("POST", body)).body.status).to.equal("UNAUTHORIZED");
+      }
+      const foreign = await session("POST", { token: service.tokens.editor }, "https://evil.example");
+      expect(foreign.body.status).to.equal("FORBIDDEN");
+      expect(foreign.headers.get("set-cookie")).to.equal(null);
+      expect((await session("DELETE", undefined, "https://evil.example")).http).to.equal(403);
+    });
+  });
+});
