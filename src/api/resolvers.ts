@@ -20,10 +20,10 @@ export function createResolvers(operations: Operations): Resolvers {
   const { history, logEvents, schedule } = operations.triggers;
   const { gate, apps, appVersions, trail, console, credentials, logs, people, runs, settings } = operations;
   const { actions, comparison, publishing, restoring, transfer, versions } = operations.authoring;
-  const { clientActions, clientRuns } = operations.clients;
+  const { analytics, clientActions, clientRuns } = operations.clients;
   return {
     actions: new ActionResolver(gate, actions),
-    clients: new ClientResolver(gate, clientActions, clientRuns),
+    clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
     apps: new AppResolver(gate, apps, people),
     appVersions: new AppVersionResolver(gate, appVersions, apps),
     history: new HistoryResolver(gate, history),

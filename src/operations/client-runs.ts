@@ -1,7 +1,9 @@
 /** Runs that happened in a browser: checks that the reporter may, and gives each its run and its one log entry. Runs nothing. */
 import type { DataSource } from "typeorm";
 import { ActionError } from "../errors.js";
+import { JSON_MAX_DEPTH } from "../limits.js";
 import type { Caller } from "../rules/access.js";
+import { nestsDeeperThan } from "../rules/described.js";
 import { findReported } from "./client-actions.js";
 import type { Ending, Ledger } from "./ledger.js";
 import { entryData, type ScriptError } from "./logs.js";
@@ -51,6 +53,9 @@ function readReport(body: unknown): { payload: string; duration: number; outcome
   if (!isRecord(body)) throw new ActionError("REQUEST_INVALID", "the report must be an object");
   const { payload = {}, duration } = body;
   if (!isRecord(payload)) throw new ActionError("PAYLOAD_INVALID");
+  if (nestsDeeperThan(payload, JSON_MAX_DEPTH) || nestsDeeperThan(body["result"], JSON_MAX_DEPTH)) {
+    throw new ActionError("PAYLOAD_INVALID", `payload and result must not nest deeper than ${JSON_MAX_DEPTH} levels`);
+  }
   if (
     typeof duration !== "number" ||
     !Number.isFinite(duration) ||
@@ -71,8 +76,10 @@ export function createClientRuns(options: {
   holder: string;
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
+  /** Refuses a caller that sends too much. */
+  bound: (caller: Caller) => void;
 }) {
-  const { db, ledger, holder, timeoutMs } = options;
+  const { db, ledger, holder, timeoutMs, bound } = options;
 
   /** A browser that lets an action run on does not make the limit longer. */
   function judged(outcome: Outcome, duration: number): Outcome {
@@ -84,7 +91,8 @@ export function createClientRuns(options: {
   return {
     /**
      * Records a run that a browser performed (specification, Execution log entry: `runOn` is `client`).
-     * @throws REQUEST_INVALID, PAYLOAD_INVALID, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
+     * @throws REQUEST_INVALID, PAYLOAD_INVALID, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED,
+     *   RATE_LIMIT_EXCEEDED
      */
     async report(
       caller: Caller,
@@ -92,6 +100,7 @@ export function createClientRuns(options: {
     ): Promise<{ runId: number }> {
       const { payload, duration: durationMs, outcome: told } = readReport(body);
       const outcome = judged(told, durationMs);
+      bound(caller);
       const { copy, personId, credentialId } = caller;
       return db.transaction(async (manager) => {
         const { triggers } = await findReported(manager, caller, appId, actionId);

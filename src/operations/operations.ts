@@ -142,11 +142,13 @@ export async function createOperations(surroundings: Surroundings) {
   });
   const running = createRunning(surroundings, { credentials, catalogue, underscore: settings.underscore });
   const { logs, tail, ledger, instance, console, runs } = running;
+  const logEvents = createLogEvents({ db });
   const clients = createClients({
     db,
     credentials,
     notifications,
     ledger,
+    logEvents,
     holder: instance.id,
     timeoutMs: clientTimeoutMs,
     log,
@@ -165,7 +167,7 @@ export async function createOperations(surroundings: Surroundings) {
     tail,
     console,
     runs,
-    triggers: { schedule, history: createRunHistory({ db, runs }), logEvents: createLogEvents({ db }) },
+    triggers: { schedule, history: createRunHistory({ db, runs }), logEvents },
     instance,
     dataKeys,
     clients,

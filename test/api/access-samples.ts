@@ -51,6 +51,15 @@ const subscription =
     }
   };
 
+/** A page says its refusal to a person; its code says it to us. */
+const page =
+  (path: string): Sample =>
+  async (service, { token, appId }) => {
+    const headers: Record<string, string> = token ? { cookie: `auth_token=${token}` } : {};
+    const { http } = await service.rest("GET", path.replace(":app", String(appId)), { as: null, headers });
+    return ({ 401: "UNAUTHORIZED", 403: "FORBIDDEN", 404: "APP_NOT_FOUND" } as Record<number, string>)[http] ?? null;
+  };
+
 const ACTION = `/v3/apps/:app/actions/${NOTHING}`;
 
 export const SAMPLES: Record<Operation, Sample> = {
@@ -86,6 +95,8 @@ export const SAMPLES: Record<Operation, Sample> = {
   addLogEvent: rest("POST", "/v1/apps/:app/logs", {}),
   backtestTrigger: rest("POST", "/v3/apps/:app/triggers/backtest", {}),
   previewSchedule: rest("GET", "/v3/apps/:app/schedule/preview"),
+  previewApp: page("/apps/:app/viewer"),
+  recordAnalytics: rest("POST", "/v1/apps/:app/analytics", { events: [] }),
   clientTriggers: subscription("clientTriggers(appId: $app) { __typename }"),
   compileAction: query(`compiledAction(appId: $app, id: ${NOTHING}) { id }`),
   reportClientRun: rest("POST", `${ACTION}/clientRuns`, {}),

@@ -246,7 +246,7 @@ describe("The app's own pages", function () {
 
     it("of the viewer to editors of the app alone, and take them back with the right", async () => {
       expect((await open(`/apps/${service.appId}/viewer`)).status).to.equal(401);
-      expect((await open(`/apps/${service.appId}/viewer`, `auth_token=${service.tokens.live}`)).status).to.equal(401);
+      expect((await open(`/apps/${service.appId}/viewer`, `auth_token=${service.tokens.live}`)).status).to.equal(403);
       const made = await service.rest("POST", "/v1/admin/users", {
         as: "admin",
         body: { firstName: "A", lastName: "B", email: "a@b.example" },

@@ -1,6 +1,7 @@
-/** What a client in a browser asks of the service over GraphQL: its actions as they change, their scripts, reports of its runs. */
+/** What a client in a browser asks of the service over GraphQL: its actions as they change, their scripts, reports of its runs, analytics. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
+import type { Analytics } from "../../operations/analytics.js";
 import type { ClientAction, ClientActions, CompiledScript } from "../../operations/client-actions.js";
 import type { ClientChange, ClientFeed } from "../../operations/client-feed.js";
 import type { ClientRuns } from "../../operations/client-runs.js";
@@ -38,6 +39,11 @@ class CompiledActionType {
   @Field(() => [AssetType]) assets: AssetType[];
 }
 
+@ObjectType("RecordedEvents")
+class RecordedEventsType {
+  @Field(() => Int) count: number;
+}
+
 @ObjectType("ReportedRun")
 class ReportedRunType {
   @Field(() => Int) runId: number;
@@ -55,6 +61,7 @@ export class ClientResolver {
     private readonly gate: Gate,
     private readonly clientActions: ClientActions,
     private readonly clientRuns: ClientRuns,
+    private readonly analytics: Analytics,
   ) {}
 
   @Query(() => CompiledActionType, { description: "A client gets what it may run itself; an editor any of the app's." })
@@ -79,6 +86,18 @@ export class ClientResolver {
     const caller = await this.gate.enter(context, "reportClientRun", appId);
     const { idempotencyKey } = context;
     return this.clientRuns.report(caller, { appId, actionId: id, body, idempotencyKey });
+  }
+
+  @Mutation(() => RecordedEventsType, {
+    description: "`events`: [{createdAt, type, data}], recorded as app.analytics.* log events.",
+  })
+  async recordAnalytics(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("events", () => GraphQLJSON) events: unknown,
+  ): Promise<RecordedEventsType> {
+    const caller = await this.gate.enter(context, "recordAnalytics", appId);
+    return this.analytics.record(caller, appId, events);
   }
 
   @Subscription(() => ClientTriggersType, {

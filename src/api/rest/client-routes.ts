@@ -11,4 +11,13 @@ export const clientRoutes: readonly Route[] = [
       ...(await clients.reportClientRun(q.context, q.id("appId"), q.id("id"), q.body)),
     }),
   },
+  {
+    method: "POST",
+    path: "/v1/apps/:appId/analytics",
+    http: 201,
+    answer: async ({ clients }, q) => ({
+      status: "EVENTS_RECORDED",
+      ...(await clients.recordAnalytics(q.context, q.id("appId"), q.object()["events"])),
+    }),
+  },
 ];

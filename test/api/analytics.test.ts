@@ -1,0 +1,93 @@
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const event = (n: number, type = "analytics.pageView") => ({ createdAt: 1_700_000_000_000 + n, type, data: { n } });
+
+describe("Analytics events of clients", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService();
+  });
+  after(() => service.stop());
+
+  const send = (body: unknown, as: string | null = "live", headers: Record<string, string> = {}) =>
+    service.rest("POST", `/v1/apps/${service.appId}/analytics`, { as, body, headers });
+  const recorded = () => service.db.query("SELECT type, data::text AS data, user_id FROM log_event ORDER BY id");
+
+  it("are recorded in their order as app.analytics.* log events, which start the log triggers that match", async () => {
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const created = await service.rest("POST", actions, {
+      body: {
+        name: "on-sign-up",
+        code: "async function execute({ payload }) { return payload.log.data.n; }",
+        active: true,
+        triggers: [{ trigger: "log", where: { type: "app.analytics.event" } }],
+      },
+    });
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+    const { id } = (await service.rest("POST", `${actions}/${created.body.action.id}/publish`)).body.action;
+    const answer = await send({ events: [event(1), event(2, "analytics.event"), event(3)] });
+    expect([answer.http, answer.body]).to.deep.equal([201, { status: "EVENTS_RECORDED", count: 3 }]);
+    const found = await recorded();
+    expect(found.map(({ type }: { type: string }) => type)).to.deep.equal([
+      "app.analytics.pageView",
+      "app.analytics.event",
+      "app.analytics.pageView",
+    ]);
+    expect(found.map(({ data }: { data: string }) => JSON.parse(data).n)).to.deep.equal([1, 2, 3]);
+    const [entry] = await until(async () => {
+      const { logs } = (await service.rest("POST", `${actions}/logs`, { body: { id } })).body;
+      return logs.length > 0 && logs;
+    });
+    expect(entry.data.result.data).to.equal(2);
+  });
+
+  it("come by the cookie as a page that goes sends them, from the same origin alone", async () => {
+    const before = (await recorded()).length;
+    const cookie = `auth_token=${service.tokens.live}`;
+    expect((await send({ events: [event(1)] }, null, { cookie, origin: service.url })).http).to.equal(201);
+    expect((await send({ events: [event(1)] }, null, { cookie, origin: "https://evil.example" })).http).to.equal(403);
+    expect(await recorded()).to.have.length(before + 1);
+  });
+
+  it("are taken from clients and authors alone", async () => {
+    for (const [as, http] of [
+      ["viewer", 201],
+      ["live", 201],
+      ["editor", 201],
+      ["api", 403],
+      [null, 401],
+    ] as const) {
+      expect((await send({ events: [event(1)] }, as)).http, String(as)).to.equal(http);
+    }
+  });
+
+  it("are refused as a whole when one is not of the specified shape", async () => {
+    const before = (await recorded()).length;
+    for (const events of [
+      undefined,
+      {},
+      Array.from({ length: 101 }, (_, n) => event(n)),
+      [event(1), 1],
+      [event(1), event(2, "app.task.completed")],
+      [event(1), { ...event(2), createdAt: "now" }],
+      [event(1), { ...event(2), data: [] }],
+    ]) {
+      expect((await send({ events })).body.status).to.equal("REQUEST_INVALID");
+    }
+    expect(await recorded()).to.have.length(before);
+  });
+
+  it("are bounded for one client and not for another", async () => {
+    const made = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } });
+    let refused = null;
+    for (let count = 0; count < 700 && !refused; count += 1) {
+      const answer = await send({ events: [] }, made.body.token);
+      if (answer.http !== 201) refused = answer;
+    }
+    expect(refused?.body.status).to.equal("RATE_LIMIT_EXCEEDED");
+    expect(Number(refused?.headers.get("retry-after"))).to.be.greaterThan(0);
+    expect((await send({ events: [] }, "viewer")).http).to.equal(201);
+  });
+});
