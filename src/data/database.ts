@@ -87,10 +87,18 @@ export async function preparedRows<T>(db: DataSource, name: string, text: string
   return (await pool.query({ name, text, values })).rows as T[];
 }
 
+const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
+  (error as { driverError?: pg.DatabaseError }).driverError ?? {};
+
 /** Whether `error` is the database's refusal of a duplicate, of the unique index `constraint` where one is named. */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
-  const { code, constraint: violated } = (error as { driverError?: pg.DatabaseError }).driverError ?? {};
+  const { code, constraint: violated } = driverErrorOf(error);
   return code === "23505" && (constraint === undefined || violated === constraint);
+}
+
+/** Whether two transactions waited for each other, and this one was ended. */
+export function isDeadlock(error: unknown): boolean {
+  return driverErrorOf(error).code === "40P01";
 }
 
 /** Whether the database understood and refuses the values themselves (SQLSTATE classes 22 and 54), so that asking again is in vain. */

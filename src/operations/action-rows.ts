@@ -1,7 +1,7 @@
 /** Rows of actions: found, locked, named and shown to callers. Judges no input and writes nothing but through `uniquelyNamed`. */
 import type { EntityManager } from "typeorm";
 import { ActionRow, type Asset, type Copy, type Environment, type Trigger } from "../data/action.js";
-import { isDuplicate, rows } from "../data/database.js";
+import { isDeadlock, isDuplicate, rows } from "../data/database.js";
 import { ActionError, type Status } from "../errors.js";
 import type { ActionInput } from "../rules/action-input.js";
 
@@ -101,12 +101,15 @@ export async function isNameTaken(
 export const nameTaken = (name: string) =>
   new ActionError("NAME_ALREADY_EXISTS", `name must be unique in the app; another action is named ${name}`);
 
-/** Turns the database's refusal of a second copy of that name into the specified one. */
+/**
+ * Turns the database's refusal of a second copy of that name into the specified one. `write` is of one row that is new or
+ * locked, so that it can wait for others at the index of names alone: two that swap their names wait for each other.
+ */
 export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
   try {
     return await write;
   } catch (error) {
-    throw isDuplicate(error, "action_name") ? refusal : error;
+    throw isDuplicate(error, "action_name") || isDeadlock(error) ? refusal : error;
   }
 }
 

@@ -29,7 +29,7 @@ const FIELDS = [
 const CONTEXT_LINES = 3;
 
 /** Looking for the shortest diff of two texts costs the square of their distance: past this many lines it is all of both. */
-const MAX_DISTANCE_LINES = 2_000;
+const MAX_DISTANCE_LINES = 500;
 
 const NO_NEWLINE = "\\ No newline at end of file";
 

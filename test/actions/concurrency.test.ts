@@ -1,6 +1,7 @@
 /** What holds when several write at once: names, publications, idempotency keys. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 import { EXITS, type Exit, type Outcome, restExit } from "./exits.js";
 import { count, make, newName, publishApp, valid } from "./support.js";
 
@@ -31,6 +32,30 @@ describe("writers at once", () => {
     const name = newName("wanted");
     const outcomes = await Promise.all(actions.map(({ id }) => exit.update(id, { name })));
     expect(sorted(outcomes)).to.deep.equal([...times("NAME_ALREADY_EXISTS", WRITERS - 1), "OK"]);
+  });
+
+  it("swap names, and whoever is in the other's way is told NAME_ALREADY_EXISTS", async () => {
+    const [one, other] = [await make(exit), await make(exit)];
+    const rival = service.db.createQueryRunner();
+    await rival.startTransaction();
+    await rival.query("UPDATE action SET name = $2 WHERE id = $1", [other.id, newName("left")]);
+    const refused = exit.update(one.id, { name: other.name });
+    await until(async () => (await count(service, "pg_stat_activity", "wait_event_type = 'Lock'", [])) > 0);
+    // Now each waits for the other, and the database ends the one that has waited longer.
+    await rival.query("SELECT 1 FROM action WHERE id = $1 FOR UPDATE", [one.id]);
+    expect((await refused).status).to.equal("NAME_ALREADY_EXISTS");
+    await rival.rollbackTransaction();
+    await rival.release();
+    expect((await exit.get(one.id)).value).to.deep.equal(one);
+  });
+
+  it("import documents in opposite orders: one creates all, the other finds them or is refused", async () => {
+    const actions = Array.from({ length: 20 }, () => valid());
+    const documents = [actions, actions.toReversed()].map((order) => ({ format: "svc-app-actions/1", actions: order }));
+    const outcomes = await Promise.all(documents.map((document) => exit.import(document)));
+    for (const { status } of outcomes) expect(status).to.be.oneOf(["OK", "NAME_ALREADY_EXISTS"]);
+    expect(sorted(outcomes)).to.include("OK");
+    expect(await count(service, "action", "name = ANY ($1)", [actions.map(({ name }) => name)])).to.equal(20);
   });
 
   it("publish into one production copy", async () => {

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import { STATUS, type Status } from "../../src/errors.js";
 import { startTestService, type TestService } from "../harness/service.js";
-import { EXITS, type Exit, type Outcome } from "./exits.js";
+import { EXITS, type Exit, type Outcome, restExit } from "./exits.js";
 import { CODE, insertLegacy, make, newName, publishApp, valid } from "./support.js";
 
 /** Condition, and the data at fault, each put over a valid action. */
@@ -231,6 +231,26 @@ describe("the specification's tables of errors", () => {
         holds(exit, status, await attempt(exit, service));
       });
     }
+  }
+
+  for (const id of ["0", "-1", "1.5", "abc", "9007199254740993", "1e3", "%00", "null"]) {
+    it(`over REST: an id in a path that is no positive integer is not found: ${id}`, async () => {
+      const { rest, appId } = service;
+      const actions = `/v3/apps/${appId}/actions`;
+      const made = await make(restExit(service));
+      const answers = [
+        await rest("GET", `${actions}/${id}`),
+        await rest("PUT", `${actions}/${id}`, { body: {} }),
+        await rest("POST", `${actions}/${id}/publish`),
+        await rest("GET", `${actions}/${id}/versions`),
+      ];
+      expect(answers.map(({ body }) => body.status)).to.deep.equal(answers.map(() => "ACTION_NOT_FOUND"));
+      const versions = [
+        await rest("GET", `${actions}/${made.id}/versions/${id}`),
+        await rest("POST", `${actions}/${made.id}/versions/${id}/restore`),
+      ];
+      expect(versions.map(({ body }) => body.status)).to.deep.equal(versions.map(() => "VERSION_NOT_FOUND"));
+    });
   }
 
   it("have each row tested above", () => {

@@ -1,0 +1,72 @@
+import { expect } from "chai";
+import { applyPatch } from "diff";
+import fc from "fast-check";
+import { diffActions, unifiedDiff } from "../../src/rules/action-diff.js";
+import type { ActionInput } from "../../src/rules/action-input.js";
+
+const LABELS = { before: "production", after: "master" };
+
+const action: ActionInput = {
+  name: "nightly",
+  code: "async function execute(context) {}",
+  description: null,
+  active: false,
+  environment: "server",
+  triggers: [],
+  dependencies: [],
+  frequency: null,
+  timezone: null,
+};
+
+describe("the difference of two actions", () => {
+  it("is nothing for the same", () => {
+    expect(diffActions(action, structuredClone(action), LABELS)).to.deep.equal({ changes: [], code: null });
+  });
+
+  it("names each field that differs, with what was and what is", () => {
+    const after: ActionInput = { ...action, active: true, triggers: [{ trigger: "manual" }], frequency: "0 9 * * *" };
+    expect(diffActions(action, after, LABELS)).to.deep.equal({
+      changes: [
+        { field: "active", before: false, after: true },
+        { field: "triggers", before: [], after: [{ trigger: "manual" }] },
+        { field: "frequency", before: null, after: "0 9 * * *" },
+      ],
+      code: null,
+    });
+  });
+
+  it("is a unified diff that leads from one text to the other, whatever they are", () => {
+    const line = fc.constantFrom(
+      "",
+      "a",
+      "b",
+      "}",
+      "  x",
+      "\r",
+      "\\ No newline at end of file",
+      "-- c",
+      "++ d",
+      "@@ -1 +1 @@",
+    );
+    const text = fc.array(line, { maxLength: 12 }).map((lines) => lines.join("\n"));
+    const property = fc.property(text, text, (before, after) => {
+      const patch = unifiedDiff(before, after, LABELS);
+      if (before === after) expect(patch).to.equal(null);
+      else expect(applyPatch(before, patch!, { autoConvertLineEndings: false })).to.equal(after);
+    });
+    fc.assert(property, { numRuns: 500 });
+  });
+
+  it("replaces all of a text that has little in common with the other, in bounded time", () => {
+    const lines = (mark: string, end: string) => Array.from({ length: 60_000 }, (_, at) => mark + at).join("\n") + end;
+    for (const [endBefore, endAfter] of [
+      ["\n", ""],
+      ["", "\n"],
+    ] as const) {
+      const [before, after] = [lines("a", endBefore), lines("b", endAfter)];
+      const patch = unifiedDiff(before, after, LABELS)!;
+      expect(patch).to.include("@@ -1,60000 +1,60000 @@");
+      expect(applyPatch(before, patch)).to.equal(after);
+    }
+  });
+});
