@@ -178,6 +178,30 @@ for (const [name, exitOf] of EXITS) {
       expect(await occasions(made.id)).to.deep.equal(["update", "create"]);
     });
 
+    it("schedules the production copy alone: by publish, not by update or restore, until it is unpublished", async () => {
+      const scheduled = { active: true, triggers: [{ trigger: "schedule" }], frequency: "0 9 * * *" };
+      const { id } = await make(exit, scheduled);
+      const frequencies = async () => {
+        const sql =
+          "SELECT schedule.frequency FROM schedule JOIN action ON action.id = action_id WHERE $1 IN (action.id, master_id)";
+        return (await service.db.query(sql, [id])).map(({ frequency }: { frequency: string }) => frequency);
+      };
+      expect(await frequencies()).to.deep.equal([]);
+      await exit.publish(id);
+      expect(await frequencies()).to.deep.equal(["0 9 * * *"]);
+      await exit.update(id, { frequency: "30 9 * * *" });
+      const [, first] = (await exit.versions(id)).value.versions;
+      expect(await frequencies()).to.deep.equal(["0 9 * * *"]);
+      await exit.publish(id);
+      expect(await frequencies()).to.deep.equal(["30 9 * * *"]);
+      await exit.restore(id, first.id);
+      expect(await frequencies()).to.deep.equal(["30 9 * * *"]);
+      await exit.publish(id);
+      expect(await frequencies()).to.deep.equal(["0 9 * * *"]);
+      await exit.unpublish(id);
+      expect(await frequencies()).to.deep.equal([]);
+    });
+
     const ON_PRODUCTION: [string, string, (id: number, versionId: number) => Promise<{ status: string }>][] = [
       ["update", "CANNOT_UPDATE_PRODUCTION", (id) => exit.update(id, { active: true })],
       ["remove", "CANNOT_DELETE_PRODUCTION", (id) => exit.remove(id)],
