@@ -68,6 +68,8 @@ async function startParts(plan: Plan, url: string, baseUrl: string): Promise<str
   const openDoor = await starting.api(operations);
   await starting.work(databaseUrl, operations);
   await starting.scheduler(notifications, operations);
+  starting.cleaner(databaseUrl, operations);
+  starting.metrics(operations);
   if (alone) await announceFirst(operations, db, config, baseUrl, log);
   unwanted.throwIfAborted();
   openDoor();

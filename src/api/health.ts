@@ -1,6 +1,6 @@
 /**
- * What stands before the API at the port: the two health addresses (contract, section 1), a refusal while there is no API, and
- * the count of requests under way. Knows parts by name only.
+ * What stands before the API at the port: the two health addresses (contract, section 1), the metrics, a refusal while there is
+ * no API, and the count of requests under way. Knows parts by name only.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
@@ -9,12 +9,20 @@ import type { Status } from "../errors.js";
 /** A part of the service and whether it is up. */
 export type Parts = Record<string, () => boolean>;
 
+/** What it tells those who watch, and in which format. */
+export interface Metrics {
+  type: string;
+  read: () => Promise<string>;
+}
+
 export interface FrontDoor {
   handle: RequestListener;
   /** Answers what is no HTTP at all, or more of it than Node reads: for the server's `clientError`. */
   refuse(error: NodeJS.ErrnoException, socket: Socket): void;
   /** Lets requests through to the API; null shuts it: who comes now is asked to come back. */
   open(api: RequestListener | null): void;
+  /** Answers `/metrics` from now on, in every role. */
+  tell(metrics: Metrics | null): void;
   /** Resolves when every request that the API took has been answered. */
   idle(): Promise<void>;
 }
@@ -43,6 +51,7 @@ function refusal({ code }: NodeJS.ErrnoException): string {
 
 export function createFrontDoor(parts: Parts): FrontDoor {
   let api: RequestListener | null = null;
+  let metrics: Metrics | null = null;
   let underWay = 0;
   let whenIdle: (() => void)[] = [];
 
@@ -53,11 +62,19 @@ export function createFrontDoor(parts: Parts): FrontDoor {
     whenIdle = [];
   }
 
+  function measured({ type, read }: Metrics, response: ServerResponse): void {
+    read().then(
+      (text) => response.writeHead(200, { "content-type": type, "cache-control": "no-store" }).end(text),
+      () => reply(response, 503, { status: "OVERLOADED", error: "not up: database" }),
+    );
+  }
+
   return {
     handle(request: IncomingMessage, response: ServerResponse) {
       const [path] = (request.url ?? "").split("?");
       if (path === "/health/live") return reply(response, 200, { status: "LIVE" });
       if (path === "/health/ready") return readiness(parts, response);
+      if (path === "/metrics" && metrics) return measured(metrics, response);
       if (api) {
         underWay += 1;
         response.once("close", leave);
@@ -75,6 +92,10 @@ export function createFrontDoor(parts: Parts): FrontDoor {
 
     open(next) {
       api = next;
+    },
+
+    tell(next) {
+      metrics = next;
     },
 
     idle: () => (underWay === 0 ? Promise.resolve() : new Promise((resolve) => whenIdle.push(resolve))),

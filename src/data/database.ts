@@ -13,6 +13,7 @@ import { VersionSummary1763600041000 } from "../../migrations/1763600041000-vers
 import { ClientActions1763600050000 } from "../../migrations/1763600050000-client-actions.js";
 import { AppVersions1763600060000 } from "../../migrations/1763600060000-app-versions.js";
 import { PageSessions1763600061000 } from "../../migrations/1763600061000-page-sessions.js";
+import { Retention1763600070000 } from "../../migrations/1763600070000-retention.js";
 import { ActionRow, ActionVersionRow } from "./action.js";
 import { AppRow, AppVersionRow, SettingRow } from "./app.js";
 import { AuditEntryRow } from "./audit.js";
@@ -51,6 +52,7 @@ export const MIGRATIONS = [
   ClientActions1763600050000,
   AppVersions1763600060000,
   PageSessions1763600061000,
+  Retention1763600070000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -25,9 +25,10 @@ export interface Ticker {
 export function createTicker(options: {
   work: () => Promise<number | null>;
   msUntil: (time: number) => number;
+  sleepMaxMs?: number;
   log: Logger;
 }): Ticker {
-  const { work, msUntil, log } = options;
+  const { work, msUntil, sleepMaxMs = SLEEP_MAX_MS, log } = options;
   let timer: NodeJS.Timeout | undefined;
   let working: Promise<void> | null = null;
   let again = false;
@@ -38,7 +39,7 @@ export function createTicker(options: {
     try {
       const due = await work();
       lastDone = performance.now();
-      return due === null ? SLEEP_MAX_MS : Math.min(SLEEP_MAX_MS, Math.max(0, msUntil(due)));
+      return due === null ? sleepMaxMs : Math.min(sleepMaxMs, Math.max(0, msUntil(due)));
     } catch (error) {
       log.warn({ err: error }, "the ticker's work failed, it is tried again");
       return RETRY_MS;

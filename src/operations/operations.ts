@@ -27,12 +27,14 @@ import { createLogEvents } from "./log-events.js";
 import { createLogTail } from "./log-tail.js";
 import { createLogs, LOG_CHANNEL } from "./logs.js";
 import { createPeople } from "./people.js";
+import { createRetention } from "./retention.js";
 import { createRunHistory } from "./run-history.js";
 import { createRunScripts } from "./run-scripts.js";
 import { CANCEL_CHANNEL, createRuns } from "./runs.js";
 import { createSchedule } from "./schedule.js";
 import { createSettings } from "./settings.js";
 import { createTriggerIndex, SCHEDULE_CHANNEL } from "./trigger-index.js";
+import { createVitals } from "./vitals.js";
 
 /** Every channel of notices between processes. */
 export const CHANNELS = [
@@ -168,6 +170,8 @@ export async function createOperations(surroundings: Surroundings) {
     console,
     runs,
     triggers: { schedule, history: createRunHistory({ db, runs }), logEvents },
+    retention: createRetention({ db, days: config.logRetentionDays }),
+    vitals: createVitals({ db, schedule }),
     instance,
     dataKeys,
     clients,

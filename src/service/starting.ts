@@ -4,6 +4,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { FrontDoor, Parts } from "../api/health.js";
+import { METRICS_TYPE, metricsText } from "../api/metrics.js";
 import { createResolvers } from "../api/resolvers.js";
 import { createApi } from "../api/server.js";
 import { createSockets } from "../api/sockets.js";
@@ -14,7 +15,7 @@ import { findChromium, usualPlaces } from "../engine/chromium-path.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { createNotifications, type Notifications } from "../engine/notifications.js";
-import { createQueue } from "../engine/queue.js";
+import { createQueue, sweepQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
 import { CHAIN_DEPTH_MAX } from "../limits.js";
@@ -24,6 +25,8 @@ import type { Releases } from "./releases.js";
 
 /** Answers to requests that an aborted grace ended are still written within this long. */
 const LAST_ANSWERS_MS = 1_000;
+
+const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
 /** The time by which schedules fire. Unix time in milliseconds; `msUntil` is real time. */
 export interface Clock {
@@ -165,5 +168,28 @@ export class Starting {
     await ticker.start();
     releases.add("ticker", () => ticker.stop());
     parts["scheduler"] = ticker.healthy;
+  }
+
+  /** Drops what is too old, from time to time. */
+  cleaner(url: string, { retention }: Operations): void {
+    const { config, log, releases } = this.plan;
+    if (!config.roles.has("scheduler")) return;
+    const work = async () => {
+      await sweepQueue(url);
+      return retention.clean();
+    };
+    const cleaner = createTicker({ work, msUntil: (time) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log });
+    void cleaner.start();
+    releases.add("cleaner", () => {
+      retention.stop();
+      return cleaner.stop();
+    });
+  }
+
+  /** The numbers of the whole service, told by every process. */
+  metrics({ vitals }: Operations): void {
+    const { door, releases } = this.plan;
+    door.tell({ type: METRICS_TYPE, read: async () => metricsText(await vitals()) });
+    releases.add("metrics", () => door.tell(null));
   }
 }

@@ -1,0 +1,54 @@
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase } from "../../src/data/database.js";
+import { createRetention } from "../../src/operations/retention.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+
+const OLD = 2_500;
+const TABLES = ["log_event", "execution_log", "run", "credential"];
+
+describe("retention", () => {
+  let database: FreshDatabase;
+  let db: DataSource;
+
+  before(async () => {
+    database = await freshDatabase();
+    db = await openDatabase(database.url);
+    await db.query(
+      "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')",
+    );
+    const days = `(CASE WHEN n <= ${OLD} THEN 31 ELSE 29 END) * interval '1 day'`;
+    const numbers = `generate_series(1, ${OLD} + 10) n`;
+    await db.query(`
+      INSERT INTO log_event (app_id, type, data, request_id, created_at)
+        SELECT 1, 't', '{}', gen_random_uuid(), now() - ${days} FROM ${numbers};
+      INSERT INTO execution_log (app_id, task_id, run_id, type, data, created_at)
+        SELECT 1, 1, n, 'app.task.completed', '{}', now() - ${days} FROM ${numbers};
+      INSERT INTO credential (kind, hash, app_id, expires_at)
+        SELECT 'task', int4send(n), 1, now() - ${days} FROM ${numbers};
+      INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at, credential_id)
+        SELECT 1, 1, 'master', 'manual', '{}', 'completed', now() - ${days}, n FROM ${numbers};
+      INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at)
+        VALUES (1, 1, 'master', 'manual', '{}', 'queued', now() - interval '1 year');
+      INSERT INTO credential (kind, hash, app_id) VALUES ('api', 'x', 1);
+    `);
+  });
+  after(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  const counts = () =>
+    Promise.all(TABLES.map(async (table) => (await db.query(`SELECT count(*) FROM ${table}`))[0].count));
+
+  it("drops what is older than its days, however much, and keeps the rest: what is unfinished and what has no end too", async () => {
+    await createRetention({ db, days: 30 }).clean();
+    expect(await counts()).to.deep.equal([10, 10, 11, 11]);
+  });
+
+  it("drops nothing more the second time, and comes again in an hour", async () => {
+    const next = await createRetention({ db, days: 30 }).clean();
+    expect(await counts()).to.deep.equal([10, 10, 11, 11]);
+    expect(next).to.be.within(Date.now() + 3_500_000, Date.now() + 3_600_000);
+  });
+});
