@@ -116,10 +116,13 @@ function end(pid: number): void {
   }
 }
 
-/** Starts the service; `environment` over a free port, no rate limits and a data folder of its own. */
-export function startProcess(environment: Record<string, string> = {}): ServiceProcess {
+/**
+ * Starts the service; `environment` over a free port, no rate limits and a data folder of its own. `entry` is another module to run
+ * in the same way, and its arguments.
+ */
+export function startProcess(environment: Record<string, string> = {}, entry?: readonly string[]): ServiceProcess {
   const dataDir = environment["DATA_DIR"] ?? mkdtempSync(join(tmpdir(), "svc-process-"));
-  const child = spawn(process.execPath, startCommand(), {
+  const child = spawn(process.execPath, entry ? [...startCommand().slice(0, -1), ...entry] : startCommand(), {
     cwd: ROOT,
     env: {
       PATH: process.env["PATH"],

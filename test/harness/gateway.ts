@@ -1,0 +1,63 @@
+/** A fixed port in front of a PostgreSQL that is stopped and started again: who connects sees one server that goes and comes back. */
+
+import { mkdtempSync, rmSync } from "node:fs";
+import type { AddressInfo } from "node:net";
+import { connect, createServer, type Socket } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
+
+export interface RestartablePostgres {
+  /** The same through all restarts. */
+  url: string;
+  restart(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startRestartablePostgres(): Promise<RestartablePostgres> {
+  const folder = mkdtempSync(join(tmpdir(), "svc-gateway-"));
+  const start = () =>
+    startEmbeddedPostgres({
+      dataDir: join(folder, "data"),
+      log: pino({ level: "silent" }),
+      // What is committed must survive the restarts, as it does by default; the disk itself need not.
+      settings: { fsync: "off", max_connections: "200" },
+    });
+  let postgres: EmbeddedPostgres | null = await start();
+  const password = new URL(postgres.url).password;
+  const sockets = new Set<Socket>();
+  const gate = createServer((client) => {
+    const port = postgres && Number(new URL(postgres.url).port);
+    if (!port) return void client.destroy();
+    const server = connect(port, "127.0.0.1");
+    for (const [socket, other] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      sockets.add(socket);
+      socket.on("error", () => undefined).on("close", () => sockets.delete(socket) && other.destroy());
+    }
+    client.pipe(server).pipe(client);
+  });
+  await new Promise<void>((resolve) => gate.listen(0, "127.0.0.1", resolve));
+  const url = new URL(postgres.url);
+  url.port = String((gate.address() as AddressInfo).port);
+  url.password = password;
+
+  return {
+    url: url.href,
+    async restart() {
+      const last = postgres;
+      postgres = null;
+      await last?.stop();
+      postgres = await start();
+    },
+    async stop() {
+      gate.close();
+      for (const socket of sockets) socket.destroy();
+      await postgres?.stop();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
