@@ -93,6 +93,18 @@ describe("writers at once", () => {
       expect(await count(service, "action_version", "action_id = $1", [outcomes[0]!.value.id])).to.equal(1);
     });
 
+    it(`run with one Idempotency-Key over ${name}: one run, its id for all; another's key is another run`, async () => {
+      const { id } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
+      const key = newName("key");
+      const outcomes = await Promise.all(
+        Array.from({ length: WRITERS }, () => exitOf(service).run(id, {}, keyed(key))),
+      );
+      expect(sorted(outcomes)).to.deep.equal(times("OK", WRITERS));
+      expect(new Set(outcomes.map(({ value }) => value.runId)).size).to.equal(1);
+      await exitOf(service).run(id, {}, keyed(key, "admin"));
+      expect(await count(service, "run", "action_id = $1", [id])).to.equal(2);
+    });
+
     it(`an Idempotency-Key over ${name} belongs to the credential that sent it`, async () => {
       const key = newName("key");
       const data = valid();
