@@ -1,8 +1,9 @@
 /** Each app's data key: made when first needed, kept wrapped under a SETTINGS_KEY, wrapped anew on rotation. */
+import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../data/database.js";
-import { fingerprint, newKey, unwrap, wrap, wrappedUnder } from "../engine/cipher.js";
+import { fingerprint, newDataKey, unwrap, wrap, wrappedUnder } from "../engine/cipher.js";
 import type { KeyRing } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
 
@@ -18,7 +19,7 @@ export type DataKeys = ReturnType<typeof createDataKeys>;
 
 export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) {
   /** A committed data key never changes, whatever wraps it. */
-  const known = new Map<number, Buffer>();
+  const known = new Map<number, KeyObject>();
 
   function masterKey(name: string): Buffer {
     const key = ring.find((candidate) => fingerprint(candidate) === name);
@@ -26,7 +27,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     throw new StartError(`SETTINGS_KEY is not the key that this database's settings are encrypted under (${name})`);
   }
 
-  const opened = (appId: number, wrapped: Buffer): Buffer =>
+  const opened = (appId: number, wrapped: Buffer): KeyObject =>
     unwrap(masterKey(wrappedUnder(wrapped)), wrapped, bound(appId));
 
   async function wrappedKey(appId: number, executor: Executor, lock = ""): Promise<Buffer | null> {
@@ -80,7 +81,7 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     },
 
     /** The app's data key, or null when the app has none yet. */
-    async find(appId: number): Promise<Buffer | null> {
+    async find(appId: number): Promise<KeyObject | null> {
       const hit = known.get(appId);
       if (hit) return hit;
       const wrapped = await wrappedKey(appId, db);
@@ -92,13 +93,13 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
     },
 
     /** The app's data key, made now if there is none. For a transaction that has locked the app's row. */
-    async findOrMake(appId: number, executor: Executor): Promise<Buffer> {
+    async findOrMake(appId: number, executor: Executor): Promise<KeyObject> {
       const hit = known.get(appId);
       if (hit) return hit;
       // What is found or made here is not remembered: the transaction may yet come to nothing.
       const wrapped = await wrappedKey(appId, executor);
       if (wrapped) return opened(appId, wrapped);
-      const key = newKey();
+      const key = newDataKey();
       const master = masterKey(await keyInForce(executor));
       await rows(executor, "UPDATE app SET data_key = $2 WHERE id = $1", [appId, wrap(master, key, bound(appId))]);
       return key;

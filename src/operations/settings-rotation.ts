@@ -1,6 +1,6 @@
 /** The rotation of SETTINGS_KEY, in the order that leaves no moment at which a process lacks a key that it needs. */
 import type { DataSource } from "typeorm";
-import { newKey } from "../engine/cipher.js";
+import { newMasterKey } from "../engine/cipher.js";
 import { createKeyRing, readKeyFile, writeKeyFile } from "../engine/key-ring.js";
 import { StartError } from "../errors.js";
 import { createDataKeys } from "./data-keys.js";
@@ -24,7 +24,7 @@ function keysOf(path: string): Buffer[] {
  * and the old one until nothing is: at a failure in between both stay there, and the command may be repeated.
  */
 async function rotateFile(db: DataSource, path: string): Promise<number> {
-  const next = newKey();
+  const next = newMasterKey();
   writeKeyFile(path, [next, ...keysOf(path)]);
   const count = await createDataKeys({ db, ring: createKeyRing({ keys: null, path }) }).rotate(next);
   writeKeyFile(path, [next]);

@@ -13,6 +13,9 @@ export function described(value: unknown): string {
   return `${quoted.slice(0, SHOWN_CHARACTERS).toWellFormed()}…"`;
 }
 
+/** The same without a word of a text that may be a secret. */
+export const kindOf = (value: unknown): string => (typeof value === "string" ? "a string" : described(value));
+
 /** A JSON object: neither null nor an array. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);

@@ -6,7 +6,7 @@ import {
   SETTINGS_KEYS_PER_REQUEST,
   UNDERSCORE_SETTINGS_MAX_BYTES,
 } from "../limits.js";
-import { characters, described, holdsInfinity, isObject, nestsDeeperThan } from "./described.js";
+import { characters, described, holdsInfinity, isObject, kindOf, nestsDeeperThan } from "./described.js";
 
 export type Tier = "public" | "private" | "protected";
 
@@ -78,7 +78,7 @@ export function checkUnderscoreSize(underscoreSettings: SettingsView): void {
  * @throws ActionError SETTINGS_INVALID
  */
 export function checkSettingKeys(body: unknown): [string, unknown][] {
-  if (!isObject(body)) throw invalid(`settings must be an object of top-level keys; ${described(body)} came`);
+  if (!isObject(body)) throw invalid(`settings must be an object of top-level keys; ${kindOf(body)} came`);
   const entries = Object.entries(body);
   checkCount(entries.length);
   for (const [key, value] of entries) {

@@ -1,6 +1,7 @@
 /** The five settings endpoints, their GraphQL twins, and what they leave in the trail. */
 import { expect } from "chai";
 import { startTestService, type TestService } from "../harness/service.js";
+import { taskToken } from "../harness/task-token.js";
 
 describe("settings", () => {
   let service: TestService;
@@ -14,16 +15,6 @@ describe("settings", () => {
   const everything = async (): Promise<Record<string, unknown>> => (await service.rest("GET", path)).body;
   const configured = async (...keys: string[]): Promise<Record<string, boolean>> =>
     (await service.rest("GET", `${path}/status?keys=${encodeURIComponent(JSON.stringify(keys))}`)).body.configured;
-  async function taskToken(): Promise<string> {
-    const { createCredentials } = await import("../../src/operations/credentials.js");
-    const notifications = { listen: () => () => undefined, onGap: () => undefined } as never;
-    const issued = await createCredentials({ db: service.db, notifications }).issue({
-      kind: "task",
-      appId: service.appId,
-    });
-    return issued.token;
-  }
-
   it("survive a round trip whatever their shape, with and without the closing slash", async () => {
     const body = {
       nothing: null,
@@ -76,7 +67,7 @@ describe("settings", () => {
 
   it("never answer a protected key to anyone, and say that it is set, since when and by whom", async () => {
     await service.rest("POST", path, { body: { __secret: "s", _key: "k", open: 1 } });
-    for (const as of ["editor", "admin", "api", await taskToken()]) {
+    for (const as of ["editor", "admin", "api", await taskToken(service.db, service.appId)]) {
       const { http, body } = await service.rest("GET", path, { as });
       expect(http).to.equal(200);
       expect(body).to.deep.equal({ _key: "k", open: 1 });
@@ -95,7 +86,7 @@ describe("settings", () => {
 
   it("refuse a task token a protected key, the whole request with it", async () => {
     await service.rest("POST", path, { body: { __kept: 1 } });
-    const as = await taskToken();
+    const as = await taskToken(service.db, service.appId);
     const write = await service.rest("POST", path, { as, body: { fine: 1, __kept: 2 } });
     expect([write.http, write.body.status]).to.deep.equal([403, "FORBIDDEN"]);
     const removal = await service.rest("DELETE", path, { as, body: { keys: ["fine", "__kept"] } });
@@ -191,7 +182,7 @@ describe("settings", () => {
     expect(body.pagination).to.deep.include({ hasMore: true });
     const { data } = await service.graphql(`{ audit(appId: ${service.appId}, limit: 1) { entries { type } } }`);
     expect(data.audit.entries).to.deep.equal([{ type: "app.settings.delete" }]);
-    for (const as of ["api", "viewer", "live", await taskToken()]) {
+    for (const as of ["api", "viewer", "live", await taskToken(service.db, service.appId)]) {
       expect((await service.rest("GET", trail, { as })).http).to.equal(403);
     }
   });
@@ -232,7 +223,7 @@ describe("settings", () => {
     });
 
     it("are for editors and admins: api, task and runtime tokens get 403", async () => {
-      for (const as of ["api", "viewer", "live", await taskToken()]) {
+      for (const as of ["api", "viewer", "live", await taskToken(service.db, service.appId)]) {
         const { http, body } = await service.rest("PUT", `/v1/apps/${service.appId}`, { as, body: { name: "x" } });
         expect([http, body.status]).to.deep.equal([403, "FORBIDDEN"]);
       }

@@ -1,0 +1,80 @@
+/** Every exit of the service by which an answer leaves, made from the table of routes and the GraphQL schema themselves. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import {
+  buildSchema,
+  type GraphQLField,
+  type GraphQLOutputType,
+  type GraphQLSchema,
+  getNamedType,
+  isNonNullType,
+  isObjectType,
+} from "graphql";
+import { ROUTES } from "../../src/api/rest/routes.js";
+
+const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
+
+/** What stands for a path's parameters and a field's arguments. */
+export interface Ids {
+  appId: number;
+  id: number;
+  actionId: number;
+  versionId: number;
+  runId: number;
+}
+
+/** Paths that have no row in the table. */
+const OTHER_PATHS = [
+  "/v1/apps/:appId/env.js",
+  "/v3/apps/:appId/actions/:id/compile",
+  "/v3/apps/:appId/actions/:id/compile?html",
+  "/client/svc.js",
+  "/health/ready",
+  "/nothing/here",
+];
+
+const QUERY_STRINGS: Record<string, string> = {
+  "/v1/apps/:appId/schedule/preview": "?frequency=0%205%20*%20*%20*",
+};
+
+export function getPaths(ids: Ids): string[] {
+  const documented = ROUTES.filter(({ method }) => method === "GET").map(({ path }) => path);
+  return [...documented, ...OTHER_PATHS].map((path) => {
+    const filled = path.replace(/:(\w+)/g, (_, name: string) => String(ids[name as keyof Ids] ?? ids.id));
+    return filled + (QUERY_STRINGS[path] ?? "");
+  });
+}
+
+function selection(type: GraphQLOutputType, depth: number): string {
+  const named = getNamedType(type);
+  if (!isObjectType(named)) return "";
+  const fields = Object.values(named.getFields()).filter(
+    (field) => depth > 1 || !isObjectType(getNamedType(field.type)),
+  );
+  return ` { ${fields.map((field) => field.name + selection(field.type, depth - 1)).join(" ")} }`;
+}
+
+function argument(name: string, type: string, ids: Ids): string {
+  if (name in ids) return String(ids[name as keyof Ids]);
+  if (type.startsWith("Int")) return String(ids.id);
+  if (type.startsWith("String")) return '"0 5 * * *"';
+  return type.startsWith("Boolean") ? "true" : "{}";
+}
+
+function call(field: GraphQLField<unknown, unknown>, ids: Ids): string {
+  const required = field.args.filter(({ type, defaultValue }) => isNonNullType(type) && defaultValue === undefined);
+  const given = required.map(({ name, type }) => `${name}: ${argument(name, String(type), ids)}`).join(", ");
+  return `${field.name}${given && `(${given})`}${selection(field.type, 5)}`;
+}
+
+const schema = (): GraphQLSchema => buildSchema(readFileSync(SCHEMA, "utf8"));
+
+/** A document for each query of the schema, with all that it can be asked for. */
+export function queries(ids: Ids): string[] {
+  return Object.values(schema().getQueryType()!.getFields()).map((field) => `{ ${call(field, ids)} }`);
+}
+
+export function subscriptions(ids: Ids): string[] {
+  const fields = Object.values(schema().getSubscriptionType()!.getFields());
+  return fields.map((field) => `subscription { ${call(field, ids)} }`);
+}

@@ -1,0 +1,161 @@
+/** A canary in each tier, every kind of credential at every exit: what leaves, leaves to whom it belongs. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { taskToken } from "../harness/task-token.js";
+import { getPaths, type Ids, queries, subscriptions } from "./exits.js";
+
+const CANARY = { public: "canary-public-7f3a", private: "canary-private-91bc", protected: "canary-protected-e5d0" };
+const ACTION = { name: "quiet", environment: "server", active: true, triggers: [{ trigger: "manual" }] };
+const CODE = "async function execute(context) { console.log('at work'); return Object.keys(context.settings).length; }";
+
+/** Who may see a private setting, and where. */
+const READERS = ["editor", "admin", "api", "task"];
+const SHOWS_PRIVATE = /\/settings$|\/versions\/\d+$|\{ settings\(|\{ appVersion\(/;
+
+interface Leaving {
+  kind: string;
+  exit: string;
+  text: string;
+}
+
+const forms = (canary: string): string[] =>
+  [canary, canary.slice(0, -1), canary.slice(1)].flatMap((part) => [
+    part,
+    Buffer.from(part).toString("base64").replace(/=+$/, "").slice(0, -1),
+    Buffer.from(part).toString("hex"),
+  ]);
+
+const holds = (text: string, canary: string): boolean => forms(canary).some((form) => text.includes(form));
+
+describe("settings at every exit", () => {
+  let service: TestService;
+  let tokens: Record<string, string | null>;
+  let ids: Ids;
+  const left: Leaving[] = [];
+
+  async function older(versionId: number): Promise<void> {
+    await service.db.query(
+      `INSERT INTO app_version_setting (app_version_id, key, value, sealed)
+       SELECT $1::bigint, key, value, sealed FROM setting WHERE app_id = $2 AND key LIKE '\\_\\_%'`,
+      [versionId, service.appId],
+    );
+  }
+
+  before(async () => {
+    service = await startTestService();
+    const app = `/v1/apps/${service.appId}`;
+    const { body: stranger } = await service.rest("POST", "/v1/admin/users", {
+      as: "admin",
+      body: { firstName: "A", lastName: "Stranger", email: "stranger@example.com" },
+    });
+    const task = await taskToken(service.db, service.appId);
+    tokens = { ...service.tokens, task, stranger: stranger.token, none: null };
+    await service.rest("POST", `${app}/settings`, {
+      body: { open: CANARY.public, _own: { deep: CANARY.private }, __kept: [CANARY.protected] },
+    });
+    const { body: made } = await service.rest("POST", `${app}/versions`);
+    await older(made.version.id);
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const { body: created } = await service.rest("POST", actions, { body: { ...ACTION, code: CODE } });
+    const { body: run } = await service.rest("POST", `${actions}/quiet/runWithResult`);
+    expect(run.result).to.equal(2);
+    const { id } = created.action;
+    ids = { appId: service.appId, id, actionId: id, versionId: made.version.id, runId: run.runId };
+  });
+  after(() => service.stop());
+
+  const note = (kind: string, exit: string, answer: unknown) =>
+    left.push({ kind, exit, text: typeof answer === "string" ? answer : JSON.stringify(answer) });
+
+  it("are read by every GET and every query", async () => {
+    for (const [kind, as] of Object.entries(tokens)) {
+      for (const path of getPaths(ids)) {
+        const { http, headers, body } = await service.rest("GET", path, { as });
+        note(kind, path, [http, [...headers], body]);
+        expect(http, `${kind} ${path}`).to.be.lessThan(500);
+      }
+      for (const query of queries(ids)) note(kind, query, await service.graphql(query, {}, { as }));
+    }
+  });
+
+  it("are written, refused and echoed by what writes", async () => {
+    const app = `/v1/apps/${service.appId}`;
+    const secret = { __kept: CANARY.protected, _own: { deep: CANARY.private } };
+    const faulty = [{ ...secret, "": 1 }, { ...secret, constructor: 1 }, [secret], CANARY.protected];
+    for (const [kind, as] of Object.entries(tokens)) {
+      for (const body of [{}, ...faulty]) {
+        for (const method of ["POST", "DELETE"]) {
+          note(kind, `${method} ${app}/settings`, (await service.rest(method, `${app}/settings`, { as, body })).body);
+        }
+        note(kind, "POST secure", (await service.rest("POST", `${app}/settings/secure`, { as, body })).body);
+        note(kind, "PUT app", (await service.rest("PUT", app, { as, body: { settings: body } })).body);
+        note(
+          kind,
+          "PUT admin",
+          (await service.rest("PUT", `/v1/admin${app.slice(3)}`, { as, body: { settings: body } })).body,
+        );
+        const document = "mutation($s: JSON!) { setSettings(appId: 1, settings: $s) }";
+        note(kind, "setSettings", await service.graphql(document, { s: body }, { as }));
+        note(
+          kind,
+          "a faulty variable",
+          await service.graphql("query($s: Int!) { settings(appId: $s) }", { s: body }, { as }),
+        );
+      }
+      for (const value of [CANARY.protected, CANARY.private]) {
+        const documents = [
+          `{ settings(appId: "${value}") }`,
+          `{ settings "${value}" }`,
+          `{ settings(appId: { a: "${value}" }) }`,
+        ];
+        for (const document of documents) note(kind, "a faulty document", await service.graphql(document, {}, { as }));
+      }
+      const cut = `{"__kept": "${CANARY.protected}", "_own": "${CANARY.private}"`;
+      note(kind, "a body that is cut off", (await service.rest("POST", `${app}/settings`, { as, body: cut })).body);
+      const path = `/v3/apps/${service.appId}/actions/quiet/runWithResult`;
+      note(kind, "a run", (await service.rest("POST", path, { as })).body);
+    }
+  });
+
+  it("are followed by every subscription", async () => {
+    for (const [kind, as] of Object.entries(tokens)) {
+      const client = service.socket(as ?? "none");
+      const ended = subscriptions(ids).map(async (query) => {
+        const frames = client.iterate({ query });
+        // Bounded by the client's end below.
+        for await (const frame of frames) note(kind, query, frame);
+      });
+      const settled = Promise.allSettled(ended);
+      await service.rest("POST", `/v3/apps/${service.appId}/actions/quiet/runWithResult`);
+      await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { turn: kind } });
+      await client.dispose();
+      await client.terminate();
+      for (const end of await settled)
+        note(kind, "the end of a subscription", String((end as { reason?: unknown }).reason));
+    }
+  });
+
+  it("show the protected canary nowhere", () => {
+    const leaks = left.filter(({ text }) => holds(text, CANARY.protected));
+    expect(leaks.map(({ kind, exit }) => `${kind} at ${exit}`)).to.deep.equal([]);
+  });
+
+  it("show the private canary to editors, admins, API and task tokens where settings are read, and nowhere else", () => {
+    const shown = left.filter(({ text }) => holds(text, CANARY.private));
+    const places = (list: Leaving[]) => [...new Set(list.map(({ kind, exit }) => `${kind} at ${exit}`))];
+    const belongs = ({ kind, exit }: Leaving) =>
+      READERS.includes(kind) && (SHOWS_PRIVATE.test(exit) || exit === "setSettings");
+    expect(places(shown.filter((one) => !belongs(one)))).to.deep.equal([]);
+    for (const kind of READERS) expect(places(shown)).to.include(`${kind} at /v1/apps/${service.appId}/settings`);
+    expect(places(shown)).to.include(`editor at /v1/apps/${service.appId}/versions/${ids.versionId}`);
+  });
+
+  it("show the public canary to runtime tokens by env.js", () => {
+    const exit = `/v1/apps/${service.appId}/env.js`;
+    const shown = left.filter((one) => one.exit === exit && holds(one.text, CANARY.public)).map(({ kind }) => kind);
+    expect(shown).to.have.members(["viewer", "live"]);
+    const frames = left.filter(({ exit, text }) => exit.startsWith("subscription") && text.includes('"data"'));
+    expect(frames.map(({ kind }) => kind)).to.include.members(["editor", "admin", "api"]);
+    expect(left.length).to.be.greaterThan(8 * 40);
+  });
+});
