@@ -1,0 +1,16 @@
+/** 500 odd bodies thrown at the settings endpoints. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { throwOddBodies } from "./odd-bodies.js";
+
+describe("the settings endpoints", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  it("take 500 odd bodies without a 5xx or a polluted prototype, and keep what they accept", async () => {
+    expect(await throwOddBodies(service, 500, 1_763_600)).to.be.greaterThan(50);
+  });
+});

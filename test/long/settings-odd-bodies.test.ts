@@ -1,0 +1,16 @@
+/** 2,0000 odd bodies thrown at the settings endpoints. */
+import { expect } from "chai";
+import { throwOddBodies } from "../api/odd-bodies.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("the settings endpoints", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  it("take 20,000 odd bodies without a 5xx or a polluted prototype, and keep what they accept", async () => {
+    expect(await throwOddBodies(service, 20_000, Date.now() % 2 ** 31)).to.be.greaterThan(2_000);
+  });
+});
