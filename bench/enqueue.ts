@@ -1,0 +1,56 @@
+/** How long a run waits on an idle system from the row in the ledger to its start, beside the floor of a notice from session to session. */
+
+import { setTimeout as delay } from "node:timers/promises";
+import { Client } from "pg";
+import { latencyRows, type Row, timeEach } from "./figure.js";
+import { type BenchService, startBenchService } from "./service.js";
+
+export const title = "from a log event to the start of its run, idle system";
+
+const EVENTS = 100;
+const SPACED_BY_MS = 100;
+const CODE = "async function execute() { return 1; }";
+
+/** A NOTIFY until another session has it: what waking a runner by the database costs at the least. */
+async function measureFloor(databaseUrl: string): Promise<number[]> {
+  const [sender, listener] = [new Client(databaseUrl), new Client(databaseUrl)];
+  await Promise.all([sender.connect(), listener.connect()]);
+  await listener.query("LISTEN bench");
+  const samples = await timeEach(EVENTS, async () => {
+    const heard = new Promise((resolve) => listener.once("notification", resolve));
+    await sender.query("NOTIFY bench");
+    await heard;
+  });
+  await Promise.all([sender.end(), listener.end()]);
+  return samples;
+}
+
+async function measureStarts({ call, first, databaseUrl }: BenchService): Promise<number[]> {
+  const app = `/v1/apps/${first.appId}`;
+  const actions = `/v3/apps/${first.appId}/actions`;
+  await call("POST", `${app}/publish`);
+  const triggers = [{ trigger: "log", where: { type: "bench.event" } }];
+  const { action } = await call("POST", actions, { name: "woken", code: CODE, active: true, triggers });
+  await call("POST", `${actions}/${action.id}/publish`);
+  for (let event = 0; event < EVENTS; event += 1) {
+    await call("POST", `${app}/logs`, { type: "bench.event" });
+    await delay(SPACED_BY_MS);
+  }
+  const client = new Client(databaseUrl);
+  await client.connect();
+  const { rows } = await client.query<{ ms: number }>(
+    "SELECT (extract(epoch FROM started_at - queued_at) * 1000)::float8 AS ms FROM run WHERE started_at IS NOT NULL",
+  );
+  await client.end();
+  return rows.map(({ ms }) => ms);
+}
+
+export async function run(): Promise<Row[]> {
+  const service = await startBenchService();
+  try {
+    const floor = await measureFloor(service.databaseUrl);
+    return latencyRows("queued to started", await measureStarts(service), "a notice between two sessions", floor);
+  } finally {
+    await service.stop();
+  }
+}

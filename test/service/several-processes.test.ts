@@ -1,0 +1,100 @@
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase } from "../../src/data/database.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { publishDirectly } from "../harness/production-copies.js";
+import { firstCredentials } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { asEditor, ENDLESS, QUICK } from "./support.js";
+
+/** A lease and a heartbeat, as the instances keep them. */
+const BURIAL_LIMIT_MS = 20_000;
+
+describe("several processes on one database", () => {
+  const settingsKey = randomBytes(32).toString("base64");
+  let database: FreshDatabase;
+  let db: DataSource;
+  let folder: string;
+  let appId: number;
+  let editor: string;
+  let processes: Record<"api" | "scheduler" | "runner" | "second", ServiceProcess>;
+  let urls: Record<string, string>;
+
+  const launch = (roles: string) =>
+    startProcess({ DATABASE_URL: database.url, SETTINGS_KEY: settingsKey, ROLES: roles, LOG_LEVEL: "info" });
+
+  before(async () => {
+    database = await freshDatabase();
+    folder = mkdtempSync(join(tmpdir(), "svc-several-"));
+    const first = await firstCredentials(database.url, folder);
+    appId = first.appId;
+    editor = first.tokens.editor;
+    db = await openDatabase(database.url, 2);
+    processes = {
+      api: launch("api"),
+      scheduler: launch("scheduler"),
+      runner: launch("runner"),
+      second: launch("runner"),
+    };
+    const ready = Object.entries(processes).map(async ([name, one]) => [name, await one.ready()]);
+    urls = Object.fromEntries(await Promise.all(ready));
+  });
+  after(async () => {
+    for (const one of Object.values(processes)) one.signal("SIGTERM");
+    await Promise.all(Object.values(processes).map(({ ended }) => ended));
+    await Promise.all(Object.values(processes).map((one) => one.clean()));
+    await db.destroy();
+    await database.drop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("have a browser only where there is a runner, and the API only where it is asked for", async () => {
+    expect(processes.api.offspring()).to.deep.equal([]);
+    expect(processes.scheduler.offspring()).to.deep.equal([]);
+    expect(processes.runner.offspring()).to.not.deep.equal([]);
+    expect((await fetch(`${urls["runner"]}/v1/apps`)).status).to.equal(503);
+    expect((await fetch(`${urls["runner"]}/health/ready`)).status).to.equal(200);
+    const metrics = await (await fetch(`${urls["scheduler"]}/metrics`)).text();
+    expect(metrics).to.include('svc_instances{role="runner"} 2');
+  });
+
+  it("answer runWithResult from an API process that has no runner", async () => {
+    const { call, create } = asEditor(urls["api"]!, editor);
+    await create("quick", QUICK);
+    const answers = await Promise.all(Array.from({ length: 8 }, () => call("POST", "/quick/runWithResult", {})));
+    for (const { body } of answers) {
+      expect(body).to.deep.include({ status: "ACTION_EXECUTED", result: { quick: true } });
+    }
+  });
+
+  it("start a due tick on a runner although scheduler and runner are different processes", async () => {
+    const wanted = { name: "ticking", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
+    await publishDirectly(db, appId, [wanted], () => Date.now() - 130_000);
+    const states = async () =>
+      (await db.query("SELECT DISTINCT state FROM run WHERE tick IS NOT NULL")).map(
+        (row: { state: string }) => row.state,
+      );
+    await until(async () => (await states()).includes("completed"), 15_000);
+  });
+
+  it("log the run of a runner that was killed as failed within 20 s, once, and answer its caller", async () => {
+    const { call, create, logs } = asEditor(urls["api"]!, editor);
+    const id = await create("endless", ENDLESS);
+    const answer = call("POST", "/endless/runWithResult", {});
+    const held = async () =>
+      (await db.query("SELECT holder FROM run WHERE action_id = $1 AND state = 'running'", [id]))[0]?.holder;
+    await until(held, 15_000);
+    // Whichever of the two holds it.
+    await Promise.all([processes.runner.clean(), processes.second.clean()]);
+    const entry = await until(async () => (await logs({ id }))[0], BURIAL_LIMIT_MS);
+    expect(entry).to.deep.include({ type: "app.task.failed" });
+    expect(entry.data.error.name).to.equal("RunLostError");
+    expect((await answer).body.status).to.equal("EXECUTION_FAILED");
+    expect(await logs({ id })).to.have.length(1);
+  });
+});
