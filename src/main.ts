@@ -31,9 +31,14 @@ const { startService } = await import("./service.js");
 
 try {
   service = await startService(readConfig(), { unwanted: unwanted.signal });
-  if (!unwanted.signal.aborted) await new Promise((resolve) => unwanted.signal.addEventListener("abort", resolve));
-  await service.stop();
-  process.exit(0);
+  const wanted = new Promise<null>((resolve) => {
+    if (unwanted.signal.aborted) resolve(null);
+    unwanted.signal.addEventListener("abort", () => resolve(null));
+  });
+  const failure = await Promise.race([wanted, service.failed]);
+  if (failure) console.error(faultLine(failure));
+  await service.stop({ now: failure !== null });
+  process.exit(failure ? 1 : 0);
 } catch (error) {
   if (unwanted.signal.aborted) process.exit(0);
   console.error(faultLine(error));

@@ -21,6 +21,8 @@ export interface Service {
   url: string;
   /** The database in use, the embedded one's password included. */
   databaseUrl: string;
+  /** Resolves with the reason should the service become unable to go on; it is to be stopped then. */
+  failed: Promise<Error>;
   /**
    * Takes no more work, lets what runs end within the grace, ends every child process. Called again it answers the same promise;
    * with `now` it ends the grace.
@@ -104,7 +106,8 @@ export async function startService(config: Config, options: StartOptions = {}): 
   const door = createFrontDoor(parts);
   const server = createServer(door.handle).on("clientError", door.refuse);
   const impatient = new AbortController();
-  const plan = { config, clock, log, releases, parts, server, door, unwanted, impatience: impatient.signal };
+  const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
+  const plan = { config, clock, log, releases, parts, server, door, unwanted, impatience: impatient.signal, fail };
   const stop = createStop(plan, impatient);
   try {
     const url = await listen(server, config);
@@ -113,7 +116,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
     const baseUrl = config.publicUrl ?? url;
     const databaseUrl = await startParts(plan, url, baseUrl);
     log.info({ url: baseUrl, roles: [...config.roles] }, "ready");
-    return { url, databaseUrl, stop };
+    return { url, databaseUrl, failed, stop };
   } catch (error) {
     await stop({ now: true });
     throw error;

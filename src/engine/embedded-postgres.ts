@@ -21,6 +21,8 @@ const DATABASE = "svc";
 export interface EmbeddedPostgres {
   /** postgres:// with its password; the same as in the file `database-url` of the data folder (mode 0600). */
   url: string;
+  /** Resolves when the server ends without having been asked to: what it served is to be started anew. */
+  failed: Promise<void>;
   /** Rolls open transactions back and waits for every process to end. May be called twice. */
   stop(): Promise<void>;
 }
@@ -101,7 +103,7 @@ export async function startEmbeddedPostgres({
       await postmaster.stop();
       throw error;
     });
-    return { url, stop: () => postmaster.stop().finally(lock.release) };
+    return { url, failed: postmaster.failed, stop: () => postmaster.stop().finally(lock.release) };
   } catch (error) {
     lock.release();
     throw error;

@@ -9,6 +9,7 @@ import { createIsolateCheck } from "../engine/isolate-check.js";
 import { createKeyRing } from "../engine/key-ring.js";
 import type { Notifications } from "../engine/notifications.js";
 import { createRateWindow } from "../engine/rate-window.js";
+import { StartError } from "../errors.js";
 import { createCatalogue, resolveAssets } from "../rules/packages.js";
 import { createAppVersions } from "./app-versions.js";
 import { createApps } from "./apps.js";
@@ -69,7 +70,12 @@ export interface Surroundings {
 export type Operations = Awaited<ReturnType<typeof createOperations>>;
 
 function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalogue> {
-  return createCatalogue(packagesFile ? JSON.parse(readFileSync(packagesFile, "utf8")) : []);
+  if (!packagesFile) return createCatalogue();
+  try {
+    return createCatalogue(JSON.parse(readFileSync(packagesFile, "utf8")));
+  } catch (error) {
+    throw new StartError(`PACKAGES_FILE ${packagesFile}: ${(error as Error).message}`, { cause: error });
+  }
 }
 
 /** The parts that runs are made of: the ledger, this process's hold on it, and their logs. */

@@ -47,6 +47,8 @@ export interface Plan {
   unwanted: AbortSignal;
   /** Aborts when the grace of a stop is over. */
   impatience: AbortSignal;
+  /** Tells that the service cannot go on. */
+  fail: (reason: Error) => void;
 }
 
 /** Every part that must be up, and is not yet. */
@@ -71,16 +73,24 @@ export class Starting {
   constructor(private readonly plan: Plan) {}
 
   async database(): Promise<{ url: string; db: DataSource; notifications: Notifications }> {
-    const { config, log, releases, parts, unwanted } = this.plan;
+    const { config, log, releases, parts, unwanted, fail } = this.plan;
     unwanted.throwIfAborted();
     let url = config.databaseUrl;
     if (!url) {
       const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
       releases.add("postgres", () => embedded.stop());
+      void embedded.failed.then(() =>
+        fail(new StartError("PostgreSQL ended by itself; a new start recovers what it held")),
+      );
       url = embedded.url;
     }
     unwanted.throwIfAborted();
-    await migrate(url);
+    await migrate(url).catch((error: Error) => {
+      const which = config.databaseUrl ? "the database of DATABASE_URL" : "the embedded database";
+      throw new StartError(`${which} could not be opened: ${error.message || (error as NodeJS.ErrnoException).code}`, {
+        cause: error,
+      });
+    });
     const db = await openDatabase(url);
     releases.add("database", () => db.destroy());
     const notifications = createNotifications({ url, channels: CHANNELS, log });

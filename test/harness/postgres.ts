@@ -42,7 +42,7 @@ async function start(): Promise<EmbeddedPostgres> {
   const { migrate } = await import("../../src/data/database.js");
   await migrate(urlOf(postgres.url, TEMPLATE));
   return {
-    url: postgres.url,
+    ...postgres,
     stop: () => postgres.stop().finally(() => rm(folder, { recursive: true, force: true })),
   };
 }

@@ -1,4 +1,4 @@
-import { statSync } from "node:fs";
+import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
@@ -180,5 +180,27 @@ describe("the life of a service process", function () {
       .to.match(/Chromium/)
       .and.to.match(/CHROME_PATH|\/nowhere\/chromium/);
     expect(service.offspring()).to.deep.equal([]);
+  });
+
+  it("ends with a line and exit code 1 when its PostgreSQL dies, and recovers at the next start", async () => {
+    const first = start();
+    await first.ready();
+    const pidFile = join(first.dataDir, "postgres/postmaster.pid");
+    process.kill(Number(readFileSync(pidFile, "utf8").split("\n")[0]), "SIGKILL");
+    expect(await first.ended).to.deep.equal({ code: 1, signal: null });
+    expect(first.stderr()).to.include("PostgreSQL ended by itself; a new start recovers what it held\n");
+    const second = start({ DATA_DIR: first.dataDir });
+    await second.ready();
+  });
+
+  it("says in one line that its database cannot be opened, or its packages cannot be read", async () => {
+    const unreachable = start({ DATABASE_URL: "postgres://nobody:a-password-7788@127.0.0.1:9/none" });
+    expect(await unreachable.ended).to.deep.equal({ code: 1, signal: null });
+    expect(unreachable.stderr().trim().split("\n")).to.have.length(1);
+    expect(unreachable.stderr()).to.contain("DATABASE_URL").and.to.not.contain("7788");
+    const misled = start({ PACKAGES_FILE: "/nowhere/packages.json" });
+    expect(await misled.ended).to.deep.equal({ code: 1, signal: null });
+    expect(misled.stderr().trim().split("\n")).to.have.length(1);
+    expect(misled.stderr()).to.contain("PACKAGES_FILE");
   });
 });

@@ -24,6 +24,8 @@ const PASSING_FAULT =
 
 export interface Postmaster {
   port: number;
+  /** Resolves when the server ends without having been asked to. */
+  failed: Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -122,6 +124,7 @@ function supervise(child: ChildProcess, port: number, log: Logger): Postmaster {
 
   return {
     port,
+    failed: new Promise((resolve) => child.once("exit", () => !stopping && resolve())),
     stop: () => {
       stopping ??= stop();
       return stopping;
