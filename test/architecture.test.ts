@@ -188,6 +188,18 @@ describe("the house", () => {
     expect(readers.filter((file) => file !== "src/config.ts")).to.deep.equal([]);
   });
 
+  it("reads settings in one room, and all of them by one function that no exit calls", () => {
+    const of = (pattern: RegExp) => files.filter((file) => pattern.test(read(file)));
+    const tables = /\b(?:FROM|INTO|UPDATE|JOIN)\s+(?:setting|app_version_setting)\b|\bSettingRow\b/;
+    const rooms = ["src/operations/settings.ts", "src/operations/app-versions.ts"];
+    const rows = ["src/data/app.ts", "src/data/database.ts"];
+    expect(of(tables).filter((file) => !rooms.includes(file) && !rows.includes(file))).to.deep.equal([]);
+    expect(of(/\bopen\(/).filter((file) => /engine\/cipher\.js/.test(read(file)))).to.deep.equal([rooms[0]]);
+    expect(of(/READ_TIERS|"all"\)/)).to.deep.equal([rooms[0]]);
+    const callers = of(/\bsettings\.backend\b|\.backend\(/);
+    expect(callers.filter((file) => !/^src\/operations\//.test(file))).to.deep.equal([]);
+  });
+
   it("has no default export and no barrel", () => {
     const defaults = files.filter((file) => /^\s*export\s+default\b|\bas\s+default\b/m.test(read(file)));
     expect([...defaults, ...files.filter((file) => /^index\.tsx?$/.test(basename(file)))]).to.deep.equal([]);

@@ -1,6 +1,5 @@
 /** Makes the operations of one process and ties them to each other. Starts nothing. */
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
@@ -19,7 +18,7 @@ import { ACTION_CHANNEL } from "./client-feed.js";
 import { createClients } from "./clients.js";
 import { CONSOLE_CHANNEL, createRunConsole } from "./console.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "./credentials.js";
-import { createDataKeys } from "./data-keys.js";
+import { createDataKeys, settingsKeyFile } from "./data-keys.js";
 import { createExecution, lostEnding } from "./execution.js";
 import { createGate } from "./gate.js";
 import { createInstance } from "./instance.js";
@@ -127,7 +126,7 @@ export async function createOperations(surroundings: Surroundings) {
   const { config, db, notifications, baseUrl, now, log } = surroundings;
   const credentials = createCredentials({ db, notifications });
   const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits });
-  const ring = createKeyRing({ keys: config.settingsKeys, path: join(config.dataDir, "settings-key") });
+  const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
   const { clientTimeoutMs } = config;
