@@ -114,6 +114,7 @@ CREATE TABLE audit_entry (
 );
 
 CREATE INDEX audit_entry_app ON public.audit_entry USING btree (app_id, id DESC);
+CREATE INDEX audit_entry_credential ON public.audit_entry USING btree (credential_id) WHERE (credential_id IS NOT NULL);
 
 CREATE TABLE console_line (
   run_id bigint NOT NULL,
@@ -298,6 +299,7 @@ CREATE TABLE run (
 CREATE INDEX run_action ON public.run USING btree (action_id, id DESC);
 CREATE INDEX run_app ON public.run USING btree (app_id, id DESC);
 CREATE INDEX run_chain ON public.run USING btree (chain_id, queued_at) WHERE (chain_id IS NOT NULL);
+CREATE INDEX run_credential ON public.run USING btree (credential_id) WHERE (credential_id IS NOT NULL);
 CREATE INDEX run_finished ON public.run USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX run_holder ON public.run USING btree (holder) WHERE (holder IS NOT NULL);
 CREATE UNIQUE INDEX run_idempotency ON public.run USING btree (action_id, credential_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
