@@ -28,11 +28,21 @@ export interface EgressOptions {
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
 }
 
+/** Whom a lane tells and asks. Hosts are `host:port`. */
+export interface EgressAccount {
+  /** Each host contacted, once. */
+  onHost(host: string): void;
+  /** A host that was refused, and why in words. */
+  onRefused?(host: string, reason: string): void;
+  /** Asked before anything is looked up; default yes. */
+  mayConnect?(host: string): Promise<boolean>;
+}
+
 export interface EgressLane {
   /** `http://127.0.0.1:port`, this lane's alone. */
   readonly proxyServer: string;
-  /** Starts a new account: ends the connections of the last one, and reports each `host:port` contacted, once. */
-  begin(onHost: (host: string) => void): void;
+  /** Starts a new account: ends the connections of the last one. */
+  begin(account: EgressAccount): void;
   /** Whether anything was asked of the lane since `begin`, granted or refused. */
   used(): boolean;
   close(): void;
@@ -92,10 +102,11 @@ async function target(hostname: string, port: number, options: EgressOptions): P
     return { addresses: [{ address: endpoint, family: isIP(endpoint) }], localAddress: null };
   }
   const { allowPrivateNetwork, ports = WEB_PORTS, localAddress = null } = options;
-  if (!allowPrivateNetwork && !ports.includes(port)) throw new RequestError(`Port ${port} is not allowed`, 403);
+  if (!allowPrivateNetwork && !ports.includes(port))
+    throw new RequestError(`port ${port} is not one that a run may reach`, 403);
   const found = await addressesOf(hostname, options);
   if (!allowPrivateNetwork && !found.every(({ address }) => isPublicAddress(address))) {
-    throw new RequestError(`${hostname} is not a public address`, 403);
+    throw new RequestError(`${hostname} is no public address, and a run reaches no other`, 403);
   }
   const addresses = found.filter(({ family }) => localAddress === null || family === isIP(localAddress));
   if (addresses.length === 0) throw new RequestError(`${hostname} has no address`, 502);
@@ -103,8 +114,8 @@ async function target(hostname: string, port: number, options: EgressOptions): P
 }
 
 class Lane implements EgressLane {
+  private account: EgressAccount = { onHost: () => {} };
   private hosts = new Set<string>();
-  private onHost: (host: string) => void = () => {};
   private asked = false;
   private closed = false;
   private readonly agent = new Agent({ keepAlive: false });
@@ -129,12 +140,23 @@ class Lane implements EgressLane {
   private async prepare({ hostname, port }: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
     this.asked = true;
     const host = bare(hostname);
-    const account = this.hosts;
-    const { addresses, localAddress } = await target(host, port, this.options);
-    if (account !== this.hosts || this.closed) throw new RequestError("The run has ended", 403);
+    const { account } = this;
+    try {
+      return await this.admit(account, host, port);
+    } catch (error) {
+      account.onRefused?.(`${host}:${port}`, (error as Error).message);
+      throw error;
+    }
+  }
+
+  /** @throws RequestError before any connection is made */
+  private async admit(account: EgressAccount, host: string, port: number): Promise<PrepareRequestFunctionResult> {
     const name = `${host}:${port}`;
-    if (!account.has(name)) this.onHost(name);
-    account.add(name);
+    if ((await account.mayConnect?.(name)) === false) throw new RequestError("the run may not connect there", 403);
+    const { addresses, localAddress } = await target(host, port, this.options);
+    if (account !== this.account || this.closed) throw new RequestError("the run has ended", 403);
+    if (!this.hosts.has(name)) account.onHost(name);
+    this.hosts.add(name);
     return {
       dnsLookup: pinned(addresses) as NonNullable<PrepareRequestFunctionResult["dnsLookup"]>,
       httpAgent: this.agent,
@@ -142,11 +164,11 @@ class Lane implements EgressLane {
     };
   }
 
-  begin(onHost: (host: string) => void): void {
+  begin(account: EgressAccount): void {
     if (this.asked) this.server.closeConnections();
     this.asked = false;
     this.hosts = new Set();
-    this.onHost = onHost;
+    this.account = account;
   }
 
   used(): boolean {

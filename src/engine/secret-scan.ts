@@ -3,6 +3,8 @@
  * What it cannot see: a value that was split, encrypted, compressed, or encoded in a way of the author's own.
  */
 
+import { domainToUnicode } from "node:url";
+
 export interface Secret {
   /** What may be said of it. */
   name: string;
@@ -14,6 +16,11 @@ export interface SecretScan {
   find(text: string): string | null;
   /** The same for JSON text, in which a short value counts where it is the whole of a string. */
   findInJson(json: string): string | null;
+  /**
+   * The same for an address, however its parts are escaped; in its host, where case is lost, whatever the case. A short value counts
+   * where it is the whole value of a parameter.
+   */
+  findInUrl(url: string): string | null;
   /** `text` with every secret replaced by «name». */
   mask(text: string): string;
 }
@@ -68,6 +75,36 @@ function formsOf(value: string): Set<string> {
   ]);
 }
 
+/** As often as a text may have been escaped before it was put into an address. */
+const ESCAPED_TIMES = 3;
+const LABELS = /[.-]/g;
+
+/** Undoes escapes where there are any, also broken ones, which decodeURIComponent would refuse. */
+const unescaped = (text: string): string =>
+  text.replace(/(?:%[0-9a-f]{2})+/gi, (run) => Buffer.from(run.replaceAll("%", ""), "hex").toString());
+
+/** The address as it stands and with one after the other of its layers of escapes taken off; in a form's parameters + is a space. */
+function* layersOf(url: string): Generator<string> {
+  for (const start of url.includes("+") ? [url, url.replaceAll("+", " ")] : [url]) {
+    let text = start;
+    for (let time = 0; time <= ESCAPED_TIMES; time += 1) {
+      yield text;
+      const next = unescaped(text);
+      if (next === text) break;
+      text = next;
+    }
+  }
+}
+
+/** A host's texts in which a secret may be found: as it is, and put together again from its labels, none of which holds more than 63 characters. */
+function hostTexts({ hostname }: URL): string[] {
+  return [hostname, domainToUnicode(hostname)].flatMap((host) => [
+    host,
+    host.replaceAll(".", ""),
+    host.replace(LABELS, ""),
+  ]);
+}
+
 interface Form {
   text: string;
   name: string;
@@ -101,7 +138,14 @@ export function createSecretScan(secrets: readonly Secret[]): SecretScan {
   const known = secrets.filter(({ value }) => value !== "");
   const short = known.filter(({ value }) => value.length < SECRET_MIN_CHARACTERS);
   const long = known.filter(({ value }) => value.length >= SECRET_MIN_CHARACTERS);
-  const next = createFinder(long.flatMap(({ name, value }) => Array.from(formsOf(value), (text) => ({ text, name }))));
+  const forms = long.flatMap(({ name, value }) => Array.from(formsOf(value), (text) => ({ text, name })));
+  const next = createFinder(forms);
+  // A host is lower case, has no labels' dots here, and no characters but letters, digits and hyphens.
+  const nextInHost = createFinder(
+    forms.flatMap(({ text, name }) =>
+      [text, text.replace(LABELS, "")].map((form) => ({ text: form.toLowerCase(), name })),
+    ),
+  );
 
   const whole = (text: string): string | null => short.find(({ value }) => value === text)?.name ?? null;
 
@@ -117,7 +161,22 @@ export function createSecretScan(secrets: readonly Secret[]): SecretScan {
     return masked + text.slice(from);
   }
 
+  function findInUrl(url: string): string | null {
+    for (const text of layersOf(url)) {
+      const hit = next(text, 0);
+      if (hit) return hit.form.name;
+    }
+    const parsed = URL.parse(url);
+    if (parsed === null) return null;
+    for (const text of hostTexts(parsed)) {
+      const hit = nextInHost(text, 0);
+      if (hit) return hit.form.name;
+    }
+    return [...parsed.searchParams.values()].map(whole).find((name) => name !== null) ?? null;
+  }
+
   return {
+    findInUrl,
     find: (text) => whole(text) ?? next(text, 0)?.form.name ?? null,
     findInJson: (json) =>
       short.find(({ value }) => json.includes(JSON.stringify(value)))?.name ?? next(json, 0)?.form.name ?? null,

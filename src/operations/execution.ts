@@ -11,7 +11,7 @@ import { JSON_MAX_DEPTH } from "../limits.js";
 import { nestsDeeperThan } from "../rules/described.js";
 import { secretsOf } from "../rules/secrets.js";
 import { checkUnderscoreSize, type SettingsView } from "../rules/setting-tiers.js";
-import type { RunConsole } from "./console.js";
+import type { Printer, RunConsole } from "./console.js";
 import type { Ending, HeldRun, Ledger } from "./ledger.js";
 import { entryData, type ScriptError } from "./logs.js";
 import type { RunScripts } from "./run-scripts.js";
@@ -72,6 +72,18 @@ function withoutSecrets(outcome: RunOutcome, scan: SecretScan): RunOutcome {
   return key === null ? outcome : leaked("error", key);
 }
 
+/** Lets an address pass unless it would carry a secret out: then the console names the key (contract, section 6). */
+function judgeOf(scan: SecretScan, { print }: Printer): (url: string) => boolean {
+  return (url) => {
+    const key = scan.findInUrl(url);
+    if (key !== null) {
+      const text = `A request was blocked: its URL holds the value of the setting ${key}`;
+      print({ level: "error", at: Date.now(), text });
+    }
+    return key === null;
+  };
+}
+
 /** The page's answer is a stranger's text: parsed here once, and refused where it could be neither stored nor sent. */
 function completed(data: string | undefined): RunOutcome {
   if (data === undefined) return { ok: true, data, value: undefined };
@@ -117,7 +129,8 @@ export function createExecution(options: {
   async function attempt(run: HeldRun, signal: AbortSignal, hosts: Set<string>): Promise<RunOutcome> {
     const [action, underscore] = await Promise.all([load(run), readUnderscore(run.appId)]);
     if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
-    const scan = createSecretScan(secretsOf(underscore));
+    const secrets = secretsOf(underscore);
+    const scan = createSecretScan(secrets);
     const settings = contextSettings(action.environment, underscore);
     const { packages, revoke } = await scripts.prepare(run, action, timeoutMs);
     const printer = console.printer(run.id, scan);
@@ -133,6 +146,8 @@ export function createExecution(options: {
       signal,
       onConsole: printer.print,
       onHost: (host) => hosts.add(host),
+      // Judging costs: an app without secrets is spared it.
+      ...(secrets.length > 0 && { mayRequest: judgeOf(scan, printer) }),
     }).finally(() => Promise.all([revoke(), printer.finish()]));
     return withoutSecrets(outcomeOf(outcome, signal), scan);
   }

@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { DataSource } from "typeorm";
 import { rows } from "../data/database.js";
+import type { PageScript } from "../engine/browser/page-run.js";
 import { ActionError } from "../errors.js";
 import type { Catalogue } from "../rules/packages.js";
 import type { Credentials } from "./credentials.js";
@@ -14,16 +15,13 @@ import type { HeldRun } from "./ledger.js";
 /** dist/web, seen from dist/src/operations. */
 const BUILT = fileURLToPath(new URL("../../web", import.meta.url));
 const CLIENT_LIBRARY = "/client/svc.js";
+const EXTERNAL = /^https:/i;
 const SESSION_PACKAGE = "svc-session";
 
 /** The token outlives the time limit by what the last request may need. */
 const TOKEN_SLACK_MS = 10_000;
 
-/** A script by its source text, evaluated under its name. */
-export interface RunScript {
-  name: string;
-  source: string;
-}
+type SourceScript = Extract<PageScript, { source: string }>;
 
 export interface RunScripts {
   /**
@@ -34,7 +32,7 @@ export interface RunScripts {
     run: HeldRun,
     action: { code: string; dependencies: readonly string[] },
     timeoutMs: number,
-  ): Promise<{ packages: RunScript[]; revoke: () => Promise<void> }>;
+  ): Promise<{ packages: PageScript[]; revoke: () => Promise<void> }>;
 }
 
 export function createRunScripts(options: {
@@ -45,27 +43,29 @@ export function createRunScripts(options: {
   apiUrl: string;
 }): RunScripts {
   const { db, credentials, catalogue, apiUrl } = options;
-  const known = new Map<string, Promise<RunScript>>();
+  const known = new Map<string, Promise<SourceScript>>();
 
   /** A file of the build, read once. */
-  function built(path: string, name: string): Promise<RunScript> {
+  function built(path: string, name: string): Promise<SourceScript> {
     const script = known.get(path) ?? readFile(BUILT + path, "utf8").then((source) => ({ name, source }));
     known.set(path, script);
     return script;
   }
 
-  async function packageScript(name: string): Promise<RunScript> {
-    const path = catalogue.get(name)?.path;
+  /** A package of this service by its text; all others by their address, from which the page loads them. */
+  async function packageScript(dependency: string): Promise<PageScript> {
+    const { path, url = dependency } = catalogue.get(dependency) ?? {};
+    if (path === undefined && EXTERNAL.test(url)) return { name: dependency, url };
     if (path === undefined) {
-      throw new ActionError("DEPENDENCIES_INVALID", `the dependency ${name} cannot be loaded in a server run`);
+      throw new ActionError("DEPENDENCIES_INVALID", `the dependency ${dependency} cannot be loaded in a server run`);
     }
-    return built(path, `${name}.js`).catch(() => {
-      throw new ActionError("DEPENDENCIES_INVALID", `the package ${name} has no back end in this service yet`);
+    return built(path, `${dependency}.js`).catch(() => {
+      throw new ActionError("DEPENDENCIES_INVALID", `the package ${dependency} has no back end in this service yet`);
     });
   }
 
   /** Who the run is for, as svc-session reads it (specification, Authentication 3). */
-  async function sessionScript({ appId, personId, copy: environment }: HeldRun): Promise<RunScript> {
+  async function sessionScript({ appId, personId, copy: environment }: HeldRun): Promise<SourceScript> {
     const [user = null] = await rows<object>(
       db,
       `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`,
@@ -78,7 +78,7 @@ export function createRunScripts(options: {
   return {
     async prepare(run, { code, dependencies }, timeoutMs) {
       const names = [...new Set(dependencies)];
-      const packages = await Promise.all(names.map(packageScript));
+      const packages: PageScript[] = await Promise.all(names.map(packageScript));
       if (names.includes(SESSION_PACKAGE)) packages.unshift(await sessionScript(run));
       // Without the word there is no use of the library, and a run is spared its evaluation and its token.
       if (!code.includes("Svc")) return { packages, revoke: async () => undefined };

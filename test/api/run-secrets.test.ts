@@ -1,3 +1,5 @@
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { type Answer, startTestService, type TestService } from "../harness/service.js";
 
@@ -6,14 +8,26 @@ const PROTECTED = "canary-of-a-protected-setting";
 
 describe("what a run sees of the settings, and what of them leaves", () => {
   let service: TestService;
+  let server: Server;
+  let url: string;
+  const asked: string[] = [];
   let made = 0;
   before(async () => {
-    service = await startTestService();
+    server = createServer((request, response) => {
+      asked.push(request.url!);
+      response.setHeader("Access-Control-Allow-Origin", "*").end("here");
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
     await service.rest("POST", "/v1/apps/1/settings", {
       body: { open: "public value", _secret: SECRET, __deep: { key: PROTECTED }, _pin: "1234" },
     });
   });
-  after(() => service.stop());
+  after(async () => {
+    await service.stop();
+    server.close();
+  });
 
   /** Runs a body of `execute` once. */
   async function run(
@@ -69,6 +83,22 @@ describe("what a run sees of the settings, and what of them leaves", () => {
       ["log", "the key is «_secret»"],
       ["warn", "second"],
     ]);
+  });
+
+  it("blocks a request whose URL holds a secret, names the key on the console, and lets the run go on", async () => {
+    const { body } = await run(`
+      const errors = [];
+      for (const q of ["?k=" + context.settings._secret, "?k=" + btoa(context.settings.__deep.key), "?pin=1234", "?ok"]) {
+        await fetch("${url}/x" + q).catch((error) => errors.push(error.message));
+      }
+      return errors`);
+    expect(body.result).to.deep.equal(["Failed to fetch", "Failed to fetch", "Failed to fetch"]);
+    expect(asked).to.deep.equal(["/x?ok"]);
+    const { lines } = (await service.rest("GET", `/v3/apps/1/runs/${body.runId}/console`)).body;
+    const texts: string[] = lines.map(({ text }: { text: string }) => text);
+    for (const key of ["_secret", "__deep", "_pin"]) {
+      expect(texts).to.include(`A request was blocked: its URL holds the value of the setting ${key}`);
+    }
   });
 
   it("shows live what a run prints, until it has ended", async () => {

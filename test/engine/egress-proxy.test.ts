@@ -121,7 +121,7 @@ describe("the egress proxy", () => {
     let asked = 0;
     const resolve = async () => [{ address: answers[Math.min(asked++, 1)]!, family: 4 }];
     const lane = await openLane({ resolve });
-    const contacted = new Promise<string>((done) => lane.begin(done));
+    const contacted = new Promise<string>((done) => lane.begin({ onHost: done }));
     void tunnel(lane, `rebind.example:${port}`).catch(() => 0);
     expect(await contacted).to.equal(`rebind.example:${port}`);
     expect(asked).to.equal(1);
@@ -157,13 +157,13 @@ describe("the egress proxy", () => {
   it("reports each host contacted once an account, and whether it was used at all", async () => {
     const lane = await openLane({ allowPrivateNetwork: true });
     const hosts: string[] = [];
-    lane.begin((host) => hosts.push(host));
+    lane.begin({ onHost: (host) => hosts.push(host) });
     expect(lane.used()).to.equal(false);
     await get(lane, `http://127.0.0.1:${port}/`);
     await get(lane, `http://127.0.0.1:${port}/`);
     expect(hosts).to.deep.equal([`127.0.0.1:${port}`]);
     expect(lane.used()).to.equal(true);
-    lane.begin(() => {});
+    lane.begin({ onHost: () => {} });
     expect(lane.used()).to.equal(false);
   });
 });

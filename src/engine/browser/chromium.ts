@@ -50,6 +50,8 @@ const NETWORK_FLAGS = [
   "--webrtc-ip-handling-policy=disable_non_proxied_udp",
   "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
   "--disable-quic",
+  // A WebSocket would go through a tunnel that is open already, unasked (request-guard.ts).
+  "--disable-http2",
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-domain-reliability",
@@ -79,6 +81,9 @@ function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
     ...NETWORK_FLAGS,
     `--disable-features=${FEATURES_OFF.join(",")}`,
     "--disable-back-forward-cache",
+    // Their requests are seen by no page's session; a run has no use for either.
+    "--disable-shared-workers",
+    "--block-new-web-contents",
     // Its storage is kept outside what an origin is said to use, where page.ts looks.
     "--disable-blink-features=StorageBuckets",
     "--disable-breakpad",

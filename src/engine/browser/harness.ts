@@ -54,6 +54,8 @@ function harness(limits: HarnessLimits): unknown {
   const { createElement } = document;
   const { appendChild, removeChild } = window.Node.prototype;
   const setText: Any = Reflect.getOwnPropertyDescriptor(window.HTMLScriptElement.prototype, "text")?.set;
+  const setSource: Any = Reflect.getOwnPropertyDescriptor(window.HTMLScriptElement.prototype, "src")?.set;
+  const addTargetListener = window.EventTarget.prototype.addEventListener;
   const currentScript: Any = Reflect.getOwnPropertyDescriptor(window.Document.prototype, "currentScript")?.get;
   const { addEventListener, removeEventListener } = window;
   let head: Any = null;
@@ -132,13 +134,37 @@ function harness(limits: HarnessLimits): unknown {
     return failed;
   }
 
+  /** Loads a script from an address. Answers null, or what went wrong as `fail` says it. */
+  function load(url: string): Promise<string | null> {
+    return new PagePromise((resolve: Any) => {
+      let failed: string | null = null;
+      const because = (reason: string) => fail("script", new Error(`The dependency ${url} ${reason}`), "");
+      const onError = (event: Any) => {
+        if (event.target !== script && apply(currentScript, document, []) !== script) return;
+        failed =
+          event.target === script ? because("could not be loaded") : because(`failed: ${read(event, "message")}`);
+        if (event.target === script) end();
+      };
+      const end = () => {
+        apply(removeEventListener, window, ["error", onError, true]);
+        apply(removeChild, head, [script]);
+        resolve(failed);
+      };
+      const script = apply(createElement, document, ["script"]);
+      apply(addTargetListener, script, ["load", end]);
+      apply(addEventListener, window, ["error", onError, true]);
+      apply(setSource, script, [url]);
+      apply(appendChild, head, [script]);
+    });
+  }
+
   async function start(scripts: Any, payload: string, settings: string): Promise<string> {
     // The caller's frames are gone after this, so that a stack holds the author's frames alone.
     await undefined;
     // Not earlier: the harness may stand before the document's first element does.
     head = document.head;
     for (let i = 0; i < scripts.length; i += 2) {
-      const failed = evaluate(scripts[i], scripts[i + 1]);
+      const failed = scripts[i] === "" ? await load(scripts[i + 1]) : evaluate(scripts[i], scripts[i + 1]);
       if (failed !== null) return failed;
     }
     let run: Any;

@@ -8,6 +8,9 @@ export interface ConsoleLine {
   text: string;
 }
 
+/** A script by its text, or by the address from which the page loads it. */
+export type PageScript = { name: string; source: string } | { name: string; url: string };
+
 /** One script to run to its end in a page of its own. */
 export interface PageRun {
   /** What may share a browser context over time; two keys never do. */
@@ -18,8 +21,8 @@ export interface PageRun {
   source: string;
   /** The author's source in stacks; default `action.js`. */
   sourceName?: string;
-  /** Scripts evaluated before it, in order. */
-  packages: readonly { name: string; source: string }[];
+  /** Evaluated before it, in order. A failing one fails the run, naming it. */
+  packages: readonly PageScript[];
   /** JSON text of `context.payload`. */
   payload: string;
   /** JSON text of `context.settings`. */
@@ -31,6 +34,11 @@ export interface PageRun {
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, with its port. */
   onHost?(host: string): void;
+  /**
+   * Judges the address of every request of the page, its frames and its workers before anything of it is sent; false blocks
+   * the request. Costs a networked run some milliseconds, so give it only where there is something to keep in.
+   */
+  mayRequest?(url: string): boolean;
 }
 
 /** Why a run failed: the author's code, a limit, or the machinery. */

@@ -3,8 +3,9 @@
  * after its run so that the next one pays for nothing. A context never serves two keys.
  */
 import type { Chromium } from "./chromium.js";
+import type { Lane } from "./lane.js";
 import type { MemoryWatch } from "./memory-watch.js";
-import { type Lane, Page } from "./page.js";
+import { Page } from "./page.js";
 
 /** A page that ran this often is replaced, whatever its state. */
 const RUNS_PER_PAGE = 500;

@@ -95,16 +95,6 @@ const LEFTOVERS: [string, string][] = [
     'new Worker(URL.createObjectURL(new Blob([\'setInterval(() => new BroadcastChannel("leftover").postMessage("worker"), 5)\']))); await new Promise((r) => setTimeout(r, 50))',
   ],
   [
-    "a shared worker",
-    "new SharedWorker('data:text/javascript,' + encodeURIComponent('setInterval(() => new BroadcastChannel(\"leftover\").postMessage(\"shared\"), 5)')); await new Promise((r) => setTimeout(r, 50))",
-  ],
-  [
-    "a shared worker of a blob",
-    'new SharedWorker(URL.createObjectURL(new Blob([\'setInterval(() => new BroadcastChannel("leftover").postMessage("shared"), 5)\']))); await new Promise((r) => setTimeout(r, 50))',
-  ],
-  ["a popup", "open('/popup').eval('setInterval(() => new BroadcastChannel(\"leftover\").postMessage(\"popup\"), 5)')"],
-  ["a popup without an opener", "open('about:blank', '_blank', 'noopener')"],
-  [
     "a frame",
     "const f = document.createElement('iframe'); document.body.append(f); f.contentWindow.eval('setInterval(() => new BroadcastChannel(\"leftover\").postMessage(\"frame\"), 5)')",
   ],
@@ -162,6 +152,18 @@ describe("isolation", function () {
       expect(await resultOf(browsers, PROBE)).to.deep.equal({});
     });
   }
+
+  it("lets no run open a window or a shared worker, which would outlive its page", async () => {
+    const code = `const execute = async () => [typeof SharedWorker, open("/popup"), open("about:blank", "_blank", "noopener")]`;
+    expect(await resultOf(browsers, code)).to.deep.equal(["undefined", null, null]);
+  });
+
+  it("ends a run that registers a service worker", async () => {
+    const code =
+      "const execute = async () => { await navigator.serviceWorker.register('/x'); await new Promise(() => {}) }";
+    expect((await failureOf(browsers, code)).cause).to.equal("script");
+    expect(await resultOf(browsers, PROBE)).to.deep.equal({});
+  });
 
   it("leaves nothing of a run that failed", async () => {
     await failureOf(browsers, "leftover = 1; localStorage.a = 1; const execute = async () => { throw 1 }");

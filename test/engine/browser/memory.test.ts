@@ -1,7 +1,7 @@
 /** No run takes more memory than it may, whatever it fills it with, and none fills this process. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/page.js";
+import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/fresh-document.js";
 import type { ConsoleLine } from "../../../src/engine/browser/page-run.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
@@ -38,8 +38,8 @@ describe("the memory of a run", function () {
     });
   }
 
-  it("ends a run that opens more pages than it may", async () => {
-    const code = "for (let i = 0; i < 100; i += 1) { open('about:blank'); await new Promise((r) => setTimeout(r)) }";
+  it("ends a run that opens more workers than it may", async () => {
+    const code = "for (let i = 0; i < 100; i += 1) new Worker(URL.createObjectURL(new Blob(['0'])));";
     const failure = await failureOf(browsers, `const execute = async () => { ${code} await new Promise(() => {}) }`);
     expect(failure.cause).to.equal("memory");
     expect(failure.error.message).to.equal("The action opened too many pages, frames or workers");

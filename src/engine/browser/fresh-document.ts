@@ -1,0 +1,72 @@
+/**
+ * Gives a page a fresh document with the harness in it: answered over the protocol, so that its origin exists nowhere. Knows no
+ * run and keeps nothing.
+ */
+import type { CDPSession, Protocol } from "puppeteer-core";
+import { RESULT_MAX_BYTES } from "../../limits.js";
+import { TEXT_MAX_CHARACTERS } from "./answer.js";
+import { harnessSource } from "./harness.js";
+
+export const CONSOLE_MAX_LINES = 1_000;
+export const CONSOLE_MAX_CHARACTERS = 262_144;
+
+const BINDING = "__svc_console";
+const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>').toString(
+  "base64",
+);
+const HARNESS = harnessSource({
+  resultMaxBytes: RESULT_MAX_BYTES,
+  textMaxCharacters: TEXT_MAX_CHARACTERS,
+  consoleMaxLines: CONSOLE_MAX_LINES,
+  consoleMaxCharacters: CONSOLE_MAX_CHARACTERS,
+});
+
+/** Answers the request for a document of the page's own origin. */
+export function answerDocument(session: CDPSession, requestId: string): void {
+  const responseHeaders = [{ name: "Content-Type", value: "text/html; charset=utf-8" }];
+  session
+    .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT })
+    .catch(() => {});
+}
+
+/** Resolves when the navigation has committed; the old document and all that it ran are gone then. */
+export function navigate(session: CDPSession, url: string): Promise<{ loaded: Promise<void> }> {
+  return new Promise((resolve) => {
+    const onCommit = (event: Protocol.Page.FrameNavigatedEvent) => {
+      if (event.frame.parentId !== undefined || event.frame.url !== url) return;
+      session.off("Page.frameNavigated", onCommit);
+      const loaded = new Promise<void>((done) => session.once("Page.loadEventFired", () => done()));
+      resolve({ loaded });
+    };
+    session.on("Page.frameNavigated", onCommit);
+    session.send("Page.navigate", { url }).catch(() => {});
+  });
+}
+
+/**
+ * Puts the harness into the fresh document; the console's way out is bound to this document's own context alone.
+ * @returns the id of the object that answers `run`
+ */
+export async function installHarness(session: CDPSession): Promise<string> {
+  const created = new Promise<number>((resolve) => {
+    session.once("Runtime.executionContextCreated", (event) => resolve(event.context.id));
+  });
+  const [harness] = await Promise.all([
+    session.send("Runtime.evaluate", { expression: HARNESS }),
+    session.send("Runtime.enable"),
+    // Left on, it would carry every console call with its values through the protocol.
+    session.send("Runtime.disable"),
+  ]);
+  const { objectId } = harness.result;
+  if (objectId === undefined) throw new Error(`the harness failed: ${harness.exceptionDetails?.text}`);
+  const executionContextId = await created;
+  await Promise.all([
+    session.send("Runtime.addBinding", { name: BINDING, executionContextId }),
+    session.send("Runtime.callFunctionOn", {
+      objectId,
+      functionDeclaration: "function(name){this.listen(name)}",
+      arguments: [{ value: BINDING }],
+    }),
+  ]);
+  return objectId;
+}

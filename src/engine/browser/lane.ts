@@ -1,0 +1,22 @@
+/** The way out of one browser context as the pages see it. Knows no proxy: whoever opens lanes decides what they reach. */
+
+/** What is told and asked about a run's connections. Hosts are `host:port`. */
+export interface LaneRun {
+  /** Each host that is contacted, once. */
+  onHost(host: string): void;
+  /** A host that was not contacted, and why in words. */
+  onRefused(host: string, reason: string): void;
+  /** Asked before each connection, and before each request that is not in a tunnel. */
+  mayConnect(host: string): Promise<boolean>;
+}
+
+/** The only way out of one context: a proxy port that is this context's alone. */
+export interface Lane {
+  /** `http://host:port` */
+  readonly proxyServer: string;
+  /** Starts a run's account of hosts; ends every connection that an earlier run left open. */
+  begin(run: LaneRun): void;
+  /** True when anything was sent through the lane since `begin`. */
+  used(): boolean;
+  close(): void;
+}

@@ -1,0 +1,36 @@
+/** Why a page can be used no more, and what that means for the run that was under way in it. */
+import { RENDERER_MAX_BYTES } from "./memory-watch.js";
+import { failed, type Outcome } from "./page-run.js";
+
+export type Loss = "closed" | "crashed" | "memory" | "crowd" | "window" | "discarded" | "browser";
+
+const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
+
+/** `null`: the page is there, but the document that the run was in is not. */
+export function outcomeOfLoss(loss: Loss | null): Outcome {
+  switch (loss) {
+    case "memory":
+      return failed("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
+    case "crowd":
+      return failed("memory", "RangeError", "The action opened too many pages, frames or workers");
+    case "window":
+      return failed(
+        "script",
+        "Error",
+        "The action opened a window, a shared worker or a service worker, which no run may",
+      );
+    case "closed":
+      return failed("script", "Error", "The action closed its own page");
+    case "crashed":
+      return failed("browser", "Error", "The page crashed during the run");
+    case null:
+      return failed("script", "Error", "The action left its page by a navigation");
+    default:
+      return failed("browser", "Error", "The browser ended during the run");
+  }
+}
+
+export function timedOut(timeoutMs: number): Outcome {
+  const seconds = timeoutMs / 1_000;
+  return failed("timeout", "TimeoutError", `The action took longer than its limit of ${seconds} seconds and was ended`);
+}

@@ -1,0 +1,80 @@
+/**
+ * Remembers why requests of a run failed, since the page is told only that one did. Says hosts and reasons, never a path or a
+ * query: they may hold what must not be repeated.
+ */
+import type { CDPSession, Protocol } from "puppeteer-core";
+import type { Outcome } from "./page-run.js";
+
+export interface RequestFaults {
+  /** Forgets the last run's. `told` gets each reason once, a bounded number of them. */
+  begin(told: (fault: string) => void): void;
+  /** The way out refused `host:port`. */
+  refused(host: string, reason: string): void;
+  /** The outcome with what is known, where the page could only say "Failed to fetch". */
+  explain(outcome: Outcome): Outcome;
+}
+
+/** What Chromium's fetch says whatever happened. */
+const UNEXPLAINED = "Failed to fetch";
+const FAULTS_MAX = 20;
+const SAID_MAX = 3;
+const PENDING_MAX = 1_000;
+
+function reasonOf(
+  { corsErrorStatus, errorText, blockedReason }: Protocol.Network.LoadingFailedEvent,
+  origin: string,
+): string {
+  if (blockedReason === "inspector") return "the request was blocked, its URL holds what must not leave";
+  if (corsErrorStatus) {
+    return `blocked by CORS, this host does not allow requests from ${origin} (${corsErrorStatus.corsError})`;
+  }
+  if (blockedReason === "mixed-content") return "blocked, a page of https may not request what is not https";
+  return errorText || blockedReason || "no reason is known";
+}
+
+/** Listens to a page's session, whose Network domain is on. */
+export function watchRequestFaults(session: CDPSession, origin: string): RequestFaults {
+  const pending = new Map<string, string>();
+  const refusals = new Map<string, string>();
+  let faults = new Set<string>();
+  let told: (fault: string) => void = () => {};
+
+  function add(fault: string): void {
+    if (faults.has(fault) || faults.size >= FAULTS_MAX) return;
+    faults.add(fault);
+    told(fault);
+  }
+
+  session.on("Network.requestWillBeSent", ({ requestId, request }) => {
+    if (pending.size < PENDING_MAX) pending.set(requestId, request.url);
+  });
+  session.on("Network.loadingFinished", ({ requestId }) => void pending.delete(requestId));
+  session.on("Network.loadingFailed", (event) => {
+    const url = URL.parse(pending.get(event.requestId) ?? "");
+    pending.delete(event.requestId);
+    if (url === null || url.origin === "null" || event.canceled) return;
+    const port = url.port || (url.protocol === "https:" ? "443" : "80");
+    const refusal = refusals.get(`${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${port}`);
+    add(`${url.origin}: ${refusal ?? reasonOf(event, origin)}`);
+  });
+
+  return {
+    begin(next) {
+      told = next;
+      pending.clear();
+      refusals.clear();
+      faults = new Set();
+    },
+
+    refused(host, reason) {
+      if (refusals.size < FAULTS_MAX) refusals.set(host, reason);
+    },
+
+    explain(outcome) {
+      if (outcome.ok || outcome.error.message !== UNEXPLAINED || faults.size === 0) return outcome;
+      const message = `${UNEXPLAINED} ${[...faults].slice(0, SAID_MAX).join("; ")}`;
+      const stack = outcome.error.stack.replace(UNEXPLAINED, () => message);
+      return { ...outcome, error: { ...outcome.error, message, stack } };
+    },
+  };
+}

@@ -1,0 +1,115 @@
+/**
+ * Holds every request of a page, its frames and its workers until its address has been judged. Knows no secret: what an
+ * address may hold is asked. The protocol pauses all requests but those of WebSockets, which it only tells of; so the lane
+ * asks before it connects, and connects to no host but those of addresses that were judged.
+ */
+import type { CDPSession, Protocol } from "puppeteer-core";
+
+type Judge = (url: string) => boolean;
+
+export interface RequestGuard {
+  /** Puts the run's judge in place. Costs a round trip when it is the page's first, and nothing afterwards. */
+  begin(mayRequest: Judge | undefined): Promise<void>;
+  /** Answers a request that the protocol has paused. */
+  answer(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void;
+  /** Whether a connection to `host:port` may be made. */
+  mayConnect(host: string): Promise<boolean>;
+}
+
+const PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
+/** A thread that does not answer for so long gets no connection. */
+const ANSWER_TIMEOUT_MS = 5_000;
+const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
+
+/** `host:port` of an address that leads out of the browser; null for the others, such as `data:`. */
+export function hostOf(address: string): string | null {
+  const url = URL.parse(address);
+  const port = url === null ? undefined : PORTS[url.protocol];
+  if (url === null || port === undefined) return null;
+  return `${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${url.port || port}`;
+}
+
+export function createRequestGuard(page: CDPSession): RequestGuard {
+  const sessions = new Set<CDPSession>([page]);
+  let enabled: Promise<unknown> | null = null;
+  let judge: Judge | undefined;
+  let clean = new Set<string>();
+  let blocked = new Set<string>();
+
+  function passes(url: string): boolean {
+    const host = hostOf(url);
+    if (host === null || judge === undefined) return true;
+    if (!judge(url)) return false;
+    clean.add(host);
+    return true;
+  }
+
+  /** A WebSocket is not paused: its connection is refused, and with it every later one to that host. */
+  function onWebSocket({ url }: Protocol.Network.WebSocketCreatedEvent): void {
+    const host = hostOf(url);
+    if (host !== null && !passes(url)) blocked.add(host);
+  }
+
+  function answer(session: CDPSession, { requestId, request }: Protocol.Fetch.RequestPausedEvent): void {
+    const sent = passes(request.url + (request.urlFragment ?? ""))
+      ? session.send("Fetch.continueRequest", { requestId })
+      : session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" });
+    sent.catch(() => {});
+  }
+
+  /** Frames of other processes and workers start only once they are guarded as well. */
+  async function attach({ sessionId }: Protocol.Target.AttachedToTargetEvent): Promise<void> {
+    const child = page.connection()?.session(sessionId);
+    if (!child) return;
+    sessions.add(child);
+    child.on("Fetch.requestPaused", (event) => answer(child, event));
+    await enable(child);
+    await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
+  }
+
+  /** Not every kind of target knows every domain: a worker's requests are paused at its page. */
+  function enable(session: CDPSession): Promise<unknown> {
+    session.on("Network.webSocketCreated", onWebSocket);
+    session.on("Target.attachedToTarget", (event) => void attach(event));
+    session.on("Target.detachedFromTarget", ({ sessionId }) => {
+      for (const one of sessions) if (one.id() === sessionId) sessions.delete(one);
+    });
+    return Promise.allSettled([
+      session.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }),
+      session.send("Network.enable", NO_BUFFERS),
+      session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: true, flatten: true }),
+    ]);
+  }
+
+  /** Resolves when everything that the page's threads had told before has arrived here. */
+  async function caughtUp(): Promise<void> {
+    const options = { timeout: ANSWER_TIMEOUT_MS };
+    await Promise.all([...sessions].map((session) => session.send("Runtime.getIsolateId", undefined, options)));
+  }
+
+  return {
+    async begin(mayRequest) {
+      judge = mayRequest;
+      clean = new Set();
+      blocked = new Set();
+      if (judge === undefined) return;
+      enabled ??= enable(page);
+      await enabled;
+    },
+
+    answer,
+
+    async mayConnect(host) {
+      if (judge === undefined) return true;
+      try {
+        await caughtUp();
+      } catch {
+        return false;
+      }
+      if (clean.has(host)) return !blocked.has(host);
+      // Only a host was told, by a preconnect: it is judged for the sake of the word on it.
+      judge(`https://${host}/`);
+      return false;
+    },
+  };
+}
