@@ -103,7 +103,8 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
       onRequest: gated,
       handler: async (request, reply) => {
         const body = await answer(resolvers, restRequest(request, request.context));
-        return reply.code(http).headers(quotaHeaders(request.context)).send(body);
+        // Depends on who asks, and holds what caches may not keep.
+        return reply.code(http).headers(quotaHeaders(request.context)).header("Cache-Control", "no-store").send(body);
       },
     });
   }

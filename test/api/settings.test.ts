@@ -34,6 +34,7 @@ describe("settings", () => {
     const set = await service.rest("POST", path, { body });
     expect(set.http).to.equal(200);
     expect(set.body).to.deep.equal(body);
+    expect(set.headers.get("cache-control")).to.equal("no-store");
     expect(await everything()).to.deep.equal(body);
     expect((await service.rest("GET", `${path}/`)).body).to.deep.equal(body);
     const { data } = await service.graphql(`{ settings(appId: ${service.appId}) }`);
