@@ -16,6 +16,7 @@ const ASSETS = "assets";
 const PAGES = {
   "sign-in": { entry: "src/web/sign-in/page.ts", title: "Sign in · App Actions" },
   graphiql: { entry: "src/web/graphiql/page.tsx", title: "GraphiQL · App Actions" },
+  studio: { entry: "src/web/studio/page.tsx", title: "Studio · App Actions" },
 };
 
 const WORKERS = {
@@ -85,6 +86,7 @@ async function buildPages(workerUrls) {
     format: "esm",
     splitting: true,
     jsx: "automatic",
+    loader: { ".ttf": "dataurl" },
     define: { ...COMMON.define, WORKER_URLS: JSON.stringify(workerUrls) },
     plugins: [monacoStylesOnce],
   });
@@ -105,7 +107,12 @@ async function compress() {
 
 /** What the output depends on: the sources by content, what they share with the server too, the libraries by lock file. */
 async function fingerprint() {
-  const shared = ["src/limits.ts", "src/rules/trigger-match.ts", "src/rules/compile-script.ts"];
+  const shared = [
+    "src/limits.ts",
+    "src/rules/packages.json",
+    "src/rules/trigger-match.ts",
+    "src/rules/compile-script.ts",
+  ];
   const own = globSync("src/web/**/*.{ts,tsx,css,json}", { cwd: ROOT }).sort();
   const hash = createHash("sha256");
   for (const file of ["scripts/build-web.mjs", "package-lock.json", ...shared, ...own]) {

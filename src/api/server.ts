@@ -142,6 +142,7 @@ async function registerGraphql(
     wantsPage(request) ? pages.send(reply, "graphiql") : data.call(app, request, reply),
   );
   app.post("/graphql", data);
+  app.get("/studio", (_request, reply) => pages.send(reply, "studio"));
   return apollo;
 }
 

@@ -69,7 +69,7 @@ export function wantsPage(request: FastifyRequest): boolean {
   return (request.headers.accept ?? "").split(",").some((type) => type.trim().startsWith("text/html"));
 }
 
-export type PageName = "graphiql" | "sign-in";
+export type PageName = "graphiql" | "sign-in" | "studio";
 
 /** Answers requests with the built pages. */
 export interface WebPages {

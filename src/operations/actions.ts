@@ -1,5 +1,5 @@
 /** The authoring verbs: list, get, create, update, remove of master actions (specification, Action operations). Knows no transport and runs nothing. */
-import type { DataSource } from "typeorm";
+import { type DataSource, In } from "typeorm";
 import { ActionRow } from "../data/action.js";
 import type { Caller } from "../rules/access.js";
 import { type Action, findAction, lockMaster, type OnActionChanged, productionOf, toAction } from "./action-rows.js";
@@ -8,6 +8,15 @@ import { once } from "./idempotency.js";
 import type { Judgement } from "./judgement.js";
 import { page } from "./logs.js";
 import type { Masters } from "./masters.js";
+
+/** What a list says of a master's production copy. Times are ISO 8601; `updatedAt` is when it was published last. */
+export interface PublishedCopy {
+  masterId: number;
+  id: number;
+  active: boolean;
+  lastRunAt: string | null;
+  updatedAt: string;
+}
 
 export type Actions = ReturnType<typeof createActions>;
 
@@ -34,6 +43,15 @@ export function createActions(options: {
         .skip(offset)
         .getManyAndCount();
       return { actions: found.map(toAction), pagination: { total, hasMore: offset + found.length < total } };
+    },
+
+    /** The production copies of those masters that have one. */
+    async published(masterIds: readonly number[]): Promise<PublishedCopy[]> {
+      const found = await db.getRepository(ActionRow).findBy({ masterId: In([...masterIds]) });
+      return found.map((row) => {
+        const { id, active, lastRunAt, updatedAt } = toAction(row);
+        return { masterId: row.masterId!, id, active, lastRunAt, updatedAt };
+      });
     },
 
     /** Either copy, by its own id. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */

@@ -1,8 +1,8 @@
 /** Actions over GraphQL: the authoring verbs. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
-import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import { Arg, Ctx, Field, FieldResolver, Int, Mutation, ObjectType, Query, Resolver, Root } from "type-graphql";
 import type { Action } from "../../operations/action-rows.js";
-import type { Actions } from "../../operations/actions.js";
+import type { Actions, PublishedCopy } from "../../operations/actions.js";
 import type { Gate } from "../../operations/gate.js";
 import type { RequestContext } from "../context.js";
 
@@ -38,7 +38,16 @@ class ActionListType {
   @Field(() => ActionPaginationType) pagination: { total: number; hasMore: boolean };
 }
 
-@Resolver()
+@ObjectType("PublishedCopy", { description: "The production copy of a master. Times are ISO 8601." })
+class PublishedCopyType {
+  @Field(() => Int) masterId: number;
+  @Field(() => Int) id: number;
+  @Field(() => Boolean) active: boolean;
+  @Field(() => String, { nullable: true }) lastRunAt: string | null;
+  @Field(() => String, { description: "when it was published last" }) updatedAt: string;
+}
+
+@Resolver(() => ActionListType)
 export class ActionResolver {
   constructor(
     private readonly gate: Gate,
@@ -54,6 +63,11 @@ export class ActionResolver {
   ): Promise<ActionListType> {
     await this.gate.enter(context, "listActions", appId);
     return this.service.list(appId, { limit, offset });
+  }
+
+  @FieldResolver(() => [PublishedCopyType], { description: "The production copies of the masters in this list." })
+  async published(@Root() { actions }: ActionListType): Promise<PublishedCopy[]> {
+    return this.service.published(actions.map(({ id }) => id));
   }
 
   @Query(() => ActionType)

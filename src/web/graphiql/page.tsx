@@ -1,5 +1,5 @@
 /** The GraphiQL page. Owns which editors and plugins it shows; the wire is in fetcher.ts. */
-import "./workers.js";
+import "../monaco-workers.js";
 import "graphiql/style.css";
 import "./page.css";
 import { GraphiQL, HISTORY_PLUGIN } from "graphiql";

@@ -1,0 +1,146 @@
+/** The list of actions: found by search, walked by arrow keys, each with its state at a glance. */
+import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
+import { ago, exact } from "./format.js";
+import type { ActionSummary, PublishedCopy } from "./model.js";
+import type { Navigation } from "./place.js";
+import type { Actions } from "./use-actions.js";
+
+function matches({ name, description, environment, triggers }: ActionSummary, words: string[]): boolean {
+  const kinds = triggers.map(({ trigger }) => trigger);
+  const text = [name, description, environment, ...kinds].join(" ").toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+function publication(action: ActionSummary, copy: PublishedCopy | undefined): [className: string, text: string] {
+  if (!copy) return ["", "draft"];
+  if (Date.parse(action.updatedAt) > Date.parse(copy.updatedAt)) return ["behind", "live · changed"];
+  return ["live", "live"];
+}
+
+function lastRun(action: ActionSummary, copy: PublishedCopy | undefined): string | null {
+  const times = [action.lastRunAt, copy?.lastRunAt ?? null].filter((time) => time !== null);
+  return times.sort().at(-1) ?? null;
+}
+
+interface RowProps {
+  action: ActionSummary;
+  copy: PublishedCopy | undefined;
+  current: boolean;
+  open: () => void;
+}
+
+function Row({ action, copy, current, open }: RowProps) {
+  const { name, active, environment, triggers } = action;
+  const [className, text] = publication(action, copy);
+  const ran = lastRun(action, copy);
+  const kinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(" · ");
+  return (
+    <li>
+      <button type="button" className="action" aria-current={current ? "true" : undefined} onClick={open}>
+        <span className="action-name">
+          <span className={active ? "dot on" : "dot"} title={active ? "active" : "inactive"} />
+          <b>{name}</b>
+          {!active && <span className="unseen">inactive</span>}
+          <span className={`chip ${className}`}>{text}</span>
+        </span>
+        <span className="action-facts">
+          <span>
+            {environment}
+            {kinds && ` · ${kinds}`}
+          </span>
+          <span title={ran ? `last run ${exact(ran)}` : undefined}>{ran ? ago(ran) : "never run"}</span>
+        </span>
+      </button>
+    </li>
+  );
+}
+
+/** Moves the focus among the rows, and between them and the search box. */
+function walk(event: KeyboardEvent<HTMLElement>): void {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step === undefined) return;
+  const stops = [...event.currentTarget.querySelectorAll<HTMLElement>("input, .action")];
+  const next = stops[stops.indexOf(document.activeElement as HTMLElement) + step];
+  if (!next) return;
+  event.preventDefault();
+  next.focus();
+}
+
+const isTyping = (target: EventTarget | null) =>
+  target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
+
+interface ActionListProps {
+  actions: Actions;
+  selected: number | "new" | null;
+  go: Navigation["go"];
+}
+
+export function ActionList({ actions: { list, fault, copyOf, reload }, selected, go }: ActionListProps) {
+  const [search, setSearch] = useState("");
+  const box = useRef<HTMLInputElement>(null);
+  const found = useMemo(() => {
+    const words = search.toLowerCase().split(/\s+/).filter(Boolean);
+    return list?.actions.filter((action) => matches(action, words)) ?? [];
+  }, [list, search]);
+
+  useEffect(() => {
+    const onKey = (event: globalThis.KeyboardEvent) => {
+      if (event.altKey && event.code === "KeyN") go({ view: "actions", actionId: "new" });
+      else if (event.key === "/" && !isTyping(event.target)) box.current?.focus();
+      else return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [go]);
+
+  return (
+    <section className="action-list" aria-label="Actions" onKeyDown={walk}>
+      <div className="list-head">
+        <input
+          ref={box}
+          type="search"
+          placeholder="Search   /"
+          aria-label="Search actions"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
+        <button type="button" className="primary" title="Alt+N" onClick={() => go({ actionId: "new" })}>
+          New
+        </button>
+      </div>
+      {fault && (
+        <p className="fault" role="alert">
+          {fault.message}{" "}
+          <button type="button" className="link" onClick={() => void reload()}>
+            Try again
+          </button>
+        </p>
+      )}
+      <ul>
+        {selected === "new" && (
+          <li>
+            <span className="action" aria-current="true">
+              <b>New action</b>
+            </span>
+          </li>
+        )}
+        {found.map((action) => (
+          <Row
+            key={action.id}
+            action={action}
+            copy={copyOf(action.id)}
+            current={action.id === selected}
+            open={() => go({ actionId: action.id })}
+          />
+        ))}
+      </ul>
+      {list && found.length === 0 && search !== "" && <p className="hint">No action matches.</p>}
+      {list && list.total > list.actions.length && (
+        <p className="hint">
+          The newest {list.actions.length} of {list.total}.
+        </p>
+      )}
+    </section>
+  );
+}

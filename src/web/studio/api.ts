@@ -1,0 +1,111 @@
+/** The wire of Studio: GraphQL over HTTP and one websocket, both of this origin and with one credential. Knows no document. */
+import { type Client, createClient } from "graphql-ws";
+
+const PATH = "/graphql";
+
+/** What else a refusal carries (contract, section 4). */
+interface Details {
+  runId?: number;
+  retryAfter?: number;
+}
+
+/** A refusal in the service's own words; `status` is one of its catalogue, or OFFLINE when nothing answered. */
+export class ApiError extends Error {
+  constructor(
+    readonly status: string,
+    message: string,
+    readonly details: Details = {},
+  ) {
+    super(message);
+  }
+}
+
+interface GraphqlError {
+  message: string;
+  extensions?: Details & { status?: string };
+}
+
+interface Answer<Data> {
+  data?: Data | null;
+  errors?: readonly GraphqlError[];
+}
+
+function told({ message, extensions: { status = "INTERNAL_ERROR", ...details } = {} }: GraphqlError): ApiError {
+  return new ApiError(status, message, details);
+}
+
+function dataOf<Data>({ data, errors }: Answer<Data>): Data {
+  if (errors?.[0]) throw told(errors[0]);
+  if (!data) throw new ApiError("INTERNAL_ERROR", "the service gave an answer without data");
+  return data;
+}
+
+/** Whatever was thrown, in words for the page. */
+export function asApiError(error: unknown): ApiError {
+  return error instanceof ApiError ? error : new ApiError("OFFLINE", "the service does not answer");
+}
+
+export interface Follower<Data> {
+  next(data: Data): void;
+  /** The subscription was refused, or its connection could not be had again. */
+  failed?(error: ApiError): void;
+  complete?(): void;
+}
+
+/** Tells whether the socket is up; each `true` after a `false` may have missed something. */
+export type OnConnected = (connected: boolean) => void;
+
+export interface Api {
+  ask<Data>(document: string, variables?: object, idempotencyKey?: string): Promise<Data>;
+  /** @returns what ends it */
+  follow<Data>(document: string, variables: object, follower: Follower<Data>): () => void;
+  /** @returns what ends it */
+  onConnected(listener: OnConnected): () => void;
+  close(): void;
+}
+
+function follow<Data>(client: Client, query: string, variables: object, follower: Follower<Data>): () => void {
+  return client.subscribe<Data>(
+    { query, variables: variables as Record<string, unknown> },
+    {
+      next: (answer) => {
+        if (answer.errors?.[0]) follower.failed?.(told(answer.errors[0] as GraphqlError));
+        else if (answer.data) follower.next(answer.data);
+      },
+      error: (error) =>
+        follower.failed?.(Array.isArray(error) ? told(error[0] as GraphqlError) : asApiError(undefined)),
+      complete: () => follower.complete?.(),
+    },
+  );
+}
+
+/** @param token of an editor or admin; null where this browser's session cookie speaks */
+export function createApi(token: string | null): Api {
+  const url = new URL(PATH, location.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  const client = createClient({
+    url: url.href,
+    connectionParams: token === null ? {} : { authToken: token },
+    retryAttempts: Number.POSITIVE_INFINITY,
+    shouldRetry: (event) => !(event instanceof CloseEvent && event.code === 4403),
+  });
+  return {
+    async ask<Data>(query: string, variables: object = {}, idempotencyKey?: string) {
+      const headers = {
+        "content-type": "application/json",
+        ...(token !== null && { "auth-token": token }),
+        ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
+      };
+      const response = await fetch(PATH, { method: "POST", headers, body: JSON.stringify({ query, variables }) });
+      return dataOf((await response.json()) as Answer<Data>);
+    },
+    follow: (document, variables, follower) => follow(client, document, variables, follower),
+    onConnected(listener) {
+      const ends = [client.on("connected", () => listener(true)), client.on("closed", () => listener(false))];
+      return () => {
+        for (const end of ends) end();
+      };
+    },
+    close: () => void client.dispose(),
+  };
+}

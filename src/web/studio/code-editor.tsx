@@ -1,0 +1,93 @@
+/** The code in Monaco: JavaScript coloured, the refused place marked. Knows no action. */
+import "monaco-editor/esm/vs/basic-languages/javascript/javascript.contribution.js";
+import * as monaco from "monaco-editor/esm/vs/editor/edcore.main.js";
+import { useEffect, useRef } from "react";
+
+interface CodeEditorProps {
+  code: string;
+  onChange: (code: string) => void;
+  fault: { message: string; at: { line: number; column: number } | null } | null;
+}
+
+const dark = matchMedia("(prefers-color-scheme: dark)");
+
+const surface = (background: string, gutter: string) => ({
+  "editor.background": background,
+  "editorGutter.background": background,
+  "editorLineNumber.foreground": gutter,
+});
+monaco.editor.defineTheme("studio-light", {
+  base: "vs",
+  inherit: true,
+  rules: [],
+  colors: surface("#ffffff", "#8b929c"),
+});
+monaco.editor.defineTheme("studio-dark", {
+  base: "vs-dark",
+  inherit: true,
+  rules: [],
+  colors: surface("#14171c", "#6c7684"),
+});
+const wear = () => monaco.editor.setTheme(dark.matches ? "studio-dark" : "studio-light");
+dark.addEventListener("change", wear);
+wear();
+
+const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
+  language: "javascript",
+  ariaLabel: "Code",
+  automaticLayout: true,
+  fontSize: 13,
+  lineHeight: 20,
+  fontFamily: "ui-monospace, SFMono-Regular, Menlo, Consolas, 'Liberation Mono', monospace",
+  minimap: { enabled: false },
+  overviewRulerBorder: false,
+  hideCursorInOverviewRuler: true,
+  padding: { top: 10, bottom: 10 },
+  lineNumbersMinChars: 3,
+  renderLineHighlight: "line",
+  scrollBeyondLastLine: false,
+  stickyScroll: { enabled: false },
+  fixedOverflowWidgets: true,
+  tabSize: 2,
+};
+
+const MARKS = "service";
+
+export function CodeEditor({ code, onChange, fault }: CodeEditorProps) {
+  const host = useRef<HTMLDivElement>(null);
+  const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
+  const changed = useRef(onChange);
+  changed.current = onChange;
+
+  useEffect(() => {
+    if (!host.current) return;
+    const made = monaco.editor.create(host.current, { ...OPTIONS, value: "" });
+    editor.current = made;
+    const listening = made.onDidChangeModelContent(() => changed.current(made.getValue()));
+    return () => {
+      listening.dispose();
+      made.getModel()?.dispose();
+      made.dispose();
+    };
+  }, []);
+
+  useEffect(() => {
+    const model = editor.current?.getModel();
+    // What the editor reported itself comes back unchanged; only a loaded or restored text replaces it.
+    if (model && model.getValue() !== code) model.setValue(code);
+  }, [code]);
+
+  useEffect(() => {
+    const model = editor.current?.getModel();
+    if (!model) return;
+    const { line = 1, column = 1 } = fault?.at ?? {};
+    const end = { endLineNumber: line, endColumn: model.getLineMaxColumn(Math.min(line, model.getLineCount())) };
+    const mark = { startLineNumber: line, startColumn: column, ...end, severity: monaco.MarkerSeverity.Error };
+    monaco.editor.setModelMarkers(model, MARKS, fault ? [{ ...mark, message: fault.message }] : []);
+    if (!fault) return;
+    editor.current?.revealLineInCenterIfOutsideViewport(line);
+    editor.current?.setPosition({ lineNumber: line, column });
+  }, [fault]);
+
+  return <div ref={host} className="code-editor" />;
+}

@@ -1,0 +1,50 @@
+/** A question with two answers, in the browser's own modal dialog. Decides nothing. */
+import { useCallback, useEffect, useRef, useState } from "react";
+
+export interface Question {
+  title: string;
+  text: string;
+  /** What the affirmative button says. */
+  yes: string;
+  danger?: boolean;
+}
+
+export type Ask = (question: Question) => Promise<boolean>;
+
+interface Pending extends Question {
+  answer(yes: boolean): void;
+}
+
+function Dialog({ title, text, yes, danger, answer }: Pending) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  useEffect(() => dialog.current?.showModal(), []);
+  return (
+    <dialog ref={dialog} className="dialog" aria-labelledby="question" onClose={() => answer(false)}>
+      <h2 id="question">{title}</h2>
+      <p>{text}</p>
+      <div className="row end">
+        <button type="button" onClick={() => answer(false)}>
+          Cancel
+        </button>
+        <button type="button" className={danger ? "danger" : "primary"} onClick={() => answer(true)}>
+          {yes}
+        </button>
+      </div>
+    </dialog>
+  );
+}
+
+/** @returns what asks, and the element that shows the question */
+export function useConfirm() {
+  const [pending, setPending] = useState<Pending | null>(null);
+  const ask = useCallback<Ask>((question) => {
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const answer = (yes: boolean) => {
+      setPending(null);
+      resolve(yes);
+    };
+    setPending({ ...question, answer });
+    return promise;
+  }, []);
+  return { ask, dialog: pending && <Dialog key={pending.title} {...pending} /> };
+}

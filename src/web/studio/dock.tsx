@@ -1,0 +1,130 @@
+/** Below the code: run, log, publish, versions, one at a time. Owns the run, so that it outlives a look at another panel. */
+import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
+import type { Draft } from "./draft.js";
+import { LogPanel } from "./log-panel.js";
+import { PublishPanel } from "./publish-panel.js";
+import { RunPanel } from "./run-panel.js";
+import type { Editor } from "./use-editor.js";
+import { useRun } from "./use-run.js";
+import { VersionPanel } from "./version-panel.js";
+import type { WorkspaceProps } from "./workspace.js";
+
+const TABS = ["Run", "Log", "Publish", "Versions"] as const;
+type Tab = (typeof TABS)[number];
+
+function parsedPayload(text: string): { payload: unknown } | { fault: string } {
+  try {
+    return { payload: text.trim() === "" ? {} : JSON.parse(text) };
+  } catch (error) {
+    return { fault: `This is no JSON: ${(error as Error).message}` };
+  }
+}
+
+/** Ctrl+Enter, before Monaco makes a line of it. */
+function useRunKey(start: () => void): void {
+  useEffect(() => {
+    const onKey = (event: globalThis.KeyboardEvent) => {
+      if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter") return;
+      event.preventDefault();
+      event.stopPropagation();
+      start();
+    };
+    addEventListener("keydown", onKey, true);
+    return () => removeEventListener("keydown", onKey, true);
+  }, [start]);
+}
+
+function Tabs({ tab, setTab, whole }: { tab: Tab; setTab: (tab: Tab) => void; whole: boolean }) {
+  const onKeyDown = (event: KeyboardEvent<HTMLDivElement>) => {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (step === undefined || !whole) return;
+    const next = TABS[(TABS.indexOf(tab) + step + TABS.length) % TABS.length]!;
+    setTab(next);
+    event.currentTarget.querySelector<HTMLElement>(`#tab-${next}`)?.focus();
+  };
+  return (
+    <div className="tabs" role="tablist" aria-label="Panels" onKeyDown={onKeyDown}>
+      {TABS.map((name) => (
+        <button
+          key={name}
+          id={`tab-${name}`}
+          type="button"
+          role="tab"
+          className="tab"
+          aria-selected={tab === name}
+          aria-controls="panel"
+          tabIndex={tab === name ? 0 : -1}
+          disabled={!whole && name !== "Run"}
+          onClick={() => setTab(name)}
+        >
+          {name}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
+  const { api, appId, actions, ask, editor, draft } = props;
+  const { saved, dirty, save, reload } = editor;
+  const [tab, setTab] = useState<Tab>("Run");
+  const [payload, setPayload] = useState("{}");
+  const [payloadFault, setPayloadFault] = useState<string | null>(null);
+  const runner = useRun(api, appId);
+  const running = runner.run?.state === "running";
+
+  const { start } = runner;
+  const saveAndRun = useCallback(async () => {
+    if (running) return;
+    setTab("Run");
+    const parsed = parsedPayload(payload);
+    setPayloadFault("fault" in parsed ? parsed.fault : null);
+    if ("fault" in parsed) return;
+    const action = await save();
+    if (action) await start(action.id, parsed.payload);
+  }, [payload, running, save, start]);
+  useRunKey(useCallback(() => void saveAndRun(), [saveAndRun]));
+
+  const copy = saved ? actions.copyOf(saved.id) : undefined;
+  const shared = { api, appId, ask };
+  const panels = {
+    Run: () => (
+      <RunPanel
+        {...{ draft, dirty, runner, payload, payloadFault }}
+        setPayload={(text) => {
+          setPayload(text);
+          setPayloadFault(null);
+        }}
+        start={() => void saveAndRun()}
+        seeLog={() => setTab("Log")}
+      />
+    ),
+    Log: () => saved && <LogPanel {...shared} actions={actions} ids={copy ? [saved.id, copy.id] : [saved.id]} />,
+    Publish: () =>
+      saved && (
+        <PublishPanel
+          {...shared}
+          {...{ saved, dirty, copy, actions, app: props.app }}
+          onAppPublished={props.onAppPublished}
+        />
+      ),
+    Versions: () =>
+      saved && (
+        <VersionPanel
+          {...shared}
+          {...{ saved, dirty }}
+          onRestored={async () => {
+            await Promise.all([reload(), actions.reload()]);
+          }}
+        />
+      ),
+  };
+  return (
+    <section className="dock" aria-label="Run and publish">
+      <Tabs tab={tab} setTab={setTab} whole={saved !== null} />
+      <div id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`} className="panel">
+        {panels[tab]()}
+      </div>
+    </section>
+  );
+}

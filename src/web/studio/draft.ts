@@ -1,0 +1,112 @@
+/** An action as its form holds it: texts as typed, sent as they are where they make no sense, so that the service judges alone. */
+import type { Action, TriggerInput } from "./model.js";
+
+/** One trigger's row. `data` is JSON text, `dataSourceId` digits; both empty for none. */
+export interface TriggerDraft {
+  /** Tells rows apart while they are edited. */
+  key: number;
+  trigger: string;
+  type: string;
+  dataSourceId: string;
+  data: string;
+}
+
+export interface Draft {
+  name: string;
+  description: string;
+  code: string;
+  active: boolean;
+  environment: string;
+  triggers: TriggerDraft[];
+  dependencies: string[];
+  frequency: string;
+  timezone: string;
+}
+
+/** What create and update take (specification, Create parameters). */
+export type ActionData = Omit<Draft, "triggers" | "frequency" | "timezone"> & {
+  triggers: TriggerInput[];
+  frequency: string | null;
+  timezone: string | null;
+};
+
+const FIRST_CODE = `/**
+ * context.payload   what the caller passed, {} when nothing
+ * context.settings  the app's _private and __protected settings
+ */
+async function execute(context) {
+  const { name = "world" } = context.payload;
+  console.log("greeting", name);
+  return { hello: name };
+}
+`;
+
+let keys = 0;
+
+export function triggerDraft(trigger: string, where: Record<string, unknown> = {}): TriggerDraft {
+  keys += 1;
+  const { type = trigger === "analytics" ? "analytics.pageView" : "", dataSourceId = "", data } = where;
+  return {
+    key: keys,
+    trigger,
+    type: String(type),
+    dataSourceId: String(dataSourceId),
+    data: data === undefined ? "" : JSON.stringify(data, null, 2),
+  };
+}
+
+export function newDraft(): Draft {
+  return {
+    name: "",
+    description: "",
+    code: FIRST_CODE,
+    active: true,
+    environment: "server",
+    triggers: [triggerDraft("manual")],
+    dependencies: [],
+    frequency: "",
+    timezone: "",
+  };
+}
+
+export function draftOf(action: Action): Draft {
+  const { name, code, active, environment, dependencies } = action;
+  return {
+    ...{ name, code, active, environment, dependencies },
+    description: action.description ?? "",
+    triggers: action.triggers.map(({ trigger, where }) => triggerDraft(trigger, where)),
+    frequency: action.frequency ?? "",
+    timezone: action.timezone ?? "",
+  };
+}
+
+/** JSON, or the text itself where it is none. */
+function lenient(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function triggerOf({ trigger, type, dataSourceId, data }: TriggerDraft): TriggerInput {
+  if (trigger === "log") {
+    return { trigger, where: { type, ...(dataSourceId !== "" && { dataSourceId: Number(dataSourceId) }) } };
+  }
+  if (trigger !== "analytics") return { trigger };
+  return { trigger, where: { type, ...(data.trim() !== "" && { data: lenient(data) }) } };
+}
+
+export function dataOf({ triggers, frequency, timezone, ...same }: Draft): ActionData {
+  return {
+    ...same,
+    triggers: triggers.map(triggerOf),
+    frequency: frequency.trim() || null,
+    timezone: timezone.trim() || null,
+  };
+}
+
+/** Whether two drafts would be sent alike. */
+export function same(a: Draft, b: Draft): boolean {
+  return JSON.stringify(dataOf(a)) === JSON.stringify(dataOf(b));
+}

@@ -1,0 +1,85 @@
+/** The fields of an action beside its code. Judges nothing: the service's refusals are shown at their fields. */
+
+import { DependencyFields } from "./dependency-fields.js";
+import type { Draft } from "./draft.js";
+import { Field } from "./field.js";
+import type { FieldFault } from "./field-fault.js";
+import { ScheduleFields } from "./schedule-fields.js";
+import { TriggerFields } from "./trigger-fields.js";
+
+const ENVIRONMENTS: [value: string, label: string][] = [
+  ["server", "Server: a browser of the service"],
+  ["client", "Client: the user's browser"],
+  ["any", "Any of the two"],
+];
+
+const SETTINGS_HINT: Record<string, string> = {
+  server: "Sees _private and __protected settings in context.settings.",
+};
+
+export interface FieldsProps {
+  draft: Draft;
+  fault: FieldFault | null;
+  change: (change: Partial<Draft>) => void;
+}
+
+export function Fields({ draft, fault, change }: FieldsProps) {
+  const { environment } = draft;
+  return (
+    <>
+      <Field name="name" label="Name" fault={fault}>
+        {(tied) => (
+          <input
+            {...tied}
+            value={draft.name}
+            spellCheck={false}
+            autoComplete="off"
+            placeholder="letters, numbers, - and _"
+            onChange={(event) => change({ name: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field name="active" label="Active" fault={fault} hint={draft.active ? "" : "An inactive action does not run."}>
+        {(tied) => (
+          <input
+            {...tied}
+            type="checkbox"
+            role="switch"
+            checked={draft.active}
+            aria-checked={draft.active}
+            onChange={(event) => change({ active: event.target.checked })}
+          />
+        )}
+      </Field>
+      <Field name="description" label="Description" fault={fault}>
+        {(tied) => (
+          <textarea
+            {...tied}
+            rows={2}
+            value={draft.description}
+            onChange={(event) => change({ description: event.target.value })}
+          />
+        )}
+      </Field>
+      <Field
+        name="environment"
+        label="Environment"
+        fault={fault}
+        hint={SETTINGS_HINT[environment] ?? "context.settings is always empty here."}
+      >
+        {(tied) => (
+          <select {...tied} value={environment} onChange={(event) => change({ environment: event.target.value })}>
+            {ENVIRONMENTS.map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </select>
+        )}
+      </Field>
+      <TriggerFields {...{ draft, fault, change }} />
+      <ScheduleFields {...{ draft, fault, change }} />
+      <DependencyFields {...{ draft, fault, change }} />
+    </>
+  );
+}

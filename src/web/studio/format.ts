@@ -1,0 +1,37 @@
+/** Times, durations and values in words for people. */
+
+const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
+  ["year", 31_536_000],
+  ["month", 2_592_000],
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+];
+
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+
+/** @param iso ISO 8601 */
+export function ago(iso: string): string {
+  const seconds = (Date.parse(iso) - Date.now()) / 1000;
+  const unit = UNITS.find(([, size]) => Math.abs(seconds) >= size);
+  return unit ? relative.format(Math.round(seconds / unit[1]), unit[0]) : "just now";
+}
+
+export const exact = (iso: string): string => absolute.format(new Date(iso));
+
+/** The time of day, with the date in front of it for another day than today. */
+export function moment(iso: string): string {
+  const date = new Date(iso);
+  return date.toDateString() === new Date().toDateString() ? clock.format(date) : absolute.format(date);
+}
+
+export function lasted(ms: number): string {
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+}
+
+/** JSON for reading; `undefined` in words. */
+export function shown(value: unknown): string {
+  return value === undefined ? "undefined" : JSON.stringify(value, null, 2);
+}

@@ -1,0 +1,110 @@
+/** The execution log, of one action or of all: failures at a glance, details on demand. */
+import { useState } from "react";
+import type { Api } from "./api.js";
+import { exact, lasted, moment, shown } from "./format.js";
+import type { LogEntry, ScriptError } from "./model.js";
+import type { Actions } from "./use-actions.js";
+import { useLog } from "./use-log.js";
+
+const failed = ({ type }: LogEntry) => type === "app.task.failed";
+
+/** A stack begins with the error as a rule; then it says it all. */
+function errorText({ name, message, stack }: ScriptError): string {
+  return stack.includes(message) ? stack : `${name}: ${message}\n\n${stack}`;
+}
+
+function Details({ data }: Pick<LogEntry, "data">) {
+  const { payload, result, error, taskId } = data;
+  return (
+    <div className="entry-details">
+      <div>
+        <h4>Payload</h4>
+        <pre>{shown(payload)}</pre>
+      </div>
+      <div>
+        <h4>{error ? "Error" : "Result"}</h4>
+        {error && <pre className="failed">{errorText(error)}</pre>}
+        {!error && <pre>{result ? shown(result.data) : "A scheduled run keeps no result."}</pre>}
+      </div>
+      <p className="hint">
+        action id {taskId}, on the {data.runOn}
+      </p>
+    </div>
+  );
+}
+
+function Entry({ entry, whose }: { entry: LogEntry; whose: Actions["whose"] }) {
+  const [open, setOpen] = useState(false);
+  const { data, createdAt } = entry;
+  const owner = whose(data.taskId);
+  const text = data.error ? `${data.error.name}: ${data.error.message}` : (JSON.stringify(data.result?.data) ?? "");
+  return (
+    <li className={failed(entry) ? "entry failed" : "entry"}>
+      <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
+        <span className="verdict">{failed(entry) ? "✕ failed" : "✓ completed"}</span>
+        <time dateTime={createdAt} title={exact(createdAt)}>
+          {moment(createdAt)}
+        </time>
+        <b>{owner?.name ?? `action ${data.taskId}`}</b>
+        <span className={owner?.live ? "chip live" : "chip"}>{owner?.live ? "live" : "master"}</span>
+        <span className="mode">{data.mode}</span>
+        <span className="took">{lasted(data.duration)}</span>
+        <span className="gist">{text}</span>
+      </button>
+      {open && <Details data={data} />}
+    </li>
+  );
+}
+
+interface LogPanelProps {
+  api: Api;
+  appId: number;
+  actions: Actions;
+  /** The copies of one action; null for all of the app. */
+  ids: number[] | null;
+}
+
+export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
+  const [all, setAll] = useState(false);
+  const [failuresOnly, setFailuresOnly] = useState(false);
+  const { entries, more, live, fault, loadMore } = useLog({
+    ...{ api, appId },
+    ids: all ? null : ids,
+    onEntry: ({ data, createdAt }) => actions.ran(data.taskId, createdAt),
+  });
+  const own = all || !ids ? entries : (entries?.filter(({ data }) => ids.includes(data.taskId)) ?? null);
+  const shownEntries = own?.filter((entry) => !failuresOnly || failed(entry));
+  return (
+    <section className={ids ? "log-panel" : "log-panel whole"} aria-label="Execution log">
+      <div className="row log-head">
+        <span className={live ? "live-dot on" : "live-dot"}>{live ? "live" : "reconnecting…"}</span>
+        {ids && (
+          <label className="check">
+            <input type="checkbox" checked={all} onChange={(event) => setAll(event.target.checked)} />
+            all actions
+          </label>
+        )}
+        <label className="check">
+          <input type="checkbox" checked={failuresOnly} onChange={(event) => setFailuresOnly(event.target.checked)} />
+          failures only
+        </label>
+        {fault && (
+          <span className="fault" role="alert">
+            {fault.message}
+          </span>
+        )}
+      </div>
+      <ul className="entries">
+        {shownEntries?.map((entry) => (
+          <Entry key={entry.id} entry={entry} whose={actions.whose} />
+        ))}
+      </ul>
+      {shownEntries?.length === 0 && <p className="hint empty">Nothing here yet. Executions appear as they end.</p>}
+      {more && (
+        <button type="button" className="link" onClick={loadMore}>
+          Load older entries
+        </button>
+      )}
+    </section>
+  );
+}

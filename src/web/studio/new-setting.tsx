@@ -1,0 +1,68 @@
+/** A new setting: its key says its tier while it is typed. */
+import { type FormEvent, useId, useState } from "react";
+import { parsed, type TypedValue, tierOf } from "./setting-value.js";
+import type { Settings } from "./use-settings.js";
+import { ValueInput } from "./value-input.js";
+
+const MEANS = {
+  public: "public: everyone, the app's own pages too",
+  private: "private: editors and server actions",
+  protected: "protected: server actions alone, nobody can read it back",
+};
+
+const EMPTY: TypedValue = { plain: true, text: "" };
+
+export function NewSetting({ settings }: { settings: Settings }) {
+  const [key, setKey] = useState("");
+  const [value, setValue] = useState(EMPTY);
+  const [fault, setFault] = useState<string | null>(null);
+  const id = useId();
+  const tier = tierOf(key);
+  const taken = Object.hasOwn(settings.values ?? {}, key) || Object.hasOwn(settings.details, key);
+
+  const submit = async (event: FormEvent) => {
+    event.preventDefault();
+    const result = parsed(value);
+    const refusal = "fault" in result ? result.fault : await settings.set(key, result.value);
+    setFault(refusal);
+    if (refusal !== null) return;
+    setKey("");
+    setValue(EMPTY);
+  };
+  return (
+    <form className="new-setting" onSubmit={submit}>
+      <div className="setting-name">
+        <input
+          aria-label="Key of the new setting"
+          className="mono"
+          placeholder="key, _key or __key"
+          autoComplete="off"
+          spellCheck={false}
+          value={key}
+          onChange={(event) => setKey(event.target.value)}
+        />
+        <span className="hint" data-tier={key === "" ? undefined : tier}>
+          {key === "" ? "The underscores decide who can read it." : MEANS[tier]}
+        </span>
+      </div>
+      <div>
+        <ValueInput
+          label="Value of the new setting"
+          value={value}
+          onChange={setValue}
+          secret={tier === "protected"}
+          fault={fault}
+          faultId={id}
+        />
+        <p id={id} className="fault" role="alert">
+          {fault ?? (taken ? "This key is set already; adding it replaces its value." : null)}
+        </p>
+      </div>
+      <div className="row">
+        <button type="submit" className="primary" disabled={key === ""}>
+          Add
+        </button>
+      </div>
+    </form>
+  );
+}

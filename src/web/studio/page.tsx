@@ -1,0 +1,25 @@
+/** The Studio page: signed out or signed in, and nothing else. */
+import "../monaco-workers.js";
+import "monaco-editor/min/vs/editor/editor.main.css";
+import "./style/base.css";
+import "./style/layout.css";
+import "./style/panels.css";
+import { useCallback, useState } from "react";
+import { createRoot } from "react-dom/client";
+import { rememberToken } from "./remembered-token.js";
+import { type Session, SignIn } from "./sign-in.js";
+import { Studio } from "./studio.js";
+
+function Page() {
+  const [session, setSession] = useState<Session | null>(null);
+  const signOut = useCallback(() => {
+    rememberToken(null);
+    session?.api.close();
+    setSession(null);
+  }, [session]);
+  return session ? <Studio {...session} signOut={signOut} /> : <SignIn onSession={setSession} />;
+}
+
+const root = document.getElementById("studio");
+if (!root) throw new Error("the page has no #studio element");
+createRoot(root).render(<Page />);

@@ -1,0 +1,150 @@
+/** Publication of one action: what would change, and the two buttons. */
+import { useCallback, useEffect, useState } from "react";
+import { type Api, type ApiError, asApiError } from "./api.js";
+import type { Ask } from "./confirm.js";
+import { DiffView } from "./diff-view.js";
+import { ago, exact } from "./format.js";
+import {
+  type Action,
+  type App,
+  COPIES_DIFF,
+  type Diff,
+  PUBLISH,
+  PUBLISH_APP,
+  type PublishedCopy,
+  UNPUBLISH,
+} from "./model.js";
+import type { Actions } from "./use-actions.js";
+
+interface PublishPanelProps {
+  api: Api;
+  app: App;
+  appId: number;
+  ask: Ask;
+  saved: Action;
+  dirty: boolean;
+  copy: PublishedCopy | undefined;
+  actions: Actions;
+  onAppPublished: () => void;
+}
+
+/** What publishing would change; null while unknown or while there is nothing to compare with. */
+function useCopiesDiff({ api, appId, saved, copy }: PublishPanelProps): Diff | null {
+  const [diff, setDiff] = useState<Diff | null>(null);
+  const { id, updatedAt } = saved;
+  const publishedAt = copy?.updatedAt;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each save and each publication makes another difference
+  useEffect(() => {
+    let over = false;
+    setDiff(null);
+    if (publishedAt === undefined) return;
+    api.ask<{ diff: Diff }>(COPIES_DIFF, { appId, id }).then(
+      (answer) => over || setDiff(answer.diff),
+      () => undefined,
+    );
+    return () => {
+      over = true;
+    };
+  }, [api, appId, id, updatedAt, publishedAt]);
+  return diff;
+}
+
+function Standing({
+  app,
+  saved,
+  copy,
+  diff,
+}: Pick<PublishPanelProps, "app" | "saved" | "copy"> & { diff: Diff | null }) {
+  const equal = diff?.code === null && diff.changes.length === 0;
+  return (
+    <div className="standing">
+      {copy ? (
+        <p>
+          <span className="chip live">live</span> Published{" "}
+          <span title={exact(copy.updatedAt)}>{ago(copy.updatedAt)}</span>
+          {equal && ", the same as the master"}. The production copy is <b>{copy.active ? "active" : "inactive"}</b>.
+        </p>
+      ) : (
+        <p>
+          <span className="chip">draft</span> Not published: live apps, schedules and log events run the production
+          copy, and there is none.
+        </p>
+      )}
+      {copy?.active && !saved.active && (
+        <p className="notice">The master is switched off, and its production copy still runs.</p>
+      )}
+      <p className="hint">
+        Switching a master off leaves its production copy as it is until the next publish. To stop the live one now,
+        publish the inactive master or unpublish.
+      </p>
+      {!app.isPublished && <p className="notice">The app itself is not published, so none of its actions can be.</p>}
+    </div>
+  );
+}
+
+export function PublishPanel(props: PublishPanelProps) {
+  const { api, app, appId, ask, saved, dirty, copy, actions, onAppPublished } = props;
+  const [busy, setBusy] = useState(false);
+  const [fault, setFault] = useState<ApiError | null>(null);
+  const diff = useCopiesDiff(props);
+
+  const act = useCallback(
+    async (document: string, then: () => unknown) => {
+      setBusy(true);
+      try {
+        await api.ask(document, { appId, id: saved.id });
+        setFault(null);
+        await then();
+      } catch (error) {
+        setFault(asApiError(error));
+      }
+      setBusy(false);
+    },
+    [api, appId, saved.id],
+  );
+  const unpublish = async () => {
+    const text = "The production copy is removed: nothing runs it any more. The master and its history stay.";
+    const yes = await ask({ title: `Unpublish ${saved.name}?`, text, yes: "Unpublish", danger: true });
+    if (yes) await act(UNPUBLISH, actions.reload);
+  };
+
+  return (
+    <div className="publish-panel">
+      <Standing {...{ app, saved, copy, diff }} />
+      <div className="row">
+        {!app.isPublished && (
+          <button type="button" disabled={busy} onClick={() => void act(PUBLISH_APP, onAppPublished)}>
+            Publish the app
+          </button>
+        )}
+        <button
+          type="button"
+          className="primary"
+          disabled={busy || dirty || !app.isPublished}
+          onClick={() => void act(PUBLISH, actions.reload)}
+        >
+          {copy ? "Publish again" : "Publish"}
+        </button>
+        {copy && (
+          <button type="button" disabled={busy} onClick={() => void unpublish()}>
+            Unpublish
+          </button>
+        )}
+        {dirty && <span className="hint">Save first: what is published is the saved master.</span>}
+        <span className="fault" role="alert">
+          {fault && (
+            <>
+              {fault.message} <code>{fault.status}</code>
+            </>
+          )}
+        </span>
+      </div>
+      {diff && (
+        <>
+          <h3>What publishing would change</h3>
+          <DiffView diff={diff} />
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,110 @@
+/** The payload on the left, what came of it on the right. Starts nothing by itself. */
+import type { Draft } from "./draft.js";
+import { lasted, moment, shown } from "./format.js";
+import type { Run, Runner } from "./use-run.js";
+
+/** Why the service would refuse a run on demand, in words. */
+function obstacle({ active, environment, triggers }: Draft): string | null {
+  if (environment === "client") return "A client action runs in the user's browser only, not from here.";
+  if (!active) return "The action is inactive: switch it on to run it.";
+  if (!triggers.some(({ trigger }) => trigger === "manual")) return "Running on demand needs the trigger “On demand”.";
+  return null;
+}
+
+function Console({ lines }: Pick<Run, "lines">) {
+  if (lines.length === 0) return null;
+  return (
+    <ol className="console" aria-label="Console">
+      {lines.map(({ seq, level, at, text }) => (
+        <li key={seq} className={level}>
+          <time dateTime={at}>{moment(at)}</time>
+          <span className="level">{level}</span>
+          <span>{text}</span>
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+const STATES = { running: "Running…", completed: "Completed", failed: "Failed" };
+
+function Outcome({ run, seeLog }: { run: Run; seeLog: () => void }) {
+  const { state, runId, took, error, result } = run;
+  return (
+    <div className="outcome" data-state={state}>
+      <p className="row" role="status">
+        <span className={`state ${state}`}>{STATES[state]}</span>
+        {took !== undefined && <span className="hint">after {lasted(took)}</span>}
+        {runId !== null && <span className="hint">run {runId}</span>}
+        {error?.status === "EXECUTION_FAILED" && (
+          <button type="button" className="link" onClick={seeLog}>
+            Stack in the log
+          </button>
+        )}
+      </p>
+      <Console lines={run.lines} />
+      {error && (
+        <pre className="result failed">
+          {error.message}
+          {error.status !== "EXECUTION_FAILED" && `\n${error.status}`}
+        </pre>
+      )}
+      {state === "completed" && <pre className="result">{shown(result)}</pre>}
+    </div>
+  );
+}
+
+interface RunPanelProps {
+  draft: Draft;
+  dirty: boolean;
+  runner: Runner;
+  payload: string;
+  payloadFault: string | null;
+  setPayload: (text: string) => void;
+  start: () => void;
+  seeLog: () => void;
+}
+
+export function RunPanel({ draft, dirty, runner, payload, payloadFault, setPayload, start, seeLog }: RunPanelProps) {
+  const { run, cancel } = runner;
+  const why = obstacle(draft);
+  return (
+    <div className="run-panel">
+      <div className="payload">
+        <label htmlFor="payload">Payload, a JSON object</label>
+        <textarea
+          id="payload"
+          className="mono"
+          spellCheck={false}
+          value={payload}
+          aria-invalid={payloadFault !== null}
+          aria-describedby="payload-fault"
+          onChange={(event) => setPayload(event.target.value)}
+        />
+        <p id="payload-fault" className="fault" role="alert">
+          {payloadFault}
+        </p>
+        {why && <p className="hint">{why}</p>}
+        <div className="row">
+          {run?.state === "running" ? (
+            <button type="button" onClick={() => void cancel()} disabled={run.runId === null}>
+              Cancel the run
+            </button>
+          ) : (
+            <button type="button" className="primary" title="Ctrl+Enter" onClick={start}>
+              {dirty ? "Save and run" : "Run"}
+            </button>
+          )}
+          <span className="hint">
+            the master copy, <kbd>Ctrl</kbd> <kbd>Enter</kbd>
+          </span>
+        </div>
+      </div>
+      {run ? (
+        <Outcome run={run} seeLog={seeLog} />
+      ) : (
+        <p className="hint empty">The result and what the action prints appear here.</p>
+      )}
+    </div>
+  );
+}

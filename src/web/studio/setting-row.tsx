@@ -1,0 +1,72 @@
+/** One setting: its value, or for a protected one the place for a new value, with save and delete. */
+import { useEffect, useId, useState } from "react";
+import type { Ask } from "./confirm.js";
+import { ago, exact } from "./format.js";
+import { parsed, type TypedValue, typed } from "./setting-value.js";
+import type { SettingDetails, Settings } from "./use-settings.js";
+import { ValueInput } from "./value-input.js";
+
+const EMPTY: TypedValue = { plain: true, text: "" };
+
+interface SettingRowProps {
+  name: string;
+  /** undefined: protected, nobody can read it. */
+  value: unknown;
+  details: SettingDetails | undefined;
+  settings: Settings;
+  ask: Ask;
+  onDirty: (name: string, dirty: boolean) => void;
+}
+
+export function SettingRow({ name, value, details, settings, ask, onDirty }: SettingRowProps) {
+  const secret = value === undefined;
+  const kept = secret ? EMPTY : typed(value);
+  const keptText = JSON.stringify(kept);
+  const [draft, setDraft] = useState(kept);
+  const [fault, setFault] = useState<string | null>(null);
+  const faultId = useId();
+  const dirty = secret ? draft.text !== "" : JSON.stringify(draft) !== keptText;
+  useEffect(() => setDraft(JSON.parse(keptText) as TypedValue), [keptText]);
+  useEffect(() => {
+    onDirty(name, dirty);
+    return () => onDirty(name, false);
+  }, [name, dirty, onDirty]);
+
+  const save = async () => {
+    const result = parsed(draft);
+    const refusal = "fault" in result ? result.fault : await settings.set(name, result.value);
+    setFault(refusal);
+    if (refusal === null && secret) setDraft(EMPTY);
+  };
+  const remove = async () => {
+    const text = "Whatever reads it finds nothing from then on.";
+    if (await ask({ title: `Delete ${name}?`, text, yes: "Delete", danger: true }))
+      setFault(await settings.remove(name));
+  };
+  return (
+    <li className="setting" data-key={name}>
+      <div className="setting-name">
+        <code>{name}</code>
+        {details && (
+          <span className="hint" title={exact(details.updatedAt)}>
+            set {ago(details.updatedAt)}
+          </span>
+        )}
+      </div>
+      <div>
+        <ValueInput {...{ secret, fault, faultId }} label={name} value={draft} onChange={setDraft} />
+        <p id={faultId} className="fault" role="alert">
+          {fault}
+        </p>
+      </div>
+      <div className="row">
+        <button type="button" disabled={!dirty} onClick={() => void save()}>
+          {secret ? "Replace" : "Save"}
+        </button>
+        <button type="button" className="quiet danger-text" aria-label={`Delete ${name}`} onClick={() => void remove()}>
+          Delete
+        </button>
+      </div>
+    </li>
+  );
+}

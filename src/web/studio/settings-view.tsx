@@ -1,0 +1,73 @@
+/** The app's settings by tier. Holds which rows are being edited, so that leaving asks first. */
+import { useCallback, useRef } from "react";
+import type { Api } from "./api.js";
+import type { Ask } from "./confirm.js";
+import { NewSetting } from "./new-setting.js";
+import type { Navigation } from "./place.js";
+import { SettingRow } from "./setting-row.js";
+import { type Tier, tierOf } from "./setting-value.js";
+import { useSettings } from "./use-settings.js";
+
+const TIERS: [tier: Tier, title: string, text: string][] = [
+  ["public", "Public", "Everyone reads these, the app's own pages as window.ENV.appSettings too."],
+  ["private", "Private _", "Editors and server actions read these; they never reach the app's pages."],
+  ["protected", "Protected __", "Server actions alone. Written here, replaced here, read back by nobody."],
+];
+
+interface SettingsViewProps {
+  api: Api;
+  appId: number;
+  ask: Ask;
+  setDirty: Navigation["setDirty"];
+}
+
+export function SettingsView({ api, appId, ask, setDirty }: SettingsViewProps) {
+  const settings = useSettings(api, appId);
+  const { values, details, fault } = settings;
+  const edited = useRef(new Set<string>());
+  const onDirty = useCallback(
+    (name: string, dirty: boolean) => {
+      if (dirty) edited.current.add(name);
+      else edited.current.delete(name);
+      setDirty(edited.current.size > 0);
+    },
+    [setDirty],
+  );
+
+  const secrets = Object.keys(details).filter((key) => tierOf(key) === "protected");
+  const keys = [...Object.keys(values ?? {}), ...secrets].sort();
+  return (
+    <main className="settings">
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <section aria-label="New setting">
+        <h2>New setting</h2>
+        <NewSetting settings={settings} />
+      </section>
+      {TIERS.map(([tier, title, text]) => {
+        const own = keys.filter((key) => tierOf(key) === tier);
+        return (
+          <section key={tier} data-tier={tier} aria-label={title}>
+            <h2>
+              {title} <small>{own.length}</small>
+            </h2>
+            <p className="hint">{text}</p>
+            <ul>
+              {own.map((key) => (
+                <SettingRow
+                  key={key}
+                  name={key}
+                  value={values?.[key]}
+                  details={details[key]}
+                  {...{ settings, ask, onDirty }}
+                />
+              ))}
+            </ul>
+            {values && own.length === 0 && <p className="empty hint">None yet.</p>}
+          </section>
+        );
+      })}
+    </main>
+  );
+}

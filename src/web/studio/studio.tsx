@@ -1,0 +1,105 @@
+/** Studio when signed in: which app, which view, and the list of actions that they share. */
+import { useCallback, useState } from "react";
+import { ActionList } from "./action-list.js";
+import type { Api } from "./api.js";
+import { useConfirm } from "./confirm.js";
+import { LogPanel } from "./log-panel.js";
+import type { App } from "./model.js";
+import { type Navigation, usePlace } from "./place.js";
+import { SettingsView } from "./settings-view.js";
+import { TopBar } from "./top-bar.js";
+import { useActions } from "./use-actions.js";
+import { Workspace } from "./workspace.js";
+
+function Welcome({ none }: { none: boolean }) {
+  return (
+    <div className="welcome">
+      <h2>{none ? "No action yet" : "Choose an action"}</h2>
+      <p>
+        {none ? "Create the first one: " : "Pick one on the left, or "}
+        <kbd>Alt</kbd> <kbd>N</kbd> {none ? "or the button on the left." : "for a new one."}
+      </p>
+      <p>
+        <kbd>/</kbd> search <kbd>Ctrl</kbd> <kbd>S</kbd> save <kbd>Ctrl</kbd> <kbd>Enter</kbd> run
+      </p>
+    </div>
+  );
+}
+
+/** Tells workspaces apart. One that has just created its action keeps its key, and with it its run and its panels. */
+function useWorkspaceKey(appId: number | undefined, actionId: number | "new" | null, go: Navigation["go"]) {
+  const [made, setMade] = useState<{ id: number; turn: number } | null>(null);
+  const [turn, setTurn] = useState(0);
+  const onCreated = useCallback(
+    (id: number) => {
+      setMade({ id, turn });
+      setTurn(turn + 1);
+      go({ actionId: id }, { force: true });
+    },
+    [go, turn],
+  );
+  const own = actionId === "new" ? `new-${turn}` : made?.id === actionId ? `new-${made?.turn}` : actionId;
+  return { key: `${appId}/${own}`, onCreated };
+}
+
+const LEAVE = {
+  title: "Leave without saving?",
+  text: "What you changed here would be lost.",
+  yes: "Discard changes",
+  danger: true,
+};
+
+interface StudioProps {
+  api: Api;
+  apps: App[];
+  signOut: () => void;
+}
+
+export function Studio({ api, apps: given, signOut }: StudioProps) {
+  const [apps, setApps] = useState(given);
+  const { ask, dialog } = useConfirm();
+  const mayLeave = useCallback(() => ask(LEAVE), [ask]);
+  const { place, go, setDirty } = usePlace(mayLeave);
+  const app = apps.find(({ id }) => id === place.appId) ?? apps[0];
+  const actions = useActions(api, app?.id ?? null);
+  const { key, onCreated } = useWorkspaceKey(app?.id, place.actionId, go);
+  const onAppPublished = () =>
+    setApps((all) => all.map((one) => (one.id === app?.id ? { ...one, isPublished: true } : one)));
+
+  if (!app) {
+    return (
+      <main className="welcome">
+        <h2>No app</h2>
+        <p>This token reaches no app. An administrator can make one, or make you an editor of one.</p>
+        <button type="button" onClick={signOut}>
+          Sign out
+        </button>
+      </main>
+    );
+  }
+  const { view, actionId } = place;
+  const shared = { api, appId: app.id, ask };
+  return (
+    <div className="studio">
+      <TopBar apps={apps} app={app} view={view} go={go} signOut={signOut} />
+      {view === "actions" && (
+        <div className="actions-view">
+          <ActionList key={app.id} actions={actions} selected={actionId} go={go} />
+          {actionId === null ? (
+            <Welcome none={actions.list?.actions.length === 0} />
+          ) : (
+            <Workspace
+              key={key}
+              {...shared}
+              {...{ actions, app, go, setDirty, onCreated, onAppPublished }}
+              id={actionId}
+            />
+          )}
+        </div>
+      )}
+      {view === "log" && <LogPanel key={app.id} {...shared} actions={actions} ids={null} />}
+      {view === "settings" && <SettingsView key={app.id} {...shared} setDirty={setDirty} />}
+      {dialog}
+    </div>
+  );
+}

@@ -1,0 +1,82 @@
+/** One action being edited: loaded, changed, saved, with the refusal of the last save. Draws nothing. */
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { type Api, asApiError } from "./api.js";
+import { type Draft, dataOf, draftOf, newDraft, same } from "./draft.js";
+import { type FieldFault, fieldFault } from "./field-fault.js";
+import { type Action, CREATE, GET, UPDATE } from "./model.js";
+
+export interface Editor {
+  /** null while the action is loaded. */
+  draft: Draft | null;
+  /** The master as the service has it; null for a new one. */
+  saved: Action | null;
+  dirty: boolean;
+  busy: boolean;
+  fault: FieldFault | null;
+  change(change: Partial<Draft>): void;
+  /** @returns the action as it is now, null when it was refused */
+  save(): Promise<Action | null>;
+  reload(): Promise<void>;
+}
+
+interface Options {
+  api: Api;
+  appId: number;
+  id: number | "new";
+  onSaved: (action: Action) => void;
+}
+
+export function useEditor({ api, appId, id, onSaved }: Options): Editor {
+  const [saved, setSaved] = useState<Action | null>(null);
+  const [draft, setDraft] = useState<Draft | null>(id === "new" ? newDraft : null);
+  const [busy, setBusy] = useState(false);
+  const [fault, setFault] = useState<FieldFault | null>(null);
+
+  const take = useCallback((action: Action) => {
+    setSaved(action);
+    setDraft(draftOf(action));
+    setFault(null);
+  }, []);
+
+  const reload = useCallback(async () => {
+    if (id === "new") return;
+    try {
+      take((await api.ask<{ action: Action }>(GET, { appId, id })).action);
+    } catch (error) {
+      setFault(fieldFault(asApiError(error)));
+    }
+  }, [api, appId, id, take]);
+
+  useEffect(() => {
+    if (id !== saved?.id) void reload();
+  }, [id, saved?.id, reload]);
+
+  const [blank] = useState(newDraft);
+  const before = useMemo(() => (saved ? draftOf(saved) : blank), [saved, blank]);
+  const dirty = useMemo(() => draft !== null && !same(draft, before), [draft, before]);
+
+  const save = useCallback(async () => {
+    if (!draft || busy) return null;
+    if (saved && !dirty) return saved;
+    setBusy(true);
+    try {
+      const document = saved ? UPDATE : CREATE;
+      const answer = await api.ask<{ saved: Action }>(document, { appId, id: saved?.id, data: dataOf(draft) });
+      take(answer.saved);
+      onSaved(answer.saved);
+      return answer.saved;
+    } catch (error) {
+      setFault(fieldFault(asApiError(error)));
+      return null;
+    } finally {
+      setBusy(false);
+    }
+  }, [api, appId, busy, dirty, draft, saved, onSaved, take]);
+
+  const change = useCallback((changed: Partial<Draft>) => {
+    setDraft((old) => old && { ...old, ...changed });
+    setFault((old) => (old?.field && old.field in changed ? null : old));
+  }, []);
+
+  return { draft, saved, dirty, busy, fault, change, save, reload };
+}

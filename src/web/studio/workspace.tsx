@@ -1,0 +1,127 @@
+/** One action's place of work: code, fields, and below them what can be done with it. */
+import { useCallback, useEffect, useState } from "react";
+import type { Api } from "./api.js";
+import { CodeEditor } from "./code-editor.js";
+import type { Ask } from "./confirm.js";
+import { Dock } from "./dock.js";
+import { Fields } from "./fields.js";
+import { type Action, type App, REMOVE } from "./model.js";
+import type { Navigation } from "./place.js";
+import type { Actions } from "./use-actions.js";
+import { type Editor, useEditor } from "./use-editor.js";
+
+export interface WorkspaceProps {
+  api: Api;
+  app: App;
+  appId: number;
+  id: number | "new";
+  actions: Actions;
+  ask: Ask;
+  go: Navigation["go"];
+  setDirty: Navigation["setDirty"];
+  onCreated: (id: number) => void;
+  onAppPublished: () => void;
+}
+
+/** Ctrl+S, for whatever has the focus: Monaco and the browser have meanings of their own for it. */
+function useSaveKey(save: () => void): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (!(event.ctrlKey || event.metaKey) || event.key.toLowerCase() !== "s") return;
+      event.preventDefault();
+      event.stopPropagation();
+      save();
+    };
+    addEventListener("keydown", onKey, true);
+    return () => removeEventListener("keydown", onKey, true);
+  }, [save]);
+}
+
+function Heading({ editor }: { editor: Editor }) {
+  const { draft, saved, dirty, busy, fault, save } = editor;
+  return (
+    <div className="workspace-head">
+      <h2>{draft?.name || (saved ? saved.name : "New action")}</h2>
+      <span className="hint" role="status">
+        {busy ? "saving…" : dirty || !saved ? "not saved" : "saved"}
+      </span>
+      {fault && fault.field === null && (
+        <span className="fault" role="alert">
+          {fault.message} <code>{fault.status}</code>
+        </span>
+      )}
+      <span className="grow" />
+      <button
+        type="button"
+        className="primary"
+        title="Ctrl+S"
+        disabled={busy || (saved !== null && !dirty)}
+        onClick={() => void save()}
+      >
+        {saved ? "Save" : "Create"}
+      </button>
+    </div>
+  );
+}
+
+export function Workspace(props: WorkspaceProps) {
+  const { api, appId, id, actions, ask, go, setDirty, onCreated } = props;
+  const { reload: reloadList } = actions;
+  const onSaved = useCallback(
+    (action: Action) => {
+      if (id === "new") onCreated(action.id);
+      void reloadList();
+    },
+    [id, onCreated, reloadList],
+  );
+  const editor = useEditor({ api, appId, id, onSaved });
+  const { draft, saved, dirty, fault, change, save } = editor;
+  const [removeFault, setRemoveFault] = useState<string | null>(null);
+  useEffect(() => setDirty(dirty), [dirty, setDirty]);
+  useSaveKey(useCallback(() => void save(), [save]));
+
+  const remove = async () => {
+    if (!saved) return;
+    const text = "Its production copy and its version history go with it. The execution log stays.";
+    if (!(await ask({ title: `Delete ${saved.name}?`, text, yes: "Delete", danger: true }))) return;
+    try {
+      await api.ask(REMOVE, { appId, id: saved.id });
+      go({ actionId: null }, { force: true });
+      await reloadList();
+    } catch (error) {
+      setRemoveFault((error as Error).message);
+    }
+  };
+
+  if (!draft) {
+    return <div className="welcome">{fault ? <p className="fault">{fault.message}</p> : <p>Loading…</p>}</div>;
+  }
+  const codeFault = fault?.field === "code" ? fault : null;
+  return (
+    <main className="workspace">
+      <Heading editor={editor} />
+      <div className="upper">
+        <section className="code" aria-label="Code">
+          <CodeEditor code={draft.code} onChange={(code) => change({ code })} fault={codeFault} />
+          {codeFault && (
+            <p className="fault code-fault" role="alert" data-field="code">
+              {codeFault.message} <code>{codeFault.status}</code>
+            </p>
+          )}
+        </section>
+        <section className="fields" aria-label="Fields">
+          <Fields draft={draft} fault={fault} change={change} />
+          {saved && (
+            <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+              Delete this action
+            </button>
+          )}
+          <p className="fault" role="alert">
+            {removeFault}
+          </p>
+        </section>
+      </div>
+      <Dock {...props} editor={editor} draft={draft} />
+    </main>
+  );
+}
