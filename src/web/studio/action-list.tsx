@@ -11,10 +11,18 @@ function matches({ name, description, environment, triggers }: ActionSummary, wo
   return words.every((word) => text.includes(word));
 }
 
-function publication(action: ActionSummary, copy: PublishedCopy | undefined): [className: string, text: string] {
-  if (!copy) return ["", "draft"];
-  if (Date.parse(action.updatedAt) > Date.parse(copy.updatedAt)) return ["behind", "live · changed"];
-  return ["live", "live"];
+interface Publication {
+  className: string;
+  text: string;
+  title: string;
+}
+
+function publication(action: ActionSummary, copy: PublishedCopy | undefined): Publication {
+  if (!copy) return { className: "", text: "draft", title: "not published" };
+  if (Date.parse(action.updatedAt) <= Date.parse(copy.updatedAt)) {
+    return { className: "live", text: "live", title: "published as it is" };
+  }
+  return { className: "behind", text: "changed", title: "live, and changed since it was published" };
 }
 
 function lastRun(action: ActionSummary, copy: PublishedCopy | undefined): string | null {
@@ -31,7 +39,7 @@ interface RowProps {
 
 function Row({ action, copy, current, open }: RowProps) {
   const { name, active, environment, triggers } = action;
-  const [className, text] = publication(action, copy);
+  const { className, text, title } = publication(action, copy);
   const ran = lastRun(action, copy);
   const kinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(" · ");
   return (
@@ -41,7 +49,9 @@ function Row({ action, copy, current, open }: RowProps) {
           <span className={active ? "dot on" : "dot"} title={active ? "active" : "inactive"} />
           <b>{name}</b>
           {!active && <span className="unseen">inactive</span>}
-          <span className={`chip ${className}`}>{text}</span>
+          <span className={`chip ${className}`} title={title}>
+            {text}
+          </span>
         </span>
         <span className="action-facts">
           <span>

@@ -32,6 +32,11 @@ const wear = () => monaco.editor.setTheme(dark.matches ? "studio-dark" : "studio
 dark.addEventListener("change", wear);
 wear();
 
+// Monaco rejects what it had under way when an editor goes, and nobody is there to hear it.
+addEventListener("unhandledrejection", (event) => {
+  if (event.reason instanceof Error && event.reason.name === "Canceled") event.preventDefault();
+});
+
 const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
   language: "javascript",
   ariaLabel: "Code",

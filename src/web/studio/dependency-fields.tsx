@@ -2,7 +2,7 @@
 import { type KeyboardEvent, useState } from "react";
 import packages from "../../rules/packages.json";
 import { Field } from "./field.js";
-import type { FieldsProps } from "./fields.js";
+import type { FieldsProps } from "./fields-props.js";
 
 export function DependencyFields({ draft: { dependencies }, fault, change }: FieldsProps) {
   const [text, setText] = useState("");

@@ -7,7 +7,7 @@ import { RunPanel } from "./run-panel.js";
 import type { Editor } from "./use-editor.js";
 import { useRun } from "./use-run.js";
 import { VersionPanel } from "./version-panel.js";
-import type { WorkspaceProps } from "./workspace.js";
+import type { WorkspaceProps } from "./workspace-props.js";
 
 const TABS = ["Run", "Log", "Publish", "Versions"] as const;
 type Tab = (typeof TABS)[number];

@@ -1,9 +1,8 @@
 /** The fields of an action beside its code. Judges nothing: the service's refusals are shown at their fields. */
 
 import { DependencyFields } from "./dependency-fields.js";
-import type { Draft } from "./draft.js";
 import { Field } from "./field.js";
-import type { FieldFault } from "./field-fault.js";
+import type { FieldsProps } from "./fields-props.js";
 import { ScheduleFields } from "./schedule-fields.js";
 import { TriggerFields } from "./trigger-fields.js";
 
@@ -16,12 +15,6 @@ const ENVIRONMENTS: [value: string, label: string][] = [
 const SETTINGS_HINT: Record<string, string> = {
   server: "Sees _private and __protected settings in context.settings.",
 };
-
-export interface FieldsProps {
-  draft: Draft;
-  fault: FieldFault | null;
-  change: (change: Partial<Draft>) => void;
-}
 
 export function Fields({ draft, fault, change }: FieldsProps) {
   const { environment } = draft;

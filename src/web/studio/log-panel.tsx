@@ -67,11 +67,8 @@ interface LogPanelProps {
 export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
   const [all, setAll] = useState(false);
   const [failuresOnly, setFailuresOnly] = useState(false);
-  const { entries, more, live, fault, loadMore } = useLog({
-    ...{ api, appId },
-    ids: all ? null : ids,
-    onEntry: ({ data, createdAt }) => actions.ran(data.taskId, createdAt),
-  });
+  const { live } = actions.tail;
+  const { entries, more, fault, loadMore } = useLog({ api, appId, tail: actions.tail, ids: all ? null : ids });
   const own = all || !ids ? entries : (entries?.filter(({ data }) => ids.includes(data.taskId)) ?? null);
   const shownEntries = own?.filter((entry) => !failuresOnly || failed(entry));
   return (

@@ -1,7 +1,7 @@
 /** When a scheduled action runs: cron expression, its meaning in words, time zone. Shown where there is a schedule. */
 import cronstrue from "cronstrue";
 import { Field } from "./field.js";
-import type { FieldsProps } from "./fields.js";
+import type { FieldsProps } from "./fields-props.js";
 
 const ZONES = Intl.supportedValuesOf("timeZone");
 

@@ -2,7 +2,7 @@
 import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { type TriggerDraft, triggerDraft } from "./draft.js";
 import { Field } from "./field.js";
-import type { FieldsProps } from "./fields.js";
+import type { FieldsProps } from "./fields-props.js";
 
 const KINDS: [trigger: string, label: string][] = [
   ["manual", "On demand"],

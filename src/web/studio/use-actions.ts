@@ -1,10 +1,17 @@
-/** The app's list of actions, loaded once and brought up to date after each change. Holds no code of theirs. */
-import { useCallback, useEffect, useMemo, useState } from "react";
+/** The app's list of actions and the tail of its log, which says when each ran last. Holds no code of theirs. */
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
-import { type ActionList, LIST, type PublishedCopy } from "./model.js";
+import { type ActionList, LIST, type LogEntry, type PublishedCopy, TAIL } from "./model.js";
 
 interface Answer {
   actions: Omit<ActionList, "total"> & { pagination: { total: number } };
+}
+
+/** The app's execution log as it is written, one subscription for the whole page. */
+export interface Tail {
+  live: boolean;
+  /** @returns what ends it */
+  onEntry(listener: (entry: LogEntry) => void): () => void;
 }
 
 export interface Actions {
@@ -15,8 +22,32 @@ export interface Actions {
   copyOf(masterId: number): PublishedCopy | undefined;
   /** The name behind a log entry's `taskId`, which names either copy. */
   whose(taskId: number): { name: string; live: boolean } | null;
-  /** Sets when an action ran last, without asking the service. */
-  ran(taskId: number, at: string): void;
+  tail: Tail;
+}
+
+function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => void): Tail {
+  const [live, setLive] = useState(false);
+  const listeners = useRef(new Set([first]));
+
+  useEffect(() => {
+    if (appId === null) return;
+    const next = ({ entry }: { entry: LogEntry }) => {
+      for (const listener of listeners.current) listener(entry);
+    };
+    const ends = [
+      api.onConnected(setLive),
+      api.follow<{ entry: LogEntry }>(TAIL, { appId }, { next, failed: () => setLive(false) }),
+    ];
+    return () => {
+      for (const end of ends) end();
+    };
+  }, [api, appId]);
+
+  const onEntry = useCallback((listener: (entry: LogEntry) => void) => {
+    listeners.current.add(listener);
+    return () => void listeners.current.delete(listener);
+  }, []);
+  return useMemo(() => ({ live, onEntry }), [live, onEntry]);
 }
 
 export function useActions(api: Api, appId: number | null): Actions {
@@ -39,11 +70,12 @@ export function useActions(api: Api, appId: number | null): Actions {
     void reload();
   }, [reload]);
 
-  const ran = useCallback((taskId: number, at: string) => {
+  const onEntry = useCallback(({ data, createdAt }: LogEntry) => {
     const touched = <Copy extends { id: number }>(copies: Copy[]) =>
-      copies.map((copy) => (copy.id === taskId ? { ...copy, lastRunAt: at } : copy));
+      copies.map((copy) => (copy.id === data.taskId ? { ...copy, lastRunAt: createdAt } : copy));
     setList((old) => old && { ...old, actions: touched(old.actions), published: touched(old.published) });
   }, []);
+  const tail = useTail(api, appId, onEntry);
 
   return useMemo(() => {
     const copies = new Map(list?.published.map((copy) => [copy.masterId, copy]));
@@ -54,9 +86,9 @@ export function useActions(api: Api, appId: number | null): Actions {
       if (copy) owners.set(copy.id, { name, live: true });
     }
     return {
-      ...{ list, fault, reload, ran },
+      ...{ list, fault, reload, tail },
       copyOf: (masterId) => copies.get(masterId),
       whose: (taskId) => owners.get(taskId) ?? null,
     };
-  }, [list, fault, reload, ran]);
+  }, [list, fault, reload, tail]);
 }

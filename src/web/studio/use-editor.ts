@@ -1,5 +1,5 @@
 /** One action being edited: loaded, changed, saved, with the refusal of the last save. Draws nothing. */
-import { useCallback, useEffect, useMemo, useState } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Api, asApiError } from "./api.js";
 import { type Draft, dataOf, draftOf, newDraft, same } from "./draft.js";
 import { type FieldFault, fieldFault } from "./field-fault.js";
@@ -28,15 +28,25 @@ interface Options {
 
 export function useEditor({ api, appId, id, onSaved }: Options): Editor {
   const [saved, setSaved] = useState<Action | null>(null);
-  const [draft, setDraft] = useState<Draft | null>(id === "new" ? newDraft : null);
+  const [draft, setDrawn] = useState<Draft | null>(id === "new" ? newDraft : null);
+  // What is drawn may lag behind what was typed; a save that follows at once takes what was typed.
+  const latest = useRef(draft);
   const [busy, setBusy] = useState(false);
   const [fault, setFault] = useState<FieldFault | null>(null);
 
-  const take = useCallback((action: Action) => {
-    setSaved(action);
-    setDraft(draftOf(action));
-    setFault(null);
+  const setDraft = useCallback((next: Draft) => {
+    latest.current = next;
+    setDrawn(next);
   }, []);
+
+  const take = useCallback(
+    (action: Action) => {
+      setSaved(action);
+      setDraft(draftOf(action));
+      setFault(null);
+    },
+    [setDraft],
+  );
 
   const reload = useCallback(async () => {
     if (id === "new") return;
@@ -56,13 +66,16 @@ export function useEditor({ api, appId, id, onSaved }: Options): Editor {
   const dirty = useMemo(() => draft !== null && !same(draft, before), [draft, before]);
 
   const save = useCallback(async () => {
-    if (!draft || busy) return null;
-    if (saved && !dirty) return saved;
+    const { current } = latest;
+    if (!current || busy) return null;
+    if (saved && same(current, before)) return saved;
     setBusy(true);
     try {
       const document = saved ? UPDATE : CREATE;
-      const answer = await api.ask<{ saved: Action }>(document, { appId, id: saved?.id, data: dataOf(draft) });
-      take(answer.saved);
+      const answer = await api.ask<{ saved: Action }>(document, { appId, id: saved?.id, data: dataOf(current) });
+      // What was typed while it was being saved stays, unsaved.
+      if (latest.current === current) take(answer.saved);
+      else setSaved(answer.saved);
       onSaved(answer.saved);
       return answer.saved;
     } catch (error) {
@@ -71,12 +84,15 @@ export function useEditor({ api, appId, id, onSaved }: Options): Editor {
     } finally {
       setBusy(false);
     }
-  }, [api, appId, busy, dirty, draft, saved, onSaved, take]);
+  }, [api, appId, before, busy, saved, onSaved, take]);
 
-  const change = useCallback((changed: Partial<Draft>) => {
-    setDraft((old) => old && { ...old, ...changed });
-    setFault((old) => (old?.field && old.field in changed ? null : old));
-  }, []);
+  const change = useCallback(
+    (changed: Partial<Draft>) => {
+      if (latest.current) setDraft({ ...latest.current, ...changed });
+      setFault((old) => (old?.field && old.field in changed ? null : old));
+    },
+    [setDraft],
+  );
 
   return { draft, saved, dirty, busy, fault, change, save, reload };
 }

@@ -1,7 +1,8 @@
 /** The execution log as it grows: a page of what was, then each entry as it is written. Draws nothing. */
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useEffect, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
-import { LOGS, type LogEntry, TAIL } from "./model.js";
+import { LOGS, type LogEntry } from "./model.js";
+import type { Tail } from "./use-actions.js";
 
 const PAGE = 50;
 /** Entries kept in the page while it follows. */
@@ -12,10 +13,9 @@ interface LogPage {
 }
 
 export interface Log {
-  /** Newest first; null while they are loaded for the first time. */
+  /** Newest first, among them others of the app; null while they are loaded for the first time. */
   entries: LogEntry[] | null;
   more: boolean;
-  live: boolean;
   fault: ApiError | null;
   loadMore(): void;
 }
@@ -28,19 +28,16 @@ function merged(...lists: LogEntry[][]): LogEntry[] {
 interface Options {
   api: Api;
   appId: number;
+  tail: Tail;
   /** The copies whose entries are wanted; null for all of the app. */
   ids: number[] | null;
-  onEntry: (entry: LogEntry) => void;
 }
 
-export function useLog({ api, appId, ids, onEntry }: Options): Log {
+export function useLog({ api, appId, tail: { live, onEntry }, ids }: Options): Log {
   const [entries, setEntries] = useState<LogEntry[] | null>(null);
   const [limit, setLimit] = useState(PAGE);
   const [more, setMore] = useState(false);
-  const [live, setLive] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
-  const told = useRef(onEntry);
-  told.current = onEntry;
   const wanted = JSON.stringify(ids);
 
   const load = useCallback(async () => {
@@ -55,34 +52,11 @@ export function useLog({ api, appId, ids, onEntry }: Options): Log {
     }
   }, [api, appId, limit, wanted]);
 
-  useEffect(() => {
-    void load();
-    // A socket that comes back may have missed entries.
-    return api.onConnected((connected) => {
-      setLive(connected);
-      if (connected) void load();
-    });
-  }, [api, load]);
-
-  useEffect(() => {
-    const copies = JSON.parse(wanted) as number[] | null;
-    setLive(true);
-    return api.follow<{ entry: LogEntry }>(
-      TAIL,
-      { appId },
-      {
-        next: ({ entry }) => {
-          told.current(entry);
-          if (!copies || copies.includes(entry.data.taskId)) setEntries((old) => merged(old ?? [], [entry]));
-        },
-        failed: (error) => {
-          setLive(false);
-          setFault(error);
-        },
-      },
-    );
-  }, [api, appId, wanted]);
+  // Again when the tail comes back: it may have missed entries.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: see above
+  useEffect(() => void load(), [load, live]);
+  useEffect(() => onEntry((entry) => setEntries((old) => merged(old ?? [], [entry]))), [onEntry]);
 
   const loadMore = useCallback(() => setLimit((old) => old + PAGE), []);
-  return { entries, more, live, fault, loadMore };
+  return { entries, more, fault, loadMore };
 }

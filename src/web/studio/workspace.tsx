@@ -1,27 +1,11 @@
 /** One action's place of work: code, fields, and below them what can be done with it. */
 import { useCallback, useEffect, useState } from "react";
-import type { Api } from "./api.js";
 import { CodeEditor } from "./code-editor.js";
-import type { Ask } from "./confirm.js";
 import { Dock } from "./dock.js";
 import { Fields } from "./fields.js";
-import { type Action, type App, REMOVE } from "./model.js";
-import type { Navigation } from "./place.js";
-import type { Actions } from "./use-actions.js";
+import { type Action, REMOVE } from "./model.js";
 import { type Editor, useEditor } from "./use-editor.js";
-
-export interface WorkspaceProps {
-  api: Api;
-  app: App;
-  appId: number;
-  id: number | "new";
-  actions: Actions;
-  ask: Ask;
-  go: Navigation["go"];
-  setDirty: Navigation["setDirty"];
-  onCreated: (id: number) => void;
-  onAppPublished: () => void;
-}
+import type { WorkspaceProps } from "./workspace-props.js";
 
 /** Ctrl+S, for whatever has the focus: Monaco and the browser have meanings of their own for it. */
 function useSaveKey(save: () => void): void {

@@ -1,0 +1,9 @@
+/** What each group of an action's fields is given. */
+import type { Draft } from "./draft.js";
+import type { FieldFault } from "./field-fault.js";
+
+export interface FieldsProps {
+  draft: Draft;
+  fault: FieldFault | null;
+  change: (change: Partial<Draft>) => void;
+}
