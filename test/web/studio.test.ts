@@ -79,12 +79,35 @@ describe("Studio at GET /studio", function () {
     expect(await textOf("#sign-in-fault")).to.contain("not valid");
   });
 
-  it("signs in by a token and keeps it out of the browser's storage unless asked to", async () => {
+  it("signs in by a token, keeps it in memory alone, and forgets it with the page", async () => {
     await replace('input[name="token"]', service.tokens.editor);
     await button("Sign in");
     await page.waitForSelector(".top-bar");
-    const kept = await page.evaluate("JSON.stringify([localStorage, sessionStorage])");
-    expect(kept).not.to.contain(service.tokens.editor);
+    expect(await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")).to.equal(
+      '[{},{},""]',
+    );
+    await page.reload();
+    await page.waitForSelector('form[aria-busy="false"] input[name="token"]');
+  });
+
+  it("stays signed in by a cookie that no script can read when asked to, until the person signs out", async () => {
+    const signIn = async () => {
+      await page.waitForSelector('form[aria-busy="false"]');
+      await replace('input[name="token"]', service.tokens.editor);
+      await page.click('input[type="checkbox"]');
+      await button("Sign in");
+      await page.waitForSelector(".top-bar");
+    };
+    await signIn();
+    await page.reload();
+    await page.waitForSelector(".top-bar");
+    expect(await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")).to.equal(
+      '[{},{},""]',
+    );
+    await button("Sign out");
+    await page.waitForSelector('input[name="token"]');
+    expect(await page.browserContext().cookies()).to.deep.equal([]);
+    await signIn();
   });
 
   it("shows a refused name at the name, and creates the action when it is right", async () => {

@@ -6,18 +6,20 @@ import "./style/layout.css";
 import "./style/panels.css";
 import { useCallback, useState } from "react";
 import { createRoot } from "react-dom/client";
-import { rememberToken } from "./remembered-token.js";
-import { type Session, SignIn } from "./sign-in.js";
+import type { Session } from "./session.js";
+import { SignIn } from "./sign-in.js";
 import { Studio } from "./studio.js";
 
 function Page() {
   const [session, setSession] = useState<Session | null>(null);
   const signOut = useCallback(() => {
-    rememberToken(null);
-    session?.api.close();
-    setSession(null);
+    void session?.end().finally(() => setSession(null));
   }, [session]);
-  return session ? <Studio {...session} signOut={signOut} /> : <SignIn onSession={setSession} />;
+  return session ? (
+    <Studio api={session.api} apps={session.apps} signOut={signOut} />
+  ) : (
+    <SignIn onSession={setSession} />
+  );
 }
 
 const root = document.getElementById("studio");

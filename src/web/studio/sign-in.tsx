@@ -1,19 +1,7 @@
-/** Signing in by a pasted token: proves it by asking for the apps, and hands on what it opened. */
-import { type FormEvent, useCallback, useEffect, useState } from "react";
-import { type Api, asApiError, createApi } from "./api.js";
-import { APPS, type App } from "./model.js";
-import { rememberedToken, rememberToken } from "./remembered-token.js";
-
-export interface Session {
-  api: Api;
-  apps: App[];
-}
-
-async function open(token: string): Promise<Session> {
-  const api = createApi(token);
-  const { apps } = await api.ask<{ apps: App[] }>(APPS);
-  return { api, apps };
-}
+/** Signing in by a pasted token, unless the browser is signed in already. */
+import { type FormEvent, useEffect, useState } from "react";
+import { asApiError } from "./api.js";
+import { presentSession, type Session, signIn } from "./session.js";
 
 const REFUSED = "This token is not valid here, or not any more.";
 
@@ -21,34 +9,34 @@ export function SignIn({ onSession }: { onSession: (session: Session) => void })
   const [token, setToken] = useState("");
   const [keep, setKeep] = useState(false);
   const [fault, setFault] = useState<string | null>(null);
-  const [busy, setBusy] = useState(rememberedToken() !== null);
-
-  const enter = useCallback(
-    async (given: string, remember: boolean) => {
-      setBusy(true);
-      setFault(null);
-      try {
-        const session = await open(given);
-        rememberToken(remember ? given : null);
-        onSession(session);
-      } catch (error) {
-        const { status, message } = asApiError(error);
-        if (status === "UNAUTHORIZED") rememberToken(null);
-        setFault(status === "UNAUTHORIZED" ? REFUSED : message);
-        setBusy(false);
-      }
-    },
-    [onSession],
-  );
+  const [busy, setBusy] = useState(true);
 
   useEffect(() => {
-    const kept = rememberedToken();
-    if (kept !== null) void enter(kept, true);
-  }, [enter]);
+    let gone = false;
+    void presentSession().then((session) => {
+      if (gone) return;
+      if (session) onSession(session);
+      else setBusy(false);
+    });
+    return () => {
+      gone = true;
+    };
+  }, [onSession]);
 
+  const enter = async () => {
+    setBusy(true);
+    setFault(null);
+    try {
+      onSession(await signIn(token.trim(), keep));
+    } catch (error) {
+      const { status, message } = asApiError(error);
+      setFault(status === "UNAUTHORIZED" ? REFUSED : message);
+      setBusy(false);
+    }
+  };
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    void enter(token.trim(), keep);
+    void enter();
   };
   return (
     <main className="sign-in">
@@ -79,7 +67,7 @@ export function SignIn({ onSession }: { onSession: (session: Session) => void })
         </p>
         <label className="check">
           <input type="checkbox" checked={keep} onChange={(event) => setKeep(event.target.checked)} />
-          Keep it in this tab until I close it
+          Stay signed in in this browser
         </label>
         <button type="submit" className="primary" disabled={busy || token.trim() === ""}>
           {busy ? "Signing in…" : "Sign in"}
