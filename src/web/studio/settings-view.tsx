@@ -4,7 +4,7 @@ import type { Api } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { NewSetting } from "./new-setting.js";
 import type { Navigation } from "./place.js";
-import { SettingRow } from "./setting-row.js";
+import { SettingLine } from "./setting-line.js";
 import { type Tier, tierOf } from "./setting-value.js";
 import { useSettings } from "./use-settings.js";
 
@@ -55,7 +55,7 @@ export function SettingsView({ api, appId, ask, setDirty }: SettingsViewProps) {
             <p className="hint">{text}</p>
             <ul>
               {own.map((key) => (
-                <SettingRow
+                <SettingLine
                   key={key}
                   name={key}
                   value={values?.[key]}

@@ -8,7 +8,7 @@ import { ValueInput } from "./value-input.js";
 
 const EMPTY: TypedValue = { plain: true, text: "" };
 
-interface SettingRowProps {
+interface SettingLineProps {
   name: string;
   /** undefined: protected, nobody can read it. */
   value: unknown;
@@ -18,7 +18,7 @@ interface SettingRowProps {
   onDirty: (name: string, dirty: boolean) => void;
 }
 
-export function SettingRow({ name, value, details, settings, ask, onDirty }: SettingRowProps) {
+export function SettingLine({ name, value, details, settings, ask, onDirty }: SettingLineProps) {
   const secret = value === undefined;
   const kept = secret ? EMPTY : typed(value);
   const keptText = JSON.stringify(kept);
