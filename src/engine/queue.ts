@@ -12,6 +12,12 @@ export interface Queue {
 /** How soon a queue that ended by itself, as it does when the database is away for long, is begun anew. */
 const RESTART_MS = 1_000;
 
+/*
+ * Jobs are marked done in batches, at once: the way without batches awaits nobody's answer, and the connection's loss in that moment
+ * would end the process.
+ */
+const BATCHED = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } };
+
 /** Removes the jobs that died with their worker: the queue gives them up after four hours, and keeps them. */
 export async function sweepQueue(url: string): Promise<void> {
   const utils = await makeWorkerUtils({ connectionString: url });
@@ -43,6 +49,7 @@ export function createQueue(options: {
       noHandleSignals: true,
       logger,
       taskList: { run: take },
+      preset: BATCHED,
     });
     runner = begun;
     const ended = (error?: unknown) => {

@@ -42,37 +42,62 @@ export interface ChaosOutcome {
   /** Runs that started and have not exactly one log entry. */
   unlogged: number;
   kills: number;
-  /** The longest that it took from a restarted database to the next claimed tick, in milliseconds. */
-  slowestRecoveryMs: number;
+  /** Instances that ended by themselves once they were up. */
+  crashes: number;
+  /** From a last restart of the database, with every instance up, to the next claimed tick. */
+  recoveryMs: number;
 }
 
 interface Fleet {
-  killOne(): Promise<void>;
+  killOne(): void;
+  /** Resolves when every instance is up. */
+  ready(): Promise<unknown>;
   stop(): Promise<void>;
   kills(): number;
+  /** Instances that ended by themselves once they were up. */
+  crashes(): number;
 }
 
 async function startFleet(size: number, databaseUrl: string, began: number): Promise<Fleet> {
   const settingsKey = randomBytes(32).toString("base64");
+  const environment = {
+    DATABASE_URL: databaseUrl,
+    SETTINGS_KEY: settingsKey,
+    RUNNER_CONCURRENCY: "2",
+    LOG_LEVEL: "info",
+  };
+  const living: ServiceProcess[] = [];
   const leftovers: Promise<void>[] = [];
   let kills = 0;
-  const launch = (): ServiceProcess =>
-    startProcess({ DATABASE_URL: databaseUrl, SETTINGS_KEY: settingsKey, RUNNER_CONCURRENCY: "2", LOG_LEVEL: "info" }, [
-      ENTRY,
-      String(began),
-      String(RATE),
-    ]);
-  const living = Array.from({ length: size }, launch);
-  await Promise.all(living.map((instance) => instance.ready()));
+  let crashes = 0;
+  let stopping = false;
+
+  /** As a supervisor does it: what ends is started again. Ending while it starts, when the database goes away, is its right. */
+  function launch(at: number): void {
+    const instance = startProcess(environment, [ENTRY, String(began), String(RATE)]);
+    living[at] = instance;
+    void instance.ended.then(({ signal }) => {
+      if (stopping) return;
+      if (signal !== "SIGKILL" && instance.log.some(({ msg }) => msg === "ready")) crashes += 1;
+      leftovers.push(instance.clean());
+      launch(at);
+    });
+  }
+
+  const isUp = ({ log }: ServiceProcess) => log.some(({ msg }) => msg === "ready");
+  const ready = () => until(() => living.every(isUp), SETTLE_LIMIT_MS);
+  for (let at = 0; at < size; at += 1) launch(at);
+  await ready();
   return {
     kills: () => kills,
-    async killOne() {
-      const at = Math.floor(Math.random() * size);
-      leftovers.push(living[at]!.clean());
+    crashes: () => crashes,
+    ready,
+    killOne() {
       kills += 1;
-      living[at] = launch();
+      living[Math.floor(Math.random() * size)]!.signal("SIGKILL");
     },
     async stop() {
+      stopping = true;
       for (const instance of living) instance.signal("SIGTERM");
       await Promise.all(living.map(({ ended }) => ended));
       await Promise.all([...leftovers, ...living.map((instance) => instance.clean())]);
@@ -89,23 +114,19 @@ async function recovery(db: DataSource): Promise<number> {
   return performance.now() - begun;
 }
 
-async function unrest(postgres: RestartablePostgres, db: DataSource, fleet: Fleet, options: ChaosOptions) {
-  const { seconds, restarts } = options;
-  const recoveries: number[] = [];
-  const every = restarts > 0 ? Math.max(1, Math.floor(seconds / restarts)) : Number.POSITIVE_INFINITY;
+/** Kills one instance each second, and restarts PostgreSQL between. */
+async function unrest(postgres: RestartablePostgres, fleet: Fleet, { seconds, restarts }: ChaosOptions): Promise<void> {
   const killing = (async () => {
     for (let second = 0; second < seconds; second += 1) {
       await delay(1_000);
-      await fleet.killOne();
+      fleet.killOne();
     }
   })();
   for (let count = 0; count < restarts; count += 1) {
-    await delay(every * 500);
+    await delay((seconds * 1_000) / (restarts + 1));
     await postgres.restart();
-    recoveries.push(await recovery(db));
   }
   await killing;
-  return recoveries;
 }
 
 interface LedgerRow {
@@ -161,7 +182,10 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
     frequency: FREQUENCY,
   }));
   const actions = await publishDirectly(db, appId, wanted, () => from.getTime());
-  const recoveries = await unrest(postgres, db, fleet, options);
+  await unrest(postgres, fleet, options);
+  await fleet.ready();
+  await postgres.restart();
+  const recoveryMs = await recovery(db);
   const to = new Date(clock.now());
   const settled = async () => {
     const [row] = await db.query("SELECT min(next_tick) > $1 AS claimed FROM schedule", [to]);
@@ -186,5 +210,5 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
   await db.destroy();
   await postgres.stop();
   rmSync(dataDir, { recursive: true, force: true });
-  return { ...verdict, unlogged, kills: fleet.kills(), slowestRecoveryMs: Math.max(0, ...recoveries) };
+  return { ...verdict, unlogged, kills: fleet.kills(), crashes: fleet.crashes(), recoveryMs };
 }
