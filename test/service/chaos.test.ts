@@ -11,4 +11,4 @@ describe("schedules through kills and restarts", () => {
     const known = ["completed", "failed", "still running", "late by more than 60 s", "down at that time"];
     expect(known).to.include.members(Object.keys(fates));
   });
-});
+}).timeout(120_000);
