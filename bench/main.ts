@@ -5,6 +5,8 @@ import type { Figure, Row } from "./figure.js";
 /** One file each; the name is what the command line takes. */
 const FIGURES: Record<string, () => Promise<Figure>> = {
   "run-latency": () => import("./run-latency.js"),
+  "run-throughput": () => import("./run-throughput.js"),
+  "memory-hog": () => import("./memory-hog.js"),
   "log-events": () => import("./log-events.js"),
   enqueue: () => import("./enqueue.js"),
   "settings-get": () => import("./settings-get.js"),

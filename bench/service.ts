@@ -4,15 +4,18 @@ import { text } from "node:stream/consumers";
 import type { FirstCredentials } from "../src/operations/bootstrap.js";
 import { startProcess } from "../test/harness/process.js";
 
+/** The service closes what is idle for five seconds; a call just then would fail. */
+const IDLE_MS = 3_000;
+
 export interface BenchService {
   url: string;
   databaseUrl: string;
   /** The service's process, for those who look at its memory. */
   pid: number;
   first: FirstCredentials;
-  /** One REST call over a kept connection as the editor; `body` is sent as JSON. @throws Error for any answer but 2xx */
+  /** One REST call over a kept connection, as the editor unless `token` says other; `body` is sent as JSON. @throws Error for any answer but 2xx */
   // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape its caller expects
-  call(method: string, path: string, body?: unknown): Promise<any>;
+  call(method: string, path: string, body?: unknown, token?: string): Promise<any>;
   /** Creates an active master action with a manual trigger; answers its id. */
   createAction(name: string, code: string): Promise<number>;
   stop(): Promise<void>;
@@ -23,13 +26,13 @@ export async function startBenchService(environment: Record<string, string> = {}
   const service = startProcess({ LOG_LEVEL: "info", ...environment });
   const url = await service.ready();
   const first = service.credentials();
-  const agent = new Agent({ keepAlive: true });
-  const headers = { "auth-token": first.tokens.editor, "content-type": "application/json" };
+  const agent = new Agent({ keepAlive: true, timeout: IDLE_MS });
+  const headersFor = (token: string) => ({ "auth-token": token, "content-type": "application/json" });
 
   // Node's own client: fetch costs more time than some of what is measured here.
-  const call: BenchService["call"] = (method, path, body) =>
+  const call: BenchService["call"] = (method, path, body, token = first.tokens.editor) =>
     new Promise((resolve, reject) => {
-      const outgoing = request(url + path, { method, agent, headers }, async (response) => {
+      const outgoing = request(url + path, { method, agent, headers: headersFor(token) }, async (response) => {
         const answer = await text(response);
         if ((response.statusCode ?? 500) < 300) resolve(JSON.parse(answer));
         else reject(new Error(`${method} ${path} answered ${response.statusCode}: ${answer}`));

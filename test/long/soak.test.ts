@@ -1,0 +1,158 @@
+/** Thousands of runs, and browsers that are killed under them: nothing grows, nothing is lost, nothing is left. */
+import { readFileSync } from "node:fs";
+import { expect } from "chai";
+import pg from "pg";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { until } from "../harness/until.js";
+
+const RUNS = 5_000;
+const APPS = 10;
+const CALLERS = 4;
+const KILLS = 100;
+/** Memory is looked at every so many runs. */
+const SAMPLE_EVERY = 250;
+const PAGE_BYTES = 4_096;
+const CODE = `async function execute({ payload }) {
+  localStorage.setItem("n", String(payload.n));
+  await new Promise((resolve) => setTimeout(resolve, payload.ms));
+  return { n: payload.n, text: "x".repeat(1000) };
+}`;
+
+interface Answer {
+  http: number;
+  // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape the test expects of it
+  body: any;
+}
+
+describe("a service that runs for long", () => {
+  let service: ServiceProcess;
+  let url: string;
+  let apps: number[] = [];
+  let db: pg.Client;
+
+  async function call(path: string, body: object): Promise<Answer> {
+    const headers = { "auth-token": service.credentials().tokens.admin, "content-type": "application/json" };
+    const response = await fetch(url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    return { http: response.status, body: await response.json() };
+  }
+
+  const run = (n: number, ms: number) => call(`/v3/apps/${apps[n % APPS]}/actions/soak/runWithResult`, { n, ms });
+
+  /** Calls `once` with 0, 1, 2 … from several callers until it has been called `count` times, or `over` says so. */
+  async function fire(count: number, once: (n: number) => Promise<void>, over = () => false): Promise<void> {
+    let next = 0;
+    const caller = async () => {
+      while (next < count && !over()) await once(next++);
+    };
+    await Promise.all(Array.from({ length: CALLERS }, caller));
+  }
+
+  async function count(sql: string): Promise<number> {
+    return Number((await db.query(sql)).rows[0].count);
+  }
+
+  const chromium = () => service.offspring().filter((line) => /chrom/i.test(line));
+
+  /** Bytes that the service and its browser hold; pages that processes share count for each. */
+  function held(): number {
+    const resident = (pid: number) => {
+      try {
+        return Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]) * PAGE_BYTES;
+      } catch {
+        return 0;
+      }
+    };
+    return [service.pid, ...chromium().map((line) => Number.parseInt(line, 10))].reduce(
+      (sum, pid) => sum + resident(pid),
+      0,
+    );
+  }
+
+  function zombies(): string[] {
+    const children = readFileSync(`/proc/${service.pid}/task/${service.pid}/children`, "utf8").trim().split(" ");
+    return children.filter((pid) => {
+      try {
+        return / Z /.test(readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\)/, ""));
+      } catch {
+        return false;
+      }
+    });
+  }
+
+  before(async () => {
+    service = startProcess();
+    url = await service.ready();
+    db = new pg.Client(service.databaseUrl());
+    await db.connect();
+    const action = { name: "soak", code: CODE, active: true, triggers: [{ trigger: "manual" }] };
+    apps = [];
+    while (apps.length < APPS) {
+      const { body } = await call("/v1/admin/apps", { name: `Soak ${apps.length}` });
+      await call(`/v3/apps/${body.app.id}/actions`, action);
+      apps.push(body.app.id);
+    }
+  });
+  after(async () => {
+    await db.end();
+    await service.clean();
+  });
+
+  it(`performs ${RUNS} runs of ${APPS} apps, each once, and grows by less than a fifth after the first 500`, async () => {
+    const samples: number[] = [];
+    await fire(RUNS, async (n) => {
+      const { http, body } = await run(n, 0);
+      expect(http, JSON.stringify(body)).to.equal(200);
+      expect(body.result.n).to.equal(n);
+      if (n % SAMPLE_EVERY === 0) samples.push(held());
+    });
+    const megabytes = samples.map((bytes) => Math.round(bytes / 1024 / 1024));
+    const [early, late] = [megabytes.slice(2, 4), megabytes.slice(-2)].map((pair) => (pair[0]! + pair[1]!) / 2);
+    console.log(`      MB every ${SAMPLE_EVERY} runs: ${megabytes.join(" ")}`);
+    expect(late).to.be.lessThan(early! * 1.2);
+    expect(await count("SELECT count(*) FROM run WHERE state = 'completed'")).to.equal(RUNS);
+    expect(await count("SELECT count(DISTINCT run_id) FROM execution_log")).to.equal(RUNS);
+    expect(await count("SELECT count(*) FROM execution_log")).to.equal(RUNS);
+    expect(zombies()).to.deep.equal([]);
+  });
+
+  it(`ends every run once while a browser or a renderer is killed ${KILLS} times under load`, async () => {
+    let answered = 0;
+    let over = false;
+    const strange: Answer[] = [];
+    const load = fire(
+      Number.POSITIVE_INFINITY,
+      async (n) => {
+        const answer = await run(n, 20);
+        answered += 1;
+        if (answer.http !== 200 && answer.body.status !== "EXECUTION_FAILED") strange.push(answer);
+      },
+      () => over,
+    );
+    for (let kill = 0; kill < KILLS; kill += 1) {
+      const before = answered;
+      // One renderer after the other, and every tenth time the browser itself.
+      const victims = chromium().filter(
+        (line) => line.includes("--type=renderer") === (kill % 10 !== 0) && !/--type=(?!renderer)/.test(line),
+      );
+      const victim = victims[kill % victims.length];
+      if (victim) process.kill(Number.parseInt(victim, 10), "SIGKILL");
+      await until(() => answered > before + CALLERS, 30_000);
+    }
+    over = true;
+    await load;
+    expect(strange).to.deep.equal([]);
+    expect(await count("SELECT count(*) FROM run WHERE state NOT IN ('completed', 'failed')")).to.equal(0);
+    expect(await count("SELECT count(*) FROM run WHERE state = 'failed'")).to.be.greaterThan(0);
+    const entries = "SELECT count(*) AS n FROM run LEFT JOIN execution_log ON run_id = run.id GROUP BY run.id";
+    expect(await count(`SELECT count(*) FROM (${entries}) AS per_run WHERE n <> 1`)).to.equal(0);
+    const wrong = "SELECT count(*) FROM run JOIN execution_log ON run_id = run.id WHERE 'app.task.' || state <> type";
+    expect(await count(wrong)).to.equal(0);
+    expect((await run(1, 0)).http).to.equal(200);
+    await until(() => zombies().length === 0);
+    const [all, failed] = [
+      await count("SELECT count(*) FROM run"),
+      await count("SELECT count(*) FROM run WHERE state = 'failed'"),
+    ];
+    console.log(`      ${all} runs in all, ${failed} of them failed with their browser`);
+  });
+});
