@@ -11,7 +11,6 @@ const CALLERS = 4;
 const KILLS = 100;
 /** Memory is looked at every so many runs. */
 const SAMPLE_EVERY = 250;
-const PAGE_BYTES = 4_096;
 const CODE = `async function execute({ payload }) {
   localStorage.setItem("n", String(payload.n));
   await new Promise((resolve) => setTimeout(resolve, payload.ms));
@@ -53,19 +52,17 @@ describe("a service that runs for long", () => {
 
   const chromium = () => service.offspring().filter((line) => /chrom/i.test(line));
 
-  /** Bytes that the service and its browser hold; pages that processes share count for each. */
+  /** Bytes that the service and its browser hold; what processes share counts once. */
   function held(): number {
-    const resident = (pid: number) => {
+    const share = (pid: number) => {
       try {
-        return Number(readFileSync(`/proc/${pid}/statm`, "latin1").split(" ")[1]) * PAGE_BYTES;
+        return Number(/^Pss:\s+(\d+)/m.exec(readFileSync(`/proc/${pid}/smaps_rollup`, "latin1"))?.[1]) * 1_024;
       } catch {
         return 0;
       }
     };
-    return [service.pid, ...chromium().map((line) => Number.parseInt(line, 10))].reduce(
-      (sum, pid) => sum + resident(pid),
-      0,
-    );
+    const pids = [service.pid, ...chromium().map((line) => Number.parseInt(line, 10))];
+    return pids.reduce((sum, pid) => sum + share(pid), 0);
   }
 
   function zombies(): string[] {
@@ -107,7 +104,7 @@ describe("a service that runs for long", () => {
     });
     const megabytes = samples.map((bytes) => Math.round(bytes / 1024 / 1024));
     const [early, late] = [megabytes.slice(2, 4), megabytes.slice(-2)].map((pair) => (pair[0]! + pair[1]!) / 2);
-    console.log(`      MB every ${SAMPLE_EVERY} runs: ${megabytes.join(" ")}`);
+    console.log(`      MB every ${SAMPLE_EVERY} runs: ${megabytes.join(" ")}; ${chromium().length} processes`);
     expect(late).to.be.lessThan(early! * 1.2);
     expect(await count("SELECT count(*) FROM run WHERE state = 'completed'")).to.equal(RUNS);
     expect(await count("SELECT count(DISTINCT run_id) FROM execution_log")).to.equal(RUNS);
