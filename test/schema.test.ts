@@ -3,6 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { buildSchema } from "graphql";
+import { createSchema, type Resolvers, rootFields } from "../src/api/graphql/schema.js";
 import { contracts } from "../src/cli/schema/contracts.js";
 import { partsRaising, RESERVED } from "../src/cli/schema/error-table.js";
 import { openDatabase } from "../src/data/database.js";
@@ -26,6 +28,13 @@ describe("the committed contracts, which npm run schema writes", () => {
       expect(readFileSync(join(ROOT, "schema", name), "utf8")).to.equal(made[name]);
     });
   }
+
+  it("every query, mutation and subscription of an app takes appId first", async () => {
+    for (const schema of [await createSchema({} as Resolvers), buildSchema(made["schema.graphql"]!)]) {
+      const late = rootFields(schema).filter(({ args }) => args.findIndex(({ name }) => name === "appId") > 0);
+      expect(late.map(({ name }) => name)).to.deep.equal([]);
+    }
+  });
 
   it("every status of the catalogue is raised somewhere, or reserved with a reason", () => {
     const raised = partsRaising(ROOT);

@@ -37,8 +37,8 @@ const CLIENTS = ["editor", "admin", "viewer", "live"] as const;
 export const ACCESS = {
   readSettings: { who: BACKENDS },
   writeSettings: { who: BACKENDS },
-  readSettingsStatus: { who: AUTHORS },
-  readRuntimeSettings: { who: ["viewer", "live"] },
+  readSettingsStatus: { who: BACKENDS },
+  readRuntimeSettings: { who: CLIENTS },
   readTrail: { who: AUTHORS },
   updateApp: { who: AUTHORS },
   administrate: { who: ["admin"] },

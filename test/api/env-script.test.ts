@@ -67,11 +67,18 @@ describe("env.js", () => {
     expect([changed.http, envOf(changed)["appSettings"]]).to.deep.equal([200, { feature: 2 }]);
   });
 
-  it("is for runtime tokens of that app alone", async () => {
-    expect((await service.rest("GET", path, { as: null })).http).to.equal(401);
-    for (const as of ["editor", "admin", "api"] as const) {
-      expect((await service.rest("GET", path, { as })).http).to.equal(403);
+  it("shows those who make the app what the viewer gets, public settings alone", async () => {
+    for (const as of ["editor", "admin"] as const) {
+      const answer = await service.rest("GET", path, { as });
+      expect([answer.http, envOf(answer)["environment"]]).to.deep.equal([200, "viewer"]);
+      expect(answer.body).not.to.include("CANARY");
     }
+  });
+
+  it("is for the app's users and those who make it, of that app alone", async () => {
+    expect((await service.rest("GET", path, { as: null })).http).to.equal(401);
+    expect((await service.rest("GET", path, { as: "api" })).http).to.equal(403);
+    expect((await service.rest("GET", "/v1/apps/999/env.js", { as: "editor" })).http).to.equal(403);
     expect((await service.rest("GET", "/v1/apps/999/env.js", { as: "live" })).http).to.equal(403);
   });
 });

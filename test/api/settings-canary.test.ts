@@ -150,10 +150,10 @@ describe("settings at every exit", () => {
     expect(places(shown)).to.include(`editor at /v1/apps/${service.appId}/versions/${ids.versionId}`);
   });
 
-  it("show the public canary to runtime tokens by env.js", () => {
+  it("show the public canary by env.js to the app's users and those who make it", () => {
     const exit = `/v1/apps/${service.appId}/env.js`;
     const shown = left.filter((one) => one.exit === exit && holds(one.text, CANARY.public)).map(({ kind }) => kind);
-    expect(shown).to.have.members(["viewer", "live"]);
+    expect(shown).to.have.members(["editor", "admin", "viewer", "live"]);
     const frames = left.filter(({ exit, text }) => exit.startsWith("subscription") && text.includes('"data"'));
     expect(frames.map(({ kind }) => kind)).to.include.members(["editor", "admin", "api"]);
     expect(left.length).to.be.greaterThan(8 * 40);

@@ -1,6 +1,6 @@
 /** Builds the GraphQL schema from the resolvers, each an instance that is handed in. */
 import { createPubSub } from "@graphql-yoga/subscription";
-import type { GraphQLSchema } from "graphql";
+import type { GraphQLArgument, GraphQLField, GraphQLSchema } from "graphql";
 import { buildSchema, type NonEmptyArray } from "type-graphql";
 import { ActionResolver } from "./action-resolver.js";
 import { AppResolver } from "./app-resolver.js";
@@ -37,11 +37,23 @@ const CLASSES = {
 /** One instance of each resolver; the REST facade calls their methods too. */
 export type Resolvers = { [Name in keyof typeof CLASSES]: InstanceType<(typeof CLASSES)[Name]> };
 
+/** What the schema offers: its queries, mutations and subscriptions. */
+export function rootFields(schema: GraphQLSchema): GraphQLField<unknown, unknown>[] {
+  const roots = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
+  return roots.flatMap((root) => Object.values(root?.getFields() ?? {}));
+}
+
+/** Decorators of parameters apply from the last to the first, and type-graphql lists arguments as it meets them. */
+function inWrittenOrder(schema: GraphQLSchema): GraphQLSchema {
+  for (const { args } of rootFields(schema)) (args as GraphQLArgument[]).reverse();
+  return schema;
+}
+
 export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema> {
   const byClass = new Map<unknown, object>(
     Object.entries(CLASSES).map(([name, resolver]) => [resolver, resolvers[name as keyof Resolvers]]),
   );
-  return buildSchema({
+  const schema = await buildSchema({
     resolvers: Object.values(CLASSES) as unknown as NonEmptyArray<() => void>,
     container: { get: (resolver) => byClass.get(resolver) },
     // Inputs are judged by the rules: their statuses are the contract, and class-validator's errors repeat the whole input.
@@ -49,4 +61,5 @@ export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema>
     // Asked for, and never used: every subscription brings its own source.
     pubSub: createPubSub(),
   });
+  return inWrittenOrder(schema);
 }

@@ -35,7 +35,9 @@ export class SettingResolver {
     return this.service.http(appId);
   }
 
-  @Query(() => RuntimeEnvType, { description: "What an app user's page may know; for runtime tokens." })
+  @Query(() => RuntimeEnvType, {
+    description: "What an app user's page may know; editors and admins see the viewer's.",
+  })
   async runtimeEnv(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<RuntimeEnv> {
     const caller = await this.gate.enter(context, "readRuntimeSettings", appId);
     return this.service.runtimeEnv(caller, appId);
