@@ -73,7 +73,12 @@ describe("settings", () => {
       expect(http).to.equal(200);
       expect(body).to.deep.equal({ _key: "k", open: 1 });
     }
-    const { body: status } = await service.rest("GET", `${path}/status?keys=["__secret","__other"]`);
+    const asked = `${path}/status?keys=["__secret","__other"]`;
+    for (const as of ["editor", "admin", "api", await taskToken(service.db, service.appId)]) {
+      const { body } = await service.rest("GET", asked, { as });
+      expect(body).to.deep.equal({ configured: { __secret: true, __other: false } });
+    }
+    const { body: status } = await service.rest("GET", `${asked}&details=true`);
     expect(status.configured).to.deep.equal({ __secret: true, __other: false });
     expect(status.details).to.have.keys("__secret");
     expect(new Date(status.details.__secret.updatedAt).getTime()).to.be.closeTo(Date.now(), 60_000);

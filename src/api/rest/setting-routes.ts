@@ -26,6 +26,10 @@ export const settingRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${SETTINGS}/status`,
-    answer: ({ settings }, q) => settings.settingsStatus(q.context, q.id("appId"), q.strings("keys")),
+    answer: async ({ settings }, q) => {
+      const withDetails = q.flag("details");
+      const { configured, details } = await settings.settingsStatus(q.context, q.id("appId"), q.strings("keys"));
+      return withDetails ? { configured, details } : { configured };
+    },
   },
 ];
