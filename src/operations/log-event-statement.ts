@@ -29,7 +29,8 @@ const ISO = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
 
 /*
  * $1 app, $2 type, $3 data as JSON text without its closing brace, $4 what separates it from a further key, $5 user, $6 data source,
- * $7 its entry, $8 notification, $9 session, $10 request, $11 the run that emits it.
+ * $7 its entry, $8 notification, $9 session, $10 request, $11 the run that emits it,
+ * $12 the address that the caller gives an unknown user, as JSON text.
  * A user is known when it is a person of the app's own organization.
  */
 export const STORE_EVENT = `
@@ -41,7 +42,7 @@ export const STORE_EVENT = `
     INSERT INTO log_event (app_id, type, data, user_id, data_source_id, data_source_entry_id, app_notification_id,
                            session_id, request_id, run_id)
     SELECT $1::bigint, $2::text,
-           ($3::text || coalesce($4::text || '"_userEmail":' || to_json(email), '') || '}')::json,
+           ($3::text || coalesce($4::text || '"_userEmail":' || coalesce(to_json(email)::text, $12::text), '') || '}')::json,
            $5::bigint, $6::bigint, $7::bigint, $8::bigint, $9::bigint, $10::uuid, $11::bigint
       FROM source
     RETURNING id, data, created_at),

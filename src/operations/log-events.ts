@@ -52,11 +52,19 @@ const RECENT = `
          user_id AS "userId", created_at AS "createdAt"
     FROM log_event WHERE app_id = $1 ORDER BY id DESC LIMIT ${BACKTEST_EVENTS}`;
 
-/** The data as JSON text that one more key may follow. Whoever names a user has the service say its address. */
-function openData({ data, userId }: LogEventInput): { head: string; separator: string } {
-  const { _userEmail: _, ...rest } = data;
+/**
+ * The data as JSON text that one more key may follow. Who names a user of the organization has the service say its address; whatever
+ * else came is stored as it came.
+ */
+function openData({ data, userId }: LogEventInput) {
+  const { _userEmail: claimed, ...rest } = data;
   const kept = userId === null ? data : rest;
-  return { head: JSON.stringify(kept).slice(0, -1), separator: Object.keys(kept).length > 0 ? "," : "" };
+  const separator = Object.keys(kept).length > 0 ? "," : "";
+  return {
+    head: JSON.stringify(kept).slice(0, -1),
+    separator: userId === null ? null : separator,
+    claimed: claimed === undefined ? null : JSON.stringify(claimed),
+  };
 }
 
 function checkWhere(where: unknown): LogWhere {
@@ -86,10 +94,10 @@ export function createLogEvents({ db }: { db: DataSource }) {
       const given = parseLogEvent(body);
       const input = { ...given, userId: given.userId ?? caller.personId };
       const { type, userId, dataSourceId, dataSourceEntryId, appNotificationId, sessionId } = input;
-      const { head, separator } = openData(input);
+      const { head, separator, claimed } = openData(given);
       const requestId = randomUUID();
       const ids = [userId, dataSourceId, dataSourceEntryId, appNotificationId, sessionId];
-      const values = [appId, type, head, separator, ...ids, requestId, caller.runId];
+      const values = [appId, type, head, separator, ...ids, requestId, caller.runId, claimed];
       const stored =
         caller.runId === null
           ? (await preparedRows<StoredEvent>(db, "store-log-event", STORE_EVENT, values))[0]

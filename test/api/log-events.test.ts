@@ -70,8 +70,20 @@ describe("log events", () => {
       expect(body.log.data).to.deep.equal({ ...data, _userEmail: person.email });
       expect(JSON.parse(body.log.dataString)).to.deep.equal(body.log.data);
     }
+    const claim = { type: "app.view", data: { _userEmail: "claimed@example.com" }, userId: 999_999 };
+    expect((await add(claim)).body.log.data).to.deep.equal(claim.data);
     const unknown = await add({ type: "app.view", data: {}, userId: 999_999 });
     expect(unknown.body.log).to.deep.include({ userId: 999_999, data: {} });
+  });
+
+  it("are stored with the data as it came where the caller names no user", async () => {
+    for (const data of [{ columns: { a: 1 } }, { _userEmail: "a@example.com" }]) {
+      const { body } = await service.rest("POST", `/v1/apps/${service.appId}/logs`, {
+        as: "editor",
+        body: { type: "app.view", data },
+      });
+      expect(body.log.data).to.deep.equal(data);
+    }
   });
 
   it("do not tell the address of a person of another organization", async () => {
