@@ -12,6 +12,8 @@ export function registerCors(app: FastifyInstance): void {
   app.register(cors, {
     origin: "*",
     credentials: false,
+    // An OPTIONS that asks for nothing is no fault.
+    strictPreflight: false,
     methods: ["GET", "POST", "PUT", "DELETE"],
     allowedHeaders: ["Auth-token", "Authorization", "Content-Type", "Idempotency-Key"],
     exposedHeaders: ["Retry-After", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],

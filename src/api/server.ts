@@ -26,6 +26,9 @@ import { registerWebAssets, type WebPages, wantsPage } from "./web-assets.js";
 /** Names in one document, aliases included; a hand-written document has some hundreds. */
 const DOCUMENT_MAX_TOKENS = 5_000;
 
+/** More than a request's first line may hold: whether a parameter is an id is the rules' to say. */
+const PARAM_MAX_CHARACTERS = 16_384;
+
 export interface ApiOptions {
   resolvers: Resolvers;
   credentials: Credentials;
@@ -77,7 +80,7 @@ function createFastify(log: Logger): { app: FastifyInstance; handle: RequestList
   };
   const app = Fastify({
     bodyLimit: BODY_MAX_BYTES,
-    routerOptions: { ignoreTrailingSlash: true, maxParamLength: 1_000 },
+    routerOptions: { ignoreTrailingSlash: true, maxParamLength: PARAM_MAX_CHARACTERS },
     frameworkErrors: (error, _request, reply) => void fail(error, reply as FastifyReply),
     // A server that never listens: the port is the front door's, and closing the API must not wait for the port's connections.
     serverFactory: (listener) => {

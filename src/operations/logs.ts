@@ -117,6 +117,12 @@ function taskIds(options: Record<string, unknown>, data: Record<string, unknown>
 
 const TYPES: unknown[] = ["app.task.completed", "app.task.failed"];
 
+/** @throws REQUEST_INVALID unless nothing or a type of execution log entries came */
+export function checkLogType(type: unknown, field: string): void {
+  if (type === undefined || type === null || TYPES.includes(type)) return;
+  throw new ActionError("REQUEST_INVALID", `${field} must be app.task.completed or app.task.failed`);
+}
+
 export type Logs = ReturnType<typeof createLogs>;
 
 export function createLogs(db: DataSource) {
@@ -131,9 +137,7 @@ export function createLogs(db: DataSource) {
       const data = record(where["data"], "where.data");
       const { limit, offset } = page(options);
       const type = where["type"] ?? null;
-      if (type !== null && !TYPES.includes(type)) {
-        throw new ActionError("REQUEST_INVALID", "where.type must be app.task.completed or app.task.failed");
-      }
+      checkLogType(type, "where.type");
       const ids = taskIds(options, data);
       const ofTasks = ids.map((_, index) => `AND task_id = $${index + 3}`).join(" ");
       const matching = `app_id = $1 AND ($2::text IS NULL OR type = $2) ${ofTasks}`;

@@ -34,6 +34,13 @@ export function optionalId(value: unknown, field: string): number | null {
   throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number; ${described(value)} came`);
 }
 
+/** @throws REQUEST_INVALID unless it is a positive integer */
+function requiredId(value: unknown, field: string): number {
+  const id = optionalId(value, field);
+  if (id === null) throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number; nothing came`);
+  return id;
+}
+
 export type People = ReturnType<typeof createPeople>;
 
 export function createPeople({ db, credentials }: { db: DataSource; credentials: Credentials }) {
@@ -78,7 +85,7 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
 
     /** Gives a person of the app's organization editor rights; answers with the app's editors. @throws REQUEST_INVALID */
     async addEditor(appId: number, userId: unknown): Promise<User[]> {
-      const id = optionalId(userId, "userId");
+      const id = requiredId(userId, "userId");
       const added = await rows(
         db,
         `INSERT INTO app_editor (app_id, person_id)
@@ -96,7 +103,7 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
     async removeEditor(appId: number, userId: unknown): Promise<User[]> {
       await db.query("DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2", [
         appId,
-        optionalId(userId, "userId"),
+        requiredId(userId, "userId"),
       ]);
       await credentials.announce();
       return editors(appId);

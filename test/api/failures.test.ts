@@ -50,9 +50,19 @@ describe("failures, as their callers see them", () => {
   it("404: no such address, no such action, an id that is none", async () => {
     expectFailure(await service.rest("GET", "/nowhere"), "NOT_FOUND");
     expectFailure(await service.rest("PATCH", "/v3/apps/1/actions"), "NOT_FOUND");
-    for (const id of ["999", "0", "-1", "1.5", "abc", "99999999999999999999"]) {
+    for (const id of ["999", "0", "-1", "1.5", "abc", "99999999999999999999", "9".repeat(5_000)]) {
       expectFailure(await service.rest("GET", `/v3/apps/1/actions/${id}`), "ACTION_NOT_FOUND");
     }
+  });
+
+  it("400: editors added or taken away without saying whom", async () => {
+    for (const method of ["POST", "DELETE"]) {
+      expectFailure(await service.rest(method, "/v1/apps/1/editors", { body: {} }), "REQUEST_INVALID");
+    }
+  });
+
+  it("no failure: an OPTIONS that is no preflight", async () => {
+    expect((await service.rest("OPTIONS", "/v3/apps/1/actions")).http).to.equal(204);
   });
 
   it("413: a body over 1 MB", async () => {

@@ -91,6 +91,19 @@ describe("the websocket", () => {
     await closed;
   });
 
+  it("refuses a tail of a type that no entry has, which would wait for ever", async () => {
+    const { init, next, send, socket, closed } = open();
+    await init({ authToken: service.tokens.editor });
+    await next();
+    const query = `subscription { actionLogAdded(appId: ${service.appId}, type: "app.task.done") { id } }`;
+    send({ id: "1", type: "subscribe", payload: { query } });
+    const { type, payload } = await next();
+    expect(type).to.equal("error");
+    expect(payload[0].extensions).to.deep.equal({ status: "REQUEST_INVALID" });
+    socket.close();
+    await closed;
+  });
+
   it("tells a document's fault without the values in it", async () => {
     const { init, next, send, socket, closed } = open();
     await init({ authToken: service.tokens.editor });

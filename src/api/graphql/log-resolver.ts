@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/gate.js";
 import type { LogTail } from "../../operations/log-tail.js";
-import type { LogEntry, Logs } from "../../operations/logs.js";
+import { checkLogType, type LogEntry, type Logs } from "../../operations/logs.js";
 import type { RequestContext } from "../context.js";
 
 @ObjectType("LogEntry", { description: "Specification, Execution log entry." })
@@ -57,6 +57,7 @@ export class LogResolver {
       const { appId, actionId, type } = args as TailArguments;
       const { gate, tail, ...visitor } = context as TailContext;
       await gate.enter(visitor, "readLogs", appId);
+      checkLogType(type, "type");
       return tail.follow({ appId, actionId, type });
     },
   })
