@@ -28,6 +28,7 @@ export interface FrontDoor {
 }
 
 function reply(response: ServerResponse, http: number, body: object): void {
+  if (http === 503) response.setHeader("Retry-After", "1");
   response
     .writeHead(http, { "content-type": "application/json", "cache-control": "no-store" })
     .end(JSON.stringify(body));
@@ -80,7 +81,6 @@ export function createFrontDoor(parts: Parts): FrontDoor {
         response.once("close", leave);
         return api(request, response);
       }
-      response.setHeader("Retry-After", "1");
       response.setHeader("Connection", "close");
       reply(response, 503, NOT_YET);
     },

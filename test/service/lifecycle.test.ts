@@ -33,9 +33,11 @@ describe("the life of a service process", function () {
   it("names the part that is not up until it is ready, while it says that it lives", async () => {
     const service = start();
     const url = await service.listening();
+    const refused = fetch(`${url}/health/ready`);
     const [live, ready, other] = await Promise.all(
       ["/health/live", "/health/ready", "/v3/apps/1/actions"].map((path) => get(url + path)),
     );
+    expect(Number((await refused).headers.get("retry-after"))).to.be.greaterThan(0);
     expect(live!.http).to.equal(200);
     expect(ready!.http).to.equal(503);
     expect(ready!.body.status).to.equal("OVERLOADED");
