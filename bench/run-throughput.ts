@@ -13,8 +13,8 @@ const APPS = 40;
 const CALLERS = 3;
 /** Beside each other in a bare loop: where it is fastest on few cores. */
 const FLOOR_LOOPS = 2;
-const RUNS = 600;
-const FLOOR_RUNS = 300;
+const RUNS = 300;
+const FLOOR_RUNS = 150;
 const ROUNDS = 3;
 const CODE = "async function execute(context) { return { sum: context.payload.a + context.payload.b }; }";
 const ACTION = { name: "sum", code: CODE, active: true, environment: "server", triggers: [{ trigger: "manual" }] };
