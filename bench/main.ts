@@ -10,6 +10,7 @@ const FIGURES: Record<string, () => Promise<Figure>> = {
   "log-events": () => import("./log-events.js"),
   enqueue: () => import("./enqueue.js"),
   "settings-get": () => import("./settings-get.js"),
+  "log-fanout": () => import("./log-fanout.js"),
 };
 
 const number = (value: number): string => value.toFixed(value < 10 ? 2 : value < 1_000 ? 1 : 0);

@@ -1,0 +1,156 @@
+/** One app's log entries to 1,000 sockets of one process: deliveries a second and their delay, beside bare graphql-ws. */
+import { type ChildProcess, fork } from "node:child_process";
+import { EventEmitter, once } from "node:events";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { Client } from "pg";
+import { LOG_CHANNEL } from "../src/operations/logs.js";
+import { latencyRows, type Row } from "./figure.js";
+import { type BenchService, startBenchService } from "./service.js";
+import type { Report, Wanted } from "./subscribers.js";
+
+export const title = "log entries of one app to 1,000 sockets of one process, beside bare graphql-ws";
+
+const SOCKETS = 1_000;
+const QUERY = "subscription { actionLogAdded(appId: 1) { id type createdAt data } }";
+const TYPE = "app.task.completed";
+/** Events under way while throughput is measured: enough that the server never waits for the next. */
+const WINDOW = 8;
+const ROUNDS = 2;
+const ROUND_MS = 2_000;
+/** In each round, while delay is measured: a pace that both servers hold. */
+const PACED_EVENTS = 20;
+const PACE_MS = 100;
+const WARM_UP_PACE_MS = 50;
+const QUIET_MS = 300;
+
+/* As a run's end writes it: the entry, and its notice. No run stands behind it. */
+const ADD = `
+  WITH entry AS (
+    INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+    VALUES (1, 1, $1, '${TYPE}', $2) RETURNING id, app_id, run_id)
+  SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
+
+/** The data of an entry as it is usually made, and when it set out. */
+const dataOf = () => ({
+  mode: "on-demand",
+  runOn: "server",
+  taskId: 1,
+  payload: { sentAt: performance.timeOrigin + performance.now() },
+  duration: 12,
+  actionVersion: "v3",
+  result: { data: { orders: [1, 2, 3], note: "as it is usually returned" }, success: true },
+});
+
+/** One server with its subscribers. */
+interface Side {
+  /** Makes one event. */
+  emit(): Promise<void>;
+  delivered(): number;
+  /** Resolves when more has been delivered. */
+  progress(): Promise<unknown>;
+  /** The delays since the last call. */
+  takeDelays(): number[];
+}
+
+const child = (file: string) => fork(fileURLToPath(new URL(file, import.meta.url)));
+
+/** Opens the sockets and resolves when each of them has had an event, and nothing more is under way. */
+async function subscribe(subscribers: ChildProcess, wanted: Wanted, emit: () => Promise<void>): Promise<Side> {
+  const reports = new EventEmitter();
+  let last: Report = { delivered: 0, reached: 0, delays: [] };
+  const delays: number[] = [];
+  subscribers.on("message", (report: Report) => {
+    last = report;
+    for (const one of report.delays) delays.push(one);
+    reports.emit("report");
+  });
+  const ended = once(subscribers, "exit").then(() => {
+    throw new Error("the subscribers ended");
+  });
+  ended.catch(() => undefined);
+  subscribers.send(wanted);
+  while (last.reached < wanted.sockets) {
+    await emit();
+    await Promise.race([delay(WARM_UP_PACE_MS), ended]);
+  }
+  for (let before = -1; before !== last.delivered; await delay(QUIET_MS)) before = last.delivered;
+  return {
+    emit,
+    delivered: () => last.delivered,
+    progress: () => Promise.race([once(reports, "report"), ended]),
+    takeDelays: () => delays.splice(0),
+  };
+}
+
+/** Deliveries a second with `WINDOW` events under way at any time. */
+async function throughput({ emit, delivered, progress }: Side): Promise<number> {
+  const before = delivered();
+  const begun = performance.now();
+  let emitted = 0;
+  for (; performance.now() - begun < ROUND_MS; emitted += 1) {
+    while (emitted * SOCKETS - (delivered() - before) >= WINDOW * SOCKETS) await progress();
+    await emit();
+  }
+  while (delivered() - before < emitted * SOCKETS) await progress();
+  return (emitted * SOCKETS * 1_000) / (performance.now() - begun);
+}
+
+/** Milliseconds from making an event to its arrival, at a pace. */
+async function delaysOf({ emit, delivered, progress, takeDelays }: Side): Promise<number[]> {
+  const until = delivered() + PACED_EVENTS * SOCKETS;
+  takeDelays();
+  for (let event = 0; event < PACED_EVENTS; event += 1) {
+    await emit();
+    await delay(PACE_MS);
+  }
+  while (delivered() < until) await progress();
+  return takeDelays();
+}
+
+async function measure(service: Side, bare: Side): Promise<Row[]> {
+  const sums = { service: 0, bare: 0 };
+  const delays = { service: [] as number[], bare: [] as number[] };
+  // They take turns: the machine is not the same from one second to the next.
+  for (let round = 0; round < ROUNDS; round += 1) {
+    sums.bare += await throughput(bare);
+    sums.service += await throughput(service);
+    delays.bare.push(...(await delaysOf(bare)));
+    delays.service.push(...(await delaysOf(service)));
+  }
+  const floor = { name: "bare graphql-ws", value: sums.bare / ROUNDS };
+  return [
+    { name: "deliveries", value: sums.service / ROUNDS, unit: "/s", floor },
+    ...latencyRows(`delay at ${1_000 / PACE_MS} events a second`, delays.service, "bare graphql-ws", delays.bare),
+  ];
+}
+
+function startBare(server: ChildProcess, url: string, subscribers: ChildProcess): Promise<Side> {
+  let id = 0;
+  return subscribe(subscribers, { url, token: "", query: QUERY, sockets: SOCKETS }, async () => {
+    server.send({ id: ++id, type: TYPE, createdAt: new Date().toISOString(), data: dataOf() });
+  });
+}
+
+function startOurs({ url, first }: BenchService, db: Client, subscribers: ChildProcess): Promise<Side> {
+  let runId = 0;
+  const wanted = { url, token: first.tokens.editor, query: QUERY, sockets: SOCKETS };
+  return subscribe(subscribers, wanted, async () => {
+    await db.query({ name: "add", text: ADD, values: [--runId, JSON.stringify(dataOf())] });
+  });
+}
+
+export async function run(): Promise<Row[]> {
+  const service = await startBenchService({ ROLES: "api" });
+  const children = ["./bare-subscriptions.js", "./subscribers.js", "./subscribers.js"].map(child);
+  const [bare, ofBare, ofService] = children as [ChildProcess, ChildProcess, ChildProcess];
+  const db = new Client(service.databaseUrl);
+  try {
+    const [[url]] = await Promise.all([once(bare, "message"), db.connect()]);
+    return await measure(await startOurs(service, db, ofService), await startBare(bare, url as string, ofBare));
+  } finally {
+    for (const one of children) one.kill();
+    await db.end();
+    await service.stop();
+  }
+}
