@@ -92,6 +92,25 @@ function completed(data: string | undefined): RunOutcome {
   return failed("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
 }
 
+/** What a run leaves to its log entry beside its outcome. */
+interface Account {
+  hosts: Set<string>;
+  /** JSON text of the payload as it may be told. */
+  payload: string;
+}
+
+/** The payload's JSON with the secrets in its strings and keys masked: a caller may have sent one. */
+function maskedPayload(payload: string, scan: SecretScan): string {
+  if (scan.findInJson(payload) === null) return payload;
+  const masked = (value: unknown): unknown => {
+    if (typeof value === "string") return scan.mask(value);
+    if (Array.isArray(value)) return value.map(masked);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [scan.mask(key), masked(inner)]));
+  };
+  return JSON.stringify(masked(JSON.parse(payload)));
+}
+
 /** What became of a page, in the words of a log entry. */
 function outcomeOf(outcome: Outcome, signal: AbortSignal): RunOutcome {
   if (outcome.ok) return completed(outcome.data);
@@ -126,11 +145,12 @@ export function createExecution(options: {
     return loaded;
   }
 
-  async function attempt(run: HeldRun, signal: AbortSignal, hosts: Set<string>): Promise<RunOutcome> {
+  async function attempt(run: HeldRun, signal: AbortSignal, account: Account): Promise<RunOutcome> {
     const [action, underscore] = await Promise.all([load(run), readUnderscore(run.appId)]);
     if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
     const secrets = secretsOf(underscore);
     const scan = createSecretScan(secrets);
+    account.payload = maskedPayload(run.payload, scan);
     const settings = contextSettings(action.environment, underscore);
     const { packages, revoke } = await scripts.prepare(run, action, timeoutMs);
     const printer = console.printer(run.id, scan);
@@ -145,7 +165,7 @@ export function createExecution(options: {
       timeoutMs,
       signal,
       onConsole: printer.print,
-      onHost: (host) => hosts.add(host),
+      onHost: (host) => account.hosts.add(host),
       // Judging costs: an app without secrets is spared it.
       ...(secrets.length > 0 && { mayRequest: judgeOf(scan, printer) }),
     }).finally(() => Promise.all([revoke(), printer.finish()]));
@@ -163,7 +183,8 @@ export function createExecution(options: {
       } catch (error) {
         log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
         if (!db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown") throw error;
-        if (isRefusedData(error) && next === ending) next = { ...endingOf(run, UNSTORABLE, 0), hosts: ending.hosts };
+        if (isRefusedData(error) && next === ending)
+          next = { ...endingOf({ ...run, payload: "{}" }, UNSTORABLE, 0), hosts: ending.hosts };
         else await delay(LEDGER_RETRY_MS);
       }
     }
@@ -176,15 +197,16 @@ export function createExecution(options: {
      */
     async perform(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
       const begun = performance.now();
-      const hosts = new Set<string>();
-      const outcome = await attempt(run, signal, hosts).catch((error: unknown) => {
+      const account: Account = { hosts: new Set(), payload: run.payload };
+      const outcome = await attempt(run, signal, account).catch((error: unknown) => {
         if (error instanceof ActionError) return failed("Error", error.message);
         log.error({ err: error, runId: run.id }, "a run could not be performed");
         return failed("InternalError", "the service could not run this action");
       });
       const state = outcome === CANCELLED ? "cancelled" : undefined;
-      const ending = endingOf(run, outcome, performance.now() - begun, state);
-      const kept = await end(run, holder, { ...ending, hosts: [...hosts] }, signal);
+      const told = { ...run, payload: account.payload };
+      const ending = endingOf(told, outcome, performance.now() - begun, state);
+      const kept = await end(run, holder, { ...ending, hosts: [...account.hosts] }, signal);
       if (!kept) log.warn({ runId: run.id }, "a run had been taken away before it ended here");
       return outcome;
     },

@@ -112,6 +112,8 @@ export function parseUpdate(data: unknown, current: ActionInput): ActionInput {
 }
 
 function overlaid(body: ActionBody, data: unknown): ActionBody {
+  // A request without a body gives no field, so that what is missing is named.
+  if (data === undefined) return body;
   if (!isObject(data)) {
     throw new ActionError("REQUEST_INVALID", `the action's data must be an object; ${described(data)} came`);
   }

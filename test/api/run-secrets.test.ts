@@ -76,6 +76,14 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     });
   }
 
+  it("masks a secret in the payload that the log entry repeats, not in the one that the run gets", async () => {
+    const payload = { deep: [{ told: `it is ${SECRET}` }], [PROTECTED]: 1, pin: "1234" };
+    const { body } = await run("return context.payload.deep[0].told.length", { payload });
+    expect(body.result).to.equal(`it is ${SECRET}`.length);
+    const { logs } = (await service.rest("POST", "/v3/apps/1/actions/logs", { body: { limit: 1 } })).body;
+    expect(logs[0].data.payload).to.deep.equal({ deep: [{ told: "it is «_secret»" }], "«__deep»": 1, pin: "«_pin»" });
+  });
+
   it("masks a secret in what a run prints", async () => {
     const { body } = await run("console.log('the key is', context.settings._secret); console.warn('second')");
     const { lines } = (await service.rest("GET", `/v3/apps/1/runs/${body.runId}/console`)).body;
