@@ -8,7 +8,7 @@ import type { DataSource } from "typeorm";
 import { migrate, openDatabase, preparedRows } from "../src/data/database.js";
 import { startEmbeddedPostgres } from "../src/engine/embedded-postgres.js";
 import { QUEUE_MAX_PER_APP } from "../src/limits.js";
-import { createLogEvents } from "../src/operations/log-events.js";
+import { createLogEvents } from "../src/operations/triggers/log-events.js";
 import type { Caller } from "../src/rules/access.js";
 import { publishDirectly } from "../test/harness/production-copies.js";
 import { firstCredentials } from "../test/harness/service.js";

@@ -4,7 +4,7 @@ import { EventEmitter, once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Client } from "pg";
-import { LOG_CHANNEL } from "../src/operations/logs.js";
+import { LOG_CHANNEL } from "../src/operations/logs/logs.js";
 import { latencyRows, type Row } from "./figure.js";
 import { type BenchService, startBenchService } from "./service.js";
 import type { Report, Wanted } from "./subscribers.js";

@@ -1,7 +1,7 @@
 /** The service under measurement: a process of its own on a durable embedded database, without rate limits. Measures nothing. */
 import { Agent, request } from "node:http";
 import { text } from "node:stream/consumers";
-import type { FirstCredentials } from "../src/operations/bootstrap.js";
+import type { FirstCredentials } from "../src/operations/access/bootstrap.js";
 import { startProcess } from "../test/harness/process.js";
 
 /** The service closes what is idle for five seconds; a call just then would fail. */

@@ -8,7 +8,7 @@ import type { DataSource } from "typeorm";
 import { createFrontDoor } from "./api/health.js";
 import type { Config } from "./config.js";
 import { createLog } from "./engine/log.js";
-import { bootstrap } from "./operations/bootstrap.js";
+import { bootstrap } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
 import { Releases } from "./service/releases.js";
 import { type Clock, type Plan, partsOf, Starting } from "./service/starting.js";

@@ -12,8 +12,8 @@
 import { stringifySetCookie } from "cookie";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError, STATUS } from "../errors.js";
-import type { Credentials } from "../operations/credentials.js";
-import type { Held, PageSession, PageSessions } from "../operations/page-sessions.js";
+import type { Credentials } from "../operations/access/credentials.js";
+import type { Held, PageSession, PageSessions } from "../operations/access/page-sessions.js";
 import { envScript } from "../rules/env-script.js";
 import { appPage, messagePage } from "./app-page.js";
 import { COOKIE, cookieTokens, isForeign } from "./caller.js";

@@ -1,6 +1,6 @@
 /** What the exits share of one request: who calls, with which idempotency key, and the quota for its headers. */
 import { ActionError } from "../errors.js";
-import type { Visitor } from "../operations/gate.js";
+import type { Visitor } from "../operations/access/gate.js";
 
 export interface RequestContext extends Visitor {
   idempotencyKey: string | null;

@@ -2,7 +2,7 @@
 import "reflect-metadata";
 import { readConfig } from "../config.js";
 import { StartError } from "../errors.js";
-import { bootstrap } from "../operations/bootstrap.js";
+import { bootstrap } from "../operations/access/bootstrap.js";
 import { runCommand, withDatabase } from "./command.js";
 
 await runCommand(async () => {

@@ -7,7 +7,7 @@ import { migrate, openDatabase } from "../data/database.js";
 import { attachEmbeddedPostgres, startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { createNotifications } from "../engine/notifications.js";
 import { faultLine, StartError } from "../errors.js";
-import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "../operations/credentials.js";
+import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "../operations/access/credentials.js";
 
 /** Runs a command to its end; what it throws is the one line on standard error. */
 export async function runCommand(command: () => Promise<void>): Promise<void> {

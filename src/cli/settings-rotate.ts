@@ -1,8 +1,8 @@
 /** `npm run settings:rotate`: the settings under a new key while the service runs. Prints no key. */
 import "reflect-metadata";
 import { readConfig } from "../config.js";
-import { settingsKeyFile } from "../operations/data-keys.js";
-import { rotateSettingsKey } from "../operations/settings-rotation.js";
+import { settingsKeyFile } from "../operations/settings/data-keys.js";
+import { rotateSettingsKey } from "../operations/settings/settings-rotation.js";
 import { readArguments, runCommand, withDatabase } from "./command.js";
 
 const USAGE = "Usage: npm run settings:rotate, without arguments";

@@ -5,7 +5,7 @@ import { readConfig } from "../config.js";
 import { CREDENTIAL_KINDS, type CredentialKind } from "../data/credential.js";
 import { rows } from "../data/database.js";
 import { StartError } from "../errors.js";
-import type { NewCredential } from "../operations/credentials.js";
+import type { NewCredential } from "../operations/access/credentials.js";
 import { readArguments, runCommand, withDatabase } from "./command.js";
 
 const USAGE =

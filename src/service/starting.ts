@@ -20,7 +20,7 @@ import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
 import { CHAIN_DEPTH_MAX } from "../limits.js";
 import { CHANNELS, type Operations } from "../operations/operations.js";
-import { SCHEDULE_CHANNEL } from "../operations/trigger-index.js";
+import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
 import type { Releases } from "./releases.js";
 
 /** Answers to requests that an aborted grace ended are still written within this long. */

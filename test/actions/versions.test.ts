@@ -3,7 +3,7 @@ import { Writable } from "node:stream";
 import { expect } from "chai";
 import { pino } from "pino";
 import { ActionRow } from "../../src/data/action.js";
-import { recordVersion } from "../../src/operations/versions.js";
+import { recordVersion } from "../../src/operations/actions/versions.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit, restExit } from "./exits.js";
 import { CODE, count, make, newName, publishApp } from "./support.js";

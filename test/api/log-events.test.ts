@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { openDatabase } from "../../src/data/database.js";
-import { createCredentials } from "../../src/operations/credentials.js";
+import { createCredentials } from "../../src/operations/access/credentials.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 

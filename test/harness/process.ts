@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
-import type { FirstCredentials } from "../../src/operations/bootstrap.js";
+import type { FirstCredentials } from "../../src/operations/access/bootstrap.js";
 import { until } from "./until.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));

@@ -1,7 +1,7 @@
 /** Actions published straight into the database, many at once: for tests of what starts them. */
 import type { DataSource } from "typeorm";
 import { ActionRow, type Trigger } from "../../src/data/action.js";
-import { createTriggerIndex } from "../../src/operations/trigger-index.js";
+import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 
 export interface Wanted {
   name: string;

@@ -9,8 +9,8 @@ import WebSocket from "ws";
 import { readConfig } from "../../src/config.js";
 import { openDatabase } from "../../src/data/database.js";
 import { createNotifications } from "../../src/engine/notifications.js";
-import { bootstrap, type FirstCredentials } from "../../src/operations/bootstrap.js";
-import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/credentials.js";
+import { bootstrap, type FirstCredentials } from "../../src/operations/access/bootstrap.js";
+import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
 import { type Service, startService } from "../../src/service.js";
 import { freshDatabase } from "./postgres.js";
 

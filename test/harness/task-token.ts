@@ -1,6 +1,6 @@
 /** A task token without the run that it would belong to. */
 import type { DataSource } from "typeorm";
-import { hashToken, newToken } from "../../src/operations/credentials.js";
+import { hashToken, newToken } from "../../src/operations/access/credentials.js";
 
 export async function taskToken(db: DataSource, appId: number): Promise<string> {
   const token = newToken("task");

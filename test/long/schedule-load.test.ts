@@ -3,7 +3,7 @@ import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { createSchedule } from "../../src/operations/schedule.js";
+import { createSchedule } from "../../src/operations/triggers/schedule.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { publishDirectly } from "../harness/production-copies.js";
 

@@ -1,8 +1,8 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { createSchedule, type Schedule } from "../../src/operations/schedule.js";
-import { createTriggerIndex } from "../../src/operations/trigger-index.js";
+import { createSchedule, type Schedule } from "../../src/operations/triggers/schedule.js";
+import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { publishDirectly, type Wanted } from "../harness/production-copies.js";
 

@@ -9,8 +9,8 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { openDatabase } from "../../src/data/database.js";
 import { createKeyRing, readKeyFile } from "../../src/engine/key-ring.js";
-import { createDataKeys } from "../../src/operations/data-keys.js";
-import { rotateSettingsKey } from "../../src/operations/settings-rotation.js";
+import { createDataKeys } from "../../src/operations/settings/data-keys.js";
+import { rotateSettingsKey } from "../../src/operations/settings/settings-rotation.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { startTestService, type TestService } from "../harness/service.js";
 

@@ -1,9 +1,9 @@
 /** Actions over GraphQL: the authoring verbs. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, FieldResolver, Int, Mutation, ObjectType, Query, Resolver, Root } from "type-graphql";
-import type { Action } from "../../operations/action-rows.js";
-import type { Actions, PublishedCopy } from "../../operations/actions.js";
-import type { Gate } from "../../operations/gate.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { Action } from "../../operations/actions/action-rows.js";
+import type { Actions, PublishedCopy } from "../../operations/actions/actions.js";
 import type { RequestContext } from "../context.js";
 
 @ObjectType("Action", { description: "One copy of an action (specification, Action object). Times are ISO 8601." })

@@ -1,9 +1,9 @@
 /** Apps, their editors and their trail over GraphQL; and what administrators make. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { App, Apps } from "../../operations/apps.js";
-import type { Gate } from "../../operations/gate.js";
-import type { People, User } from "../../operations/people.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { People, User } from "../../operations/access/people.js";
+import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
 
 @ObjectType("App", { description: "An app without its settings." })

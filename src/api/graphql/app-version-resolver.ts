@@ -1,9 +1,9 @@
 /** An app's snapshots over GraphQL: taken, listed, looked at, restored. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { AppVersion, AppVersionDetails, AppVersions } from "../../operations/app-versions.js";
-import type { App, Apps } from "../../operations/apps.js";
-import type { Gate } from "../../operations/gate.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { AppVersion, AppVersionDetails, AppVersions } from "../../operations/apps/app-versions.js";
+import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
 import { AppType } from "./app-resolver.js";
 

@@ -1,11 +1,11 @@
 /** What a client in a browser asks of the service over GraphQL: its actions as they change, their scripts, reports of its runs, analytics. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
-import type { Analytics } from "../../operations/analytics.js";
-import type { ClientAction, ClientActions, CompiledScript } from "../../operations/client-actions.js";
-import type { ClientChange, ClientFeed } from "../../operations/client-feed.js";
-import type { ClientRuns } from "../../operations/client-runs.js";
-import type { Gate } from "../../operations/gate.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { Analytics } from "../../operations/client/analytics.js";
+import type { ClientAction, ClientActions, CompiledScript } from "../../operations/client/client-actions.js";
+import type { ClientChange, ClientFeed } from "../../operations/client/client-feed.js";
+import type { ClientRuns } from "../../operations/client/client-runs.js";
 import type { RequestContext } from "../context.js";
 
 @ObjectType("Asset", { description: "What a dependency loads." })

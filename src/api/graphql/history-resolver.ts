@@ -1,8 +1,8 @@
 /** The ledger over GraphQL: runs and skipped ticks, and a past run again. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/gate.js";
-import type { RunHistory, RunSummary } from "../../operations/run-history.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { RunHistory, RunSummary } from "../../operations/runs/run-history.js";
 import type { RequestContext } from "../context.js";
 import { QueuedRunType } from "./run-resolver.js";
 

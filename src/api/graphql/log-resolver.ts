@@ -1,9 +1,9 @@
 /** Execution logs over GraphQL: the list, and the live tail. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
-import type { Gate } from "../../operations/gate.js";
-import type { LogTail } from "../../operations/log-tail.js";
-import { checkLogType, type LogEntry, type Logs } from "../../operations/logs.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { LogTail } from "../../operations/logs/log-tail.js";
+import { checkLogType, type LogEntry, type Logs } from "../../operations/logs/logs.js";
 import type { RequestContext } from "../context.js";
 
 @ObjectType("LogEntry", { description: "Specification, Execution log entry." })

@@ -1,8 +1,8 @@
 /** Publication over GraphQL. Each method: the gate, then one call. */
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Resolver } from "type-graphql";
-import type { Action } from "../../operations/action-rows.js";
-import type { Gate } from "../../operations/gate.js";
-import type { Publishing } from "../../operations/publishing.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { Action } from "../../operations/actions/action-rows.js";
+import type { Publishing } from "../../operations/actions/publishing.js";
 import type { RequestContext } from "../context.js";
 import { ActionType } from "./action-resolver.js";
 

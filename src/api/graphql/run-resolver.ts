@@ -1,9 +1,9 @@
 /** Runs over GraphQL: on demand, cancelled, and what they print. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, ID, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
-import type { PrintedLine, RunConsole } from "../../operations/console.js";
-import type { Gate } from "../../operations/gate.js";
-import type { Runs } from "../../operations/runs.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
+import type { Runs } from "../../operations/runs/runs.js";
 import type { RequestContext } from "../context.js";
 
 @ObjectType("QueuedRun")

@@ -1,8 +1,8 @@
 /** Settings over GraphQL: each reader its tiers, as the operations give them. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/gate.js";
-import type { Settings, SettingsStatus } from "../../operations/settings.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { Settings, SettingsStatus } from "../../operations/settings/settings.js";
 import type { RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";

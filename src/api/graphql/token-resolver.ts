@@ -3,9 +3,9 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { CredentialKind } from "../../data/credential.js";
 import { ActionError } from "../../errors.js";
-import type { CredentialSummary, Credentials } from "../../operations/credentials.js";
-import type { Gate } from "../../operations/gate.js";
-import { optionalId, type People, requiredText } from "../../operations/people.js";
+import type { CredentialSummary, Credentials } from "../../operations/access/credentials.js";
+import type { Gate } from "../../operations/access/gate.js";
+import { optionalId, type People, requiredText } from "../../operations/access/people.js";
 import type { RequestContext } from "../context.js";
 
 const KINDS: readonly unknown[] = ["api", "viewer", "live"];

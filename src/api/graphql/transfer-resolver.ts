@@ -1,8 +1,8 @@
 /** Export and import over GraphQL. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
-import type { Gate } from "../../operations/gate.js";
-import type { ImportFault, Transfer, TransferDocument } from "../../operations/transfer.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { ImportFault, Transfer, TransferDocument } from "../../operations/actions/transfer.js";
 import type { RequestContext } from "../context.js";
 
 @ObjectType("ImportedUpdate")

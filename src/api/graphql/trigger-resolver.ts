@@ -2,9 +2,9 @@
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
-import type { Gate } from "../../operations/gate.js";
-import type { Backtest, LogEvent, LogEvents } from "../../operations/log-events.js";
-import type { Preview, Schedule } from "../../operations/schedule.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { Backtest, LogEvent, LogEvents } from "../../operations/triggers/log-events.js";
+import type { Preview, Schedule } from "../../operations/triggers/schedule.js";
 import type { RequestContext } from "../context.js";
 
 const PREVIEW_DEFAULT = 5;

@@ -1,10 +1,10 @@
 /** Version history over GraphQL: list, retrieve, restore, compare. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
-import type { Comparing, Comparison } from "../../operations/comparison.js";
-import type { Gate } from "../../operations/gate.js";
-import type { Restored, Restoring } from "../../operations/restoring.js";
-import type { Version, Versions } from "../../operations/versions.js";
+import type { Gate } from "../../operations/access/gate.js";
+import type { Comparing, Comparison } from "../../operations/actions/comparison.js";
+import type { Restored, Restoring } from "../../operations/actions/restoring.js";
+import type { Version, Versions } from "../../operations/actions/versions.js";
 import type { RequestContext } from "../context.js";
 import { ActionDiffType, RestoredType, VersionListType, VersionType } from "./version-types.js";
 

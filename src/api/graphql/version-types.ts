@@ -1,8 +1,8 @@
 /** Shapes of the version history and of comparisons in the GraphQL schema. No behaviour. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, Int, ObjectType } from "type-graphql";
-import type { Side } from "../../operations/comparison.js";
-import type { Snapshot, VersionSummary, VersionUser } from "../../operations/versions.js";
+import type { Side } from "../../operations/actions/comparison.js";
+import type { Snapshot, VersionSummary, VersionUser } from "../../operations/actions/versions.js";
 import { ActionType } from "./action-resolver.js";
 
 @ObjectType("VersionUser")

@@ -5,7 +5,7 @@
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import { isLiveSource, type LiveSource } from "../../operations/live-source.js";
+import { isLiveSource, type LiveSource } from "../../operations/logs/live-source.js";
 import { formatGraphqlError } from "../error-reply.js";
 
 /** Subscriptions of one app in one process. */

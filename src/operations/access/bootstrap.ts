@@ -1,0 +1,86 @@
+/** What an empty database starts with, so that the first minute needs no administration (contract, section 1). */
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import type { Credentials } from "./credentials.js";
+
+/** The content of credentials.json. */
+export interface FirstCredentials {
+  baseUrl: string;
+  organizationId: number;
+  appId: number;
+  tokens: Record<"editor" | "admin" | "api" | "viewer" | "live", string>;
+}
+
+async function insert(executor: Executor, sql: string, parameters: unknown[]): Promise<number> {
+  const [row] = await rows<{ id: number }>(executor, `${sql} RETURNING id`, parameters);
+  return row!.id;
+}
+
+async function person(executor: Executor, organizationId: number, role: string): Promise<number> {
+  const sql = "INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, 'First', $2, $3)";
+  return insert(executor, sql, [organizationId, role, `${role.toLowerCase().replace(" ", ".")}@example.com`]);
+}
+
+/** One organization, one app, its people and their tokens; null when the database is not empty. */
+async function makeFirst(db: DataSource, credentials: Credentials): Promise<Omit<FirstCredentials, "baseUrl"> | null> {
+  return db.transaction(async (manager) => {
+    // Of several processes that start on one empty database, one makes the first app.
+    await manager.query("LOCK TABLE organization IN EXCLUSIVE MODE");
+    if ((await rows(manager, "SELECT 1 FROM organization LIMIT 1")).length > 0) return null;
+    const organizationId = await insert(manager, "INSERT INTO organization (name) VALUES ($1)", ["First organization"]);
+    const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2)";
+    const appId = await insert(manager, sql, [organizationId, "First app"]);
+    const editor = await person(manager, organizationId, "Editor");
+    const admin = await person(manager, organizationId, "Admin");
+    const user = await person(manager, organizationId, "App User");
+    await manager.query("INSERT INTO app_editor (app_id, person_id) VALUES ($1, $2)", [appId, editor]);
+    const token = async (credential: Parameters<Credentials["issue"]>[0]) =>
+      (await credentials.issue({ name: "first", ...credential }, manager)).token;
+    return {
+      organizationId,
+      appId,
+      tokens: {
+        editor: await token({ kind: "editor", personId: editor }),
+        admin: await token({ kind: "admin", personId: admin }),
+        api: await token({ kind: "api", appId }),
+        viewer: await token({ kind: "viewer", appId, personId: user }),
+        live: await token({ kind: "live", appId, personId: user }),
+      },
+    };
+  });
+}
+
+function writeWhole(path: string, content: FirstCredentials): void {
+  const draft = `${path}.draft`;
+  writeFileSync(draft, `${JSON.stringify(content, null, 2)}\n`, { mode: 0o600 });
+  renameSync(draft, path);
+}
+
+/**
+ * On an empty database makes what there must be and writes `credentials.json` (mode 0600) in `dataDir`; later only keeps the file's
+ * address current. Returns the file's path when it was made now.
+ */
+export async function bootstrap(options: {
+  db: DataSource;
+  credentials: Credentials;
+  dataDir: string;
+  baseUrl: string;
+}): Promise<string | null> {
+  const { db, credentials, dataDir, baseUrl } = options;
+  const path = join(dataDir, "credentials.json");
+  mkdirSync(dataDir, { recursive: true });
+  const first = await makeFirst(db, credentials);
+  if (first) {
+    writeWhole(path, { baseUrl, ...first });
+    return path;
+  }
+  try {
+    const known = JSON.parse(readFileSync(path, "utf8")) as FirstCredentials;
+    if (known.baseUrl !== baseUrl) writeWhole(path, { ...known, baseUrl });
+  } catch {
+    // The file is its owner's to remove.
+  }
+  return null;
+}

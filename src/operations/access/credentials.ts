@@ -1,0 +1,183 @@
+/** Credentials: makes tokens, finds who a token stands for, revokes at once. Knows nothing of headers and cookies. */
+import { createHash, randomBytes } from "node:crypto";
+import type { DataSource } from "typeorm";
+import type { CredentialKind } from "../../data/credential.js";
+import { type Executor, rows } from "../../data/database.js";
+import type { Notifications } from "../../engine/notifications.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+
+/** Channel of the notice that some credential, or somebody's right to an app, has changed. */
+export const CREDENTIAL_CHANNEL = "svc_credential";
+
+/** An answer is trusted this long at the most, whatever becomes of the notices. */
+const CACHE_MS = 5_000;
+const CACHE_MAX = 10_000;
+
+/** Tokens open with a mark, so that scanners of leaked secrets can know them. */
+const TOKEN_SHAPE = /^svc_(editor|admin|api|task|viewer|live)_[\w-]{43}$/;
+
+export interface NewCredential {
+  kind: CredentialKind;
+  appId?: number | null;
+  personId?: number | null;
+  runId?: number | null;
+  name?: string | null;
+  expiresAt?: Date | null;
+}
+
+/** A credential without its secret. Times are ISO 8601. */
+export interface CredentialSummary {
+  id: number;
+  kind: CredentialKind;
+  name: string | null;
+  userId: number | null;
+  createdAt: string;
+  expiresAt: string | null;
+}
+
+interface FoundRow {
+  id: number;
+  kind: CredentialKind;
+  appId: number | null;
+  personId: number | null;
+  runId: number | null;
+  expiresAt: Date | null;
+  runCopy: "master" | "production" | null;
+  editorOf: number[] | null;
+}
+
+/* A page's session holds as long as what it was given for: a published app, an editor's right. */
+const FIND = `
+  SELECT c.id, c.kind, c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId", c.expires_at AS "expiresAt",
+         (SELECT copy FROM run WHERE id = c.run_id) AS "runCopy",
+         CASE WHEN c.kind = 'editor'
+              THEN (SELECT json_agg(app_id) FROM app_editor WHERE person_id = c.person_id) END AS "editorOf"
+    FROM credential c
+   WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
+     AND (NOT c.page_session OR CASE c.kind WHEN 'live'
+       THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)
+       ELSE EXISTS (SELECT FROM app_editor e WHERE e.app_id = c.app_id AND e.person_id = c.person_id)
+         OR EXISTS (SELECT FROM credential a WHERE a.person_id = c.person_id AND a.kind = 'admin' AND a.revoked_at IS NULL)
+       END)`;
+
+/** The SHA-256 by which a token is stored and looked up. */
+export function hashToken(token: string): Buffer {
+  return createHash("sha256").update(token).digest();
+}
+
+export function newToken(kind: CredentialKind): string {
+  return `svc_${kind}_${randomBytes(32).toString("base64url")}`;
+}
+
+function toCaller(row: FoundRow): Caller {
+  return {
+    credentialId: row.id,
+    kind: row.kind,
+    personId: row.personId,
+    appId: row.appId,
+    editorOf: new Set(row.editorOf ?? []),
+    runId: row.runId,
+    copy: row.runCopy ?? (row.kind === "api" || row.kind === "live" || row.kind === "task" ? "production" : "master"),
+    expiresAt: row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
+  };
+}
+
+export type Credentials = ReturnType<typeof createCredentials>;
+
+export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
+  const known = new Map<string, { caller: Caller; until: number }>();
+  const watchers = new Set<() => void>();
+  let epoch = 0;
+  const forget = () => {
+    epoch += 1;
+    known.clear();
+    for (const watcher of watchers) watcher();
+  };
+  notifications.listen(CREDENTIAL_CHANNEL, forget);
+  notifications.onGap(forget);
+
+  /** Tells every process, this one at once, that rights have changed. */
+  async function announce(executor: Executor = db): Promise<void> {
+    await executor.query(`SELECT pg_notify('${CREDENTIAL_CHANNEL}', '')`);
+    forget();
+  }
+
+  return {
+    announce,
+
+    /** Calls `watcher` whenever some credential or right may have changed; the returned function ends that. */
+    watch(watcher: () => void): () => void {
+      watchers.add(watcher);
+      return () => watchers.delete(watcher);
+    },
+
+    /** Makes a credential. The token is in this answer and nowhere else. */
+    async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {
+      const token = newToken(credential.kind);
+      const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
+      const [row] = await rows<{ id: number }>(
+        executor,
+        `INSERT INTO credential (kind, hash, name, app_id, person_id, run_id, expires_at)
+         VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id`,
+        [kind, hashToken(token), name, appId, personId, runId, expiresAt],
+      );
+      return { id: row!.id, token };
+    },
+
+    /** Who the token stands for; null when it is unknown, revoked or expired. */
+    async resolve(token: string): Promise<Caller | null> {
+      if (!TOKEN_SHAPE.test(token)) return null;
+      const hash = hashToken(token);
+      const key = hash.toString("base64");
+      const hit = known.get(key);
+      const now = Date.now();
+      if (hit && hit.until > now && hit.caller.expiresAt > now && notifications.healthy()) return hit.caller;
+      const asked = epoch;
+      const [row] = await rows<FoundRow>(db, FIND, [hash]);
+      if (!row) return null;
+      const caller = toCaller(row);
+      if (known.size >= CACHE_MAX) known.clear();
+      // Rights that changed while the database answered are not to be kept; a task token is used seldom and must die with its run.
+      if (asked === epoch && row.kind !== "task") known.set(key, { caller, until: now + CACHE_MS });
+      return caller;
+    },
+
+    /** The app's api, viewer and live credentials that hold, newest first. */
+    async list(appId: number): Promise<CredentialSummary[]> {
+      const found = await rows<CredentialSummary & { createdAt: Date; expiresAt: Date | null }>(
+        db,
+        `SELECT id, kind, name, person_id AS "userId", created_at AS "createdAt", expires_at AS "expiresAt"
+           FROM credential
+          WHERE app_id = $1 AND kind <> 'task' AND NOT page_session AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+          ORDER BY id DESC`,
+        [appId],
+      );
+      return found.map((row) => ({
+        ...row,
+        createdAt: row.createdAt.toISOString(),
+        expiresAt: row.expiresAt?.toISOString() ?? null,
+      }));
+    },
+
+    /** Ends a run's token. Nobody keeps those, so nobody needs to be told. */
+    async expire(id: number): Promise<void> {
+      await db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
+    },
+
+    /**
+     * Ends a credential at once, in every process. `appId` null: of any app (the command line).
+     * @throws NOT_FOUND
+     */
+    async revoke(id: number, appId: number | null): Promise<void> {
+      const revoked = await rows(
+        db,
+        `UPDATE credential SET revoked_at = now()
+          WHERE id = $1 AND revoked_at IS NULL AND ($2::bigint IS NULL OR app_id = $2) RETURNING id`,
+        [id, appId],
+      );
+      if (revoked.length === 0) throw new ActionError("NOT_FOUND", "no such token");
+      await announce();
+    },
+  };
+}

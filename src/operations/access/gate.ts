@@ -1,0 +1,67 @@
+/** The gate before every operation: the caller's right, the app's existence, the rate window. Decides nothing itself: the rules do. */
+import type { DataSource } from "typeorm";
+import type { Config } from "../../config.js";
+import { rows } from "../../data/database.js";
+import type { RateAnswer, RateWindow } from "../../engine/rate-window.js";
+import { ActionError } from "../../errors.js";
+import { ACCESS, type Caller, mayEnter, type Operation, type RateClass, rateClassOf } from "../../rules/access.js";
+
+/** What the gate reads of a request, and the quota that it leaves there for the reply's headers. */
+export interface Visitor {
+  caller: Caller | null;
+  quota?: RateAnswer & { limit: number };
+}
+
+export interface Gate {
+  /**
+   * Lets the visitor through to `operation` on the app, or throws.
+   * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (to admins alone), RATE_LIMIT_EXCEEDED
+   */
+  enter(visitor: Visitor, operation: Operation, appId: number): Promise<Caller>;
+  /** The same for an operation that belongs to no single app. */
+  enterService(visitor: Visitor, operation: Operation): Caller;
+}
+
+export function createGate(options: { db: DataSource; window: RateWindow; limits: Config["rateLimits"] }): Gate {
+  const { db, window, limits } = options;
+
+  async function count(visitor: Visitor, rateClass: RateClass, appId: number): Promise<void> {
+    const limit = limits[rateClass];
+    if (limit === 0) return;
+    const answer = await window.take(appId, rateClass, limit);
+    // A document of several limited fields leaves the scarcest quota.
+    if (answer.remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...answer, limit };
+    if (answer.accepted) return;
+    const retryAfter = Math.max(1, Math.ceil((answer.freesAt.getTime() - Date.now()) / 1000));
+    throw new ActionError(
+      "RATE_LIMIT_EXCEEDED",
+      `this app's limit is ${limit} such requests in 60 seconds; try again in ${retryAfter} s`,
+      { retryAfter, nextValidRequestDate: answer.freesAt.toISOString() },
+    );
+  }
+
+  async function appExists(appId: number): Promise<boolean> {
+    return appId > 0 && (await rows(db, "SELECT 1 FROM app WHERE id = $1", [appId])).length > 0;
+  }
+
+  return {
+    async enter(visitor, operation, appId) {
+      const { caller } = visitor;
+      if (!caller) throw new ActionError("UNAUTHORIZED");
+      if (!mayEnter(caller, operation, appId)) throw new ActionError("FORBIDDEN");
+      // The others' credentials name apps that exist; an admin may name any.
+      if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
+      const rateClass = rateClassOf(operation);
+      if (rateClass) await count(visitor, rateClass, appId);
+      return caller;
+    },
+
+    enterService(visitor, operation) {
+      const { caller } = visitor;
+      if (!caller) throw new ActionError("UNAUTHORIZED");
+      const { who } = ACCESS[operation] as { who: readonly string[] };
+      if (!who.includes(caller.kind)) throw new ActionError("FORBIDDEN");
+      return caller;
+    },
+  };
+}

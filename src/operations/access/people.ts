@@ -1,0 +1,125 @@
+/** Organizations, people and editors: made by administrators, named by id. Knows no token's use. */
+import type { DataSource } from "typeorm";
+import { type Executor, isDuplicate, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { described } from "../../rules/described.js";
+import type { Credentials } from "./credentials.js";
+
+/** A person. */
+export interface User {
+  id: number;
+  organizationId: number;
+  firstName: string;
+  lastName: string;
+  email: string;
+}
+
+const COLUMNS = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
+const NAME_MAX_CHARACTERS = 255;
+
+/** A name of 1 to 255 storable characters. @throws REQUEST_INVALID */
+export function requiredText(value: unknown, field: string): string {
+  const text = typeof value === "string" ? value.trim() : "";
+  if (text !== "" && text.length <= NAME_MAX_CHARACTERS && !text.includes("\0") && text.isWellFormed()) return text;
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `${field} must be a text of 1 to ${NAME_MAX_CHARACTERS} characters; ${described(value)} came`,
+  );
+}
+
+/** A positive integer, or null where none was given. @throws REQUEST_INVALID */
+export function optionalId(value: unknown, field: string): number | null {
+  if (value === undefined || value === null) return null;
+  if (Number.isSafeInteger(value) && (value as number) > 0) return value as number;
+  throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number; ${described(value)} came`);
+}
+
+/** @throws REQUEST_INVALID unless it is a positive integer */
+function requiredId(value: unknown, field: string): number {
+  const id = optionalId(value, field);
+  if (id === null) throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number; nothing came`);
+  return id;
+}
+
+export type People = ReturnType<typeof createPeople>;
+
+export function createPeople({ db, credentials }: { db: DataSource; credentials: Credentials }) {
+  async function organizationOf(id: number | null): Promise<number> {
+    const [row] = await rows<{ id: number }>(
+      db,
+      "SELECT id FROM organization WHERE $1::bigint IS NULL OR id = $1 ORDER BY id LIMIT 1",
+      [id],
+    );
+    if (!row) throw new ActionError("REQUEST_INVALID", "organizationId names no organization");
+    return row.id;
+  }
+
+  async function editors(appId: number): Promise<User[]> {
+    return rows<User>(
+      db,
+      `SELECT ${COLUMNS} FROM person JOIN app_editor ON person_id = person.id WHERE app_id = $1 ORDER BY id`,
+      [appId],
+    );
+  }
+
+  return {
+    organizationOf,
+    editors,
+
+    /** Makes a person with an editor's session, who edits nothing yet. @throws REQUEST_INVALID */
+    async create(data: Record<string, unknown>, executor: Executor = db): Promise<{ user: User; token: string }> {
+      const email = requiredText(data["email"], "email");
+      if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new ActionError("REQUEST_INVALID", "email must be an e-mail address");
+      const names = [requiredText(data["firstName"], "firstName"), requiredText(data["lastName"], "lastName")];
+      const organizationId = await organizationOf(optionalId(data["organizationId"], "organizationId"));
+      const [user] = await rows<User>(
+        executor,
+        `INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, $3, $4) RETURNING ${COLUMNS}`,
+        [organizationId, ...names, email],
+      ).catch((error: unknown) => {
+        throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "email is another person's already") : error;
+      });
+      const { token } = await credentials.issue({ kind: "editor", personId: user!.id, name: "session" }, executor);
+      return { user: user!, token };
+    },
+
+    /** Gives a person of the app's organization editor rights; answers with the app's editors. @throws REQUEST_INVALID */
+    async addEditor(appId: number, userId: unknown): Promise<User[]> {
+      const id = requiredId(userId, "userId");
+      const added = await rows(
+        db,
+        `INSERT INTO app_editor (app_id, person_id)
+         SELECT app.id, person.id FROM app JOIN person USING (organization_id) WHERE app.id = $1 AND person.id = $2
+         ON CONFLICT (app_id, person_id) DO UPDATE SET person_id = excluded.person_id RETURNING person_id`,
+        [appId, id],
+      );
+      if (added.length === 0)
+        throw new ActionError("REQUEST_INVALID", "userId names nobody of this app's organization");
+      await credentials.announce();
+      return editors(appId);
+    },
+
+    /** Takes editor rights away, at once; answers with the editors who are left. */
+    async removeEditor(appId: number, userId: unknown): Promise<User[]> {
+      await db.query("DELETE FROM app_editor WHERE app_id = $1 AND person_id = $2", [
+        appId,
+        requiredId(userId, "userId"),
+      ]);
+      await credentials.announce();
+      return editors(appId);
+    },
+
+    /** The id, when it is null or a person of the app's organization. @throws REQUEST_INVALID */
+    async mustExist(appId: number, userId: number | null): Promise<number | null> {
+      if (userId === null) return null;
+      const found = await rows(
+        db,
+        "SELECT 1 FROM person JOIN app USING (organization_id) WHERE person.id = $1 AND app.id = $2",
+        [userId, appId],
+      );
+      if (found.length === 0)
+        throw new ActionError("REQUEST_INVALID", "userId names nobody of this app's organization");
+      return userId;
+    },
+  };
+}

@@ -1,0 +1,120 @@
+/** Rows of actions: found, locked, named and shown to callers. Judges no input and writes nothing but through `uniquelyNamed`. */
+import type { EntityManager } from "typeorm";
+import { ActionRow, type Asset, type Copy, type Environment, type Trigger } from "../../data/action.js";
+import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
+import { ActionError, type Status } from "../../errors.js";
+import type { ActionInput } from "../../rules/action-input.js";
+
+/** An action as callers see it (specification, Action object). Times are ISO 8601. */
+export interface Action {
+  id: number;
+  appId: number;
+  name: string;
+  description: string | null;
+  code: string;
+  active: boolean;
+  environment: Environment;
+  actionVersion: string;
+  triggers: Trigger[];
+  dependencies: string[];
+  assets: Asset[];
+  frequency: string | null;
+  timezone: string | null;
+  lastRunAt: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/**
+ * Told of every copy that was written or removed, inside the transaction of the change: what it writes stands or falls with
+ * the change, and its failure undoes the change. A removed row is told of after it is gone.
+ */
+export type OnActionChanged = (manager: EntityManager, row: ActionRow, change: "written" | "removed") => Promise<void>;
+
+export function toAction(row: ActionRow): Action {
+  const { masterId: _, lastRunAt, createdAt, updatedAt, ...fields } = row;
+  return {
+    ...fields,
+    lastRunAt: lastRunAt?.toISOString() ?? null,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
+}
+
+export const copyOf = (row: ActionRow): Copy => (row.masterId === null ? "master" : "production");
+
+/** Refuses an id that no row can have before the database is asked. */
+export const storable = (id: number): boolean => Number.isSafeInteger(id) && id > 0;
+
+/**
+ * The app's action of that id, whichever copy it is.
+ * @param lock hold the row until the transaction ends
+ * @throws ACTION_NOT_FOUND, ACTION_NOT_V3
+ */
+export async function findAction(
+  manager: EntityManager,
+  appId: number,
+  id: number,
+  { lock = false }: { lock?: boolean } = {},
+): Promise<ActionRow> {
+  const row = storable(id)
+    ? await manager.findOne(ActionRow, {
+        where: { id, appId },
+        ...(lock && { lock: { mode: "pessimistic_write" as const } }),
+      })
+    : null;
+  if (!row) throw new ActionError("ACTION_NOT_FOUND");
+  if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
+  return row;
+}
+
+/** The master of that id, locked; `refusal` is what a production copy's id is answered with. */
+export async function lockMaster(
+  manager: EntityManager,
+  appId: number,
+  id: number,
+  refusal: Status,
+): Promise<ActionRow> {
+  const row = await findAction(manager, appId, id, { lock: true });
+  if (row.masterId !== null) throw new ActionError(refusal);
+  return row;
+}
+
+/** The production copy of a master; null when it has none. */
+export function productionOf(manager: EntityManager, masterId: number): Promise<ActionRow | null> {
+  return manager.findOne(ActionRow, { where: { masterId } });
+}
+
+/** Whether a master of the app, other than `exceptId`, bears the name. */
+export async function isNameTaken(
+  manager: EntityManager,
+  appId: number,
+  name: string,
+  exceptId: number | null,
+): Promise<boolean> {
+  const sql =
+    "SELECT 1 FROM action WHERE app_id = $1 AND name = $2 AND master_id IS NULL AND id IS DISTINCT FROM $3::bigint";
+  return (await rows(manager, sql, [appId, name, exceptId])).length > 0;
+}
+
+/** NAME_ALREADY_EXISTS as it is told of masters. */
+export const nameTaken = (name: string) =>
+  new ActionError("NAME_ALREADY_EXISTS", `name must be unique in the app; another action is named ${name}`);
+
+/**
+ * Turns the database's refusal of a second copy of that name into the specified one. `write` is of one row that is new or
+ * locked, so that it can wait for others at the index of names alone: two that swap their names wait for each other.
+ */
+export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError): Promise<T> {
+  try {
+    return await write;
+  } catch (error) {
+    throw isDuplicate(error, "action_name") || isDeadlock(error) ? refusal : error;
+  }
+}
+
+/** The author's fields of a row. */
+export function inputOf(row: ActionRow): ActionInput {
+  const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
+  return { name, code, description, active, environment, triggers, dependencies, frequency, timezone } as ActionInput;
+}

@@ -1,0 +1,96 @@
+/** The authoring verbs: list, get, create, update, remove of master actions (specification, Action operations). Knows no transport and runs nothing. */
+import { type DataSource, In } from "typeorm";
+import { ActionRow } from "../../data/action.js";
+import type { Caller } from "../../rules/access.js";
+import { audit } from "../access/audit.js";
+import { page } from "../logs/logs.js";
+import { type Action, findAction, lockMaster, type OnActionChanged, productionOf, toAction } from "./action-rows.js";
+import { once } from "./idempotency.js";
+import type { Judgement } from "./judgement.js";
+import type { Masters } from "./masters.js";
+
+/** What a list says of a master's production copy. Times are ISO 8601; `updatedAt` is when it was published last. */
+export interface PublishedCopy {
+  masterId: number;
+  id: number;
+  active: boolean;
+  lastRunAt: string | null;
+  updatedAt: string;
+}
+
+export type Actions = ReturnType<typeof createActions>;
+
+export function createActions(options: {
+  db: DataSource;
+  judgement: Judgement;
+  masters: Masters;
+  onActionChanged: OnActionChanged;
+}) {
+  const { db, judgement, masters, onActionChanged } = options;
+  return {
+    /** The app's masters, newest first; legacy ones are not among them. */
+    async list(
+      appId: number,
+      options: { limit?: unknown; offset?: unknown },
+    ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
+      const { limit, offset } = page(options);
+      const [found, total] = await db
+        .getRepository(ActionRow)
+        .createQueryBuilder("action")
+        .where("action.appId = :appId AND action.masterId IS NULL AND action.actionVersion = 'v3'", { appId })
+        .orderBy("action.id", "DESC")
+        .take(limit)
+        .skip(offset)
+        .getManyAndCount();
+      return { actions: found.map(toAction), pagination: { total, hasMore: offset + found.length < total } };
+    },
+
+    /** The production copies of those masters that have one. */
+    async published(masterIds: readonly number[]): Promise<PublishedCopy[]> {
+      const found = await db.getRepository(ActionRow).findBy({ masterId: In([...masterIds]) });
+      return found.map((row) => {
+        const { id, active, lastRunAt, updatedAt } = toAction(row);
+        return { masterId: row.masterId!, id, active, lastRunAt, updatedAt };
+      });
+    },
+
+    /** Either copy, by its own id. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */
+    async get(appId: number, id: number): Promise<Action> {
+      return toAction(await findAction(db.manager, appId, id));
+    },
+
+    /**
+     * @param idempotencyKey repeats of the same request with it, by the same credential, get the first one's answer
+     * @throws a status of the validation table, NAME_ALREADY_EXISTS
+     */
+    async create(caller: Caller, appId: number, data: unknown, idempotencyKey: string | null = null): Promise<Action> {
+      const judged = await judgement.created(db.manager, appId, data);
+      const keyed = { appId, key: idempotencyKey, request: judged.input };
+      return db.transaction((manager) =>
+        once(manager, caller, keyed, async () => toAction(await masters.insert(manager, caller, appId, judged))),
+      );
+    },
+
+    /** @throws a status of the validation table, NAME_ALREADY_EXISTS, CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3 */
+    async update(caller: Caller, appId: number, id: number, data: unknown): Promise<Action> {
+      return db.transaction(async (manager) => {
+        const current = await lockMaster(manager, appId, id, "CANNOT_UPDATE_PRODUCTION");
+        const judged = await judgement.updated(manager, current, data);
+        return toAction(await masters.replace(manager, caller, current, judged));
+      });
+    },
+
+    /** Removes the master, its production copy and its history. @throws CANNOT_DELETE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3 */
+    async remove(caller: Caller, appId: number, id: number): Promise<void> {
+      await db.transaction(async (manager) => {
+        const master = await lockMaster(manager, appId, id, "CANNOT_DELETE_PRODUCTION");
+        const production = await productionOf(manager, id);
+        await manager.delete(ActionRow, id);
+        const { name } = master;
+        await audit(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
+        if (production) await onActionChanged(manager, production, "removed");
+        await onActionChanged(manager, master, "removed");
+      });
+    },
+  };
+}

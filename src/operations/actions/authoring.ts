@@ -1,0 +1,36 @@
+/** The operations on actions that are not runs, made and tied to each other. */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import type { Asset } from "../../data/action.js";
+import type { OnActionChanged } from "./action-rows.js";
+import { createActions } from "./actions.js";
+import { createComparison } from "./comparison.js";
+import { createJudgement } from "./judgement.js";
+import { createMasters } from "./masters.js";
+import { createPublishing } from "./publishing.js";
+import { createRestoring } from "./restoring.js";
+import { createTransfer } from "./transfer.js";
+import { createVersions } from "./versions.js";
+
+export interface Authoring {
+  db: DataSource;
+  /** Compiles the code without running it; throws CODE_VALIDATION_FAILED. */
+  checkCode: (code: string) => Promise<void>;
+  /** What the dependencies load; throws DEPENDENCIES_INVALID. */
+  resolveAssets: (dependencies: readonly string[]) => Asset[];
+  onActionChanged: OnActionChanged;
+  log: Logger;
+}
+
+export function createAuthoring({ db, checkCode, resolveAssets, onActionChanged, log }: Authoring) {
+  const judgement = createJudgement({ checkCode, resolveAssets });
+  const masters = createMasters({ log, onActionChanged });
+  return {
+    actions: createActions({ db, judgement, masters, onActionChanged }),
+    publishing: createPublishing({ db, log, onActionChanged }),
+    versions: createVersions({ db }),
+    restoring: createRestoring({ db, judgement, log, onActionChanged }),
+    comparison: createComparison({ db }),
+    transfer: createTransfer({ db, judgement, masters }),
+  };
+}

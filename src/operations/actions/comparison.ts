@@ -1,0 +1,71 @@
+/** What differs between two states of one action: a version, the master, the production copy. Changes nothing. */
+import type { DataSource } from "typeorm";
+import { ActionError } from "../../errors.js";
+import { type ActionDiff, diffActions } from "../../rules/action-diff.js";
+import type { ActionInput } from "../../rules/action-input.js";
+import { findAction, inputOf, productionOf } from "./action-rows.js";
+import { findVersion } from "./versions.js";
+
+/** What stands on one side: a version's id, or a copy. */
+export type Side = number | "master" | "production";
+
+export interface Comparison extends ActionDiff {
+  from: Side;
+  to: Side;
+}
+
+interface State {
+  side: Side;
+  input: ActionInput;
+}
+
+const labelOf = (side: Side): string => (typeof side === "number" ? `version ${side}` : side);
+
+function compared(from: State, to: State): Comparison {
+  const labels = { before: labelOf(from.side), after: labelOf(to.side) };
+  return { from: from.side, to: to.side, ...diffActions(from.input, to.input, labels) };
+}
+
+function sideOf(against: string): Side {
+  if (against === "master" || against === "production") return against;
+  if (/^[1-9]\d{0,15}$/.test(against)) return Number(against);
+  throw new ActionError("REQUEST_INVALID", "against must be master, production or the id of a version");
+}
+
+export type Comparing = ReturnType<typeof createComparison>;
+
+export function createComparison({ db }: { db: DataSource }) {
+  /** @throws VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED */
+  async function state(masterId: number, master: ActionInput, side: Side): Promise<State> {
+    if (side === "master") return { side, input: master };
+    if (side !== "production") return { side, input: (await findVersion(db, masterId, side)).data };
+    const production = await productionOf(db.manager, masterId);
+    if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");
+    return { side, input: inputOf(production) };
+  }
+
+  return {
+    /**
+     * What changed from a version to the master as it is now, to production, or to another version.
+     * @param against `master`, `production` or a version's id
+     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND, ACTION_NOT_PUBLISHED, REQUEST_INVALID
+     */
+    async versions(appId: number, actionId: number, versionId: number, against: string): Promise<Comparison> {
+      const side = sideOf(against);
+      const master = inputOf(await findAction(db.manager, appId, actionId));
+      const from = await state(actionId, master, versionId);
+      return compared(from, await state(actionId, master, side));
+    },
+
+    /**
+     * What publishing would change: from the production copy to its master. Either copy's id will do.
+     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_NOT_PUBLISHED
+     */
+    async copies(appId: number, actionId: number): Promise<Comparison> {
+      const found = await findAction(db.manager, appId, actionId);
+      const master = found.masterId === null ? found : await findAction(db.manager, appId, found.masterId);
+      const input = inputOf(master);
+      return compared(await state(master.id, input, "production"), { side: "master", input });
+    },
+  };
+}

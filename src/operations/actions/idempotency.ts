@@ -1,0 +1,56 @@
+/** Idempotency keys of writes whose answer is the whole effect: the first answer, kept for 24 hours, for every repeat. Runs keep theirs in the ledger. */
+import { createHash } from "node:crypto";
+import type { EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { IDEMPOTENCY_HOURS } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+
+const EXPIRED = `created_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`;
+
+/* Others' old keys go along, a few at a time, without waiting for whoever else sweeps. */
+const SWEEP = `
+  DELETE FROM idempotency WHERE ctid IN
+    (SELECT ctid FROM idempotency WHERE ${EXPIRED} ORDER BY created_at LIMIT 100 FOR UPDATE SKIP LOCKED)`;
+
+/* Waits for a transaction that is writing the same key. */
+const CLAIM = `
+  INSERT INTO idempotency (credential_id, app_id, key, request) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (credential_id, app_id, key) DO NOTHING RETURNING key`;
+
+/** A key belongs to the credential that sent it, within one app. `request` is what the key stands for, as JSON. */
+export interface Keyed {
+  appId: number;
+  key: string | null;
+  request: unknown;
+}
+
+/**
+ * Does `work` once for its key and answers repeats with what it answered first. A failure is not remembered.
+ * @param manager of the transaction of `work`
+ * @throws REQUEST_INVALID when the key was used for another request
+ */
+export async function once<T extends object>(
+  manager: EntityManager,
+  { credentialId }: Caller,
+  { appId, key, request }: Keyed,
+  work: () => Promise<T>,
+): Promise<T> {
+  if (key === null) return work();
+  const place = [credentialId, appId, key];
+  const digest = createHash("sha256").update(JSON.stringify(request)).digest();
+  await rows(manager, SWEEP);
+  const own = "credential_id = $1 AND app_id = $2 AND key = $3";
+  await rows(manager, `DELETE FROM idempotency WHERE ${own} AND ${EXPIRED}`, place);
+  for (;;) {
+    if ((await rows(manager, CLAIM, [...place, digest])).length > 0) {
+      const answer = await work();
+      await rows(manager, `UPDATE idempotency SET answer = $4 WHERE ${own}`, [...place, JSON.stringify(answer)]);
+      return answer;
+    }
+    const sql = `SELECT request, answer FROM idempotency WHERE ${own}`;
+    const [first] = await rows<{ request: Buffer; answer: T }>(manager, sql, place);
+    if (first?.request.equals(digest)) return first.answer;
+    if (first) throw new ActionError("REQUEST_INVALID", "this Idempotency-Key was sent with another request before");
+  }
+}

@@ -1,0 +1,50 @@
+/** How a master is written: its row, its snapshot, its trail and the notice of the change, in one transaction. Judges nothing. */
+import type { Logger } from "pino";
+import type { EntityManager } from "typeorm";
+import { ActionRow } from "../../data/action.js";
+import type { Caller } from "../../rules/access.js";
+import type { ActionInput } from "../../rules/action-input.js";
+import { audit } from "../access/audit.js";
+import { inputOf, nameTaken, type OnActionChanged, uniquelyNamed } from "./action-rows.js";
+import type { Judged } from "./judgement.js";
+import { recordVersion } from "./versions.js";
+
+/** The names of the fields in which two inputs differ. */
+export function changedFields(before: ActionInput, after: ActionInput): string[] {
+  const fields = Object.keys(after) as (keyof ActionInput)[];
+  return fields.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
+}
+
+/** Brings a row to what was judged. @throws NAME_ALREADY_EXISTS; the transaction is of no more use then */
+export async function store(manager: EntityManager, row: ActionRow, { input, assets }: Judged): Promise<void> {
+  Object.assign(row, input, { assets, updatedAt: new Date() });
+  await uniquelyNamed(manager.save(row), nameTaken(input.name));
+}
+
+export type Masters = ReturnType<typeof createMasters>;
+
+export function createMasters({ log, onActionChanged }: { log: Logger; onActionChanged: OnActionChanged }) {
+  return {
+    /** A new master with its first version. @throws NAME_ALREADY_EXISTS */
+    async insert(manager: EntityManager, caller: Caller, appId: number, judged: Judged): Promise<ActionRow> {
+      const row = Object.assign(new ActionRow(), { appId, masterId: null, actionVersion: "v3" });
+      await store(manager, row, judged);
+      const { id: actionId, name } = row;
+      await recordVersion(manager, log, row, { occasion: "create", personId: caller.personId });
+      await audit(manager, caller, { appId, type: "appAction.v3.create", actionId, data: { name } });
+      await onActionChanged(manager, row, "written");
+      return row;
+    },
+
+    /** A master as it is after an update; `row` is locked. @throws NAME_ALREADY_EXISTS */
+    async replace(manager: EntityManager, caller: Caller, row: ActionRow, judged: Judged): Promise<ActionRow> {
+      const fields = changedFields(inputOf(row), judged.input);
+      await store(manager, row, judged);
+      const { appId, id: actionId } = row;
+      await recordVersion(manager, log, row, { occasion: "update", personId: caller.personId });
+      await audit(manager, caller, { appId, type: "appAction.v3.update", actionId, data: { fields } });
+      await onActionChanged(manager, row, "written");
+      return row;
+    },
+  };
+}

@@ -1,0 +1,78 @@
+/** Publication: the production copy of a master made, overwritten, taken away (specification, States and transitions). */
+import type { Logger } from "pino";
+import type { DataSource, EntityManager } from "typeorm";
+import { ActionRow } from "../../data/action.js";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { audit } from "../access/audit.js";
+import {
+  type Action,
+  inputOf,
+  lockMaster,
+  type OnActionChanged,
+  productionOf,
+  toAction,
+  uniquelyNamed,
+} from "./action-rows.js";
+import { failingAs } from "./failures.js";
+
+/** Held until the end: an app that is being unpublished waits for its actions, or they for it. */
+async function mustBePublished(manager: EntityManager, appId: number): Promise<void> {
+  const sql = "SELECT 1 FROM app WHERE id = $1 AND published_at IS NOT NULL FOR SHARE";
+  if ((await rows(manager, sql, [appId])).length === 0) throw new ActionError("APP_NOT_PUBLISHED");
+}
+
+function overwritten(production: ActionRow | null, master: ActionRow): ActionRow {
+  const { appId, id: masterId, actionVersion, assets } = master;
+  const link = { appId, masterId, actionVersion, assets, updatedAt: new Date() };
+  return Object.assign(production ?? new ActionRow(), inputOf(master), link);
+}
+
+export type Publishing = ReturnType<typeof createPublishing>;
+
+export function createPublishing(options: { db: DataSource; log: Logger; onActionChanged: OnActionChanged }) {
+  const { db, log, onActionChanged } = options;
+
+  async function publish(manager: EntityManager, caller: Caller, appId: number, id: number): Promise<Action> {
+    const master = await lockMaster(manager, appId, id, "CANNOT_UPDATE_PRODUCTION");
+    await mustBePublished(manager, appId);
+    const production = overwritten(await productionOf(manager, id), master);
+    const { name } = master;
+    const refusal = new ActionError("NAME_ALREADY_EXISTS", `another action is published under the name ${name}`);
+    await uniquelyNamed(manager.save(production), refusal);
+    const data = { name, productionId: production.id };
+    await audit(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
+    await onActionChanged(manager, production, "written");
+    return toAction(production);
+  }
+
+  async function unpublish(manager: EntityManager, caller: Caller, appId: number, id: number): Promise<void> {
+    const { name } = await lockMaster(manager, appId, id, "CANNOT_UPDATE_PRODUCTION");
+    const production = await productionOf(manager, id);
+    if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");
+    await manager.delete(ActionRow, production.id);
+    const data = { name, productionId: production.id };
+    await audit(manager, caller, { appId, type: "appAction.v3.unpublish", actionId: id, data });
+    await onActionChanged(manager, production, "removed");
+  }
+
+  return {
+    /**
+     * Makes the production copy, or brings it to the master's state; it keeps its id when it is published again.
+     * @returns the production copy
+     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a production copy's id, APP_NOT_PUBLISHED,
+     *   NAME_ALREADY_EXISTS when another master was published under that name, PUBLISH_FAILED
+     */
+    publish: (caller: Caller, appId: number, id: number): Promise<Action> =>
+      failingAs(
+        "PUBLISH_FAILED",
+        log,
+        db.transaction((manager) => publish(manager, caller, appId, id)),
+      ),
+
+    /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_NOT_PUBLISHED */
+    unpublish: (caller: Caller, appId: number, id: number): Promise<void> =>
+      db.transaction((manager) => unpublish(manager, caller, appId, id)),
+  };
+}

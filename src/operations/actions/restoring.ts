@@ -1,0 +1,69 @@
+/** The way back: a master brought to one of its snapshots (specification, Action version history). */
+import type { Logger } from "pino";
+import type { DataSource, EntityManager } from "typeorm";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { audit } from "../access/audit.js";
+import { type Action, lockMaster, type OnActionChanged, productionOf, toAction } from "./action-rows.js";
+import { failingAs } from "./failures.js";
+import type { Judged, Judgement } from "./judgement.js";
+import { store } from "./masters.js";
+import { findVersion, recordVersion, type Version } from "./versions.js";
+
+export interface Restored {
+  action: Action & { isPublished: boolean };
+  restoredFromVersionId: number;
+  /** The snapshot of what was before: restoring it undoes this. null when it could not be taken. */
+  preRestoreVersionId: number | null;
+}
+
+export type Restoring = ReturnType<typeof createRestoring>;
+
+export function createRestoring(options: {
+  db: DataSource;
+  judgement: Judgement;
+  log: Logger;
+  onActionChanged: OnActionChanged;
+}) {
+  const { db, judgement, log, onActionChanged } = options;
+
+  /* What was valid once need not be today: a package may have left the catalogue. The request is not at fault then. */
+  async function judged({ id, data }: Version): Promise<Judged> {
+    return judgement.revived(data).catch((error: unknown) => {
+      if (!(error instanceof ActionError)) throw error;
+      throw new ActionError("RESTORE_FAILED", `version ${id} is no longer valid (${error.status}): ${error.message}`);
+    });
+  }
+
+  async function restore(
+    manager: EntityManager,
+    caller: Caller,
+    { appId, actionId, versionId }: { appId: number; actionId: number; versionId: number },
+  ): Promise<Restored> {
+    const row = await lockMaster(manager, appId, actionId, "CANNOT_RESTORE_PRODUCTION");
+    const version = await findVersion(manager, actionId, versionId);
+    const revived = await judged(version);
+    const { personId } = caller;
+    const preRestoreVersionId = await recordVersion(manager, log, row, { occasion: "pre-restore", personId });
+    await store(manager, row, revived);
+    const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
+    await audit(manager, caller, { appId, type: "appAction.v3.restore", actionId, data: ids });
+    await onActionChanged(manager, row, "written");
+    const isPublished = (await productionOf(manager, actionId)) !== null;
+    return { action: { ...toAction(row), isPublished }, ...ids };
+  }
+
+  return {
+    /**
+     * The snapshot's configuration as it was; its dependencies are resolved anew, and the links between the copies stay.
+     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, VERSION_NOT_FOUND, NAME_ALREADY_EXISTS,
+     *   RESTORE_FAILED also for a snapshot that today's rules refuse
+     */
+    restore: (caller: Caller, appId: number, actionId: number, versionId: number): Promise<Restored> =>
+      failingAs(
+        "RESTORE_FAILED",
+        log,
+        db.transaction((manager) => restore(manager, caller, { appId, actionId, versionId })),
+      ),
+  };
+}

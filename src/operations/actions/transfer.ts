@@ -1,0 +1,160 @@
+/** An app's actions as one document, out and in again (export and import). Knows names, not ids: a document belongs to no app. */
+import type { DataSource, EntityManager } from "typeorm";
+import { ActionRow } from "../../data/action.js";
+import { ActionError, type ErrorDetails } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import type { ActionInput } from "../../rules/action-input.js";
+import { described, isObject } from "../../rules/described.js";
+import { inputOf } from "./action-rows.js";
+import type { Judged, Judgement } from "./judgement.js";
+import { changedFields, type Masters } from "./masters.js";
+
+/** Of the document; a later one that reads otherwise gets another number. */
+export const TRANSFER_FORMAT = "svc-app-actions/1";
+
+const ACTIONS_MAX = 1_000;
+
+/** Neither ids nor times nor settings: what an author gives, sorted by name. */
+export interface TransferDocument {
+  format: typeof TRANSFER_FORMAT;
+  actions: ActionInput[];
+}
+
+export type ImportFault = NonNullable<ErrorDetails["faults"]>[number];
+
+/** What an import did or, in a dry run, would do. `faults` is empty unless it is a dry run. */
+export interface ImportReport {
+  dryRun: boolean;
+  created: string[];
+  updated: { name: string; fields: string[] }[];
+  unchanged: string[];
+  faults: ImportFault[];
+}
+
+interface Step {
+  /** null: to be created. */
+  current: ActionRow | null;
+  judged: Judged;
+  fields: string[];
+}
+
+interface Plan {
+  steps: Step[];
+  faults: ImportFault[];
+}
+
+/** @throws REQUEST_INVALID */
+function entriesOf(document: unknown): unknown[] {
+  const { format, actions } = isObject(document) ? document : {};
+  if (format !== TRANSFER_FORMAT) {
+    throw new ActionError("REQUEST_INVALID", `format must be "${TRANSFER_FORMAT}"; ${described(format)} came`);
+  }
+  if (!Array.isArray(actions) || actions.length > ACTIONS_MAX) {
+    const expected = `an array of at most ${ACTIONS_MAX} actions`;
+    throw new ActionError("REQUEST_INVALID", `actions must be ${expected}; ${described(actions)} came`);
+  }
+  return actions;
+}
+
+const nameOf = (entry: unknown): string | null =>
+  isObject(entry) && typeof entry["name"] === "string" ? entry["name"] : null;
+
+function reportOf({ steps, faults }: Plan, dryRun: boolean): ImportReport {
+  const named = (wanted: (step: Step) => boolean) => steps.filter(wanted).map(({ judged }) => judged.input.name);
+  return {
+    dryRun,
+    created: named(({ current }) => current === null),
+    updated: steps
+      .filter(({ current, fields }) => current !== null && fields.length > 0)
+      .map(({ judged, fields }) => ({ name: judged.input.name, fields })),
+    unchanged: named(({ current, fields }) => current !== null && fields.length === 0),
+    faults,
+  };
+}
+
+function refusalOf({ steps, faults }: Plan): ActionError {
+  const all = steps.length + faults.length;
+  const [{ name, error }] = faults as [ImportFault];
+  const message = `nothing was imported: ${faults.length} of ${all} actions cannot be, ${name ?? "one"} first: ${error}`;
+  return new ActionError("REQUEST_INVALID", message, { faults });
+}
+
+export type Transfer = ReturnType<typeof createTransfer>;
+
+export function createTransfer(options: { db: DataSource; judgement: Judgement; masters: Masters }) {
+  const { db, judgement, masters } = options;
+
+  /** The app's masters of those names, locked until the end in one order for all. */
+  async function current(manager: EntityManager, appId: number, names: string[]): Promise<Map<string, ActionRow>> {
+    const found = await manager
+      .createQueryBuilder(ActionRow, "action")
+      .where("action.appId = :appId AND action.masterId IS NULL AND action.name = ANY (:names)", { appId, names })
+      .orderBy("action.id")
+      .setLock("pessimistic_write")
+      .getMany();
+    return new Map(found.map((row) => [row.name, row]));
+  }
+
+  async function step(manager: EntityManager, appId: number, entry: unknown, row: ActionRow | null): Promise<Step> {
+    if (!row) return { current: null, judged: await judgement.created(manager, appId, entry), fields: [] };
+    if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
+    const judged = await judgement.updated(manager, row, entry);
+    return { current: row, judged, fields: changedFields(inputOf(row), judged.input) };
+  }
+
+  async function plan(manager: EntityManager, appId: number, entries: unknown[]): Promise<Plan> {
+    // A text column holds no NUL, so no action bears such a name; the rules say so of the entry.
+    const names = entries.map(nameOf).filter((name) => name !== null && !name.includes("\0")) as string[];
+    const known = await current(manager, appId, names);
+    const seen = new Set<string>();
+    const made: Plan = { steps: [], faults: [] };
+    for (const [index, entry] of entries.entries()) {
+      const name = nameOf(entry);
+      try {
+        if (name !== null && seen.has(name)) {
+          throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique; ${described(name)} came twice`);
+        }
+        if (name !== null) seen.add(name);
+        made.steps.push(await step(manager, appId, entry, known.get(name ?? "") ?? null));
+      } catch (error) {
+        if (!(error instanceof ActionError)) throw error;
+        made.faults.push({ index, name, status: error.status, error: error.message });
+      }
+    }
+    return made;
+  }
+
+  async function apply(manager: EntityManager, caller: Caller, appId: number, { steps }: Plan): Promise<void> {
+    // By name: two imports at once take the places in the index of names in one order, and none waits for the other in a circle.
+    const sorted = steps.toSorted((a, b) => (a.judged.input.name < b.judged.input.name ? -1 : 1));
+    for (const { current: row, judged, fields } of sorted) {
+      if (!row) await masters.insert(manager, caller, appId, judged);
+      else if (fields.length > 0) await masters.replace(manager, caller, row, judged);
+    }
+  }
+
+  return {
+    async export(appId: number): Promise<TransferDocument> {
+      const found = await db.getRepository(ActionRow).find({ where: { appId, actionVersion: "v3" } });
+      const actions = found.filter(({ masterId }) => masterId === null).map(inputOf);
+      actions.sort((a, b) => (a.name < b.name ? -1 : 1));
+      return { format: TRANSFER_FORMAT, actions };
+    },
+
+    /**
+     * Creates the actions whose names are new, updates those that are there (omitted properties unchanged), leaves all others
+     * alone: all of the document or nothing. A dry run writes nothing and tells faults in its report.
+     * @throws REQUEST_INVALID with `faults`, NAME_ALREADY_EXISTS when another request took a name meanwhile
+     */
+    async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
+      const entries = entriesOf(document);
+      return db.transaction(async (manager) => {
+        const made = await plan(manager, appId, entries);
+        if (dryRun) return reportOf(made, true);
+        if (made.faults.length > 0) throw refusalOf(made);
+        await apply(manager, caller, appId, made);
+        return reportOf(made, false);
+      });
+    },
+  };
+}

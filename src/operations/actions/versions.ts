@@ -1,0 +1,169 @@
+/** An action's version history: snapshots taken, listed and retrieved (specification, Version snapshot). Restores nothing. */
+import type { Logger } from "pino";
+import type { DataSource, EntityManager } from "typeorm";
+import type { ActionRow, Asset, Environment } from "../../data/action.js";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
+import type { ActionInput } from "../../rules/action-input.js";
+import { page } from "../logs/logs.js";
+import { findAction, inputOf, productionOf, storable } from "./action-rows.js";
+
+/** What a snapshot was taken of. */
+export type SnapshotOccasion = "create" | "update" | "pre-restore";
+
+/** The full configuration of a master (specification, Version snapshot: `version.data`). */
+export interface Snapshot extends ActionInput {
+  action: SnapshotOccasion;
+  functions: [];
+  assets: Asset[];
+  widgetInstanceIds: [];
+  /** null: the history is a master's, and a master has none. */
+  masterTaskId: number | null;
+  productionTaskId: number | null;
+  actionVersion: string;
+}
+
+export interface VersionUser {
+  id: number;
+  firstName: string;
+  lastName: string;
+  email: string;
+}
+
+interface VersionHead {
+  id: number;
+  /** ISO 8601. */
+  createdAt: string;
+  userId: number | null;
+  user: VersionUser | null;
+}
+
+export interface VersionSummary extends VersionHead {
+  action: SnapshotOccasion;
+  name: string;
+  description: string | null;
+  active: boolean;
+  environment: Environment;
+  frequency: string | null;
+}
+
+export interface Version extends VersionHead {
+  data: Snapshot;
+}
+
+export interface VersionPagination {
+  limit: number;
+  offset: number;
+  total: number;
+  hasMore: boolean;
+}
+
+function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId: number | null): Snapshot {
+  const { assets, masterId: masterTaskId, actionVersion } = row;
+  const links = { masterTaskId, productionTaskId, functions: [] as [], widgetInstanceIds: [] as [] };
+  return { action: occasion, ...inputOf(row), assets, actionVersion, ...links };
+}
+
+/* The master's lock, held by every writer, makes the ids of its versions grow in the order of the changes. */
+const PRUNE = `
+  DELETE FROM action_version WHERE action_id = $1 AND id <=
+    (SELECT id FROM action_version WHERE action_id = $1 ORDER BY id DESC OFFSET ${VERSIONS_KEPT} LIMIT 1)`;
+
+async function write(manager: EntityManager, row: ActionRow, occasion: SnapshotOccasion, personId: number | null) {
+  const production = await productionOf(manager, row.id);
+  const snapshot = snapshotOf(row, occasion, production?.id ?? null);
+  const { name, description, active, environment, frequency } = row;
+  const summary = { action: occasion, name, description, active, environment, frequency };
+  const [version] = await rows<{ id: number }>(
+    manager,
+    "INSERT INTO action_version (action_id, person_id, summary, data) VALUES ($1, $2, $3, $4) RETURNING id",
+    [row.id, personId, JSON.stringify(summary), JSON.stringify(snapshot)],
+  );
+  await rows(manager, PRUNE, [row.id]);
+  return version!.id;
+}
+
+/**
+ * Takes a snapshot in the transaction of the change, and prunes what is older than the newest 100. A savepoint stands before
+ * it: its failure never fails the change (specification, Other rules 5), and is logged.
+ * @param manager of a transaction that holds the master's lock, or has made it
+ * @returns the version's id, null when none could be taken
+ */
+export async function recordVersion(
+  manager: EntityManager,
+  log: Logger,
+  row: ActionRow,
+  { occasion, personId }: { occasion: SnapshotOccasion; personId: number | null },
+): Promise<number | null> {
+  try {
+    return await manager.transaction((savepoint) => write(savepoint, row, occasion, personId));
+  } catch (error) {
+    // Not the error itself: it holds the statement's parameters, and they the code.
+    log.error({ actionId: row.id, occasion, reason: (error as Error).message }, "a snapshot could not be taken");
+    return null;
+  }
+}
+
+const HEAD = `version.id, version.created_at AS "createdAt", version.person_id AS "userId",
+  CASE WHEN person.id IS NOT NULL THEN json_build_object('id', person.id, 'firstName', person.first_name,
+    'lastName', person.last_name, 'email', person.email) END AS "user"`;
+const FROM = "FROM action_version version LEFT JOIN person ON person.id = version.person_id";
+
+type FoundHead = Omit<VersionHead, "createdAt"> & { createdAt: Date };
+type Summary = Omit<VersionSummary, keyof VersionHead>;
+
+const headOf = ({ id, createdAt, userId, user }: FoundHead): VersionHead => ({
+  id,
+  createdAt: createdAt.toISOString(),
+  userId,
+  user,
+});
+
+/** One version of an action. @throws VERSION_NOT_FOUND */
+export async function findVersion(executor: Executor, actionId: number, versionId: number): Promise<Version> {
+  const sql = `SELECT ${HEAD}, version.data ${FROM} WHERE version.action_id = $1 AND version.id = $2`;
+  const [found] = storable(versionId)
+    ? await rows<FoundHead & { data: Snapshot }>(executor, sql, [actionId, versionId])
+    : [];
+  if (!found) throw new ActionError("VERSION_NOT_FOUND");
+  return { ...headOf(found), data: found.data };
+}
+
+export type Versions = ReturnType<typeof createVersions>;
+
+/** A production copy has no history of its own: its list is empty. */
+export function createVersions({ db }: { db: DataSource }) {
+  return {
+    /** Most recent first, 50 unless asked, 100 at most. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, REQUEST_INVALID */
+    async list(
+      appId: number,
+      actionId: number,
+      options: { limit?: unknown; offset?: unknown },
+    ): Promise<{ versions: VersionSummary[]; pagination: VersionPagination }> {
+      const { limit, offset } = page(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
+      await findAction(db.manager, appId, actionId);
+      const [count] = await rows<{ total: number }>(
+        db,
+        "SELECT count(*) AS total FROM action_version WHERE action_id = $1",
+        [actionId],
+      );
+      const found = await rows<FoundHead & { summary: Summary }>(
+        db,
+        `SELECT ${HEAD}, version.summary ${FROM} WHERE version.action_id = $1 ORDER BY version.id DESC LIMIT $2 OFFSET $3`,
+        [actionId, limit, offset],
+      );
+      const { total } = count!;
+      return {
+        versions: found.map((version) => ({ ...headOf(version), ...version.summary })),
+        pagination: { limit, offset, total, hasMore: offset + found.length < total },
+      };
+    },
+
+    /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND */
+    async get(appId: number, actionId: number, versionId: number): Promise<Version> {
+      await findAction(db.manager, appId, actionId);
+      return findVersion(db, actionId, versionId);
+    },
+  };
+}

@@ -1,0 +1,59 @@
+/** The app's own fields: what a body may say of each, and how they change. Settings are another room's. */
+
+import type { EntityManager } from "typeorm";
+import { AppRow } from "../../data/app.js";
+import { ActionError } from "../../errors.js";
+import { JSON_MAX_DEPTH } from "../../limits.js";
+import { described, holdsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
+import { optionalId, requiredText } from "../access/people.js";
+
+type Field = (value: unknown, name: string) => unknown;
+
+function flag(value: unknown, name: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw new ActionError("REQUEST_INVALID", `${name} must be true or false; ${described(value)} came`);
+}
+
+function structure(value: unknown, name: string): unknown {
+  if (value !== null && typeof value !== "object") {
+    throw new ActionError("REQUEST_INVALID", `${name} must be an object, an array or null; ${described(value)} came`);
+  }
+  if (nestsDeeperThan(value, JSON_MAX_DEPTH)) {
+    throw new ActionError("REQUEST_INVALID", `${name} nests deeper than ${JSON_MAX_DEPTH} levels`);
+  }
+  if (holdsInfinity(value)) throw new ActionError("REQUEST_INVALID", `${name} holds a number that is too large`);
+  return value;
+}
+
+const optionalText: Field = (value, name) => (value === null ? null : requiredText(value, name));
+
+/** What PUT takes (specification, Settings endpoints), and what a snapshot of the app keeps. */
+const FIELDS: Record<string, Field> = {
+  name: requiredText,
+  startingPageId: optionalId,
+  hooks: structure,
+  isTemplate: flag,
+  dependencies: structure,
+  icon: optionalText,
+};
+const ADMIN_FIELDS: Record<string, Field> = { ...FIELDS, isSystemTemplate: flag, isHidden: flag };
+
+export type AppChanges = Partial<AppRow>;
+
+/** The changes that a body asks for; what is no field of those that the caller may change is ignored. @throws REQUEST_INVALID */
+export function changesIn(body: unknown, { asAdmin }: { asAdmin: boolean }): AppChanges {
+  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
+  const given = Object.entries(asAdmin ? ADMIN_FIELDS : FIELDS).filter(([name]) => Object.hasOwn(body, name));
+  return Object.fromEntries(given.map(([name, check]) => [name, check(body[name], name)]));
+}
+
+/** Those of an app's fields that a snapshot keeps. */
+export function keptFields(app: object): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(app).filter(([name]) => Object.hasOwn(FIELDS, name)));
+}
+
+/** Writes the changes, of those fields alone. */
+export async function applyChanges(manager: EntityManager, appId: number, changes: AppChanges): Promise<void> {
+  if (Object.keys(changes).length === 0) return;
+  await manager.update(AppRow, { id: appId }, { ...changes, updatedAt: new Date() } as object);
+}

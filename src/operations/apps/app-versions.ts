@@ -1,0 +1,171 @@
+/**
+ * Snapshots of an app and the way back to them: its own fields, its public and private settings, never a protected one
+ * (specification, Versioning, 4). Sealed values are copied as they lie; those that are shown are opened by the settings' room.
+ */
+import type { DataSource, EntityManager } from "typeorm";
+import { AppRow } from "../../data/app.js";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { spokenKey } from "../../rules/setting-key-text.js";
+import type { SettingsView } from "../../rules/setting-tiers.js";
+import { audit } from "../access/audit.js";
+import type { User } from "../access/people.js";
+import { page } from "../logs/logs.js";
+import { lockApp, type Settings, type StoredSetting } from "../settings/settings.js";
+import { applyChanges, changesIn, keptFields } from "./app-fields.js";
+
+/** What a snapshot was taken for. */
+export type AppVersionAction = "create" | "publish" | "pre-restore";
+
+/** A snapshot in a list. Times are ISO 8601. */
+export interface AppVersion {
+  id: number;
+  createdAt: string;
+  userId: number | null;
+  user: Omit<User, "organizationId"> | null;
+  action: AppVersionAction;
+  /** The app's name at the time. */
+  name: string | null;
+}
+
+/** A whole snapshot; `settings` as GET settings shows them. */
+export interface AppVersionDetails extends AppVersion {
+  data: Record<string, unknown>;
+  settings: SettingsView;
+}
+
+interface VersionRow extends Omit<AppVersion, "createdAt" | "name"> {
+  createdAt: Date;
+  data: Record<string, unknown>;
+}
+
+const FIND = `
+  SELECT v.id, v.created_at AS "createdAt", v.person_id AS "userId", v.action, v.data,
+         CASE WHEN p.id IS NOT NULL THEN
+           json_build_object('id', p.id, 'firstName', p.first_name, 'lastName', p.last_name, 'email', p.email) END AS "user"
+    FROM app_version v LEFT JOIN person p ON p.id = v.person_id
+   WHERE v.app_id = $1`;
+
+/** Older snapshots may hold protected settings: they are neither read nor brought back. */
+const KEPT = "app_version_id = $1 AND left(key, 2) <> '__'";
+
+const REMOVE = `
+  DELETE FROM setting WHERE app_id = $2 AND left(key, 2) <> '__'
+    AND NOT EXISTS (SELECT FROM app_version_setting s WHERE s.app_version_id = $1 AND s.key = setting.key)
+  RETURNING key`;
+
+const BRING_BACK = `
+  INSERT INTO setting (app_id, key, value, sealed, updated_by)
+  SELECT $2, key, value, sealed, $3 FROM app_version_setting WHERE ${KEPT}
+  ON CONFLICT (app_id, key) DO UPDATE
+    SET value = excluded.value, sealed = excluded.sealed, updated_at = now(), updated_by = excluded.updated_by
+    WHERE (setting.value, setting.sealed) IS DISTINCT FROM (excluded.value, excluded.sealed)
+  RETURNING key`;
+
+function summaryOf({ id, createdAt, userId, user, action, data }: VersionRow): AppVersion {
+  const name = typeof data["name"] === "string" ? data["name"] : null;
+  return { id, createdAt: createdAt.toISOString(), userId, user, action, name };
+}
+
+/** Takes a snapshot in the transaction of what it is for, with the app locked; answers its id. */
+export async function snapshotApp(
+  manager: EntityManager,
+  caller: Caller,
+  appId: number,
+  action: AppVersionAction,
+): Promise<number> {
+  const app = await manager.findOneByOrFail(AppRow, { id: appId });
+  const [made] = await rows<{ id: number }>(
+    manager,
+    "INSERT INTO app_version (app_id, person_id, action, data) VALUES ($1, $2, $3, $4) RETURNING id",
+    [appId, caller.personId, action, JSON.stringify(keptFields(app))],
+  );
+  await rows(
+    manager,
+    `INSERT INTO app_version_setting (app_version_id, key, value, sealed)
+     SELECT $1, key, value, sealed FROM setting WHERE app_id = $2 AND left(key, 2) <> '__'`,
+    [made!.id, appId],
+  );
+  return made!.id;
+}
+
+export type AppVersions = ReturnType<typeof createAppVersions>;
+
+export function createAppVersions({ db, settings }: { db: DataSource; settings: Settings }) {
+  async function find(appId: number, versionId: number): Promise<VersionRow> {
+    const [row] = await rows<VersionRow>(db, `${FIND} AND v.id = $2`, [appId, versionId]);
+    if (!row) throw new ActionError("VERSION_NOT_FOUND");
+    return row;
+  }
+
+  /** The way back, in one transaction. */
+  async function bringBack(
+    manager: EntityManager,
+    caller: Caller,
+    appId: number,
+    { id, data }: VersionRow,
+  ): Promise<void> {
+    await lockApp(manager, appId);
+    const preRestoreVersionId = await snapshotApp(manager, caller, appId, "pre-restore");
+    await applyChanges(manager, appId, changesIn(keptFields(data), { asAdmin: false }));
+    const removed = await rows<StoredSetting>(manager, REMOVE, [id, appId]);
+    const changed = await rows<StoredSetting>(manager, BRING_BACK, [id, appId, caller.personId]);
+    const keys = [...changed, ...removed].map(({ key }) => spokenKey(key));
+    await audit(manager, caller, {
+      appId,
+      type: "app.restore",
+      data: { versionId: id, preRestoreVersionId, keys },
+    });
+  }
+
+  return {
+    /** Most recent first. @throws REQUEST_INVALID */
+    async list(
+      appId: number,
+      options: { limit?: unknown; offset?: unknown },
+    ): Promise<{
+      versions: AppVersion[];
+      pagination: { limit: number; offset: number; total: number; hasMore: boolean };
+    }> {
+      const { limit, offset } = page(options, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX);
+      const [count] = await rows<{ total: number }>(db, "SELECT count(*) AS total FROM app_version WHERE app_id = $1", [
+        appId,
+      ]);
+      const found = await rows<VersionRow>(db, `${FIND} ORDER BY v.id DESC LIMIT $2 OFFSET $3`, [appId, limit, offset]);
+      const total = count!.total;
+      const pagination = { limit, offset, total, hasMore: offset + found.length < total };
+      return { versions: found.map(summaryOf), pagination };
+    },
+
+    /** @throws VERSION_NOT_FOUND */
+    async get(appId: number, versionId: number): Promise<AppVersionDetails> {
+      const row = await find(appId, versionId);
+      const sql = `SELECT key, value, sealed FROM app_version_setting WHERE ${KEPT} ORDER BY key`;
+      const copies = await rows<StoredSetting>(db, sql, [versionId]);
+      return { ...summaryOf(row), data: keptFields(row.data), settings: await settings.httpOf(appId, copies) };
+    },
+
+    /** Takes a snapshot because somebody asked for one. */
+    async create(caller: Caller, appId: number): Promise<AppVersion> {
+      const id = await db.transaction(async (manager) => {
+        await lockApp(manager, appId);
+        const made = await snapshotApp(manager, caller, appId, "create");
+        await audit(manager, caller, { appId, type: "app.version.create", data: { versionId: made } });
+        return made;
+      });
+      return summaryOf(await find(appId, id));
+    },
+
+    /**
+     * Brings the snapshot's fields, public and private settings back, and removes the public and private ones that it does not hold;
+     * protected ones stay as they are. What was before is kept in a snapshot of its own.
+     * @throws VERSION_NOT_FOUND
+     */
+    async restore(caller: Caller, appId: number, versionId: number): Promise<void> {
+      const version = await find(appId, versionId);
+      await db.transaction((manager) => bringBack(manager, caller, appId, version));
+    },
+  };
+}

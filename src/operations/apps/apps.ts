@@ -1,0 +1,127 @@
+/** Apps: made, listed, renamed, published. Their settings are another room's. */
+import type { DataSource, EntityManager } from "typeorm";
+import { AppRow } from "../../data/app.js";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { isObject } from "../../rules/described.js";
+import { audit } from "../access/audit.js";
+import { optionalId, type People, requiredText } from "../access/people.js";
+import { lockApp, type Settings } from "../settings/settings.js";
+import { type AppChanges, applyChanges, changesIn } from "./app-fields.js";
+import { snapshotApp } from "./app-versions.js";
+
+/** An app without its settings. Times are ISO 8601. */
+export interface App {
+  id: number;
+  organizationId: number;
+  name: string;
+  isPublished: boolean;
+  startingPageId: number | null;
+  hooks: unknown;
+  isTemplate: boolean;
+  dependencies: unknown;
+  icon: string | null;
+  isSystemTemplate: boolean;
+  isHidden: boolean;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export function toApp(row: AppRow): App {
+  const { publishedAt, createdAt, updatedAt, dataKey: _, ...fields } = row;
+  return {
+    ...fields,
+    isPublished: publishedAt !== null,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
+}
+
+export type Apps = ReturnType<typeof createApps>;
+
+export function createApps(options: { db: DataSource; people: People; settings: Settings }) {
+  const { db, people, settings } = options;
+
+  async function find(appId: number): Promise<AppRow> {
+    const row = appId > 0 ? await db.getRepository(AppRow).findOneBy({ id: appId }) : null;
+    if (!row) throw new ActionError("APP_NOT_FOUND");
+    return row;
+  }
+
+  async function change(manager: EntityManager, caller: Caller, appId: number, changes: AppChanges): Promise<void> {
+    const fields = Object.keys(changes);
+    if (fields.length === 0) return;
+    await applyChanges(manager, appId, changes);
+    await audit(manager, caller, { appId, type: "app.update", data: { fields } });
+  }
+
+  async function setPublished(caller: Caller, appId: number, published: boolean): Promise<App> {
+    await db.transaction(async (manager) => {
+      await lockApp(manager, appId);
+      if (published) await snapshotApp(manager, caller, appId, "publish");
+      await rows(
+        manager,
+        `UPDATE app SET published_at = CASE WHEN $2 THEN coalesce(published_at, now()) END, updated_at = now() WHERE id = $1`,
+        [appId, published],
+      );
+      await audit(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
+    });
+    return toApp(await find(appId));
+  }
+
+  return {
+    /** @throws REQUEST_INVALID */
+    async create(data: Record<string, unknown>, executor: Executor = db): Promise<App> {
+      const name = requiredText(data["name"], "name");
+      const organizationId = await people.organizationOf(optionalId(data["organizationId"], "organizationId"));
+      const [made] = await rows<{ id: number }>(
+        executor,
+        "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id",
+        [organizationId, name],
+      );
+      return toApp(await find(made!.id));
+    },
+
+    /** The apps that the caller's credential reaches. */
+    async list(caller: Caller): Promise<App[]> {
+      const ids = caller.kind === "editor" ? [...caller.editorOf] : [caller.appId];
+      const found = await db
+        .getRepository(AppRow)
+        .createQueryBuilder("app")
+        .where("(:all OR app.id = ANY (:ids))", { all: caller.kind === "admin", ids })
+        .orderBy("app.id")
+        .getMany();
+      return found.map(toApp);
+    },
+
+    /** An app that is known to exist. */
+    get: async (appId: number): Promise<App> => toApp(await find(appId)),
+
+    /** Changes the app's own fields; whatever else the body holds, `settings` too, is ignored. @throws REQUEST_INVALID */
+    async update(caller: Caller, appId: number, body: unknown): Promise<App> {
+      const changes = changesIn(body, { asAdmin: caller.kind === "admin" });
+      await db.transaction((manager) => change(manager, caller, appId, changes));
+      return toApp(await find(appId));
+    },
+
+    /**
+     * Changes the app's own fields and writes its settings but the protected ones: both, or on a refusal nothing.
+     * @throws REQUEST_INVALID, SETTINGS_INVALID
+     */
+    async administrate(caller: Caller, appId: number, body: unknown): Promise<App> {
+      const changes = changesIn(body, { asAdmin: true });
+      const given = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
+      const entries = settings.judgeIgnoringProtected(given);
+      await db.transaction(async (manager) => {
+        await settings.write(manager, caller, appId, entries);
+        await change(manager, caller, appId, changes);
+      });
+      return toApp(await find(appId));
+    },
+
+    /** Publishes the app and keeps a snapshot of what was published. */
+    publish: (caller: Caller, appId: number) => setPublished(caller, appId, true),
+    unpublish: (caller: Caller, appId: number) => setPublished(caller, appId, false),
+  };
+}

@@ -1,0 +1,45 @@
+/** Analytics events that clients send: checked, and recorded as the log events that log triggers may match. Starts nothing itself. */
+import { ActionError } from "../../errors.js";
+import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { described, isObject } from "../../rules/described.js";
+import { type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
+import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
+import type { LogEvents } from "../triggers/log-events.js";
+
+const TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
+
+function parseEvent(event: unknown, index: number): LogEventInput {
+  const where = `events[${index}]`;
+  if (!isObject(event))
+    throw new ActionError("REQUEST_INVALID", `${where} must be an object; ${described(event)} came`);
+  const { createdAt, type, data } = event;
+  if (!TYPES.includes(type)) {
+    throw new ActionError("REQUEST_INVALID", `${where}.type must be ${TYPES.join(" or ")}; ${described(type)} came`);
+  }
+  if (typeof createdAt !== "number" || !Number.isSafeInteger(createdAt) || createdAt < 0) {
+    throw new ActionError("REQUEST_INVALID", `${where}.createdAt must be a Unix time in milliseconds`);
+  }
+  return parseLogEvent({ type: `app.${type}`, data });
+}
+
+export type Analytics = ReturnType<typeof createAnalytics>;
+
+export function createAnalytics({ logEvents, bound }: { logEvents: LogEvents; bound: (caller: Caller) => void }) {
+  return {
+    /**
+     * Records `[{createdAt, type, data}]` (specification, Analytics event payload) as `app.analytics.*` log events, in their order.
+     * @throws REQUEST_INVALID, and then nothing is recorded; RATE_LIMIT_EXCEEDED
+     */
+    async record(caller: Caller, appId: number, events: unknown): Promise<{ count: number }> {
+      if (!Array.isArray(events) || events.length > ANALYTICS_EVENTS_PER_REQUEST) {
+        const expected = `events must be an array of at most ${ANALYTICS_EVENTS_PER_REQUEST} events`;
+        throw new ActionError("REQUEST_INVALID", expected);
+      }
+      const parsed = events.map(parseEvent);
+      bound(caller);
+      for (const { type, data } of parsed) await logEvents.add(caller, appId, { type, data });
+      return { count: parsed.length };
+    },
+  };
+}

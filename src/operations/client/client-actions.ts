@@ -1,0 +1,116 @@
+/** The actions that run in a browser, as a client may see them: never server actions, another copy's, or anything of the settings. */
+import { createHash } from "node:crypto";
+import type { DataSource } from "typeorm";
+import type { Asset, Copy, Environment, Trigger } from "../../data/action.js";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { compileScript } from "../../rules/compile-script.js";
+
+/** What a client is told of an action that it may start on events. The code comes by its own address. */
+export interface ClientAction {
+  id: number;
+  /** Subresource integrity of the compiled script: `sha256-` and the hash in base64. */
+  integrity: string;
+  /** The analytics triggers alone. */
+  triggers: Trigger[];
+  assets: Asset[];
+}
+
+/** An action as the script that a browser loads. */
+export interface CompiledScript {
+  id: number;
+  name: string;
+  script: string;
+  integrity: string;
+  assets: Asset[];
+}
+
+interface ClientRow {
+  id: number;
+  copy: Copy;
+  name: string;
+  code: string;
+  active: boolean;
+  environment: Environment;
+  actionVersion: string;
+  triggers: Trigger[];
+  assets: Asset[];
+}
+
+const COLUMNS = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE 'production' END AS copy, name, code, active, environment,
+  action_version AS "actionVersion", triggers, assets`;
+
+/* Actions that a client of that copy may run at all. */
+const RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
+  AND (master_id IS NULL) = ($2 = 'master')`;
+
+const integrityOf = (script: string): string => `sha256-${createHash("sha256").update(script).digest("base64")}`;
+
+const isAnalytics = ({ trigger }: Trigger): boolean => trigger === "analytics";
+
+function toClientAction(row: ClientRow): ClientAction | null {
+  const triggers = row.triggers.filter(isAnalytics);
+  const { id, assets } = row;
+  return triggers.length === 0 ? null : { id, integrity: integrityOf(compileScript(row)), triggers, assets };
+}
+
+async function rowOf(db: Executor, appId: number, id: number): Promise<ClientRow> {
+  const [row] = await rows<ClientRow>(db, `SELECT ${COLUMNS} FROM action WHERE app_id = $1 AND id = $2`, [appId, id]);
+  if (!row) throw new ActionError("ACTION_NOT_FOUND");
+  if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
+  return row;
+}
+
+/** Whether a client of that copy may run the action: everything else is as good as not there for it. */
+const isOfClient = (row: ClientRow, copy: Copy): boolean =>
+  row.copy === copy && row.active && row.environment !== "server";
+
+/**
+ * The action whose run in a browser the caller may report: one that its own copy may run there, on an event or by hand.
+ * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
+ */
+export async function findReported(db: Executor, { copy }: Caller, appId: number, id: number): Promise<ClientRow> {
+  const row = await rowOf(db, appId, id);
+  if (row.copy !== copy) throw new ActionError("ACTION_NOT_FOUND");
+  if (row.environment === "server") {
+    throw new ActionError("TRIGGER_NOT_ALLOWED", `${row.name} is a server action: no browser runs it`);
+  }
+  if (!row.active) throw new ActionError("ACTION_INACTIVE");
+  if (!row.triggers.some(({ trigger }) => trigger === "analytics" || trigger === "manual")) {
+    throw new ActionError("TRIGGER_NOT_ALLOWED", `${row.name} has no trigger that starts it in a browser`);
+  }
+  return row;
+}
+
+export type ClientActions = ReturnType<typeof createClientActions>;
+
+export function createClientActions(db: DataSource) {
+  return {
+    /** All that a client of that copy may start on events, by id. */
+    async ofCopy(appId: number, copy: Copy): Promise<ClientAction[]> {
+      const sql = `SELECT ${COLUMNS} FROM action WHERE ${RUNNABLE} ORDER BY id`;
+      const found = await rows<ClientRow>(db, sql, [appId, copy]);
+      return found.flatMap((row) => toClientAction(row) ?? []);
+    },
+
+    /** One of them; null when there is none of that id. */
+    async one(appId: number, copy: Copy, id: number): Promise<ClientAction | null> {
+      const sql = `SELECT ${COLUMNS} FROM action WHERE ${RUNNABLE} AND id = $3`;
+      const [row] = await rows<ClientRow>(db, sql, [appId, copy, id]);
+      return row ? toClientAction(row) : null;
+    },
+
+    /**
+     * The script of an action. Editors and admins get any of the app's, to debug it; a client what it may run itself.
+     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3
+     */
+    async compiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
+      const row = await rowOf(db, appId, id);
+      const isAuthor = caller.kind === "editor" || caller.kind === "admin";
+      if (!isAuthor && !isOfClient(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
+      const script = compileScript(row);
+      return { id, name: row.name, script, integrity: integrityOf(script), assets: row.assets };
+    },
+  };
+}

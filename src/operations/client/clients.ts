@@ -1,0 +1,53 @@
+/** Ties together what clients in browsers ask for: their actions, the changes of these, reports of their runs, analytics, sessions. */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import type { Notifications } from "../../engine/notifications.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError } from "../../errors.js";
+import { CLIENT_REQUESTS_PER_CREDENTIAL, RATE_WINDOW_MS } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import type { Credentials } from "../access/credentials.js";
+import { createPageSessions } from "../access/page-sessions.js";
+import type { Ledger } from "../runs/ledger.js";
+import type { LogEvents } from "../triggers/log-events.js";
+import { createAnalytics } from "./analytics.js";
+import { createClientActions } from "./client-actions.js";
+import { createClientFeed } from "./client-feed.js";
+import { createClientRuns } from "./client-runs.js";
+
+/** What one credential may send, so that a visitor cannot fill an app's log. */
+function createBound(): (caller: Caller) => void {
+  const bucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
+  return ({ credentialId }) => {
+    const retryAfter = bucket.take(String(credentialId));
+    if (retryAfter === 0) return;
+    const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
+    throw new ActionError("RATE_LIMIT_EXCEEDED", "this client sends too much", { retryAfter, nextValidRequestDate });
+  };
+}
+
+export type Clients = ReturnType<typeof createClients>;
+
+export function createClients(options: {
+  db: DataSource;
+  credentials: Credentials;
+  notifications: Notifications;
+  ledger: Ledger;
+  logEvents: LogEvents;
+  /** The fence of this process. */
+  holder: string;
+  /** Milliseconds (specification, Limits: client action execution time). */
+  timeoutMs: number;
+  log: Logger;
+}) {
+  const { db, credentials, notifications, ledger, logEvents, holder, timeoutMs, log } = options;
+  const clientActions = createClientActions(db);
+  const bound = createBound();
+  return {
+    clientActions,
+    clientFeed: createClientFeed({ clientActions, notifications, log }),
+    sessions: createPageSessions({ db, credentials }),
+    clientRuns: createClientRuns({ db, ledger, holder, timeoutMs, bound }),
+    analytics: createAnalytics({ logEvents, bound }),
+  };
+}

@@ -1,0 +1,74 @@
+/** Live execution logs: turns notices into entries, each read once, for whoever follows that app. */
+import type { Logger } from "pino";
+import type { Notifications } from "../../engine/notifications.js";
+import { type LiveSource, liveSource } from "./live-source.js";
+import { LOG_CHANNEL, type LogEntry, type Logs } from "./logs.js";
+
+export interface TailFilter {
+  appId: number;
+  actionId?: number | null | undefined;
+  type?: string | null | undefined;
+}
+
+interface Follower extends TailFilter {
+  since: Date;
+  push: (entry: LogEntry) => void;
+}
+
+export interface LogTail {
+  /** The app's entries from now on, those that fit the filter; an entry is the same object for every follower. */
+  follow(filter: TailFilter): LiveSource<LogEntry>;
+}
+
+const fits = ({ actionId, type }: TailFilter, entry: LogEntry): boolean =>
+  (actionId == null || entry.data["taskId"] === actionId) && (type == null || entry.type === type);
+
+export function createLogTail(options: { logs: Logs; notifications: Notifications; log: Logger }): LogTail {
+  const { logs, notifications, log } = options;
+  const followers = new Map<number, Set<Follower>>();
+  let newest = 0;
+  let order: Promise<void> = Promise.resolve();
+
+  function deliver(appId: number, entry: LogEntry): void {
+    newest = Math.max(newest, entry.id);
+    for (const follower of followers.get(appId) ?? []) if (fits(follower, entry)) follower.push(entry);
+  }
+
+  /** One after the other, so that entries arrive in the order of their notices. */
+  function inOrder(work: () => Promise<void>): void {
+    order = order.then(work).catch((error) => log.warn({ err: error }, "a log entry could not be delivered"));
+  }
+
+  notifications.listen(LOG_CHANNEL, (notice) => {
+    const [appId, id] = notice.split(":").map(Number) as [number, number];
+    if (!followers.has(appId)) return;
+    inOrder(async () => {
+      const entry = await logs.find(id);
+      if (entry) deliver(appId, entry);
+    });
+  });
+
+  notifications.onGap(() => {
+    const last = newest;
+    for (const [appId, set] of followers) {
+      const since = new Date(Math.min(...[...set].map((follower) => follower.since.getTime())));
+      inOrder(async () => {
+        for (const entry of await logs.missed(appId, last, since)) deliver(appId, entry);
+      });
+    }
+  });
+
+  return {
+    follow(filter) {
+      const { appId } = filter;
+      return liveSource<LogEntry>(appId, (push) => {
+        const follower: Follower = { ...filter, since: new Date(), push };
+        const set = followers.get(appId) ?? new Set();
+        followers.set(appId, set.add(follower));
+        return () => {
+          if (set.delete(follower) && set.size === 0) followers.delete(appId);
+        };
+      });
+    },
+  };
+}

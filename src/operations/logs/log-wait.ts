@@ -1,0 +1,24 @@
+/** Waits for the one log entry in which a run ends, wherever it runs. Decides nothing. */
+import type { Notifications } from "../../engine/notifications.js";
+import { LOG_CHANNEL, type LogEntry, type Logs } from "./logs.js";
+
+/** How often the table is looked at, should a notice be lost. */
+const LOOK_MS = 1_000;
+
+/** The entry, once it is written: every run ends in one. */
+export async function entryOfRun(
+  { logs, notifications }: { logs: Logs; notifications: Notifications },
+  runId: number,
+): Promise<LogEntry> {
+  const { promise, resolve, reject } = Promise.withResolvers<LogEntry>();
+  const look = () => void logs.ofRun(runId).then((entry) => entry && resolve(entry), reject);
+  const unlisten = notifications.listen(LOG_CHANNEL, (notice) => {
+    if (notice.endsWith(`:${runId}`)) look();
+  });
+  const timer = setInterval(look, LOOK_MS);
+  look();
+  return promise.finally(() => {
+    unlisten();
+    clearInterval(timer);
+  });
+}

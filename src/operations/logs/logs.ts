@@ -1,0 +1,179 @@
+/** Execution log entries: composes their specified shape, lists them, finds the one that a notice names. */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import type { ExecutionLogRow, RunTrigger } from "../../data/run.js";
+import { ActionError } from "../../errors.js";
+import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
+
+/** Channel of the notice `appId:logId:runId`, sent as an entry is written. */
+export const LOG_CHANNEL = "svc_log";
+
+/** An execution log entry (specification, Execution log entry). */
+export interface LogEntry {
+  id: number;
+  type: ExecutionLogRow["type"];
+  createdAt: string;
+  data: Record<string, unknown>;
+}
+
+export interface LogOptions {
+  id?: number;
+  where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
+  limit?: number;
+  offset?: number;
+}
+
+export interface ScriptError {
+  name: string;
+  message: string;
+  stack: string;
+}
+
+/** What an entry says of a run; texts are JSON. `durationMs` is wall time. */
+export interface EntryFacts {
+  trigger: RunTrigger;
+  runOn: "server" | "client";
+  taskId: number;
+  payload: string;
+  durationMs: number;
+  /** The run whose payload was run again. */
+  replayOf?: number | null;
+  outcome: { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
+}
+
+/**
+ * The entry's `data` as JSON text (specification, Execution log entry): `result` stays away on successful scheduled runs;
+ * on failure it repeats the error in the failure's shape.
+ */
+export function entryData(facts: EntryFacts): string {
+  const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
+  const scheduled = trigger === "schedule";
+  const parts = [
+    `"mode":"${scheduled ? "scheduled" : "on-demand"}"`,
+    `"runOn":"${runOn}"`,
+    `"taskId":${taskId}`,
+    `"payload":${payload}`,
+    `"duration":${Math.max(0, Math.round(durationMs))}`,
+    `"actionVersion":"v3"`,
+  ];
+  if (replayOf) parts.push(`"replayOf":${replayOf}`);
+  if (!outcome.ok) {
+    const error = JSON.stringify(outcome.error);
+    parts.push(`"error":${error}`, `"result":{"error":${error},"success":false,"errorObject":{}}`);
+  } else if (!scheduled) {
+    parts.push(`"result":{${outcome.data === undefined ? "" : `"data":${outcome.data},`}"success":true}`);
+  }
+  return `{${parts.join(",")}}`;
+}
+
+interface EntryRow {
+  id: number;
+  type: LogEntry["type"];
+  createdAt: Date;
+  data: Record<string, unknown>;
+}
+
+const ENTRY = `id, type, created_at AS "createdAt", data`;
+const toEntry = (row: EntryRow): LogEntry => ({ ...row, createdAt: row.createdAt.toISOString() });
+
+function natural(value: unknown, name: string, fallback: number, max: number): number {
+  if (value === undefined || value === null) return fallback;
+  if (Number.isSafeInteger(value) && (value as number) >= 0) return Math.min(value as number, max);
+  throw new ActionError("REQUEST_INVALID", `${name} must be a whole number from 0`);
+}
+
+/**
+ * A page's bounds: `limit` above `max` is cut to it.
+ * @throws REQUEST_INVALID for anything that is no whole number
+ */
+export function page(
+  options: { limit?: unknown; offset?: unknown },
+  fallback = PAGE_DEFAULT,
+  max = PAGE_MAX,
+): { limit: number; offset: number } {
+  return {
+    limit: natural(options.limit, "limit", fallback, max),
+    offset: natural(options.offset, "offset", 0, Number.MAX_SAFE_INTEGER),
+  };
+}
+
+const record = (value: unknown, name: string): Record<string, unknown> => {
+  if (value === undefined || value === null) return {};
+  if (typeof value === "object" && !Array.isArray(value)) return value as Record<string, unknown>;
+  throw new ActionError("REQUEST_INVALID", `${name} must be an object`);
+};
+
+function taskIds(options: Record<string, unknown>, data: Record<string, unknown>): number[] {
+  const ids = [
+    ["id", options["id"]],
+    ["where.data.taskId", data["taskId"]],
+  ] as const;
+  return ids.flatMap(([name, value]) => {
+    if (value === undefined || value === null) return [];
+    if (Number.isSafeInteger(value)) return [value as number];
+    throw new ActionError("REQUEST_INVALID", `${name} must be a number`);
+  });
+}
+
+const TYPES: unknown[] = ["app.task.completed", "app.task.failed"];
+
+/** @throws REQUEST_INVALID unless nothing or a type of execution log entries came */
+export function checkLogType(type: unknown, field: string): void {
+  if (type === undefined || type === null || TYPES.includes(type)) return;
+  throw new ActionError("REQUEST_INVALID", `${field} must be app.task.completed or app.task.failed`);
+}
+
+export type Logs = ReturnType<typeof createLogs>;
+
+export function createLogs(db: DataSource) {
+  return {
+    /**
+     * The app's entries, most recent first (specification, getLogs); `count` is how many match in all.
+     * @throws REQUEST_INVALID
+     */
+    async list(appId: number, input: unknown): Promise<{ count: number; logs: LogEntry[] }> {
+      const options = record(input, "the body");
+      const where = record(options["where"], "where");
+      const data = record(where["data"], "where.data");
+      const { limit, offset } = page(options);
+      const type = where["type"] ?? null;
+      checkLogType(type, "where.type");
+      const ids = taskIds(options, data);
+      const ofTasks = ids.map((_, index) => `AND task_id = $${index + 3}`).join(" ");
+      const matching = `app_id = $1 AND ($2::text IS NULL OR type = $2) ${ofTasks}`;
+      const parameters = [appId, type, ...ids];
+      const [total] = await rows<{ count: number }>(
+        db,
+        `SELECT count(*) FROM execution_log WHERE ${matching}`,
+        parameters,
+      );
+      const found = await rows<EntryRow>(
+        db,
+        `SELECT ${ENTRY} FROM execution_log WHERE ${matching} ORDER BY id DESC
+          LIMIT $${ids.length + 3} OFFSET $${ids.length + 4}`,
+        [...parameters, limit, offset],
+      );
+      return { count: total!.count, logs: found.map(toEntry) };
+    },
+
+    async find(id: number): Promise<LogEntry | null> {
+      const [row] = await rows<EntryRow>(db, `SELECT ${ENTRY} FROM execution_log WHERE id = $1`, [id]);
+      return row ? toEntry(row) : null;
+    },
+
+    /** What a follower missed: the app's entries after the one of `id` and not before `since`, oldest first, the newest 1000. */
+    async missed(appId: number, id: number, since: Date): Promise<LogEntry[]> {
+      const found = await rows<EntryRow>(
+        db,
+        `SELECT ${ENTRY} FROM execution_log WHERE app_id = $1 AND id > $2 AND created_at >= $3 ORDER BY id DESC LIMIT 1000`,
+        [appId, id, since],
+      );
+      return found.reverse().map(toEntry);
+    },
+
+    async ofRun(runId: number): Promise<LogEntry | null> {
+      const [row] = await rows<EntryRow>(db, `SELECT ${ENTRY} FROM execution_log WHERE run_id = $1`, [runId]);
+      return row ? toEntry(row) : null;
+    },
+  };
+}

@@ -1,0 +1,141 @@
+/** What runs print: kept with the run, read in order, followed live. Secrets are masked before a line is kept. */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import type { ConsoleLine } from "../../engine/browser/page-run.js";
+import type { Notifications } from "../../engine/notifications.js";
+import type { SecretScan } from "../../engine/secret-scan.js";
+import { ActionError } from "../../errors.js";
+import { LOG_CHANNEL } from "../logs/logs.js";
+
+/** Channel of the notice that the run of that id has printed more. */
+export const CONSOLE_CHANNEL = "svc_console";
+
+/** Lines are kept in batches this far apart. */
+const FLUSH_MS = 200;
+const LOOK_MS = 1_000;
+
+/** One line; `at` is ISO 8601, `seq` counts from 0 within the run. */
+export interface PrintedLine {
+  seq: number;
+  level: string;
+  at: string;
+  text: string;
+}
+
+/** Takes a run's lines as they come. */
+export interface Printer {
+  print(line: ConsoleLine): void;
+  /** Keeps what has not been kept yet; to be called before the run ends. */
+  finish(): Promise<void>;
+}
+
+const KEEP = `
+  WITH kept AS (
+    INSERT INTO console_line (run_id, seq, level, at, text)
+    SELECT $1, * FROM unnest($2::int[], $3::text[], $4::timestamptz[], $5::text[])
+    ON CONFLICT DO NOTHING RETURNING 1)
+  SELECT pg_notify('${CONSOLE_CHANNEL}', $1::text) FROM kept LIMIT 1`;
+
+/** What a text column can hold. */
+const storable = (text: string): string => text.toWellFormed().replaceAll("\0", "\uFFFD");
+
+export type RunConsole = ReturnType<typeof createRunConsole>;
+
+export function createRunConsole({ db, notifications }: { db: DataSource; notifications: Notifications }) {
+  async function read(runId: number, after: number): Promise<PrintedLine[]> {
+    const found = await rows<PrintedLine & { at: Date }>(
+      db,
+      "SELECT seq, level, at, text FROM console_line WHERE run_id = $1 AND seq > $2 ORDER BY seq",
+      [runId, after],
+    );
+    return found.map((line) => ({ ...line, at: line.at.toISOString() }));
+  }
+
+  /** Whether the run has ended. @throws RUN_NOT_FOUND */
+  async function ended(appId: number, runId: number): Promise<boolean> {
+    const [run] = await rows<{ ended: boolean }>(
+      db,
+      "SELECT finished_at IS NOT NULL AS ended FROM run WHERE id = $1 AND app_id = $2",
+      [runId, appId],
+    );
+    if (!run) throw new ActionError("RUN_NOT_FOUND");
+    return run.ended;
+  }
+
+  /** Resolves at the next notice about the run, or after a second: notices can be lost. */
+  function news(runId: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const unlisten = [
+      notifications.listen(CONSOLE_CHANNEL, (notice) => notice === String(runId) && resolve()),
+      notifications.listen(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && resolve()),
+    ];
+    const timer = setTimeout(resolve, LOOK_MS);
+    return promise.finally(() => {
+      clearTimeout(timer);
+      for (const end of unlisten) end();
+    });
+  }
+
+  return {
+    /** Where one run prints. `scan` masks its app's secrets. */
+    printer(runId: number, scan: SecretScan): Printer {
+      let waiting: (ConsoleLine & { seq: number })[] = [];
+      let seq = 0;
+      let timer: NodeJS.Timeout | undefined;
+      let kept: Promise<void> = Promise.resolve();
+
+      function flush(): void {
+        clearTimeout(timer);
+        timer = undefined;
+        const lines = waiting;
+        waiting = [];
+        if (lines.length === 0) return;
+        // What a run prints is worth less than the run: a failure here ends nothing.
+        kept = kept
+          .then(() =>
+            db.query(KEEP, [
+              runId,
+              lines.map((line) => line.seq),
+              lines.map(({ level }) => level),
+              lines.map(({ at }) => new Date(at)),
+              lines.map(({ text }) => storable(scan.mask(text))),
+            ]),
+          )
+          .catch(() => undefined);
+      }
+
+      return {
+        print(line) {
+          waiting.push({ ...line, seq });
+          seq += 1;
+          timer ??= setTimeout(flush, FLUSH_MS);
+        },
+        async finish() {
+          flush();
+          await kept;
+        },
+      };
+    },
+
+    /** All that the run has printed so far. @throws RUN_NOT_FOUND */
+    async list(appId: number, runId: number): Promise<PrintedLine[]> {
+      await ended(appId, runId);
+      return read(runId, -1);
+    },
+
+    /** The run's lines from the first on, then each as it is printed, until the run has ended. @throws RUN_NOT_FOUND */
+    async *follow(appId: number, runId: number): AsyncGenerator<PrintedLine> {
+      for (let last = -1, over = false; ; ) {
+        for (const line of await read(runId, last)) {
+          last = line.seq;
+          yield line;
+        }
+        if (over) return;
+        // Listening starts before the state is read, so that no end falls in between.
+        const next = news(runId);
+        over = await ended(appId, runId);
+        if (!over) await next;
+      }
+    },
+  };
+}

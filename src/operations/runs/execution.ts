@@ -1,0 +1,214 @@
+/** One held run from its row to its end: loads what it needs, performs it in a page, keeps secrets in, ends it in the ledger. Knows no caller. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import type { ActionRow, Environment } from "../../data/action.js";
+import { isRefusedData, rows } from "../../data/database.js";
+import type { Outcome, PageRun } from "../../engine/browser/page-run.js";
+import { createSecretScan, type SecretScan } from "../../engine/secret-scan.js";
+import { ActionError } from "../../errors.js";
+import { JSON_MAX_DEPTH } from "../../limits.js";
+import { nestsDeeperThan } from "../../rules/described.js";
+import { secretsOf } from "../../rules/secrets.js";
+import { checkUnderscoreSize, type SettingsView } from "../../rules/setting-tiers.js";
+import { entryData, type ScriptError } from "../logs/logs.js";
+import type { Printer, RunConsole } from "./console.js";
+import type { Ending, HeldRun, Ledger } from "./ledger.js";
+import type { RunScripts } from "./run-scripts.js";
+
+/** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined; `value` the same parsed. */
+export type RunOutcome = { ok: true; data: string | undefined; value: unknown } | { ok: false; error: ScriptError };
+
+const COPY = "SELECT name, code, environment, dependencies FROM action WHERE id = $1";
+const VERSION = `
+  SELECT data->>'name' AS name, data->>'code' AS code, data->>'environment' AS environment, data->'dependencies' AS dependencies
+    FROM action_version WHERE id = $1`;
+
+/** The ledger is asked again after this when it was out of reach as a run ended. */
+const LEDGER_RETRY_MS = 500;
+
+type Loaded = Pick<ActionRow, "name" | "code" | "environment" | "dependencies">;
+
+function failed(name: string, message: string): RunOutcome {
+  return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
+}
+
+/** A run's end as the ledger keeps it; `durationMs` is wall time. */
+function endingOf(run: HeldRun, outcome: RunOutcome, durationMs: number, state?: Ending["state"]): Ending {
+  const { trigger, actionId: taskId, payload, replayOf } = run;
+  return {
+    state: state ?? (outcome.ok ? "completed" : "failed"),
+    type: outcome.ok ? "app.task.completed" : "app.task.failed",
+    data: entryData({ trigger, runOn: "server", taskId, payload, durationMs, replayOf, outcome }),
+  };
+}
+
+const LOST = failed("RunLostError", "the process that ran this action died before the action ended");
+const CANCELLED = failed("CancelledError", "the run was cancelled");
+const UNSTORABLE = failed("ResultError", "what the action returned or threw cannot be stored");
+const STOPPED = failed("ShutdownError", "the service was stopped before the action ended");
+
+/** The end of a run whose holder died. */
+export const lostEnding = (run: HeldRun): Ending =>
+  endingOf(run, LOST, run.startedAt ? Date.now() - run.startedAt.getTime() : 0);
+
+/** The end of a run that was cancelled before it started. */
+export const cancelledEnding = (run: HeldRun): Ending => endingOf(run, CANCELLED, 0, "cancelled");
+
+/** Why a run is to end early; what its `AbortSignal` gives as the reason. */
+export type AbortReason = "cancelled" | "lost" | "shutdown";
+
+const leaked = (where: string, key: string): RunOutcome =>
+  failed("SecretLeakError", `the ${where} holds the value of the setting ${key}, which must not leave the service`);
+
+/** The outcome, unless it would carry a secret out (contract, section 6). */
+function withoutSecrets(outcome: RunOutcome, scan: SecretScan): RunOutcome {
+  if (outcome.ok) {
+    const key = outcome.data === undefined ? null : scan.findInJson(outcome.data);
+    return key === null ? outcome : leaked("result", key);
+  }
+  const { name, message, stack } = outcome.error;
+  const key = scan.find(name) ?? scan.find(message) ?? scan.find(stack);
+  return key === null ? outcome : leaked("error", key);
+}
+
+/** Lets an address pass unless it would carry a secret out: then the console names the key (contract, section 6). */
+function judgeOf(scan: SecretScan, { print }: Printer): (url: string) => boolean {
+  return (url) => {
+    const key = scan.findInUrl(url);
+    if (key !== null) {
+      const text = `A request was blocked: its URL holds the value of the setting ${key}`;
+      print({ level: "error", at: Date.now(), text });
+    }
+    return key === null;
+  };
+}
+
+/** The page's answer is a stranger's text: parsed here once, and refused where it could be neither stored nor sent. */
+function completed(data: string | undefined): RunOutcome {
+  if (data === undefined) return { ok: true, data, value: undefined };
+  const value: unknown = JSON.parse(data);
+  if (!nestsDeeperThan(value, JSON_MAX_DEPTH)) return { ok: true, data, value };
+  return failed("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
+}
+
+/** What a run leaves to its log entry beside its outcome. */
+interface Account {
+  hosts: Set<string>;
+  /** JSON text of the payload as it may be told. */
+  payload: string;
+}
+
+/** The payload's JSON with the secrets in its strings and keys masked: a caller may have sent one. */
+function maskedPayload(payload: string, scan: SecretScan): string {
+  if (scan.findInJson(payload) === null) return payload;
+  const masked = (value: unknown): unknown => {
+    if (typeof value === "string") return scan.mask(value);
+    if (Array.isArray(value)) return value.map(masked);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [scan.mask(key), masked(inner)]));
+  };
+  return JSON.stringify(masked(JSON.parse(payload)));
+}
+
+/** What became of a page, in the words of a log entry. */
+function outcomeOf(outcome: Outcome, signal: AbortSignal): RunOutcome {
+  if (outcome.ok) return completed(outcome.data);
+  if (outcome.cause === "cancelled") return signal.reason === "cancelled" ? CANCELLED : STOPPED;
+  return { ok: false, error: outcome.error };
+}
+
+export type Execution = ReturnType<typeof createExecution>;
+
+export function createExecution(options: {
+  db: DataSource;
+  ledger: Ledger;
+  runPage: (request: PageRun) => Promise<Outcome>;
+  /** All underscore settings of the app. */
+  readUnderscore: (appId: number) => Promise<SettingsView>;
+  scripts: RunScripts;
+  console: RunConsole;
+  timeoutMs: number;
+  log: Logger;
+}) {
+  const { db, ledger, runPage, readUnderscore, scripts, console, timeoutMs, log } = options;
+
+  /** JSON text of `context.settings` (specification, Execution context). @throws EXECUTION_FAILED over 100 KB */
+  function contextSettings(environment: Environment, underscore: SettingsView): string {
+    if (environment !== "server") return "{}";
+    checkUnderscoreSize(underscore);
+    return JSON.stringify(underscore);
+  }
+
+  async function load({ actionId, versionId }: HeldRun): Promise<Loaded | undefined> {
+    const [loaded] = await rows<Loaded>(db, versionId === null ? COPY : VERSION, [versionId ?? actionId]);
+    return loaded;
+  }
+
+  async function attempt(run: HeldRun, signal: AbortSignal, account: Account): Promise<RunOutcome> {
+    const [action, underscore] = await Promise.all([load(run), readUnderscore(run.appId)]);
+    if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
+    const secrets = secretsOf(underscore);
+    const scan = createSecretScan(secrets);
+    account.payload = maskedPayload(run.payload, scan);
+    const settings = contextSettings(action.environment, underscore);
+    const { packages, revoke } = await scripts.prepare(run, action, timeoutMs);
+    const printer = console.printer(run.id, scan);
+    const outcome = await runPage({
+      isolationKey: `${run.appId}:${run.copy}`,
+      origin: `https://app-${run.appId}.actions.internal`,
+      source: action.code,
+      sourceName: `${action.name}.js`,
+      packages,
+      payload: run.payload,
+      settings,
+      timeoutMs,
+      signal,
+      onConsole: printer.print,
+      onHost: (host) => account.hosts.add(host),
+      // Judging costs: an app without secrets is spared it.
+      ...(secrets.length > 0 && { mayRequest: judgeOf(scan, printer) }),
+    }).finally(() => Promise.all([revoke(), printer.finish()]));
+    return withoutSecrets(outcomeOf(outcome, signal), scan);
+  }
+
+  /**
+   * Writes the end, however long the database is away: until then the run counts as running. An end that the database refuses to
+   * store becomes a failure that says so.
+   */
+  async function end(run: HeldRun, holder: string, ending: Ending, signal: AbortSignal): Promise<boolean> {
+    for (let next = ending; ; ) {
+      try {
+        return await ledger.end(run.id, holder, next);
+      } catch (error) {
+        log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
+        if (!db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown") throw error;
+        if (isRefusedData(error) && next === ending)
+          next = { ...endingOf({ ...run, payload: "{}" }, UNSTORABLE, 0), hosts: ending.hosts };
+        else await delay(LEDGER_RETRY_MS);
+      }
+    }
+  }
+
+  return {
+    /**
+     * Performs a run that `holder` holds, and ends it. Never rejects for what the script did; rejects when the ledger is out of
+     * reach and the run given up: whoever finds its lapsed lease ends it.
+     */
+    async perform(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
+      const begun = performance.now();
+      const account: Account = { hosts: new Set(), payload: run.payload };
+      const outcome = await attempt(run, signal, account).catch((error: unknown) => {
+        if (error instanceof ActionError) return failed("Error", error.message);
+        log.error({ err: error, runId: run.id }, "a run could not be performed");
+        return failed("InternalError", "the service could not run this action");
+      });
+      const state = outcome === CANCELLED ? "cancelled" : undefined;
+      const told = { ...run, payload: account.payload };
+      const ending = endingOf(told, outcome, performance.now() - begun, state);
+      const kept = await end(run, holder, { ...ending, hosts: [...account.hosts] }, signal);
+      if (!kept) log.warn({ runId: run.id }, "a run had been taken away before it ended here");
+      return outcome;
+    },
+  };
+}

@@ -1,0 +1,246 @@
+/**
+ * The ledger: every run is one row before it starts and ends once, in one state and one log entry. Each verb is one statement,
+ * fenced by the holder. Knows SQL and states, not what a run does.
+ */
+import type { DataSource } from "typeorm";
+import type { Copy } from "../../data/action.js";
+import { type Executor, rows } from "../../data/database.js";
+import type { RunTrigger } from "../../data/run.js";
+import { IDEMPOTENCY_HOURS, QUEUE_MAX, QUEUE_MAX_PER_APP } from "../../limits.js";
+import { LOG_CHANNEL } from "../logs/logs.js";
+
+/** A run as it is accepted. `payload` is JSON text. */
+export interface NewRun {
+  appId: number;
+  actionId: number;
+  copy: Copy;
+  trigger: RunTrigger;
+  payload: string;
+  personId: number | null;
+  credentialId: number | null;
+  idempotencyKey: string | null;
+  /** The run whose task token asked for this one: the chain of causes goes on. */
+  causeRunId?: number | null;
+  /** The run whose payload this one repeats. */
+  replayOf?: number | null;
+  /** The snapshot whose code runs instead of the copy's. */
+  versionId?: number | null;
+}
+
+/** A run that this process holds. `payload` is JSON text. */
+export interface HeldRun {
+  id: number;
+  appId: number;
+  actionId: number;
+  copy: Copy;
+  trigger: RunTrigger;
+  payload: string;
+  personId: number | null;
+  credentialId: number | null;
+  replayOf: number | null;
+  versionId: number | null;
+  startedAt: Date | null;
+}
+
+/** How a run ended: its state, and its log entry with `data` as JSON text. */
+export interface Ending {
+  state: "completed" | "failed" | "cancelled";
+  type: "app.task.completed" | "app.task.failed";
+  data: string;
+  /** `host:port` of each host that the run contacted. */
+  hosts?: readonly string[];
+}
+
+const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, payload::text AS payload,
+  person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
+  started_at AS "startedAt"`;
+
+/** A scheduled run that no runner took for so long is skipped, not run late. */
+const START_LATE = "interval '60 seconds'";
+
+/* $1..$8 as in NewRun; $9 the holder that starts it at once, or null to queue it; $10 cause, $11 replay of, $12 version. */
+const ACCEPT = `
+  WITH accepted AS (
+    INSERT INTO run (app_id, action_id, copy, trigger, payload, person_id, credential_id, idempotency_key,
+                     state, holder, started_at, cause_run_id, chain_id, depth, replay_of, version_id)
+    SELECT $1::bigint, $2::bigint, $3, $4, $5::json, $6::bigint, $7::bigint, $8,
+           CASE WHEN $9::uuid IS NULL THEN 'queued' ELSE 'running' END, $9::uuid,
+           CASE WHEN $9::uuid IS NULL THEN NULL ELSE now() END,
+           cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), $11::bigint, $12::bigint
+      FROM (SELECT) AS one LEFT JOIN run AS cause ON cause.id = $10
+    ON CONFLICT (action_id, credential_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+    RETURNING id, state)
+  SELECT id, CASE WHEN state = 'queued' THEN svc_wake(id) END FROM accepted`;
+
+/*
+ * The oldest queued run of the app that runs least at this holder, of those below their share. Only queued runs are looked at,
+ * and they are bounded.
+ */
+const CLAIM = `
+  UPDATE run SET state = 'running', holder = $1, started_at = now()
+   WHERE id = (
+     SELECT run.id FROM run
+       LEFT JOIN (SELECT app_id, count(*) AS runs FROM run WHERE holder = $1 GROUP BY app_id) busy USING (app_id)
+      WHERE state = 'queued' AND coalesce(busy.runs, 0) < $2
+        AND NOT (trigger = 'schedule' AND queued_at < now() - ${START_LATE})
+      ORDER BY coalesce(busy.runs, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
+  RETURNING ${HELD}`;
+
+const SKIP_LATE = `
+  UPDATE run SET state = 'skipped', reason = 'late by more than 60 s', finished_at = now()
+   WHERE state = 'queued' AND trigger = 'schedule' AND queued_at < now() - ${START_LATE}`;
+
+/* $1 holder, $2 the runs that it knows of: the answer to a statement that took a run may have been lost with its connection. */
+const ORPHANS = `
+  SELECT ${HELD} FROM run
+   WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND started_at < now() - interval '10 seconds'`;
+
+/* The oldest queued run that a run of the holder asked for. */
+const CLAIM_CAUSED = `
+  UPDATE run SET state = 'running', holder = $1, started_at = now()
+   WHERE id = (
+     SELECT run.id FROM run JOIN run AS cause ON cause.id = run.cause_run_id AND cause.holder = $1
+      WHERE run.state = 'queued' ORDER BY run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
+  RETURNING ${HELD}`;
+
+/* Counts stop at the bound: beyond it the number does not matter. */
+const QUEUED = `
+  SELECT (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1 LIMIT $2) a) AS "ofApp",
+         (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' LIMIT $3) a) AS "ofAll"`;
+
+/* $1 run, $2 holder or null for a queued run, $3 state, $4 type, $5 data, $6 hosts. */
+const END = `
+  WITH ended AS (
+    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $6
+     WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid
+    RETURNING id, app_id, action_id),
+  touched AS (
+    UPDATE action SET last_run_at = now() FROM ended WHERE action.id = ended.action_id AND $2::uuid IS NOT NULL),
+  entry AS (
+    INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+    SELECT app_id, action_id, id, $4, $5 FROM ended RETURNING id, app_id, run_id)
+  SELECT id, pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
+
+/* Runs whose holder's lease lapsed, with that holder, locked so that one reaper alone ends each. */
+const LOST = `
+  SELECT ${HELD}, holder FROM run
+   WHERE state = 'running'
+     AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
+   ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
+
+/* A queued run that nobody took and no job waits for: its job died with the worker that had fetched it. */
+const REWAKE = `
+  SELECT svc_wake_all(ARRAY(
+    SELECT id FROM run WHERE state = 'queued' AND queued_at < now() - $1::int * interval '1 millisecond'
+       AND NOT EXISTS (SELECT FROM graphile_worker.jobs WHERE key = 'run:' || run.id AND locked_at IS NULL)
+     ORDER BY id LIMIT 1000))`;
+
+export type Ledger = ReturnType<typeof createLedger>;
+
+export function createLedger(db: DataSource) {
+  async function end(id: number, holder: string | null, ending: Ending, executor: Executor = db): Promise<boolean> {
+    const { state, type, data, hosts = [] } = ending;
+    return (await rows(executor, END, [id, holder, state, type, data, hosts])).length > 0;
+  }
+
+  return {
+    /**
+     * Writes the run's row, running under `holder` or queued when that is null.
+     * A repeated idempotency key writes nothing and answers with the first run.
+     */
+    async accept(
+      run: NewRun,
+      holder: string | null,
+      executor: Executor = db,
+    ): Promise<{ id: number; repeated: boolean }> {
+      const key = [run.actionId, run.credentialId, run.idempotencyKey];
+      for (;;) {
+        const [accepted] = await rows<{ id: number }>(executor, ACCEPT, [
+          run.appId,
+          run.actionId,
+          run.copy,
+          run.trigger,
+          run.payload,
+          run.personId,
+          run.credentialId,
+          run.idempotencyKey,
+          holder,
+          run.causeRunId ?? null,
+          run.replayOf ?? null,
+          run.versionId ?? null,
+        ]);
+        if (accepted) return { id: accepted.id, repeated: false };
+        await executor.query(
+          `UPDATE run SET idempotency_key = NULL WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3
+              AND queued_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`,
+          key,
+        );
+        const [first] = await rows<{ id: number }>(
+          executor,
+          "SELECT id FROM run WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3",
+          key,
+        );
+        if (first) return { id: first.id, repeated: true };
+      }
+    },
+
+    /** Takes the queued run whose turn it is; null when there is none, or each app has its share. */
+    async claim(holder: string, share: number): Promise<HeldRun | null> {
+      return (await rows<HeldRun>(db, CLAIM, [holder, share]))[0] ?? null;
+    },
+
+    /** Takes a queued run that one of the holder's own runs asked for; null when there is none. */
+    async claimCaused(holder: string): Promise<HeldRun | null> {
+      return (await rows<HeldRun>(db, CLAIM_CAUSED, [holder]))[0] ?? null;
+    },
+
+    /** How many runs caused one another up to this one. */
+    async depthOf(id: number): Promise<number> {
+      const [run] = await rows<{ depth: number }>(db, "SELECT depth FROM run WHERE id = $1", [id]);
+      return run?.depth ?? 0;
+    },
+
+    /** Whether the queue takes no more of this app's runs. */
+    async isFull(appId: number): Promise<boolean> {
+      const [queued] = await rows<{ ofApp: number; ofAll: number }>(db, QUEUED, [appId, QUEUE_MAX_PER_APP, QUEUE_MAX]);
+      return queued!.ofApp >= QUEUE_MAX_PER_APP || queued!.ofAll >= QUEUE_MAX;
+    },
+
+    /** Ends a run that `holder` holds (null: one that is queued). false when it had ended or changed hands: then nothing is written. */
+    end,
+
+    /** Ends every run whose holder is dead with what `ending` says of it. Returns how many. */
+    async endLost(ending: (run: HeldRun) => Ending): Promise<number> {
+      return db.transaction(async (manager) => {
+        const lost = await rows<HeldRun & { holder: string }>(manager, LOST);
+        for (const run of lost) await end(run.id, run.holder, ending(run), manager);
+        return lost.length;
+      });
+    },
+
+    /** The runs that the database gave to `holder` and that `holder` does not know of, with what `ending` says of each. */
+    async endOrphans(holder: string, known: readonly number[], ending: (run: HeldRun) => Ending): Promise<number> {
+      const orphans = await rows<HeldRun>(db, ORPHANS, [holder, known]);
+      for (const run of orphans) await end(run.id, holder, ending(run));
+      return orphans.length;
+    },
+
+    /** Skips the scheduled runs that no runner took in time. */
+    async skipLate(): Promise<void> {
+      await db.query(SKIP_LATE);
+    },
+
+    async rewake(olderThanMs: number): Promise<void> {
+      await db.query(REWAKE, [olderThanMs]);
+    },
+
+    async find(appId: number, id: number): Promise<(HeldRun & { state: string; holder: string | null }) | null> {
+      const found = await rows<HeldRun & { state: string; holder: string | null }>(
+        db,
+        `SELECT ${HELD}, state, holder FROM run WHERE app_id = $1 AND id = $2`,
+        [appId, id],
+      );
+      return found[0] ?? null;
+    },
+  };
+}

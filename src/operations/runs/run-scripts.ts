@@ -1,0 +1,93 @@
+/**
+ * What stands in a run's page before the author's code: the packages that the action lists, the invoking user's session, and the
+ * client library with a token that dies with the run. Runs nothing.
+ */
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import type { PageScript } from "../../engine/browser/page-run.js";
+import { ActionError } from "../../errors.js";
+import type { Catalogue } from "../../rules/packages.js";
+import type { Credentials } from "../access/credentials.js";
+import type { HeldRun } from "./ledger.js";
+
+/** dist/web, seen from dist/src/operations/runs. */
+const BUILT = fileURLToPath(new URL("../../../web", import.meta.url));
+const CLIENT_LIBRARY = "/client/svc.js";
+const EXTERNAL = /^https:/i;
+const SESSION_PACKAGE = "svc-session";
+
+/** The token outlives the time limit by what the last request may need. */
+const TOKEN_SLACK_MS = 10_000;
+
+type SourceScript = Extract<PageScript, { source: string }>;
+
+export interface RunScripts {
+  /**
+   * The scripts in order, and what ends the token that they hold.
+   * @throws DEPENDENCIES_INVALID naming the package that cannot be loaded
+   */
+  prepare(
+    run: HeldRun,
+    action: { code: string; dependencies: readonly string[] },
+    timeoutMs: number,
+  ): Promise<{ packages: PageScript[]; revoke: () => Promise<void> }>;
+}
+
+export function createRunScripts(options: {
+  db: DataSource;
+  credentials: Credentials;
+  catalogue: Catalogue;
+  /** The service's address as a run reaches it. */
+  apiUrl: string;
+}): RunScripts {
+  const { db, credentials, catalogue, apiUrl } = options;
+  const known = new Map<string, Promise<SourceScript>>();
+
+  /** A file of the build, read once. */
+  function built(path: string, name: string): Promise<SourceScript> {
+    const script = known.get(path) ?? readFile(BUILT + path, "utf8").then((source) => ({ name, source }));
+    known.set(path, script);
+    return script;
+  }
+
+  /** A package of this service by its text; all others by their address, from which the page loads them. */
+  async function packageScript(dependency: string): Promise<PageScript> {
+    const { path, url = dependency } = catalogue.get(dependency) ?? {};
+    if (path === undefined && EXTERNAL.test(url)) return { name: dependency, url };
+    if (path === undefined) {
+      throw new ActionError("DEPENDENCIES_INVALID", `the dependency ${dependency} cannot be loaded in a server run`);
+    }
+    return built(path, `${dependency}.js`).catch(() => {
+      throw new ActionError("DEPENDENCIES_INVALID", `the package ${dependency} has no back end in this service yet`);
+    });
+  }
+
+  /** Who the run is for, as svc-session reads it (specification, Authentication 3). */
+  async function sessionScript({ appId, personId, copy: environment }: HeldRun): Promise<SourceScript> {
+    const [user = null] = await rows<object>(
+      db,
+      `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`,
+      [personId],
+    );
+    const session = JSON.stringify({ appId, user, environment });
+    return { name: "svc-run-session.js", source: `globalThis.__svcSession = ${session};` };
+  }
+
+  return {
+    async prepare(run, { code, dependencies }, timeoutMs) {
+      const names = [...new Set(dependencies)];
+      const packages: PageScript[] = await Promise.all(names.map(packageScript));
+      if (names.includes(SESSION_PACKAGE)) packages.unshift(await sessionScript(run));
+      // Without the word there is no use of the library, and a run is spared its evaluation and its token.
+      if (!code.includes("Svc")) return { packages, revoke: async () => undefined };
+      const { appId, id: runId, personId } = run;
+      const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
+      const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
+      const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
+      const library = [await built(CLIENT_LIBRARY, "svc.js"), { name: "svc-run.js", source: configuration }];
+      return { packages: [...library, ...packages], revoke: () => credentials.expire(id) };
+    },
+  };
+}

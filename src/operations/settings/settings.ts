@@ -1,0 +1,221 @@
+/**
+ * An app's settings: one row a key, private and protected values sealed, each reader its tiers (specification, App settings).
+ * The only room where a sealed value is opened. Knows no transport.
+ */
+import type { DataSource } from "typeorm";
+import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { open, seal } from "../../engine/cipher.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import type { RuntimeEnv } from "../../rules/env-script.js";
+import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
+import {
+  artifactKey,
+  checkAskedKeys,
+  checkDeletedKeys,
+  checkSettingKeys,
+  httpView,
+  runtimeView,
+  type SettingsView,
+  serverActionView,
+  tierOf,
+  withoutProtected,
+} from "../../rules/setting-tiers.js";
+import { audit } from "../access/audit.js";
+import type { DataKeys } from "./data-keys.js";
+
+/** What binds a sealed value to its place: moved to another app or key it does not open. */
+const bound = (appId: number, key: string): string => `app:${appId}:${key}`;
+
+/** A setting as it lies in a table: sealed bytes open in their own app and under their own key alone. */
+export interface StoredSetting {
+  key: string;
+  value: string | null;
+  sealed: Buffer | null;
+}
+
+/** Of each key that was asked about: whether it is set, and by whom and when. Never a value. */
+export interface SettingsStatus {
+  configured: Record<string, boolean>;
+  details: Record<string, { updatedAt: string; updatedBy: number | null }>;
+}
+
+const READ = "SELECT key, value, sealed FROM setting WHERE app_id = $1";
+const READ_TIERS = {
+  all: READ,
+  http: `${READ} AND left(key, 2) <> '__'`,
+  runtime: `${READ} AND left(key, 1) <> '_'`,
+  underscore: `${READ} AND left(key, 1) = '_'`,
+};
+
+const UPSERT = `
+  INSERT INTO setting (app_id, key, value, sealed, updated_by)
+  SELECT $1, s.key, s.value, s.sealed, $5 FROM unnest($2::text[], $3::text[], $4::bytea[]) AS s (key, value, sealed)
+  ON CONFLICT (app_id, key) DO UPDATE
+    SET value = excluded.value, sealed = excluded.sealed, updated_at = now(), updated_by = excluded.updated_by`;
+
+function refuseProtected(caller: Caller, keys: readonly string[]): void {
+  const key = caller.kind === "task" ? keys.find((name) => tierOf(name) === "protected") : undefined;
+  if (key !== undefined) {
+    throw new ActionError("FORBIDDEN", "a task token may neither write nor delete a setting whose key starts with __");
+  }
+}
+
+/**
+ * Whoever writes an app's settings, or anything that is to fit them, waits here for who writes them already: writers of the same
+ * keys in another order would lock each other out.
+ */
+export async function lockApp(executor: Executor, appId: number): Promise<void> {
+  await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
+}
+
+export type Settings = ReturnType<typeof createSettings>;
+
+export function createSettings(options: {
+  db: DataSource;
+  dataKeys: DataKeys;
+  baseUrl: string;
+  clientTimeoutMs: number;
+}) {
+  const { db, dataKeys, baseUrl, clientTimeoutMs } = options;
+
+  async function opened(appId: number, found: readonly StoredSetting[]): Promise<[string, unknown][]> {
+    const dataKey = found.some(({ sealed }) => sealed) ? await dataKeys.find(appId) : null;
+    return found.map(({ key, value, sealed }) => [
+      spokenKey(key),
+      JSON.parse(sealed ? open(dataKey!, sealed, bound(appId, key)) : value!),
+    ]);
+  }
+
+  async function read(appId: number, tiers: keyof typeof READ_TIERS): Promise<[string, unknown][]> {
+    return opened(appId, await preparedRows<StoredSetting>(db, `settings-${tiers}`, READ_TIERS[tiers], [appId]));
+  }
+
+  async function put(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
+    const texts = entries.map(([key, value]) => ({
+      key: storedKey(key),
+      tier: tierOf(key),
+      text: JSON.stringify(value),
+    }));
+    const secret = texts.some(({ tier }) => tier !== "public");
+    const dataKey = secret ? await dataKeys.findOrMake(appId, executor) : null;
+    await rows(executor, UPSERT, [
+      appId,
+      texts.map(({ key }) => key),
+      texts.map(({ tier, text }) => (tier === "public" ? text : null)),
+      texts.map(({ key, tier, text }) => (tier === "public" ? null : seal(dataKey!, text, bound(appId, key)))),
+      caller.personId,
+    ]);
+    const keys = entries.map(([key]) => key);
+    await audit(executor, caller, { appId, type: "app.settings.update", data: { keys } });
+  }
+
+  async function http(appId: number): Promise<SettingsView> {
+    return httpView(await read(appId, "http"));
+  }
+
+  /** Writes what has been judged, in the transaction of what is to hold together with it. */
+  async function write(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
+    if (entries.length === 0) return;
+    await lockApp(executor, appId);
+    await put(executor, caller, appId, entries);
+  }
+
+  return {
+    write,
+
+    /** What GET answers: no protected key, for nobody. */
+    http,
+
+    /** What HTTP may show of rows of the app that were copied elsewhere: as `http`, whatever they hold. */
+    async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsView> {
+      return httpView(
+        await opened(
+          appId,
+          copies.filter(({ key }) => tierOf(key) !== "protected"),
+        ),
+      );
+    },
+
+    /** `window.ENV`: public keys alone. */
+    async runtimeEnv({ kind }: Caller, appId: number): Promise<RuntimeEnv> {
+      const appSettings = runtimeView(await read(appId, "runtime"));
+      return { appId, apiUrl: baseUrl, environment: kind === "live" ? "live" : "viewer", appSettings, clientTimeoutMs };
+    },
+
+    /** Everything, for code inside the service (specification, App settings, rule 3). */
+    async backend(appId: number): Promise<Map<string, unknown>> {
+      return new Map(await read(appId, "all"));
+    },
+
+    /** The private and protected settings: what server actions see, and what no run may carry out. */
+    async underscore(appId: number): Promise<SettingsView> {
+      return serverActionView(await read(appId, "underscore"));
+    },
+
+    /**
+     * Sets the listed keys whole and keeps the others; answers as GET does.
+     * @throws SETTINGS_INVALID; FORBIDDEN for a task token and a protected key: then nothing is written
+     */
+    async set(caller: Caller, appId: number, body: unknown): Promise<SettingsView> {
+      const entries = checkSettingKeys(body);
+      refuseProtected(
+        caller,
+        entries.map(([key]) => key),
+      );
+      await db.transaction((manager) => write(manager, caller, appId, entries));
+      return http(appId);
+    },
+
+    /** What `write` takes, of the settings in an administrator's PUT. @throws SETTINGS_INVALID */
+    judgeIgnoringProtected: (settings: unknown): [string, unknown][] => checkSettingKeys(withoutProtected(settings)),
+
+    /** Stores a secure field of the AI builder as `_aiartifact_<settingKey>`; answers with that key. @throws SETTINGS_INVALID */
+    async setArtifact(caller: Caller, appId: number, settingKey: unknown, value: unknown): Promise<string> {
+      const key = artifactKey(settingKey);
+      if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
+      const entries = checkSettingKeys({ [key]: value });
+      await db.transaction((manager) => write(manager, caller, appId, entries));
+      return key;
+    },
+
+    /**
+     * Removes top-level keys, those that are not there in silence; answers as GET does.
+     * @throws SETTINGS_INVALID; FORBIDDEN as in `set`
+     */
+    async remove(caller: Caller, appId: number, body: unknown): Promise<SettingsView> {
+      const keys = checkDeletedKeys(body);
+      refuseProtected(caller, keys);
+      await db.transaction(async (manager) => {
+        await lockApp(manager, appId);
+        const gone = await rows<{ key: string }>(
+          manager,
+          "DELETE FROM setting WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key",
+          [appId, keys.map(storedKey)],
+        );
+        if (gone.length === 0) return;
+        const data = { keys: gone.map(({ key }) => spokenKey(key)) };
+        await audit(manager, caller, { appId, type: "app.settings.delete", data });
+      });
+      return http(appId);
+    },
+
+    /** Whether each of `keys` is set, and since when and by whom; null asks about every underscore key. */
+    async status(appId: number, keys: readonly string[] | null): Promise<SettingsStatus> {
+      if (keys) checkAskedKeys(keys);
+      const found = await rows<{ key: string; updatedAt: Date; updatedBy: number | null }>(
+        db,
+        `SELECT key, updated_at AS "updatedAt", updated_by AS "updatedBy" FROM setting
+          WHERE app_id = $1 AND CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`,
+        [appId, keys?.map(storedKey) ?? null],
+      );
+      const status: SettingsStatus = { configured: Object.create(null), details: Object.create(null) };
+      for (const key of keys ?? []) status.configured[key] = false;
+      for (const { key, updatedAt, updatedBy } of found) {
+        status.configured[spokenKey(key)] = true;
+        status.details[spokenKey(key)] = { updatedAt: updatedAt.toISOString(), updatedBy };
+      }
+      return status;
+    },
+  };
+}

@@ -1,0 +1,48 @@
+/** Chains of runs that caused one another: told in words, and logged where one is cut off. Decides nothing. */
+import { type Executor, rows } from "../../data/database.js";
+import { entryData, LOG_CHANNEL } from "../logs/logs.js";
+import type { HaltedRun } from "./log-event-statement.js";
+
+/* From the run up to the first one; depth bounds it. */
+const CHAIN = `
+  WITH RECURSIVE chain AS (
+    SELECT id, action_id, cause_run_id, 0 AS step FROM run WHERE id = $1
+    UNION ALL
+    SELECT run.id, run.action_id, run.cause_run_id, step + 1 FROM run JOIN chain ON run.id = chain.cause_run_id
+     WHERE step < 50)
+  SELECT id, action_id AS "actionId" FROM chain ORDER BY step DESC`;
+
+const ENTRY = `
+  WITH entry AS (
+    INSERT INTO execution_log (app_id, task_id, run_id, type, data) VALUES ($1, $2, $3, 'app.task.failed', $4)
+    RETURNING id, app_id, run_id)
+  SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
+
+/** The chain that ends in the run, in words: `run 4 (action 7) -> run 5 (action 8)`. */
+async function chainText(executor: Executor, runId: number): Promise<string> {
+  const links = await rows<{ id: number; actionId: number }>(executor, CHAIN, [runId]);
+  return links.map(({ id, actionId }) => `run ${id} (action ${actionId})`).join(" -> ");
+}
+
+/** Logs each halted run as failed, with the chain that led to it; in the transaction that halted them. */
+export async function logHalted(
+  executor: Executor,
+  appId: number,
+  causeId: number,
+  halted: HaltedRun[],
+): Promise<void> {
+  const chain = await chainText(executor, causeId);
+  for (const { id, actionId, reason, payload } of halted) {
+    const message = `not started, ${reason}: ${chain} -> run ${id} (action ${actionId})`;
+    const error = { name: "RecursionError", message, stack: `RecursionError: ${message}` };
+    const data = entryData({
+      trigger: "log",
+      runOn: "server",
+      taskId: actionId,
+      payload,
+      durationMs: 0,
+      outcome: { ok: false, error },
+    });
+    await rows(executor, ENTRY, [appId, actionId, id, data]);
+  }
+}

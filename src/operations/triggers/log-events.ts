@@ -1,0 +1,135 @@
+/** Log events: stored in the specified shape, and in the same transaction the start of every action they trigger. Knows no transport. */
+import { randomUUID } from "node:crypto";
+import type { DataSource } from "typeorm";
+import { preparedRows, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { BACKTEST_EVENTS } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
+import { parseLogWhere } from "../../rules/trigger-input.js";
+import { type LogWhere, matchesLog } from "../../rules/trigger-match.js";
+import { logHalted } from "./chains.js";
+import { STORE_EVENT, type StoredEvent } from "./log-event-statement.js";
+
+/** A log entry (specification, Log entry). Times are ISO 8601; ids that were not given are null. */
+export interface LogEvent {
+  id: number;
+  userId: number | null;
+  appId: number;
+  organizationId: number;
+  dataSourceId: number | null;
+  dataSourceEntryId: number | null;
+  appNotificationId: number | null;
+  sessionId: number | null;
+  requestId: string;
+  type: string;
+  data: Record<string, unknown>;
+  dataString: string;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** An event that a filter would have matched. */
+export interface MatchedEvent {
+  id: number;
+  type: string;
+  dataSourceId: number | null;
+  dataSourceEntryId: number | null;
+  userId: number | null;
+  createdAt: string;
+}
+
+export interface Backtest {
+  /** How many events were looked at: the app's last 1,000 at the most. */
+  examined: number;
+  matched: number;
+  /** Most recent first. */
+  events: MatchedEvent[];
+}
+
+const RECENT = `
+  SELECT id, type, data_source_id AS "dataSourceId", data_source_entry_id AS "dataSourceEntryId",
+         user_id AS "userId", created_at AS "createdAt"
+    FROM log_event WHERE app_id = $1 ORDER BY id DESC LIMIT ${BACKTEST_EVENTS}`;
+
+/**
+ * The data as JSON text that one more key may follow. Who names a user of the organization has the service say its address; whatever
+ * else came is stored as it came.
+ */
+function openData({ data, userId }: LogEventInput) {
+  const { _userEmail: claimed, ...rest } = data;
+  const kept = userId === null ? data : rest;
+  const separator = Object.keys(kept).length > 0 ? "," : "";
+  return {
+    head: JSON.stringify(kept).slice(0, -1),
+    separator: userId === null ? null : separator,
+    claimed: claimed === undefined ? null : JSON.stringify(claimed),
+  };
+}
+
+function checkWhere(where: unknown): LogWhere {
+  const parsed = parseLogWhere(where);
+  if ("fault" in parsed) throw new ActionError("TRIGGERS_INVALID", parsed.fault);
+  return parsed.where;
+}
+
+export type LogEvents = ReturnType<typeof createLogEvents>;
+
+export function createLogEvents({ db }: { db: DataSource }) {
+  /** An event of a run goes the slower way: where its chain is cut off, the log says so in the same transaction. */
+  async function storeFromRun(appId: number, runId: number, values: unknown[]): Promise<StoredEvent | undefined> {
+    return db.transaction(async (manager) => {
+      const [stored] = await rows<StoredEvent>(manager, STORE_EVENT, values);
+      if (stored?.halted) await logHalted(manager, appId, runId, stored.halted);
+      return stored;
+    });
+  }
+
+  return {
+    /**
+     * Stores the event and starts each active production copy whose `where` matches it.
+     * @throws REQUEST_INVALID, APP_NOT_FOUND
+     */
+    async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
+      const given = parseLogEvent(body);
+      const input = { ...given, userId: given.userId ?? caller.personId };
+      const { type, userId, dataSourceId, dataSourceEntryId, appNotificationId, sessionId } = input;
+      const { head, separator, claimed } = openData(given);
+      const requestId = randomUUID();
+      const ids = [userId, dataSourceId, dataSourceEntryId, appNotificationId, sessionId];
+      const values = [appId, type, head, separator, ...ids, requestId, caller.runId, claimed];
+      const stored =
+        caller.runId === null
+          ? (await preparedRows<StoredEvent>(db, "store-log-event", STORE_EVENT, values))[0]
+          : await storeFromRun(appId, caller.runId, values);
+      if (!stored) throw new ActionError("APP_NOT_FOUND");
+      const { id, organizationId, dataString } = stored;
+      const createdAt = stored.createdAt.toISOString();
+      return {
+        id,
+        userId,
+        appId,
+        organizationId,
+        dataSourceId,
+        dataSourceEntryId,
+        appNotificationId,
+        sessionId,
+        requestId,
+        type,
+        data: JSON.parse(dataString),
+        dataString,
+        createdAt,
+        updatedAt: createdAt,
+      };
+    },
+
+    /** Which of the app's last 1,000 events the `where` of a log trigger would have matched. @throws TRIGGERS_INVALID */
+    async backtest(appId: number, where: unknown): Promise<Backtest> {
+      const filter = checkWhere(where);
+      const recent = await rows<Omit<MatchedEvent, "createdAt"> & { createdAt: Date }>(db, RECENT, [appId]);
+      const matching = recent.filter((event) => matchesLog(filter, event));
+      const events = matching.map((event) => ({ ...event, createdAt: event.createdAt.toISOString() }));
+      return { examined: recent.length, matched: events.length, events };
+    },
+  };
+}

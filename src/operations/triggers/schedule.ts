@@ -1,0 +1,171 @@
+/** Due ticks become rows of the ledger, each once: queued, or skipped with the reason. Knows no page and no caller. */
+import { setImmediate as breathe } from "node:timers/promises";
+import type { DataSource, EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import { checkFrequency, checkTimezone, describeFrequency, localTime, nextRuns } from "../../rules/schedule.js";
+import { MISSED_COUNTED, type Owed, TICK_LATE_MS, ticksOwed } from "../../rules/ticks.js";
+
+/** Rows locked in one transaction. */
+const BATCH = 100;
+/** Another scheduler is at work on what is due: it is looked at again after this. */
+const YIELD_MS = 50;
+
+export const SKIPPED = {
+  running: "still running",
+  down: "down at that time",
+  late: `late by more than ${TICK_LATE_MS / 1000} s`,
+  unpublished: "app unpublished",
+} as const;
+
+const DUE = `
+  SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "nextTick"
+    FROM schedule WHERE next_tick <= $1 ORDER BY next_tick LIMIT ${BATCH} FOR UPDATE SKIP LOCKED`;
+
+/* Asked once the rows are locked: what another scheduler has just written is seen. */
+const CIRCUMSTANCES = `
+  SELECT (SELECT json_agg(action_id) FROM run
+           WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL) AS busy,
+         (SELECT json_agg(id) FROM app WHERE id = ANY ($2) AND published_at IS NOT NULL) AS published,
+         (SELECT min(started_at) FROM instance WHERE 'scheduler' = ANY (roles) AND lease_until >= now()) AS "upSince"`;
+
+const ACCOUNT = `
+  WITH written AS (
+    INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, tick_count, reason, state, finished_at)
+    SELECT app_id, action_id, 'production', 'schedule', '{}', tick, tick_count, reason,
+           CASE WHEN reason IS NULL THEN 'queued' ELSE 'skipped' END, CASE WHEN reason IS NOT NULL THEN now() END
+      FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::text[])
+           AS t (app_id, action_id, tick, tick_count, reason)
+    ON CONFLICT (action_id, tick) WHERE tick IS NOT NULL DO NOTHING
+    RETURNING id, state)
+  SELECT svc_wake_all(ARRAY(SELECT id FROM written WHERE state = 'queued' ORDER BY id))`;
+
+const ADVANCE = `
+  UPDATE schedule SET next_tick = t.next_tick
+    FROM unnest($1::bigint[], $2::timestamptz[]) AS t (action_id, next_tick) WHERE schedule.action_id = t.action_id`;
+
+interface DueRow {
+  actionId: number;
+  appId: number;
+  frequency: string;
+  timezone: string | null;
+  nextTick: Date;
+}
+
+interface Circumstances {
+  busy: ReadonlySet<number>;
+  published: ReadonlySet<number>;
+  /** Since when a scheduler that lives has been up; null when none has told yet. */
+  upSince: Date | null;
+}
+
+/** One row of the ledger to be; `reason` null queues it. */
+interface Account {
+  appId: number;
+  actionId: number;
+  tick: Date;
+  count: number;
+  reason: string | null;
+}
+
+/** Ticks of one schedule, each with its fate. Only one of them may be queued, and only where none runs. */
+function accountsOf(due: DueRow, owed: Owed, { busy, published, upSince }: Circumstances): Account[] {
+  const { appId, actionId } = due;
+  const unpublished = !published.has(appId);
+  let running = busy.has(actionId);
+  const missed = owed.missed.map(({ tick, count, atLeast }) => {
+    const why = upSince !== null && tick >= upSince ? SKIPPED.late : SKIPPED.down;
+    const reason = atLeast ? `${why}; more than ${MISSED_COUNTED} ticks, not counted further` : why;
+    return { appId, actionId, tick, count, reason: unpublished ? SKIPPED.unpublished : reason };
+  });
+  const current = owed.current.map((tick) => {
+    const reason = unpublished ? SKIPPED.unpublished : running ? SKIPPED.running : null;
+    running = true;
+    return { appId, actionId, tick, count: 1, reason };
+  });
+  return [...missed, ...current];
+}
+
+/** Ticks of a frequency to come, and what it says in words. */
+export interface Preview {
+  description: string;
+  timezone: string;
+  ticks: { utc: string; local: string }[];
+}
+
+export type Schedule = ReturnType<typeof createSchedule>;
+
+export function createSchedule(options: { db: DataSource; now: () => number; defaultTimezone: string }) {
+  const { db, now, defaultTimezone } = options;
+
+  async function circumstances(manager: EntityManager, due: DueRow[]): Promise<Circumstances> {
+    const ids = [due.map(({ actionId }) => actionId), [...new Set(due.map(({ appId }) => appId))]];
+    const [found] = await rows<{ busy: number[] | null; published: number[] | null; upSince: Date | null }>(
+      manager,
+      CIRCUMSTANCES,
+      ids,
+    );
+    const { busy, published, upSince } = found!;
+    return { busy: new Set(busy), published: new Set(published), upSince };
+  }
+
+  /** Claims up to a batch of due schedules, writes their ticks and advances them. Returns how many it claimed. */
+  async function claimBatch(moment: Date): Promise<number> {
+    return db.transaction(async (manager) => {
+      const due = await rows<DueRow>(manager, DUE, [moment]);
+      if (due.length === 0) return 0;
+      const around = await circumstances(manager, due);
+      const accounts: Account[] = [];
+      const next: string[] = [];
+      for (const row of due) {
+        const owed = ticksOwed(row.frequency, row.timezone ?? defaultTimezone, row.nextTick, moment);
+        accounts.push(...accountsOf(row, owed, around));
+        next.push(owed.next.toISOString());
+        // After a long pause one schedule owes many ticks, and they take their time to compute.
+        if (owed.missed.length > 1) await breathe();
+      }
+      await rows(manager, ACCOUNT, [
+        accounts.map(({ appId }) => appId),
+        accounts.map(({ actionId }) => actionId),
+        accounts.map(({ tick }) => tick.toISOString()),
+        accounts.map(({ count }) => count),
+        accounts.map(({ reason }) => reason),
+      ]);
+      await rows(manager, ADVANCE, [due.map(({ actionId }) => actionId), next]);
+      return due.length;
+    });
+  }
+
+  async function firstTick(): Promise<Date | null> {
+    const [row] = await rows<{ next: Date | null }>(db, "SELECT min(next_tick) AS next FROM schedule");
+    return row!.next;
+  }
+
+  return {
+    /** Accounts for everything that is due. Answers with the Unix time of the next tick in milliseconds, or null. */
+    async claimDue(): Promise<number | null> {
+      const moment = new Date(now());
+      while ((await claimBatch(moment)) === BATCH);
+      const first = await firstTick();
+      return first && Math.max(first.getTime(), first <= moment ? now() + YIELD_MS : 0);
+    },
+
+    /** How long the oldest due tick has waited to be claimed, in milliseconds; 0 when none waits. */
+    async lag(): Promise<number> {
+      const first = await firstTick();
+      return first ? Math.max(0, now() - first.getTime()) : 0;
+    },
+
+    /** The next ticks of a frequency, for authors. @throws FREQUENCY_INVALID, FREQUENCY_TOO_FREQUENT, TIMEZONE_INVALID */
+    preview(frequency: unknown, zone: unknown, count: number): Preview {
+      checkFrequency(frequency);
+      const timezone = zone ?? defaultTimezone;
+      checkTimezone(timezone);
+      const ticks = nextRuns(frequency, timezone, new Date(now()), count);
+      return {
+        description: describeFrequency(frequency),
+        timezone,
+        ticks: ticks.map((tick) => ({ utc: tick.toISOString(), local: localTime(tick, timezone) })),
+      };
+    },
+  };
+}
