@@ -4,7 +4,7 @@ import { EventEmitter, once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { Client } from "pg";
-import { LOG_CHANNEL } from "../src/operations/logs/logs.js";
+import { addLogEntry, logData } from "../test/harness/log-entries.js";
 import { latencyRows, type Row } from "./figure.js";
 import { type BenchService, startBenchService } from "./service.js";
 import type { Report, Wanted } from "./subscribers.js";
@@ -13,7 +13,6 @@ export const title = "log entries of one app to 1,000 sockets of one process, be
 
 const SOCKETS = 1_000;
 const QUERY = "subscription { actionLogAdded(appId: 1) { id type createdAt data } }";
-const TYPE = "app.task.completed";
 /** Events under way while throughput is measured: enough that the server never waits for the next. */
 const WINDOW = 8;
 const ROUNDS = 2;
@@ -24,23 +23,8 @@ const PACE_MS = 100;
 const WARM_UP_PACE_MS = 50;
 const QUIET_MS = 300;
 
-/* As a run's end writes it: the entry, and its notice. No run stands behind it. */
-const ADD = `
-  WITH entry AS (
-    INSERT INTO execution_log (app_id, task_id, run_id, type, data)
-    VALUES (1, 1, $1, '${TYPE}', $2) RETURNING id, app_id, run_id)
-  SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
-
-/** The data of an entry as it is usually made, and when it set out. */
-const dataOf = () => ({
-  mode: "on-demand",
-  runOn: "server",
-  taskId: 1,
-  payload: { sentAt: performance.timeOrigin + performance.now() },
-  duration: 12,
-  actionVersion: "v3",
-  result: { data: { orders: [1, 2, 3], note: "as it is usually returned" }, success: true },
-});
+/** Sent with each event: when it set out, in milliseconds. */
+const payload = () => ({ sentAt: performance.timeOrigin + performance.now() });
 
 /** One server with its subscribers. */
 interface Side {
@@ -128,16 +112,14 @@ async function measure(service: Side, bare: Side): Promise<Row[]> {
 function startBare(server: ChildProcess, url: string, subscribers: ChildProcess): Promise<Side> {
   let id = 0;
   return subscribe(subscribers, { url, token: "", query: QUERY, sockets: SOCKETS }, async () => {
-    server.send({ id: ++id, type: TYPE, createdAt: new Date().toISOString(), data: dataOf() });
+    const createdAt = new Date().toISOString();
+    server.send({ id: ++id, type: "app.task.completed", createdAt, data: logData(payload()) });
   });
 }
 
 function startOurs({ url, first }: BenchService, db: Client, subscribers: ChildProcess): Promise<Side> {
-  let runId = 0;
   const wanted = { url, token: first.tokens.editor, query: QUERY, sockets: SOCKETS };
-  return subscribe(subscribers, wanted, async () => {
-    await db.query({ name: "add", text: ADD, values: [--runId, JSON.stringify(dataOf())] });
-  });
+  return subscribe(subscribers, wanted, () => addLogEntry(db, first.appId, payload()));
 }
 
 export async function run(): Promise<Row[]> {

@@ -92,7 +92,8 @@ export function createSockets({ schema, credentials, log, ...sources }: SocketOp
 
   function contextOf({ extra }: SocketContext, id: string, shape: string): OperationContext {
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
-    const deliver = (result: string) => extra.outbox.send(`${head}${result}}`);
+    const deliver = (result: string | Buffer) =>
+      typeof result === "string" ? extra.outbox.send(`${head}${result}}`) : extra.outbox.send(head, result, "}");
     return { caller: extra.caller, idempotencyKey: null, ...sources, shape, deliver };
   }
 

@@ -4,54 +4,69 @@
  */
 import type { WebSocket } from "ws";
 
-/** Handed to the socket at once; the rest waits here, where texts are shared with the other sockets. */
+/** Handed to the socket at once; the rest waits here, where its parts are shared with the other sockets. */
 const HANDED_OVER_BYTES = 64 * 1024;
 const WAITING_MESSAGES = 1_000;
-const WAITING_CHARACTERS = 16 * 1024 * 1024;
+const WAITING_LENGTH = 16 * 1024 * 1024;
 /** A peer that reads nothing for this long while something waits is gone, or as good as gone. */
 export const STALLED_MS = 15_000;
 
+export type Part = string | Buffer;
+
 export interface Outbox {
-  /** Sends the text after those before it. Cuts the socket off when too much waits. */
-  send(text: string): void;
+  /**
+   * Sends a text after those before it, in one part or several; bytes must be whole characters of UTF-8, and are not copied.
+   * Cuts the socket off when too much waits.
+   */
+  send(...parts: Part[]): void;
   /** To be asked from time to time. */
   isStalled(now: number): boolean;
 }
 
+const lengthOf = (parts: readonly Part[]): number => parts.reduce((sum, { length }) => sum + length, 0);
+
 export function createOutbox(socket: WebSocket, onSlow: () => void): Outbox {
-  const waiting: string[] = [];
-  let characters = 0;
+  const waiting: Part[][] = [];
+  let length = 0;
   let movedAt = Date.now();
 
   function handOver(): void {
     while (waiting.length > 0 && socket.bufferedAmount < HANDED_OVER_BYTES) {
-      const text = waiting.shift()!;
-      characters -= text.length;
-      socket.send(text, sent);
+      const parts = waiting.shift()!;
+      length -= lengthOf(parts);
+      const last = parts.pop()!;
+      for (const part of parts) socket.send(part, { binary: false, fin: false });
+      socket.send(last, { binary: false }, sent);
     }
   }
 
   function sent(): void {
     movedAt = Date.now();
-    if (waiting.length > 0) handOver();
+    // What ends a socket also ends what it had taken over: nothing may follow that.
+    if (socket.readyState !== socket.OPEN) clear();
+    else if (waiting.length > 0) handOver();
+  }
+
+  function clear(): void {
+    waiting.length = 0;
+    length = 0;
   }
 
   function cutOff(): void {
-    waiting.length = 0;
-    characters = 0;
+    clear();
     onSlow();
     socket.terminate();
   }
 
   return {
-    send(text) {
+    send(...parts) {
       if (socket.readyState !== socket.OPEN) return;
       if (waiting.length === 0 && socket.bufferedAmount === 0) movedAt = Date.now();
-      waiting.push(text);
-      characters += text.length;
+      waiting.push(parts);
+      length += lengthOf(parts);
       handOver();
       // A single text of any size is sent; many are not collected.
-      if (waiting.length > WAITING_MESSAGES || (waiting.length > 1 && characters > WAITING_CHARACTERS)) cutOff();
+      if (waiting.length > WAITING_MESSAGES || (waiting.length > 1 && length > WAITING_LENGTH)) cutOff();
     },
     isStalled: (now) => (waiting.length > 0 || socket.bufferedAmount > 0) && now - movedAt > STALLED_MS,
   };

@@ -11,12 +11,15 @@ import { formatGraphqlError } from "../error-reply.js";
 /** Subscriptions of one app in one process. */
 export const SUBSCRIPTIONS_PER_APP = 20_000;
 
+/** From here on a copy for each socket costs more than what sending in parts does. */
+const LONG_CHARACTERS = 4_096;
+
 /** What a subscription's context holds for this file. */
 export interface Receiver {
   /** Equal for all who ask for the same fields with the same arguments. */
   shape: string;
-  /** Takes the JSON text of one result. */
-  deliver(result: string): void;
+  /** Takes the JSON text of one result: a long one as bytes, which all who take it share. */
+  deliver(result: string | Buffer): void;
 }
 
 /** An iterable that gives nothing: the results take the short way. It ends when it is told to. */
@@ -53,18 +56,19 @@ async function* executed(
 }
 
 export function createSharedResults(log: Logger) {
-  const texts = new WeakMap<object, Map<string, Promise<string>>>();
+  const texts = new WeakMap<object, Map<string, Promise<string | Buffer>>>();
   const perApp = new Map<number, number>();
 
-  async function write(event: object, args: ExecutionArgs): Promise<string> {
+  async function write(event: object, args: ExecutionArgs): Promise<string | Buffer> {
     const { errors, ...result } = await execute({ ...args, rootValue: event });
-    return JSON.stringify(
+    const text = JSON.stringify(
       errors ? { ...result, errors: errors.map((error) => formatGraphqlError(error, log)) } : result,
     );
+    return text.length < LONG_CHARACTERS ? text : Buffer.from(text);
   }
 
-  function textOf(event: object, args: ExecutionArgs, shape: string): Promise<string> {
-    const byShape = texts.get(event) ?? new Map<string, Promise<string>>();
+  function textOf(event: object, args: ExecutionArgs, shape: string): Promise<string | Buffer> {
+    const byShape = texts.get(event) ?? new Map<string, Promise<string | Buffer>>();
     texts.set(event, byShape);
     const text = byShape.get(shape) ?? write(event, args);
     byShape.set(shape, text);

@@ -1,0 +1,56 @@
+/** Sockets that follow an app's execution logs, and those that stop reading what they are sent. */
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import WebSocket from "ws";
+
+export interface LogSocket {
+  /** Frames of entries so far. */
+  received(): number;
+  /** The runs' payloads in them. */
+  payloads(): Record<string, unknown>[];
+  /** Takes nothing more from the network: neither frames nor pings, nor the end of the connection. */
+  stall(): void;
+  /** Takes what the network still holds; resolves with the close code when the socket has ended. */
+  drain(): Promise<number>;
+  close(): void;
+  /** Of this end of the connection. */
+  port: number;
+}
+
+const ESTABLISHED = "01";
+
+/** Opens one and resolves when its subscription is sent: it holds from the first entry that comes. */
+export async function followLogs(url: string, token: string, appId: number): Promise<LogSocket> {
+  const socket = new WebSocket(`${url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
+  const closed = once(socket, "close") as Promise<[code: number]>;
+  const [[response]] = await Promise.all([once(socket, "upgrade"), once(socket, "open")]);
+  socket.send(JSON.stringify({ type: "connection_init", payload: { authToken: token } }));
+  await once(socket, "message");
+  const frames: Buffer[] = [];
+  socket.on("message", (frame) => frames.push(frame as Buffer));
+  const query = `subscription { actionLogAdded(appId: ${appId}) { id type createdAt data } }`;
+  socket.send(JSON.stringify({ id: "1", type: "subscribe", payload: { query } }));
+  return {
+    received: () => frames.length,
+    payloads: () => frames.map((frame) => JSON.parse(String(frame)).payload.data.actionLogAdded.data.payload),
+    stall: () => socket.pause(),
+    async drain() {
+      socket.resume();
+      return (await closed)[0];
+    },
+    close: () => socket.close(1000),
+    port: response.socket.localPort,
+  };
+}
+
+/** How many of the sockets the service still holds open, whatever their own ends have noticed. */
+export function heldOpen(url: string, sockets: readonly LogSocket[]): number {
+  const ports = new Set(sockets.map(({ port }) => port));
+  const served = Number(new URL(url).port);
+  const portOf = (address = "") => Number.parseInt(address.split(":")[1] ?? "", 16);
+  return readFileSync("/proc/net/tcp", "utf8")
+    .split("\n")
+    .map((line) => line.trim().split(/\s+/))
+    .filter(([, near, far, state]) => state === ESTABLISHED && portOf(near) === served && ports.has(portOf(far)))
+    .length;
+}

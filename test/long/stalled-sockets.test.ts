@@ -1,0 +1,74 @@
+import { readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "chai";
+import { Client } from "pg";
+import { addLogEntry } from "../harness/log-entries.js";
+import { followLogs, heldOpen, type LogSocket } from "../harness/log-sockets.js";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { until } from "../harness/until.js";
+
+const SOCKETS = 200;
+const READERS = 20;
+const ENTRY_CHARACTERS = 50_000;
+const PACE_MS = 100;
+const MB = 1024 * 1024;
+
+function residentBytes(pid: number): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1_024;
+}
+
+describe("200 sockets that stop reading", () => {
+  let service: ServiceProcess;
+  let db: Client;
+  before(async () => {
+    service = startProcess({ ROLES: "api" });
+    await service.ready();
+    db = new Client(service.databaseUrl());
+    await db.connect();
+  });
+  after(async () => {
+    await db?.end();
+    service.signal("SIGTERM");
+    await service.ended;
+    await service.clean();
+  });
+
+  const emit = () => addLogEntry(db, 1, { filler: "x".repeat(ENTRY_CHARACTERS) });
+
+  it("cost the service less than 100 MB and are gone within 30 s, while those that read get every entry", async () => {
+    const url = await service.listening();
+    const { tokens } = service.credentials();
+    const open = () => followLogs(url, tokens.editor, 1);
+    const readers: LogSocket[] = [];
+    while (readers.length < READERS) readers.push(await open());
+    const received = () => Math.min(...readers.map((reader) => reader.received()));
+    await until(async () => {
+      await emit();
+      return received() > 10;
+    });
+    const before = residentBytes(service.pid);
+
+    const stalled: LogSocket[] = [];
+    while (stalled.length < SOCKETS) stalled.push(await open());
+    expect(heldOpen(url, stalled)).to.equal(SOCKETS);
+    for (const socket of stalled) socket.stall();
+    const begun = Date.now();
+    const read = received();
+    let [peak, emitted, held] = [before, 0, SOCKETS];
+    while (held > 0 && Date.now() - begun < 30_000) {
+      await emit();
+      emitted += 1;
+      await delay(PACE_MS);
+      peak = Math.max(peak, residentBytes(service.pid));
+      held = heldOpen(url, stalled);
+    }
+    const seconds = (Date.now() - begun) / 1_000;
+    process.stdout.write(`${JSON.stringify({ held, seconds, emitted, grownMb: (peak - before) / MB })}\n`);
+    expect(held).to.equal(0);
+    expect(peak - before).to.be.below(100 * MB);
+    await until(() => received() >= read + emitted);
+    expect(heldOpen(url, readers)).to.equal(READERS);
+    // What the network had taken over ends as a connection that was cut.
+    expect(new Set(await Promise.all(stalled.map((socket) => socket.drain())))).to.deep.equal(new Set([1006]));
+  });
+});
