@@ -101,3 +101,21 @@ describe("a run's end", () => {
     expect(await entries()).to.deep.equal([{ type: "app.task.failed" }]);
   });
 });
+
+describe("a trigger's filter", () => {
+  it("keeps keys that every object inherits, through create, update and publication", async () => {
+    const service = await startTestService();
+    const data = JSON.parse('{"toString": [1], "constructor": {"a": 1}, "__proto__": {"b": 2}}');
+    const triggers = [{ trigger: "analytics", where: { type: "analytics.event", data } }];
+    const fields = { name: "filter", code: "async function execute() {}", environment: "client", triggers };
+    const { action } = (await service.rest("POST", "/v3/apps/1/actions", { body: fields })).body;
+    await service.rest("PUT", `/v3/apps/1/actions/${action.id}`, { body: { description: "changed" } });
+    await service.rest("POST", "/v1/apps/1/publish");
+    const published = (await service.rest("POST", `/v3/apps/1/actions/${action.id}/publish`)).body.action;
+    for (const id of [action.id, published.id]) {
+      const read = (await service.rest("GET", `/v3/apps/1/actions/${id}`)).body.action;
+      expect(JSON.stringify(read.triggers)).to.equal(JSON.stringify(triggers));
+    }
+    await service.stop();
+  });
+});

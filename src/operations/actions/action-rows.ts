@@ -113,6 +113,19 @@ export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError):
   }
 }
 
+/**
+ * Writes the row whole, new or known. Not by TypeORM's `save`, which merges JSON key by key on its way and loses those that every
+ * object inherits, such as `toString`.
+ */
+export async function writeRow(manager: EntityManager, row: ActionRow): Promise<void> {
+  if (row.id === undefined) {
+    await manager.insert(ActionRow, row as object);
+    return;
+  }
+  const { id, lastRunAt: _, createdAt: __, ...written } = row;
+  await manager.update(ActionRow, id, written as object);
+}
+
 /** The author's fields of a row. */
 export function inputOf(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;

@@ -5,7 +5,7 @@ import { ActionRow } from "../../data/action.js";
 import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { audit } from "../access/audit.js";
-import { inputOf, nameTaken, type OnActionChanged, uniquelyNamed } from "./action-rows.js";
+import { inputOf, nameTaken, type OnActionChanged, uniquelyNamed, writeRow } from "./action-rows.js";
 import type { Judged } from "./judgement.js";
 import { recordVersion } from "./versions.js";
 
@@ -18,7 +18,7 @@ export function changedFields(before: ActionInput, after: ActionInput): string[]
 /** Brings a row to what was judged. @throws NAME_ALREADY_EXISTS; the transaction is of no more use then */
 export async function store(manager: EntityManager, row: ActionRow, { input, assets }: Judged): Promise<void> {
   Object.assign(row, input, { assets, updatedAt: new Date() });
-  await uniquelyNamed(manager.save(row), nameTaken(input.name));
+  await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
 }
 
 export type Masters = ReturnType<typeof createMasters>;

@@ -14,6 +14,7 @@ import {
   productionOf,
   toAction,
   uniquelyNamed,
+  writeRow,
 } from "./action-rows.js";
 import { failingAs } from "./failures.js";
 
@@ -40,7 +41,7 @@ export function createPublishing(options: { db: DataSource; log: Logger; onActio
     const production = overwritten(await productionOf(manager, id), master);
     const { name } = master;
     const refusal = new ActionError("NAME_ALREADY_EXISTS", `another action is published under the name ${name}`);
-    await uniquelyNamed(manager.save(production), refusal);
+    await uniquelyNamed(writeRow(manager, production), refusal);
     const data = { name, productionId: production.id };
     await audit(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
     await onActionChanged(manager, production, "written");
