@@ -16,6 +16,7 @@ import { formatGraphqlError } from "./error-reply.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
 import type { TailContext } from "./graphql/log-resolver.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
+import { createRecheck, type Held } from "./live/recheck.js";
 import { createSharedResults, type Receiver } from "./live/shared-results.js";
 import { createTransport, type LinkContext } from "./live/transport.js";
 
@@ -45,11 +46,6 @@ interface SocketOptions {
   log: Logger;
 }
 
-interface Held {
-  token: string | null;
-  caller: Caller | null;
-}
-
 type SocketContext = LinkContext<Held>;
 
 /** The token in the connection's parameters, else on the upgrade request; a foreign page's cookie does not count. */
@@ -75,20 +71,9 @@ export function createSockets({ schema, credentials, log, ...sources }: SocketOp
     maxPayload: BODY_MAX_BYTES,
     handleProtocols: (offered) => (offered.has(GRAPHQL_TRANSPORT_WS_PROTOCOL) ? GRAPHQL_TRANSPORT_WS_PROTOCOL : false),
   });
-  const open = new Set<SocketContext>();
-
-  /** Asks again who the socket's token stands for; closes the socket when that is nobody. */
-  async function stillHolds({ extra }: SocketContext): Promise<boolean> {
-    // While the database is out of reach what was true stays true: an outage must not end every socket.
-    const caller = await credentials.resolve(extra.token ?? "").catch(() => extra.caller);
-    extra.caller = caller;
-    if (!caller) extra.socket.close(FORBIDDEN, "Forbidden");
-    return caller !== null;
-  }
-
-  function recheck(): void {
-    for (const context of open) void stillHolds(context);
-  }
+  const recheck = createRecheck<SocketContext["extra"]>(credentials, ({ socket }) =>
+    socket.close(FORBIDDEN, "Forbidden"),
+  );
 
   function contextOf({ extra }: SocketContext, id: string, shape: string): OperationContext {
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
@@ -108,18 +93,18 @@ export function createSockets({ schema, credentials, log, ...sources }: SocketOp
         extra.caller = extra.token === null ? null : await credentials.resolve(extra.token);
         // It may have gone while we asked.
         if (!extra.caller || extra.socket.readyState !== extra.socket.OPEN) return false;
-        open.add(context);
+        recheck.holders.add(extra);
         return true;
       },
-      onClose(context) {
-        open.delete(context);
+      onClose({ extra }) {
+        recheck.holders.delete(extra);
       },
       async onSubscribe(context, id, { query, variables, operationName }) {
         // Counted before anything is waited for: those that come meanwhile are not this one's.
         if (Object.keys(context.subscriptions).length > SUBSCRIPTIONS_PER_SOCKET) {
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
         }
-        if (!(await stillHolds(context))) return [new GraphQLError("a valid credential is required")];
+        if (!(await recheck.holds(context.extra))) return [new GraphQLError("a valid credential is required")];
         try {
           const document = parse(query, { maxTokens: DOCUMENT_MAX_TOKENS });
           const faults = validate(schema, document, specifiedRules);
@@ -138,8 +123,8 @@ export function createSockets({ schema, credentials, log, ...sources }: SocketOp
     log,
   );
 
-  const timer = setInterval(recheck, RECHECK_MS);
-  const unwatch = credentials.watch(recheck);
+  const timer = setInterval(recheck.all, RECHECK_MS);
+  const unwatch = credentials.watch(recheck.all);
 
   return {
     upgrade(request, socket, head) {
