@@ -1,0 +1,70 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { isDeepStrictEqual } from "node:util";
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer-core";
+import { type Network, startNetwork } from "../harness/network.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { launchChromium } from "../web/chromium.js";
+
+const GAP_MS = 30_000;
+const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
+/** Names itself in the page's list of what ran. */
+const noting = (text: string) =>
+  `async function execute() { (window.ran ??= new Set()).add(${JSON.stringify(text)}); }`;
+
+describe("An open page whose network is gone for 30 s", () => {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let network: Network;
+  before(async () => {
+    network = await startNetwork();
+    [service, browser] = await Promise.all([startTestService({ PUBLIC_URL: network.url }), launchChromium()]);
+    network.leadTo(service.url);
+    page = await browser.newPage();
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    await network?.stop();
+  });
+
+  const actions = () => `/v3/apps/${service.appId}/actions`;
+  const post = async (path: string, body?: object) => (await service.rest("POST", path, { body })).body;
+
+  async function published(name: string): Promise<number> {
+    const input = { name, code: noting(name), active: true, environment: "client", triggers: ON_PAGE_VIEW };
+    const { id } = (await post(actions(), input)).action;
+    await post(`${actions()}/${id}/publish`);
+    return id;
+  }
+
+  /** Views pages until that starts exactly these. */
+  const startsExactly = (...expected: string[]) =>
+    until(async () => {
+      await page.evaluate("window.ran = new Set(); void Svc.App.Analytics.pageView({})");
+      await delay(200);
+      return isDeepStrictEqual(await page.evaluate("[...window.ran].sort()"), expected);
+    }, 40_000);
+
+  it("runs what was changed, added and removed meanwhile, and that alone", async () => {
+    await post(`/v1/apps/${service.appId}/publish`);
+    const [changed, removed, unpublished] = [await published("old"), await published("gone"), await published("over")];
+    await page.goto(`${network.url}/apps/${service.appId}`);
+    await startsExactly("gone", "old", "over");
+    network.cut();
+    await service.rest("PUT", `${actions()}/${changed}`, { body: { code: noting("new") } });
+    await post(`${actions()}/${changed}/publish`);
+    await service.rest("DELETE", `${actions()}/${removed}`);
+    await delay(GAP_MS);
+    await post(`${actions()}/${unpublished}/unpublish`);
+    await published("added");
+    network.restore();
+    const restored = Date.now();
+    await startsExactly("added", "new");
+    process.stdout.write(`${JSON.stringify({ caughtUpMs: Date.now() - restored })}\n`);
+    const copies = await service.db.query("SELECT name FROM action WHERE master_id IS NOT NULL ORDER BY name");
+    expect(copies).to.deep.equal([{ name: "added" }, { name: "old" }]);
+  });
+});
