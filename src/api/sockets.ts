@@ -32,6 +32,8 @@ const INIT_WAIT_MS = 5_000;
 /** Close codes of the graphql-transport-ws protocol, and of websockets. */
 const FORBIDDEN = 4403;
 const GOING_AWAY = 1001;
+/** "Service restart": clients come again, and each of their subscriptions passes the gate anew. */
+const RIGHTS_CHANGED = 1012;
 
 /** The parts of the context that subscriptions take their events from. */
 type Sources = Pick<TailContext & ConsoleContext & ClientFeedContext, "gate" | "tail" | "console" | "clientFeed">;
@@ -71,9 +73,11 @@ export function createSockets({ schema, credentials, log, ...sources }: SocketOp
     maxPayload: BODY_MAX_BYTES,
     handleProtocols: (offered) => (offered.has(GRAPHQL_TRANSPORT_WS_PROTOCOL) ? GRAPHQL_TRANSPORT_WS_PROTOCOL : false),
   });
-  const recheck = createRecheck<SocketContext["extra"]>(credentials, ({ socket }) =>
-    socket.close(FORBIDDEN, "Forbidden"),
-  );
+  const recheck = createRecheck<SocketContext["extra"]>({
+    credentials,
+    onLapsed: ({ socket }) => socket.close(FORBIDDEN, "Forbidden"),
+    onLessened: ({ socket }) => socket.close(RIGHTS_CHANGED, "Rights changed"),
+  });
 
   function contextOf({ extra }: SocketContext, id: string, shape: string): OperationContext {
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;

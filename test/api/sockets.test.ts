@@ -79,6 +79,48 @@ describe("the websocket", () => {
     expect((await closed).code).to.equal(4403);
   });
 
+  it("ends when its editor loses an app, so that nothing of that app follows; who comes again is refused", async () => {
+    const body = { firstName: "Lost", lastName: "Right", email: "lost@right.example" };
+    const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body })).body;
+    const change = { body: { userId: user.id } };
+    await service.rest("POST", "/v1/apps/1/editors", change);
+    const { init, next, send, closed } = open();
+    await init({ authToken: token });
+    await next();
+    send({ id: "1", type: "subscribe", payload: { query: FOLLOW } });
+    send({ id: "2", type: "subscribe", payload: { query: "{ __typename }" } });
+    expect((await next()).id).to.equal("2");
+    await service.rest("DELETE", "/v1/apps/1/editors", change);
+    expect(await closed).to.deep.equal({ code: 1012, reason: "Rights changed" });
+    const again = open();
+    await again.init({ authToken: token });
+    await again.next();
+    again.send({ id: "1", type: "subscribe", payload: { query: FOLLOW } });
+    expect((await again.next()).payload[0].extensions.status).to.equal("FORBIDDEN");
+    again.socket.close();
+  });
+
+  it("gets many entries that come at once whole and in their order", async () => {
+    const { socket, init, next, send } = open();
+    await init({ authToken: service.tokens.editor });
+    await next();
+    send({ id: "1", type: "subscribe", payload: { query: "subscription { actionLogAdded(appId: 1) { data } }" } });
+    send({ id: "2", type: "subscribe", payload: { query: "{ __typename }" } });
+    await next();
+    await next();
+    await service.db.query(`
+      WITH entry AS (
+        INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+        SELECT 1, 1, 9000000 + n, 'app.task.completed', json_build_object('n', n, 'fill', repeat('é', n * 100))
+          FROM generate_series(1, 200) n RETURNING app_id, id, run_id)
+      SELECT pg_notify('svc_log', app_id || ':' || id || ':' || run_id) FROM entry ORDER BY id`);
+    for (let n = 1; n <= 200; n += 1) {
+      const { data } = (await next()).payload.data.actionLogAdded;
+      expect(data).to.deep.equal({ n, fill: "é".repeat(n * 100) });
+    }
+    socket.close();
+  });
+
   it("tells an operation's refusal with the status that REST would give", async () => {
     const { init, next, send, socket, closed } = open();
     await init({ authToken: service.tokens.live });

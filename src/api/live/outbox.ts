@@ -2,6 +2,7 @@
  * What one socket has still to send. A peer that does not read is cut off: what waits for it is bounded, in length and in time.
  * Knows no message.
  */
+import type { Socket } from "node:net";
 import type { WebSocket } from "ws";
 
 /** Handed to the socket at once; the rest waits here, where its parts are shared with the other sockets. */
@@ -25,12 +26,31 @@ export interface Outbox {
 
 const lengthOf = (parts: readonly Part[]): number => parts.reduce((sum, { length }) => sum + length, 0);
 
-export function createOutbox(socket: WebSocket, onSlow: () => void): Outbox {
+/** Outboxes that were given something in this turn of the event loop. */
+let due: (() => void)[] = [];
+
+/** At the end of the turn, so that what many events say to one socket leaves in one write: a write costs more than all else. */
+function atTurnsEnd(handOver: () => void): void {
+  if (due.length === 0) {
+    setImmediate(() => {
+      const now = due;
+      due = [];
+      for (const each of now) each();
+    });
+  }
+  due.push(handOver);
+}
+
+/** `wire` is the connection under the socket. */
+export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void): Outbox {
   const waiting: Part[][] = [];
   let length = 0;
   let movedAt = Date.now();
+  let isDue = false;
 
   function handOver(): void {
+    isDue = false;
+    wire.cork();
     while (waiting.length > 0 && socket.bufferedAmount < HANDED_OVER_BYTES) {
       const parts = waiting.shift()!;
       length -= lengthOf(parts);
@@ -38,13 +58,20 @@ export function createOutbox(socket: WebSocket, onSlow: () => void): Outbox {
       for (const part of parts) socket.send(part, { binary: false, fin: false });
       socket.send(last, { binary: false }, sent);
     }
+    wire.uncork();
+  }
+
+  function plan(): void {
+    if (isDue) return;
+    isDue = true;
+    atTurnsEnd(handOver);
   }
 
   function sent(): void {
     movedAt = Date.now();
     // What ends a socket also ends what it had taken over: nothing may follow that.
     if (socket.readyState !== socket.OPEN) clear();
-    else if (waiting.length > 0) handOver();
+    else if (waiting.length > 0) plan();
   }
 
   function clear(): void {
@@ -64,9 +91,9 @@ export function createOutbox(socket: WebSocket, onSlow: () => void): Outbox {
       if (waiting.length === 0 && socket.bufferedAmount === 0) movedAt = Date.now();
       waiting.push(parts);
       length += lengthOf(parts);
-      handOver();
       // A single text of any size is sent; many are not collected.
       if (waiting.length > WAITING_MESSAGES || (waiting.length > 1 && length > WAITING_LENGTH)) cutOff();
+      else plan();
     },
     isStalled: (now) => (waiting.length > 0 || socket.bufferedAmount > 0) && now - movedAt > STALLED_MS,
   };

@@ -13,11 +13,17 @@ export interface Held {
 
 const AT_ONCE = 4;
 
-/** `onLapsed` is told each holder whose token stands for nobody any more. */
-export function createRecheck<Holder extends Held>(
-  credentials: Pick<Credentials, "resolve">,
-  onLapsed: (holder: Holder) => void,
-) {
+const hasLostApp = (before: Caller, now: Caller): boolean =>
+  [...before.editorOf].some((appId) => !now.editorOf.has(appId));
+
+export function createRecheck<Holder extends Held>(options: {
+  credentials: Pick<Credentials, "resolve">;
+  /** Told each holder whose token stands for nobody any more. */
+  onLapsed: (holder: Holder) => void;
+  /** Told each editor's who has lost an app: what was let through for it is not any more. */
+  onLessened: (holder: Holder) => void;
+}) {
+  const { credentials, onLapsed, onLessened } = options;
   const holders = new Set<Holder>();
   let running = false;
   let again = false;
@@ -31,8 +37,10 @@ export function createRecheck<Holder extends Held>(
       return;
     }
     for (const holder of those) {
+      const before = holder.caller;
       holder.caller = caller;
       if (!caller) onLapsed(holder);
+      else if (before && hasLostApp(before, caller)) onLessened(holder);
     }
   }
 

@@ -37,7 +37,9 @@ export function createTransport<Held extends object>(options: ServerOptions<Para
   const protocol = makeServer<Parameters, Link & Held>(options);
 
   return function open(socket: WebSocket, request: IncomingMessage, held: Held): void {
-    const outbox = createOutbox(socket, () => log.warn("cut off a socket that did not read what was sent to it"));
+    const outbox = createOutbox(socket, request.socket, () =>
+      log.warn("cut off a socket that did not read what was sent to it"),
+    );
     const unwatch = watch(socket, outbox);
     const fail = (error: unknown) => {
       log.error({ err: error }, "a message on a socket could not be handled");
@@ -47,7 +49,8 @@ export function createTransport<Held extends object>(options: ServerOptions<Para
       {
         protocol: socket.protocol,
         send: (text) => outbox.send(text),
-        close: (code, reason) => socket.close(code, reason),
+        // What was sent before it goes before it.
+        close: (code, reason) => void setImmediate(() => socket.close(code, reason)),
         onMessage(take) {
           socket.on("message", (data) => void take(String(data)).catch(fail));
         },

@@ -4,6 +4,9 @@ import type { Notifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "./live-source.js";
 import { LOG_CHANNEL, type LogEntry, type Logs } from "./logs.js";
 
+/** Entries read at once; one may hold a result of 6 MB. */
+const READ_TOGETHER = 25;
+
 export interface TailFilter {
   appId: number;
   actionId?: number | null | undefined;
@@ -26,6 +29,8 @@ const fits = ({ actionId, type }: TailFilter, entry: LogEntry): boolean =>
 export function createLogTail(options: { logs: Logs; notifications: Notifications; log: Logger }): LogTail {
   const { logs, notifications, log } = options;
   const followers = new Map<number, Set<Follower>>();
+  /** Ids whose notices have come and that nobody has read yet. */
+  const noticed: number[] = [];
   let newest = 0;
   let order: Promise<void> = Promise.resolve();
 
@@ -39,13 +44,18 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
     order = order.then(work).catch((error) => log.warn({ err: error }, "a log entry could not be delivered"));
   }
 
+  async function readNoticed(): Promise<void> {
+    const ids = noticed.splice(0, READ_TOGETHER);
+    if (ids.length === 0) return;
+    for (const { appId, entry } of await logs.findAll(ids)) deliver(appId, entry);
+  }
+
+  // While one reading is under way the next notices gather, and one reading takes them all.
   notifications.listen(LOG_CHANNEL, (notice) => {
     const [appId, id] = notice.split(":").map(Number) as [number, number];
     if (!followers.has(appId)) return;
-    inOrder(async () => {
-      const entry = await logs.find(id);
-      if (entry) deliver(appId, entry);
-    });
+    noticed.push(id);
+    inOrder(readNoticed);
   });
 
   notifications.onGap(() => {

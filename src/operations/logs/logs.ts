@@ -1,6 +1,6 @@
 /** Execution log entries: composes their specified shape, lists them, finds the one that a notice names. */
 import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { preparedRows, rows } from "../../data/database.js";
 import type { ExecutionLogRow, RunTrigger } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
@@ -156,9 +156,12 @@ export function createLogs(db: DataSource) {
       return { count: total!.count, logs: found.map(toEntry) };
     },
 
-    async find(id: number): Promise<LogEntry | null> {
-      const [row] = await rows<EntryRow>(db, `SELECT ${ENTRY} FROM execution_log WHERE id = $1`, [id]);
-      return row ? toEntry(row) : null;
+    /** The entries of those ids in that order, each with its app; without those that are gone. */
+    async findAll(ids: readonly number[]): Promise<{ appId: number; entry: LogEntry }[]> {
+      const sql = `SELECT app_id AS "appId", ${ENTRY} FROM execution_log WHERE id = ANY ($1::bigint[])`;
+      const found = await preparedRows<EntryRow & { appId: number }>(db, "log-entries", sql, [ids]);
+      const byId = new Map(found.map(({ appId, ...row }) => [row.id, { appId, entry: toEntry(row) }]));
+      return ids.flatMap((id) => byId.get(id) ?? []);
     },
 
     /** What a follower missed: the app's entries after the one of `id` and not before `since`, oldest first, the newest 1000. */
