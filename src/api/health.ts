@@ -36,6 +36,11 @@ function reply(response: ServerResponse, http: number, body: object): void {
 
 const NOT_YET = { status: "OVERLOADED", error: "the service is starting or stopping, try again shortly" } as const;
 
+const NO_API = {
+  status: "NOT_FOUND",
+  error: "this process serves health and metrics alone: its ROLES do not name api",
+} as const;
+
 function readiness(parts: Parts, response: ServerResponse): void {
   const failing = Object.keys(parts).filter((name) => !parts[name]!());
   if (failing.length === 0) reply(response, 200, { status: "READY" });
@@ -81,6 +86,7 @@ export function createFrontDoor(parts: Parts): FrontDoor {
         response.once("close", leave);
         return api(request, response);
       }
+      if (!("api" in parts)) return reply(response, 404, NO_API);
       response.setHeader("Connection", "close");
       reply(response, 503, NOT_YET);
     },

@@ -57,7 +57,7 @@ describe("several processes on one database", () => {
     expect(processes.api.offspring()).to.deep.equal([]);
     expect(processes.scheduler.offspring()).to.deep.equal([]);
     expect(processes.runner.offspring()).to.not.deep.equal([]);
-    expect((await fetch(`${urls["runner"]}/v1/apps`)).status).to.equal(503);
+    expect((await fetch(`${urls["runner"]}/v1/apps`)).status).to.equal(404);
     expect((await fetch(`${urls["runner"]}/health/ready`)).status).to.equal(200);
     const metrics = await (await fetch(`${urls["scheduler"]}/metrics`)).text();
     expect(metrics).to.include('svc_instances{role="runner"} 2');
