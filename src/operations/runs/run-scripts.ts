@@ -86,8 +86,8 @@ export function createRunScripts(options: {
       const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
       const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
       const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
-      const library = [await built(CLIENT_LIBRARY, "svc.js"), { name: "svc-run.js", source: configuration }];
-      return { packages: [...library, ...packages], revoke: () => credentials.expire(id) };
+      packages.unshift(await built(CLIENT_LIBRARY, "svc.js"), { name: "svc-run.js", source: configuration });
+      return { packages, revoke: () => credentials.expire(id) };
     },
   };
 }

@@ -1,0 +1,164 @@
+/** The ticks around clock changes, golden, in zones whose changes differ in size, hour and direction. */
+import { expect } from "chai";
+import { nextRuns } from "../../src/rules/schedule.js";
+
+/** Title, frequency, time zone, the moment asked from, the ticks that follow (UTC, to the minute). */
+const CLOCK_CHANGES: [string, string, string, string, string[]][] = [
+  // New York: 8 March 2026, 02:00 to 03:00 at 07:00Z; 1 November 2026, 02:00 back to 01:00 at 06:00Z.
+  [
+    "a skipped time fires as the clock goes on",
+    "30 2 * * *",
+    "America/New_York",
+    "2026-03-07T12:00Z",
+    ["2026-03-08T07:00Z", "2026-03-09T06:30Z"],
+  ],
+  [
+    "half-hourly goes on without the skipped hour",
+    "*/30 * * * *",
+    "America/New_York",
+    "2026-03-08T06:10Z",
+    ["2026-03-08T06:30Z", "2026-03-08T07:00Z", "2026-03-08T07:30Z"],
+  ],
+  [
+    "of two hours the skipped one is dropped",
+    "0 2,3 * * *",
+    "America/New_York",
+    "2026-03-07T12:00Z",
+    ["2026-03-08T07:00Z", "2026-03-09T06:00Z"],
+  ],
+  [
+    "two times in the skipped hour are dropped",
+    "0,30 2 * * *",
+    "America/New_York",
+    "2026-03-07T12:00Z",
+    ["2026-03-09T06:00Z", "2026-03-09T06:30Z"],
+  ],
+  [
+    "a repeated time fires the first time only",
+    "30 1 * * *",
+    "America/New_York",
+    "2026-10-31T12:00Z",
+    ["2026-11-01T05:30Z", "2026-11-02T06:30Z"],
+  ],
+  [
+    "and not again when asked between the two",
+    "30 1 * * *",
+    "America/New_York",
+    "2026-11-01T05:30Z",
+    ["2026-11-02T06:30Z"],
+  ],
+  [
+    "half-hourly fires in both repeated hours",
+    "*/30 * * * *",
+    "America/New_York",
+    "2026-11-01T04:40Z",
+    ["2026-11-01T05:00Z", "2026-11-01T05:30Z", "2026-11-01T06:00Z", "2026-11-01T06:30Z", "2026-11-01T07:00Z"],
+  ],
+  [
+    "a list of hours fires both times",
+    "0 1,2 * * *",
+    "America/New_York",
+    "2026-10-31T12:00Z",
+    ["2026-11-01T05:00Z", "2026-11-01T06:00Z", "2026-11-01T07:00Z", "2026-11-02T06:00Z"],
+  ],
+  // Lord Howe moves by half an hour: 4 October 2026, 02:00 to 02:30 at 15:30Z; 5 April 2026, 02:00 back to 01:30 at 15:00Z.
+  [
+    "a time in the skipped half hour fires at its end",
+    "15 2 * * *",
+    "Australia/Lord_Howe",
+    "2026-10-02T20:00Z",
+    ["2026-10-03T15:30Z", "2026-10-04T15:15Z"],
+  ],
+  [
+    "the first time after it is its own",
+    "30 2 * * *",
+    "Australia/Lord_Howe",
+    "2026-10-02T20:00Z",
+    ["2026-10-03T15:30Z", "2026-10-04T15:30Z"],
+  ],
+  [
+    "a time in the repeated half hour fires once",
+    "45 1 * * *",
+    "Australia/Lord_Howe",
+    "2026-04-03T20:00Z",
+    ["2026-04-04T14:45Z", "2026-04-05T15:15Z"],
+  ],
+  [
+    "quarter-hourly goes through both half hours",
+    "*/15 * * * *",
+    "Australia/Lord_Howe",
+    "2026-04-04T14:20Z",
+    ["2026-04-04T14:30Z", "2026-04-04T14:45Z", "2026-04-04T15:00Z", "2026-04-04T15:15Z"],
+  ],
+  // Cairo changes at midnight: 24 April 2026, 00:00 to 01:00 at 22:00Z; 29 October 2026, 24:00 back to 23:00 at 21:00Z.
+  [
+    "a midnight that is skipped fires at one",
+    "0 0 * * *",
+    "Africa/Cairo",
+    "2026-04-22T12:00Z",
+    ["2026-04-22T22:00Z", "2026-04-23T22:00Z", "2026-04-24T21:00Z"],
+  ],
+  ["also where its date is named", "0 0 24 4 *", "Africa/Cairo", "2026-04-22T12:00Z", ["2026-04-23T22:00Z"]],
+  [
+    "half past eleven in the repeated hour fires once",
+    "30 23 * * *",
+    "Africa/Cairo",
+    "2026-10-28T22:00Z",
+    ["2026-10-29T20:30Z", "2026-10-30T21:30Z"],
+  ],
+  [
+    "midnight after the repeated hour fires once",
+    "0 0 * * *",
+    "Africa/Cairo",
+    "2026-10-28T12:00Z",
+    ["2026-10-28T21:00Z", "2026-10-29T22:00Z", "2026-10-30T22:00Z"],
+  ],
+  // Apia left out 30 December 2011: from 29 December 24:00 (10:00Z on the 30th) straight to the 31st.
+  [
+    "a day that does not exist has no noon",
+    "0 12 * * *",
+    "Pacific/Apia",
+    "2011-12-28T12:00Z",
+    ["2011-12-28T22:00Z", "2011-12-29T22:00Z", "2011-12-30T22:00Z"],
+  ],
+  [
+    "a date that does not exist waits for next year",
+    "0 12 30 12 *",
+    "Pacific/Apia",
+    "2011-12-28T00:00Z",
+    ["2012-12-29T22:00Z"],
+  ],
+  [
+    "its Friday is left out",
+    "0 0 * * 5",
+    "Pacific/Apia",
+    "2011-12-20T00:00Z",
+    ["2011-12-23T10:00Z", "2012-01-05T10:00Z"],
+  ],
+  [
+    "six-hourly goes on across it",
+    "0 */6 * * *",
+    "Pacific/Apia",
+    "2011-12-30T03:00Z",
+    ["2011-12-30T04:00Z", "2011-12-30T10:00Z", "2011-12-30T16:00Z"],
+  ],
+];
+
+describe("schedule: clock changes", () => {
+  for (const [title, frequency, timezone, from, expected] of CLOCK_CHANGES) {
+    it(`${timezone}: ${title} (${frequency})`, () => {
+      const ticks = nextRuns(frequency, timezone, new Date(from), expected.length);
+      expect(ticks.map((tick) => `${tick.toISOString().slice(0, 16)}Z`)).to.deep.equal(expected);
+    });
+  }
+
+  it("gives the same ticks when each is asked from the one before", () => {
+    for (const [, frequency, timezone, from, expected] of CLOCK_CHANGES) {
+      let at = new Date(from);
+      for (const tick of expected) {
+        at = nextRuns(frequency, timezone, at, 1)[0]!;
+        expect(`${at.toISOString().slice(0, 16)}Z`, `${frequency} ${timezone}`).to.equal(tick);
+      }
+    }
+  });
+});
