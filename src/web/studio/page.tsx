@@ -4,6 +4,7 @@ import "monaco-editor/min/vs/editor/editor.main.css";
 import "./style/base.css";
 import "./style/layout.css";
 import "./style/panels.css";
+import "./style/records.css";
 import { useCallback, useState } from "react";
 import { createRoot } from "react-dom/client";
 import type { Session } from "./session.js";
