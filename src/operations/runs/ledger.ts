@@ -9,8 +9,8 @@ import type { RunTrigger } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS, QUEUE_MAX, QUEUE_MAX_PER_APP } from "../../limits.js";
 import { LOG_CHANNEL } from "../logs/logs.js";
 
-/** A run as it is accepted. `payload` is JSON text. */
-export interface NewRun {
+/** What a run is, from its acceptance on. `payload` is JSON text. */
+interface RunFacts {
   appId: number;
   actionId: number;
   copy: Copy;
@@ -18,6 +18,10 @@ export interface NewRun {
   payload: string;
   personId: number | null;
   credentialId: number | null;
+}
+
+/** A run as it is accepted. */
+export interface NewRun extends RunFacts {
   idempotencyKey: string | null;
   /** The run whose task token asked for this one: the chain of causes goes on. */
   causeRunId?: number | null;
@@ -27,16 +31,9 @@ export interface NewRun {
   versionId?: number | null;
 }
 
-/** A run that this process holds. `payload` is JSON text. */
-export interface HeldRun {
+/** A run that this process holds. */
+export interface HeldRun extends RunFacts {
   id: number;
-  appId: number;
-  actionId: number;
-  copy: Copy;
-  trigger: RunTrigger;
-  payload: string;
-  personId: number | null;
-  credentialId: number | null;
   replayOf: number | null;
   versionId: number | null;
   startedAt: Date | null;
