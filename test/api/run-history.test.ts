@@ -95,6 +95,17 @@ describe("the ledger over REST and GraphQL", () => {
     expect((await entryOf(data.replayRun.runId)).result.data.mark).to.equal("first");
   });
 
+  it("replays a version whose filter holds a character that PostgreSQL's JSON functions refuse", async () => {
+    const filter = { trigger: "analytics", where: { type: "analytics.event", data: { k: "\u0000" } } };
+    const fields = { name: "odd", code: codeOf("odd"), active: true, environment: "any" };
+    const { action } = (await post("/actions", { ...fields, triggers: [{ trigger: "manual" }, filter] })).body;
+    const { versions } = (await service.rest("GET", `${base}/actions/${action.id}/versions`)).body;
+    const { runId } = (await post("/actions/odd/runWithResult", { n: 1 })).body;
+    const { http, body } = await post(`/runs/${runId}/replay`, { versionId: versions[0].id });
+    expect(http).to.equal(202);
+    expect((await entryOf(body.runId)).result.data).to.deep.equal({ mark: "odd", n: 1 });
+  });
+
   it("refuses a replay of what is not there, and by who may not author", async () => {
     const { body } = await post("/actions/job/runWithResult");
     const replay = (runId: unknown, options: object, as = "editor") => post(`/runs/${runId}/replay`, options, as);

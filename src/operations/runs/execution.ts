@@ -20,9 +20,8 @@ import type { RunScripts } from "./run-scripts.js";
 export type RunOutcome = { ok: true; data: string | undefined; value: unknown } | { ok: false; error: ScriptError };
 
 const COPY = "SELECT name, code, environment, dependencies FROM action WHERE id = $1";
-const VERSION = `
-  SELECT data->>'name' AS name, data->>'code' AS code, data->>'environment' AS environment, data->'dependencies' AS dependencies
-    FROM action_version WHERE id = $1`;
+/* Taken apart here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
+const VERSION = "SELECT data FROM action_version WHERE id = $1";
 
 /** The ledger is asked again after this when it was out of reach as a run ended. */
 const LEDGER_RETRY_MS = 500;
@@ -141,8 +140,8 @@ export function createExecution(options: {
   }
 
   async function load({ actionId, versionId }: HeldRun): Promise<Loaded | undefined> {
-    const [loaded] = await rows<Loaded>(db, versionId === null ? COPY : VERSION, [versionId ?? actionId]);
-    return loaded;
+    if (versionId === null) return (await rows<Loaded>(db, COPY, [actionId]))[0];
+    return (await rows<{ data: Loaded }>(db, VERSION, [versionId]))[0]?.data;
   }
 
   async function attempt(run: HeldRun, signal: AbortSignal, account: Account): Promise<RunOutcome> {

@@ -68,7 +68,7 @@ const MATCHING = `
 /* The copy of a run's family that the replay runs; a version belongs to the master. */
 const REPLAYED = `
   SELECT run.payload::text AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
-         version.id AS "versionId", version.data->>'environment' AS "versionEnvironment"
+         version.id AS "versionId", version.data AS version
     FROM run
     LEFT JOIN action self ON self.id = run.action_id
     LEFT JOIN action target ON coalesce(target.master_id, target.id) = coalesce(self.master_id, self.id)
@@ -83,7 +83,8 @@ interface ReplayedRow {
   active: boolean;
   environment: Environment;
   versionId: number | null;
-  versionEnvironment: Environment | null;
+  /** Its fields are read here: PostgreSQL's ->> refuses JSON that holds \u0000 anywhere. */
+  version: { environment: Environment } | null;
 }
 
 /** What a replay runs; at most one of the two is given. */
@@ -119,8 +120,8 @@ export function createRunHistory({ db, runs }: { db: DataSource; runs: Runs }) {
     if (!found) throw new ActionError("RUN_NOT_FOUND");
     if (found.actionId === null) throw new ActionError("ACTION_NOT_FOUND", "the action of that run has no such copy");
     if (versionId !== null && found.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
-    if ((found.versionEnvironment ?? found.environment) === "client")
-      throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
+    const { environment } = found.version ?? found;
+    if (environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
     if (!found.active) throw new ActionError("ACTION_INACTIVE");
     return { ...found, actionId: found.actionId };
   }

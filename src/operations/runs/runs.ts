@@ -119,8 +119,8 @@ export function createRuns(options: {
     try {
       const { id, repeated } = await ledger.accept(run, holder);
       if (!repeated) {
-        const held: HeldRun = { replayOf: null, versionId: null, ...run, id, startedAt: new Date() };
-        return { id, done: perform(held, place) };
+        const accepted: HeldRun = { replayOf: null, versionId: null, ...run, id, startedAt: new Date() };
+        return { id, done: perform(accepted, place) };
       }
       place.free();
       return { id };
