@@ -1,6 +1,7 @@
 /** What a caller may say of a log event (contract, section 3, log event). Knows no table. */
 import { ActionError } from "../errors.js";
 import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { optionalId } from "./fields.js";
 import { EVENT_TYPE_MAX_CHARACTERS } from "./trigger-input.js";
 
 const DATA_MAX_DEPTH = 100;
@@ -32,16 +33,10 @@ function eventData(value: unknown): Record<string, unknown> {
   throw new ActionError("REQUEST_INVALID", `data must nest at most ${DATA_MAX_DEPTH} levels`);
 }
 
-function eventId(value: unknown, field: string): number | null {
-  if (value === undefined || value === null) return null;
-  if (Number.isSafeInteger(value) && (value as number) > 0) return value as number;
-  throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number; ${described(value)} came`);
-}
-
 /** @throws REQUEST_INVALID naming the field */
 export function parseLogEvent(body: unknown): LogEventInput {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
   const own = (field: string) => (Object.hasOwn(body, field) ? body[field] : undefined);
-  const ids = IDS.map((field) => [field, eventId(own(field), field)]);
+  const ids = IDS.map((field) => [field, optionalId(own(field), field)]);
   return { type: eventType(own("type")), data: eventData(own("data")), ...Object.fromEntries(ids) };
 }

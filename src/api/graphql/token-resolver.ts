@@ -5,7 +5,8 @@ import type { CredentialKind } from "../../data/credential.js";
 import { ActionError } from "../../errors.js";
 import type { CredentialSummary, Credentials } from "../../operations/access/credentials.js";
 import type { Gate } from "../../operations/access/gate.js";
-import { optionalId, type People, requiredText } from "../../operations/access/people.js";
+import type { People } from "../../operations/access/people.js";
+import { optionalId, requiredText } from "../../rules/fields.js";
 import type { RequestContext } from "../context.js";
 
 const KINDS: readonly unknown[] = ["api", "viewer", "live"];

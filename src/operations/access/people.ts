@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { described } from "../../rules/described.js";
+import { optionalId, requiredText } from "../../rules/fields.js";
 import type { Credentials } from "./credentials.js";
 
 /** A person. */
@@ -15,24 +15,6 @@ export interface User {
 }
 
 const COLUMNS = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
-const NAME_MAX_CHARACTERS = 255;
-
-/** A name of 1 to 255 storable characters. @throws REQUEST_INVALID */
-export function requiredText(value: unknown, field: string): string {
-  const text = typeof value === "string" ? value.trim() : "";
-  if (text !== "" && text.length <= NAME_MAX_CHARACTERS && !text.includes("\0") && text.isWellFormed()) return text;
-  throw new ActionError(
-    "REQUEST_INVALID",
-    `${field} must be a text of 1 to ${NAME_MAX_CHARACTERS} characters; ${described(value)} came`,
-  );
-}
-
-/** A positive integer, or null where none was given. @throws REQUEST_INVALID */
-export function optionalId(value: unknown, field: string): number | null {
-  if (value === undefined || value === null) return null;
-  if (Number.isSafeInteger(value) && (value as number) > 0) return value as number;
-  throw new ActionError("REQUEST_INVALID", `${field} must be a positive whole number; ${described(value)} came`);
-}
 
 /** @throws REQUEST_INVALID unless it is a positive integer */
 function requiredId(value: unknown, field: string): number {

@@ -5,7 +5,7 @@ import { AppRow } from "../../data/app.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { described, holdsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
-import { optionalId, requiredText } from "../access/people.js";
+import { optionalId, requiredText } from "../../rules/fields.js";
 
 type Field = (value: unknown, name: string) => unknown;
 

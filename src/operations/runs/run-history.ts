@@ -6,6 +6,7 @@ import { RUN_STATES, type RunState, type RunTrigger } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
+import { optionalId } from "../../rules/fields.js";
 import { page } from "../logs/logs.js";
 import type { Runs } from "./runs.js";
 
@@ -93,12 +94,6 @@ export interface ReplayOptions {
   versionId?: unknown;
 }
 
-function id(value: unknown, name: string): number | null {
-  if (value === undefined || value === null) return null;
-  if (Number.isSafeInteger(value) && (value as number) > 0) return value as number;
-  throw new ActionError("REQUEST_INVALID", `${name} must be a positive whole number`);
-}
-
 function oneOf<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {
   if (value === undefined || value === null) return null;
   if ((allowed as readonly unknown[]).includes(value)) return value as T;
@@ -133,7 +128,7 @@ export function createRunHistory({ db, runs }: { db: DataSource; runs: Runs }) {
       filter: RunFilter,
     ): Promise<{ runs: RunSummary[]; pagination: { total: number; hasMore: boolean } }> {
       const { limit, offset } = page(filter);
-      const matching = [appId, id(filter.actionId, "actionId"), oneOf(filter.state, "state", RUN_STATES)];
+      const matching = [appId, optionalId(filter.actionId, "actionId"), oneOf(filter.state, "state", RUN_STATES)];
       const [total] = await rows<{ count: number }>(db, `SELECT count(*) FROM run WHERE ${MATCHING}`, matching);
       const found = await rows<SummaryRow>(
         db,
@@ -151,7 +146,7 @@ export function createRunHistory({ db, runs }: { db: DataSource; runs: Runs }) {
      */
     async replay(caller: Caller, appId: number, runId: number, input: unknown): Promise<{ runId: number }> {
       const options = replayOptions(input);
-      const versionId = id(options.versionId, "versionId");
+      const versionId = optionalId(options.versionId, "versionId");
       const wanted = oneOf<Copy>(options.copy, "copy", ["master", "production"]);
       if (versionId !== null && wanted === "production") {
         throw new ActionError("REQUEST_INVALID", "copy must not be production where versionId is given");
