@@ -34,5 +34,5 @@ const BoundedParser = Parser.extend((Base) => {
 
 /** @throws SyntaxError with `pos`, the offset of the fault; RangeError when the code nests too deeply for the stack */
 export function parseScript(source: string): Program {
-  return BoundedParser.parse(source, { ecmaVersion: "latest", sourceType: "script" });
+  return BoundedParser.parse(source, { ecmaVersion: "latest", sourceType: "script", ranges: true });
 }

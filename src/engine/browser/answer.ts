@@ -1,11 +1,18 @@
 /** Reads the text with which the harness answers, trusting nothing in it: the page may have been taken over. */
 import { RESULT_MAX_BYTES } from "../../limits.js";
-import { HARNESS_NAME, type HarnessFailure } from "./harness.js";
+import type { HarnessFailure } from "./in-page/core.js";
 import { failed, type Outcome } from "./page-run.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
 
+/** The name under which the harness's own frames appear in a stack; they are removed before anyone sees them. */
+export const HARNESS_NAME = "svc-harness.js";
+
 const HARNESS_FRAME = new RegExp(`\\n\\s+at [^\\n]*${HARNESS_NAME.replace(".", "\\.")}:\\d+:\\d+\\)?`, "g");
+
+/** How the top level of a source appears that was evaluated, and the frame of what evaluated it. */
+const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/gm;
+const EVALUATING_FRAME = /\n\s+at eval \(<anonymous>\)/g;
 
 /** Blink puts this before the message of a syntax error in a script that was appended. */
 const PARSED_BY = /^Failed to execute 'appendChild' on 'Node': /;
@@ -22,7 +29,7 @@ export function withoutHarness(stack: string): string {
 
 /** The author's own frames only; with the place of a failure that has no frame, such as a syntax error. */
 function cleanStack(stack: string, at: string): string {
-  const lines = withoutHarness(stack).split("\n");
+  const lines = withoutHarness(stack).replace(EVALUATING_FRAME, "").replace(EVAL_FRAME, "$1$2").split("\n");
   if (at !== "" && !lines.some((line) => /^\s+at /.test(line))) lines.push(`    at ${at}`);
   return lines.join("\n");
 }

@@ -180,10 +180,11 @@ class Supervisor {
 /** One attempt. @returns null when it ended before anything of the author's was evaluated, so that another is safe */
 async function attempt(supervisor: Supervisor, generation: Generation, request: PageRun): Promise<Outcome | null> {
   const { pool } = generation;
-  const key = `${request.isolationKey}\n${request.origin}`;
+  const { isolationKey, origin, inWorker = false } = request;
+  const key = [isolationKey, origin, inWorker].join("\n");
   generation.active += 1;
   try {
-    const page = await pool.acquire(key, request.origin).catch(() => null);
+    const page = await pool.acquire(key, origin, inWorker).catch(() => null);
     if (page === null) return null;
     if (!page.ready) {
       pool.release(page, key, false);

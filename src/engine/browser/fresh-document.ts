@@ -1,29 +1,21 @@
 /**
- * Gives a page a fresh document with the harness in it: answered over the protocol, so that its origin exists nowhere. Knows no
+ * Gives a page a fresh document with a harness in it: answered over the protocol, so that its origin exists nowhere. Knows no
  * run and keeps nothing.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
-import { RESULT_MAX_BYTES } from "../../limits.js";
-import { TEXT_MAX_CHARACTERS } from "./answer.js";
-import { harnessSource } from "./harness.js";
-
-export const CONSOLE_MAX_LINES = 1_000;
-export const CONSOLE_MAX_CHARACTERS = 262_144;
 
 const BINDING = "__svc_console";
 const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>').toString(
   "base64",
 );
-const HARNESS = harnessSource({
-  resultMaxBytes: RESULT_MAX_BYTES,
-  textMaxCharacters: TEXT_MAX_CHARACTERS,
-  consoleMaxLines: CONSOLE_MAX_LINES,
-  consoleMaxCharacters: CONSOLE_MAX_CHARACTERS,
-});
 
 /** Answers the request for a document of the page's own origin. */
-export function answerDocument(session: CDPSession, requestId: string): void {
-  const responseHeaders = [{ name: "Content-Type", value: "text/html; charset=utf-8" }];
+export function answerDocument(
+  session: CDPSession,
+  requestId: string,
+  headers: readonly Protocol.Fetch.HeaderEntry[] = [],
+): void {
+  const responseHeaders = [{ name: "Content-Type", value: "text/html; charset=utf-8" }, ...headers];
   session
     .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT })
     .catch(() => {});
@@ -45,14 +37,14 @@ export function navigate(session: CDPSession, url: string): Promise<{ loaded: Pr
 
 /**
  * Puts the harness into the fresh document; the console's way out is bound to this document's own context alone.
- * @returns the id of the object that answers `run`
+ * @returns the id of the harness's object
  */
-export async function installHarness(session: CDPSession): Promise<string> {
+export async function installHarness(session: CDPSession, expression: string): Promise<string> {
   const created = new Promise<number>((resolve) => {
     session.once("Runtime.executionContextCreated", (event) => resolve(event.context.id));
   });
   const [harness] = await Promise.all([
-    session.send("Runtime.evaluate", { expression: HARNESS }),
+    session.send("Runtime.evaluate", { expression }),
     session.send("Runtime.enable"),
     // Left on, it would carry every console call with its values through the protocol.
     session.send("Runtime.disable"),
@@ -62,11 +54,28 @@ export async function installHarness(session: CDPSession): Promise<string> {
   const executionContextId = await created;
   await Promise.all([
     session.send("Runtime.addBinding", { name: BINDING, executionContextId }),
-    session.send("Runtime.callFunctionOn", {
-      objectId,
-      functionDeclaration: "function(name){this.listen(name)}",
-      arguments: [{ value: BINDING }],
-    }),
+    callHarness(session, objectId, "listen", [BINDING]),
   ]);
   return objectId;
+}
+
+/** Calls a method of the harness's object and waits for what it settles to, however long that takes. */
+export async function callHarness(
+  session: CDPSession,
+  objectId: string,
+  method: string,
+  values: readonly unknown[],
+): Promise<unknown> {
+  const { result } = await session.send(
+    "Runtime.callFunctionOn",
+    {
+      objectId,
+      functionDeclaration: `function(...a){return this.${method}(...a)}`,
+      arguments: values.map((value) => ({ value })),
+      awaitPromise: true,
+      returnByValue: true,
+    },
+    { timeout: 0 },
+  );
+  return result.value;
 }

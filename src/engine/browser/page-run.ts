@@ -11,8 +11,13 @@ export interface ConsoleLine {
 /** A script by its text, or by the address from which the page loads it. */
 export type PageScript = { name: string; source: string } | { name: string; url: string };
 
-/** One script to run to its end in a page of its own. */
+/** One script to run to its end in a document of its own, or in a worker of its own. */
 export interface PageRun {
+  /**
+   * true runs the source in a worker that has WORKER_GLOBALS and nothing else: no document, no network, no storage. Takes no
+   * packages; `mayRequest` and `onHost` have nothing to do. default false
+   */
+  inWorker?: boolean;
   /** What may share a browser context over time; two keys never do. */
   isolationKey: string;
   /** The https origin of the page; it exists nowhere, its document is answered over the protocol. */

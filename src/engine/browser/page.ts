@@ -1,35 +1,30 @@
 /**
- * Owns one browser context with its one page: makes it, gives it a fresh document for each run, runs, and ends it. Knows
+ * Owns one browser context with its one page: makes it, gives it a fresh room for each run, runs, and ends it. Knows
  * nothing of other pages; which key gets which page is decided in pool.ts.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
 import { readAnswer, TEXT_MAX_CHARACTERS, withoutHarness } from "./answer.js";
 import type { Chromium } from "./chromium.js";
-import { answerDocument, installHarness, navigate } from "./fresh-document.js";
+import { createDocumentRoom } from "./document-room.js";
 import type { Lane } from "./lane.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
 import type { MemoryWatch } from "./memory-watch.js";
 import { type ConsoleLine, failed, type Outcome, type PageRun } from "./page-run.js";
-import { type RequestFaults, watchRequestFaults } from "./request-faults.js";
-import { createRequestGuard, type RequestGuard } from "./request-guard.js";
-import { type Traces, watchTraces } from "./traces.js";
+import type { Room } from "./room.js";
+import { createWorkerRoom } from "./worker-room.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
 const CRASH_GRACE_MS = 25;
-const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
+
 export class Page {
   private session!: CDPSession;
   private contextId!: string;
-  private harnessId = "";
-  private origin = "";
+  private room!: Room;
   private fresh = false;
   private lost: Loss | null = null;
   private onLost: (() => void) | null = null;
   private onConsole: ((line: ConsoleLine) => void) | null = null;
   private runs = 0;
-  private traces!: Traces;
-  private guard!: RequestGuard;
-  private faults!: RequestFaults;
   private unlisten: () => void = () => {};
   targetId = "";
 
@@ -54,7 +49,7 @@ export class Page {
     return page;
   }
 
-  /** A fresh document waits for its run. */
+  /** A fresh room waits for its run. */
   get ready(): boolean {
     return this.fresh && this.usable;
   }
@@ -68,8 +63,8 @@ export class Page {
   }
 
   private listen(): void {
-    const { session, chromium, contextId, targetId } = this;
-    const { connection } = chromium;
+    const { session, targetId } = this;
+    const { connection } = this.chromium;
     const crash = (event: Protocol.Target.TargetCrashedEvent) => {
       if (event.targetId !== targetId) return;
       // The word on the heap comes by another pipe, and may come after this one.
@@ -80,27 +75,14 @@ export class Page {
     };
     connection.on("Target.targetCrashed", crash);
     connection.on("Target.detachedFromTarget", detach);
-    const onCrowd = () => this.lose("crowd");
-    const onForbidden = () => this.lose("window");
-    this.traces = watchTraces({ chromium, session, contextId, targetId, onCrowd, onForbidden });
-    this.guard = createRequestGuard(session);
     this.unlisten = () => {
       connection.off("Target.targetCrashed", crash);
       connection.off("Target.detachedFromTarget", detach);
-      this.traces.stop();
     };
     session.on("Page.javascriptDialogOpening", () => {
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
-    session.on("Fetch.requestPaused", (event) => this.answerRequest(event));
     session.on("Runtime.bindingCalled", (event) => this.readConsole(event.payload));
-  }
-
-  private answerRequest(event: Protocol.Fetch.RequestPausedEvent): void {
-    const { requestId, request, resourceType } = event;
-    const ours = resourceType === "Document" && request.url.startsWith(`${this.origin}/`);
-    if (ours) answerDocument(this.session, requestId);
-    else this.guard.answer(this.session, event);
   }
 
   private readConsole(payload: string): void {
@@ -114,23 +96,13 @@ export class Page {
     if (this.lost !== null) return;
     this.lost = loss;
     this.unlisten();
+    this.room?.stop();
     this.lane?.close();
     this.onLost?.();
   }
 
-  private async prepare(): Promise<boolean> {
-    if (this.traces.found() || this.lane?.used() === true) return false;
-    const { session, origin } = this;
-    const { loaded } = await navigate(session, `${origin}/`);
-    const [left, harnessId] = await Promise.all([this.traces.look(origin), installHarness(session), loaded]);
-    this.harnessId = harnessId;
-    // Not earlier: right after the commit the page may not count as active yet, and the command fails.
-    await session.send("Page.resetNavigationHistory");
-    return !left;
-  }
-
   /**
-   * Replaces the document by a fresh one at the origin, ahead of the next run.
+   * Makes the room fresh, ahead of the next run.
    * @returns false when the page must be thrown away instead
    */
   async renew(): Promise<boolean> {
@@ -142,28 +114,24 @@ export class Page {
     const lost = new Promise<boolean>((resolve) => {
       this.onLost = () => resolve(false);
     });
-    const prepared = this.prepare().catch(() => false);
-    this.fresh = this.usable && (await Promise.race([prepared, late, lost])) && this.usable;
+    const renewed = this.room.renew().catch(() => false);
+    this.fresh = this.usable && (await Promise.race([renewed, late, lost])) && this.usable;
     clearTimeout(timer);
     this.onLost = null;
     return this.fresh;
   }
 
-  /** Gives the page its origin, once. @returns as `renew` */
-  async settle(origin: string): Promise<boolean> {
-    this.origin = origin;
-    await this.session.send("Fetch.enable", {
-      patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }],
-    });
-    this.faults = watchRequestFaults(this.session, origin);
-    await this.session.send("Network.enable", NO_BUFFERS);
-    // An empty cache has no size to be found by.
-    await this.session.send("Storage.trackCacheStorageForOrigin", { origin });
-    await this.session.send("Storage.trackIndexedDBForOrigin", { origin });
+  /** Gives the page its origin and its kind of room, once. @returns as `renew` */
+  async settle(origin: string, inWorker: boolean): Promise<boolean> {
+    const { chromium, session, contextId, targetId, lane } = this;
+    const lose = (loss: Loss) => this.lose(loss);
+    const options = { chromium, session, contextId, targetId, origin, lane, lose };
+    this.room = inWorker ? createWorkerRoom(options) : createDocumentRoom(options);
+    await this.room.settle();
     return this.renew();
   }
 
-  /** Runs once in the fresh document (`ready` holds). Never rejects: whatever happens is an Outcome. */
+  /** Runs once in the fresh room (`ready` holds). Never rejects: whatever happens is an Outcome. */
   async run(request: PageRun): Promise<Outcome> {
     this.fresh = false;
     this.runs += 1;
@@ -174,9 +142,7 @@ export class Page {
       request.signal?.addEventListener("abort", cancel, { once: true });
       const lost = () => resolve(outcomeOfLoss(this.lost));
       this.onLost = lost;
-      this.beginRequests(request)
-        .then(() => this.call(request))
-        .then(resolve, lost);
+      this.room.run(request).then(readAnswer).then(resolve, lost);
       if (request.signal?.aborted) cancel();
       this.release = () => {
         clearTimeout(timer);
@@ -186,41 +152,10 @@ export class Page {
     this.release();
     this.onLost = null;
     this.onConsole = null;
-    return this.faults.explain(outcome);
-  }
-
-  private beginRequests({ mayRequest, onHost, onConsole }: PageRun): Promise<void> {
-    const { guard, faults } = this;
-    faults.begin((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
-    this.lane?.begin({
-      onHost: (host) => onHost?.(host),
-      onRefused: (host, reason) => faults.refused(host, reason),
-      mayConnect: (host) => guard.mayConnect(host),
-    });
-    return guard.begin(mayRequest);
+    return this.room.explain(outcome);
   }
 
   private release: () => void = () => {};
-
-  private async call(request: PageRun): Promise<Outcome> {
-    const { sourceName: name = "action.js", source, packages } = request;
-    // Flat, since what is evaluated first may change what later objects inherit.
-    const scripts = [...packages, { name, source }].flatMap((script) =>
-      "url" in script ? ["", script.url] : [script.name, script.source],
-    );
-    const { result } = await this.session.send(
-      "Runtime.callFunctionOn",
-      {
-        objectId: this.harnessId,
-        functionDeclaration: "function(...a){return this.run(...a)}",
-        arguments: [{ value: scripts }, { value: request.payload }, { value: request.settings }],
-        awaitPromise: true,
-        returnByValue: true,
-      },
-      { timeout: 0 },
-    );
-    return readAnswer(result.value);
-  }
 
   /** Destroys the context and with it every process, timer, worker, popup and byte of storage in it. */
   async discard(): Promise<void> {

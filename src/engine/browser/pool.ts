@@ -42,12 +42,12 @@ export class Pool {
     });
   }
 
-  /** A page with a fresh document for the key. Rejects when the browser cannot give one. */
-  async acquire(key: string, origin: string): Promise<Page> {
+  /** A page with a fresh room for the key. Rejects when the browser cannot give one. */
+  async acquire(key: string, origin: string, inWorker: boolean): Promise<Page> {
     const shelf = this.shelfOf(key);
     const page = this.takeIdle(shelf) ?? (await this.takeRenewed(shelf));
     this.forgetIfEmpty(key, shelf);
-    return page?.ready ? page : this.takeNew(origin);
+    return page?.ready ? page : this.takeNew(origin, inWorker);
   }
 
   /** Takes the page back: renewed for its key, or thrown away. */
@@ -106,11 +106,11 @@ export class Pool {
     return new Promise((resolve) => shelf.waiting.push(resolve));
   }
 
-  private async takeNew(origin: string): Promise<Page> {
+  private async takeNew(origin: string, inWorker: boolean): Promise<Page> {
     for (let attempt = 0; attempt < OPEN_ATTEMPTS && this.options.chromium.alive(); attempt += 1) {
       const page = this.spare.shift() ?? (await this.open());
       this.fill().catch(() => {});
-      if (page.usable && (await page.settle(origin))) return page;
+      if (page.usable && (await page.settle(origin, inWorker))) return page;
       this.discard(page);
     }
     throw new Error("the browser gave no page");

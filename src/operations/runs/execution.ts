@@ -5,10 +5,12 @@ import type { DataSource } from "typeorm";
 import type { ActionRow, Environment } from "../../data/action.js";
 import { isRefusedData, rows } from "../../data/database.js";
 import type { Outcome, PageRun } from "../../engine/browser/page-run.js";
+import { WORKER_GLOBALS } from "../../engine/browser/worker-globals.js";
 import { createSecretScan, type SecretScan } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { nestsDeeperThan } from "../../rules/described.js";
+import { createPlainCode } from "../../rules/plain-code.js";
 import { secretsOf } from "../../rules/secrets.js";
 import { checkUnderscoreSize, type SettingsView } from "../../rules/setting-tiers.js";
 import { entryData, type ScriptError } from "../logs/logs.js";
@@ -131,6 +133,7 @@ export function createExecution(options: {
   log: Logger;
 }) {
   const { db, ledger, runPage, readUnderscore, scripts, console, timeoutMs, log } = options;
+  const needsNoDocument = createPlainCode(WORKER_GLOBALS);
 
   /** JSON text of `context.settings` (specification, Execution context). @throws EXECUTION_FAILED over 100 KB */
   function contextSettings(environment: Environment, underscore: SettingsView): string {
@@ -156,6 +159,7 @@ export function createExecution(options: {
     const outcome = await runPage({
       isolationKey: `${run.appId}:${run.copy}`,
       origin: `https://app-${run.appId}.actions.internal`,
+      inWorker: packages.length === 0 && needsNoDocument(action.code),
       source: action.code,
       sourceName: `${action.name}.js`,
       packages,

@@ -1,0 +1,156 @@
+/**
+ * What stands before the author's code wherever it runs: calls `execute`, and turns every outcome and every console call
+ * into one short text. Runs inside the browser; knows neither documents nor workers.
+ */
+
+export interface HarnessLimits {
+  resultMaxBytes: number;
+  textMaxCharacters: number;
+  consoleMaxLines: number;
+  consoleMaxCharacters: number;
+}
+
+/** What `perform` answers: `u` no data, `d` and the JSON of the data, or `e` and the JSON of a HarnessFailure. */
+export interface HarnessFailure {
+  cause: "script" | "result";
+  name: string;
+  message: string;
+  stack: string;
+  /** Where the parser or the top level failed, when the stack does not say. */
+  at: string;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+type Any = any;
+declare const self: Any;
+
+export type HarnessCore = ReturnType<typeof harnessCore>;
+
+/**
+ * Evaluated in the browser by its source text: it must not refer to anything outside itself but globals. Everything that
+ * it uses later is taken here, since the author may replace any of it.
+ */
+export function harnessCore(limits: HarnessLimits) {
+  const scope = self;
+  const { apply, defineProperty, ownKeys } = Reflect;
+  const OwnPromise = Promise;
+  const { then } = Promise.prototype;
+  const { parse, stringify } = JSON;
+  const { slice } = String.prototype;
+  const { isArray } = Array;
+  const { now } = Date;
+  const toText = String;
+  const encoder = new scope.TextEncoder();
+  const { encode } = encoder;
+  const byteLength: Any = Reflect.getOwnPropertyDescriptor(
+    Reflect.getPrototypeOf(Uint8Array.prototype) as object,
+    "byteLength",
+  )?.get;
+
+  const cap = (text: string, max: number): string => (text.length <= max ? text : apply(slice, text, [0, max]));
+
+  function read(value: Any, key: string): string {
+    try {
+      const found = value[key];
+      return typeof found === "string" ? cap(found, limits.textMaxCharacters) : "";
+    } catch {
+      return "";
+    }
+  }
+
+  function show(value: Any): string {
+    try {
+      if (typeof value === "object" && value !== null) {
+        const json = stringify(value);
+        if (typeof json === "string" && json !== "{}") return cap(json, limits.textMaxCharacters);
+      }
+      return cap(toText(value), limits.textMaxCharacters);
+    } catch {
+      return "a value that cannot be shown";
+    }
+  }
+
+  function fail(cause: string, thrown: Any, at: string): string {
+    const isObject = (typeof thrown === "object" && thrown !== null) || typeof thrown === "function";
+    const name = (isObject && read(thrown, "name")) || "Error";
+    const message = (isObject && read(thrown, "message")) || (isObject && read(thrown, "stack") ? "" : show(thrown));
+    const stack = (isObject && read(thrown, "stack")) || (message === "" ? name : `${name}: ${message}`);
+    return `e${stringify({ __proto__: null, cause, name, message, stack, at })}`;
+  }
+
+  function bytesOf(text: string): number {
+    if (text.length * 3 <= limits.resultMaxBytes || text.length > limits.resultMaxBytes) return text.length;
+    return apply(byteLength, apply(encode, encoder, [text]), []);
+  }
+
+  function answer(value: Any): string {
+    let json: string | undefined;
+    try {
+      json = stringify(value);
+    } catch (error) {
+      const reason = read(error, "message");
+      return fail("result", new TypeError(`The result of execute cannot be turned into JSON: ${reason}`), "");
+    }
+    if (typeof json !== "string") return "u";
+    if (bytesOf(json) <= limits.resultMaxBytes) return `d${json}`;
+    const mb = limits.resultMaxBytes / 1024 / 1024;
+    return fail("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
+  }
+
+  return {
+    __proto__: null,
+    read,
+    fail,
+
+    /** The promise, proof against whatever the author does to Promise.prototype. */
+    safe<T>(promise: Promise<T>): Promise<T> {
+      defineProperty(promise, "then", { value: then });
+      defineProperty(promise, "constructor", { value: OwnPromise });
+      return promise;
+    },
+
+    /** Calls what the author's code defined. `payload` and `settings` are JSON. */
+    async perform(run: Any, payload: string, settings: string): Promise<string> {
+      if (typeof run !== "function") {
+        return fail("script", new TypeError("The code defines no function named execute"), "");
+      }
+      const context = { payload: parse(payload), settings: parse(settings) };
+      try {
+        return answer(await run(context));
+      } catch (error) {
+        return fail("script", error, "");
+      }
+    },
+
+    /** Replaces the console by one that gives `print` each line as the JSON of a ConsoleLine, up to the limits. */
+    installConsole(print: (line: string) => void): void {
+      let lines = 0;
+      let characters = 0;
+      const write = (level: string, values: Any) => {
+        if (lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters) return;
+        let text = "";
+        for (let i = 0; i < values.length && text.length < limits.textMaxCharacters; i += 1) {
+          const value = values[i];
+          const stack = typeof value === "object" && value !== null && !isArray(value) ? read(value, "stack") : "";
+          text += (i === 0 ? "" : " ") + (stack || show(value));
+        }
+        text = cap(text, limits.textMaxCharacters);
+        lines += 1;
+        characters += text.length;
+        const full = lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters;
+        const line = full ? "The console is full: what follows is not kept" : text;
+        print(stringify({ __proto__: null, level: full ? "warn" : level, at: now(), text: line }));
+      };
+      const { console } = scope;
+      const levels = ["debug", "info", "log", "warn", "error", "trace", "dir", "table"];
+      for (const key of ownKeys(console) as string[]) {
+        if (typeof console[key] !== "function") continue;
+        console[key] = levels.includes(key) ? (...values: Any[]) => write(key, values) : () => {};
+      }
+      console.assert = (...values: Any[]) => {
+        if (!values[0]) write("error", ["Assertion failed", ...values.slice(1)]);
+      };
+      console.group = (...values: Any[]) => write("log", values);
+    },
+  };
+}

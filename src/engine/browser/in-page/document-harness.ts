@@ -1,0 +1,103 @@
+/** Runs scripts and then `execute` in a document of their own. Runs inside the browser, before the author's code does. */
+import type { HarnessCore } from "./core.js";
+
+// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+type Any = any;
+declare const self: Any;
+/** Bound by the author's code, in the page's global scope. */
+declare const execute: Any;
+
+/** As `harnessCore`: evaluated by its source text. Answers the object that the host talks to. */
+export function documentHarness(core: HarnessCore): unknown {
+  const window = self;
+  const { document } = window;
+  const { apply } = Reflect;
+  const PagePromise = Promise;
+  const { createElement } = document;
+  const { appendChild, removeChild } = window.Node.prototype;
+  const setText: Any = Reflect.getOwnPropertyDescriptor(window.HTMLScriptElement.prototype, "text")?.set;
+  const setSource: Any = Reflect.getOwnPropertyDescriptor(window.HTMLScriptElement.prototype, "src")?.set;
+  const addTargetListener = window.EventTarget.prototype.addEventListener;
+  const currentScript: Any = Reflect.getOwnPropertyDescriptor(window.Document.prototype, "currentScript")?.get;
+  const { addEventListener, removeEventListener } = window;
+  let head: Any = null;
+
+  // These outlive a navigation; nothing of an earlier run may be found. The host looks for every other kind of storage.
+  if (window.name !== "") window.name = "";
+  if (window.localStorage.length > 0) window.localStorage.clear();
+  if (window.sessionStorage.length > 0) window.sessionStorage.clear();
+
+  /** Runs a text as a classic script in the page's global scope. Answers null, or what went wrong as `fail` says it. */
+  function evaluate(name: string, source: string): string | null {
+    let failed: string | null = null;
+    const onError = (event: Any) => {
+      // Another script's failure, put into the page by this one, is not this one's.
+      if (apply(currentScript, document, []) !== script) return;
+      failed = core.fail("script", event.error, `${name}:${event.lineno}:${event.colno}`);
+      event.preventDefault();
+    };
+    const script = apply(createElement, document, ["script"]);
+    apply(setText, script, [`${source}\n//# sourceURL=${name}`]);
+    apply(addEventListener, window, ["error", onError, true]);
+    apply(appendChild, head, [script]);
+    apply(removeEventListener, window, ["error", onError, true]);
+    apply(removeChild, head, [script]);
+    return failed;
+  }
+
+  /** Loads a script from an address. Answers null, or what went wrong as `fail` says it. */
+  function load(url: string): Promise<string | null> {
+    return new PagePromise((resolve: Any) => {
+      let failed: string | null = null;
+      const because = (reason: string) => core.fail("script", new Error(`The dependency ${url} ${reason}`), "");
+      const onError = (event: Any) => {
+        if (event.target !== script && apply(currentScript, document, []) !== script) return;
+        const missing = event.target === script;
+        failed = because(missing ? "could not be loaded" : `failed: ${core.read(event, "message")}`);
+        if (missing) end();
+      };
+      const end = () => {
+        apply(removeEventListener, window, ["error", onError, true]);
+        apply(removeChild, head, [script]);
+        resolve(failed);
+      };
+      const script = apply(createElement, document, ["script"]);
+      apply(addTargetListener, script, ["load", end]);
+      apply(addEventListener, window, ["error", onError, true]);
+      apply(setSource, script, [url]);
+      apply(appendChild, head, [script]);
+    });
+  }
+
+  async function start(scripts: Any, payload: string, settings: string): Promise<string> {
+    // The caller's frames are gone after this, so that a stack holds the author's frames alone.
+    await undefined;
+    // Not earlier: the harness may stand before the document's first element does.
+    head = document.head;
+    for (let i = 0; i < scripts.length; i += 2) {
+      const failed = scripts[i] === "" ? await load(scripts[i + 1]) : evaluate(scripts[i], scripts[i + 1]);
+      if (failed !== null) return failed;
+    }
+    let run: Any;
+    try {
+      run = execute;
+    } catch {
+      run = null;
+    }
+    return await core.safe(core.perform(run, payload, settings));
+  }
+
+  return {
+    __proto__: null,
+    /** Takes the way out for console lines off the page's global, so that the author cannot find it. */
+    listen(bindingName: string): void {
+      const print = window[bindingName];
+      delete window[bindingName];
+      core.installConsole(print);
+    },
+    /** `scripts`: name and source, or `""` and address, in turn. */
+    run(scripts: Any, payload: string, settings: string): Promise<string> {
+      return core.safe(start(scripts, payload, settings));
+    },
+  };
+}

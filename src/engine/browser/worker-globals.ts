@@ -1,0 +1,18 @@
+/**
+ * The globals of a run in a worker: the language, and what neither reaches anything nor outlives the run. Everything else that a
+ * worker's global scope has is taken off it.
+ */
+
+const LANGUAGE =
+  "Object Function Array Number Infinity NaN undefined Boolean String Symbol Date Promise RegExp Error AggregateError " +
+  "EvalError RangeError ReferenceError SuppressedError SyntaxError TypeError URIError JSON Math Intl Temporal ArrayBuffer " +
+  "Atomics DataView Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array BigInt64Array " +
+  "BigUint64Array Float16Array Float32Array Float64Array Map BigInt Set Iterator WeakMap WeakSet WeakRef Proxy Reflect " +
+  "FinalizationRegistry DisposableStack AsyncDisposableStack globalThis eval parseFloat parseInt isFinite isNaN " +
+  "decodeURI decodeURIComponent encodeURI encodeURIComponent escape unescape";
+
+const BESIDE =
+  "console setTimeout clearTimeout setInterval clearInterval queueMicrotask structuredClone atob btoa crypto performance " +
+  "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget";
+
+export const WORKER_GLOBALS: readonly string[] = `${LANGUAGE} ${BESIDE}`.split(" ");
