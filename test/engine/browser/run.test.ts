@@ -1,28 +1,22 @@
 /** One run: what the code sees, what becomes of its result and of its errors. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import type { PageRun } from "../../../src/engine/browser/page-run.js";
 import { failureOf, resultOf, testBrowsers } from "./support.js";
 
-describe("a run in the browser", function () {
-  this.timeout(20_000);
-  let browsers: Browsers;
+let browsers: Browsers;
 
-  before(async () => {
-    browsers = testBrowsers();
-    await browsers.start();
-  });
-  after(() => browsers.stop());
+/** What holds of a run wherever it runs. */
+function inEither(kind: Partial<PageRun>): void {
+  const result = (source: string, changes: Partial<PageRun> = {}) =>
+    resultOf(browsers, source, { ...kind, ...changes });
+  const failure = (source: string) => failureOf(browsers, source, kind);
 
   describe("what the code sees", () => {
     it("gives execute a context of exactly payload and settings", async () => {
       const source = "async function execute(context) { return [Reflect.ownKeys(context), context, arguments.length] }";
-      const value = await resultOf(browsers, source, { payload: '{"a":[1]}', settings: '{"_key":"v"}' });
+      const value = await result(source, { payload: '{"a":[1]}', settings: '{"_key":"v"}' });
       expect(value).to.deep.equal([["payload", "settings"], { payload: { a: [1] }, settings: { _key: "v" } }, 1]);
-    });
-
-    it("runs at the app's https origin, in a secure context with WebCrypto", async () => {
-      const source = "const execute = async () => [location.href, isSecureContext, typeof crypto.subtle.digest]";
-      expect(await resultOf(browsers, source)).to.deep.equal(["https://app-1.actions.internal/", true, "function"]);
     });
 
     for (const form of [
@@ -33,24 +27,9 @@ describe("a run in the browser", function () {
       "const execute = async function named() { return 7 } // no newline at the end",
     ]) {
       it(`finds execute in: ${form}`, async () => {
-        expect(await resultOf(browsers, form)).to.equal(7);
+        expect(await result(form)).to.equal(7);
       });
     }
-
-    it("evaluates packages first and in order, in the same global scope", async () => {
-      const packages = [
-        { name: "one.js", source: "const order = ['one']; globalThis.Svc = {}" },
-        { name: "two.js", source: "order.push('two'); Svc.two = 2" },
-      ];
-      const source = "order.push('action'); const execute = async () => [order, Svc]";
-      expect(await resultOf(browsers, source, { packages })).to.deep.equal([["one", "two", "action"], { two: 2 }]);
-    });
-
-    it("holds nothing of the harness in the page's globals", async () => {
-      const source = `const before = Reflect.ownKeys(globalThis).filter((key) => /svc|harness|console_/i.test(String(key)));
-        const execute = async () => [before, document.scripts.length]`;
-      expect(await resultOf(browsers, source)).to.deep.equal([[], 0]);
-    });
   });
 
   describe("results", () => {
@@ -66,7 +45,7 @@ describe("a run in the browser", function () {
     ];
     for (const [expression, expected] of cases) {
       it(`gives ${expression} as JSON.stringify does`, async () => {
-        expect(await resultOf(browsers, `const execute = async () => ${expression}`)).to.deep.equal(expected);
+        expect(await result(`const execute = async () => ${expression}`)).to.deep.equal(expected);
       });
     }
 
@@ -76,29 +55,29 @@ describe("a run in the browser", function () {
       ["a toJSON that throws", "{ return { toJSON() { throw new Error('no') } } }"],
     ] as const) {
       it(`fails clearly for ${title}`, async () => {
-        const failure = await failureOf(browsers, `const execute = async () => ${expression}`);
-        expect(failure.cause).to.equal("result");
-        expect(failure.error.message).to.match(/^The result of execute cannot be turned into JSON: /);
+        const found = await failure(`const execute = async () => ${expression}`);
+        expect(found.cause).to.equal("result");
+        expect(found.error.message).to.match(/^The result of execute cannot be turned into JSON: /);
       });
     }
 
     it("passes a result of exactly 6 MB and fails one byte more", async () => {
       const exact = 6 * 1024 * 1024 - 2;
-      expect(await resultOf(browsers, `const execute = async () => "x".repeat(${exact})`)).to.have.length(exact);
-      const failure = await failureOf(browsers, `const execute = async () => "x".repeat(${exact + 1})`);
-      expect(failure.cause).to.equal("result");
-      expect(failure.error.message).to.include("larger than 6 MB");
+      expect(await result(`const execute = async () => "x".repeat(${exact})`)).to.have.length(exact);
+      const found = await failure(`const execute = async () => "x".repeat(${exact + 1})`);
+      expect(found.cause).to.equal("result");
+      expect(found.error.message).to.include("larger than 6 MB");
     });
 
     it("counts bytes of UTF-8, not characters", async () => {
-      const failure = await failureOf(browsers, 'const execute = async () => "é".repeat(3.2e6)');
-      expect(failure.error.message).to.include("larger than 6 MB");
+      const found = await failure('const execute = async () => "é".repeat(3.2e6)');
+      expect(found.error.message).to.include("larger than 6 MB");
     });
 
     it("checks the size outside as well, when the page's own check was tampered with", async () => {
       const source = `TextEncoder.prototype.encode = () => new Uint8Array(0); JSON.stringify = () => "1";
         const execute = async () => "é".repeat(3.2e6)`;
-      expect((await failureOf(browsers, source)).cause).to.equal("result");
+      expect((await failure(source)).cause).to.equal("result");
     });
 
     it("answers with the true result when every intrinsic has been replaced", async () => {
@@ -109,47 +88,29 @@ describe("a run in the browser", function () {
         delete Object.prototype.toJSON;
         return "true";
       }`;
-      expect(await resultOf(browsers, source)).to.equal("true");
+      expect(await result(source)).to.equal("true");
     });
   });
 
   describe("errors", () => {
     it("names line and column of the author's own code and shows no other frame", async () => {
-      const { error, cause } = await failureOf(browsers, "async function execute() {\n  null.foo;\n}");
+      const { error, cause } = await failure("async function execute() {\n  null.foo;\n}");
       expect(cause).to.equal("script");
       expect(error.name).to.equal("TypeError");
       expect(error.stack.split("\n")).to.deep.equal([`TypeError: ${error.message}`, "    at execute (action.js:2:8)"]);
     });
 
     it("does so after an await, in the top level, and in a nested call", async () => {
-      const later = await failureOf(browsers, "async function execute() {\n await 0;\n throw new Error('a') }");
+      const later = await failure("async function execute() {\n await 0;\n throw new Error('a') }");
       expect(later.error.stack).to.equal("Error: a\n    at execute (action.js:3:8)");
-      const top = await failureOf(browsers, "\n\n  throw new RangeError('top')");
+      const top = await failure("\n\n  throw new RangeError('top')");
       expect(top.error.stack).to.equal("RangeError: top\n    at action.js:3:9");
-      const nested = await failureOf(
-        browsers,
-        "const f = () => { throw new Error('n') };\nconst execute = async () => f()",
-      );
+      const nested = await failure("const f = () => { throw new Error('n') };\nconst execute = async () => f()");
       expect(nested.error.stack).to.equal("Error: n\n    at f (action.js:1:25)\n    at execute (action.js:2:29)");
     });
 
-    it("names the place of a syntax error", async () => {
-      const { error } = await failureOf(browsers, "async function execute() {\n return 5 +;\n}");
-      expect(error).to.deep.equal({
-        name: "SyntaxError",
-        message: "Unexpected token ';'",
-        stack: "SyntaxError: Unexpected token ';'\n    at action.js:2:12",
-      });
-    });
-
-    it("does not take the failure of a script that the code itself inserts for its own", async () => {
-      const source = `const script = document.createElement("script"); script.text = "throw new Error('inner')";
-        document.head.append(script); const execute = async () => "outer"`;
-      expect(await resultOf(browsers, source)).to.equal("outer");
-    });
-
     it("says so when there is no execute", async () => {
-      const { error } = await failureOf(browsers, "const other = 1");
+      const { error } = await failure("const other = 1");
       expect(error.message).to.equal("The code defines no function named execute");
     });
 
@@ -173,7 +134,7 @@ describe("a run in the browser", function () {
     ];
     for (const [expression, expected] of thrown) {
       it(`turns a thrown ${expression} into three strings`, async () => {
-        const { error } = await failureOf(browsers, `const execute = async () => { throw ${expression} }`);
+        const { error } = await failure(`const execute = async () => { throw ${expression} }`);
         expect(error).to.include({ name: expected.name });
         expect(Object.values(error).every((value) => typeof value === "string")).to.equal(true);
         if (expected.message !== "") expect(error.message).to.equal(expected.message);
@@ -181,17 +142,66 @@ describe("a run in the browser", function () {
     }
 
     it("turns an execute that throws synchronously or is not async into a value", async () => {
-      const failure = await failureOf(browsers, "function execute() { throw new Error('sync') }");
-      expect(failure.error.stack).to.equal("Error: sync\n    at execute (action.js:1:28)");
-      expect(await resultOf(browsers, "function execute() { return 5 }")).to.equal(5);
+      const found = await failure("function execute() { throw new Error('sync') }");
+      expect(found.error.stack).to.equal("Error: sync\n    at execute (action.js:1:28)");
+      expect(await result("function execute() { return 5 }")).to.equal(5);
     });
 
     it("caps what an error carries", async () => {
       const source =
         "async function execute() { const e = new Error('x'.repeat(5e7)); e.name = 'y'.repeat(5e7); throw e }";
-      const { error } = await failureOf(browsers, source);
+      const { error } = await failure(source);
       expect(error.message).to.have.length(16_384);
       expect(error.name).to.have.length(16_384);
+    });
+  });
+}
+
+describe("a run in the browser", function () {
+  this.timeout(20_000);
+
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  after(() => browsers.stop());
+
+  describe("in a document", () => {
+    inEither({});
+
+    it("runs at the app's https origin, in a secure context with WebCrypto", async () => {
+      const source = "const execute = async () => [location.href, isSecureContext, typeof crypto.subtle.digest]";
+      expect(await resultOf(browsers, source)).to.deep.equal(["https://app-1.actions.internal/", true, "function"]);
+    });
+
+    it("evaluates packages first and in order, in the same global scope", async () => {
+      const packages = [
+        { name: "one.js", source: "const order = ['one']; globalThis.Svc = {}" },
+        { name: "two.js", source: "order.push('two'); Svc.two = 2" },
+      ];
+      const source = "order.push('action'); const execute = async () => [order, Svc]";
+      expect(await resultOf(browsers, source, { packages })).to.deep.equal([["one", "two", "action"], { two: 2 }]);
+    });
+
+    it("holds nothing of the harness in the page's globals", async () => {
+      const source = `const before = Reflect.ownKeys(globalThis).filter((key) => /svc|harness|console_/i.test(String(key)));
+        const execute = async () => [before, document.scripts.length]`;
+      expect(await resultOf(browsers, source)).to.deep.equal([[], 0]);
+    });
+
+    it("names the place of a syntax error", async () => {
+      const { error } = await failureOf(browsers, "async function execute() {\n return 5 +;\n}");
+      expect(error).to.deep.equal({
+        name: "SyntaxError",
+        message: "Unexpected token ';'",
+        stack: "SyntaxError: Unexpected token ';'\n    at action.js:2:12",
+      });
+    });
+
+    it("does not take the failure of a script that the code itself inserts for its own", async () => {
+      const source = `const script = document.createElement("script"); script.text = "throw new Error('inner')";
+        document.head.append(script); const execute = async () => "outer"`;
+      expect(await resultOf(browsers, source)).to.equal("outer");
     });
 
     it("fails a run that navigates, reloads or closes its page, at once", async () => {
@@ -210,4 +220,6 @@ describe("a run in the browser", function () {
       ]);
     });
   });
+
+  describe("in a worker", () => inEither({ inWorker: true }));
 });
