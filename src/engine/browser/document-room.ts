@@ -10,6 +10,8 @@ import { createRequestGuard } from "./request-guard.js";
 import type { Room, RoomOptions } from "./room.js";
 import { watchTraces } from "./traces.js";
 
+/** What a run leaves uncollected counts as memory of the next one, which may take 512 MB itself. */
+const LEFT_MAX_BYTES = 64 * 1024 * 1024;
 const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 export function createDocumentRoom(options: RoomOptions): Room {
@@ -36,6 +38,11 @@ export function createDocumentRoom(options: RoomOptions): Room {
     return guard.begin(mayRequest);
   }
 
+  async function holdsMuch(): Promise<boolean> {
+    const { usedSize, embedderHeapUsedSize, backingStorageSize } = await session.send("Runtime.getHeapUsage");
+    return usedSize + embedderHeapUsedSize + backingStorageSize > LEFT_MAX_BYTES;
+  }
+
   return {
     async settle() {
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
@@ -49,11 +56,11 @@ export function createDocumentRoom(options: RoomOptions): Room {
       if (traces.found() || lane?.used() === true) return false;
       const { loaded } = await navigate(session, `${origin}/`);
       const installed = installHarness(session, DOCUMENT_HARNESS);
-      const [left, id] = await Promise.all([traces.look(origin), installed, loaded]);
+      const [left, heavy, id] = await Promise.all([traces.look(origin), holdsMuch(), installed, loaded]);
       harnessId = id;
       // Not earlier: right after the commit the page may not count as active yet, and the command fails.
       await session.send("Page.resetNavigationHistory");
-      return !left;
+      return !left && !heavy;
     },
 
     async run(request) {

@@ -72,9 +72,11 @@ describe("the browser's life", function () {
     expect(browsers.ready()).to.equal(false);
   });
 
-  for (const [title, code] of [
+  for (const [title, code, changes = {}] of [
     ["a loop", "while (true);"],
+    ["a loop in a worker of the run's own", "while (true);", { inWorker: true }],
     ["microtasks", "for (;;) await 0;"],
+    ["microtasks in a worker of the run's own", "for (;;) await 0;", { inWorker: true }],
     ["timers", "const again = () => setTimeout(again, 0); again(); await new Promise(() => {});"],
     ["dialogs", "for (;;) alert(1);"],
     [
@@ -82,11 +84,15 @@ describe("the browser's life", function () {
       "for (let i = 0; i < 4; i += 1) new Worker(URL.createObjectURL(new Blob(['while(true);']))); await new Promise(() => {});",
     ],
     ["a promise that never settles", "await new Promise(() => {})"],
-  ] as const) {
+    ["a promise that never settles in a worker of the run's own", "await new Promise(() => {})", { inWorker: true }],
+  ] as [string, string, Partial<PageRun>?][]) {
     it(`ends ${title} at the time limit, and nothing of it is left within a second`, async () => {
       const group = browsers.pid()!;
       await resultOf(browsers, "const execute = async () => 1", { isolationKey: "other" });
-      const failure = await failureOf(browsers, `async function execute() { ${code} }`, { timeoutMs: 300 });
+      const failure = await failureOf(browsers, `async function execute() { ${code} }`, {
+        timeoutMs: 300,
+        ...changes,
+      });
       expect(failure.cause).to.equal("timeout");
       expect(failure.error.name).to.equal("TimeoutError");
       expect(failure.error.message).to.include("limit of 0.3 seconds");
@@ -94,6 +100,14 @@ describe("the browser's life", function () {
       expect(await resultOf(browsers, "const execute = async () => 2")).to.equal(2);
     });
   }
+
+  it("ends what a run in a worker goes on with after its answer", async () => {
+    const group = browsers.pid()!;
+    const code = "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })(); return 1";
+    expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { inWorker: true })).to.equal(1);
+    await until(() => isQuiet(group), 1_000);
+    expect(await resultOf(browsers, "const execute = async () => 2", { inWorker: true })).to.equal(2);
+  });
 
   it("ends a run when its signal fires, running or waiting", async () => {
     const abort = new AbortController();

@@ -15,15 +15,20 @@ describe("the memory of a run", function () {
   });
   after(() => browsers.stop());
 
-  for (const [title, code] of [
-    ["objects", "const kept = []; for (;;) kept.push(new Array(1e6).fill({}));"],
-    ["array buffers", "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }"],
+  const OBJECTS = "const kept = []; for (;;) kept.push(new Array(1e6).fill({}));";
+  const BUFFERS = "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }";
+  for (const [title, code, inWorker = false] of [
+    ["objects", OBJECTS],
+    ["objects, in a worker of the run's own", OBJECTS, true],
+    ["array buffers", BUFFERS],
+    ["array buffers, in a worker of the run's own", BUFFERS, true],
+    ["a result", "return 'x'.repeat(5e8) + [...Array(5e7).keys()]", true],
     [
       "a worker's buffers",
       "new Worker(URL.createObjectURL(new Blob(['const k=[];for(;;)k.push(new Uint8Array(1e7).fill(1))']))); await new Promise(() => {});",
     ],
     ["strings", "let kept = []; for (let i = 0; ; i += 1) kept.push((i + 'x').repeat(1e6).split('').join(' '));"],
-  ] as const) {
+  ] as [string, string, boolean?][]) {
     it(`ends a run that fills it with ${title}, saying so, and no other`, async () => {
       const neighbour = browsers.run(
         runOf(
@@ -31,10 +36,26 @@ describe("the memory of a run", function () {
           { isolationKey: "2:master" },
         ),
       );
-      const failure = await failureOf(browsers, `const execute = async () => { ${code} }`, { timeoutMs: 50_000 });
+      const failure = await failureOf(browsers, `const execute = async () => { ${code} }`, {
+        timeoutMs: 50_000,
+        inWorker,
+      });
       expect(failure.cause).to.equal("memory");
       expect(failure.error.message).to.equal("The action used more than 512 MB of memory");
       expect((await neighbour).ok).to.equal(true);
+    });
+  }
+
+  for (const inWorker of [false, true]) {
+    it(`counts nothing of earlier runs for a run ${inWorker ? "in a worker" : "in a document"}`, async () => {
+      const code = `const execute = async () => {
+        const kept = []; for (let i = 0; i < 30; i += 1) kept.push(new Uint8Array(1e7).fill(1));
+        await new Promise((resolve) => setTimeout(resolve, 250));
+        return kept.length;
+      }`;
+      for (let count = 0; count < 6; count += 1) {
+        expect(await resultOf(browsers, code, { inWorker, isolationKey: "3:master" })).to.equal(30);
+      }
     });
   }
 

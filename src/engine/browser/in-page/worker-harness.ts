@@ -14,7 +14,7 @@ declare const self: Any;
  */
 export function workerHarness(core: HarnessCore, globals: readonly string[]): void {
   const scope = self;
-  const { apply, deleteProperty, ownKeys } = Reflect;
+  const { apply, deleteProperty, getPrototypeOf, ownKeys } = Reflect;
   const { eval: evaluate, close } = scope;
   const { postMessage } = scope.MessagePort.prototype;
   const defined = "\n;typeof execute === 'undefined' ? undefined : execute\n//# sourceURL=";
@@ -31,13 +31,21 @@ export function workerHarness(core: HarnessCore, globals: readonly string[]): vo
     return await core.safe(core.perform(run, payload, settings));
   }
 
+  /** Some stand on the global object, some on what it inherits from, up to what every listener inherits. */
+  function removeOtherGlobals(): void {
+    const kept = new Set<unknown>(globals);
+    const end = scope.EventTarget.prototype;
+    for (let holder = scope; holder !== end; holder = getPrototypeOf(holder)) {
+      for (const key of ownKeys(holder)) if (!kept.has(key)) deleteProperty(holder, key);
+    }
+  }
+
   scope.onmessage = (greeting: Any) => {
     const [port] = greeting.ports;
     const tell = (text: string) => apply(postMessage, port, [text]);
     scope.onmessage = null;
     core.installConsole((line) => tell(`c${line}`));
-    const kept = new Set<unknown>(globals);
-    for (const key of ownKeys(scope)) if (!kept.has(key)) deleteProperty(scope, key);
+    removeOtherGlobals();
     const leave = () => {
       tell("b");
       apply(close, scope, []);
