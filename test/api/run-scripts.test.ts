@@ -49,6 +49,16 @@ describe("what stands in a run's page beside the context", () => {
     expect((await run(none)).body.result).to.deep.equal(["undefined"]);
   });
 
+  it("is a document for code that names anything of it, and for other code the language alone", async () => {
+    const look = "(() => {})['const' + 'ructor']('return typeof document + typeof fetch')()";
+    const plain = await create(`return ${look}`);
+    expect((await run(plain)).body.result).to.equal("undefinedundefined");
+    const naming = await create(`return [${look}, typeof document]`);
+    expect((await run(naming)).body.result).to.deep.equal(["objectfunction", "object"]);
+    const listing = await create(`return ${look}`, ["svc-csv"]);
+    expect((await run(listing)).body.result).to.equal("objectfunction");
+  });
+
   it("is nothing that has no back end yet: such a package fails the run by its name", async () => {
     const name = await create("return 1", ["svc-communicate"]);
     const { http, body } = await run(name);
