@@ -15,10 +15,7 @@ const POLICY = {
 export function createWorkerRoom({ session, origin }: RoomOptions): Room {
   let harnessId: string | null = null;
 
-  session.on("Fetch.requestPaused", ({ requestId, request }) => {
-    if (request.url === `${origin}/`) answerDocument(session, requestId, [POLICY]);
-    else session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" }).catch(() => {});
-  });
+  session.on("Fetch.requestPaused", ({ requestId }) => answerDocument(session, requestId, [POLICY]));
 
   async function open(): Promise<string> {
     const { loaded } = await navigate(session, `${origin}/`);
@@ -28,7 +25,8 @@ export function createWorkerRoom({ session, origin }: RoomOptions): Room {
 
   return {
     async settle() {
-      await session.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] });
+      // No wider: the worker's own start would pass through this process as well.
+      await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
     },
 
     async renew() {
