@@ -81,16 +81,18 @@ export async function rows<T>(executor: Executor, sql: string, parameters: unkno
 }
 
 /**
- * The rows of a statement that each connection plans once and keeps under `name`: for one that is run thousands of times a second,
- * and in no transaction.
+ * The rows of a statement that each connection plans once and keeps under `name`: for what every run or every event asks. Within a
+ * transaction it is planned anew.
  */
-export async function preparedRows<T>(db: DataSource, name: string, text: string, values: unknown[]): Promise<T[]> {
-  const pool = (db.driver as unknown as { master: pg.Pool }).master;
+export async function preparedRows<T>(executor: Executor, name: string, text: string, values: unknown[]): Promise<T[]> {
+  if (!(executor instanceof DataSource)) return rows(executor, text, values);
+  const pool = (executor.driver as unknown as { master: pg.Pool }).master;
   return (await pool.query({ name, text, values })).rows as T[];
 }
 
+/** TypeORM wraps what the driver throws; a prepared statement's error comes as it is. */
 const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
-  (error as { driverError?: pg.DatabaseError }).driverError ?? {};
+  (error as { driverError?: pg.DatabaseError }).driverError ?? (error as Partial<pg.DatabaseError>);
 
 /** Whether `error` is the database's refusal of a duplicate, of the unique index `constraint` where one is named. */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
@@ -105,7 +107,7 @@ export function isDeadlock(error: unknown): boolean {
 
 /** Whether the database understood and refuses the values themselves (SQLSTATE classes 22 and 54), so that asking again is in vain. */
 export function isRefusedData(error: unknown): boolean {
-  const { code = "" } = (error as { driverError?: Partial<pg.DatabaseError> }).driverError ?? {};
+  const { code = "" } = driverErrorOf(error);
   return /^(22|54)/.test(code);
 }
 

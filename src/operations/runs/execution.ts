@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { ActionRow, Environment } from "../../data/action.js";
-import { isRefusedData, rows } from "../../data/database.js";
+import { isRefusedData, preparedRows, rows } from "../../data/database.js";
 import type { Outcome, PageRun } from "../../engine/browser/page-run.js";
 import { WORKER_GLOBALS } from "../../engine/browser/worker-globals.js";
 import { createSecretScan, type SecretScan } from "../../engine/secret-scan.js";
@@ -143,7 +143,7 @@ export function createExecution(options: {
   }
 
   async function load({ actionId, versionId }: HeldRun): Promise<Loaded | undefined> {
-    if (versionId === null) return (await rows<Loaded>(db, COPY, [actionId]))[0];
+    if (versionId === null) return (await preparedRows<Loaded>(db, "load-action", COPY, [actionId]))[0];
     return (await rows<{ data: Loaded }>(db, VERSION, [versionId]))[0]?.data;
   }
 

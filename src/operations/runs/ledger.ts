@@ -4,7 +4,7 @@
  */
 import type { DataSource } from "typeorm";
 import type { Copy } from "../../data/action.js";
-import { type Executor, rows } from "../../data/database.js";
+import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { RunTrigger } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS, QUEUE_MAX, QUEUE_MAX_PER_APP } from "../../limits.js";
 import { LOG_CHANNEL } from "../logs/logs.js";
@@ -137,7 +137,7 @@ export type Ledger = ReturnType<typeof createLedger>;
 export function createLedger(db: DataSource) {
   async function end(id: number, holder: string | null, ending: Ending, executor: Executor = db): Promise<boolean> {
     const { state, type, data, hosts = [] } = ending;
-    return (await rows(executor, END, [id, holder, state, type, data, hosts])).length > 0;
+    return (await preparedRows(executor, "end-run", END, [id, holder, state, type, data, hosts])).length > 0;
   }
 
   return {
@@ -152,7 +152,7 @@ export function createLedger(db: DataSource) {
     ): Promise<{ id: number; repeated: boolean }> {
       const key = [run.actionId, run.credentialId, run.idempotencyKey];
       for (;;) {
-        const [accepted] = await rows<{ id: number }>(executor, ACCEPT, [
+        const [accepted] = await preparedRows<{ id: number }>(executor, "accept-run", ACCEPT, [
           run.appId,
           run.actionId,
           run.copy,

@@ -1,7 +1,7 @@
 /** Which copy a caller's name or id means, and whether it may run on demand (specification, "Which version runs"). */
 import type { DataSource } from "typeorm";
 import type { Copy, Environment, Trigger } from "../../data/action.js";
-import { rows } from "../../data/database.js";
+import { preparedRows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 
 export interface Target {
@@ -42,7 +42,9 @@ export async function findTarget(
 ): Promise<Target> {
   const name = String(nameOrId);
   // A text column holds no NUL, so no action bears such a name.
-  const [target] = name.includes("\0") ? [] : await rows<Target>(db, FIND, [appId, copy, name, asId(nameOrId)]);
+  const [target] = name.includes("\0")
+    ? []
+    : await preparedRows<Target>(db, "find-target", FIND, [appId, copy, name, asId(nameOrId)]);
   if (!target) throw new ActionError("ACTION_NOT_FOUND");
   if (target.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
   if (target.environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
