@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { ActionRow, Environment } from "../../data/action.js";
+import type { Environment } from "../../data/action.js";
 import { isRefusedData, preparedRows, rows } from "../../data/database.js";
 import type { Outcome, PageRun } from "../../engine/browser/page-run.js";
 import { WORKER_GLOBALS } from "../../engine/browser/worker-globals.js";
@@ -15,7 +15,7 @@ import { secretsOf } from "../../rules/secrets.js";
 import { checkUnderscoreSize, type SettingsView } from "../../rules/setting-tiers.js";
 import { entryData, type ScriptError } from "../logs/logs.js";
 import type { Printer, RunConsole } from "./console.js";
-import type { Ending, HeldRun, Ledger } from "./ledger.js";
+import type { Ending, HeldRun, Ledger, RunCode } from "./ledger.js";
 import type { RunScripts } from "./run-scripts.js";
 
 /** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined; `value` the same parsed. */
@@ -27,8 +27,6 @@ const VERSION = "SELECT data FROM action_version WHERE id = $1";
 
 /** The ledger is asked again after this when it was out of reach as a run ended. */
 const LEDGER_RETRY_MS = 500;
-
-type Loaded = Pick<ActionRow, "name" | "code" | "environment" | "dependencies">;
 
 function failed(name: string, message: string): RunOutcome {
   return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
@@ -142,9 +140,10 @@ export function createExecution(options: {
     return JSON.stringify(underscore);
   }
 
-  async function load({ actionId, versionId }: HeldRun): Promise<Loaded | undefined> {
-    if (versionId === null) return (await preparedRows<Loaded>(db, "load-action", COPY, [actionId]))[0];
-    return (await rows<{ data: Loaded }>(db, VERSION, [versionId]))[0]?.data;
+  async function load({ actionId, versionId, code }: HeldRun): Promise<RunCode | undefined> {
+    if (code) return code;
+    if (versionId === null) return (await preparedRows<RunCode>(db, "load-action", COPY, [actionId]))[0];
+    return (await rows<{ data: RunCode }>(db, VERSION, [versionId]))[0]?.data;
   }
 
   async function attempt(run: HeldRun, signal: AbortSignal, account: Account): Promise<RunOutcome> {

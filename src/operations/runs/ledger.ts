@@ -3,11 +3,14 @@
  * fenced by the holder. Knows SQL and states, not what a run does.
  */
 import type { DataSource } from "typeorm";
-import type { Copy } from "../../data/action.js";
+import type { ActionRow, Copy } from "../../data/action.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { RunTrigger } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS, QUEUE_MAX, QUEUE_MAX_PER_APP } from "../../limits.js";
 import { LOG_CHANNEL } from "../logs/logs.js";
+
+/** What a run evaluates. */
+export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies">;
 
 /** What a run is, from its acceptance on. `payload` is JSON text. */
 interface RunFacts {
@@ -18,6 +21,8 @@ interface RunFacts {
   payload: string;
   personId: number | null;
   credentialId: number | null;
+  /** As it was found for a run that starts at once; read at the start otherwise. */
+  code?: RunCode;
 }
 
 /** A run as it is accepted. */

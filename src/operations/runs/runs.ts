@@ -133,7 +133,7 @@ export function createRuns(options: {
   async function accept(caller: Caller, request: RunRequest, awaited: boolean): ReturnType<typeof start> {
     const { appId, nameOrId, idempotencyKey } = request;
     const payload = payloadText(request.payload);
-    const { id: actionId } = await findTarget(db, appId, caller.copy, nameOrId);
+    const { id: actionId, ...code } = await findTarget(db, appId, caller.copy, nameOrId);
     const { copy, personId, credentialId, runId: causeRunId } = caller;
     if (causeRunId !== null && (await ledger.depthOf(causeRunId)) >= CHAIN_DEPTH_MAX) {
       throw new ActionError(
@@ -142,7 +142,7 @@ export function createRuns(options: {
       );
     }
     const asked = { appId, actionId, copy, trigger: "manual" as const, payload, personId, credentialId };
-    return start({ ...asked, idempotencyKey, causeRunId }, awaited);
+    return start({ ...asked, code, idempotencyKey, causeRunId }, awaited);
   }
 
   function mayCancel(caller: Caller, run: HeldRun | null): boolean {

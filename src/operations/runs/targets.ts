@@ -1,14 +1,13 @@
 /** Which copy a caller's name or id means, and whether it may run on demand (specification, "Which version runs"). */
 import type { DataSource } from "typeorm";
-import type { Copy, Environment, Trigger } from "../../data/action.js";
+import type { Copy, Trigger } from "../../data/action.js";
 import { preparedRows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
+import type { RunCode } from "./ledger.js";
 
-export interface Target {
+export interface Target extends RunCode {
   id: number;
-  name: string;
   active: boolean;
-  environment: Environment;
   actionVersion: string;
   triggers: Trigger[];
 }
@@ -18,7 +17,7 @@ export interface Target {
  * Text that is all digits is an id first: names may be digits too.
  */
 const FIND = `
-  SELECT a.id, a.name, a.active, a.environment, a.action_version AS "actionVersion", a.triggers
+  SELECT a.id, a.name, a.active, a.code, a.dependencies, a.environment, a.action_version AS "actionVersion", a.triggers
     FROM action a
    WHERE a.app_id = $1 AND (a.master_id IS NULL) = ($2 = 'master')
      AND (a.name = $3 OR coalesce(a.master_id, a.id) =
