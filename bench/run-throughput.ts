@@ -17,26 +17,38 @@ const RUNS = 300;
 const FLOOR_RUNS = 150;
 const ROUNDS = 3;
 const CODE = "async function execute(context) { return { sum: context.payload.a + context.payload.b }; }";
-const ACTION = { name: "sum", code: CODE, active: true, environment: "server", triggers: [{ trigger: "manual" }] };
+/** The same by way of a name that only a document has. */
+const CODE_IN_DOCUMENT = CODE.replace("{ return", "{ document.title = 'sum'; return");
+const ACTION = { active: true, environment: "server", triggers: [{ trigger: "manual" }] };
 
 async function makeApps({ call, first }: BenchService): Promise<number[]> {
   const apps: number[] = [];
   while (apps.length < APPS) {
     const { app } = await call("POST", "/v1/admin/apps", { name: `App ${apps.length}` }, first.tokens.admin);
-    await call("POST", `/v3/apps/${app.id}/actions`, ACTION, first.tokens.admin);
+    for (const action of [
+      { ...ACTION, name: "sum", code: CODE },
+      { ...ACTION, name: "sum-in-document", code: CODE_IN_DOCUMENT },
+    ]) {
+      await call("POST", `/v3/apps/${app.id}/actions`, action, first.tokens.admin);
+    }
     apps.push(app.id);
   }
   return apps;
 }
 
 /** Runs a second of `CALLERS` callers, each app in its turn. */
-async function rate({ call, first }: BenchService, apps: readonly number[], count: number): Promise<number> {
+async function rate(
+  { call, first }: BenchService,
+  apps: readonly number[],
+  name = "sum",
+  count = RUNS,
+): Promise<number> {
   let started = 0;
   const begun = performance.now();
   const caller = async () => {
     while (started < count) {
       const app = apps[started++ % apps.length];
-      const path = `/v3/apps/${app}/actions/sum/runWithResult`;
+      const path = `/v3/apps/${app}/actions/${name}/runWithResult`;
       const { result } = await call("POST", path, { a: 1, b: 2 }, first.tokens.admin);
       if (result.sum !== 3) throw new Error("the run did not compute");
     }
@@ -64,16 +76,29 @@ async function measure(service: BenchService, floor: Floor): Promise<Row[]> {
   const load = { count: FLOOR_RUNS, parallel: FLOOR_LOOPS };
   const navigating = async () => (await floor.navigatingLoop(load)).perSecond;
   const contexts = async () => (await floor.contextLoop(load)).perSecond;
-  await rate(service, one, RUNS / 4);
-  const first = await beside(
-    "one app",
-    () => rate(service, one, RUNS),
-    "a page sent to a fresh document each",
-    navigating,
-  );
-  await rate(service, apps, RUNS / 4);
-  const forty = await beside(`${APPS} apps`, () => rate(service, apps, RUNS), "a context made for each", contexts);
-  return [first, forty];
+  const figure = async (
+    title: string,
+    floorName: string,
+    bare: () => Promise<number>,
+    among: number[],
+    name?: string,
+  ) => {
+    await rate(service, among, name, RUNS / 4);
+    return beside(title, () => rate(service, among, name), floorName, bare);
+  };
+  const navigated = "a page sent to a fresh document each";
+  return [
+    await figure("one app", navigated, navigating, one),
+    await figure("one app, code that needs a document", navigated, navigating, one, "sum-in-document"),
+    await figure(`${APPS} apps`, "a context made for each", contexts, apps),
+    await figure(
+      `${APPS} apps, code that needs a document`,
+      "a context made for each",
+      contexts,
+      apps,
+      "sum-in-document",
+    ),
+  ];
 }
 
 export async function run(): Promise<Row[]> {
