@@ -1,4 +1,5 @@
 /** Live execution logs: turns notices into entries, each read once, for whoever follows that app. */
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Notifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "./live-source.js";
@@ -6,6 +7,9 @@ import { LOG_CHANNEL, type LogEntry, type Logs } from "./logs.js";
 
 /** Entries read at once; one may hold a result of 6 MB. */
 const READ_TOGETHER = 25;
+/** A reading that fails is tried again, for half a minute in all: the database may be restarting under it. */
+const READ_ATTEMPTS = 60;
+const READ_AGAIN_MS = 500;
 
 export interface TailFilter {
   appId: number;
@@ -44,10 +48,22 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
     order = order.then(work).catch((error) => log.warn({ err: error }, "a log entry could not be delivered"));
   }
 
+  async function reading<T>(read: () => Promise<T>): Promise<T> {
+    for (let left = READ_ATTEMPTS - 1; left > 0 && followers.size > 0; left -= 1) {
+      try {
+        return await read();
+      } catch (error) {
+        log.warn({ err: error }, "log entries could not be read; trying again");
+        await delay(READ_AGAIN_MS, undefined, { ref: false });
+      }
+    }
+    return read();
+  }
+
   async function readNoticed(): Promise<void> {
     const ids = noticed.splice(0, READ_TOGETHER);
     if (ids.length === 0) return;
-    for (const { appId, entry } of await logs.findAll(ids)) deliver(appId, entry);
+    for (const { appId, entry } of await reading(() => logs.findAll(ids))) deliver(appId, entry);
   }
 
   // While one reading is under way the next notices gather, and one reading takes them all.
@@ -63,7 +79,7 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
     for (const [appId, set] of followers) {
       const since = new Date(Math.min(...[...set].map((follower) => follower.since.getTime())));
       inOrder(async () => {
-        for (const entry of await logs.missed(appId, last, since)) deliver(appId, entry);
+        for (const entry of await reading(() => logs.missed(appId, last, since))) deliver(appId, entry);
       });
     }
   });

@@ -1,0 +1,59 @@
+import { expect } from "chai";
+import { LOG_CHANNEL } from "../../src/operations/logs/logs.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+describe("following execution logs", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService();
+  });
+  after(() => service.stop());
+
+  it("loses no entry whose reading fails, and keeps the order", async () => {
+    const client = service.socket();
+    const entries = client.iterate<{ actionLogAdded: { data: { payload: number } } }>({
+      query: `subscription { actionLogAdded(appId: ${service.appId}) { data } }`,
+    });
+    const first = entries.next();
+    const rollbacks = async () =>
+      Number(
+        (
+          await service.db.query("SELECT xact_rollback AS n FROM pg_stat_database WHERE datname = current_database()")
+        )[0].n,
+      );
+    let runId = 1_000_000;
+    const write = (payload: number, then = "") =>
+      service.db.transaction(async (manager) => {
+        runId += 1;
+        const [{ id }] = await manager.query(
+          "INSERT INTO execution_log (app_id, task_id, run_id, type, data) VALUES ($1, 1, $2, 'app.task.completed', $3) RETURNING id",
+          [service.appId, runId, { taskId: 1, payload }],
+        );
+        await manager.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `${service.appId}:${id}:0`]);
+        if (then) await manager.query(then);
+      });
+    // Until it follows, nothing that is written is promised to it.
+    let told = false;
+    void first.then(() => {
+      told = true;
+    });
+    await until(async () => {
+      if (!told) await write(0);
+      return told;
+    });
+    const before = await rollbacks();
+    await write(1, "ALTER TABLE execution_log RENAME TO execution_log_away");
+    await until(async () => (await rollbacks()) > before);
+    await service.db.query("ALTER TABLE execution_log_away RENAME TO execution_log");
+    await write(2);
+    const seen: number[] = [];
+    for await (const { data } of entries) {
+      const { payload } = data!.actionLogAdded.data;
+      if (payload > 0) seen.push(payload);
+      if (payload === 2) break;
+    }
+    expect(seen).to.deep.equal([1, 2]);
+    await client.dispose();
+  });
+});
