@@ -25,7 +25,8 @@ function calling(run: (...args: any[]) => unknown, ...args: string[]): string {
   return `(${run.toString()})(${args.join(", ")})`;
 }
 
-const named = (source: string): string => `${source}\n//# sourceURL=${HARNESS_NAME}`;
+/** Strict, since the functions of sloppy code can be had from a stack by whoever prepares its trace. */
+const named = (source: string): string => `"use strict";${source}\n//# sourceURL=${HARNESS_NAME}`;
 const CORE = calling(harnessCore, JSON.stringify(LIMITS));
 
 /** Its value is the object that the host talks to; nothing else in the page can reach it. */
