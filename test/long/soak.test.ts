@@ -11,11 +11,17 @@ const CALLERS = 4;
 const KILLS = 100;
 /** Memory is looked at every so many runs. */
 const SAMPLE_EVERY = 250;
-const CODE = `async function execute({ payload }) {
-  localStorage.setItem("n", String(payload.n));
+const codeWith = (statement: string) => `async function execute({ payload }) {
+  ${statement}
   await new Promise((resolve) => setTimeout(resolve, payload.ms));
   return { n: payload.n, text: "x".repeat(1000) };
 }`;
+/** A context thrown away after each run, a document renewed, a worker: an app has one of them. */
+const CODES = [
+  codeWith('localStorage.setItem("n", String(payload.n));'),
+  codeWith("document.title = 'n';"),
+  codeWith(""),
+];
 
 interface Answer {
   http: number;
@@ -81,11 +87,11 @@ describe("a service that runs for long", () => {
     url = await service.ready();
     db = new pg.Client(service.databaseUrl());
     await db.connect();
-    const action = { name: "soak", code: CODE, active: true, triggers: [{ trigger: "manual" }] };
+    const action = { name: "soak", active: true, triggers: [{ trigger: "manual" }] };
     apps = [];
     while (apps.length < APPS) {
       const { body } = await call("/v1/admin/apps", { name: `Soak ${apps.length}` });
-      await call(`/v3/apps/${body.app.id}/actions`, action);
+      await call(`/v3/apps/${body.app.id}/actions`, { ...action, code: CODES[apps.length % CODES.length] });
       apps.push(body.app.id);
     }
   });
