@@ -93,6 +93,18 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     ]);
   });
 
+  it("masks a secret in what a run's worker prints", async () => {
+    const worker = "onmessage = ({ data }) => { console.error('told', data); postMessage(1) }";
+    const { body } = await run(`
+      const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(worker)}])));
+      worker.postMessage({ key: btoa(context.settings._secret) });
+      await new Promise((resolve) => { worker.onmessage = resolve })`);
+    const { lines } = (await service.rest("GET", `/v3/apps/1/runs/${body.runId}/console`)).body;
+    expect(lines.map(({ level, text }: { level: string; text: string }) => [level, text])).to.deep.equal([
+      ["error", 'told {"key":"«_secret»"}'],
+    ]);
+  });
+
   it("blocks a request whose URL holds a secret, names the key on the console, and lets the run go on", async () => {
     const { body } = await run(`
       const errors = [];

@@ -2,8 +2,10 @@
  * A document of its own for each run: everything that a page has, with a way out through the page's lane. Knows what of a run
  * would outlive a navigation, and gives such a page up.
  */
-import { answerDocument, callHarness, installHarness, navigate } from "./fresh-document.js";
-import { DOCUMENT_HARNESS } from "./harness.js";
+import type { CDPSession } from "puppeteer-core";
+import { createChildren } from "./children.js";
+import { answerDocument, CONSOLE_BINDING, callHarness, installHarness, navigate } from "./fresh-document.js";
+import { CHILD_CONSOLE, DOCUMENT_HARNESS } from "./harness.js";
 import type { PageRun } from "./page-run.js";
 import { watchRequestFaults } from "./request-faults.js";
 import { createRequestGuard } from "./request-guard.js";
@@ -14,10 +16,16 @@ import { watchTraces } from "./traces.js";
 const LEFT_MAX_BYTES = 64 * 1024 * 1024;
 const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
+/** A worker that does not answer for so long at the end of a run has its last lines lost. */
+const LAST_LINES_MS = 200;
+
 export function createDocumentRoom(options: RoomOptions): Room {
-  const { session, origin, lane, lose } = options;
+  const { session, origin, lane, lose, print } = options;
   const traces = watchTraces({ ...options, onCrowd: () => lose("crowd"), onForbidden: () => lose("window") });
-  const guard = createRequestGuard(session);
+  const children = createChildren(session, (child, type) =>
+    Promise.all([guard.guardChild(child), type === "worker" ? listen(child) : null]),
+  );
+  const guard = createRequestGuard(session, children.caughtUp);
   const faults = watchRequestFaults(session, origin);
   let harnessId = "";
 
@@ -43,8 +51,18 @@ export function createDocumentRoom(options: RoomOptions): Room {
     return usedSize + embedderHeapUsedSize + backingStorageSize > LEFT_MAX_BYTES;
   }
 
+  /** Pipelined: all of it is in place before the worker goes on. */
+  function listen(worker: CDPSession): Promise<unknown> {
+    worker.on("Runtime.bindingCalled", (event) => print(event.payload));
+    return Promise.all([
+      worker.send("Runtime.addBinding", { name: CONSOLE_BINDING }),
+      worker.send("Runtime.evaluate", { expression: CHILD_CONSOLE }),
+    ]);
+  }
+
   return {
     async settle() {
+      await children.attach();
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
       await session.send("Network.enable", NO_BUFFERS);
       // An empty cache has no size to be found by.
@@ -70,7 +88,10 @@ export function createDocumentRoom(options: RoomOptions): Room {
       const scripts = [...packages, { name, source }].flatMap((script) =>
         "url" in script ? ["", script.url] : [script.name, script.source],
       );
-      return callHarness(session, harnessId, "run", [scripts, payload, settings]);
+      const answer = await callHarness(session, harnessId, "run", [scripts, payload, settings]);
+      // What workers have printed comes on ways of their own, and may be behind the answer.
+      if (children.any()) await children.caughtUp(LAST_LINES_MS).catch(() => {});
+      return answer;
     },
 
     explain: faults.explain,

@@ -4,7 +4,8 @@
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
 
-const BINDING = "__svc_console";
+/** Stands in a global scope until the harness has taken it away, before any line of the author's. */
+export const CONSOLE_BINDING = "__svc_console";
 const DOCUMENT = Buffer.from('<!doctype html><html><head><meta charset="utf-8"></head><body></body></html>').toString(
   "base64",
 );
@@ -53,8 +54,8 @@ export async function installHarness(session: CDPSession, expression: string): P
   if (objectId === undefined) throw new Error(`the harness failed: ${harness.exceptionDetails?.text}`);
   const executionContextId = await created;
   await Promise.all([
-    session.send("Runtime.addBinding", { name: BINDING, executionContextId }),
-    callHarness(session, objectId, "listen", [BINDING]),
+    session.send("Runtime.addBinding", { name: CONSOLE_BINDING, executionContextId }),
+    callHarness(session, objectId, "listen", [CONSOLE_BINDING]),
   ]);
   return objectId;
 }

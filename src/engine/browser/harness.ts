@@ -1,6 +1,8 @@
 /** The scripts that stand in a page before a run, put together from the functions of `in-page/`. Runs none of them. */
 import { RESULT_MAX_BYTES } from "../../limits.js";
 import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
+import { CONSOLE_BINDING } from "./fresh-document.js";
+import { childConsole } from "./in-page/child-console.js";
 import { type HarnessLimits, harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
 import { workerHarness } from "./in-page/worker-harness.js";
@@ -9,6 +11,7 @@ import { WORKER_GLOBALS } from "./worker-globals.js";
 
 export const CONSOLE_MAX_LINES = 1_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
+export const CONSOLE_FULL = "The console is full: what follows is not kept";
 
 /** A worker that is still busy so long after its run has ended is not waited for. */
 const LEAVE_WITHIN_MS = 200;
@@ -18,6 +21,7 @@ const LIMITS: HarnessLimits = {
   textMaxCharacters: TEXT_MAX_CHARACTERS,
   consoleMaxLines: CONSOLE_MAX_LINES,
   consoleMaxCharacters: CONSOLE_MAX_CHARACTERS,
+  consoleFull: CONSOLE_FULL,
 };
 
 // biome-ignore lint/suspicious/noExplicitAny: whatever the functions take
@@ -31,6 +35,9 @@ const CORE = calling(harnessCore, JSON.stringify(LIMITS));
 
 /** Its value is the object that the host talks to; nothing else in the page can reach it. */
 export const DOCUMENT_HARNESS = named(calling(documentHarness, CORE));
+
+/** Replaces the console of a worker that a run starts; to be evaluated before the worker's first line. */
+export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));
 
 const IN_WORKER = named(calling(workerHarness, CORE, JSON.stringify(WORKER_GLOBALS)));
 

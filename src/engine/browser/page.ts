@@ -3,13 +3,14 @@
  * nothing of other pages; which key gets which page is decided in pool.ts.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
-import { readAnswer, TEXT_MAX_CHARACTERS, withoutHarness } from "./answer.js";
+import { readAnswer } from "./answer.js";
 import type { Chromium } from "./chromium.js";
+import { createLineReader } from "./console-lines.js";
 import { createDocumentRoom } from "./document-room.js";
 import type { Lane } from "./lane.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
 import type { MemoryWatch } from "./memory-watch.js";
-import { type ConsoleLine, failed, type Outcome, type PageRun } from "./page-run.js";
+import { failed, type Outcome, type PageRun } from "./page-run.js";
 import type { Room } from "./room.js";
 import { createWorkerRoom } from "./worker-room.js";
 
@@ -23,7 +24,7 @@ export class Page {
   private fresh = false;
   private lost: Loss | null = null;
   private onLost: (() => void) | null = null;
-  private onConsole: ((line: ConsoleLine) => void) | null = null;
+  private print: ((payload: string) => void) | null = null;
   private runs = 0;
   private unlisten: () => void = () => {};
   targetId = "";
@@ -82,13 +83,7 @@ export class Page {
     session.on("Page.javascriptDialogOpening", () => {
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
-    session.on("Runtime.bindingCalled", (event) => this.readConsole(event.payload));
-  }
-
-  private readConsole(payload: string): void {
-    if (this.onConsole === null || payload.length > 4 * TEXT_MAX_CHARACTERS) return;
-    const line = JSON.parse(payload) as ConsoleLine;
-    this.onConsole({ level: String(line.level), at: Number(line.at), text: withoutHarness(String(line.text)) });
+    session.on("Runtime.bindingCalled", (event) => this.print?.(event.payload));
   }
 
   /** Ends the page's use, and with it the run that is under way. */
@@ -106,7 +101,7 @@ export class Page {
    * @returns false when the page must be thrown away instead
    */
   async renew(): Promise<boolean> {
-    this.onConsole = null;
+    this.print = null;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<boolean>((resolve) => {
       timer = setTimeout(resolve, RENEW_TIMEOUT_MS, false);
@@ -125,7 +120,8 @@ export class Page {
   async settle(origin: string, inWorker: boolean): Promise<boolean> {
     const { chromium, session, contextId, targetId, lane } = this;
     const lose = (loss: Loss) => this.lose(loss);
-    const options = { chromium, session, contextId, targetId, origin, lane, lose };
+    const print = (payload: string) => this.print?.(payload);
+    const options = { chromium, session, contextId, targetId, origin, lane, lose, print };
     this.room = inWorker ? createWorkerRoom(options) : createDocumentRoom(options);
     await this.room.settle();
     return this.renew();
@@ -135,7 +131,7 @@ export class Page {
   async run(request: PageRun): Promise<Outcome> {
     this.fresh = false;
     this.runs += 1;
-    this.onConsole = request.onConsole ?? null;
+    this.print = request.onConsole ? createLineReader(request.onConsole) : null;
     const outcome = await new Promise<Outcome>((resolve) => {
       const timer = setTimeout(() => resolve(timedOut(request.timeoutMs)), request.timeoutMs);
       const cancel = () => resolve(failed("cancelled", "AbortError", "The run was cancelled"));
@@ -151,7 +147,7 @@ export class Page {
     });
     this.release();
     this.onLost = null;
-    this.onConsole = null;
+    this.print = null;
     return this.room.explain(outcome);
   }
 

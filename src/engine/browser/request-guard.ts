@@ -4,12 +4,15 @@
  * asks before it connects, and connects to no host but those of addresses that were judged.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
+import type { Children } from "./children.js";
 
 type Judge = (url: string) => boolean;
 
 export interface RequestGuard {
   /** Puts the run's judge in place. Costs a round trip when it is the page's first, and nothing afterwards. */
   begin(mayRequest: Judge | undefined): Promise<void>;
+  /** Guards what the page has started as well, when there is a judge. */
+  guardChild(child: CDPSession): Promise<unknown>;
   /** Answers a request that the protocol has paused. */
   answer(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void;
   /** Whether a connection to `host:port` may be made. */
@@ -29,8 +32,7 @@ export function hostOf(address: string): string | null {
   return `${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${url.port || port}`;
 }
 
-export function createRequestGuard(page: CDPSession): RequestGuard {
-  const sessions = new Set<CDPSession>([page]);
+export function createRequestGuard(page: CDPSession, caughtUp: Children["caughtUp"]): RequestGuard {
   let enabled: Promise<unknown> | null = null;
   let judge: Judge | undefined;
   let clean = new Set<string>();
@@ -57,34 +59,13 @@ export function createRequestGuard(page: CDPSession): RequestGuard {
     sent.catch(() => {});
   }
 
-  /** Frames of other processes and workers start only once they are guarded as well. */
-  async function attach({ sessionId }: Protocol.Target.AttachedToTargetEvent): Promise<void> {
-    const child = page.connection()?.session(sessionId);
-    if (!child) return;
-    sessions.add(child);
-    child.on("Fetch.requestPaused", (event) => answer(child, event));
-    await enable(child);
-    await child.send("Runtime.runIfWaitingForDebugger").catch(() => {});
-  }
-
   /** Not every kind of target knows every domain: a worker's requests are paused at its page. */
   function enable(session: CDPSession): Promise<unknown> {
     session.on("Network.webSocketCreated", onWebSocket);
-    session.on("Target.attachedToTarget", (event) => void attach(event));
-    session.on("Target.detachedFromTarget", ({ sessionId }) => {
-      for (const one of sessions) if (one.id() === sessionId) sessions.delete(one);
-    });
     return Promise.allSettled([
       session.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }),
       session.send("Network.enable", NO_BUFFERS),
-      session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: true, flatten: true }),
     ]);
-  }
-
-  /** Resolves when everything that the page's threads had told before has arrived here. */
-  async function caughtUp(): Promise<void> {
-    const options = { timeout: ANSWER_TIMEOUT_MS };
-    await Promise.all([...sessions].map((session) => session.send("Runtime.getIsolateId", undefined, options)));
   }
 
   return {
@@ -97,12 +78,18 @@ export function createRequestGuard(page: CDPSession): RequestGuard {
       await enabled;
     },
 
+    async guardChild(child) {
+      if (enabled === null) return;
+      child.on("Fetch.requestPaused", (event) => answer(child, event));
+      await enable(child);
+    },
+
     answer,
 
     async mayConnect(host) {
       if (judge === undefined) return true;
       try {
-        await caughtUp();
+        await caughtUp(ANSWER_TIMEOUT_MS);
       } catch {
         return false;
       }

@@ -27,4 +27,6 @@ export interface RoomOptions {
   lane: Lane | null;
   /** Ends the page's use. */
   lose(loss: Loss): void;
+  /** Takes a console line that comes from elsewhere than the page's own session, as the JSON of a ConsoleLine. */
+  print(payload: string): void;
 }

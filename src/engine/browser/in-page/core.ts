@@ -8,6 +8,8 @@ export interface HarnessLimits {
   textMaxCharacters: number;
   consoleMaxLines: number;
   consoleMaxCharacters: number;
+  /** The last line of a console that has reached either. */
+  consoleFull: string;
 }
 
 /** What `perform` answers: `u` no data, `d` and the JSON of the data, or `e` and the JSON of a HarnessFailure. */
@@ -138,7 +140,7 @@ export function harnessCore(limits: HarnessLimits) {
         lines += 1;
         characters += text.length;
         const full = lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters;
-        const line = full ? "The console is full: what follows is not kept" : text;
+        const line = full ? limits.consoleFull : text;
         print(stringify({ __proto__: null, level: full ? "warn" : level, at: now(), text: line }));
       };
       const { console } = scope;

@@ -1,0 +1,35 @@
+/**
+ * Reads what the threads of one run print, trusting nothing in it, and holds all of it together to the limits that each thread
+ * holds itself to. Knows neither pages nor workers.
+ */
+import { TEXT_MAX_CHARACTERS, withoutHarness } from "./answer.js";
+import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
+import type { ConsoleLine } from "./page-run.js";
+
+/** What JSON may make of the longest text that a thread sends: six characters of each, and a little beside it. */
+const PAYLOAD_MAX_CHARACTERS = 6 * TEXT_MAX_CHARACTERS + 256;
+
+function readLine(payload: string): ConsoleLine | null {
+  if (payload.length > PAYLOAD_MAX_CHARACTERS) return null;
+  try {
+    const { level, at, text } = JSON.parse(payload) as ConsoleLine;
+    return { level: String(level), at: Number(at), text: withoutHarness(String(text)) };
+  } catch {
+    return null;
+  }
+}
+
+/** @returns what takes a thread's line as the JSON of a ConsoleLine */
+export function createLineReader(tell: (line: ConsoleLine) => void): (payload: string) => void {
+  let lines = 0;
+  let characters = 0;
+  return (payload) => {
+    if (lines > CONSOLE_MAX_LINES || characters > CONSOLE_MAX_CHARACTERS) return;
+    const line = readLine(payload);
+    if (line === null) return;
+    lines += 1;
+    characters += line.text.length;
+    const full = lines > CONSOLE_MAX_LINES || characters > CONSOLE_MAX_CHARACTERS;
+    tell(full ? { ...line, level: "warn", text: CONSOLE_FULL } : line);
+  };
+}

@@ -1,0 +1,136 @@
+/** What the workers of a run print is the run's: all of it, in its order, within the run's limits, and nobody else's. */
+import { expect } from "chai";
+import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/harness.js";
+import type { ConsoleLine, PageRun } from "../../../src/engine/browser/page-run.js";
+import { resultOf, runOf, testBrowsers, until } from "./support.js";
+
+/** A body of `execute` that starts a worker of that code and waits for its first message. */
+const waitingFor = (code: string) => `
+  const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(code)}])));
+  const answer = await new Promise((resolve, reject) => {
+    worker.onmessage = ({ data }) => resolve(data);
+    worker.onerror = (event) => reject(new Error(event.message));
+  });`;
+
+describe("the console of a run's workers", function () {
+  this.timeout(30_000);
+  let browsers: Browsers;
+
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  after(() => browsers.stop());
+
+  async function linesOf(body: string, changes: Partial<PageRun> = {}): Promise<ConsoleLine[]> {
+    const lines: ConsoleLine[] = [];
+    const onConsole = (line: ConsoleLine) => lines.push(line);
+    await resultOf(browsers, `const execute = async () => { ${body} }`, { onConsole, ...changes });
+    return lines;
+  }
+  const shown = (lines: ConsoleLine[]) => lines.map(({ level, text }) => `${level}: ${text}`);
+
+  it("is kept like the page's own, from the worker's first line on: level, time, text, the place in an error", async () => {
+    const before = Date.now();
+    const lines = await linesOf(
+      waitingFor(`console.log("a", 1, null, { b: [2] });
+        console.warn(new TypeError("t")); console.debug(); console.assert(false, "c"); console.count();
+        postMessage(1);`),
+    );
+    const first = lines.map(({ level, text }) => [level, text.split("\n")[0]]);
+    expect(first).to.deep.equal([
+      ["log", 'a 1 null {"b":[2]}'],
+      ["warn", "TypeError: t"],
+      ["debug", ""],
+      ["error", "Assertion failed c"],
+    ]);
+    expect(lines[1]?.text).to.match(/^TypeError: t\n {4}at blob:\S+:2:22$/);
+    for (const { at } of lines) expect(at).to.be.within(before, Date.now());
+  });
+
+  it("comes in the order in which it was printed, the page's and a nested worker's among it", async () => {
+    const inner = `console.log("inner"); postMessage(1)`;
+    const outer = `console.log("outer 1"); ${waitingFor(inner)} console.log("outer 2"); postMessage(1);`;
+    const lines = await linesOf(`console.log("page 1"); ${waitingFor(`(async () => { ${outer} })()`)}
+      await new Promise((resolve) => setTimeout(resolve, 100)); console.log("page 2")`);
+    expect(lines.map(({ text }) => text)).to.deep.equal(["page 1", "outer 1", "inner", "outer 2", "page 2"]);
+  });
+
+  it("comes while the run goes on", async () => {
+    const abort = new AbortController();
+    const code = `const execute = async () => { ${waitingFor("console.log('now')")} }`;
+    const outcome = await browsers.run(runOf(code, { signal: abort.signal, onConsole: () => abort.abort() }));
+    expect(outcome).to.deep.include({ ok: false, cause: "cancelled" });
+  });
+
+  it("is there to its last line when the run ends at once", async () => {
+    for (let i = 0; i < 10; i += 1) {
+      const lines = await linesOf(waitingFor("for (let i = 0; i < 100; i += 1) console.log(i); postMessage(1)"));
+      expect(lines).to.have.length(100);
+    }
+  });
+
+  it("is kept under a guard as well", async () => {
+    const lines = await linesOf(waitingFor("console.log('guarded'); postMessage(1)"), { mayRequest: () => true });
+    expect(shown(lines)).to.deep.equal(["log: guarded"]);
+  });
+
+  it("is capped within a worker, and a flood of it does not fill this process", async () => {
+    const before = process.memoryUsage().rss;
+    const lines = await linesOf(
+      waitingFor("const m = 'x'.repeat(1e6); for (let i = 0; i < 2e4; i += 1) console.log(m); postMessage(1)"),
+    );
+    expect(lines.reduce((sum, { text }) => sum + text.length, 0)).to.be.lessThan(CONSOLE_MAX_CHARACTERS + 32_768);
+    expect(lines.at(-1)?.text).to.equal(CONSOLE_FULL);
+    expect(process.memoryUsage().rss - before).to.be.lessThan(100 * 1024 * 1024);
+  });
+
+  it("is capped over all workers of a run together", async () => {
+    const lines = await linesOf(`for (let i = 0; i < 8; i += 1) {
+      ${waitingFor("for (let i = 0; i < 400; i += 1) console.log(i); postMessage(1)")
+        .replace("const worker", "var worker")
+        .replace("const answer", "var answer")}
+    }`);
+    expect(lines).to.have.length(CONSOLE_MAX_LINES + 1);
+    expect(lines.filter(({ text }) => text === CONSOLE_FULL)).to.have.length(1);
+    expect(lines.at(-1)?.text).to.equal(CONSOLE_FULL);
+  });
+
+  it("has no way out that the worker's code can find, not even on its first line", async () => {
+    const look = `const found = [];
+      for (let one = self; one; one = Object.getPrototypeOf(one)) found.push(...Reflect.ownKeys(one).map(String));
+      postMessage([found.filter((key) => /svc|harness|binding$/i.test(key)), String(console.log), typeof __svc_console]);`;
+    const code = `const execute = async () => { ${waitingFor(look)} return answer }`;
+    const [found, source, type] = (await resultOf(browsers, code)) as [string[], string, string];
+    expect([found, type]).to.deep.equal([[], "undefined"]);
+    expect(source).to.not.include("svc");
+  });
+
+  it("goes on with what it was when the worker's code replaces every intrinsic", async () => {
+    const lines = await linesOf(
+      waitingFor(`JSON.stringify = Reflect.apply = String.prototype.slice = () => "forged"; Array.isArray = () => true;
+        console.log("true"); postMessage(1);`),
+    );
+    expect(shown(lines)).to.deep.equal(["log: true"]);
+  });
+
+  it("is not given to the next run when it comes late", async () => {
+    const late = `setInterval(() => console.log("late"), 1); postMessage(1)`;
+    for (let i = 0; i < 5; i += 1) {
+      await linesOf(waitingFor(late));
+      const lines = await linesOf("console.log('own'); await new Promise((resolve) => setTimeout(resolve, 50))");
+      expect(shown(lines)).to.deep.equal(["log: own"]);
+    }
+  });
+
+  it("does not keep a run waiting whose worker is busy", async () => {
+    const endless = "console.log('busy'); for (;;);";
+    const lines: ConsoleLine[] = [];
+    const code = `const execute = async () => {
+      new Worker(URL.createObjectURL(new Blob([${JSON.stringify(endless)}])));
+      await new Promise((resolve) => setTimeout(resolve, 100)); return 1 }`;
+    expect(await resultOf(browsers, code, { onConsole: (line) => lines.push(line) })).to.equal(1);
+    await until(() => lines.length === 1);
+  });
+});
