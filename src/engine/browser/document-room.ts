@@ -17,7 +17,7 @@ const LEFT_MAX_BYTES = 64 * 1024 * 1024;
 const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 /** A worker that does not answer for so long at the end of a run has its last lines lost. */
-const LAST_LINES_MS = 200;
+const LAST_LINES_MS = 1_000;
 
 export function createDocumentRoom(options: RoomOptions): Room {
   const { session, origin, lane, lose, print } = options;

@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/harness.js";
 import type { ConsoleLine, PageRun } from "../../../src/engine/browser/page-run.js";
-import { resultOf, runOf, testBrowsers, until } from "./support.js";
+import { resultOf, runOf, testBrowsers } from "./support.js";
 
 /** A body of `execute` that starts a worker of that code and waits for its first message. */
 const waitingFor = (code: string) => `
@@ -49,12 +49,16 @@ describe("the console of a run's workers", function () {
     for (const { at } of lines) expect(at).to.be.within(before, Date.now());
   });
 
-  it("comes in the order in which it was printed, the page's and a nested worker's among it", async () => {
-    const inner = `console.log("inner"); postMessage(1)`;
+  it("comes in the order in which each printed it, the page's and a nested worker's among it", async () => {
+    const inner = `console.log("inner 1"); console.log("inner 2"); postMessage(1)`;
     const outer = `console.log("outer 1"); ${waitingFor(inner)} console.log("outer 2"); postMessage(1);`;
     const lines = await linesOf(`console.log("page 1"); ${waitingFor(`(async () => { ${outer} })()`)}
-      await new Promise((resolve) => setTimeout(resolve, 100)); console.log("page 2")`);
-    expect(lines.map(({ text }) => text)).to.deep.equal(["page 1", "outer 1", "inner", "outer 2", "page 2"]);
+      console.log("page 2")`);
+    const texts = lines.map(({ text }) => text);
+    expect(texts[0]).to.equal("page 1");
+    for (const one of ["page", "outer", "inner"]) {
+      expect(texts.filter((text) => text.startsWith(one))).to.deep.equal([`${one} 1`, `${one} 2`]);
+    }
   });
 
   it("comes while the run goes on", async () => {
@@ -125,12 +129,9 @@ describe("the console of a run's workers", function () {
   });
 
   it("does not keep a run waiting whose worker is busy", async () => {
-    const endless = "console.log('busy'); for (;;);";
     const lines: ConsoleLine[] = [];
-    const code = `const execute = async () => {
-      new Worker(URL.createObjectURL(new Blob([${JSON.stringify(endless)}])));
-      await new Promise((resolve) => setTimeout(resolve, 100)); return 1 }`;
+    const code = `const execute = async () => { ${waitingFor("console.log('busy'); postMessage(1); for (;;);")} return answer }`;
     expect(await resultOf(browsers, code, { onConsole: (line) => lines.push(line) })).to.equal(1);
-    await until(() => lines.length === 1);
+    expect(shown(lines)).to.deep.equal(["log: busy"]);
   });
 });
