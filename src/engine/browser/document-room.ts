@@ -12,8 +12,8 @@ import { createRequestGuard } from "./request-guard.js";
 import type { Room, RoomOptions } from "./room.js";
 import { watchTraces } from "./traces.js";
 
-/** What a run leaves uncollected counts as memory of the next one, which may take 512 MB itself. */
-const LEFT_MAX_BYTES = 64 * 1024 * 1024;
+/** What runs leave uncollected counts as memory of the next one, which may take 512 MB itself, and weighs on the machine. */
+const LEFT_MAX_BYTES = 24 * 1024 * 1024;
 const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 /** A worker that does not answer for so long at the end of a run has its last lines lost. */
@@ -46,9 +46,16 @@ export function createDocumentRoom(options: RoomOptions): Room {
     return guard.begin(mayRequest);
   }
 
-  async function holdsMuch(): Promise<boolean> {
+  async function held(): Promise<number> {
     const { usedSize, embedderHeapUsedSize, backingStorageSize } = await session.send("Runtime.getHeapUsage");
-    return usedSize + embedderHeapUsedSize + backingStorageSize > LEFT_MAX_BYTES;
+    return usedSize + embedderHeapUsedSize + backingStorageSize;
+  }
+
+  /** Whether the page still holds much of what earlier documents left when that has been collected. */
+  async function holdsMuch(): Promise<boolean> {
+    if ((await held()) <= LEFT_MAX_BYTES) return false;
+    await session.send("HeapProfiler.collectGarbage");
+    return (await held()) > LEFT_MAX_BYTES;
   }
 
   /** Pipelined: all of it is in place before the worker goes on. */
