@@ -26,6 +26,10 @@ export interface Config {
   dataDir: string;
   roles: ReadonlySet<Role>;
   chromePath: string | null;
+  /** `ws:` and `wss:` URLs of browsers that others started, used instead of one of our own; may hold credentials. */
+  browserWsEndpoints: readonly string[];
+  /** The local address at which the browsers' ways out listen, and under which those browsers reach it. */
+  egressProxyHost: string;
   /** Where Puppeteer keeps its browsers; null: its usual place. */
   puppeteerCacheDir: string | null;
   /** false only by CHROME_SANDBOX=off, which is warned about at every start. */
@@ -102,6 +106,22 @@ class Reader {
     return text === null || isIP(text) !== 0 ? text : this.fault(name, "an IP address of this machine", null);
   }
 
+  /** An address that others can connect to. */
+  listenAddress(name: string, fallback: string): string {
+    const text = this.text(name) ?? fallback;
+    const usable = isIP(text) !== 0 && !/^0\.0\.0\.0$|^[0:]+$|%/.test(text);
+    return usable ? text : this.fault(name, "one IP address of this machine, under which browsers reach it", fallback);
+  }
+
+  webSockets(name: string): readonly string[] {
+    const texts = (this.text(name) ?? "").split(",").map((text) => text.trim());
+    if (texts.join("") === "") return [];
+    const urls = texts.map((text) => URL.parse(text));
+    const expected = "ws:// or wss:// addresses separated by commas (a comma in one is %2C)";
+    const usable = urls.every((url) => url !== null && /^wss?:$/.test(url.protocol) && url.hash === "");
+    return usable ? urls.map((url) => url!.href) : this.fault(name, expected, []);
+  }
+
   timezone(name: string, fallback: string): string {
     const timeZone = this.text(name) ?? fallback;
     try {
@@ -135,6 +155,8 @@ export function readConfig(env: Environment = process.env): Config {
     dataDir: resolve(read.text("DATA_DIR") ?? ".data"),
     roles: read.roles(),
     chromePath: read.text("CHROME_PATH"),
+    browserWsEndpoints: read.webSockets("BROWSER_WS_ENDPOINTS"),
+    egressProxyHost: read.listenAddress("EGRESS_PROXY_HOST", "127.0.0.1"),
     puppeteerCacheDir: read.text("PUPPETEER_CACHE_DIR"),
     chromeSandbox: read.oneOf("CHROME_SANDBOX", ["on", "off"], "on") === "on",
     rateLimits: {

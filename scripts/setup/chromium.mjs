@@ -65,6 +65,8 @@ export async function installUntilFound(find, installers) {
 }
 
 export async function ensureChromium(root, environment) {
+  // The browsers are others' then.
+  if (environment.BROWSER_WS_ENDPOINTS?.trim()) return;
   // The very finder that the service uses: what satisfies the set-up satisfies the start.
   const finder = await import(pathToFileURL(join(root, "dist/src/engine/chromium-path.js")).href);
   const explicit = environment.CHROME_PATH || null;

@@ -1,14 +1,15 @@
 /**
- * The way out of a browser: a forward proxy on loopback that resolves a name once, checks every address that it has, and
+ * The way out of a browser: a forward proxy, on loopback unless told otherwise, that resolves a name once, checks every address that it has, and
  * connects to a checked one. Knows no app and no run: who asks is a lane, and what it contacts is told to a callback.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
 import { Agent } from "node:http";
-import { isIP, type LookupFunction } from "node:net";
+import { isIP, type LookupFunction, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { type PrepareRequestFunctionOpts, type PrepareRequestFunctionResult, RequestError, Server } from "proxy-chain";
 
+const LOOPBACK = "127.0.0.1";
 const WEB_PORTS: readonly number[] = [80, 443];
 /** Everything outside it is unassigned, or an IPv4 address in one of its disguises. */
 const GLOBAL_UNICAST_V6 = ipaddr.parseCIDR("2000::/3") as [ipaddr.IPv6, number];
@@ -24,6 +25,10 @@ export interface EgressOptions {
   /** The local address of every outgoing connection; null leaves it to the system. */
   localAddress?: string | null;
   ports?: readonly number[];
+  /** The IP address at which lanes listen; default 127.0.0.1. */
+  host?: string;
+  /** Whether a lane serves who comes from that IP address, asked for each connection; default yes, for loopback. */
+  serves?: (peer: string) => boolean;
   /** All addresses of a name. */
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
 }
@@ -39,7 +44,7 @@ export interface EgressAccount {
 }
 
 export interface EgressLane {
-  /** `http://127.0.0.1:port`, this lane's alone. */
+  /** `http://host:port`, this lane's alone. */
   readonly proxyServer: string;
   /** Starts a new account: ends the connections of the last one. */
   begin(account: EgressAccount): void;
@@ -125,8 +130,14 @@ class Lane implements EgressLane {
     private readonly options: EgressOptions,
     private readonly onClose: (lane: Lane) => void,
   ) {
+    const { host = LOOPBACK, serves } = options;
     const prepareRequestFunction = (request: PrepareRequestFunctionOpts) => this.prepare(request);
-    this.server = new Server({ host: "127.0.0.1", port: 0, prepareRequestFunction });
+    this.server = new Server({ host, port: 0, prepareRequestFunction });
+    // Before the proxy's own listener, so that nothing is read of what a stranger sends.
+    this.server.server.prependListener("connection", (socket: Socket) => {
+      const peer = socket.remoteAddress ?? "";
+      if (serves?.(ipaddr.isValid(peer) ? ipaddr.process(peer).toString() : peer) === false) socket.destroy();
+    });
   }
 
   listen(): Promise<void> {
@@ -134,7 +145,8 @@ class Lane implements EgressLane {
   }
 
   get proxyServer(): string {
-    return `http://127.0.0.1:${this.server.port}`;
+    const { host = LOOPBACK } = this.options;
+    return `http://${isIP(host) === 6 ? `[${host}]` : host}:${this.server.port}`;
   }
 
   private async prepare({ hostname, port }: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {

@@ -11,7 +11,6 @@ import { createSockets } from "../api/sockets.js";
 import type { Config } from "../config.js";
 import { migrate, openDatabase } from "../data/database.js";
 import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
-import { findChromium, usualPlaces } from "../engine/chromium-path.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { createNotifications, type Notifications } from "../engine/notifications.js";
@@ -21,6 +20,7 @@ import { StartError } from "../errors.js";
 import { CHAIN_DEPTH_MAX } from "../limits.js";
 import { CHANNELS, type Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
+import { browserSources } from "./browser-sources.js";
 import type { Releases } from "./releases.js";
 
 /** Answers to requests that an aborted grace ended are still written within this long. */
@@ -62,12 +62,6 @@ export function partsOf({ roles }: Config): Parts {
   };
 }
 
-function pathToChromium({ chromePath, puppeteerCacheDir }: Config): string {
-  const path = findChromium(chromePath, usualPlaces(puppeteerCacheDir));
-  if (!path) throw new StartError("no Chromium was found: set CHROME_PATH, or install chromium-headless-shell");
-  return path;
-}
-
 /** Each part's start; each throws when the service is wanted no more. */
 export class Starting {
   constructor(private readonly plan: Plan) {}
@@ -105,17 +99,20 @@ export class Starting {
     const { config, log, releases, parts, unwanted } = this.plan;
     unwanted.throwIfAborted();
     if (!config.roles.has("runner")) return null;
-    const { allowPrivateNetwork, egressAddress: localAddress, runnerConcurrency, chromeSandbox } = config;
+    const { sources, egressOptions } = browserSources(config, log);
     const { hostname, port, protocol } = new URL(apiUrl);
     const named = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
     const endpoints = new Map([[named, hostname]]);
-    const egress = createEgressProxy({ allowPrivateNetwork, localAddress, endpoints: () => endpoints });
+    const egress = createEgressProxy({ ...egressOptions, endpoints: () => endpoints });
     releases.add("egress", () => egress.close());
+    const first = await egress.openLane().catch((error: Error) => {
+      throw new StartError(`EGRESS_PROXY_HOST must be an address of this machine: ${error.message}`);
+    });
+    first.close();
     const browsers = createBrowsers({
-      chromePath: pathToChromium(config),
-      sandbox: chromeSandbox,
+      sources,
       // Places are the runs' to give; beyond them come only runs that others wait for.
-      concurrency: runnerConcurrency * (1 + CHAIN_DEPTH_MAX),
+      concurrency: config.runnerConcurrency * (1 + CHAIN_DEPTH_MAX),
       log,
       openLane: egress.openLane,
     });

@@ -1,34 +1,24 @@
 /**
- * Runs strangers' scripts in Chromium: a browser that is up, replaced when it dies or has grown old, and a bounded number
- * of runs at once. Knows no app and no action, only opaque keys, and nothing of what a script is for.
+ * Runs strangers' scripts in Chromium: browsers that are up, the least busy of them for each run, and a bounded number of
+ * runs at once. Knows no app and no action, only opaque keys, and nothing of what a script is for.
  */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
-import type { Logger } from "pino";
 import { StartError } from "../../errors.js";
-import { type Chromium, type ChromiumOptions, startChromium, sweepFolders } from "./chromium.js";
-import type { Lane } from "./lane.js";
-import { type MemoryWatch, watchMemory } from "./memory-watch.js";
+import type { BrowserSource } from "./browser-source.js";
 import { failed, type Outcome, type PageRun } from "./page-run.js";
-import { Pool } from "./pool.js";
 import { proveSandbox, type SandboxProof } from "./sandbox-proof.js";
 import { createSlots, type Slots } from "./slots.js";
+import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
 
-export interface BrowsersOptions extends ChromiumOptions {
+export interface BrowsersOptions extends SupervisorOptions {
+  /** One browser of each is kept present. */
+  sources: readonly BrowserSource[];
   /** Runs at once. */
   concurrency: number;
-  log: Logger;
-  /** Opens a way out for one context. null: a run reaches no network at all. */
-  openLane: (() => Promise<Lane>) | null;
-  /** Contexts made ahead that serve no key yet; default 2. */
-  spares?: number;
-  /** Renewed pages kept over all keys, some 15 MB each; default 48. */
-  warmPages?: number;
-  /** A browser is replaced after this many runs, without failing any; default 5,000. */
-  runsPerBrowser?: number;
 }
 
 export interface Browsers {
-  /** @throws Error that says what to do when Chromium or its sandbox does not start */
+  /** Resolves when one browser at least is up. @throws StartError that says what to do when none is */
   start(): Promise<void>;
   /** Runs a script once, at most once, and answers what became of it. Never rejects. */
   run(request: PageRun): Promise<Outcome>;
@@ -36,145 +26,36 @@ export interface Browsers {
   ready(): boolean;
   /** Places left of `concurrency`. */
   free(): number;
-  /** What /proc says of a renderer of the present browser. */
+  /** What /proc says of a renderer of the first browser that is up; null where it is somebody else's. */
   sandbox(): Promise<SandboxProof | null>;
-  /** The present browser's process, for those who watch or test; null while there is none. */
+  /** That browser's process, for those who watch or test; null while there is none, or where it is somebody else's. */
   pid(): number | null;
-  /** Ends every run and every process; nothing is left of them. */
+  /** Ends every run, every process and every connection; nothing is left of them. */
   stop(): Promise<void>;
-}
-
-/** One browser with its pages, from its start until the last of its runs has ended. */
-interface Generation {
-  chromium: Chromium;
-  pool: Pool;
-  memory: MemoryWatch;
-  startedAt: number;
-  runs: number;
-  active: number;
-  retired: boolean;
 }
 
 const ATTEMPTS_BEFORE_START = 3;
 const READY_WAIT_MS = 15_000;
-/** A browser that lives shorter than this died of itself: the next start waits longer. */
-const STABLE_MS = 10_000;
-const BACKOFF_FIRST_MS = 100;
-const BACKOFF_MAX_MS = 10_000;
 const PRESENT_POLL_MS = 20;
 
-/** Keeps one browser present: starts it, replaces it when it dies or has grown old, ends it. */
-class Supervisor {
-  private readonly generations = new Set<Generation>();
-  private starting: Promise<Generation> | null = null;
-  private stopping = false;
-  private backoff = 0;
-  private wake: (() => void) | null = null;
-  current: Generation | null = null;
+/** Of those that have a browser, the one with the fewest runs under way, then with the fewest so far; rather one not tried. */
+function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Supervisor>): Supervisor | null {
+  const rank = (one: Supervisor) => [Number(tried.has(one)), one.busy(), one.current?.runs ?? 0];
+  const ranked = supervisors
+    .filter(({ current }) => current !== null)
+    .map((one) => ({ one, rank: rank(one) }))
+    .sort((a, b) => a.rank.map((value, at) => value - b.rank[at]!).find((difference) => difference !== 0) ?? 0);
+  return ranked[0]?.one ?? null;
+}
 
-  constructor(private readonly options: BrowsersOptions) {}
-
-  private async launch(): Promise<Generation> {
-    const { openLane, spares = 2, warmPages = 48 } = this.options;
-    const chromium = await startChromium(this.options);
-    const memory = watchMemory(chromium, () => generation.active > 0);
-    const pool = new Pool({ chromium, memory, openLane, spares, warmPages });
-    const counts = { startedAt: Date.now(), runs: 0, active: 0, retired: false };
-    const generation: Generation = { chromium, pool, memory, ...counts };
-    this.generations.add(generation);
-    void chromium.ended.then(() => {
-      memory.stop();
-      this.onEnded(generation);
-    });
-    await pool.fill();
-    return generation;
+/** Waits until one has a browser. @returns false when none comes in time */
+async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> {
+  const deadline = Date.now() + READY_WAIT_MS;
+  while (Date.now() < deadline && supervisors.some(({ stopped }) => !stopped)) {
+    if (supervisors.some(({ current }) => current !== null)) return true;
+    await setTimeoutPromise(PRESENT_POLL_MS);
   }
-
-  /** At most one browser is being started at any time; all who need it wait for the same one. */
-  replace(): Promise<Generation> {
-    this.starting ??= this.launch()
-      .then((generation) => {
-        const previous = this.current;
-        this.current = generation;
-        if (previous !== null) this.retire(previous);
-        return generation;
-      })
-      .finally(() => {
-        this.starting = null;
-      });
-    return this.starting;
-  }
-
-  private retire(generation: Generation): void {
-    generation.retired = true;
-    this.endIfDone(generation);
-  }
-
-  endIfDone(generation: Generation): void {
-    if (generation.retired && generation.active === 0) void generation.chromium.stop();
-  }
-
-  private onEnded(generation: Generation): void {
-    this.generations.delete(generation);
-    if (generation !== this.current) return;
-    this.current = null;
-    if (this.stopping) return;
-    const { log } = this.options;
-    log.error({ pid: generation.chromium.pid, runs: generation.active }, "the browser ended; starting another");
-    if (Date.now() - generation.startedAt > STABLE_MS) this.backoff = 0;
-    void this.restart();
-  }
-
-  private async restart(): Promise<void> {
-    while (!this.stopping) {
-      await this.pause(this.backoff);
-      this.backoff = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoff * 2), BACKOFF_MAX_MS);
-      if (this.stopping) return;
-      try {
-        await this.replace();
-        return;
-      } catch (error) {
-        this.options.log.error({ err: error }, "the browser did not start");
-      }
-    }
-  }
-
-  private pause(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-  }
-
-  /** The present browser, or the one that is being started; null when none comes in time. */
-  async present(): Promise<Generation | null> {
-    const deadline = Date.now() + READY_WAIT_MS;
-    while (!this.stopping && Date.now() < deadline) {
-      if (this.current?.chromium.alive()) return this.current;
-      await (this.starting ?? setTimeoutPromise(PRESENT_POLL_MS)).catch(() => setTimeoutPromise(PRESENT_POLL_MS));
-    }
-    return null;
-  }
-
-  /** Counts a run; the browser that has had its number is replaced beside the runs. */
-  count(generation: Generation): void {
-    const { log, runsPerBrowser = 5_000 } = this.options;
-    generation.runs += 1;
-    const old = generation.runs >= runsPerBrowser || generation.memory.overgrown();
-    if (!old || generation !== this.current || this.starting !== null) return;
-    log.info({ runs: generation.runs }, "replacing the browser by a young one");
-    this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
-  }
-
-  async stop(): Promise<void> {
-    this.stopping = true;
-    this.wake?.();
-    await this.starting?.catch(() => {});
-    await Promise.all([...this.generations].map((one) => one.chromium.stop()));
-  }
+  return false;
 }
 
 /** One attempt. @returns null when it ended before anything of the author's was evaluated, so that another is safe */
@@ -201,15 +82,19 @@ async function attempt(supervisor: Supervisor, generation: Generation, request: 
   }
 }
 
-async function run(supervisor: Supervisor, slots: Slots, request: PageRun): Promise<Outcome> {
+async function run(supervisors: readonly Supervisor[], slots: Slots, request: PageRun): Promise<Outcome> {
   const place = await slots.take(request.signal);
   if (place === null) return failed("cancelled", "AbortError", "The run was cancelled before it began");
+  const tried = new Set<Supervisor>();
   try {
     for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
-      const generation = await supervisor.present();
-      if (generation === null) break;
-      const outcome = await attempt(supervisor, generation, request);
+      if (!(await anyPresent(supervisors))) break;
+      // Chosen and counted in one go, so that runs that come together are spread.
+      const supervisor = leastBusy(supervisors, tried);
+      if (!supervisor?.current) continue;
+      const outcome = await attempt(supervisor, supervisor.current, request);
       if (outcome !== null) return outcome;
+      tried.add(supervisor);
     }
     return failed("browser", "Error", "No browser was available for the run");
   } finally {
@@ -217,29 +102,38 @@ async function run(supervisor: Supervisor, slots: Slots, request: PageRun): Prom
   }
 }
 
-async function start(supervisor: Supervisor, { sandbox, log }: BrowsersOptions): Promise<void> {
-  sweepFolders();
-  if (!sandbox) log.warn("Chromium runs WITHOUT its sandbox (CHROME_SANDBOX=off): actions are not contained");
-  const { chromium } = await supervisor.replace();
-  const proof = await proveSandbox(chromium);
-  log.info({ pid: chromium.pid, sandbox: proof }, "the browser is up");
-  if (!sandbox || proof?.sandboxed !== false) return;
-  await supervisor.stop();
-  throw new StartError(
-    "Chromium's renderers are not sandboxed here; set CHROME_SANDBOX=off to run actions all the same",
-  );
+async function start(supervisors: readonly Supervisor[]): Promise<void> {
+  const down: { supervisor: Supervisor; fault: Error }[] = [];
+  const open = (supervisor: Supervisor) =>
+    supervisor.replace().catch((fault: Error) => void down.push({ supervisor, fault }));
+  await Promise.all(supervisors.map(open));
+  if (down.length === supervisors.length) {
+    await Promise.all(supervisors.map((supervisor) => supervisor.stop()));
+    const [first] = down;
+    throw down.length === 1 ? first!.fault : new StartError(down.map(({ fault }) => fault.message).join("; "));
+  }
+  for (const { supervisor, fault } of down) {
+    supervisor.tell(fault);
+    void supervisor.restart();
+  }
 }
 
 export function createBrowsers(options: BrowsersOptions): Browsers {
-  const supervisor = new Supervisor(options);
+  const supervisors = options.sources.map((source) => new Supervisor(source, options));
   const slots = createSlots(options.concurrency);
+  const first = () => supervisors.find(({ current }) => current !== null)?.current?.chromium ?? null;
   return {
-    start: () => start(supervisor, options),
-    run: (request) => run(supervisor, slots, request),
-    ready: () => supervisor.current?.chromium.alive() === true,
+    start: () => start(supervisors),
+    run: (request) => run(supervisors, slots, request),
+    ready: () => first() !== null,
     free: slots.free,
-    sandbox: async () => (supervisor.current === null ? null : proveSandbox(supervisor.current.chromium)),
-    pid: () => supervisor.current?.chromium.pid ?? null,
-    stop: () => supervisor.stop(),
+    async sandbox() {
+      const chromium = first();
+      return chromium === null ? null : proveSandbox(chromium);
+    },
+    pid: () => first()?.pid ?? null,
+    async stop() {
+      await Promise.all(supervisors.map((supervisor) => supervisor.stop()));
+    },
   };
 }

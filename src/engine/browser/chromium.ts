@@ -8,13 +8,14 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import type { Connection } from "puppeteer-core";
-import { connect } from "puppeteer-core";
+import type { Connection, ConnectionTransport } from "puppeteer-core";
 import { StartError } from "../../errors.js";
+import { browserFlags } from "./chromium-flags.js";
 import { createPipeTransport } from "./pipe-transport.js";
+import { openConnection } from "./protocol.js";
 
-/** Heap of one page's script; buffers outside it are watched from /proc (memory-watch.ts). */
-const HEAP_MAX_MB = 384;
+/** Where the lanes of this machine listen. */
+const LANES_HOST = "127.0.0.1";
 const START_TIMEOUT_MS = 20_000;
 const STDERR_KEPT_CHARACTERS = 8_192;
 /** What Chromium says before it gives up for want of a sandbox. */
@@ -29,81 +30,27 @@ export interface ChromiumOptions {
   sandbox: boolean;
 }
 
+/** A browser in use: a process of ours, or a connection to somebody else's. */
 export interface Chromium {
   readonly connection: Connection;
-  readonly pid: number;
-  /** Resolves once the process has ended and its folder is gone. */
+  /** null where the process is not ours, and perhaps on another machine. */
+  readonly pid: number | null;
+  /** Resolves once the process has ended and its folder is gone; of somebody else's, once the connection has. */
   readonly ended: Promise<void>;
   alive(): boolean;
   /** When a renderer last said that V8 reached its heap limit; Unix time in milliseconds, 0 for never. */
   exhaustedAt(): number;
-  /** Ends the whole process group; resolves as `ended` does. */
+  /** Ends the whole process group, or the connection; resolves as `ended` does. */
   stop(): Promise<void>;
 }
-
-const NETWORK_FLAGS = [
-  // Without a lane of its own (see Lane) a context reaches nothing: port 9 refuses.
-  "--proxy-server=http://127.0.0.1:9",
-  "--proxy-bypass-list=<-loopback>",
-  // Which of the two spellings counts differs between builds; with the other alone WebRTC sends UDP past the proxy.
-  "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
-  "--webrtc-ip-handling-policy=disable_non_proxied_udp",
-  "--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1",
-  "--disable-quic",
-  // A WebSocket would go through a tunnel that is open already, unasked (request-guard.ts).
-  "--disable-http2",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-domain-reliability",
-  "--disable-sync",
-  "--no-first-run",
-  "--no-pings",
-];
-
-/** What would let a document outlive its navigation, or work ahead of one. */
-const FEATURES_OFF = [
-  "BackForwardCache",
-  "FetchLaterAPI",
-  "Prerender2",
-  "SpeculationRulesPrefetchFuture",
-  "NoStatePrefetch",
-  "MediaRouter",
-  "OptimizationHints",
-  "Translate",
-  "AutofillServerCommunication",
-  // A new frame host for every navigation cost a third of it; the document and its global are fresh without.
-  "RenderDocument",
-];
 
 function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
   return [
     "--headless",
     "--remote-debugging-pipe",
     `--user-data-dir=${folder}`,
-    ...NETWORK_FLAGS,
-    `--disable-features=${FEATURES_OFF.join(",")}`,
-    "--disable-back-forward-cache",
-    // Their requests are seen by no page's session; a run has no use for either.
-    "--disable-shared-workers",
-    "--block-new-web-contents",
-    // Its storage is kept outside what an origin is said to use, where page.ts looks.
-    "--disable-blink-features=StorageBuckets",
-    "--disable-breakpad",
-    "--disable-crash-reporter",
-    "--disable-default-apps",
-    "--disable-extensions",
-    "--disable-gpu",
-    "--disable-hang-monitor",
-    "--disable-background-timer-throttling",
-    "--disable-backgrounding-occluded-windows",
-    "--disable-renderer-backgrounding",
-    "--mute-audio",
-    "--no-default-browser-check",
-    "--password-store=basic",
-    "--use-mock-keychain",
-    `--js-flags=--max-old-space-size=${HEAP_MAX_MB}`,
+    ...browserFlags(LANES_HOST),
     ...(options.sandbox ? [] : ["--no-sandbox"]),
-    "--no-startup-window",
   ];
 }
 
@@ -171,14 +118,9 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-async function openConnection(child: ChildProcess): Promise<Connection> {
+function pipeTo(child: ChildProcess): ConnectionTransport {
   const [, , , toBrowser, fromBrowser] = child.stdio as unknown as [null, null, null, Writable, Readable];
-  const browser = await connect({ transport: createPipeTransport(toBrowser, fromBrowser), defaultViewport: null });
-  const connection = (await browser.target().createCDPSession()).connection();
-  if (connection === undefined) throw new Error("the connection closed");
-  // Puppeteer would set up a page object for every target; here pages are driven over the protocol itself.
-  await connection.send("Target.setAutoAttach", { autoAttach: false, waitForDebuggerOnStart: false, flatten: true });
-  return connection;
+  return createPipeTransport(toBrowser, fromBrowser);
 }
 
 /**
@@ -213,7 +155,7 @@ export async function startChromium(options: ChromiumOptions): Promise<Chromium>
   const timer = setTimeout(() => killGroup(child), START_TIMEOUT_MS);
   try {
     const stopped = ended.then(() => Promise.reject(new Error("the process ended")));
-    const connection = await Promise.race([openConnection(child), stopped]);
+    const connection = await Promise.race([openConnection(pipeTo(child)), stopped]);
     const stop = () => {
       killGroup(child);
       return ended;

@@ -30,8 +30,14 @@ async function residentBytes(pid: number): Promise<number> {
   }
 }
 
-/** Looks every 200 ms while `active` says that something runs. Does nothing where there is no /proc. */
+const BLIND: MemoryWatch = { toBlame: () => false, overgrown: () => false, stop: () => {} };
+
+/**
+ * Looks every 200 ms while `active` says that something runs. Does nothing where there is no /proc, and nothing to somebody else's
+ * browser: its process ids may be other processes here.
+ */
 export function watchMemory(chromium: Chromium, active: () => boolean): MemoryWatch {
+  if (chromium.pid === null) return BLIND;
   let killedAt = 0;
   let looking = false;
   let ownBytes = 0;

@@ -29,8 +29,9 @@ async function ownNamespace(pid: number, kind: string): Promise<boolean> {
   return (await readlink(`/proc/${pid}/ns/${kind}`)) !== (await readlink(`/proc/self/ns/${kind}`));
 }
 
-/** @returns null where there is no /proc to read (anything but Linux) or no renderer yet */
+/** @returns null where there is no /proc to read (anything but Linux), no renderer yet, or the browser is somebody else's */
 export async function proveSandbox(chromium: Chromium): Promise<SandboxProof | null> {
+  if (chromium.pid === null) return null;
   const [pid] = await processIds(chromium, "renderer");
   if (process.platform !== "linux" || pid === undefined) return null;
   const status = await readFile(`/proc/${pid}/status`, "utf8");

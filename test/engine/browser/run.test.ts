@@ -2,7 +2,8 @@
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { PageRun } from "../../../src/engine/browser/page-run.js";
-import { failureOf, resultOf, testBrowsers } from "./support.js";
+import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
+import { failureOf, remoteSource, resultOf, testBrowsers } from "./support.js";
 
 let browsers: Browsers;
 
@@ -169,69 +170,77 @@ function inEither(kind: Partial<PageRun>): void {
   });
 }
 
-describe("a run in the browser", function () {
-  this.timeout(20_000);
+for (const whose of ["the browser", "a browser that somebody else started"]) {
+  describe(`a run in ${whose}`, function () {
+    this.timeout(20_000);
+    let remote: RemoteChromium | undefined;
 
-  before(async () => {
-    browsers = testBrowsers();
-    await browsers.start();
-  });
-  after(() => browsers.stop());
-
-  describe("in a document", () => {
-    inEither({});
-
-    it("runs at the app's https origin, in a secure context with WebCrypto", async () => {
-      const source = "const execute = async () => [location.href, isSecureContext, typeof crypto.subtle.digest]";
-      expect(await resultOf(browsers, source)).to.deep.equal(["https://app-1.actions.internal/", true, "function"]);
+    before(async () => {
+      if (whose !== "the browser") remote = await startRemoteChromium();
+      browsers = testBrowsers(remote && { sources: [remoteSource(remote.endpoint)] });
+      await browsers.start();
+    });
+    after(async () => {
+      await browsers.stop();
+      await remote?.kill();
     });
 
-    it("evaluates packages first and in order, in the same global scope", async () => {
-      const packages = [
-        { name: "one.js", source: "const order = ['one']; globalThis.Svc = {}" },
-        { name: "two.js", source: "order.push('two'); Svc.two = 2" },
-      ];
-      const source = "order.push('action'); const execute = async () => [order, Svc]";
-      expect(await resultOf(browsers, source, { packages })).to.deep.equal([["one", "two", "action"], { two: 2 }]);
-    });
+    describe("in a document", () => {
+      inEither({});
 
-    it("holds nothing of the harness in the page's globals", async () => {
-      const source = `const before = Reflect.ownKeys(globalThis).filter((key) => /svc|harness|console_/i.test(String(key)));
+      it("runs at the app's https origin, in a secure context with WebCrypto", async () => {
+        const source = "const execute = async () => [location.href, isSecureContext, typeof crypto.subtle.digest]";
+        expect(await resultOf(browsers, source)).to.deep.equal(["https://app-1.actions.internal/", true, "function"]);
+      });
+
+      it("evaluates packages first and in order, in the same global scope", async () => {
+        const packages = [
+          { name: "one.js", source: "const order = ['one']; globalThis.Svc = {}" },
+          { name: "two.js", source: "order.push('two'); Svc.two = 2" },
+        ];
+        const source = "order.push('action'); const execute = async () => [order, Svc]";
+        expect(await resultOf(browsers, source, { packages })).to.deep.equal([["one", "two", "action"], { two: 2 }]);
+      });
+
+      it("holds nothing of the harness in the page's globals", async () => {
+        const source = `const before = Reflect.ownKeys(globalThis).filter((key) => /svc|harness|console_/i.test(String(key)));
         const execute = async () => [before, document.scripts.length]`;
-      expect(await resultOf(browsers, source)).to.deep.equal([[], 0]);
-    });
+        expect(await resultOf(browsers, source)).to.deep.equal([[], 0]);
+      });
 
-    it("names the place of a syntax error", async () => {
-      const { error } = await failureOf(browsers, "async function execute() {\n return 5 +;\n}");
-      expect(error).to.deep.equal({
-        name: "SyntaxError",
-        message: "Unexpected token ';'",
-        stack: "SyntaxError: Unexpected token ';'\n    at action.js:2:12",
+      it("names the place of a syntax error", async () => {
+        const { error } = await failureOf(browsers, "async function execute() {\n return 5 +;\n}");
+        expect(error).to.deep.equal({
+          name: "SyntaxError",
+          message: "Unexpected token ';'",
+          stack: "SyntaxError: Unexpected token ';'\n    at action.js:2:12",
+        });
+      });
+
+      it("does not take the failure of a script that the code itself inserts for its own", async () => {
+        const source = `const script = document.createElement("script"); script.text = "throw new Error('inner')";
+        document.head.append(script); const execute = async () => "outer"`;
+        expect(await resultOf(browsers, source)).to.equal("outer");
+      });
+
+      it("fails a run that navigates, reloads or closes its page, at once", async () => {
+        for (const code of ["location.href = 'https://example.com/'", "location.reload()", "window.close()"]) {
+          const failure = await failureOf(
+            browsers,
+            `async function execute() { ${code}; await new Promise(() => {}) }`,
+          );
+          expect(failure.cause, code).to.equal("script");
+          expect(failure.error.message).to.match(/its (own )?page/);
+        }
+      });
+
+      it("dismisses dialogs", async () => {
+        expect(await resultOf(browsers, "const execute = async () => [alert(1), confirm(2), prompt(3)]")).to.deep.equal(
+          [null, false, null],
+        );
       });
     });
 
-    it("does not take the failure of a script that the code itself inserts for its own", async () => {
-      const source = `const script = document.createElement("script"); script.text = "throw new Error('inner')";
-        document.head.append(script); const execute = async () => "outer"`;
-      expect(await resultOf(browsers, source)).to.equal("outer");
-    });
-
-    it("fails a run that navigates, reloads or closes its page, at once", async () => {
-      for (const code of ["location.href = 'https://example.com/'", "location.reload()", "window.close()"]) {
-        const failure = await failureOf(browsers, `async function execute() { ${code}; await new Promise(() => {}) }`);
-        expect(failure.cause, code).to.equal("script");
-        expect(failure.error.message).to.match(/its (own )?page/);
-      }
-    });
-
-    it("dismisses dialogs", async () => {
-      expect(await resultOf(browsers, "const execute = async () => [alert(1), confirm(2), prompt(3)]")).to.deep.equal([
-        null,
-        false,
-        null,
-      ]);
-    });
+    describe("in a worker", () => inEither({ inWorker: true }));
   });
-
-  describe("in a worker", () => inEither({ inWorker: true }));
-});
+}

@@ -1,20 +1,28 @@
 /** What the tests of the browser share: one browser started for a file, and runs described by what differs. */
-import { existsSync } from "node:fs";
 import pino from "pino";
 import { type Browsers, type BrowsersOptions, createBrowsers } from "../../../src/engine/browser/browsers.js";
+import type { ChromiumOptions } from "../../../src/engine/browser/chromium.js";
+import { localBrowser } from "../../../src/engine/browser/local-browser.js";
 import type { Outcome, PageRun } from "../../../src/engine/browser/page-run.js";
+import { type RemoteBrowser, type RemoteOptions, remoteBrowser } from "../../../src/engine/browser/remote-browser.js";
+import { chromePath } from "../../harness/remote-chromium.js";
 
-const CHROME_CANDIDATES = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/google-chrome"];
-
-export function chromePath(): string {
-  const path = process.env["CHROME_PATH"] ?? CHROME_CANDIDATES.find((candidate) => existsSync(candidate));
-  if (path === undefined) throw new Error("no Chromium: set CHROME_PATH");
-  return path;
+/** Browsers of this machine; `sources` for others. */
+export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions> = {}): Browsers {
+  const { log = pino({ level: "silent" }), sandbox = true, ...others } = options;
+  const local = localBrowser({ chromePath: options.chromePath ?? chromePath(), sandbox, log });
+  return createBrowsers({ sources: [local], concurrency: 4, openLane: null, log, ...others });
 }
 
-export function testBrowsers(options: Partial<BrowsersOptions> = {}): Browsers {
-  const log = pino({ level: "silent" });
-  return createBrowsers({ chromePath: chromePath(), sandbox: true, concurrency: 4, log, openLane: null, ...options });
+/** A browser that somebody else started. */
+export function remoteSource(endpoint: string, changes: Partial<RemoteOptions> = {}): RemoteBrowser {
+  return remoteBrowser({
+    endpoint,
+    egressHost: "127.0.0.1",
+    sandbox: true,
+    log: pino({ level: "silent" }),
+    ...changes,
+  });
 }
 
 /** A run of the given source with everything else at rest. */

@@ -1,0 +1,123 @@
+/**
+ * The switches with which a Chromium may hold strangers' code: those that contain it, and those that only keep it quiet; and what
+ * a command line lacks of the first. Starts nothing.
+ */
+import { isIP } from "node:net";
+
+/** Heap of one page's script; buffers outside it are watched from /proc (memory-watch.ts). */
+const HEAP_MAX_MB = 384;
+
+/** What would let a document outlive its navigation, or work ahead of one. */
+const FEATURES_OFF = [
+  "BackForwardCache",
+  "FetchLaterAPI",
+  "Prerender2",
+  "SpeculationRulesPrefetchFuture",
+  "NoStatePrefetch",
+  "MediaRouter",
+  "OptimizationHints",
+  "Translate",
+  "AutofillServerCommunication",
+];
+
+/** A new frame host for every navigation cost a third of it; the document and its global are fresh without. */
+const COSTLY_FEATURES = ["RenderDocument"];
+
+const HOST_RULES = "--host-resolver-rules";
+const FEATURES = "--disable-features";
+const SCRIPT_FLAGS = "--js-flags";
+const NOTHING_RESOLVES = "MAP * ~NOTFOUND";
+const HEAP_LIMIT = "--max-old-space-size=";
+
+const WITHOUT_SANDBOX = [
+  "--no-sandbox",
+  "--disable-namespace-sandbox",
+  "--disable-seccomp-filter-sandbox",
+  "--single-process",
+];
+
+const CONTAINMENT = [
+  // Without a lane of its own (see Lane) a context reaches nothing: port 9 refuses.
+  "--proxy-server=http://127.0.0.1:9",
+  "--proxy-bypass-list=<-loopback>",
+  // Which of the two spellings counts differs between builds; with the other alone WebRTC sends UDP past the proxy.
+  "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
+  "--webrtc-ip-handling-policy=disable_non_proxied_udp",
+  "--disable-quic",
+  // A WebSocket would go through a tunnel that is open already, unasked (request-guard.ts).
+  "--disable-http2",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-domain-reliability",
+  "--disable-sync",
+  "--no-first-run",
+  "--no-pings",
+  "--disable-back-forward-cache",
+  // Their requests are seen by no page's session; a run has no use for either.
+  "--disable-shared-workers",
+  "--block-new-web-contents",
+  // Its storage is kept outside what an origin is said to use, where traces.ts looks.
+  "--disable-blink-features=StorageBuckets",
+  "--disable-extensions",
+];
+
+const COMFORT = [
+  "--disable-breakpad",
+  "--disable-crash-reporter",
+  "--disable-default-apps",
+  "--disable-gpu",
+  "--disable-hang-monitor",
+  "--disable-background-timer-throttling",
+  "--disable-backgrounding-occluded-windows",
+  "--disable-renderer-backgrounding",
+  "--mute-audio",
+  "--no-default-browser-check",
+  "--password-store=basic",
+  "--use-mock-keychain",
+  "--no-startup-window",
+];
+
+/** Every switch but those that say how the browser is reached and where it keeps its files. `egressHost`: where the lanes listen. */
+export function browserFlags(egressHost: string): string[] {
+  return [
+    ...CONTAINMENT,
+    `${HOST_RULES}=${NOTHING_RESOLVES} , EXCLUDE ${egressHost}`,
+    `${FEATURES}=${[...FEATURES_OFF, ...COSTLY_FEATURES].join(",")}`,
+    `${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB}`,
+    ...COMFORT,
+  ];
+}
+
+/** As Chromium itself reads them: the last of several counts. Values are not quoted where it tells of them, but on Windows. */
+function readSwitches(commandLine: string): Map<string, string> {
+  const parts = commandLine.replaceAll('"', "").split(/ +(?=--)/);
+  return new Map(parts.map((part) => [part.replace(/=.*$/s, "").trim(), part.trim()]));
+}
+
+const listed = (value: string | undefined) => (value ?? "").replace(/^[^=]*=?/, "").split(",");
+
+function resolvesOthers(value: string | undefined, egressHost: string): boolean {
+  const rules = listed(value).map((rule) => rule.trim());
+  const others = rules.filter((rule) => rule !== NOTHING_RESOLVES);
+  // Another runner's lanes may be let through beside ours; names may not.
+  const onlyAddresses = others.every((rule) => isIP(rule.replace(/^EXCLUDE /, "")) !== 0);
+  return !(rules.includes(NOTHING_RESOLVES) && onlyAddresses && others.includes(`EXCLUDE ${egressHost}`));
+}
+
+/**
+ * What a browser's command line lacks to contain strangers' code, and what it must not have: each in an operator's words. Further
+ * features may be off, further addresses let through and further flags given to V8.
+ */
+export function containmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
+  const switches = readSwitches(commandLine);
+  const missing = CONTAINMENT.filter((flag) => switches.get(flag.replace(/=.*$/, "")) !== flag);
+  if (resolvesOthers(switches.get(HOST_RULES), egressHost)) {
+    missing.push(`${HOST_RULES}=${NOTHING_RESOLVES} , EXCLUDE ${egressHost}`);
+  }
+  const off = listed(switches.get(FEATURES));
+  const on = FEATURES_OFF.filter((feature) => !off.includes(feature));
+  if (on.length > 0) missing.push(`${FEATURES}=${on.join(",")}`);
+  if (!switches.get(SCRIPT_FLAGS)?.includes(HEAP_LIMIT)) missing.push(`${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB}`);
+  const harmful = ["--disable-web-security", ...(sandbox ? WITHOUT_SANDBOX : [])].filter((flag) => switches.has(flag));
+  return [...missing.map((flag) => `lacks ${flag}`), ...harmful.map((flag) => `has ${flag}`)];
+}

@@ -1,0 +1,32 @@
+/** Browsers of this machine: started here, seen through /proc, ended here. */
+import type { Logger } from "pino";
+import { StartError } from "../../errors.js";
+import type { BrowserSource } from "./browser-source.js";
+import { type ChromiumOptions, startChromium, sweepFolders } from "./chromium.js";
+import { proveSandbox } from "./sandbox-proof.js";
+
+const RETRY_MAX_MS = 10_000;
+
+export function localBrowser({ log, ...options }: ChromiumOptions & { log: Logger }): BrowserSource {
+  return {
+    name: "Chromium",
+    retryMaxMs: RETRY_MAX_MS,
+
+    open() {
+      sweepFolders();
+      if (!options.sandbox)
+        log.warn("Chromium runs WITHOUT its sandbox (CHROME_SANDBOX=off): actions are not contained");
+      return startChromium(options);
+    },
+
+    async inspect(chromium) {
+      const sandbox = await proveSandbox(chromium);
+      if (!options.sandbox || sandbox?.sandboxed !== false) return { pid: chromium.pid, sandbox };
+      throw new StartError(
+        "Chromium's renderers are not sandboxed here; set CHROME_SANDBOX=off to run actions all the same",
+      );
+    },
+
+    fault: (error) => error,
+  };
+}

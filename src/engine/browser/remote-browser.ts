@@ -1,0 +1,122 @@
+/**
+ * Browsers that somebody else started, reached by their DevTools address. Makes and ends nothing but what is its own in them: the
+ * contexts made over its connection, which end with it.
+ */
+import { networkInterfaces } from "node:os";
+import type { Logger } from "pino";
+import type { Connection } from "puppeteer-core";
+import { StartError } from "../../errors.js";
+import type { BrowserSource } from "./browser-source.js";
+import type { Chromium } from "./chromium.js";
+import { containmentFaults } from "./chromium-flags.js";
+import { openConnection } from "./protocol.js";
+import { nameOf, openEndpoint, reasonOf } from "./remote-endpoint.js";
+import type { SocketTransport } from "./socket-transport.js";
+
+const ANSWER_TIMEOUT_MS = 10_000;
+/** Little enough that a browser is in use again within two seconds of being there. */
+const RETRY_MAX_MS = 1_000;
+
+export interface RemoteOptions {
+  /** A `ws:` or `wss:` URL; what stands in it beside host and port is never told. */
+  endpoint: string;
+  /** The IP address at which lanes listen. */
+  egressHost: string;
+  /** false admits a browser that runs without its sandbox. */
+  sandbox: boolean;
+  log: Logger;
+}
+
+export interface RemoteBrowser extends BrowserSource {
+  /** Whether what reaches a lane from that IP address may be this browser, by where it last was. */
+  isAt(address: string): boolean;
+}
+
+const isLoopback = (address: string) => /^127\.|^::1$/.test(address);
+
+function isThisMachine(address: string): boolean {
+  const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
+  return isLoopback(address) || own.some((one) => one.address === address);
+}
+
+/** The browser's word on how it was started; null where it does not say. */
+async function commandLineOf(connection: Connection): Promise<string | null> {
+  const { commandLine } = await connection.send("SystemInfo.getInfo").catch(() => ({ commandLine: "" }));
+  return commandLine || null;
+}
+
+async function check(connection: Connection, peer: string, options: RemoteOptions, name: string): Promise<void> {
+  const { egressHost, sandbox, log } = options;
+  if (isLoopback(egressHost) && !isThisMachine(peer)) {
+    throw new Error(`it is on another machine: EGRESS_PROXY_HOST must be the address under which it reaches this one`);
+  }
+  const commandLine = await commandLineOf(connection);
+  if (commandLine === null) {
+    log.warn(
+      { browser: name },
+      "the browser does not say how it was started: whether it contains actions is not known",
+    );
+    return;
+  }
+  const faults = containmentFaults(commandLine, egressHost, sandbox);
+  if (faults.length > 0) {
+    throw new Error(`it would not contain actions (npm run browser-flags): its command line ${faults.join(", ")}`);
+  }
+  if (!sandbox) log.warn({ browser: name }, "CHROME_SANDBOX=off: whether the browser has a sandbox is not asked");
+}
+
+function chromiumOver(connection: Connection, transport: SocketTransport): Chromium {
+  let open = true;
+  const ended = transport.closed;
+  void ended.then(() => {
+    open = false;
+  });
+  const stop = () => {
+    transport.close();
+    return ended;
+  };
+  return { connection, pid: null, ended, alive: () => open, exhaustedAt: () => 0, stop };
+}
+
+export function remoteBrowser(options: RemoteOptions): RemoteBrowser {
+  const { egressHost } = options;
+  const endpoint = new URL(options.endpoint);
+  const name = nameOf(endpoint);
+  let peer: string | null = null;
+  return {
+    name,
+    retryMaxMs: RETRY_MAX_MS,
+
+    isAt(address) {
+      if (peer === null) return false;
+      // From this machine a lane is reached from the lane's own address.
+      const near = address === egressHost || (isLoopback(egressHost) && isLoopback(address));
+      return address === peer || (near && isThisMachine(peer));
+    },
+
+    async open() {
+      const transport = await openEndpoint(endpoint);
+      const timer = setTimeout(transport.close, ANSWER_TIMEOUT_MS);
+      try {
+        const connection = await openConnection(transport);
+        await check(connection, transport.peer, options, name);
+        // Known before the first context is made, whose lane asks.
+        peer = transport.peer;
+        return chromiumOver(connection, transport);
+      } catch (error) {
+        transport.close();
+        throw error;
+      } finally {
+        clearTimeout(timer);
+      }
+    },
+
+    async inspect({ connection }) {
+      const { product } = await connection.send("Browser.getVersion");
+      return { browser: name, product };
+    },
+
+    fault: (error) =>
+      new StartError(`the browser at ${name} (BROWSER_WS_ENDPOINTS) cannot be used: ${reasonOf(error, endpoint)}`),
+  };
+}

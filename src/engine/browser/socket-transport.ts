@@ -1,0 +1,73 @@
+/** Carries protocol messages over a WebSocket, and notices when nobody is there any more. Knows nothing of what they say. */
+import type { ConnectionTransport } from "puppeteer-core";
+import WebSocket from "ws";
+
+const HANDSHAKE_TIMEOUT_MS = 3_000;
+const CLOSE_TIMEOUT_MS = 500;
+const PING_MS = 5_000;
+/** One may be late because this process was busy; two in a row are not. */
+const PINGS_UNANSWERED_MAX = 2;
+const MESSAGE_MAX_BYTES = 256 * 1024 * 1024;
+
+export interface SocketTransport extends ConnectionTransport {
+  /** The IP address at the other end. */
+  readonly peer: string;
+  /** Resolves after `onclose`, however it ended. */
+  readonly closed: Promise<void>;
+}
+
+/** @throws Error what the other end, or the way to it, said */
+export async function openSocketTransport(url: string): Promise<SocketTransport> {
+  const socket = new WebSocket(url, {
+    perMessageDeflate: false,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+    maxPayload: MESSAGE_MAX_BYTES,
+    // A credential in the address is for that host alone.
+    followRedirects: false,
+  });
+  let peer = "";
+  socket.on("upgrade", (response) => {
+    peer = (response.socket.remoteAddress ?? "").replace(/^::ffff:/, "");
+  });
+  await new Promise<void>((resolve, reject) => {
+    socket.once("open", resolve);
+    socket.once("error", reject);
+  });
+  return transportOver(socket, peer);
+}
+
+function transportOver(socket: WebSocket, peer: string): SocketTransport {
+  let unanswered = 0;
+  const pinging = setInterval(() => {
+    if (unanswered >= PINGS_UNANSWERED_MAX) return void socket.terminate();
+    unanswered += 1;
+    socket.ping();
+  }, PING_MS);
+  const { promise: closed, resolve } = Promise.withResolvers<void>();
+  const transport: SocketTransport = {
+    peer,
+    closed,
+    send(message) {
+      if (socket.readyState === WebSocket.OPEN) socket.send(message);
+    },
+    close() {
+      socket.close();
+      setTimeout(() => socket.terminate(), CLOSE_TIMEOUT_MS).unref();
+    },
+  };
+  socket.on("message", (data: Buffer) => {
+    unanswered = 0;
+    transport.onmessage?.(data.toString("utf8"));
+  });
+  socket.on("pong", () => {
+    unanswered = 0;
+  });
+  // The close that follows is what counts.
+  socket.on("error", () => {});
+  socket.on("close", () => {
+    clearInterval(pinging);
+    transport.onclose?.();
+    resolve();
+  });
+  return transport;
+}

@@ -1,0 +1,182 @@
+/**
+ * Keeps one browser present: opens it, opens another when it dies or has grown old, ends it. Knows neither how a browser comes
+ * about nor of any browser beside it.
+ */
+import type { Logger } from "pino";
+import type { BrowserSource } from "./browser-source.js";
+import type { Chromium } from "./chromium.js";
+import type { Lane } from "./lane.js";
+import { type MemoryWatch, watchMemory } from "./memory-watch.js";
+import { Pool } from "./pool.js";
+
+export interface SupervisorOptions {
+  log: Logger;
+  /** Opens a way out for one context. null: a run reaches no network at all. */
+  openLane: (() => Promise<Lane>) | null;
+  /** Contexts made ahead that serve no key yet; default 2. */
+  spares?: number;
+  /** Renewed pages kept over all keys, some 15 MB each; default 48. */
+  warmPages?: number;
+  /** A browser is replaced after this many runs, without failing any; default 5,000. */
+  runsPerBrowser?: number;
+}
+
+/** One browser with its pages, from its start until the last of its runs has ended. */
+export interface Generation {
+  chromium: Chromium;
+  pool: Pool;
+  memory: MemoryWatch;
+  startedAt: number;
+  runs: number;
+  active: number;
+  retired: boolean;
+}
+
+/** A browser that lives shorter than this died of itself: the next start waits longer. */
+const STABLE_MS = 10_000;
+const BACKOFF_FIRST_MS = 100;
+
+export class Supervisor {
+  private readonly generations = new Set<Generation>();
+  private starting: Promise<Generation> | null = null;
+  private stopping = false;
+  private backoff = 0;
+  private wake: (() => void) | null = null;
+  private lastFault = "";
+  private present: Generation | null = null;
+
+  constructor(
+    private readonly source: BrowserSource,
+    private readonly options: SupervisorOptions,
+  ) {}
+
+  /** The browser that takes runs; null while there is none. */
+  get current(): Generation | null {
+    return this.present?.chromium.alive() ? this.present : null;
+  }
+
+  get stopped(): boolean {
+    return this.stopping;
+  }
+
+  private follow(chromium: Chromium): Generation {
+    const { openLane, spares = 2, warmPages = 48 } = this.options;
+    const memory = watchMemory(chromium, () => generation.active > 0);
+    const pool = new Pool({ chromium, memory, openLane, spares, warmPages });
+    const counts = { startedAt: Date.now(), runs: 0, active: 0, retired: false };
+    const generation: Generation = { chromium, pool, memory, ...counts };
+    this.generations.add(generation);
+    void chromium.ended.then(() => {
+      memory.stop();
+      this.onEnded(generation);
+    });
+    return generation;
+  }
+
+  private async launch(): Promise<Generation> {
+    const { source } = this;
+    const chromium = await source.open();
+    const generation = this.follow(chromium);
+    try {
+      await generation.pool.fill();
+      this.options.log.info(await source.inspect(chromium), "the browser is up");
+      if (!chromium.alive()) throw new Error("it ended as soon as it was there");
+    } catch (error) {
+      await chromium.stop();
+      throw error;
+    }
+    const previous = this.present;
+    this.present = generation;
+    if (previous !== null) this.retire(previous);
+    this.lastFault = "";
+    return generation;
+  }
+
+  /**
+   * Opens a browser in the place of the present one. At most one is being opened at any time; all who need it wait for the same one.
+   * @throws what the source makes of the failure
+   */
+  replace(): Promise<Generation> {
+    this.starting ??= this.launch()
+      .catch((error) => {
+        throw this.source.fault(error);
+      })
+      .finally(() => {
+        this.starting = null;
+      });
+    return this.starting;
+  }
+
+  private retire(generation: Generation): void {
+    generation.retired = true;
+    this.endIfDone(generation);
+  }
+
+  endIfDone(generation: Generation): void {
+    if (generation.retired && generation.active === 0) void generation.chromium.stop();
+  }
+
+  private onEnded(generation: Generation): void {
+    this.generations.delete(generation);
+    if (generation !== this.present) return;
+    this.present = null;
+    if (this.stopping) return;
+    const { pid } = generation.chromium;
+    this.options.log.error({ browser: this.source.name, pid, runs: generation.active }, "the browser is gone");
+    if (Date.now() - generation.startedAt > STABLE_MS) this.backoff = 0;
+    void this.restart();
+  }
+
+  /** Tries until a browser is present. A fault that goes on is told once. */
+  async restart(): Promise<void> {
+    while (!this.stopping) {
+      await this.pause(this.backoff);
+      this.backoff = Math.min(Math.max(BACKOFF_FIRST_MS, this.backoff * 2), this.source.retryMaxMs);
+      if (this.stopping) return;
+      try {
+        await this.replace();
+        return;
+      } catch (error) {
+        this.tell(error as Error);
+      }
+    }
+  }
+
+  /** Says in the log why there is no browser, unless it has just said the same. */
+  tell(fault: Error): void {
+    if (fault.message !== this.lastFault) this.options.log.error({ err: fault }, "the browser did not start");
+    this.lastFault = fault.message;
+  }
+
+  private pause(ms: number): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.wake = () => {
+        clearTimeout(timer);
+        resolve();
+      };
+    });
+  }
+
+  /** Runs under way, in browsers that are being replaced too. */
+  busy(): number {
+    return [...this.generations].reduce((sum, { active }) => sum + active, 0);
+  }
+
+  /** Counts a run; the browser that has had its number is replaced beside the runs. */
+  count(generation: Generation): void {
+    const { log, runsPerBrowser = 5_000 } = this.options;
+    generation.runs += 1;
+    const old = generation.runs >= runsPerBrowser || generation.memory.overgrown();
+    if (!old || generation !== this.present || this.starting !== null) return;
+    log.info({ runs: generation.runs }, "replacing the browser by a young one");
+    this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));
+  }
+
+  async stop(): Promise<void> {
+    this.stopping = true;
+    this.wake?.();
+    await this.starting?.catch(() => {});
+    await Promise.all([...this.generations].map((one) => one.chromium.stop()));
+  }
+}

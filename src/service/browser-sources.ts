@@ -1,0 +1,35 @@
+/** Which browsers runs get by the configuration, and who may use their ways out. Starts none. */
+import type { Logger } from "pino";
+import type { Config } from "../config.js";
+import type { BrowserSource } from "../engine/browser/browser-source.js";
+import { localBrowser } from "../engine/browser/local-browser.js";
+import { remoteBrowser } from "../engine/browser/remote-browser.js";
+import { findChromium, usualPlaces } from "../engine/chromium-path.js";
+import type { EgressOptions } from "../engine/egress-proxy.js";
+import { StartError } from "../errors.js";
+
+export interface BrowserSources {
+  sources: readonly BrowserSource[];
+  egressOptions: EgressOptions;
+}
+
+function pathToChromium({ chromePath, puppeteerCacheDir }: Config): string {
+  const path = findChromium(chromePath, usualPlaces(puppeteerCacheDir));
+  if (!path) throw new StartError("no Chromium was found: set CHROME_PATH, or install chromium-headless-shell");
+  return path;
+}
+
+/** @throws StartError when there is no browser to start */
+export function browserSources(config: Config, log: Logger): BrowserSources {
+  const { allowPrivateNetwork, egressAddress: localAddress, egressProxyHost: host, chromeSandbox: sandbox } = config;
+  const egressOptions = { allowPrivateNetwork, localAddress };
+  if (config.browserWsEndpoints.length === 0) {
+    return { sources: [localBrowser({ chromePath: pathToChromium(config), sandbox, log })], egressOptions };
+  }
+  const sources = config.browserWsEndpoints.map((endpoint) =>
+    remoteBrowser({ endpoint, egressHost: host, sandbox, log }),
+  );
+  // A lane that a network can reach serves the browsers alone.
+  const serves = (peer: string) => sources.some((browser) => browser.isAt(peer));
+  return { sources, egressOptions: { ...egressOptions, host, serves } };
+}

@@ -1,0 +1,279 @@
+/** Browsers that somebody else started: they serve as our own does, come and go one by one, and are left as they were found. */
+
+import { createServer, type Server } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+import { networkInterfaces } from "node:os";
+import { expect } from "chai";
+import pino from "pino";
+import { WebSocket, WebSocketServer } from "ws";
+import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { browserFlags } from "../../../src/engine/browser/chromium-flags.js";
+import { createEgressProxy } from "../../../src/engine/egress-proxy.js";
+import { type RemoteChromium, type RemoteChromiumOptions, startRemoteChromium } from "../../harness/remote-chromium.js";
+import { failureOf, remoteSource, resultOf, runOf, testBrowsers, until } from "./support.js";
+
+const WHO = "const execute = async () => navigator.userAgent";
+const NOWHERE = "ws://127.0.0.1:9";
+const SECRET = "s3cretToken";
+const outerAddress =
+  Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    .find((one) => !one.internal && one.family === "IPv4")?.address ?? "127.0.0.2";
+
+/** A service that wants a token, gives a browser for each connection, and keeps to itself how it was started. */
+async function startBroker(socketUrl: string): Promise<{ endpoint: string; stop(): void }> {
+  const server = new WebSocketServer({
+    port: 0,
+    host: "127.0.0.1",
+    verifyClient: ({ req }: { req: { url?: string } }) => req.url === `/?token=${SECRET}`,
+  });
+  server.on("connection", (near) => {
+    const far = new WebSocket(socketUrl);
+    const ready = new Promise((resolve) => far.once("open", resolve));
+    near.on("message", async (data) => {
+      const { id, method } = JSON.parse(String(data));
+      await ready;
+      const kept = method === "SystemInfo.getInfo";
+      if (kept) near.send(JSON.stringify({ id, error: { code: -32_601, message: `not by ${SECRET}` } }));
+      else far.send(String(data));
+    });
+    far.on("message", (data) => near.send(String(data)));
+    near.on("close", () => far.close());
+    far.on("close", () => near.close());
+  });
+  await new Promise((resolve) => server.once("listening", resolve));
+  return {
+    endpoint: `ws://127.0.0.1:${(server.address() as AddressInfo).port}/?token=${SECRET}`,
+    stop() {
+      for (const client of server.clients) client.terminate();
+      server.close();
+    },
+  };
+}
+
+describe("browsers that others started", function () {
+  this.timeout(30_000);
+  const remotes: RemoteChromium[] = [];
+  const started: Browsers[] = [];
+  let lines: string[] = [];
+  const log = pino({ level: "trace" }, { write: (line: string) => lines.push(line) });
+
+  async function remote(options: RemoteChromiumOptions = {}): Promise<RemoteChromium> {
+    const one = await startRemoteChromium(options);
+    remotes.push(one);
+    return one;
+  }
+  const named = (name: string, port = 0) => remote({ port, more: [`--user-agent=${name}`] });
+
+  function browsersOf(endpoints: string[], changes: Parameters<typeof testBrowsers>[0] = {}): Browsers {
+    const sources = endpoints.map((endpoint) => remoteSource(endpoint, { log }));
+    const browsers = testBrowsers({ sources, log, ...changes });
+    started.push(browsers);
+    return browsers;
+  }
+
+  async function startFault(endpoints: string[]): Promise<string> {
+    try {
+      await browsersOf(endpoints).start();
+      return "it started";
+    } catch (error) {
+      expect((error as Error).name).to.equal("StartError");
+      return (error as Error).message;
+    }
+  }
+
+  /** A run that says whose browser it is in, and goes on. */
+  function hanging(browsers: Browsers, key: string, signal?: AbortSignal) {
+    const source = "async function execute() { console.log(navigator.userAgent); await new Promise(() => {}) }";
+    let onConsole = (_line: { text: string }) => {};
+    const where = new Promise<string>((resolve) => {
+      onConsole = ({ text }) => resolve(text);
+    });
+    const changes = { isolationKey: key, onConsole, ...(signal && { signal }) };
+    return { where, outcome: browsers.run(runOf(source, changes)) };
+  }
+
+  afterEach(async () => {
+    await Promise.all(started.splice(0).map((browsers) => browsers.stop()));
+    await Promise.all(remotes.splice(0).map((one) => one.kill()));
+    lines = [];
+  });
+
+  it("ends a loop at the time limit and a run that is cancelled, and serves the next", async () => {
+    const browsers = browsersOf([(await remote()).endpoint]);
+    await browsers.start();
+    const late = await failureOf(browsers, "async function execute() { while (true); }", { timeoutMs: 300 });
+    expect(late.cause).to.equal("timeout");
+    const abort = new AbortController();
+    const { where, outcome } = hanging(browsers, "1:master", abort.signal);
+    await where;
+    abort.abort();
+    expect(await outcome).to.deep.include({ ok: false, cause: "cancelled" });
+    expect(await resultOf(browsers, "const execute = async () => 1")).to.equal(1);
+  });
+
+  it("ends a run at V8's limit, the only one on memory there", async () => {
+    const browsers = browsersOf([(await remote()).endpoint]);
+    await browsers.start();
+    const flood = "async function execute() { const kept = []; for (;;) kept.push(new Array(1e7).fill(1.5)); }";
+    expect((await failureOf(browsers, flood, { timeoutMs: 25_000 })).error.message).to.include("crashed");
+    expect([browsers.pid(), await browsers.sandbox()]).to.deep.equal([null, null]);
+  });
+
+  it("spreads runs over all that are up, the least busy first", async () => {
+    const browsers = browsersOf([(await named("one")).endpoint, (await named("two")).endpoint]);
+    await browsers.start();
+    const abort = new AbortController();
+    const runs: ReturnType<typeof hanging>[] = [];
+    for (const key of ["a", "b", "c", "d"]) {
+      runs.push(hanging(browsers, key, abort.signal));
+      await runs.at(-1)!.where;
+    }
+    const where = await Promise.all(runs.map((one) => one.where));
+    expect(where.sort()).to.deep.equal(["one", "one", "two", "two"]);
+    abort.abort();
+    await Promise.all(runs.map(({ outcome }) => outcome));
+  });
+
+  it("loses with a browser its own runs alone, goes on with the other, and has it back once it is there again", async () => {
+    const [first, second] = [await named("one"), await named("two")];
+    const browsers = browsersOf([first.endpoint, second.endpoint]);
+    await browsers.start();
+    const abort = new AbortController();
+    const runs = [hanging(browsers, "a", abort.signal), hanging(browsers, "b", abort.signal)];
+    const where = await Promise.all(runs.map((run) => run.where));
+    const lost = runs[where.indexOf("one")]!;
+    const kept = runs[where.indexOf("two")]!;
+    await first.kill();
+    expect(await lost.outcome).to.deep.include({ ok: false, cause: "browser" });
+    for (let i = 0; i < 3; i += 1) expect(await resultOf(browsers, WHO)).to.equal("two");
+    expect(browsers.ready()).to.equal(true);
+    abort.abort();
+    expect(await kept.outcome).to.deep.include({ ok: false, cause: "cancelled" });
+    await named("one", first.port);
+    await until(async () => (await resultOf(browsers, WHO)) === "one", 2_000);
+  });
+
+  it("finds the browser that was started again although its address named the last one", async () => {
+    const first = await named("one");
+    const browsers = browsersOf([first.socketUrl]);
+    await browsers.start();
+    await first.kill();
+    await until(() => !browsers.ready());
+    await named("again", first.port);
+    await until(() => browsers.ready(), 2_000);
+    expect(await resultOf(browsers, WHO)).to.equal("again");
+  });
+
+  it("leaves the browser alive when it stops, and nothing of its own in it", async () => {
+    const one = await remote();
+    const browsers = browsersOf([one.endpoint]);
+    await browsers.start();
+    await resultOf(browsers, WHO);
+    expect(await one.contexts()).to.be.greaterThan(0);
+    await browsers.stop();
+    await until(async () => (await one.contexts()) === 0);
+    expect(one.running()).to.equal(true);
+  });
+
+  it("starts while one at least is up, says which is not, and takes that one when it comes", async () => {
+    const gone = await named("late");
+    await gone.kill();
+    const browsers = browsersOf([gone.endpoint, (await named("up")).endpoint]);
+    await browsers.start();
+    expect(lines.join()).to.include(`${gone.endpoint} (BROWSER_WS_ENDPOINTS) cannot be used: connect ECONNREFUSED`);
+    expect(await resultOf(browsers, WHO)).to.equal("up");
+    await named("late", gone.port);
+    await until(async () => (await resultOf(browsers, WHO)) === "late", 2_000);
+  });
+
+  it("names each in one fault when none is up", async () => {
+    const message = await startFault([NOWHERE, "ws://127.0.0.1:10"]);
+    expect(message).to.include("127.0.0.1:9 (BROWSER_WS_ENDPOINTS) cannot be used: connect ECONNREFUSED");
+    expect(message).to.include("127.0.0.1:10 (BROWSER_WS_ENDPOINTS) cannot be used: connect ECONNREFUSED");
+  });
+
+  it("tells nothing of an address but host and port, and serves where the browser does not say how it was started", async () => {
+    const one = await named("one");
+    const broker = await startBroker(one.socketUrl);
+    const browsers = browsersOf([broker.endpoint, `ws://user:${SECRET}@127.0.0.1:9/${SECRET}?a=${SECRET}`]);
+    await browsers.start();
+    expect(await resultOf(browsers, WHO)).to.equal("one");
+    broker.stop();
+    await until(() => !browsers.ready());
+    const refused = await startFault([broker.endpoint.replace(SECRET, `not${SECRET}`)]);
+    const told = lines.join();
+    expect(told).to.include("does not say how it was started").and.to.include("the browser is gone");
+    expect(told + refused).to.not.include(SECRET);
+  });
+
+  it("refuses a browser whose command line would not contain actions, and says what is missing", async () => {
+    const bare = await remote({ flags: ["--no-startup-window"], more: ["--no-sandbox"] });
+    const message = await startFault([bare.endpoint]);
+    for (const flag of [...browserFlags("127.0.0.1").slice(0, 5), "--host-resolver-rules=MAP * ~NOTFOUND"]) {
+      expect(message).to.include(`lacks ${flag}`);
+    }
+    expect(message).to.include("has --no-sandbox");
+    expect(await bare.contexts()).to.equal(0);
+    const more = await remote({ more: ["--disable-features=Other"] });
+    expect(await startFault([more.endpoint])).to.include("lacks --disable-features=BackForwardCache");
+  });
+
+  describe("the way out at an address that others can reach", () => {
+    let server: Server;
+    let url: string;
+    before(async () => {
+      server = createServer((_request, response) => {
+        response.setHeader("Access-Control-Allow-Origin", "*").end("reached");
+      });
+      await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+      url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    });
+    after(() => server.close());
+
+    it("serves the browsers", async () => {
+      const one = await remote({ egressHost: outerAddress });
+      const source = remoteSource(one.endpoint, { egressHost: outerAddress });
+      const peers = new Set<boolean>();
+      const serves = (peer: string) => {
+        peers.add(source.isAt(peer));
+        return source.isAt(peer);
+      };
+      const proxy = createEgressProxy({ allowPrivateNetwork: true, host: outerAddress, serves });
+      const browsers = browsersOf([], { sources: [source], openLane: proxy.openLane });
+      await browsers.start();
+      expect(await resultOf(browsers, `const execute = async () => (await fetch("${url}")).text()`)).to.equal(
+        "reached",
+      );
+      expect([...peers]).to.deep.equal([true]);
+      expect(source.isAt("198.51.100.7")).to.equal(false);
+      await browsers.stop();
+      proxy.close();
+    });
+
+    it("refuses everyone else before anything is read", async () => {
+      const proxy = createEgressProxy({
+        allowPrivateNetwork: true,
+        host: "127.0.0.2",
+        serves: (peer) => peer === "127.0.0.3",
+      });
+      const lane = await proxy.openLane();
+      const { hostname, port } = new URL(lane.proxyServer);
+      const answerTo = (localAddress: string) =>
+        new Promise<string>((resolve) => {
+          let answer = "";
+          const socket = connect({ host: hostname, port: Number(port), localAddress });
+          socket.on("data", (data) => {
+            answer += String(data);
+          });
+          socket.on("error", () => {});
+          socket.on("close", () => resolve(answer));
+          socket.write(`GET ${url} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+        });
+      expect(await answerTo("127.0.0.1")).to.equal("");
+      expect(lane.used()).to.equal(false);
+      expect(await answerTo("127.0.0.3")).to.include("reached");
+      proxy.close();
+    });
+  });
+});

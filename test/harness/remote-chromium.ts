@@ -1,0 +1,83 @@
+/** A Chromium as an operator starts it for others to use: a process of its own, on a port, by the flags that the service asks for. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, existsSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect } from "puppeteer-core";
+import { browserFlags } from "../../src/engine/browser/chromium-flags.js";
+
+const CHROME_CANDIDATES = ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/google-chrome"];
+/** As root Chromium refuses its sandbox; one that the service itself does not use. */
+const ACCOUNT = { uid: 64_950, gid: 64_950 };
+
+export function chromePath(): string {
+  const path = process.env["CHROME_PATH"] ?? CHROME_CANDIDATES.find((candidate) => existsSync(candidate));
+  if (path === undefined) throw new Error("no Chromium: set CHROME_PATH");
+  return path;
+}
+
+export interface RemoteChromium {
+  port: number;
+  /** `ws://127.0.0.1:PORT` */
+  endpoint: string;
+  /** The same with the path that only this start has. */
+  socketUrl: string;
+  /** The contexts that are in it, beside its own. */
+  contexts(): Promise<number>;
+  running(): boolean;
+  /** kill -9 of all its processes. */
+  kill(): Promise<void>;
+}
+
+export interface RemoteChromiumOptions {
+  /** Default: a free one. */
+  port?: number;
+  egressHost?: string;
+  /** Default: those that the service asks for. */
+  flags?: readonly string[];
+  /** Beside them. */
+  more?: readonly string[];
+}
+
+export async function startRemoteChromium(options: RemoteChromiumOptions = {}): Promise<RemoteChromium> {
+  const { port = 0, egressHost = "127.0.0.1", flags = browserFlags(egressHost), more = [] } = options;
+  const folder = mkdtempSync(join(tmpdir(), "svc-remote-"));
+  const account = process.getuid?.() === 0 ? ACCOUNT : {};
+  if (process.getuid?.() === 0) chownSync(folder, ACCOUNT.uid, ACCOUNT.gid);
+  const own = ["--headless", `--remote-debugging-port=${port}`, `--user-data-dir=${folder}`];
+  const child = spawn(chromePath(), [...own, ...flags, ...more], {
+    ...account,
+    cwd: folder,
+    env: { HOME: folder, TMPDIR: folder, PATH: "/usr/bin:/bin" },
+    stdio: ["ignore", "ignore", "pipe"],
+    detached: true,
+  });
+  const exited = once(child, "exit").finally(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  let said = "";
+  const socketUrl = await new Promise<string>((resolve, reject) => {
+    child.stderr.setEncoding("utf8").on("data", (chunk: string) => {
+      said += chunk;
+      const [, url] = /listening on (ws:\S+)/.exec(said) ?? [];
+      if (url) resolve(url);
+    });
+    child.once("exit", () => reject(new Error(`Chromium ended: ${said}`)));
+  });
+  const { host } = new URL(socketUrl);
+  return {
+    port: Number(new URL(socketUrl).port),
+    endpoint: `ws://${host}`,
+    socketUrl,
+    async contexts() {
+      const browser = await connect({ browserWSEndpoint: socketUrl, defaultViewport: null });
+      const count = browser.browserContexts().length;
+      await browser.disconnect();
+      return count - 1;
+    },
+    running: () => child.exitCode === null && child.signalCode === null,
+    async kill() {
+      if (child.exitCode === null && child.signalCode === null) process.kill(-child.pid!, "SIGKILL");
+      await exited;
+    },
+  };
+}
