@@ -16,8 +16,8 @@ export interface SocketTransport extends ConnectionTransport {
   readonly closed: Promise<void>;
 }
 
-/** @throws Error what the other end, or the way to it, said */
-export async function openSocketTransport(url: string): Promise<SocketTransport> {
+/** `pingMs`: how often the other end is asked whether it is there. @throws Error what it, or the way to it, said */
+export async function openSocketTransport(url: string, pingMs = PING_MS): Promise<SocketTransport> {
   const socket = new WebSocket(url, {
     perMessageDeflate: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
@@ -33,16 +33,16 @@ export async function openSocketTransport(url: string): Promise<SocketTransport>
     socket.once("open", resolve);
     socket.once("error", reject);
   });
-  return transportOver(socket, peer);
+  return transportOver(socket, peer, pingMs);
 }
 
-function transportOver(socket: WebSocket, peer: string): SocketTransport {
+function transportOver(socket: WebSocket, peer: string, pingMs: number): SocketTransport {
   let unanswered = 0;
   const pinging = setInterval(() => {
     if (unanswered >= PINGS_UNANSWERED_MAX) return void socket.terminate();
     unanswered += 1;
     socket.ping();
-  }, PING_MS);
+  }, pingMs);
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const transport: SocketTransport = {
     peer,

@@ -1,0 +1,51 @@
+/** The socket to a browser that somebody else started: it ends when nobody is at the other end any more, and not before. */
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import { type WebSocket, WebSocketServer } from "ws";
+import { openSocketTransport, type SocketTransport } from "../../../src/engine/browser/socket-transport.js";
+
+describe("the socket to a browser", () => {
+  let server: WebSocketServer;
+
+  async function open(autoPong: boolean): Promise<{ transport: SocketTransport; far: WebSocket }> {
+    server = new WebSocketServer({ port: 0, host: "127.0.0.1", autoPong });
+    await once(server, "listening");
+    const connected = once(server, "connection");
+    const transport = await openSocketTransport(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`, 20);
+    const [far] = await connected;
+    return { transport, far };
+  }
+  afterEach(() => {
+    for (const client of server.clients) client.terminate();
+    server.close();
+  });
+
+  it("closes, and says so once, when pings go unanswered", async () => {
+    const { transport } = await open(false);
+    let closes = 0;
+    transport.onclose = () => {
+      closes += 1;
+    };
+    await transport.closed;
+    expect(closes).to.equal(1);
+  });
+
+  it("stays open through many pings that are answered, and knows whom it reached", async () => {
+    const { transport, far } = await open(true);
+    for (let pings = 0; pings < 10; pings += 1) await once(far, "ping");
+    const heard = new Promise((resolve) => {
+      transport.onmessage = resolve;
+    });
+    far.send("there");
+    expect([await heard, transport.peer]).to.deep.equal(["there", "127.0.0.1"]);
+  });
+
+  it("closes although the other end does not say goodbye", async () => {
+    const { transport, far } = await open(true);
+    far.pause();
+    transport.close();
+    await transport.closed;
+    expect(far.readyState).to.equal(far.OPEN);
+  });
+});
