@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
-import { chownSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
@@ -70,12 +70,42 @@ function makeFolder(owner: { uid: number; gid: number } | null): string {
   return folder;
 }
 
-/** Removes the folders of services that were killed before they could do so themselves. */
+/**
+ * Removes what services left that were killed before they could do so themselves: a browser ends by itself when its service is gone,
+ * unless it is too busy to notice.
+ */
 export function sweepFolders(): void {
   for (const name of readdirSync(tmpdir())) {
     const pid = name.startsWith(FOLDER_PREFIX) ? Number(name.slice(FOLDER_PREFIX.length).split("-")[0]) : 0;
-    if (pid > 0 && pid !== process.pid && !existsSync(`/proc/${pid}`)) removeFolder(join(tmpdir(), name));
+    if (!(pid > 0) || isAlive(pid)) continue;
+    const folder = join(tmpdir(), name);
+    for (const orphan of browsersIn(folder)) process.kill(orphan, "SIGKILL");
+    removeFolder(folder);
   }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== "ESRCH";
+  }
+}
+
+/** The processes of the folder's owner that were started on it; none where there is no /proc to say so. */
+function browsersIn(folder: string): number[] {
+  if (!existsSync("/proc")) return [];
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => {
+      try {
+        const commandLine = readFileSync(`/proc/${pid}/cmdline`, "latin1").split("\0");
+        const ours = commandLine.includes(`--user-data-dir=${folder}`);
+        return ours && statSync(`/proc/${pid}`).uid === statSync(folder).uid;
+      } catch {
+        return false;
+      }
+    });
 }
 
 function removeFolder(folder: string): void {

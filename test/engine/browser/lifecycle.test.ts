@@ -1,5 +1,7 @@
 /** The browser's life: its sandbox, its limits on a run's time, its death and its end. */
 
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -70,6 +72,24 @@ describe("the browser's life", function () {
     await until(() => groupMembers(group).length === 0);
     expect(folders()).to.have.length(0);
     expect(browsers.ready()).to.equal(false);
+  });
+
+  it("ends the browser that a killed service left, and removes its folder", async () => {
+    const dead = spawnSync("true").pid;
+    const folder = mkdtempSync(join(tmpdir(), `svc-chromium-${dead}-`));
+    const idle = ["-e", "setInterval(() => {}, 1e6)", "--", `--user-data-dir=${folder}`];
+    const orphan = spawn(process.execPath, idle, { stdio: "ignore" });
+    const other = spawn(process.execPath, [...idle.slice(0, 3), `--user-data-dir=${folder}-of-another`], {
+      stdio: "ignore",
+    });
+    const ended = once(orphan, "exit");
+    const next = testBrowsers();
+    await next.start();
+    expect(await ended).to.deep.equal([null, "SIGKILL"]);
+    expect(existsSync(folder)).to.equal(false);
+    expect(other.exitCode ?? other.signalCode).to.equal(null);
+    other.kill();
+    await next.stop();
   });
 
   for (const [title, code, changes = {}] of [
