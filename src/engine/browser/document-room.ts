@@ -5,7 +5,7 @@
 import type { CDPSession } from "puppeteer-core";
 import { createChildren } from "./children.js";
 import { answerDocument, CONSOLE_BINDING, callHarness, installHarness, navigate } from "./fresh-document.js";
-import { CHILD_CONSOLE, DOCUMENT_HARNESS } from "./harness.js";
+import { BOUNDS, CHILD_CONSOLE, DOCUMENT_HARNESS } from "./harness.js";
 import type { PageRun } from "./page-run.js";
 import { watchRequestFaults } from "./request-faults.js";
 import { createRequestGuard } from "./request-guard.js";
@@ -19,11 +19,15 @@ const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDat
 /** A worker that does not answer for so long at the end of a run has its last lines lost. */
 const LAST_LINES_MS = 1_000;
 
+function boundDocuments(session: CDPSession): Promise<unknown> {
+  return session.send("Page.addScriptToEvaluateOnNewDocument", { source: BOUNDS });
+}
+
 export function createDocumentRoom(options: RoomOptions): Room {
   const { session, origin, lane, lose, print } = options;
   const traces = watchTraces({ ...options, onCrowd: () => lose("crowd"), onForbidden: () => lose("window") });
   const children = createChildren(session, (child, type) =>
-    Promise.all([guard.guardChild(child), type === "worker" ? listen(child) : null]),
+    Promise.all([guard.guardChild(child), type === "worker" ? boundWorker(child) : boundDocuments(child)]),
   );
   const guard = createRequestGuard(session, children.caughtUp);
   const faults = watchRequestFaults(session, origin);
@@ -59,9 +63,10 @@ export function createDocumentRoom(options: RoomOptions): Room {
   }
 
   /** Pipelined: all of it is in place before the worker goes on. */
-  function listen(worker: CDPSession): Promise<unknown> {
+  function boundWorker(worker: CDPSession): Promise<unknown> {
     worker.on("Runtime.bindingCalled", (event) => print(event.payload));
     return Promise.all([
+      worker.send("Runtime.evaluate", { expression: BOUNDS }),
       worker.send("Runtime.addBinding", { name: CONSOLE_BINDING }),
       worker.send("Runtime.evaluate", { expression: CHILD_CONSOLE }),
     ]);
@@ -70,6 +75,7 @@ export function createDocumentRoom(options: RoomOptions): Room {
   return {
     async settle() {
       await children.attach();
+      await boundDocuments(session);
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
       await session.send("Network.enable", NO_BUFFERS);
       // An empty cache has no size to be found by.

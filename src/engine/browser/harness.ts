@@ -2,6 +2,7 @@
 import { RESULT_MAX_BYTES } from "../../limits.js";
 import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
 import { CONSOLE_BINDING } from "./fresh-document.js";
+import { boundScope } from "./in-page/bounds.js";
 import { childConsole } from "./in-page/child-console.js";
 import { type HarnessLimits, harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
@@ -12,6 +13,11 @@ import { WORKER_GLOBALS } from "./worker-globals.js";
 export const CONSOLE_MAX_LINES = 1_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL = "The console is full: what follows is not kept";
+
+/** Of each document and worker. A run has none to talk to or to wait for but its own frames and workers. */
+const CHANNELS_MAX = 8;
+const CHANNEL_MESSAGES_MAX = 1_000;
+const LOCKS_MAX = 1_000;
 
 /** A worker that is still busy so long after its run has ended is not waited for. */
 const LEAVE_WITHIN_MS = 200;
@@ -35,6 +41,9 @@ const CORE = calling(harnessCore, JSON.stringify(LIMITS));
 
 /** Its value is the object that the host talks to; nothing else in the page can reach it. */
 export const DOCUMENT_HARNESS = named(calling(documentHarness, CORE));
+
+/** To be evaluated in every document of a run, frames' too, before its first line. */
+export const BOUNDS = named(calling(boundScope, String(CHANNELS_MAX), String(CHANNEL_MESSAGES_MAX), String(LOCKS_MAX)));
 
 /** Replaces the console of a worker that a run starts; to be evaluated before the worker's first line. */
 export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));

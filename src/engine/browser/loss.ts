@@ -2,7 +2,7 @@
 import { RENDERER_MAX_BYTES } from "./memory-watch.js";
 import { failed, type Outcome } from "./page-run.js";
 
-export type Loss = "closed" | "crashed" | "memory" | "crowd" | "window" | "discarded" | "browser";
+export type Loss = "closed" | "crashed" | "memory" | "flood" | "crowd" | "window" | "discarded" | "browser";
 
 const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 
@@ -11,6 +11,8 @@ export function outcomeOfLoss(loss: Loss | null): Outcome {
   switch (loss) {
     case "memory":
       return failed("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
+    case "flood":
+      return failed("script", "Error", "The action asked the browser for so much at once that other runs had to wait");
     case "crowd":
       return failed("memory", "RangeError", "The action opened too many pages, frames or workers");
     case "window":

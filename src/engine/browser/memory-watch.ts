@@ -4,6 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import type { Chromium } from "./chromium.js";
+import { watchFloods } from "./flood-watch.js";
 
 /** No run takes more: heap, buffers, canvases, everything its process holds. */
 export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
@@ -15,8 +16,8 @@ const PAGE_BYTES = 4_096;
 const BLAME_MS = 2_000;
 
 export interface MemoryWatch {
-  /** Whether a crash that is reported now comes from memory: this watch's kill, or V8 at its limit. */
-  toBlame(): boolean;
+  /** What a crash that is reported now comes from: memory, by this watch's kill or V8 at its limit; a flood; or neither. */
+  blame(): "memory" | "flood" | null;
   /** Whether the browser's own processes, which serve all runs, have grown so large that it should be replaced. */
   overgrown(): boolean;
   stop(): void;
@@ -30,7 +31,7 @@ async function residentBytes(pid: number): Promise<number> {
   }
 }
 
-const BLIND: MemoryWatch = { toBlame: () => false, overgrown: () => false, stop: () => {} };
+const BLIND: MemoryWatch = { blame: () => null, overgrown: () => false, stop: () => {} };
 
 /**
  * Looks every 200 ms while `active` says that something runs. Does nothing where there is no /proc, and nothing to somebody else's
@@ -38,6 +39,7 @@ const BLIND: MemoryWatch = { toBlame: () => false, overgrown: () => false, stop:
  */
 export function watchMemory(chromium: Chromium, active: () => boolean): MemoryWatch {
   if (chromium.pid === null) return BLIND;
+  const floods = watchFloods(chromium, active);
   let killedAt = 0;
   let looking = false;
   let ownBytes = 0;
@@ -68,8 +70,14 @@ export function watchMemory(chromium: Chromium, active: () => boolean): MemoryWa
   }, INTERVAL_MS);
 
   return {
-    toBlame: () => Date.now() - Math.max(killedAt, chromium.exhaustedAt()) < BLAME_MS,
+    blame() {
+      if (floods.toBlame()) return "flood";
+      return Date.now() - Math.max(killedAt, chromium.exhaustedAt()) < BLAME_MS ? "memory" : null;
+    },
     overgrown: () => ownBytes > OWN_MAX_BYTES,
-    stop: () => clearInterval(timer),
+    stop() {
+      clearInterval(timer);
+      floods.stop();
+    },
   };
 }

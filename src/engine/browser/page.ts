@@ -69,7 +69,7 @@ export class Page {
     const crash = (event: Protocol.Target.TargetCrashedEvent) => {
       if (event.targetId !== targetId) return;
       // The word on the heap comes by another pipe, and may come after this one.
-      setTimeout(() => this.lose(this.memory.toBlame() ? "memory" : "crashed"), CRASH_GRACE_MS);
+      setTimeout(() => this.lose(this.memory.blame() ?? "crashed"), CRASH_GRACE_MS);
     };
     const detach = (event: Protocol.Target.DetachedFromTargetEvent) => {
       if (event.sessionId === session.id()) this.lose("closed");

@@ -85,18 +85,18 @@ const LEFTOVERS: [string, string][] = [
     "a storage bucket",
     "const b = navigator.storageBuckets && await navigator.storageBuckets.open('left'); if (b) await b.caches.open('c')",
   ],
-  ["timers", "setInterval(() => new BroadcastChannel('leftover').postMessage('timer'), 5)"],
+  ["timers", "const left = new BroadcastChannel('leftover'); setInterval(() => left.postMessage('timer'), 5)"],
   [
     "a microtask chain over tasks",
     "const left = new BroadcastChannel('leftover'); let told = 0; const again = () => { if (performance.now() > told + 5) { told = performance.now(); left.postMessage('task') } const c = new MessageChannel(); c.port1.onmessage = again; c.port2.postMessage(0) }; again()",
   ],
   [
     "a dedicated worker",
-    'new Worker(URL.createObjectURL(new Blob([\'setInterval(() => new BroadcastChannel("leftover").postMessage("worker"), 5)\']))); await new Promise((r) => setTimeout(r, 50))',
+    'new Worker(URL.createObjectURL(new Blob([\'const left = new BroadcastChannel("leftover"); setInterval(() => left.postMessage("worker"), 5)\']))); await new Promise((r) => setTimeout(r, 50))',
   ],
   [
     "a frame",
-    "const f = document.createElement('iframe'); document.body.append(f); f.contentWindow.eval('setInterval(() => new BroadcastChannel(\"leftover\").postMessage(\"frame\"), 5)')",
+    "const f = document.createElement('iframe'); document.body.append(f); f.contentWindow.eval('const left = new BroadcastChannel(\"leftover\"); setInterval(() => left.postMessage(\"frame\"), 5)')",
   ],
   ["a held lock", "navigator.locks.request('left', () => new Promise(() => {}))"],
   [
@@ -194,7 +194,8 @@ describe("isolation", function () {
     const leave = `const execute = async () => {
       localStorage.setItem("a", "1"); document.cookie = "a=1; domain=actions.internal";
       new BroadcastChannel("leftover").postMessage("x");
-      setInterval(() => new BroadcastChannel("leftover").postMessage("x"), 5);
+      const left = new BroadcastChannel("leftover");
+      setInterval(() => left.postMessage("x"), 5);
       await new Promise((resolve) => setTimeout(resolve, 400));
     }`;
     const other = { isolationKey: "2:master", origin: "https://app-2.actions.internal" };
@@ -212,7 +213,8 @@ describe("isolation", function () {
   it("shows two runs of one key at once nothing of each other", async () => {
     const leave = `const execute = async () => {
       localStorage.setItem("a", "1");
-      setInterval(() => new BroadcastChannel("leftover").postMessage("x"), 5);
+      const left = new BroadcastChannel("leftover");
+      setInterval(() => left.postMessage("x"), 5);
       await new Promise((resolve) => setTimeout(resolve, 400));
     }`;
     const [, seen] = await Promise.all([resultOf(browsers, leave), resultOf(browsers, PROBE)]);
