@@ -41,9 +41,11 @@ interface Watched {
 }
 
 /** Processor time in milliseconds; null when the process is gone or there is no /proc. */
-async function spentBy({ pid, renderer }: Watched): Promise<Spent | null> {
+async function spentBy({ pid, renderer }: Watched, group: number): Promise<Spent | null> {
   try {
     const fields = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
+    // The list is as old as the last answer: the id may be another's by now.
+    if (Number(fields[2]) !== group) return null;
     const kernel = Number(fields[12]) * TICK_MS;
     return { kernel, all: Number(fields[11]) * TICK_MS + kernel, renderer };
   } catch {
@@ -126,7 +128,7 @@ export function watchFloods(chromium: Chromium, active: () => boolean): FloodWat
     const at = Date.now();
     await Promise.all(
       watched.map(async (one) => {
-        const found = await spentBy(one);
+        const found = await spentBy(one, chromium.pid);
         if (found !== null) spent.set(one.pid, found);
       }),
     );
