@@ -41,7 +41,7 @@ interface Watched {
 }
 
 /** Processor time in milliseconds; null when the process is gone or there is no /proc. */
-async function spentBy({ pid, renderer }: Watched, group: number): Promise<Spent | null> {
+async function spentBy({ pid, renderer }: Watched, group: number | null): Promise<Spent | null> {
   try {
     const fields = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
     // The list is as old as the last answer: the id may be another's by now.
