@@ -19,7 +19,6 @@ const FLOODS: [string, string, string[]][] = [
   ["requests", "for (;;) fetch(`https://host.example/`).catch(() => {});", ["a worker"]],
   ["requests that are blocked", "for (;;) fetch('/x').catch(() => {});", ["the page", "a frame"]],
   ["beacons", "for (;;) navigator.sendBeacon('/x', 'y');", ["the page", "a frame"]],
-  ["cookies", "for (let i = 0; ; i += 1) document.cookie = 'a=' + i;", ["the page", "a frame"]],
   ["reported errors", "for (;;) reportError(new Error('x'));", ["the page", "a frame", "a worker"]],
 ];
 
