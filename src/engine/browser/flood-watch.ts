@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import type { Chromium } from "./chromium.js";
 
-const INTERVAL_MS = 50;
+const INTERVAL_MS = 100;
 /** Unanswered for so long: processor times are noted. */
 const LATE_MS = 100;
 /** Unanswered for so long after that: they are compared. */
