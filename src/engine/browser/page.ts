@@ -15,11 +15,13 @@ import type { Room } from "./room.js";
 import { createWorkerRoom } from "./worker-room.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
+/** A renderer that dies while its page is made leaves what was asked of it unanswered. */
+const OPEN_TIMEOUT_MS = 5_000;
 const CRASH_GRACE_MS = 25;
 
 export class Page {
   private session!: CDPSession;
-  private contextId!: string;
+  private contextId = "";
   private room!: Room;
   private fresh = false;
   private lost: Loss | null = null;
@@ -35,19 +37,29 @@ export class Page {
     private readonly lane: Lane | null,
   ) {}
 
-  /** A new context with an empty page. */
+  /** A new context with an empty page. @throws when the browser does not make one in time */
   static async open(chromium: Chromium, memory: MemoryWatch, lane: Lane | null): Promise<Page> {
     const page = new Page(chromium, memory, lane);
+    const made = page.make();
+    if (await page.within(OPEN_TIMEOUT_MS, made)) return page;
+    page.lose("discarded");
+    // What is made late is not kept either.
+    void made.catch(() => {}).then(() => page.discard());
+    throw new Error("the browser made no page");
+  }
+
+  private async make(): Promise<boolean> {
+    const { chromium, lane } = this;
     const { connection } = chromium;
     const proxy = lane === null ? {} : { proxyServer: lane.proxyServer, proxyBypassList: "<-loopback>" };
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
-    page.contextId = context.browserContextId;
+    this.contextId = context.browserContextId;
     const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", ...context });
-    page.targetId = targetId;
-    page.session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
-    page.listen();
-    await page.session.send("Page.enable");
-    return page;
+    this.targetId = targetId;
+    this.session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
+    this.listen();
+    await this.session.send("Page.enable");
+    return true;
   }
 
   /** A fresh room waits for its run. */
@@ -96,23 +108,28 @@ export class Page {
     this.onLost?.();
   }
 
+  /** What `work` answers; false when it fails, takes longer, or the page is lost meanwhile. */
+  private async within(ms: number, work: Promise<boolean>): Promise<boolean> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<boolean>((resolve) => {
+      timer = setTimeout(resolve, ms, false);
+    });
+    const lost = new Promise<boolean>((resolve) => {
+      this.onLost = () => resolve(false);
+    });
+    const done = this.usable && (await Promise.race([work.catch(() => false), late, lost])) && this.usable;
+    clearTimeout(timer);
+    this.onLost = null;
+    return done;
+  }
+
   /**
    * Makes the room fresh, ahead of the next run.
    * @returns false when the page must be thrown away instead
    */
   async renew(): Promise<boolean> {
     this.print = null;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<boolean>((resolve) => {
-      timer = setTimeout(resolve, RENEW_TIMEOUT_MS, false);
-    });
-    const lost = new Promise<boolean>((resolve) => {
-      this.onLost = () => resolve(false);
-    });
-    const renewed = this.room.renew().catch(() => false);
-    this.fresh = this.usable && (await Promise.race([renewed, late, lost])) && this.usable;
-    clearTimeout(timer);
-    this.onLost = null;
+    this.fresh = await this.within(RENEW_TIMEOUT_MS, this.room.renew());
     return this.fresh;
   }
 
@@ -123,8 +140,8 @@ export class Page {
     const print = (payload: string) => this.print?.(payload);
     const options = { chromium, session, contextId, targetId, origin, lane, lose, print };
     this.room = inWorker ? createWorkerRoom(options) : createDocumentRoom(options);
-    await this.room.settle();
-    return this.renew();
+    const settled = this.room.settle().then(() => true);
+    return (await this.within(OPEN_TIMEOUT_MS, settled)) && this.renew();
   }
 
   /** Runs once in the fresh room (`ready` holds). Never rejects: whatever happens is an Outcome. */
@@ -156,8 +173,9 @@ export class Page {
   /** Destroys the context and with it every process, timer, worker, popup and byte of storage in it. */
   async discard(): Promise<void> {
     this.lose("discarded");
-    this.lane?.close();
-    const { connection } = this.chromium;
-    await connection.send("Target.disposeBrowserContext", { browserContextId: this.contextId }).catch(() => {});
+    this.unlisten();
+    const { contextId: browserContextId, chromium } = this;
+    if (browserContextId === "") return;
+    await chromium.connection.send("Target.disposeBrowserContext", { browserContextId }).catch(() => {});
   }
 }

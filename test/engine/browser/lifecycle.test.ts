@@ -165,6 +165,33 @@ describe("the browser's life", function () {
     expect(await resultOf(browsers, "const execute = async () => 4")).to.equal(4);
   });
 
+  it("lets no run wait for a renderer that died while its page was made", async () => {
+    const group = browsers.pid()!;
+    const renderers = () =>
+      groupMembers(group).filter((pid) => readFileSync(`/proc/${pid}/cmdline`, "utf8").includes("--type=renderer"));
+    let done = 0;
+    let over = false;
+    // Each throws its context away, so that pages are made all the time.
+    const code = "const execute = async () => { localStorage.n = 1; return 1 }";
+    const caller = async (key: number) => {
+      for (; !over; done += 1) await browsers.run(runOf(code, { isolationKey: `${key}:master` }));
+    };
+    const callers = [1, 2, 3, 4].map(caller);
+    for (let kills = 0; kills < 40; kills += 1) {
+      const before = done;
+      const alive = renderers();
+      try {
+        process.kill(alive[kills % alive.length]!, "SIGKILL");
+      } catch {
+        // It had ended by itself.
+      }
+      await until(() => done > before + 1, 10_000);
+    }
+    over = true;
+    await Promise.all(callers);
+    expect(await resultOf(browsers, code)).to.equal(1);
+  });
+
   it("replaces a browser that has had its number of runs without failing one", async () => {
     const young = testBrowsers({ runsPerBrowser: 10, log: pino({ level: "silent" }) });
     await young.start();
