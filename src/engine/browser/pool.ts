@@ -10,6 +10,8 @@ import { Page } from "./page.js";
 /** A page that ran this often is replaced, whatever its state. */
 const RUNS_PER_PAGE = 500;
 const OPEN_ATTEMPTS = 3;
+/** A key's further pages, which it needed while its runs overlapped, are given up when it has not needed them for so long. */
+const SURPLUS_IDLE_MS = 10_000;
 
 export interface PoolOptions {
   chromium: Chromium;
@@ -31,6 +33,7 @@ interface Shelf {
 export class Pool {
   private readonly shelves = new Map<string, Shelf>();
   private readonly idleInOrder = new Map<Page, Shelf>();
+  private readonly idleSince = new WeakMap<Page, number>();
   private readonly spare: Page[] = [];
   private filling: Promise<void> | null = null;
 
@@ -129,14 +132,21 @@ export class Pool {
   }
 
   private keep(page: Page, shelf: Shelf): void {
+    const [longest] = shelf.idle;
+    if (longest && Date.now() - this.idleSince.get(longest)! > SURPLUS_IDLE_MS) this.drop(longest, shelf);
     shelf.idle.push(page);
     this.idleInOrder.set(page, shelf);
+    this.idleSince.set(page, Date.now());
     for (const [oldest, itsShelf] of this.idleInOrder) {
       if (this.idleInOrder.size <= this.options.warmPages) return;
-      this.idleInOrder.delete(oldest);
-      itsShelf.idle.splice(itsShelf.idle.indexOf(oldest), 1);
-      this.discard(oldest);
+      this.drop(oldest, itsShelf);
     }
+  }
+
+  private drop(page: Page, shelf: Shelf): void {
+    this.idleInOrder.delete(page);
+    shelf.idle.splice(shelf.idle.indexOf(page), 1);
+    this.discard(page);
   }
 
   private forgetIfEmpty(key: string, shelf: Shelf): void {
