@@ -1,5 +1,5 @@
 /**
- * A dedicated worker for each run, in a page whose document is the host's alone. Costs a third of a document, and holds
+ * A dedicated worker for each run, in a page whose document is the host's alone. Costs less than a document, and holds
  * code that needs the language and little beside it (worker-globals.ts): three walls part it from everything else, each enough by
  * itself. Its global scope has no other names, its origin is nobody's, and the page's policy lets nothing be loaded.
  */
