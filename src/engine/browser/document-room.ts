@@ -8,13 +8,12 @@ import { answerDocument, CONSOLE_BINDING, callHarness, installHarness, navigate 
 import { BOUNDS, CHILD_CONSOLE, DOCUMENT_HARNESS } from "./harness.js";
 import type { PageRun } from "./page-run.js";
 import { watchRequestFaults } from "./request-faults.js";
-import { createRequestGuard } from "./request-guard.js";
+import { createRequestGuard, NO_BUFFERS } from "./request-guard.js";
 import type { Room, RoomOptions } from "./room.js";
 import { watchTraces } from "./traces.js";
 
 /** What runs leave uncollected counts as memory of the next one, which may take 512 MB itself, and weighs on the machine. */
 const LEFT_MAX_BYTES = 24 * 1024 * 1024;
-const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 /** A worker that does not answer for so long at the end of a run has its last lines lost. */
 const LAST_LINES_MS = 1_000;

@@ -42,7 +42,7 @@ export class Page {
     const page = new Page(chromium, memory, lane);
     const made = page.make();
     if (await page.within(OPEN_TIMEOUT_MS, made)) return page;
-    page.lose("discarded");
+    void page.discard();
     // What is made late is not kept either.
     void made.catch(() => {}).then(() => page.discard());
     throw new Error("the browser made no page");

@@ -19,7 +19,7 @@ export interface PoolOptions {
   openLane: (() => Promise<Lane>) | null;
   /** Contexts made ahead that serve no key yet. */
   spares: number;
-  /** Renewed pages kept over all keys, some 15 MB each; the least recently used goes first. */
+  /** Renewed pages kept over all keys, 20 to 45 MB each; the least recently used goes first. */
   warmPages: number;
 }
 

@@ -22,7 +22,8 @@ export interface RequestGuard {
 const PORTS: Readonly<Record<string, string>> = { "http:": "80", "ws:": "80", "https:": "443", "wss:": "443" };
 /** A thread that does not answer for so long gets no connection. */
 const ANSWER_TIMEOUT_MS = 5_000;
-const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
+/** Network.enable without the copies of bodies that it would keep. */
+export const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 /** `host:port` of an address that leads out of the browser; null for the others, such as `data:`. */
 export function hostOf(address: string): string | null {

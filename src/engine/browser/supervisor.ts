@@ -15,7 +15,7 @@ export interface SupervisorOptions {
   openLane: (() => Promise<Lane>) | null;
   /** Contexts made ahead that serve no key yet; default 2. */
   spares?: number;
-  /** Renewed pages kept over all keys, some 15 MB each; default 48. */
+  /** Renewed pages kept over all keys, 20 to 45 MB each; default 48. */
   warmPages?: number;
   /** A browser is replaced after this many runs, without failing any; default 5,000. */
   runsPerBrowser?: number;
