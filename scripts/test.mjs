@@ -1,12 +1,16 @@
-/** `npm test` after the set-up: every check, then one last line with the sum. Arguments: the test files to run instead of all. */
+/**
+ * `npm test` after the set-up: every check, then one last line with the sum. The files are shared out between processes, each with a
+ * database server of its own. Arguments: the test files to run instead of all.
+ */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import { ROOT } from "./setup/steps.mjs";
 
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
-const FILES = ["dist/test/**/*.test.js", "--ignore", "dist/test/long/**"];
+/** More than cores: tests wait for browsers and clocks more than they compute. */
+const PROCESSES = 3;
 
 /** The Node of node_modules; npm put that folder first on the path before anything was in it. */
 function ownNode() {
@@ -14,16 +18,49 @@ function ownNode() {
   return existsSync(path) ? path : process.execPath;
 }
 
-/** Runs a script by `node`. Resolves to the exit code, and to the figures when the script sends any. */
-async function run(node, args) {
-  const child = spawn(node, args, { cwd: ROOT, stdio: ["inherit", "inherit", "inherit", "ipc"] });
+/**
+ * Runs a script by `node`. Resolves to the exit code, and to the figures when the script sends any. A quiet one's output is shown as a
+ * whole when it has ended, so that it does not mix with that of the others.
+ */
+async function run(node, args, { quiet = false } = {}) {
+  const output = quiet ? "pipe" : "inherit";
+  const child = spawn(node, args, { cwd: ROOT, stdio: ["inherit", output, output, "ipc"] });
   let figures = null;
+  const said = [];
+  for (const stream of [child.stdout, child.stderr]) stream?.on("data", (chunk) => said.push(chunk));
   child.on("message", (message) => {
     figures = message;
   });
   // The channel may still hold the figures when the process is gone.
-  const [[code]] = await Promise.all([once(child, "exit"), once(child, "disconnect")]);
+  const [[code]] = await Promise.all([once(child, "close"), once(child, "disconnect")]);
+  process.stdout.write(Buffer.concat(said));
   return { code: code ?? 1, figures };
+}
+
+/** Neighbours in the list are alike in what they cost, so they go to different processes. */
+function sharedOut(files) {
+  const shares = Array.from({ length: Math.min(PROCESSES, files.length) }, () => []);
+  for (const [at, file] of files.entries()) shares[at % shares.length].push(file);
+  return shares;
+}
+
+/** Every test that is not a long one. */
+function gateFiles() {
+  const names = readdirSync(join(ROOT, "dist/test"), { recursive: true }).sort();
+  return names
+    .filter((name) => name.endsWith(".test.js") && !name.startsWith("long/"))
+    .map((name) => `dist/test/${name}`);
+}
+
+/** Runs the files in several processes. Resolves to the sum, and to the number of processes that ended badly without a failed test. */
+async function runTests(node, files) {
+  const mocha = [...NODE_FLAGS, "node_modules/mocha/bin/mocha.js"];
+  const ended = await Promise.all(
+    sharedOut(files).map((share, at) => run(node, [...mocha, ...share], { quiet: at > 0 })),
+  );
+  const sum = (key) => ended.reduce((total, { figures }) => total + (figures?.[key] ?? 0), 0);
+  const broken = ended.filter(({ code, figures }) => code !== 0 && !figures?.failures).length;
+  return { passed: sum("passes"), failed: sum("failures"), broken };
 }
 
 async function main() {
@@ -32,15 +69,11 @@ async function main() {
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
   const node = ownNode();
   const lint = await run(node, ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."]);
-  const wanted = files.length > 0 ? files : FILES;
-  const mocha = await run(node, [...NODE_FLAGS, "node_modules/mocha/bin/mocha.js", ...wanted]);
-  const { passes = 0, failures = 0 } = mocha.figures ?? {};
-  const beside = [];
+  const { passed, failed, broken } = await runTests(node, files.length > 0 ? files : gateFiles());
+  const beside = Array(broken).fill("mocha itself");
   if (lint.code !== 0) beside.push("biome check");
-  // mocha that ends badly without a failed test did not get as far as to count.
-  if (mocha.code !== 0 && failures === 0) beside.push("mocha itself");
   for (const check of beside) process.stdout.write(`failed beside the tests: ${check}, see its output above\n`);
-  return { passed: passes, failed: failures + beside.length };
+  return { passed, failed: failed + beside.length };
 }
 
 const { passed, failed } = await main();
