@@ -1,6 +1,6 @@
 /** The vitals as Prometheus reads them (text format 0.0.4). Knows no app. */
 import { ROLES } from "../config.js";
-import type { Vitals } from "../operations/logs/vitals.js";
+import type { Vitals } from "../operations/upkeep/vitals.js";
 
 export const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 

@@ -1,4 +1,4 @@
-/** Rows of an action's copies and of its version history. No behaviour. */
+/** Rows of an action's copies. No behaviour. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn } from "typeorm";
 
 export type Environment = "server" | "client" | "any";
@@ -70,27 +70,4 @@ export class ActionRow {
 
   @Column("timestamptz", { name: "updated_at" })
   updatedAt: Date;
-}
-
-@Entity("action_version")
-export class ActionVersionRow {
-  @PrimaryGeneratedColumn("identity", { type: "bigint" })
-  id: number;
-
-  @Column("bigint", { name: "action_id" })
-  actionId: number;
-
-  @Column("bigint", { name: "person_id", nullable: true })
-  personId: number | null;
-
-  /** What a list shows of the snapshot. Apart, because a JSON text in a `json` column may hold what its operators refuse. */
-  @Column("json")
-  summary: Record<string, unknown>;
-
-  /** The snapshot (specification, Version snapshot). */
-  @Column("json")
-  data: Record<string, unknown>;
-
-  @CreateDateColumn({ name: "created_at", type: "timestamptz" })
-  createdAt: Date;
 }

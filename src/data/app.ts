@@ -1,5 +1,5 @@
-/** Rows of an app, its settings one row a key, and its version snapshots. Never a GraphQL type: settings leave through rules alone. */
-import { Column, CreateDateColumn, Entity, PrimaryColumn, PrimaryGeneratedColumn, UpdateDateColumn } from "typeorm";
+/** Rows of an app, without its settings, which leave through rules alone. No behaviour. */
+import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn, UpdateDateColumn } from "typeorm";
 
 @Entity("app")
 export class AppRow {
@@ -46,51 +46,4 @@ export class AppRow {
 
   @UpdateDateColumn({ name: "updated_at", type: "timestamptz" })
   updatedAt: Date;
-}
-
-@Entity("setting")
-export class SettingRow {
-  @PrimaryColumn("bigint", { name: "app_id" })
-  appId: number;
-
-  /** The key as rules/setting-key-text.ts writes it, so that every JavaScript string has a place in a text column. */
-  @PrimaryColumn("text")
-  key: string;
-
-  /** JSON text of a public value; null for the other tiers. */
-  @Column("text", { nullable: true })
-  value: string | null;
-
-  /** Encrypted JSON text of a private or protected value; null for a public one. */
-  @Column("bytea", { nullable: true })
-  sealed: Buffer | null;
-
-  @Column("timestamptz", { name: "updated_at" })
-  updatedAt: Date;
-
-  @Column("bigint", { name: "updated_by", nullable: true })
-  updatedBy: number | null;
-}
-
-@Entity("app_version")
-export class AppVersionRow {
-  @PrimaryGeneratedColumn("identity", { type: "bigint" })
-  id: number;
-
-  @Column("bigint", { name: "app_id" })
-  appId: number;
-
-  @Column("bigint", { name: "person_id", nullable: true })
-  personId: number | null;
-
-  /** What it was taken for: create, publish or pre-restore. */
-  @Column("text")
-  action: string;
-
-  /** The app's own fields at the time. */
-  @Column("json")
-  data: Record<string, unknown>;
-
-  @CreateDateColumn({ name: "created_at", type: "timestamptz" })
-  createdAt: Date;
 }

@@ -14,31 +14,14 @@ import { ClientActions1763600050000 } from "../../migrations/1763600050000-clien
 import { AppVersions1763600060000 } from "../../migrations/1763600060000-app-versions.js";
 import { PageSessions1763600061000 } from "../../migrations/1763600061000-page-sessions.js";
 import { Retention1763600070000 } from "../../migrations/1763600070000-retention.js";
-import { ActionRow, ActionVersionRow } from "./action.js";
-import { AppRow, AppVersionRow, SettingRow } from "./app.js";
-import { AuditEntryRow } from "./audit.js";
-import { CredentialRow } from "./credential.js";
-import { AppEditorRow, OrganizationRow, PersonRow } from "./people.js";
-import { ExecutionLogRow, InstanceRow, RunRow } from "./run.js";
+import { ActionRow } from "./action.js";
+import { AppRow } from "./app.js";
 
 /** Ids are bigint in the database and numbers here: they stay below 2^53. */
 pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
-export const ROWS = [
-  OrganizationRow,
-  PersonRow,
-  AppRow,
-  AppEditorRow,
-  CredentialRow,
-  SettingRow,
-  AppVersionRow,
-  ActionRow,
-  ActionVersionRow,
-  InstanceRow,
-  RunRow,
-  ExecutionLogRow,
-  AuditEntryRow,
-];
+/** The tables that are read and written as objects. All others are met in SQL alone. */
+export const ROWS = [ActionRow, AppRow];
 
 export const MIGRATIONS = [
   Foundation1763600000000,

@@ -21,8 +21,6 @@ import { ACTION_CHANNEL } from "./client/client-feed.js";
 import { createClients } from "./client/clients.js";
 import { createLogTail } from "./logs/log-tail.js";
 import { createLogs, LOG_CHANNEL } from "./logs/logs.js";
-import { createRetention } from "./logs/retention.js";
-import { createVitals } from "./logs/vitals.js";
 import { CONSOLE_CHANNEL, createRunConsole } from "./runs/console.js";
 import { createExecution, lostEnding } from "./runs/execution.js";
 import { createInstance } from "./runs/instance.js";
@@ -35,6 +33,8 @@ import { createSettings } from "./settings/settings.js";
 import { createLogEvents } from "./triggers/log-events.js";
 import { createSchedule } from "./triggers/schedule.js";
 import { createTriggerIndex, SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
+import { createRetention } from "./upkeep/retention.js";
+import { createVitals } from "./upkeep/vitals.js";
 
 /** Every channel of notices between processes. */
 export const CHANNELS = [
@@ -142,9 +142,7 @@ export async function createOperations(surroundings: Surroundings) {
     db,
     checkCode: createIsolateCheck().check,
     resolveAssets: (dependencies) => resolveAssets(dependencies, catalogue, baseUrl),
-    onActionChanged: async (manager, row, change) => {
-      if (change === "written") await triggerIndex.apply(manager, row);
-    },
+    triggerIndex,
     log,
   });
   const running = createRunning(surroundings, { credentials, catalogue, underscore: settings.underscore });

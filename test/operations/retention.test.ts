@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { createRetention } from "../../src/operations/logs/retention.js";
+import { createRetention } from "../../src/operations/upkeep/retention.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 
 const OLD = 2_500;

@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
-import { page } from "../logs/logs.js";
+import { page } from "../../rules/page.js";
 
 /** `data` names keys, fields and ids, never a setting's value or code. Times are ISO 8601. */
 export interface AuditEntry {

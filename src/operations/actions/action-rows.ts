@@ -25,12 +25,6 @@ export interface Action {
   updatedAt: string;
 }
 
-/**
- * Told of every copy that was written or removed, inside the transaction of the change: what it writes stands or falls with
- * the change, and its failure undoes the change. A removed row is told of after it is gone.
- */
-export type OnActionChanged = (manager: EntityManager, row: ActionRow, change: "written" | "removed") => Promise<void>;
-
 export function toAction(row: ActionRow): Action {
   const { masterId: _, lastRunAt, createdAt, updatedAt, ...fields } = row;
   return {

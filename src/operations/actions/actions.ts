@@ -2,9 +2,9 @@
 import { type DataSource, In } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type { Caller } from "../../rules/access.js";
+import { page } from "../../rules/page.js";
 import { audit } from "../access/audit.js";
-import { page } from "../logs/logs.js";
-import { type Action, findAction, lockMaster, type OnActionChanged, productionOf, toAction } from "./action-rows.js";
+import { type Action, findAction, lockMaster, toAction } from "./action-rows.js";
 import { once } from "./idempotency.js";
 import type { Judgement } from "./judgement.js";
 import type { Masters } from "./masters.js";
@@ -20,13 +20,8 @@ export interface PublishedCopy {
 
 export type Actions = ReturnType<typeof createActions>;
 
-export function createActions(options: {
-  db: DataSource;
-  judgement: Judgement;
-  masters: Masters;
-  onActionChanged: OnActionChanged;
-}) {
-  const { db, judgement, masters, onActionChanged } = options;
+export function createActions(options: { db: DataSource; judgement: Judgement; masters: Masters }) {
+  const { db, judgement, masters } = options;
   return {
     /** The app's masters, newest first; legacy ones are not among them. */
     async list(
@@ -84,12 +79,9 @@ export function createActions(options: {
     async remove(caller: Caller, appId: number, id: number): Promise<void> {
       await db.transaction(async (manager) => {
         const master = await lockMaster(manager, appId, id, "CANNOT_DELETE_PRODUCTION");
-        const production = await productionOf(manager, id);
         await manager.delete(ActionRow, id);
         const { name } = master;
         await audit(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });
-        if (production) await onActionChanged(manager, production, "removed");
-        await onActionChanged(manager, master, "removed");
       });
     },
   };

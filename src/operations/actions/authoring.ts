@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Asset } from "../../data/action.js";
-import type { OnActionChanged } from "./action-rows.js";
+import type { TriggerIndex } from "../triggers/trigger-index.js";
 import { createActions } from "./actions.js";
 import { createComparison } from "./comparison.js";
 import { createJudgement } from "./judgement.js";
@@ -18,18 +18,18 @@ export interface Authoring {
   checkCode: (code: string) => Promise<void>;
   /** What the dependencies load; throws DEPENDENCIES_INVALID. */
   resolveAssets: (dependencies: readonly string[]) => Asset[];
-  onActionChanged: OnActionChanged;
+  triggerIndex: TriggerIndex;
   log: Logger;
 }
 
-export function createAuthoring({ db, checkCode, resolveAssets, onActionChanged, log }: Authoring) {
+export function createAuthoring({ db, checkCode, resolveAssets, triggerIndex, log }: Authoring) {
   const judgement = createJudgement({ checkCode, resolveAssets });
-  const masters = createMasters({ log, onActionChanged });
+  const masters = createMasters({ log });
   return {
-    actions: createActions({ db, judgement, masters, onActionChanged }),
-    publishing: createPublishing({ db, log, onActionChanged }),
+    actions: createActions({ db, judgement, masters }),
+    publishing: createPublishing({ db, log, triggerIndex }),
     versions: createVersions({ db }),
-    restoring: createRestoring({ db, judgement, log, onActionChanged }),
+    restoring: createRestoring({ db, judgement, log }),
     comparison: createComparison({ db }),
     transfer: createTransfer({ db, judgement, masters }),
   };

@@ -1,11 +1,11 @@
-/** How a master is written: its row, its snapshot, its trail and the notice of the change, in one transaction. Judges nothing. */
+/** How a master is written: its row, its snapshot and its trail, in one transaction. Judges nothing. */
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { audit } from "../access/audit.js";
-import { inputOf, nameTaken, type OnActionChanged, uniquelyNamed, writeRow } from "./action-rows.js";
+import { inputOf, nameTaken, uniquelyNamed, writeRow } from "./action-rows.js";
 import type { Judged } from "./judgement.js";
 import { recordVersion } from "./versions.js";
 
@@ -23,7 +23,7 @@ export async function store(manager: EntityManager, row: ActionRow, { input, ass
 
 export type Masters = ReturnType<typeof createMasters>;
 
-export function createMasters({ log, onActionChanged }: { log: Logger; onActionChanged: OnActionChanged }) {
+export function createMasters({ log }: { log: Logger }) {
   return {
     /** A new master with its first version. @throws NAME_ALREADY_EXISTS */
     async insert(manager: EntityManager, caller: Caller, appId: number, judged: Judged): Promise<ActionRow> {
@@ -32,7 +32,6 @@ export function createMasters({ log, onActionChanged }: { log: Logger; onActionC
       const { id: actionId, name } = row;
       await recordVersion(manager, log, row, { occasion: "create", personId: caller.personId });
       await audit(manager, caller, { appId, type: "appAction.v3.create", actionId, data: { name } });
-      await onActionChanged(manager, row, "written");
       return row;
     },
 
@@ -43,7 +42,6 @@ export function createMasters({ log, onActionChanged }: { log: Logger; onActionC
       const { appId, id: actionId } = row;
       await recordVersion(manager, log, row, { occasion: "update", personId: caller.personId });
       await audit(manager, caller, { appId, type: "appAction.v3.update", actionId, data: { fields } });
-      await onActionChanged(manager, row, "written");
       return row;
     },
   };

@@ -6,16 +6,8 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { audit } from "../access/audit.js";
-import {
-  type Action,
-  inputOf,
-  lockMaster,
-  type OnActionChanged,
-  productionOf,
-  toAction,
-  uniquelyNamed,
-  writeRow,
-} from "./action-rows.js";
+import type { TriggerIndex } from "../triggers/trigger-index.js";
+import { type Action, inputOf, lockMaster, productionOf, toAction, uniquelyNamed, writeRow } from "./action-rows.js";
 import { failingAs } from "./failures.js";
 
 /** Held until the end: an app that is being unpublished waits for its actions, or they for it. */
@@ -32,8 +24,8 @@ function overwritten(production: ActionRow | null, master: ActionRow): ActionRow
 
 export type Publishing = ReturnType<typeof createPublishing>;
 
-export function createPublishing(options: { db: DataSource; log: Logger; onActionChanged: OnActionChanged }) {
-  const { db, log, onActionChanged } = options;
+export function createPublishing(options: { db: DataSource; log: Logger; triggerIndex: TriggerIndex }) {
+  const { db, log, triggerIndex } = options;
 
   async function publish(manager: EntityManager, caller: Caller, appId: number, id: number): Promise<Action> {
     const master = await lockMaster(manager, appId, id, "CANNOT_UPDATE_PRODUCTION");
@@ -44,7 +36,7 @@ export function createPublishing(options: { db: DataSource; log: Logger; onActio
     await uniquelyNamed(writeRow(manager, production), refusal);
     const data = { name, productionId: production.id };
     await audit(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
-    await onActionChanged(manager, production, "written");
+    await triggerIndex.apply(manager, production);
     return toAction(production);
   }
 
@@ -55,7 +47,6 @@ export function createPublishing(options: { db: DataSource; log: Logger; onActio
     await manager.delete(ActionRow, production.id);
     const data = { name, productionId: production.id };
     await audit(manager, caller, { appId, type: "appAction.v3.unpublish", actionId: id, data });
-    await onActionChanged(manager, production, "removed");
   }
 
   return {

@@ -4,7 +4,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { audit } from "../access/audit.js";
-import { type Action, lockMaster, type OnActionChanged, productionOf, toAction } from "./action-rows.js";
+import { type Action, lockMaster, productionOf, toAction } from "./action-rows.js";
 import { failingAs } from "./failures.js";
 import type { Judged, Judgement } from "./judgement.js";
 import { store } from "./masters.js";
@@ -19,13 +19,8 @@ export interface Restored {
 
 export type Restoring = ReturnType<typeof createRestoring>;
 
-export function createRestoring(options: {
-  db: DataSource;
-  judgement: Judgement;
-  log: Logger;
-  onActionChanged: OnActionChanged;
-}) {
-  const { db, judgement, log, onActionChanged } = options;
+export function createRestoring(options: { db: DataSource; judgement: Judgement; log: Logger }) {
+  const { db, judgement, log } = options;
 
   /* What was valid once need not be today: a package may have left the catalogue. The request is not at fault then. */
   async function judged({ id, data }: Version): Promise<Judged> {
@@ -48,7 +43,6 @@ export function createRestoring(options: {
     await store(manager, row, revived);
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
     await audit(manager, caller, { appId, type: "appAction.v3.restore", actionId, data: ids });
-    await onActionChanged(manager, row, "written");
     const isPublished = (await productionOf(manager, actionId)) !== null;
     return { action: { ...toAction(row), isPublished }, ...ids };
   }

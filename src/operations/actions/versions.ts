@@ -6,7 +6,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
 import type { ActionInput } from "../../rules/action-input.js";
-import { page } from "../logs/logs.js";
+import { page } from "../../rules/page.js";
 import { findAction, inputOf, productionOf, storable } from "./action-rows.js";
 
 /** What a snapshot was taken of. */

@@ -8,11 +8,11 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
+import { page } from "../../rules/page.js";
 import { spokenKey } from "../../rules/setting-key-text.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import { audit } from "../access/audit.js";
 import type { User } from "../access/people.js";
-import { page } from "../logs/logs.js";
 import { lockApp, type Settings, type StoredSetting } from "../settings/settings.js";
 import { applyChanges, changesIn, keptFields } from "./app-fields.js";
 

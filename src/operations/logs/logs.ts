@@ -1,9 +1,9 @@
 /** Execution log entries: composes their specified shape, lists them, finds the one that a notice names. */
 import type { DataSource } from "typeorm";
 import { preparedRows, rows } from "../../data/database.js";
-import type { ExecutionLogRow, RunTrigger } from "../../data/run.js";
+import type { ExecutionLogType, RunTrigger } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
-import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
+import { page } from "../../rules/page.js";
 
 /** Channel of the notice `appId:logId:runId`, sent as an entry is written. */
 export const LOG_CHANNEL = "svc_log";
@@ -11,7 +11,7 @@ export const LOG_CHANNEL = "svc_log";
 /** An execution log entry (specification, Execution log entry). */
 export interface LogEntry {
   id: number;
-  type: ExecutionLogRow["type"];
+  type: ExecutionLogType;
   createdAt: string;
   data: Record<string, unknown>;
 }
@@ -75,27 +75,6 @@ interface EntryRow {
 
 const ENTRY = `id, type, created_at AS "createdAt", data`;
 const toEntry = (row: EntryRow): LogEntry => ({ ...row, createdAt: row.createdAt.toISOString() });
-
-function natural(value: unknown, name: string, fallback: number, max: number): number {
-  if (value === undefined || value === null) return fallback;
-  if (Number.isSafeInteger(value) && (value as number) >= 0) return Math.min(value as number, max);
-  throw new ActionError("REQUEST_INVALID", `${name} must be a whole number from 0`);
-}
-
-/**
- * A page's bounds: `limit` above `max` is cut to it.
- * @throws REQUEST_INVALID for anything that is no whole number
- */
-export function page(
-  options: { limit?: unknown; offset?: unknown },
-  fallback = PAGE_DEFAULT,
-  max = PAGE_MAX,
-): { limit: number; offset: number } {
-  return {
-    limit: natural(options.limit, "limit", fallback, max),
-    offset: natural(options.offset, "offset", 0, Number.MAX_SAFE_INTEGER),
-  };
-}
 
 const record = (value: unknown, name: string): Record<string, unknown> => {
   if (value === undefined || value === null) return {};

@@ -7,7 +7,7 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
 import { optionalId } from "../../rules/fields.js";
-import { page } from "../logs/logs.js";
+import { page } from "../../rules/page.js";
 import type { Runs } from "./runs.js";
 
 /** A run, or a tick that became none. Times are ISO 8601. */

@@ -1,6 +1,6 @@
 /**
  * The two tables by which a tick or an event finds what it starts: schedules and log triggers of active production copies.
- * Kept in the transaction of every change of a copy. Starts nothing.
+ * Kept in the transaction in which a copy is published. Starts nothing.
  */
 import type { ActionRow } from "../../data/action.js";
 import { type Executor, rows } from "../../data/database.js";
@@ -61,11 +61,9 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
 
   return {
     /**
-     * To be called with a copy as it now is, in the transaction that changed it. A master's call changes nothing;
-     * a copy that is deleted needs none.
+     * To be called with a production copy as it now is, in the transaction that changed it. One that is deleted takes its rows along.
      */
     async apply(executor: Executor, copy: Copy): Promise<void> {
-      if (copy.masterId === null) return;
       await applySchedule(executor, copy);
       await applyLogTriggers(executor, copy);
     },

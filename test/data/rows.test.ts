@@ -1,0 +1,43 @@
+/** Holds the rows that TypeORM reads and writes to the tables that the migrations make. */
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase, ROWS, rows } from "../../src/data/database.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+
+interface Column {
+  name: string;
+  type: string;
+  nullable: boolean;
+}
+
+const COLUMNS = `
+  SELECT attname AS name, format_type(atttypid, atttypmod) AS type, NOT attnotnull AS nullable
+    FROM pg_attribute WHERE attrelid = $1::regclass AND attnum > 0 AND NOT attisdropped ORDER BY attname`;
+
+const byName = (a: Column, b: Column) => (a.name < b.name ? -1 : 1);
+
+describe("rows", () => {
+  let database: FreshDatabase;
+  let db: DataSource;
+
+  before(async () => {
+    database = await freshDatabase();
+    db = await openDatabase(database.url, 1);
+  });
+  after(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  for (const row of ROWS) {
+    it(`${row.name} has the columns of its table, each of the same type`, async () => {
+      const { columns, tableName } = db.getMetadata(row);
+      const mapped = columns.map(({ databaseName: name, type, isNullable: nullable }) => ({
+        name,
+        type: String(type).replace("timestamptz", "timestamp with time zone"),
+        nullable,
+      }));
+      expect(mapped.sort(byName)).to.deep.equal((await rows<Column>(db, COLUMNS, [tableName])).sort(byName));
+    });
+  }
+});
