@@ -1,7 +1,7 @@
 /** Bundles src/web into dist/web: pages with hashed names, the client library and the packages with fixed ones. */
 import { createHash } from "node:crypto";
 import { existsSync, globSync } from "node:fs";
-import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -49,6 +49,18 @@ const monacoStylesOnce = {
 const CLIENT = { ...COMMON, outdir: join(OUT, "client") };
 const PACKAGES = ["session", "csv", "encryption", "barcode", "audio"];
 
+const ACTION_TYPES = "src/data/action-types.ts";
+
+/** Two files of types as one, so that whoever loads it needs no other. */
+async function joinTypes(runtime) {
+  const [shared, face] = await Promise.all(
+    [ACTION_TYPES, `${runtime}/public-types.ts`].map((file) => readFile(join(ROOT, file), "utf8")),
+  );
+  const own = face.replace(/^import type [^;]*"\.\.\/\.\.\/data\/action-types\.js";\n/m, "");
+  if (/^import /m.test(shared + own)) throw new Error("svc.d.ts must be whole: it may import nothing");
+  await writeFile(join(OUT, "client/svc.d.ts"), shared + own);
+}
+
 async function buildClient() {
   const runtime = "src/web/runtime";
   const scripts = {
@@ -62,7 +74,7 @@ async function buildClient() {
     build({ ...CLIENT, format: "iife", entryPoints: { ...scripts, ...Object.fromEntries(packages) } }),
     build({ ...CLIENT, format: "esm", entryPoints: module, outExtension: { ".js": ".mjs" } }),
   ]);
-  await copyFile(join(ROOT, runtime, "public-types.ts"), join(OUT, "client/svc.d.ts"));
+  await joinTypes(runtime);
 }
 
 function namesByEntry(metafile) {
@@ -109,6 +121,7 @@ async function compress() {
 async function fingerprint() {
   const shared = [
     "src/limits.ts",
+    ACTION_TYPES,
     "src/rules/packages.json",
     "src/rules/trigger-match.ts",
     "src/rules/compile-script.ts",

@@ -1,19 +1,6 @@
 /** Rows of an action's copies. No behaviour. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn } from "typeorm";
-
-export type Environment = "server" | "client" | "any";
-export type Copy = "master" | "production";
-
-export interface Trigger {
-  trigger: string;
-  where?: object;
-}
-
-export interface Asset {
-  name: string;
-  url: string;
-  path: string;
-}
+import type { Asset, Environment, Trigger } from "./action-types.js";
 
 /** One copy. A production copy is a row whose `masterId` names its master. */
 @Entity("action")

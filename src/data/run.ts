@@ -1,6 +1,5 @@
-/** The words of the ledger's rows: what state a run is in, what started it, and the type of its log entry. */
+/** The words of the ledger's rows: what state a run is in, and the type of its log entry. */
 
 export const RUN_STATES = ["queued", "running", "completed", "failed", "skipped", "cancelled"] as const;
 export type RunState = (typeof RUN_STATES)[number];
-export type RunTrigger = "manual" | "schedule" | "log" | "analytics";
 export type ExecutionLogType = "app.task.completed" | "app.task.failed";

@@ -1,5 +1,5 @@
 /** Who may do what: one table of operations, and what a caller is. Knows no transport and no database. */
-import type { Copy } from "../data/action.js";
+import type { Copy } from "../data/action-types.js";
 import type { CredentialKind } from "../data/credential.js";
 
 /** Classes of the rate limits (specification, Limits). */

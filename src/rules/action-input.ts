@@ -3,17 +3,11 @@
  * by class-validator, the first in the table's order reported. Knows no database: uniqueness of names is the store's.
  */
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
+import type { Environment, Trigger } from "../data/action-types.js";
 import { ActionError, STATUS, type Status } from "../errors.js";
 import * as fields from "./action-fields.js";
 import { described, isObject } from "./described.js";
-import {
-  type Environment,
-  keptTriggers,
-  type Trigger,
-  triggerNotAllowedFault,
-  triggersFault,
-  triggerTypeFault,
-} from "./trigger-input.js";
+import { keptTriggers, triggerNotAllowedFault, triggersFault, triggerTypeFault } from "./trigger-input.js";
 
 /** The fields of an action that an author gives (specification, Create parameters), checked and in their kept form. */
 export interface ActionInput {

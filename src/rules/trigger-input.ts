@@ -1,18 +1,11 @@
 /** What a caller may give as `triggers`, and the form they are kept in. Knows no event and matches none. */
+import type { AnalyticsWhere, Environment, LogWhere, Trigger, TriggerType } from "../data/action-types.js";
 import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
-import { ANALYTICS_EVENT_TYPES, type AnalyticsWhere, type LogWhere } from "./trigger-match.js";
+import { ANALYTICS_EVENT_TYPES } from "./trigger-match.js";
 
-export const ENVIRONMENTS = ["server", "client", "any"] as const;
-export type Environment = (typeof ENVIRONMENTS)[number];
+export const ENVIRONMENTS: readonly Environment[] = ["server", "client", "any"];
 
-export const TRIGGER_TYPES = ["manual", "schedule", "log", "analytics"] as const;
-export type TriggerType = (typeof TRIGGER_TYPES)[number];
-
-/** A trigger as it is kept (specification, Trigger object): known properties alone. */
-export type Trigger =
-  | { trigger: "manual" | "schedule" }
-  | { trigger: "log"; where: LogWhere }
-  | { trigger: "analytics"; where: AnalyticsWhere };
+export const TRIGGER_TYPES: readonly TriggerType[] = ["manual", "schedule", "log", "analytics"];
 
 const NOT_ALLOWED: Record<Environment, readonly TriggerType[]> = {
   server: ["analytics"],

@@ -1,23 +1,16 @@
-/** Decides whether an event satisfies a trigger's `where`. Imports nothing: the server and the browser share this file. */
-
-/** Filter of a `log` trigger (specification, Trigger object). `dataSourceId`: omitted matches every data source. */
-export interface LogWhere {
-  type: string;
-  dataSourceId?: number;
-}
-
-export type AnalyticsEventType = "analytics.pageView" | "analytics.event";
-
-/** Filter of an `analytics` trigger. Without `data` every event of the type matches. */
-export interface AnalyticsWhere {
-  type: AnalyticsEventType;
-  data?: Record<string, unknown>;
-}
+/** Decides whether an event satisfies a trigger's `where`. Imports types alone: the server and the browser share this file. */
+import type { AnalyticsEventType, LogWhere } from "../data/action-types.js";
 
 /** The part of a log entry that a filter looks at. */
 export interface LogSubject {
   type: string;
   dataSourceId?: number | null;
+}
+
+/** An AnalyticsWhere as any wire brings it. */
+export interface AnalyticsFilter {
+  type: string;
+  data?: unknown;
 }
 
 /** The part of an analytics event that a filter looks at. */
@@ -65,10 +58,10 @@ export function matchesLog(where: LogWhere, entry: LogSubject): boolean {
   return where.dataSourceId === undefined || where.dataSourceId === entry.dataSourceId;
 }
 
-/** Type equality, and every field that the filter's `data` names. */
-export function matchesAnalytics(where: AnalyticsWhere, event: AnalyticsSubject): boolean {
+/** Type equality, and every field that the filter's `data` names; a filter that came by GraphQL has null where it names none. */
+export function matchesAnalytics(where: AnalyticsFilter, event: AnalyticsSubject): boolean {
   if (where.type !== event.type) return false;
-  return where.data === undefined || contains(event.data, where.data);
+  return (where.data ?? null) === null || contains(event.data, where.data);
 }
 
 /** Objects: every own field of the filter, deeply. Arrays: as long, element by element. Everything else: the same value. */

@@ -1,12 +1,13 @@
 /** Actions published straight into the database, many at once: for tests of what starts them. */
 import type { DataSource } from "typeorm";
-import { ActionRow, type Trigger } from "../../src/data/action.js";
+import { ActionRow } from "../../src/data/action.js";
+import type { Trigger } from "../../src/data/action-types.js";
 import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 
 export interface Wanted {
   name: string;
   code?: string;
-  triggers: Trigger[];
+  triggers: { trigger: string; where?: object }[];
   frequency?: string | null;
   timezone?: string | null;
   active?: boolean;
@@ -26,8 +27,9 @@ export async function publishDirectly(
   return db.transaction(async (manager) => {
     await manager.query("UPDATE app SET published_at = coalesce(published_at, now()) WHERE id = $1", [appId]);
     const copies: ActionRow[] = [];
-    for (const { name, code = CODE, triggers, frequency = null, timezone = null, ...rest } of wanted) {
+    for (const { name, code = CODE, frequency = null, timezone = null, ...rest } of wanted) {
       const { active = true, environment = "server" } = rest;
+      const triggers = rest.triggers as Trigger[];
       const fields = { appId, name, code, triggers, frequency, timezone, active, environment, actionVersion: "v3" };
       const common = { ...fields, dependencies: [], assets: [], updatedAt: new Date() };
       const master = await manager.save(Object.assign(new ActionRow(), common));

@@ -1,6 +1,7 @@
 /** Rows of actions: found, locked, named and shown to callers. Judges no input and writes nothing but through `uniquelyNamed`. */
 import type { EntityManager } from "typeorm";
-import { ActionRow, type Asset, type Copy, type Environment, type Trigger } from "../../data/action.js";
+import { ActionRow } from "../../data/action.js";
+import type { Asset, Copy, Environment, Trigger } from "../../data/action-types.js";
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
@@ -123,5 +124,5 @@ export async function writeRow(manager: EntityManager, row: ActionRow): Promise<
 /** The author's fields of a row. */
 export function inputOf(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
-  return { name, code, description, active, environment, triggers, dependencies, frequency, timezone } as ActionInput;
+  return { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
 }

@@ -1,7 +1,7 @@
 /** The operations on actions that are not runs, made and tied to each other. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { Asset } from "../../data/action.js";
+import type { Asset } from "../../data/action-types.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import { createActions } from "./actions.js";
 import { createComparison } from "./comparison.js";

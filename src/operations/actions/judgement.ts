@@ -1,6 +1,7 @@
 /** Whether what an author gives makes an action: the rules, the compile check and the catalogue, in the order of the validation table. Writes nothing. */
 import type { EntityManager } from "typeorm";
-import type { ActionRow, Asset } from "../../data/action.js";
+import type { ActionRow } from "../../data/action.js";
+import type { Asset } from "../../data/action-types.js";
 import { ActionError, STATUS } from "../../errors.js";
 import { type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
 import { isObject } from "../../rules/described.js";

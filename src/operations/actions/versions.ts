@@ -1,7 +1,8 @@
 /** An action's version history: snapshots taken, listed and retrieved (specification, Version snapshot). Restores nothing. */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
-import type { ActionRow, Asset, Environment } from "../../data/action.js";
+import type { ActionRow } from "../../data/action.js";
+import type { Asset, Environment } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";

@@ -1,7 +1,7 @@
 /** The actions that run in a browser, as a client may see them: never server actions, another copy's, or anything of the settings. */
 import { createHash } from "node:crypto";
 import type { DataSource } from "typeorm";
-import type { Asset, Copy, Environment, Trigger } from "../../data/action.js";
+import type { Asset, Copy, Environment, Trigger } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";

@@ -3,7 +3,7 @@
  * the same app and copy. Knows no socket.
  */
 import type { Logger } from "pino";
-import type { Copy } from "../../data/action.js";
+import type { Copy } from "../../data/action-types.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "../logs/live-source.js";
 import type { ClientAction, ClientActions } from "./client-actions.js";

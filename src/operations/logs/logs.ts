@@ -1,7 +1,8 @@
 /** Execution log entries: composes their specified shape, lists them, finds the one that a notice names. */
 import type { DataSource } from "typeorm";
+import type { TriggerType } from "../../data/action-types.js";
 import { preparedRows, rows } from "../../data/database.js";
-import type { ExecutionLogType, RunTrigger } from "../../data/run.js";
+import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { page } from "../../rules/page.js";
 
@@ -31,7 +32,7 @@ export interface ScriptError {
 
 /** What an entry says of a run; texts are JSON. `durationMs` is wall time. */
 export interface EntryFacts {
-  trigger: RunTrigger;
+  trigger: TriggerType;
   runOn: "server" | "client";
   taskId: number;
   payload: string;

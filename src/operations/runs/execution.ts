@@ -2,7 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { Environment } from "../../data/action.js";
+import type { Environment } from "../../data/action-types.js";
 import { isRefusedData, preparedRows, rows } from "../../data/database.js";
 import type { Outcome, PageRun } from "../../engine/browser/page-run.js";
 import { WORKER_GLOBALS } from "../../engine/browser/worker-globals.js";

@@ -3,9 +3,9 @@
  * fenced by the holder. Knows SQL and states, not what a run does.
  */
 import type { DataSource } from "typeorm";
-import type { ActionRow, Copy } from "../../data/action.js";
+import type { ActionRow } from "../../data/action.js";
+import type { Copy, TriggerType } from "../../data/action-types.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
-import type { RunTrigger } from "../../data/run.js";
 import { IDEMPOTENCY_HOURS, QUEUE_MAX, QUEUE_MAX_PER_APP } from "../../limits.js";
 import { LOG_CHANNEL } from "../logs/logs.js";
 
@@ -17,7 +17,7 @@ interface RunFacts {
   appId: number;
   actionId: number;
   copy: Copy;
-  trigger: RunTrigger;
+  trigger: TriggerType;
   payload: string;
   personId: number | null;
   credentialId: number | null;

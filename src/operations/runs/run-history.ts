@@ -1,8 +1,8 @@
 /** The ledger as its readers see it: an app's runs and skipped ticks, and a past run's payload run again. */
 import type { DataSource } from "typeorm";
-import type { Copy, Environment } from "../../data/action.js";
+import type { Copy, Environment, TriggerType } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
-import { RUN_STATES, type RunState, type RunTrigger } from "../../data/run.js";
+import { RUN_STATES, type RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
@@ -15,7 +15,7 @@ export interface RunSummary {
   id: number;
   actionId: number;
   copy: Copy;
-  trigger: RunTrigger;
+  trigger: TriggerType;
   state: RunState;
   /** The scheduled moment; null for other triggers. */
   tick: string | null;

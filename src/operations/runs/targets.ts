@@ -1,6 +1,6 @@
 /** Which copy a caller's name or id means, and whether it may run on demand (specification, "Which version runs"). */
 import type { DataSource } from "typeorm";
-import type { Copy, Trigger } from "../../data/action.js";
+import type { Copy, Trigger } from "../../data/action-types.js";
 import { preparedRows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { RunCode } from "./ledger.js";

@@ -1,13 +1,14 @@
 /** Log events: stored in the specified shape, and in the same transaction the start of every action they trigger. Knows no transport. */
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
+import type { LogWhere } from "../../data/action-types.js";
 import { preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BACKTEST_EVENTS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
 import { parseLogWhere } from "../../rules/trigger-input.js";
-import { type LogWhere, matchesLog } from "../../rules/trigger-match.js";
+import { matchesLog } from "../../rules/trigger-match.js";
 import { logHalted } from "./chains.js";
 import { STORE_EVENT, type StoredEvent } from "./log-event-statement.js";
 

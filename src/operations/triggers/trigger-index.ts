@@ -5,7 +5,6 @@
 import type { ActionRow } from "../../data/action.js";
 import { type Executor, rows } from "../../data/database.js";
 import { nextTick } from "../../rules/ticks.js";
-import type { LogWhere } from "../../rules/trigger-match.js";
 
 /** Channel of the notice that schedules have changed. */
 export const SCHEDULE_CHANNEL = "svc_schedule";
@@ -52,7 +51,7 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
     const { id, appId, triggers } = copy;
     await rows(executor, "DELETE FROM log_trigger WHERE action_id = $1", [id]);
     if (!startsByItself(copy)) return;
-    const wheres = triggers.filter(({ trigger }) => trigger === "log").map(({ where }) => where as LogWhere);
+    const wheres = triggers.filter((one) => one.trigger === "log").map(({ where }) => where);
     if (wheres.length === 0) return;
     const types = wheres.map(({ type }) => type);
     const sources = wheres.map(({ dataSourceId }) => dataSourceId ?? 0);

@@ -1,17 +1,5 @@
-/** The public face of the client library (specification, Action operations), and served as its svc.d.ts: types alone. */
-
-export type Environment = "server" | "client" | "any";
-
-export interface Trigger {
-  trigger: "manual" | "schedule" | "log" | "analytics";
-  where?: { type?: string; dataSourceId?: number; data?: Record<string, unknown> };
-}
-
-export interface Asset {
-  name: string;
-  url: string;
-  path: string;
-}
+/** The public face of the client library (specification, Action operations), and with data/action-types.ts served as svc.d.ts. Types alone. */
+import type { AnalyticsEventType, Asset, Environment, Trigger } from "../../data/action-types.js";
 
 export interface Action {
   id: number;
@@ -105,7 +93,7 @@ export interface Actions {
 export interface AnalyticsEvent {
   /** Unix time in milliseconds. */
   createdAt: number;
-  type: "analytics.pageView" | "analytics.event";
+  type: AnalyticsEventType;
   data: Record<string, unknown>;
 }
 

@@ -1,7 +1,8 @@
 /** Brings scripts into the page without eval: dependencies once, an action's code with its hash. */
+
+import type { Asset } from "../../data/action-types.js";
 import { type CompiledAction, REGISTRY } from "../../rules/compile-script.js";
 import type { Connection } from "./connection.js";
-import type { Asset } from "./public-types.js";
 
 export interface ActionScript {
   id: number;
