@@ -28,7 +28,7 @@ function allowedByReadme(): Record<string, readonly string[]> {
   return allowed;
 }
 
-/** What the server and the browser must do alike is one file, bundled into both; it imports nothing that is not so too. */
+/** What the server and the browser must do alike is one file, bundled into both; but for types it imports nothing that is not so too. */
 const SHARED_WITH_WEB = ["src/limits.ts", "src/rules/trigger-match.ts", "src/rules/compile-script.ts"];
 
 interface Import {
@@ -165,7 +165,8 @@ describe("the house", () => {
   });
 
   it("bundles nothing of the server's into the browser beside the files that both sides run", () => {
-    const leaving = imports.filter(({ from, to }) => SHARED_WITH_WEB.includes(from) && !SHARED_WITH_WEB.includes(to));
+    const shared = imports.filter(({ from, typeOnly }) => SHARED_WITH_WEB.includes(from) && !typeOnly);
+    const leaving = shared.filter(({ to }) => !SHARED_WITH_WEB.includes(to));
     expect(leaving.map(arrow)).to.deep.equal([]);
   });
 
@@ -205,6 +206,7 @@ describe("the house", () => {
   it("has kebab-case files of fewer than 400 lines, each opened by a sentence on what it owns", () => {
     const faulty = files.filter((file) => {
       const text = read(file);
+      if (text.startsWith("/** Generated ")) return false;
       const opened = text.startsWith("/**") || text.startsWith("//");
       return !opened || text.split("\n").length > MAX_LINES || !/^[a-z0-9]+(-[a-z0-9]+)*\.tsx?$/.test(basename(file));
     });

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { buildSchema } from "graphql";
+import { buildSchema, type GraphQLType, getNamedType, isInputObjectType, isObjectType, parse, validate } from "graphql";
 import { createSchema, type Resolvers, rootFields } from "../src/api/graphql/schema.js";
 import { contracts } from "../src/cli/schema/contracts.js";
 import { partsRaising, RESERVED } from "../src/cli/schema/error-table.js";
@@ -12,6 +12,41 @@ import { STATUS } from "../src/errors.js";
 import { freshDatabase } from "./harness/postgres.js";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+
+/** What `JSON` stands for (contract, section 5): payloads, results, settings' values, the data of events and entries, filters. */
+const JSON_INPUTS = [
+  "AdministrateAppInput.settings",
+  "AnalyticsEventInput.data",
+  "ClientRunInput.payload",
+  "ClientRunInput.result",
+  "LogEventInput.data",
+  "Mutation.runAction(payload)",
+  "Mutation.runActionWithResult(payload)",
+  "Mutation.setSecureField(value)",
+  "Mutation.setSettings(settings)",
+  "TriggerWhereInput.data",
+];
+const JSON_OUTPUTS = [
+  "AppVersionDetails.settings",
+  "AuditEntry.data",
+  "ExecutedRun.result",
+  "LogEntry.data",
+  "LogEntry.payload",
+  "LogEntry.result",
+  "LogEvent.data",
+  "Mutation.deleteSettings",
+  "Mutation.setSettings",
+  "Query.settings",
+  "RuntimeEnv.appSettings",
+  "TriggerWhere.data",
+];
+
+/** scripts/graphql-documents.mjs, which is plain Node. */
+interface Documents {
+  documents(root: string): Promise<Record<string, string>>;
+  /** The types of one document's text. */
+  typed(root: string, text: string): Promise<string>;
+}
 
 describe("the committed contracts, which npm run schema writes", () => {
   let made: Record<string, string>;
@@ -34,6 +69,63 @@ describe("the committed contracts, which npm run schema writes", () => {
       const late = rootFields(schema).filter(({ args }) => args.findIndex(({ name }) => name === "appId") > 0);
       expect(late.map(({ name }) => name)).to.deep.equal([]);
     }
+  });
+
+  it("no input and no answer is JSON but payloads, results, settings and the data of events and entries", () => {
+    const schema = buildSchema(made["schema.graphql"]!);
+    const isJson = ({ type }: { type: GraphQLType }) => getNamedType(type).name === "JSON";
+    const types = Object.values(schema.getTypeMap()).filter(({ name }) => !name.startsWith("__"));
+    const fields = types
+      .filter(isObjectType)
+      .flatMap((type) =>
+        Object.values(type.getFields()).map((field) => ({ ...field, path: `${type.name}.${field.name}` })),
+      );
+    const inputs = types
+      .filter(isInputObjectType)
+      .flatMap((type) =>
+        Object.values(type.getFields()).map((field) => ({ ...field, path: `${type.name}.${field.name}` })),
+      );
+    const given = fields.flatMap(({ path, args }) => args.map((arg) => ({ ...arg, path: `${path}(${arg.name})` })));
+    const paths = (all: { type: GraphQLType; path: string }[]) =>
+      all
+        .filter(isJson)
+        .map(({ path }) => path)
+        .sort();
+    expect(paths([...inputs, ...given])).to.deep.equal(JSON_INPUTS);
+    expect(paths(fields)).to.deep.equal(JSON_OUTPUTS);
+  });
+
+  it("every moment in an answer is a DateTime", () => {
+    const schema = buildSchema(made["schema.graphql"]!);
+    const types = Object.values(schema.getTypeMap()).filter(isObjectType);
+    const moments = types
+      .filter(({ name }) => !name.startsWith("__"))
+      .flatMap((type) =>
+        Object.values(type.getFields()).map(({ name, type: of }) => ({ path: `${type.name}.${name}`, name, of })),
+      )
+      .filter(({ name }) => /^(at|tick|utc)$|At$/.test(name));
+    expect(moments.length).to.be.above(10);
+    expect(moments.filter(({ of }) => getNamedType(of).name !== "DateTime").map(({ path }) => path)).to.deep.equal([]);
+  });
+
+  it("the documents of Studio and of the client library have the types that the schema gives them", async () => {
+    const { documents } = (await import(join(ROOT, "scripts/graphql-documents.mjs"))) as Documents;
+    const generated = await documents(ROOT);
+    expect(Object.keys(generated)).to.deep.equal(["src/web/runtime/documents.ts", "src/web/studio/documents.ts"]);
+    for (const [file, text] of Object.entries(generated)) expect(readFileSync(join(ROOT, file), "utf8")).to.equal(text);
+  });
+
+  it("a document that asks for what the schema has not gets no types", async () => {
+    const { typed } = (await import(join(ROOT, "scripts/graphql-documents.mjs"))) as Documents;
+    const refusal = await typed(ROOT, "query Q { apps { id secrets } }").catch((error: Error) => error.message);
+    expect(refusal).to.include("secrets");
+  });
+
+  it("the GraphQL documents of README.md are valid", () => {
+    const schema = buildSchema(made["schema.graphql"]!);
+    const blocks = [...readFileSync(join(ROOT, "README.md"), "utf8").matchAll(/```graphql\n([\s\S]*?)```/g)];
+    expect(blocks).to.not.have.length(0);
+    for (const [, text] of blocks) expect(validate(schema, parse(text!)), text).to.deep.equal([]);
   });
 
   it("every status of the catalogue is raised somewhere, or reserved with a reason", () => {

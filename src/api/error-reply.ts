@@ -51,11 +51,25 @@ export function errorReply(
 const WRONG_TYPE =
   /(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent (?:(?:non-integer|non 32-bit signed integer|non numeric|a non string|a non boolean|non-enum|non-string) )?value/g;
 
+/** Where in a variable the refused value stands: names of the schema and places in lists. */
+const PLACE = / at "(\w+(?:\.\w+|\[\d+\])+)"; /g;
+
+/** What else graphql-js may say of a value of an input type; the name of a field is the caller's, and no value. */
+const NOT_IN_TYPE =
+  /Expected type "\w+" to be an object|does not exist in "\w+" enum|Field "\w{1,60}" is not defined by type "\w+"/g;
+
+function refusedVariable(variable: string, message: string): string {
+  const place = [...message.matchAll(PLACE)].at(-1)?.[1];
+  const expected = message.match(WRONG_TYPE)?.at(-1) ?? message.match(NOT_IN_TYPE)?.at(-1);
+  const reason = expected?.replace(/^does not/, "the value does not");
+  return `${variable}${place ? ` at "${place}"` : ""}${reason ? `; ${reason}` : ""}`;
+}
+
 /** graphql-js quotes the values that it refuses; they may be secrets. */
 function withoutValues(message: string): string {
-  const expected = message.match(WRONG_TYPE)?.at(-1);
   const variable = /^Variable "\$\w+" got invalid value/.exec(message)?.[0];
-  if (variable) return expected ? `${variable}; ${expected}` : variable;
+  if (variable) return refusedVariable(variable, message);
+  const expected = message.match(WRONG_TYPE)?.at(-1);
   if (expected) return expected;
   return message
     .replace(/^Value "[\s\S]*" does not exist in/, "The value does not exist in")

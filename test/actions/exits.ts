@@ -72,10 +72,43 @@ export function restExit({ rest, appId }: TestService): Exit {
   };
 }
 
-const ACTION = `{ id appId name description code active environment actionVersion triggers dependencies assets
-  frequency timezone lastRunAt createdAt updatedAt }`;
+const TRIGGERS = "triggers { trigger where { type dataSourceId data } }";
+const CONFIGURATION = `name description code active environment ${TRIGGERS} dependencies frequency timezone`;
+const ASSETS = "assets { name url path }";
+const ACTION = `{ id appId ${CONFIGURATION} actionVersion ${ASSETS} lastRunAt createdAt updatedAt }`;
 const HEAD = "id createdAt userId user { id firstName lastName email }";
-const DIFF = "{ from to changes { field before after } code }";
+const SNAPSHOT = `{ ${CONFIGURATION} ${ASSETS} action functions widgetInstanceIds masterTaskId productionTaskId actionVersion }`;
+const DIFF = `{ from to fields before { ${CONFIGURATION} } after { ${CONFIGURATION} } code }`;
+
+interface TypedTrigger {
+  trigger: string;
+  where: Record<string, unknown> | null;
+}
+
+/** A trigger as REST gives it: GraphQL's types have null for what is not there. */
+function plainTrigger({ trigger, where }: TypedTrigger): object {
+  if (!where) return { trigger };
+  return { trigger, where: Object.fromEntries(Object.entries(where).filter(([, value]) => value !== null)) };
+}
+
+/** The answer with each `triggers` in it as REST has them. */
+function plain<T>(answer: T): T {
+  if (typeof answer !== "object" || answer === null) return answer;
+  if (Array.isArray(answer)) return answer.map(plain) as T;
+  const entries = Object.entries(answer).map(([key, value]) => [
+    key,
+    key === "triggers" && Array.isArray(value) ? (value as TypedTrigger[]).map(plainTrigger) : plain(value),
+  ]);
+  return Object.fromEntries(entries) as T;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: as REST answers
+function restDiff({ from, to, fields, before, after, code }: any): object {
+  const side = (id: string) => (/^\d+$/.test(id) ? Number(id) : id);
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  const changes = fields.map((field: any) => ({ field, before: before[field], after: after[field] }));
+  return { from: side(from), to: side(to), changes, code };
+}
 
 export function graphqlExit({ graphql, appId }: TestService): Exit {
   const ask = async (
@@ -92,8 +125,12 @@ export function graphqlExit({ graphql, appId }: TestService): Exit {
     const text = `${operation} (${declared}) { ${field}(${passed}) ${selection} }`;
     const { data, errors } = await graphql(text, variables, call);
     const [first] = errors ?? [];
-    if (!first) return { status: "OK", value: data[field] };
+    if (!first) return { status: "OK", value: plain(data[field]) };
     return { status: first.extensions.status, error: first.message, value: first.extensions };
+  };
+  const compared = async (asked: Promise<Outcome>): Promise<Outcome> => {
+    const outcome = await asked;
+    return outcome.status === "OK" ? { ...outcome, value: restDiff(outcome.value) } : outcome;
   };
   const id = (value: number): [string, number] => ["Int!", value];
   const page = (limit?: number, offset?: number) => ({
@@ -102,8 +139,9 @@ export function graphqlExit({ graphql, appId }: TestService): Exit {
   });
   return {
     name: "GraphQL",
-    create: (data, call) => ask("mutation", "createAction", ACTION, { data: ["JSON", data] }, call),
-    update: (actionId, data) => ask("mutation", "updateAction", ACTION, { id: id(actionId), data: ["JSON", data] }),
+    create: (data, call) => ask("mutation", "createAction", ACTION, { data: ["CreateActionInput", data] }, call),
+    update: (actionId, data) =>
+      ask("mutation", "updateAction", ACTION, { id: id(actionId), data: ["UpdateActionInput", data] }),
     remove: (actionId) => ask("mutation", "removeAction", "", { id: id(actionId) }),
     get: (actionId) => ask("query", "action", ACTION, { id: id(actionId) }),
     list: (limit, offset) =>
@@ -119,27 +157,37 @@ export function graphqlExit({ graphql, appId }: TestService): Exit {
         { actionId: id(actionId), ...page(limit, offset) },
       ),
     version: (actionId, versionId) =>
-      ask("query", "actionVersion", `{ ${HEAD} data }`, { actionId: id(actionId), versionId: id(versionId) }),
+      ask("query", "actionVersion", `{ ${HEAD} data ${SNAPSHOT} }`, {
+        actionId: id(actionId),
+        versionId: id(versionId),
+      }),
     restore: (actionId, versionId) =>
       ask(
         "mutation",
         "restoreActionVersion",
-        `{ action ${ACTION.replace("}", "isPublished }")} restoredFromVersionId preRestoreVersionId }`,
+        `{ action ${ACTION.replace(/}$/, "isPublished }")} restoredFromVersionId preRestoreVersionId }`,
         { actionId: id(actionId), versionId: id(versionId) },
       ),
     versionDiff: (actionId, versionId, against) =>
-      ask("query", "actionVersionDiff", DIFF, {
-        actionId: id(actionId),
-        versionId: id(versionId),
-        against: ["JSON", against],
-      }),
-    diff: (actionId) => ask("query", "actionDiff", DIFF, { actionId: id(actionId) }),
-    export: () => ask("query", "exportActions", "", {}),
+      compared(
+        ask("query", "actionVersionDiff", DIFF, {
+          actionId: id(actionId),
+          versionId: id(versionId),
+          against: ["ID", against],
+        }),
+      ),
+    diff: (actionId) => compared(ask("query", "actionDiff", DIFF, { actionId: id(actionId) })),
+    export: () => ask("query", "exportActions", `{ format actions { ${CONFIGURATION} } }`, {}),
     import: (document, dryRun) =>
-      ask("mutation", "importActions", "{ dryRun created updated { name fields } unchanged faults }", {
-        document: ["JSON", document],
-        dryRun: ["Boolean", dryRun],
-      }),
+      ask(
+        "mutation",
+        "importActions",
+        "{ dryRun created updated { name fields } unchanged faults { index name status error } }",
+        {
+          document: ["ImportDocumentInput", document],
+          dryRun: ["Boolean", dryRun],
+        },
+      ),
     run: (nameOrId, payload, call) =>
       ask("mutation", "runAction", "{ runId }", { nameOrId: ["ID!", nameOrId], payload: ["JSON", payload] }, call),
     runWithResult: async (nameOrId, payload, call) => {

@@ -99,7 +99,7 @@ for (const [name, exitOf] of EXITS) {
         { ...plain, active: true },
         { name: "bad", code: "" },
         { ...plain, name: "old" },
-        7,
+        null,
         plain,
       ];
       const { faults, ...rest } = await reported({ format: FORMAT, actions }, true);

@@ -5,6 +5,7 @@ import {
   getNamedType,
   getNullableType,
   isCompositeType,
+  isInputObjectType,
   isListType,
   isNonNullType,
 } from "graphql";
@@ -119,7 +120,9 @@ describe("the matrix of access", () => {
     const schema = await createSchema(new Proxy({}, { get: () => ({}) }) as Resolvers);
     const value = ({ type }: GraphQLArgument): string => {
       const inner = getNullableType(type);
-      return isListType(inner) ? "[]" : ({ Int: "1", Boolean: "true", JSON: "{}" }[String(inner)] ?? '"1"');
+      if (isListType(inner)) return "[]";
+      if (isInputObjectType(inner)) return "{}";
+      return { Int: "1", Boolean: "true", JSON: "{}" }[String(inner)] ?? '"1"';
     };
     const open: string[] = [];
     for (const [operation, type] of [

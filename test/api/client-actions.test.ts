@@ -56,7 +56,7 @@ describe("Client actions", () => {
     const client = service.socket(as);
     clients.push(client);
     const changes = client.iterate<{ clientTriggers: Change }>({
-      query: `subscription { clientTriggers(appId: ${appId}) { reset removed actions { id integrity triggers assets { name url path } } } }`,
+      query: `subscription { clientTriggers(appId: ${appId}) { reset removed actions { id integrity triggers { trigger where { type } } assets { name url path } } } }`,
     });
     const known = new Map<number, Change["actions"][number]>();
     return {

@@ -112,6 +112,8 @@ describe("failures, as their callers see them", () => {
     expect((await fetch(`${service.url}/health/live`)).status).to.equal(200);
   });
 
+  const CREATE = "mutation ($data: CreateActionInput!) { createAction(appId: 1, data: $data) { id } }";
+  const EVENT = "mutation ($event: LogEventInput!) { addLogEvent(appId: 1, event: $event) { id } }";
   const documents: [string, string, object][] = [
     ["that does not parse", "query {", {}],
     ["with a field that is not there", `{ nothing }`, {}],
@@ -119,6 +121,13 @@ describe("failures, as their callers see them", () => {
     ["with a value of the wrong type", `{ action(appId: "${SECRET}", id: 1) { id } }`, {}],
     ["with a variable of the wrong type", "query Q($a: Int!) { action(appId: $a, id: 1) { id } }", { a: SECRET }],
     ["with a variable that is missing", "query Q($a: Int!) { action(appId: $a, id: 1) { id } }", {}],
+    ["with a field of a wrong type in a variable", CREATE, { data: { active: SECRET } }],
+    ["with no value of an enum in a variable", CREATE, { data: { triggers: [{ trigger: SECRET }] } }],
+    ["with no value of an enum", `mutation { createAction(appId: 1, data: { environment: "${SECRET}" }) { id } }`, {}],
+    ["with no object where one must be", CREATE, { data: SECRET }],
+    ["with a number in place of a text", `mutation { createAction(appId: 1, data: { name: 1 }) { id } }`, {}],
+    ["with no whole number", EVENT, { event: { type: "a", userId: SECRET } }],
+    ["with a field that an input has not", EVENT, { event: { unknown: SECRET } }],
     ["with a string out of place", `query "${SECRET}"`, {}],
     ["with a string where a name must be", `{ action("${SECRET}": 1) { id } }`, {}],
     ["of too many tokens", `{ ${"a ".repeat(6_000)} }`, {}],
@@ -132,6 +141,17 @@ describe("failures, as their callers see them", () => {
         expect(message).to.be.a("string").and.not.equal("");
       }
       expect(JSON.stringify(errors)).to.not.contain(SECRET).and.to.not.match(OURS);
+    });
+  }
+
+  for (const [data, named] of [
+    [{ active: "yes" }, '"data.active"; Boolean cannot represent a non boolean value'],
+    [{ triggers: [{ trigger: "x" }] }, '"data.triggers[0].trigger"; the value does not exist in "TriggerType" enum'],
+    [{ colour: 1 }, 'Field "colour" is not defined by type "CreateActionInput"'],
+  ] as const) {
+    it(`GraphQL: what a type refuses is named: ${named}`, async () => {
+      const { errors } = await service.graphql(CREATE, { data });
+      expect(errors![0].message).to.include(named);
     });
   }
 

@@ -180,7 +180,7 @@ describe("log events", () => {
 
   it("are added by a mutation too", async () => {
     const { data, errors } = await service.graphql(
-      "mutation ($event: JSON!) { addLogEvent(appId: 1, event: $event) { id type sessionId data dataString } }",
+      "mutation ($event: LogEventInput!) { addLogEvent(appId: 1, event: $event) { id type sessionId data dataString } }",
       { event: { type: "ai.image", data: { a: 1 }, sessionId: 3_000_000_000 } },
       { as: "api" },
     );

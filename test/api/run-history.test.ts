@@ -90,7 +90,7 @@ describe("the ledger over REST and GraphQL", () => {
       expect((await runs()).runs[0]).to.deep.include({ id: body.runId, replayOf: first.runId });
     }
     const { data } = await service.graphql(
-      `mutation { replayRun(appId: 1, runId: ${first.runId}, options: { copy: "production" }) { runId } }`,
+      `mutation { replayRun(appId: 1, runId: ${first.runId}, options: { copy: production }) { runId } }`,
     );
     expect((await entryOf(data.replayRun.runId)).result.data.mark).to.equal("first");
   });

@@ -58,7 +58,9 @@ describe("The client library's files", function () {
 
   it("comes with its declarations and is checked for changes at each load", async () => {
     const declarations = await fetch(`${client.service.origin}/client/svc.d.ts`);
-    expect(await declarations.text()).to.contain("runWithResult");
+    const types = await declarations.text();
+    expect(types).to.contain("runWithResult").and.to.contain("export type Trigger =");
+    expect(types, "whole by itself").to.not.match(/^import /m);
     expect(declarations.headers.get("content-type")).to.equal("text/plain; charset=utf-8");
     const script = await fetch(`${client.service.origin}/client/svc.js`, { headers: { "accept-encoding": "gzip" } });
     expect(await script.text()).to.contain("Svc");

@@ -18,7 +18,9 @@ export interface TestAction {
 const schema = buildSchema(`
   scalar JSON
   type Asset { name: String!, url: String!, path: String! }
-  type ClientAction { id: Int!, integrity: String!, triggers: JSON!, assets: [Asset!]! }
+  type TriggerWhere { type: String!, data: JSON }
+  type Trigger { trigger: String!, where: TriggerWhere }
+  type ClientAction { id: Int!, integrity: String!, triggers: [Trigger!]!, assets: [Asset!]! }
   type ClientTriggers { reset: Boolean!, actions: [ClientAction!]!, removed: [Int!]! }
   type Query { none: Int }
   type Subscription { clientTriggers(appId: Int!): ClientTriggers! }

@@ -25,6 +25,25 @@ async function fill(page: Page, file: string, text: string): Promise<void> {
   );
 }
 
+/** The suggestions that are shown, by their first word. */
+const SUGGESTED = `[...document.querySelectorAll(".graphiql-query-editor .suggest-widget.visible .monaco-list-row")]
+  .map((row) => row.getAttribute("aria-label").split(",")[0])`;
+
+/** Resolves once GraphiQL offers all of these where the text ends; it is typed by hand, as its reader would. */
+async function offers(page: Page, text: string, wanted: readonly string[]): Promise<void> {
+  await fill(page, "operation.graphql", "");
+  await page.click(".graphiql-query-editor .view-lines");
+  await page.keyboard.type(text);
+  await page.keyboard.down("Control");
+  await page.keyboard.press("Space");
+  await page.keyboard.up("Control");
+  const all = `((shown) => ${JSON.stringify(wanted)}.every((word) => shown.includes(word)))(${SUGGESTED})`;
+  await page.waitForFunction(all, { timeout: 10_000 }).catch(async () => {
+    expect(await page.evaluate(SUGGESTED), text).to.include.members([...wanted]);
+  });
+  await page.keyboard.press("Escape");
+}
+
 let operations = 0;
 
 /** Puts an operation of a new name into the editor and runs it once GraphiQL has read it: its tab then bears the name. */
@@ -86,6 +105,13 @@ describe("GraphiQL at GET /graphql", function () {
 
   it("sends no credential where the Headers editor holds an empty one", async () => {
     expect(await answerTo(page, "query", { "Auth-token": "" })).to.contain(": null");
+  });
+
+  it("completes a createAction by itself: its fields, and the values of its enums", async () => {
+    const start = "mutation { createAction(appId: 1, data: { ";
+    await offers(page, start, ["name", "code", "environment", "triggers"]);
+    await offers(page, `${start}environment: `, ["server", "client", "any"]);
+    await offers(page, `${start}triggers: { trigger: `, ["manual", "schedule", "log", "analytics"]);
   });
 
   it("keeps no token in the browser's storage", async () => {

@@ -1,5 +1,7 @@
 /** The smallest service GraphiQL can be pointed at: Apollo and graphql-ws on one path of a Fastify with our pages. */
+import { readFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
+import { fileURLToPath } from "node:url";
 import { ApolloServer } from "@apollo/server";
 import { fastifyApolloHandler } from "@as-integrations/fastify";
 import Fastify from "fastify";
@@ -8,22 +10,12 @@ import { useServer as serveSockets } from "graphql-ws/use/ws";
 import { WebSocketServer } from "ws";
 import { registerWebAssets, wantsPage } from "../../src/api/web-assets.js";
 
-const schema = buildSchema(`
-  scalar JSON
-  type Action { id: Int!, name: String!, active: Boolean!, environment: String! }
-  type LogEntry { type: String!, createdAt: String!, data: JSON }
-  type Logs { count: Int!, logs: [LogEntry!]! }
-  type ExecutedRun { runId: Int!, result: JSON }
-  input Trigger { trigger: String! }
-  input CreateAction { name: String!, code: String!, active: Boolean, triggers: [Trigger!] }
-  input LogOptions { limit: Int }
-  type Query { token: String, actionLogs(appId: Int!, options: LogOptions): Logs! }
-  type Mutation {
-    createAction(appId: Int!, data: CreateAction!): Action!
-    runActionWithResult(appId: Int!, nameOrId: JSON!, payload: JSON): ExecutedRun!
-  }
-  type Subscription { token: String, actionLogAdded(appId: Int!): LogEntry! }
-`);
+const SDL = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
+
+/** The service's own schema, of which nothing works but what is added here. */
+const schema = buildSchema(
+  `${readFileSync(SDL, "utf8")} extend type Query { token: String } extend type Subscription { token: String }`,
+);
 
 interface Context {
   token?: unknown;

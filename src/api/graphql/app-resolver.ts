@@ -1,42 +1,18 @@
 /** Apps, their editors and their trail over GraphQL; and what administrators make. */
-import { GraphQLJSON } from "graphql-scalars";
-import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { People, User } from "../../operations/access/people.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
-
-@ObjectType("App", { description: "An app without its settings." })
-export class AppType {
-  @Field(() => Int) id: number;
-  @Field(() => Int) organizationId: number;
-  @Field(() => String) name: string;
-  @Field(() => Boolean) isPublished: boolean;
-  @Field(() => Int, { nullable: true }) startingPageId: number | null;
-  @Field(() => GraphQLJSON, { nullable: true }) hooks: unknown;
-  @Field(() => Boolean) isTemplate: boolean;
-  @Field(() => GraphQLJSON, { nullable: true }) dependencies: unknown;
-  @Field(() => String, { nullable: true }) icon: string | null;
-  @Field(() => Boolean) isSystemTemplate: boolean;
-  @Field(() => Boolean) isHidden: boolean;
-  @Field(() => String) createdAt: string;
-  @Field(() => String) updatedAt: string;
-}
-
-@ObjectType("User")
-export class UserType {
-  @Field(() => Int) id: number;
-  @Field(() => Int) organizationId: number;
-  @Field(() => String) firstName: string;
-  @Field(() => String) lastName: string;
-  @Field(() => String) email: string;
-}
-
-@ObjectType("NewUser")
-class NewUserType {
-  @Field(() => UserType) user: User;
-  @Field(() => String, { description: "The person's session, in this answer and nowhere else." }) token: string;
-}
+import {
+  AdministrateAppInput,
+  AppType,
+  CreateAppInput,
+  CreateUserInput,
+  NewUserType,
+  UpdateAppInput,
+  UserType,
+} from "./app-types.js";
 
 @Resolver()
 export class AppResolver {
@@ -52,19 +28,16 @@ export class AppResolver {
   }
 
   @Mutation(() => AppType)
-  async createApp(
-    @Ctx() context: RequestContext,
-    @Arg("data", () => GraphQLJSON, { description: "{name, organizationId?}" }) data: unknown,
-  ): Promise<App> {
+  async createApp(@Ctx() context: RequestContext, @Arg("data", () => CreateAppInput) data: unknown): Promise<App> {
     this.gate.enterService(context, "administrate");
     return this.service.create((data ?? {}) as Record<string, unknown>);
   }
 
-  @Mutation(() => AppType, { description: "Changes the app's own fields; `settings` in the data is ignored." })
+  @Mutation(() => AppType, { description: "Changes the app's own fields." })
   async updateApp(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("data", () => GraphQLJSON) data: unknown,
+    @Arg("data", () => UpdateAppInput) data: unknown,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "updateApp", appId);
     return this.service.update(caller, appId, data);
@@ -74,7 +47,7 @@ export class AppResolver {
   async administrateApp(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("data", () => GraphQLJSON) data: unknown,
+    @Arg("data", () => AdministrateAppInput) data: unknown,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "administrate", appId);
     return this.service.administrate(caller, appId, data);
@@ -95,7 +68,7 @@ export class AppResolver {
   @Mutation(() => NewUserType)
   async createUser(
     @Ctx() context: RequestContext,
-    @Arg("data", () => GraphQLJSON, { description: "{firstName, lastName, email, organizationId?}" }) data: unknown,
+    @Arg("data", () => CreateUserInput) data: unknown,
   ): Promise<NewUserType> {
     this.gate.enterService(context, "administrate");
     return this.people.create((data ?? {}) as Record<string, unknown>);
@@ -105,7 +78,7 @@ export class AppResolver {
   async addEditor(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("userId", () => GraphQLJSON) userId: unknown,
+    @Arg("userId", () => Int) userId: unknown,
   ): Promise<User[]> {
     await this.gate.enter(context, "manageEditors", appId);
     return this.people.addEditor(appId, userId);
@@ -115,7 +88,7 @@ export class AppResolver {
   async removeEditor(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("userId", () => GraphQLJSON) userId: unknown,
+    @Arg("userId", () => Int) userId: unknown,
   ): Promise<User[]> {
     await this.gate.enter(context, "manageEditors", appId);
     return this.people.removeEditor(appId, userId);

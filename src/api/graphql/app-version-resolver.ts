@@ -5,36 +5,30 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { AppVersion, AppVersionDetails, AppVersions } from "../../operations/apps/app-versions.js";
 import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
-import { AppType } from "./app-resolver.js";
+import { AppSnapshotType, AppType } from "./app-types.js";
+import { DateTime } from "./leaf-types.js";
+import { VersionPaginationType, VersionUserType } from "./version-types.js";
 
 @ObjectType("AppVersion", { description: "A snapshot of an app." })
 class AppVersionType {
   @Field(() => Int) id: number;
-  @Field(() => String) createdAt: string;
+  @Field(() => DateTime) createdAt: string;
   @Field(() => Int, { nullable: true }) userId: number | null;
-  @Field(() => GraphQLJSON, { nullable: true, description: "{id, firstName, lastName, email}" }) user: unknown;
+  @Field(() => VersionUserType, { nullable: true }) user: AppVersion["user"];
   @Field(() => String, { description: "create, publish or pre-restore" }) action: string;
   @Field(() => String, { nullable: true, description: "The app's name at the time." }) name: string | null;
 }
 
 @ObjectType("AppVersionDetails")
 class AppVersionDetailsType extends AppVersionType {
-  @Field(() => GraphQLJSON, { description: "The app's own fields." }) data: Record<string, unknown>;
+  @Field(() => AppSnapshotType, { description: "The app's own fields." }) data: Record<string, unknown>;
   @Field(() => GraphQLJSON, { description: "Public and private settings." }) settings: Record<string, unknown>;
-}
-
-@ObjectType("AppVersionPagination")
-class AppVersionPaginationType {
-  @Field(() => Int) limit: number;
-  @Field(() => Int) offset: number;
-  @Field(() => Int) total: number;
-  @Field(() => Boolean) hasMore: boolean;
 }
 
 @ObjectType("AppVersionList")
 class AppVersionListType {
   @Field(() => [AppVersionType]) versions: AppVersion[];
-  @Field(() => AppVersionPaginationType) pagination: AppVersionPaginationType;
+  @Field(() => VersionPaginationType) pagination: VersionPaginationType;
 }
 
 @Resolver()

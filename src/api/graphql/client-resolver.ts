@@ -1,25 +1,20 @@
 /** What a client in a browser asks of the service over GraphQL: its actions as they change, their scripts, reports of its runs, analytics. */
-import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
+import type { Trigger } from "../../data/action-types.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Analytics } from "../../operations/client/analytics.js";
 import type { ClientAction, ClientActions, CompiledScript } from "../../operations/client/client-actions.js";
 import type { ClientChange, ClientFeed } from "../../operations/client/client-feed.js";
 import type { ClientRuns } from "../../operations/client/client-runs.js";
 import type { RequestContext } from "../context.js";
-
-@ObjectType("Asset", { description: "What a dependency loads." })
-class AssetType {
-  @Field(() => String) name: string;
-  @Field(() => String) url: string;
-  @Field(() => String) path: string;
-}
+import { AssetType, TriggerObjectType } from "./action-types.js";
+import { AnalyticsEventInput, ClientRunInput } from "./event-types.js";
 
 @ObjectType("ClientAction", { description: "An action that this client may run on analytics events, less its code." })
 class ClientActionType {
   @Field(() => Int) id: number;
   @Field(() => String, { description: "Subresource integrity of its script, sha256-…" }) integrity: string;
-  @Field(() => GraphQLJSON, { description: "[{trigger, where}], analytics triggers alone" }) triggers: unknown;
+  @Field(() => [TriggerObjectType], { description: "The analytics triggers alone." }) triggers: Trigger[];
   @Field(() => [AssetType]) assets: AssetType[];
 }
 
@@ -75,13 +70,13 @@ export class ClientResolver {
   }
 
   @Mutation(() => ReportedRunType, {
-    description: "A run that a browser performed: {payload, duration} and result or error {name, message, stack}.",
+    description: "A run that a browser performed, with its result or its error.",
   })
   async reportClientRun(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
-    @Arg("report", () => GraphQLJSON, { nullable: true }) body: unknown,
+    @Arg("report", () => ClientRunInput, { nullable: true }) body: unknown,
   ): Promise<ReportedRunType> {
     const caller = await this.gate.enter(context, "reportClientRun", appId);
     const { idempotencyKey } = context;
@@ -89,12 +84,12 @@ export class ClientResolver {
   }
 
   @Mutation(() => RecordedEventsType, {
-    description: "`events`: [{createdAt, type, data}], recorded as app.analytics.* log events.",
+    description: "Recorded as app.analytics.* log events.",
   })
   async recordAnalytics(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("events", () => GraphQLJSON) events: unknown,
+    @Arg("events", () => [AnalyticsEventInput]) events: unknown,
   ): Promise<RecordedEventsType> {
     const caller = await this.gate.enter(context, "recordAnalytics", appId);
     return this.analytics.record(caller, appId, events);

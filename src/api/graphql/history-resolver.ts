@@ -1,24 +1,26 @@
 /** The ledger over GraphQL: runs and skipped ticks, and a past run again. Each method: the gate, then one call. */
-import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { RunHistory, RunSummary } from "../../operations/runs/run-history.js";
 import type { RequestContext } from "../context.js";
+import { ReplayInput } from "./action-inputs.js";
+import { PaginationType } from "./action-types.js";
+import { CopyEnum, DateTime, RunStateEnum, TriggerTypeEnum } from "./leaf-types.js";
 import { QueuedRunType } from "./run-resolver.js";
 
 @ObjectType("Run", { description: "A run, or a tick that became none." })
 class RunType {
   @Field(() => Int) id: number;
   @Field(() => Int) actionId: number;
-  @Field(() => String) copy: string;
-  @Field(() => String) trigger: string;
-  @Field(() => String, { description: "queued, running, completed, failed, skipped or cancelled" }) state: string;
-  @Field(() => String, { nullable: true, description: "The scheduled moment." }) tick: string | null;
+  @Field(() => CopyEnum) copy: string;
+  @Field(() => TriggerTypeEnum) trigger: string;
+  @Field(() => RunStateEnum) state: string;
+  @Field(() => DateTime, { nullable: true, description: "The scheduled moment." }) tick: string | null;
   @Field(() => Int, { description: "How many ticks, from `tick` on, this entry stands for." }) tickCount: number;
   @Field(() => String, { nullable: true, description: "Why it was skipped." }) reason: string | null;
-  @Field(() => String) queuedAt: string;
-  @Field(() => String, { nullable: true }) startedAt: string | null;
-  @Field(() => String, { nullable: true }) finishedAt: string | null;
+  @Field(() => DateTime) queuedAt: string;
+  @Field(() => DateTime, { nullable: true }) startedAt: string | null;
+  @Field(() => DateTime, { nullable: true }) finishedAt: string | null;
   @Field(() => Int, { nullable: true, description: "Its execution log entry." }) logId: number | null;
   @Field(() => Int, { nullable: true, description: "The log event that started it." }) eventId: number | null;
   @Field(() => Int, { nullable: true, description: "The run that caused it." }) causeRunId: number | null;
@@ -27,16 +29,10 @@ class RunType {
   @Field(() => Int, { nullable: true, description: "The run whose payload it repeats." }) replayOf: number | null;
 }
 
-@ObjectType("RunPagination")
-class RunPaginationType {
-  @Field(() => Int) total: number;
-  @Field(() => Boolean) hasMore: boolean;
-}
-
 @ObjectType("RunList")
 class RunListType {
   @Field(() => [RunType]) runs: RunSummary[];
-  @Field(() => RunPaginationType) pagination: RunPaginationType;
+  @Field(() => PaginationType) pagination: PaginationType;
 }
 
 @Resolver()
@@ -51,7 +47,7 @@ export class HistoryResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("actionId", () => Int, { nullable: true }) actionId?: number,
-    @Arg("state", () => String, { nullable: true }) state?: string,
+    @Arg("state", () => RunStateEnum, { nullable: true }) state?: string,
     @Arg("limit", () => Int, { nullable: true }) limit?: number,
     @Arg("offset", () => Int, { nullable: true }) offset?: number,
   ): Promise<RunListType> {
@@ -60,13 +56,13 @@ export class HistoryResolver {
   }
 
   @Mutation(() => QueuedRunType, {
-    description: "Runs a past run's payload again. `options`: {copy: master or production, versionId}.",
+    description: "Runs a past run's payload again.",
   })
   async replayRun(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("runId", () => Int) runId: number,
-    @Arg("options", () => GraphQLJSON, { nullable: true }) options: unknown,
+    @Arg("options", () => ReplayInput, { nullable: true }) options: unknown,
   ): Promise<QueuedRunType> {
     const caller = await this.gate.enter(context, "replayRun", appId);
     return this.service.replay(caller, appId, runId, options);

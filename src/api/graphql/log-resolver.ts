@@ -1,24 +1,12 @@
-/** Execution logs over GraphQL: the list, and the live tail. */
+/** Execution logs over GraphQL: the list, the live tail, and each part of an entry as a field of its own type. */
 import { GraphQLJSON } from "graphql-scalars";
-import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
+import { Arg, Ctx, FieldResolver, Float, Int, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { LogTail } from "../../operations/logs/log-tail.js";
 import { checkLogType, type LogEntry, type Logs } from "../../operations/logs/logs.js";
 import type { RequestContext } from "../context.js";
-
-@ObjectType("LogEntry", { description: "Specification, Execution log entry." })
-class LogEntryType {
-  @Field(() => Int) id: number;
-  @Field(() => String, { description: "app.task.completed or app.task.failed" }) type: string;
-  @Field(() => String) createdAt: string;
-  @Field(() => GraphQLJSON) data: unknown;
-}
-
-@ObjectType("LogList")
-class LogListType {
-  @Field(() => Int, { description: "How many entries match in all." }) count: number;
-  @Field(() => [LogEntryType]) logs: LogEntry[];
-}
+import { RunOnEnum } from "./leaf-types.js";
+import { ActionLogsInput, LogEntryType, LogListType, partOf, ScriptErrorType } from "./log-types.js";
 
 interface TailArguments {
   appId: number;
@@ -32,7 +20,7 @@ export interface TailContext extends RequestContext {
   tail: LogTail;
 }
 
-@Resolver()
+@Resolver(() => LogEntryType)
 export class LogResolver {
   constructor(
     private readonly gate: Gate,
@@ -40,12 +28,12 @@ export class LogResolver {
   ) {}
 
   @Query(() => LogListType, {
-    description: "`options`: {id, where: {type, data: {taskId}}, limit, offset}; most recent first.",
+    description: "Most recent first.",
   })
   async actionLogs(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("options", () => GraphQLJSON, { nullable: true }) options: unknown,
+    @Arg("options", () => ActionLogsInput, { nullable: true }) options: unknown,
   ): Promise<LogListType> {
     await this.gate.enter(context, "readLogs", appId);
     return this.service.list(appId, options);
@@ -68,5 +56,53 @@ export class LogResolver {
     @Arg("type", () => String, { nullable: true }) _type?: string,
   ): LogEntry {
     return entry;
+  }
+
+  @FieldResolver(() => String, { description: "scheduled or on-demand" })
+  mode(@Root() entry: LogEntry): unknown {
+    return partOf(entry, "mode");
+  }
+
+  @FieldResolver(() => RunOnEnum)
+  runOn(@Root() entry: LogEntry): unknown {
+    return partOf(entry, "runOn");
+  }
+
+  @FieldResolver(() => Int, { description: "The id of the copy that ran." })
+  taskId(@Root() entry: LogEntry): unknown {
+    return partOf(entry, "taskId");
+  }
+
+  @FieldResolver(() => GraphQLJSON, { description: "{} for scheduled runs." })
+  payload(@Root() entry: LogEntry): unknown {
+    return partOf(entry, "payload");
+  }
+
+  @FieldResolver(() => Float, { description: "Milliseconds." })
+  duration(@Root() entry: LogEntry): unknown {
+    return partOf(entry, "duration");
+  }
+
+  @FieldResolver(() => String, { description: "always v3" })
+  actionVersion(@Root() entry: LogEntry): unknown {
+    return partOf(entry, "actionVersion");
+  }
+
+  @FieldResolver(() => GraphQLJSON, {
+    nullable: true,
+    description: "{data, success: true}, not of scheduled runs; of failed ones {error, success: false, errorObject}.",
+  })
+  result(@Root() entry: LogEntry): unknown {
+    return partOf(entry, "result");
+  }
+
+  @FieldResolver(() => ScriptErrorType, { nullable: true, description: "Of failed runs." })
+  error(@Root() entry: LogEntry): unknown {
+    return partOf(entry, "error");
+  }
+
+  @FieldResolver(() => Int, { nullable: true, description: "The run whose payload it repeats." })
+  replayOf(@Root() entry: LogEntry): unknown {
+    return partOf(entry, "replayOf");
   }
 }

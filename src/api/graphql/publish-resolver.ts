@@ -4,7 +4,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Publishing } from "../../operations/actions/publishing.js";
 import type { RequestContext } from "../context.js";
-import { ActionType } from "./action-resolver.js";
+import { ActionType } from "./action-types.js";
 
 @ObjectType("PublishedAction")
 class PublishedActionType {

@@ -5,6 +5,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
 import type { RequestContext } from "../context.js";
+import { DateTime } from "./leaf-types.js";
 
 @ObjectType("QueuedRun")
 export class QueuedRunType {
@@ -18,9 +19,9 @@ class ExecutedRunType extends QueuedRunType {
 
 @ObjectType("ConsoleLine")
 class ConsoleLineType {
-  @Field(() => Int, { description: "counts from 0 within the run" }) seq: number;
-  @Field(() => String) level: string;
-  @Field(() => String) at: string;
+  @Field(() => Int, { description: "Counts from 0 within the run." }) seq: number;
+  @Field(() => String, { description: "The console's method, for example log or error." }) level: string;
+  @Field(() => DateTime) at: string;
   @Field(() => String) text: string;
 }
 

@@ -2,22 +2,25 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
-import type { Settings, SettingsStatus } from "../../operations/settings/settings.js";
+import type { SettingStatus, Settings } from "../../operations/settings/settings.js";
 import type { RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
+import { DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
 
-@ObjectType("SettingsStatus")
-class SettingsStatusType {
-  @Field(() => GraphQLJSON, { description: "{key: whether it is set}" }) configured: unknown;
-  @Field(() => GraphQLJSON, { description: "{key: {updatedAt, updatedBy}} of the keys that are set" }) details: unknown;
+@ObjectType("SettingStatus", { description: "Whether a key is set, since when and by whom: never its value." })
+class SettingStatusType {
+  @Field(() => String) key: string;
+  @Field(() => Boolean) configured: boolean;
+  @Field(() => DateTime, { nullable: true }) updatedAt: string | null;
+  @Field(() => Int, { nullable: true }) updatedBy: number | null;
 }
 
 @ObjectType("RuntimeEnv", { description: "What `env.js` sets `window.ENV` to." })
 class RuntimeEnvType {
   @Field(() => Int) appId: number;
   @Field(() => String) apiUrl: string;
-  @Field(() => String, { description: "viewer or live" }) environment: "viewer" | "live";
+  @Field(() => RuntimeEnvironmentEnum) environment: "viewer" | "live";
   @Field(() => GraphQLJSON, { description: "Public keys alone." }) appSettings: SettingsView;
   @Field(() => Int, { description: "Milliseconds that a client action may take." }) clientTimeoutMs: number;
 }
@@ -43,14 +46,14 @@ export class SettingResolver {
     return this.service.runtimeEnv(caller, appId);
   }
 
-  @Query(() => SettingsStatusType, {
+  @Query(() => [SettingStatusType], {
     description: "Which keys are set, never a value; all underscore keys when none are named.",
   })
   async settingsStatus(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("keys", () => [String], { nullable: true }) keys?: string[] | null,
-  ): Promise<SettingsStatus> {
+  ): Promise<SettingStatus[]> {
     await this.gate.enter(context, "readSettingsStatus", appId);
     return this.service.status(appId, keys ?? null);
   }
@@ -71,7 +74,7 @@ export class SettingResolver {
   async deleteSettings(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("keys", () => GraphQLJSON, { description: "[string]" }) keys: unknown,
+    @Arg("keys", () => [String]) keys: unknown,
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
     return this.service.remove(caller, appId, { keys });
@@ -83,7 +86,7 @@ export class SettingResolver {
   async setSecureField(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("settingKey", () => GraphQLJSON, { description: "string" }) settingKey: unknown,
+    @Arg("settingKey", () => String) settingKey: unknown,
     @Arg("value", () => GraphQLJSON) value: unknown,
   ): Promise<string> {
     const caller = await this.gate.enter(context, "writeSettings", appId);

@@ -1,30 +1,37 @@
 /** An app's tokens over GraphQL: made, listed without their secrets, revoked. */
-import { GraphQLJSON } from "graphql-scalars";
-import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import { Arg, Ctx, Field, InputType, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { CredentialKind } from "../../data/credential.js";
 import { ActionError } from "../../errors.js";
-import type { CredentialSummary, Credentials } from "../../operations/access/credentials.js";
+import { APP_TOKEN_KINDS, type CredentialSummary, type Credentials } from "../../operations/access/credentials.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { People } from "../../operations/access/people.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
 import type { RequestContext } from "../context.js";
+import { DateTime, TokenKindEnum } from "./leaf-types.js";
 
-const KINDS: readonly unknown[] = ["api", "viewer", "live"];
+const KINDS: readonly unknown[] = APP_TOKEN_KINDS;
 
 @ObjectType("Token")
 class TokenType {
   @Field(() => Int) id: number;
-  @Field(() => String, { description: "api, viewer or live" }) kind: string;
+  @Field(() => TokenKindEnum) kind: CredentialKind;
   @Field(() => String, { nullable: true }) name: string | null;
   @Field(() => Int, { nullable: true }) userId: number | null;
-  @Field(() => String) createdAt: string;
-  @Field(() => String, { nullable: true }) expiresAt: string | null;
+  @Field(() => DateTime) createdAt: string;
+  @Field(() => DateTime, { nullable: true }) expiresAt: string | null;
 }
 
 @ObjectType("NewToken")
 class NewTokenType {
   @Field(() => Int) id: number;
   @Field(() => String, { description: "The secret, in this answer and nowhere else." }) token: string;
+}
+
+@InputType("CreateTokenInput")
+class CreateTokenInput {
+  @Field(() => TokenKindEnum, { nullable: true }) kind?: unknown;
+  @Field(() => String, { nullable: true, description: "A label, for the list." }) name?: unknown;
+  @Field(() => Int, { nullable: true, description: "Who uses it." }) userId?: unknown;
 }
 
 @Resolver()
@@ -45,7 +52,7 @@ export class TokenResolver {
   async createToken(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("data", () => GraphQLJSON, { description: "{kind: api, viewer or live; name?, userId?}" }) data: unknown,
+    @Arg("data", () => CreateTokenInput) data: unknown,
   ): Promise<NewTokenType> {
     await this.gate.enter(context, "manageTokens", appId);
     const { kind, name, userId } = (data ?? {}) as Record<string, unknown>;

@@ -4,6 +4,8 @@ import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql"
 import type { AuditEntry, Trail } from "../../operations/access/audit.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { RequestContext } from "../context.js";
+import { PaginationType } from "./action-types.js";
+import { DateTime } from "./leaf-types.js";
 
 @ObjectType("AuditEntry", { description: "Who changed what and when: names of keys and fields, never values." })
 class AuditEntryType {
@@ -12,20 +14,15 @@ class AuditEntryType {
   @Field(() => Int, { nullable: true }) userId: number | null;
   @Field(() => Int, { nullable: true }) credentialId: number | null;
   @Field(() => Int, { nullable: true }) actionId: number | null;
-  @Field(() => GraphQLJSON) data: unknown;
-  @Field(() => String) createdAt: string;
-}
-
-@ObjectType("AuditPagination")
-class AuditPaginationType {
-  @Field(() => Int) total: number;
-  @Field(() => Boolean) hasMore: boolean;
+  @Field(() => GraphQLJSON, { description: "Names of keys and fields, ids: what the type of entry has to say." })
+  data: unknown;
+  @Field(() => DateTime) createdAt: string;
 }
 
 @ObjectType("AuditList")
 class AuditListType {
   @Field(() => [AuditEntryType]) entries: AuditEntry[];
-  @Field(() => AuditPaginationType) pagination: AuditPaginationType;
+  @Field(() => PaginationType) pagination: PaginationType;
 }
 
 @Resolver()

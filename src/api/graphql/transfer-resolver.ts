@@ -1,14 +1,31 @@
 /** Export and import over GraphQL. Each method: the gate, then one call. */
-import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { ImportFault, Transfer, TransferDocument } from "../../operations/actions/transfer.js";
+import type { ActionInput } from "../../rules/action-input.js";
 import type { RequestContext } from "../context.js";
+import { ImportDocumentInput } from "./action-inputs.js";
+import { ActionConfigurationType } from "./action-types.js";
+import { ActionFieldEnum } from "./leaf-types.js";
+
+@ObjectType("ExportDocument", { description: "An app's master actions by name, without ids and times." })
+class ExportDocumentType {
+  @Field(() => String) format: string;
+  @Field(() => [ActionConfigurationType]) actions: ActionInput[];
+}
 
 @ObjectType("ImportedUpdate")
 class ImportedUpdateType {
   @Field(() => String) name: string;
-  @Field(() => [String], { description: "The fields that change." }) fields: string[];
+  @Field(() => [ActionFieldEnum], { description: "Those that change." }) fields: string[];
+}
+
+@ObjectType("ImportFault")
+class ImportFaultType {
+  @Field(() => Int, { description: "Its place in the document, from 0." }) index: number;
+  @Field(() => String, { nullable: true }) name: string | null;
+  @Field(() => String, { description: "A status of the catalogue of errors." }) status: string;
+  @Field(() => String) error: string;
 }
 
 @ObjectType("ImportReport", { description: "What an import did or, in a dry run, would do; actions by name." })
@@ -17,7 +34,7 @@ class ImportReportType {
   @Field(() => [String]) created: string[];
   @Field(() => [ImportedUpdateType]) updated: ImportedUpdateType[];
   @Field(() => [String]) unchanged: string[];
-  @Field(() => GraphQLJSON, { description: "[{index, name, status, error}], of a dry run" }) faults: ImportFault[];
+  @Field(() => [ImportFaultType], { description: "Of a dry run; else a fault refuses all." }) faults: ImportFault[];
 }
 
 @Resolver()
@@ -27,7 +44,7 @@ export class TransferResolver {
     private readonly service: Transfer,
   ) {}
 
-  @Query(() => GraphQLJSON, { description: "{format, actions}: all master actions without ids and times, by name." })
+  @Query(() => ExportDocumentType)
   async exportActions(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
@@ -42,7 +59,7 @@ export class TransferResolver {
   async importActions(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("document", () => GraphQLJSON, { nullable: true }) document: unknown,
+    @Arg("document", () => ImportDocumentInput, { nullable: true }) document: unknown,
     @Arg("dryRun", () => Boolean, { defaultValue: false }) dryRun: boolean,
   ): Promise<ImportReportType> {
     const caller = await this.gate.enter(context, "importActions", appId);

@@ -1,53 +1,20 @@
 /** What starts actions by itself, over GraphQL: log events, the try-out of a filter, the preview of a schedule. */
-import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Backtest, LogEvent, LogEvents } from "../../operations/triggers/log-events.js";
 import type { Preview, Schedule } from "../../operations/triggers/schedule.js";
 import type { RequestContext } from "../context.js";
+import { TriggerWhereInput } from "./action-inputs.js";
+import { BacktestType, LogEventInput, LogEventType } from "./event-types.js";
+import { DateTime } from "./leaf-types.js";
 
 const PREVIEW_DEFAULT = 5;
 const PREVIEW_MAX = 100;
 
-@ObjectType("LogEvent", { description: "Specification, Log entry." })
-class LogEventType {
-  @Field(() => Int) id: number;
-  @Field(() => GraphQLSafeInt, { nullable: true }) userId: number | null;
-  @Field(() => Int) appId: number;
-  @Field(() => Int) organizationId: number;
-  @Field(() => GraphQLSafeInt, { nullable: true }) dataSourceId: number | null;
-  @Field(() => GraphQLSafeInt, { nullable: true }) dataSourceEntryId: number | null;
-  @Field(() => GraphQLSafeInt, { nullable: true }) appNotificationId: number | null;
-  @Field(() => GraphQLSafeInt, { nullable: true }) sessionId: number | null;
-  @Field(() => String) requestId: string;
-  @Field(() => String) type: string;
-  @Field(() => GraphQLJSON) data: unknown;
-  @Field(() => String, { description: "`data` as JSON text." }) dataString: string;
-  @Field(() => String) createdAt: string;
-  @Field(() => String) updatedAt: string;
-}
-
-@ObjectType("MatchedEvent")
-class MatchedEventType {
-  @Field(() => Int) id: number;
-  @Field(() => String) type: string;
-  @Field(() => GraphQLSafeInt, { nullable: true }) dataSourceId: number | null;
-  @Field(() => GraphQLSafeInt, { nullable: true }) dataSourceEntryId: number | null;
-  @Field(() => GraphQLSafeInt, { nullable: true }) userId: number | null;
-  @Field(() => String) createdAt: string;
-}
-
-@ObjectType("Backtest")
-class BacktestType {
-  @Field(() => Int, { description: "How many events were looked at: the last 1000 at the most." }) examined: number;
-  @Field(() => Int) matched: number;
-  @Field(() => [MatchedEventType], { description: "Most recent first." }) events: MatchedEventType[];
-}
-
 @ObjectType("Tick")
 class TickType {
-  @Field(() => String) utc: string;
+  @Field(() => DateTime) utc: string;
   @Field(() => String, { description: "On the zone's wall clock, with its offset." }) local: string;
 }
 
@@ -66,13 +33,11 @@ export class TriggerResolver {
     private readonly schedule: Schedule,
   ) {}
 
-  @Mutation(() => LogEventType, {
-    description: "`event`: {type, data, userId, dataSourceId, dataSourceEntryId, sessionId, appNotificationId}.",
-  })
+  @Mutation(() => LogEventType, { description: "Stores the event and starts the actions whose trigger matches it." })
   async addLogEvent(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("event", () => GraphQLJSON) event: unknown,
+    @Arg("event", () => LogEventInput) event: unknown,
   ): Promise<LogEvent> {
     const caller = await this.gate.enter(context, "addLogEvent", appId);
     return this.events.add(caller, appId, event);
@@ -84,7 +49,7 @@ export class TriggerResolver {
   async backtestTrigger(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("where", () => GraphQLJSON) where: unknown,
+    @Arg("where", () => TriggerWhereInput) where: unknown,
   ): Promise<Backtest> {
     await this.gate.enter(context, "backtestTrigger", appId);
     return this.events.backtest(appId, where);

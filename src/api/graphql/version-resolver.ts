@@ -1,14 +1,14 @@
 /** Version history over GraphQL: list, retrieve, restore, compare. Each method: the gate, then one call. */
-import { GraphQLJSON } from "graphql-scalars";
-import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
+import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Comparing, Comparison } from "../../operations/actions/comparison.js";
 import type { Restored, Restoring } from "../../operations/actions/restoring.js";
 import type { Version, Versions } from "../../operations/actions/versions.js";
 import type { RequestContext } from "../context.js";
+import { ActionFieldEnum } from "./leaf-types.js";
 import { ActionDiffType, RestoredType, VersionListType, VersionType } from "./version-types.js";
 
-@Resolver()
+@Resolver(() => ActionDiffType)
 export class VersionResolver {
   constructor(
     private readonly gate: Gate,
@@ -57,14 +57,11 @@ export class VersionResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("actionId", () => Int) actionId: number,
     @Arg("versionId", () => Int) versionId: number,
-    @Arg("against", () => GraphQLJSON, {
-      nullable: true,
-      description: "master (default), production, or a version's id",
-    })
-    against?: unknown,
+    @Arg("against", () => ID, { nullable: true, description: "master (default), production, or a version's id" })
+    against?: string | null,
   ): Promise<Comparison> {
     await this.gate.enter(context, "compareVersions", appId);
-    return this.services.comparison.versions(appId, actionId, versionId, String(against ?? "master"));
+    return this.services.comparison.versions(appId, actionId, versionId, against ?? "master");
   }
 
   @Query(() => ActionDiffType, { description: "What publishing would change: from the production copy to its master." })
@@ -75,5 +72,10 @@ export class VersionResolver {
   ): Promise<Comparison> {
     await this.gate.enter(context, "compareVersions", appId);
     return this.services.comparison.copies(appId, actionId);
+  }
+
+  @FieldResolver(() => [ActionFieldEnum], { description: "Those but code that differ." })
+  fields(@Root() { changes }: Comparison): string[] {
+    return changes.map(({ field }) => field);
   }
 }

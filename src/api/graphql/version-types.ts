@@ -1,12 +1,14 @@
 /** Shapes of the version history and of comparisons in the GraphQL schema. No behaviour. */
-import { GraphQLJSON } from "graphql-scalars";
-import { Field, Int, ObjectType } from "type-graphql";
+import { Field, ID, Int, ObjectType } from "type-graphql";
+import type { Asset, Environment } from "../../data/action-types.js";
 import type { Side } from "../../operations/actions/comparison.js";
 import type { Snapshot, VersionSummary, VersionUser } from "../../operations/actions/versions.js";
-import { ActionType } from "./action-resolver.js";
+import type { ActionInput } from "../../rules/action-input.js";
+import { ActionConfigurationType, ActionType, AssetType } from "./action-types.js";
+import { DateTime, EnvironmentEnum } from "./leaf-types.js";
 
-@ObjectType("VersionUser")
-class VersionUserType {
+@ObjectType("VersionUser", { description: "Who caused it." })
+export class VersionUserType {
   @Field(() => Int) id: number;
   @Field(() => String) firstName: string;
   @Field(() => String) lastName: string;
@@ -16,7 +18,7 @@ class VersionUserType {
 @ObjectType("VersionHead")
 abstract class VersionHeadType {
   @Field(() => Int) id: number;
-  @Field(() => String) createdAt: string;
+  @Field(() => DateTime) createdAt: string;
   @Field(() => Int, { nullable: true }) userId: number | null;
   @Field(() => VersionUserType, { nullable: true }) user: VersionUser | null;
 }
@@ -27,17 +29,28 @@ class VersionSummaryType extends VersionHeadType {
   @Field(() => String) name: string;
   @Field(() => String, { nullable: true }) description: string | null;
   @Field(() => Boolean) active: boolean;
-  @Field(() => String) environment: string;
+  @Field(() => EnvironmentEnum) environment: Environment;
   @Field(() => String, { nullable: true }) frequency: string | null;
+}
+
+@ObjectType("ActionSnapshot", { description: "Specification, Version snapshot: the full configuration." })
+class SnapshotType extends ActionConfigurationType {
+  @Field(() => String, { description: "create, update or pre-restore" }) action: string;
+  @Field(() => [String], { description: "always empty" }) functions: string[];
+  @Field(() => [AssetType]) assets: Asset[];
+  @Field(() => [Int], { description: "always empty" }) widgetInstanceIds: number[];
+  @Field(() => Int, { nullable: true }) masterTaskId: number | null;
+  @Field(() => Int, { nullable: true }) productionTaskId: number | null;
+  @Field(() => String, { description: "always v3" }) actionVersion: string;
 }
 
 @ObjectType("ActionVersion", { description: "Specification, Version snapshot: full version." })
 export class VersionType extends VersionHeadType {
-  @Field(() => GraphQLJSON, { description: "The full configuration." }) data: Snapshot;
+  @Field(() => SnapshotType) data: Snapshot;
 }
 
-@ObjectType("VersionPagination")
-class VersionPaginationType {
+@ObjectType("VersionPagination", { description: "Specification, Pagination object: of version lists." })
+export class VersionPaginationType {
   @Field(() => Int) limit: number;
   @Field(() => Int) offset: number;
   @Field(() => Int) total: number;
@@ -63,18 +76,12 @@ export class RestoredType {
   preRestoreVersionId: number | null;
 }
 
-@ObjectType("FieldChange")
-class FieldChangeType {
-  @Field(() => String) field: string;
-  @Field(() => GraphQLJSON, { nullable: true }) before: unknown;
-  @Field(() => GraphQLJSON, { nullable: true }) after: unknown;
-}
-
-@ObjectType("ActionDiff")
+@ObjectType("ActionDiff", { description: "How two states of one action differ." })
 export class ActionDiffType {
-  @Field(() => GraphQLJSON, { description: "master, production, or a version's id" }) from: Side;
-  @Field(() => GraphQLJSON, { description: "master, production, or a version's id" }) to: Side;
-  @Field(() => [FieldChangeType], { description: "The fields but code that differ." }) changes: FieldChangeType[];
+  @Field(() => ID, { description: "master, production, or a version's id" }) from: Side;
+  @Field(() => ID, { description: "master, production, or a version's id" }) to: Side;
+  @Field(() => ActionConfigurationType, { description: "The whole of the first state." }) before: ActionInput;
+  @Field(() => ActionConfigurationType, { description: "The whole of the second." }) after: ActionInput;
   @Field(() => String, { nullable: true, description: "A unified diff of the code; null when it is the same." })
   code: string | null;
 }

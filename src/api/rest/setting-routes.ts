@@ -28,8 +28,11 @@ export const settingRoutes: readonly Route[] = [
     path: `${SETTINGS}/status`,
     answer: async ({ settings }, q) => {
       const withDetails = q.flag("details");
-      const { configured, details } = await settings.settingsStatus(q.context, q.id("appId"), q.strings("keys"));
-      return withDetails ? { configured, details } : { configured };
+      const found = await settings.settingsStatus(q.context, q.id("appId"), q.strings("keys"));
+      const configured = Object.fromEntries(found.map((one) => [one.key, one.configured]));
+      const set = found.filter((one) => one.configured);
+      const details = set.map(({ key, updatedAt, updatedBy }) => [key, { updatedAt, updatedBy }]);
+      return withDetails ? { configured, details: Object.fromEntries(details) } : { configured };
     },
   },
 ];

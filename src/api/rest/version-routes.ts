@@ -1,5 +1,9 @@
 /** Version history and comparisons over REST: rows of the facade's table. */
+import type { Comparison } from "../../operations/actions/comparison.js";
 import type { Route } from "./route.js";
+
+/** What differs, without the two states whole. */
+const diffOf = ({ before: _, after: __, ...diff }: Comparison) => diff;
 
 const ACTION = "/v3/apps/:appId/actions/:actionId";
 
@@ -41,7 +45,7 @@ export const versionRoutes: readonly Route[] = [
       const ids = [q.id("appId"), q.id("actionId"), q.id("versionId")] as const;
       return {
         status: "VERSIONS_COMPARED",
-        diff: await versions.actionVersionDiff(q.context, ...ids, q.text("against")),
+        diff: diffOf(await versions.actionVersionDiff(q.context, ...ids, q.text("against"))),
       };
     },
   },
@@ -50,7 +54,7 @@ export const versionRoutes: readonly Route[] = [
     path: `${ACTION}/diff`,
     answer: async ({ versions }, q) => ({
       status: "COPIES_COMPARED",
-      diff: await versions.actionDiff(q.context, q.id("appId"), q.id("actionId")),
+      diff: diffOf(await versions.actionDiff(q.context, q.id("appId"), q.id("actionId"))),
     }),
   },
 ];

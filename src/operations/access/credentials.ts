@@ -14,6 +14,9 @@ export const CREDENTIAL_CHANNEL = "svc_credential";
 const CACHE_MS = 5_000;
 const CACHE_MAX = 10_000;
 
+/** The kinds that an editor may make for an app. */
+export const APP_TOKEN_KINDS = ["api", "viewer", "live"] as const satisfies readonly CredentialKind[];
+
 /** Tokens open with a mark, so that scanners of leaked secrets can know them. */
 const TOKEN_SHAPE = /^svc_(editor|admin|api|task|viewer|live)_[\w-]{43}$/;
 

@@ -12,6 +12,9 @@ export type Side = number | "master" | "production";
 export interface Comparison extends ActionDiff {
   from: Side;
   to: Side;
+  /** Both states whole. */
+  before: ActionInput;
+  after: ActionInput;
 }
 
 interface State {
@@ -23,7 +26,8 @@ const labelOf = (side: Side): string => (typeof side === "number" ? `version ${s
 
 function compared(from: State, to: State): Comparison {
   const labels = { before: labelOf(from.side), after: labelOf(to.side) };
-  return { from: from.side, to: to.side, ...diffActions(from.input, to.input, labels) };
+  const [before, after] = [from.input, to.input];
+  return { from: from.side, to: to.side, before, after, ...diffActions(before, after, labels) };
 }
 
 function sideOf(against: string): Side {

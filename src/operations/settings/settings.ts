@@ -34,10 +34,13 @@ export interface StoredSetting {
   sealed: Buffer | null;
 }
 
-/** Of each key that was asked about: whether it is set, and by whom and when. Never a value. */
-export interface SettingsStatus {
-  configured: Record<string, boolean>;
-  details: Record<string, { updatedAt: string; updatedBy: number | null }>;
+/** Whether a key is set, and by whom and when. Never a value. */
+export interface SettingStatus {
+  key: string;
+  configured: boolean;
+  /** ISO 8601; null where it is not set. */
+  updatedAt: string | null;
+  updatedBy: number | null;
 }
 
 const READ = "SELECT key, value, sealed FROM setting WHERE app_id = $1";
@@ -201,7 +204,7 @@ export function createSettings(options: {
     },
 
     /** Whether each of `keys` is set, and since when and by whom; null asks about every underscore key. */
-    async status(appId: number, keys: readonly string[] | null): Promise<SettingsStatus> {
+    async status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
       if (keys) checkAskedKeys(keys);
       const found = await rows<{ key: string; updatedAt: Date; updatedBy: number | null }>(
         db,
@@ -209,13 +212,14 @@ export function createSettings(options: {
           WHERE app_id = $1 AND CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`,
         [appId, keys?.map(storedKey) ?? null],
       );
-      const status: SettingsStatus = { configured: Object.create(null), details: Object.create(null) };
-      for (const key of keys ?? []) status.configured[key] = false;
-      for (const { key, updatedAt, updatedBy } of found) {
-        status.configured[spokenKey(key)] = true;
-        status.details[spokenKey(key)] = { updatedAt: updatedAt.toISOString(), updatedBy };
+      const unset = { configured: false, updatedAt: null, updatedBy: null };
+      const status = new Map<string, SettingStatus>(keys?.map((key) => [key, { key, ...unset }]));
+      for (const row of found) {
+        const key = spokenKey(row.key);
+        const { updatedAt, updatedBy } = row;
+        status.set(key, { key, configured: true, updatedAt: updatedAt.toISOString(), updatedBy });
       }
-      return status;
+      return [...status.values()];
     },
   };
 }

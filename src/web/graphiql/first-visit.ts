@@ -14,7 +14,7 @@ mutation CreateAction($appId: Int!) {
     data: {
       name: "hello"
       active: true
-      triggers: [{ trigger: "manual" }]
+      triggers: [{ trigger: manual }]
       code: """
       async function execute(context) {
         return { hello: context.payload.name };

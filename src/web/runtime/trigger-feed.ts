@@ -1,29 +1,13 @@
 /** The `clientTriggers` subscription over one websocket that comes back. Knows no event and runs nothing. */
 import { createClient, type Client as SocketClient } from "graphql-ws";
 import type { Connection } from "./connection.js";
-import type { Trigger } from "./public-types.js";
-import type { ActionScript } from "./scripts.js";
-
-/** An active `client` or `any` action of this client's copy, less its code. */
-export interface ClientAction extends ActionScript {
-  triggers: Trigger[];
-}
+import { ClientTriggers, type ClientTriggersSubscription } from "./documents.js";
 
 /** The first of a subscription has `reset`: forget what you know. Later ones hold what changed. */
-export interface Change {
-  reset: boolean;
-  actions: ClientAction[];
-  /** Ids that this client may no longer run. */
-  removed: number[];
-}
+export type Change = ClientTriggersSubscription["clientTriggers"];
 
-const SUBSCRIPTION = `subscription ClientTriggers($appId: Int!) {
-  clientTriggers(appId: $appId) {
-    reset
-    actions { id integrity triggers assets { name url path } }
-    removed
-  }
-}`;
+/** An active `client` or `any` action of this client's copy, less its code. */
+export type ClientAction = Change["actions"][number];
 
 const RECONNECT_MAX_MS = 30_000;
 const PING_EVERY_MS = 15_000;
@@ -89,8 +73,8 @@ export function followClientTriggers(connection: Connection, listener: FeedListe
   }
 
   function subscribe(): void {
-    const request = { query: SUBSCRIPTION, variables: { appId: connection.appId() } };
-    client.subscribe<{ clientTriggers: Change }>(request, {
+    const request = { query: ClientTriggers, variables: { appId: connection.appId() } };
+    client.subscribe<ClientTriggersSubscription>(request, {
       next({ data }) {
         attempt = 1;
         if (data && !closed) listener.change(data.clientTriggers);

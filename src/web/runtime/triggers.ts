@@ -1,5 +1,5 @@
 /** Knows the app's client actions as they are now and starts those that an event matches. Knows no socket. */
-import { type AnalyticsWhere, matchesAnalytics } from "../../rules/trigger-match.js";
+import { matchesAnalytics } from "../../rules/trigger-match.js";
 import type { Connection } from "./connection.js";
 import type { AnalyticsEvent, Triggers } from "./public-types.js";
 import { type Change, type ClientAction, followClientTriggers } from "./trigger-feed.js";
@@ -17,9 +17,12 @@ export function createTriggers(connection: Connection, start: (action: ClientAct
 
   function dispatch(event: AnalyticsEvent): void {
     for (const action of actions.values()) {
-      const wheres = action.triggers.filter(({ trigger }) => trigger === "analytics").map(({ where }) => where);
       // Started once, however many of its triggers match.
-      if (wheres.some((where) => where && matchesAnalytics(where as AnalyticsWhere, event))) start(action, event);
+      if (
+        action.triggers.some((one) => one.trigger === "analytics" && one.where && matchesAnalytics(one.where, event))
+      ) {
+        start(action, event);
+      }
     }
   }
 

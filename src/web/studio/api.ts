@@ -1,5 +1,6 @@
 /** The wire of Studio: GraphQL over HTTP and one websocket, both of this origin and with one credential. Knows no document. */
 import { type Client, createClient } from "graphql-ws";
+import type { Document } from "../document.js";
 
 const PATH = "/graphql";
 
@@ -56,15 +57,28 @@ export interface Follower<Data> {
 export type OnConnected = (connected: boolean) => void;
 
 export interface Api {
-  ask<Data>(document: string, variables?: object, idempotencyKey?: string): Promise<Data>;
+  ask<Data, Variables>(
+    document: Document<Data, Variables>,
+    variables: Variables,
+    idempotencyKey?: string,
+  ): Promise<Data>;
   /** @returns what ends it */
-  follow<Data>(document: string, variables: object, follower: Follower<Data>): () => void;
+  follow<Data, Variables>(
+    document: Document<Data, Variables>,
+    variables: Variables,
+    follower: Follower<Data>,
+  ): () => void;
   /** @returns what ends it */
   onConnected(listener: OnConnected): () => void;
   close(): void;
 }
 
-function follow<Data>(client: Client, query: string, variables: object, follower: Follower<Data>): () => void {
+function follow<Data, Variables>(
+  client: Client,
+  query: Document<Data, Variables>,
+  variables: Variables,
+  follower: Follower<Data>,
+): () => void {
   return client.subscribe<Data>(
     { query, variables: variables as Record<string, unknown> },
     {
@@ -90,7 +104,7 @@ export function createApi(token: string | null): Api {
     shouldRetry: (event) => !(event instanceof CloseEvent && event.code === 4403),
   });
   return {
-    async ask<Data>(query: string, variables: object = {}, idempotencyKey?: string) {
+    async ask<Data, Variables>(query: Document<Data, Variables>, variables: Variables, idempotencyKey?: string) {
       const headers = {
         "content-type": "application/json",
         ...(token !== null && { "auth-token": token }),

@@ -4,17 +4,27 @@ import type { Diff } from "./model.js";
 
 const KINDS: Record<string, string> = { "+": "added", "-": "removed", "@": "hunk", "\\": "note" };
 
+/** A field as an author wrote it: GraphQL has null for what a trigger does not use. */
+function plain(value: Diff["before"][keyof Diff["before"]]): unknown {
+  if (!Array.isArray(value)) return value;
+  return value.map((item) => {
+    if (typeof item === "string" || !item.where) return typeof item === "string" ? item : { trigger: item.trigger };
+    const given = Object.entries(item.where).filter(([, part]) => part !== null);
+    return { trigger: item.trigger, where: Object.fromEntries(given) };
+  });
+}
+
 /** The lines of a unified diff below its two headings. */
 function linesOf(patch: string): string[] {
   const lines = patch.replace(/\n$/, "").split("\n");
   return lines.slice(lines.findIndex((line) => line.startsWith("@@")));
 }
 
-export function DiffView({ diff: { changes, code } }: { diff: Diff }) {
-  if (changes.length === 0 && code === null) return <p className="hint">There is no difference.</p>;
+export function DiffView({ diff: { fields, before, after, code } }: { diff: Diff }) {
+  if (fields.length === 0 && code === null) return <p className="hint">There is no difference.</p>;
   return (
     <div className="diff">
-      {changes.length > 0 && (
+      {fields.length > 0 && (
         <table>
           <thead>
             <tr>
@@ -24,13 +34,15 @@ export function DiffView({ diff: { changes, code } }: { diff: Diff }) {
             </tr>
           </thead>
           <tbody>
-            {changes.map(({ field, before, after }) => (
-              <tr key={field}>
-                <th scope="row">{field}</th>
-                <td className="removed">{shown(before)}</td>
-                <td className="added">{shown(after)}</td>
-              </tr>
-            ))}
+            {fields
+              .filter((field) => field !== "code")
+              .map((field) => (
+                <tr key={field}>
+                  <th scope="row">{field}</th>
+                  <td className="removed">{shown(plain(before[field]))}</td>
+                  <td className="added">{shown(plain(after[field]))}</td>
+                </tr>
+              ))}
           </tbody>
         </table>
       )}

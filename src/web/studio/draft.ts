@@ -1,11 +1,13 @@
 /** An action as its form holds it: texts as typed, sent as they are where they make no sense, so that the service judges alone. */
-import type { Action, TriggerInput } from "./model.js";
+import type { Environment, TriggerType } from "../../data/action-types.js";
+import type { CreateActionInput, TriggerInput } from "./documents.js";
+import type { Action } from "./model.js";
 
 /** One trigger's row. `data` is JSON text, `dataSourceId` digits; both empty for none. */
 export interface TriggerDraft {
   /** Tells rows apart while they are edited. */
   key: number;
-  trigger: string;
+  trigger: TriggerType;
   type: string;
   dataSourceId: string;
   data: string;
@@ -16,19 +18,12 @@ export interface Draft {
   description: string;
   code: string;
   active: boolean;
-  environment: string;
+  environment: Environment;
   triggers: TriggerDraft[];
   dependencies: string[];
   frequency: string;
   timezone: string;
 }
-
-/** What create and update take (specification, Create parameters). */
-export type ActionData = Omit<Draft, "triggers" | "frequency" | "timezone"> & {
-  triggers: TriggerInput[];
-  frequency: string | null;
-  timezone: string | null;
-};
 
 const FIRST_CODE = `/**
  * context.payload   what the caller passed, {} when nothing
@@ -43,15 +38,15 @@ async function execute(context) {
 
 let keys = 0;
 
-export function triggerDraft(trigger: string, where: Record<string, unknown> = {}): TriggerDraft {
+export function triggerDraft(trigger: TriggerType, where?: Action["triggers"][number]["where"]): TriggerDraft {
   keys += 1;
-  const { type = trigger === "analytics" ? "analytics.pageView" : "", dataSourceId = "", data } = where;
+  const { type, dataSourceId, data } = where ?? {};
   return {
     key: keys,
     trigger,
-    type: String(type),
-    dataSourceId: String(dataSourceId),
-    data: data === undefined ? "" : JSON.stringify(data, null, 2),
+    type: type ?? (trigger === "analytics" ? "analytics.pageView" : ""),
+    dataSourceId: String(dataSourceId ?? ""),
+    data: data === undefined || data === null ? "" : JSON.stringify(data, null, 2),
   };
 }
 
@@ -97,7 +92,7 @@ function triggerOf({ trigger, type, dataSourceId, data }: TriggerDraft): Trigger
   return { trigger, where: { type, ...(data.trim() !== "" && { data: lenient(data) }) } };
 }
 
-export function dataOf({ triggers, frequency, timezone, ...same }: Draft): ActionData {
+export function dataOf({ triggers, frequency, timezone, ...same }: Draft): CreateActionInput {
   return {
     ...same,
     triggers: triggers.map(triggerOf),

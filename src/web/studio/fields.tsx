@@ -1,5 +1,5 @@
 /** The fields of an action beside its code. Judges nothing: the service's refusals are shown at their fields. */
-
+import type { Environment } from "../../data/action-types.js";
 import { DependencyFields } from "./dependency-fields.js";
 import { Field } from "./field.js";
 import type { FieldsProps } from "./fields-props.js";
@@ -61,7 +61,11 @@ export function Fields({ draft, fault, change }: FieldsProps) {
         hint={SETTINGS_HINT[environment] ?? "context.settings is always empty here."}
       >
         {(tied) => (
-          <select {...tied} value={environment} onChange={(event) => change({ environment: event.target.value })}>
+          <select
+            {...tied}
+            value={environment}
+            onChange={(event) => change({ environment: event.target.value as Environment })}
+          >
             {ENVIRONMENTS.map(([value, label]) => (
               <option key={value} value={value}>
                 {label}

@@ -13,8 +13,12 @@ function errorText({ name, message, stack }: ScriptError): string {
   return stack.includes(message) ? stack : `${name}: ${message}\n\n${stack}`;
 }
 
-function Details({ data }: Pick<LogEntry, "data">) {
-  const { payload, result, error, taskId } = data;
+/** What execute returned; null where the log holds none. */
+const resultOf = ({ result }: LogEntry) => result as { data?: unknown } | null;
+
+function Details({ entry }: { entry: LogEntry }) {
+  const { payload, error, taskId, runOn } = entry;
+  const result = resultOf(entry);
   return (
     <div className="entry-details">
       <div>
@@ -27,7 +31,7 @@ function Details({ data }: Pick<LogEntry, "data">) {
         {!error && <pre>{result ? shown(result.data) : "A scheduled run keeps no result."}</pre>}
       </div>
       <p className="hint">
-        action id {taskId}, on the {data.runOn}
+        action id {taskId}, on the {runOn}
       </p>
     </div>
   );
@@ -35,9 +39,9 @@ function Details({ data }: Pick<LogEntry, "data">) {
 
 function Entry({ entry, whose }: { entry: LogEntry; whose: Actions["whose"] }) {
   const [open, setOpen] = useState(false);
-  const { data, createdAt } = entry;
-  const owner = whose(data.taskId);
-  const text = data.error ? `${data.error.name}: ${data.error.message}` : (JSON.stringify(data.result?.data) ?? "");
+  const { error, createdAt, taskId, mode, duration } = entry;
+  const owner = whose(taskId);
+  const text = error ? `${error.name}: ${error.message}` : (JSON.stringify(resultOf(entry)?.data) ?? "");
   return (
     <li className={failed(entry) ? "entry failed" : "entry"}>
       <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
@@ -45,13 +49,13 @@ function Entry({ entry, whose }: { entry: LogEntry; whose: Actions["whose"] }) {
         <time dateTime={createdAt} title={exact(createdAt)}>
           {moment(createdAt)}
         </time>
-        <b>{owner?.name ?? `action ${data.taskId}`}</b>
+        <b>{owner?.name ?? `action ${taskId}`}</b>
         <span className={owner?.live ? "chip live" : "chip"}>{owner?.live ? "live" : "master"}</span>
-        <span className="mode">{data.mode}</span>
-        <span className="took">{lasted(data.duration)}</span>
+        <span className="mode">{mode}</span>
+        <span className="took">{lasted(duration)}</span>
         <span className="gist">{text}</span>
       </button>
-      {open && <Details data={data} />}
+      {open && <Details entry={entry} />}
     </li>
   );
 }
@@ -69,7 +73,7 @@ export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
   const [failuresOnly, setFailuresOnly] = useState(false);
   const { live } = actions.tail;
   const { entries, more, fault, loadMore } = useLog({ api, appId, tail: actions.tail, ids: all ? null : ids });
-  const own = all || !ids ? entries : (entries?.filter(({ data }) => ids.includes(data.taskId)) ?? null);
+  const own = all || !ids ? entries : (entries?.filter(({ taskId }) => ids.includes(taskId)) ?? null);
   const shownEntries = own?.filter((entry) => !failuresOnly || failed(entry));
   return (
     <section className={ids ? "log-panel" : "log-panel whole"} aria-label="Execution log">

@@ -3,17 +3,9 @@ import { useCallback, useEffect, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { DiffView } from "./diff-view.js";
+import { CompareCopies, PublishAction, PublishApp, UnpublishAction } from "./documents.js";
 import { ago, exact } from "./format.js";
-import {
-  type Action,
-  type App,
-  COPIES_DIFF,
-  type Diff,
-  PUBLISH,
-  PUBLISH_APP,
-  type PublishedCopy,
-  UNPUBLISH,
-} from "./model.js";
+import type { Action, App, Diff, PublishedCopy } from "./model.js";
 import type { Actions } from "./use-actions.js";
 
 interface PublishPanelProps {
@@ -38,7 +30,7 @@ function useCopiesDiff({ api, appId, saved, copy }: PublishPanelProps): Diff | n
     let over = false;
     setDiff(null);
     if (publishedAt === undefined) return;
-    api.ask<{ diff: Diff }>(COPIES_DIFF, { appId, id }).then(
+    api.ask(CompareCopies, { appId, id }).then(
       (answer) => over || setDiff(answer.diff),
       () => undefined,
     );
@@ -55,7 +47,7 @@ function Standing({
   copy,
   diff,
 }: Pick<PublishPanelProps, "app" | "saved" | "copy"> & { diff: Diff | null }) {
-  const equal = diff?.code === null && diff.changes.length === 0;
+  const equal = diff?.code === null && diff.fields.length === 0;
   return (
     <div className="standing">
       {copy ? (
@@ -88,24 +80,22 @@ export function PublishPanel(props: PublishPanelProps) {
   const [fault, setFault] = useState<ApiError | null>(null);
   const diff = useCopiesDiff(props);
 
-  const act = useCallback(
-    async (document: string, then: () => unknown) => {
-      setBusy(true);
-      try {
-        await api.ask(document, { appId, id: saved.id });
-        setFault(null);
-        await then();
-      } catch (error) {
-        setFault(asApiError(error));
-      }
-      setBusy(false);
-    },
-    [api, appId, saved.id],
-  );
+  const act = useCallback(async (done: Promise<unknown>, then: () => unknown) => {
+    setBusy(true);
+    try {
+      await done;
+      setFault(null);
+      await then();
+    } catch (error) {
+      setFault(asApiError(error));
+    }
+    setBusy(false);
+  }, []);
+  const ids = { appId, id: saved.id };
   const unpublish = async () => {
     const text = "The production copy is removed: nothing runs it any more. The master and its history stay.";
     const yes = await ask({ title: `Unpublish ${saved.name}?`, text, yes: "Unpublish", danger: true });
-    if (yes) await act(UNPUBLISH, actions.reload);
+    if (yes) await act(api.ask(UnpublishAction, ids), actions.reload);
   };
 
   return (
@@ -113,7 +103,11 @@ export function PublishPanel(props: PublishPanelProps) {
       <Standing {...{ app, saved, copy, diff }} />
       <div className="row">
         {!app.isPublished && (
-          <button type="button" disabled={busy} onClick={() => void act(PUBLISH_APP, onAppPublished)}>
+          <button
+            type="button"
+            disabled={busy}
+            onClick={() => void act(api.ask(PublishApp, { appId }), onAppPublished)}
+          >
             Publish the app
           </button>
         )}
@@ -121,7 +115,7 @@ export function PublishPanel(props: PublishPanelProps) {
           type="button"
           className="primary"
           disabled={busy || dirty || !app.isPublished}
-          onClick={() => void act(PUBLISH, actions.reload)}
+          onClick={() => void act(api.ask(PublishAction, ids), actions.reload)}
         >
           {copy ? "Publish again" : "Publish"}
         </button>

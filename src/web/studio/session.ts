@@ -1,6 +1,7 @@
 /** Who works here: by a token that lives in this page's memory alone, or by the browser's HttpOnly cookie. Stores nothing. */
 import { type Api, ApiError, createApi } from "./api.js";
-import { APPS, type App } from "./model.js";
+import { Apps } from "./documents.js";
+import type { App } from "./model.js";
 
 export interface Session {
   api: Api;
@@ -28,7 +29,7 @@ async function cookieSession(method: "POST" | "DELETE", token?: string): Promise
  */
 async function open(token: string | null): Promise<Session> {
   const api = createApi(token);
-  const { apps } = await api.ask<{ apps: App[] }>(APPS);
+  const { apps } = await api.ask(Apps, {});
   return {
     api,
     apps,

@@ -2,8 +2,9 @@
 import { useEffect, useId, useState } from "react";
 import type { Ask } from "./confirm.js";
 import { ago, exact } from "./format.js";
+import type { SettingDetails } from "./model.js";
 import { parsed, type TypedValue, typed } from "./setting-value.js";
-import type { SettingDetails, Settings } from "./use-settings.js";
+import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
 const EMPTY: TypedValue = { plain: true, text: "" };
@@ -47,7 +48,7 @@ export function SettingLine({ name, value, details, settings, ask, onDirty }: Se
     <li className="setting" data-key={name}>
       <div className="setting-name">
         <code>{name}</code>
-        {details && (
+        {details?.updatedAt && (
           <span className="hint" title={exact(details.updatedAt)}>
             set {ago(details.updatedAt)}
           </span>

@@ -1,10 +1,11 @@
 /** What starts an action: one row a trigger, with the filter that its kind needs. */
+import type { TriggerType } from "../../data/action-types.js";
 import { ANALYTICS_EVENT_TYPES, LOG_EVENT_TYPES } from "../../rules/trigger-match.js";
 import { type TriggerDraft, triggerDraft } from "./draft.js";
 import { Field } from "./field.js";
 import type { FieldsProps } from "./fields-props.js";
 
-const KINDS: [trigger: string, label: string][] = [
+const KINDS: [trigger: TriggerType, label: string][] = [
   ["manual", "On demand"],
   ["schedule", "On schedule"],
   ["log", "On a log event"],
@@ -74,7 +75,7 @@ export function TriggerFields({ draft: { triggers }, fault, change }: FieldsProp
   const set = (rows: TriggerDraft[]) => change({ triggers: rows });
   const changeRow = (key: number) => (part: Partial<TriggerDraft>) =>
     set(triggers.map((row) => (row.key === key ? { ...row, ...part } : row)));
-  const has = (trigger: string) => triggers.some((row) => row.trigger === trigger);
+  const has = (trigger: TriggerType) => triggers.some((row) => row.trigger === trigger);
   return (
     <Field name="triggers" label="Triggers" fault={fault}>
       {(tied) => (
@@ -96,7 +97,11 @@ export function TriggerFields({ draft: { triggers }, fault, change }: FieldsProp
               {row.trigger === "analytics" && <AnalyticsWhere row={row} change={changeRow(row.key)} />}
             </div>
           ))}
-          <select {...tied} value="" onChange={(event) => set([...triggers, triggerDraft(event.target.value)])}>
+          <select
+            {...tied}
+            value=""
+            onChange={(event) => set([...triggers, triggerDraft(event.target.value as TriggerType)])}
+          >
             <option value="" disabled>
               Add a trigger…
             </option>

@@ -1,11 +1,8 @@
 /** The app's list of actions and the tail of its log, which says when each ran last. Holds no code of theirs. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
-import { type ActionList, LIST, type LogEntry, type PublishedCopy, TAIL } from "./model.js";
-
-interface Answer {
-  actions: Omit<ActionList, "total"> & { pagination: { total: number } };
-}
+import { FollowLog, ListActions } from "./documents.js";
+import type { ActionList, LogEntry, PublishedCopy } from "./model.js";
 
 /** The app's execution log as it is written, one subscription for the whole page. */
 export interface Tail {
@@ -34,10 +31,7 @@ function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => voi
     const next = ({ entry }: { entry: LogEntry }) => {
       for (const listener of listeners.current) listener(entry);
     };
-    const ends = [
-      api.onConnected(setLive),
-      api.follow<{ entry: LogEntry }>(TAIL, { appId }, { next, failed: () => setLive(false) }),
-    ];
+    const ends = [api.onConnected(setLive), api.follow(FollowLog, { appId }, { next, failed: () => setLive(false) })];
     return () => {
       for (const end of ends) end();
     };
@@ -57,7 +51,7 @@ export function useActions(api: Api, appId: number | null): Actions {
   const reload = useCallback(async () => {
     if (appId === null) return;
     try {
-      const { actions: found } = await api.ask<Answer>(LIST, { appId });
+      const { actions: found } = await api.ask(ListActions, { appId });
       setList({ actions: found.actions, published: found.published, total: found.pagination.total });
       setFault(null);
     } catch (error) {
@@ -70,9 +64,9 @@ export function useActions(api: Api, appId: number | null): Actions {
     void reload();
   }, [reload]);
 
-  const onEntry = useCallback(({ data, createdAt }: LogEntry) => {
+  const onEntry = useCallback(({ taskId, createdAt }: LogEntry) => {
     const touched = <Copy extends { id: number }>(copies: Copy[]) =>
-      copies.map((copy) => (copy.id === data.taskId ? { ...copy, lastRunAt: createdAt } : copy));
+      copies.map((copy) => (copy.id === taskId ? { ...copy, lastRunAt: createdAt } : copy));
     setList((old) => old && { ...old, actions: touched(old.actions), published: touched(old.published) });
   }, []);
   const tail = useTail(api, appId, onEntry);

@@ -1,9 +1,10 @@
 /** One action being edited: loaded, changed, saved, with the refusal of the last save. Draws nothing. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Api, asApiError } from "./api.js";
+import { CreateAction, GetAction, UpdateAction } from "./documents.js";
 import { type Draft, dataOf, draftOf, newDraft, same } from "./draft.js";
 import { type FieldFault, fieldFault } from "./field-fault.js";
-import { type Action, CREATE, GET, UPDATE } from "./model.js";
+import type { Action } from "./model.js";
 
 export interface Editor {
   /** null while the action is loaded. */
@@ -51,7 +52,7 @@ export function useEditor({ api, appId, id, onSaved }: Options): Editor {
   const reload = useCallback(async () => {
     if (id === "new") return;
     try {
-      take((await api.ask<{ action: Action }>(GET, { appId, id })).action);
+      take((await api.ask(GetAction, { appId, id })).action);
     } catch (error) {
       setFault(fieldFault(asApiError(error)));
     }
@@ -71,8 +72,10 @@ export function useEditor({ api, appId, id, onSaved }: Options): Editor {
     if (saved && same(current, before)) return saved;
     setBusy(true);
     try {
-      const document = saved ? UPDATE : CREATE;
-      const answer = await api.ask<{ saved: Action }>(document, { appId, id: saved?.id, data: dataOf(current) });
+      const data = dataOf(current);
+      const answer = saved
+        ? await api.ask(UpdateAction, { appId, id: saved.id, data })
+        : await api.ask(CreateAction, { appId, data });
       // What was typed while it was being saved stays, unsaved.
       if (latest.current === current) take(answer.saved);
       else setSaved(answer.saved);

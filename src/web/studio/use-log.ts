@@ -1,16 +1,13 @@
 /** The execution log as it grows: a page of what was, then each entry as it is written. Draws nothing. */
 import { useCallback, useEffect, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
-import { LOGS, type LogEntry } from "./model.js";
+import { ReadLog } from "./documents.js";
+import type { LogEntry } from "./model.js";
 import type { Tail } from "./use-actions.js";
 
 const PAGE = 50;
 /** Entries kept in the page while it follows. */
 const KEPT = 1000;
-
-interface LogPage {
-  page: { count: number; logs: LogEntry[] };
-}
 
 export interface Log {
   /** Newest first, among them others of the app; null while they are loaded for the first time. */
@@ -43,7 +40,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids }: Options): L
   const load = useCallback(async () => {
     const copies = (JSON.parse(wanted) as number[] | null) ?? [undefined];
     try {
-      const pages = await Promise.all(copies.map((id) => api.ask<LogPage>(LOGS, { appId, options: { id, limit } })));
+      const pages = await Promise.all(copies.map((id) => api.ask(ReadLog, { appId, options: { id, limit } })));
       setEntries((old) => merged(old ?? [], ...pages.map(({ page }) => page.logs)));
       setMore(pages.some(({ page }) => page.count > page.logs.length));
       setFault(null);

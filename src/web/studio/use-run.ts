@@ -1,7 +1,8 @@
 /** One run after the other of an action: what it prints as it prints it, then its result or its failure. Draws nothing. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { type Api, asApiError } from "./api.js";
-import { CANCEL, CONSOLE, type ConsoleLine, RESULT, RUN } from "./model.js";
+import { CancelRun, FollowConsole, RunAction, RunActionWithResult } from "./documents.js";
+import type { ConsoleLine } from "./model.js";
 
 export interface Run {
   state: "running" | "completed" | "failed";
@@ -38,14 +39,14 @@ export function useRun(api: Api, appId: number): Runner {
       unfollow.current?.();
       setRun({ state: "running", runId: null, lines: [] });
       try {
-        const { runId } = (await api.ask<{ run: { runId: number } }>(RUN, variables, key)).run;
+        const { runId } = (await api.ask(RunAction, variables, key)).run;
         change({ runId });
-        unfollow.current = api.follow<{ line: ConsoleLine }>(
-          CONSOLE,
+        unfollow.current = api.follow(
+          FollowConsole,
           { appId, runId },
           { next: ({ line }) => setRun((old) => old && { ...old, lines: [...old.lines, line] }) },
         );
-        const { result } = (await api.ask<{ run: { result: unknown } }>(RESULT, variables, key)).run;
+        const { result } = (await api.ask(RunActionWithResult, variables, key)).run;
         change({ state: "completed", result, took: performance.now() - began });
       } catch (error) {
         const { status, message } = asApiError(error);
@@ -58,7 +59,7 @@ export function useRun(api: Api, appId: number): Runner {
   const runId = run?.runId ?? null;
   const cancel = useCallback(async () => {
     // A run that has ended meanwhile cannot be cancelled, and shows its own end.
-    if (runId !== null) await api.ask(CANCEL, { appId, runId }).catch(() => undefined);
+    if (runId !== null) await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
   }, [api, appId, runId]);
 
   return { run, start, cancel };

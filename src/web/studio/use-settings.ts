@@ -1,17 +1,8 @@
 /** The app's settings as an editor may have them: values of two tiers, of the third only that they are set. Draws nothing. */
 import { useCallback, useEffect, useState } from "react";
 import { type Api, asApiError } from "./api.js";
-import { DELETE_SETTINGS, SET_SETTINGS, SETTINGS } from "./model.js";
-
-export interface SettingDetails {
-  updatedAt: string;
-  updatedBy: number | null;
-}
-
-interface Answer {
-  settings: Record<string, unknown>;
-  settingsStatus: { details: Record<string, SettingDetails> };
-}
+import { DeleteSettings, ReadSettings, SetSettings } from "./documents.js";
+import type { SettingDetails } from "./model.js";
 
 export interface Settings {
   /** Public and private values by key; null while they are loaded for the first time. */
@@ -25,11 +16,15 @@ export interface Settings {
 }
 
 export function useSettings(api: Api, appId: number): Settings {
-  const [answer, setAnswer] = useState<Answer | null>(null);
+  const [answer, setAnswer] = useState<Pick<Settings, "values" | "details">>({ values: null, details: {} });
   const [fault, setFault] = useState<string | null>(null);
 
   const load = useCallback(async () => {
-    setAnswer(await api.ask<Answer>(SETTINGS, { appId }));
+    const { settings, settingsStatus } = await api.ask(ReadSettings, { appId });
+    setAnswer({
+      values: settings as Record<string, unknown>,
+      details: Object.fromEntries(settingsStatus.map(({ key, ...details }) => [key, details])),
+    });
     setFault(null);
   }, [api, appId]);
 
@@ -38,22 +33,21 @@ export function useSettings(api: Api, appId: number): Settings {
   }, [load]);
 
   const write = useCallback(
-    async (document: string, variables: object) => {
+    async (written: Promise<unknown>) => {
       try {
-        await api.ask(document, { appId, ...variables });
+        await written;
         await load();
         return null;
       } catch (error) {
         return asApiError(error).message;
       }
     },
-    [api, appId, load],
+    [load],
   );
   return {
-    values: answer?.settings ?? null,
-    details: answer?.settingsStatus.details ?? {},
+    ...answer,
     fault,
-    set: (key, value) => write(SET_SETTINGS, { settings: { [key]: value } }),
-    remove: (key) => write(DELETE_SETTINGS, { keys: [key] }),
+    set: (key, value) => write(api.ask(SetSettings, { appId, settings: { [key]: value } })),
+    remove: (key) => write(api.ask(DeleteSettings, { appId, keys: [key] })),
   };
 }

@@ -3,12 +3,9 @@ import { useCallback, useEffect, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { DiffView } from "./diff-view.js";
+import { CompareVersion, ListVersions, RestoreVersion } from "./documents.js";
 import { ago, exact } from "./format.js";
-import { type Action, type Diff, RESTORE, VERSION_DIFF, VERSIONS, type Version } from "./model.js";
-
-interface History {
-  history: { versions: Version[]; pagination: { hasMore: boolean } };
-}
+import type { Action, Diff, Version } from "./model.js";
 
 const OCCASIONS: Record<string, string> = { create: "created", update: "saved", "pre-restore": "before a restore" };
 
@@ -28,7 +25,7 @@ function useHistory({ api, appId, saved: { id, updatedAt } }: VersionPanelProps)
   const load = useCallback(
     async (offset: number) => {
       try {
-        const { history } = await api.ask<History>(VERSIONS, { appId, id, offset });
+        const { history } = await api.ask(ListVersions, { appId, id, offset });
         setVersions((old) => (offset === 0 ? history.versions : [...(old ?? []), ...history.versions]));
         setMore(history.pagination.hasMore);
       } catch (error) {
@@ -49,7 +46,7 @@ function useVersionDiff({ api, appId, saved: { id, updatedAt } }: VersionPanelPr
     let over = false;
     setDiff(null);
     if (versionId === null) return;
-    api.ask<{ diff: Diff }>(VERSION_DIFF, { appId, id, versionId }).then(
+    api.ask(CompareVersion, { appId, id, versionId }).then(
       (answer) => over || setDiff(answer.diff),
       () => undefined,
     );
@@ -73,7 +70,7 @@ export function VersionPanel(props: VersionPanelProps) {
     }. The production copy stays as it is.`;
     if (!(await ask({ title: "Restore this version?", text, yes: "Restore" }))) return;
     try {
-      await api.ask(RESTORE, { appId, id: saved.id, versionId: id });
+      await api.ask(RestoreVersion, { appId, id: saved.id, versionId: id });
       setFault(null);
       setSelected(null);
       await onRestored();

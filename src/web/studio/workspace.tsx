@@ -2,8 +2,9 @@
 import { useCallback, useEffect, useState } from "react";
 import { CodeEditor } from "./code-editor.js";
 import { Dock } from "./dock.js";
+import { RemoveAction } from "./documents.js";
 import { Fields } from "./fields.js";
-import { type Action, REMOVE } from "./model.js";
+import type { Action } from "./model.js";
 import { type Editor, useEditor } from "./use-editor.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
@@ -69,7 +70,7 @@ export function Workspace(props: WorkspaceProps) {
     const text = "Its production copy and its version history go with it. The execution log stays.";
     if (!(await ask({ title: `Delete ${saved.name}?`, text, yes: "Delete", danger: true }))) return;
     try {
-      await api.ask(REMOVE, { appId, id: saved.id });
+      await api.ask(RemoveAction, { appId, id: saved.id });
       go({ actionId: null }, { force: true });
       await reloadList();
     } catch (error) {

@@ -1,0 +1,160 @@
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const CODE = "async function execute(context) { console.log('said'); return { sum: context.payload.a + 1 }; }";
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+
+describe("GraphQL's types", () => {
+  let service: TestService;
+  let id: number;
+
+  /** Data, of a document that has no fault. */
+  async function ask(query: string, variables: object = {}) {
+    const { data, errors } = await service.graphql(query, variables);
+    expect(errors).to.equal(undefined);
+    return data;
+  }
+  const rest = async (path: string, body?: object) =>
+    (await service.rest(body ? "POST" : "GET", `/v3/apps/1/actions${path}`, { body })).body;
+
+  before(async () => {
+    service = await startTestService({ RUNNER_CONCURRENCY: "1" });
+    const { createAction } = await ask(
+      `mutation ($code: String) { createAction(appId: 1, data: {
+         name: "typed", code: $code, active: true, environment: any, description: "said", frequency: "0 5 * * *"
+         triggers: [{ trigger: manual }, { trigger: schedule }, { trigger: log, where: { type: "app.view" } },
+           { trigger: analytics, where: { type: "analytics.event", data: { _pageId: 1, a: null } } }] }) { id } }`,
+      { code: CODE },
+    );
+    id = createAction.id;
+  });
+  after(() => service.stop());
+
+  const action = async () => (await rest(`/${id}`)).action;
+
+  it("take enums as words in a document and as strings in variables", async () => {
+    const { triggers, environment } = await action();
+    expect(environment).to.equal("any");
+    expect(triggers).to.deep.equal([
+      { trigger: "manual" },
+      { trigger: "schedule" },
+      { trigger: "log", where: { type: "app.view" } },
+      { trigger: "analytics", where: { type: "analytics.event", data: { _pageId: 1, a: null } } },
+    ]);
+    const update =
+      "mutation ($data: UpdateActionInput!) { updateAction(appId: 1, id: 1, data: $data) { triggers { trigger } } }";
+    const data = { environment: "any", triggers };
+    expect((await ask(update, { data })).updateAction.triggers[3]).to.deep.equal({ trigger: "analytics" });
+    expect((await action()).triggers).to.deep.equal(triggers);
+  });
+
+  it("tell omitted from null: what is omitted stays, null clears", async () => {
+    const before = await action();
+    const update = async (data: string) => ask(`mutation { updateAction(appId: 1, id: ${id}, data: ${data}) { id } }`);
+    await update("{}");
+    expect({ ...(await action()), updatedAt: null }).to.deep.equal({ ...before, updatedAt: null });
+    await update("{ active: false }");
+    expect(await action()).to.include({ description: "said", frequency: "0 5 * * *", active: false });
+    await update("{ description: null, active: true }");
+    expect(await action()).to.include({ description: null, frequency: "0 5 * * *", active: true });
+    await update(`{ description: "said" }`);
+  });
+
+  it("give moments as the text that REST gives", async () => {
+    const fields = "createdAt updatedAt lastRunAt";
+    const { createdAt, updatedAt, lastRunAt } = await action();
+    const answer = await ask(`{ action(appId: 1, id: ${id}) { ${fields} } }`);
+    expect(answer.action).to.deep.equal({ createdAt, updatedAt, lastRunAt });
+    expect(createdAt).to.match(ISO);
+  });
+
+  it("give each part of a log entry a field of its own, equal to what `data` holds", async () => {
+    await rest(`/${id}/runWithResult`, { a: 1 });
+    const parts = "mode runOn taskId payload duration actionVersion result";
+    const document = `query ($options: ActionLogsInput) { actionLogs(appId: 1, options: $options) {
+      count logs { id type createdAt data ${parts} replayOf error { name message stack } } } }`;
+    const options = { id, where: { type: "app.task.completed", data: { taskId: id } }, limit: 1, offset: 0 };
+    const { actionLogs } = await ask(document, { options });
+    const [{ data, error, replayOf, id: logId, type, createdAt, ...entry }] = actionLogs.logs;
+    expect(entry).to.deep.equal(data);
+    expect(data).to.deep.include({
+      mode: "on-demand",
+      taskId: id,
+      payload: { a: 1 },
+      result: { data: { sum: 2 }, success: true },
+    });
+    expect([error, replayOf]).to.deep.equal([null, null]);
+    const { logs } = await rest("/logs", options);
+    expect(logs[0]).to.deep.equal({ id: logId, type, createdAt, data });
+  });
+
+  it("give a failure's error as an object", async () => {
+    const failing = {
+      name: "failing",
+      code: "async function execute() { null.x; }",
+      active: true,
+      triggers: [{ trigger: "manual" }],
+    };
+    const { action: made } = await rest("", failing);
+    await rest(`/${made.id}/runWithResult`, {});
+    const { actionLogs } = await ask(
+      `{ actionLogs(appId: 1, options: { id: ${made.id} }) { logs { error { name message } result } } }`,
+    );
+    const [{ error, result }] = actionLogs.logs;
+    expect(error.name).to.equal("TypeError");
+    expect(result).to.deep.include({ success: false, errorObject: {} });
+  });
+
+  it("take back what they gave: an export is imported as it came", async () => {
+    const { exportActions } = await ask(`{ exportActions(appId: 1) { format actions {
+      name code description active environment triggers { trigger where { type dataSourceId data } }
+      dependencies frequency timezone } } }`);
+    const { importActions } = await ask(
+      `mutation ($document: ImportDocumentInput) { importActions(appId: 1, document: $document) {
+         created updated { name fields } unchanged faults { index } } }`,
+      { document: exportActions },
+    );
+    const unchanged = exportActions.actions.map(({ name }: { name: string }) => name);
+    expect(importActions).to.deep.equal({ created: [], updated: [], unchanged, faults: [] });
+  });
+
+  it("give of each setting whether it is set, and never its value", async () => {
+    await ask('mutation { setSettings(appId: 1, settings: { __typedKey: "a-long-enough-secret" }) }');
+    const { settingsStatus } = await ask(
+      '{ settingsStatus(appId: 1, keys: ["__typedKey", "__none"]) { key configured updatedAt updatedBy } }',
+    );
+    expect(
+      settingsStatus.map(({ key, configured }: { key: string; configured: boolean }) => [key, configured]),
+    ).to.deep.equal([
+      ["__typedKey", true],
+      ["__none", false],
+    ]);
+    expect(settingsStatus[0].updatedAt).to.match(ISO);
+    expect(settingsStatus[1].updatedAt).to.equal(null);
+    await ask('mutation { deleteSettings(appId: 1, keys: ["__typedKey"]) }');
+  });
+
+  it("give what an app keeps for others as it came, in its versions too", async () => {
+    const hooks = [{ run: ["a", null, 1.5] }];
+    const { updateApp } = await ask(
+      "mutation ($data: UpdateAppInput!) { updateApp(appId: 1, data: $data) { hooks dependencies startingPageId } }",
+      { data: { hooks, startingPageId: 3_000_000_000 } },
+    );
+    expect(updateApp).to.deep.equal({ hooks, dependencies: null, startingPageId: 3_000_000_000 });
+    const { createAppVersion } = await ask("mutation { createAppVersion(appId: 1) { id user { email } } }");
+    const { appVersion } = await ask(
+      `{ appVersion(appId: 1, versionId: ${createAppVersion.id}) { action data { name hooks isTemplate } settings } }`,
+    );
+    expect(appVersion).to.deep.include({ action: "create", settings: {} });
+    expect(appVersion.data).to.deep.include({ hooks, isTemplate: false });
+  });
+
+  it("name a token's kinds, and say of none that it is missing", async () => {
+    const { createToken } = await ask(
+      'mutation { createToken(appId: 1, data: { kind: api, name: "typed" }) { id token } }',
+    );
+    expect(createToken.token).to.match(/^svc_api_/);
+    const { errors } = await service.graphql("mutation { createToken(appId: 1, data: {}) { id } }");
+    expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
+  });
+});
