@@ -3,7 +3,7 @@ import { createServer, type RequestListener } from "node:http";
 import { ApolloServer } from "@apollo/server";
 import { fastifyApolloHandler } from "@as-integrations/fastify";
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
-import type { GraphQLSchema } from "graphql";
+import { GraphQLError, type GraphQLSchema } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES } from "../limits.js";
@@ -18,6 +18,7 @@ import { registerEnvScript } from "./env-script-route.js";
 import { errorReply, formatGraphqlError } from "./error-reply.js";
 import { gated } from "./gated.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
+import { variablesFault } from "./graphql/variables.js";
 import { restRequest } from "./rest/request.js";
 import type { Route } from "./rest/route.js";
 import { ROUTES } from "./rest/routes.js";
@@ -131,6 +132,11 @@ async function registerGraphql(
     plugins: [
       {
         requestDidStart: async () => ({
+          async didResolveOperation({ document, operationName, request }) {
+            const fault = variablesFault(schema, document, operationName, request.variables);
+            if (fault)
+              throw new GraphQLError(fault.message, { nodes: fault.nodes, extensions: { http: { status: 400 } } });
+          },
           async willSendResponse({ contextValue, response }) {
             for (const [name, value] of Object.entries(quotaHeaders(contextValue)))
               response.http.headers.set(name, value);

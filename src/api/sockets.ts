@@ -16,6 +16,7 @@ import { formatGraphqlError } from "./error-reply.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
 import type { TailContext } from "./graphql/log-resolver.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
+import { variablesFault } from "./graphql/variables.js";
 import { createRecheck, type Held } from "./live/recheck.js";
 import { createSharedResults, type Receiver } from "./live/shared-results.js";
 import { createTransport, type LinkContext } from "./live/transport.js";
@@ -113,6 +114,8 @@ export function createSockets({ schema, credentials, log, ...sources }: SocketOp
           const document = parse(query, { maxTokens: DOCUMENT_MAX_TOKENS });
           const faults = validate(schema, document, specifiedRules);
           if (faults.length > 0) return faults;
+          const fault = variablesFault(schema, document, operationName, variables);
+          if (fault) return [fault];
           const contextValue = contextOf(context, id, JSON.stringify([query, operationName, variables]));
           return { schema, document, variableValues: variables, operationName, contextValue };
         } catch (error) {

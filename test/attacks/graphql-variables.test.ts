@@ -1,0 +1,50 @@
+/** Variables of which every part is at fault, as many as a request may hold: each refusal costs one fault's work and bytes. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const QUERY = "mutation ($data: CreateActionInput!) { createAction(appId: 1, data: $data) { id } }";
+const TELL = "TELL-NOBODY";
+
+const unknownFields = (count: number) =>
+  Object.fromEntries(Array.from({ length: count }, (_, i) => [`${TELL}${i}`, 1]));
+
+const ATTEMPTS: [string, object][] = [
+  ["40,000 fields that the input has not", unknownFields(40_000)],
+  ["40,000 such fields further in", { triggers: [{ where: unknownFields(40_000) }] }],
+  ["100,000 triggers that are none", { triggers: Array.from({ length: 100_000 }, () => 7) }],
+  [
+    "50 values of no enum, 16 KB each",
+    { triggers: Array.from({ length: 50 }, () => ({ trigger: TELL.repeat(1_500) })) },
+  ],
+  ["one value of 1 MB", { environment: TELL.repeat(80_000) }],
+];
+
+describe("GraphQL variables that are wrong throughout", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  for (const [said, data] of ATTEMPTS) {
+    it(`are refused by one short fault, over HTTP: ${said}`, async () => {
+      const { http, body } = await service.rest("POST", "/graphql", { body: { query: QUERY, variables: { data } } });
+      expect(http).to.equal(400);
+      expect(body.errors).to.have.length(1);
+      expect(body.errors[0].extensions).to.deep.equal({ status: "REQUEST_INVALID" });
+      expect(JSON.stringify(body).length).to.be.below(500);
+    });
+
+    it(`are refused by one short fault, over a socket: ${said}`, async () => {
+      const client = service.socket();
+      const refusal = await client
+        .iterate({ query: QUERY, variables: { data } })
+        .next()
+        .catch((errors: { message: string; extensions: object }[]) => errors);
+      await client.dispose();
+      expect(refusal).to.have.length(1);
+      expect(JSON.stringify(refusal).length).to.be.below(500);
+      expect(JSON.stringify(refusal)).to.include("REQUEST_INVALID");
+    });
+  }
+});
