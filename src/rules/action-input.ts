@@ -84,6 +84,9 @@ class ActionBody {
   dependencies: unknown = [];
 }
 
+/** Fields that an empty string clears as null does (contract, section 3); a description is cleared once it is judged. */
+const CLEARED_BY_EMPTY: ReadonlySet<keyof ActionBody> = new Set(["frequency", "timezone"]);
+
 /** The catalogue of statuses stands in the order of the specification's table. */
 const ORDER = Object.keys(STATUS);
 
@@ -112,7 +115,8 @@ function overlaid(body: ActionBody, data: unknown): ActionBody {
     throw new ActionError("REQUEST_INVALID", `the action's data must be an object; ${described(data)} came`);
   }
   for (const key of Object.keys(body) as (keyof ActionBody)[]) {
-    if (Object.hasOwn(data, key) && data[key] !== undefined) body[key] = data[key];
+    const value = Object.hasOwn(data, key) ? data[key] : undefined;
+    if (value !== undefined) body[key] = value === "" && CLEARED_BY_EMPTY.has(key) ? null : value;
   }
   return body;
 }

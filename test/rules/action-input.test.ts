@@ -46,7 +46,7 @@ const ROWS: [Status, string, Record<string, unknown>][] = [
   ["ENVIRONMENT_INVALID", "environment in other case", { environment: "Server" }],
   ["ENVIRONMENT_INVALID", "environment an array", { environment: ["server"] }],
   ["FREQUENCY_INVALID", "four fields", { frequency: "0 9 * *" }],
-  ["FREQUENCY_INVALID", "frequency empty", { frequency: "" }],
+  ["FREQUENCY_INVALID", "frequency of a space", { frequency: " " }],
   ["FREQUENCY_INVALID", "frequency a number", { frequency: 5 }],
   ["FREQUENCY_TOO_FREQUENT", "every minute", { frequency: "* * * * *" }],
   ["TIMEZONE_INVALID", "an abbreviation", { timezone: "EST" }],
@@ -216,10 +216,15 @@ describe("action input: what is accepted", () => {
     expect(parseUpdate({ description: "" }, STORED).description).to.equal(null);
   });
 
-  it("clears frequency and timezone by null", () => {
-    const cleared = parseUpdate({ frequency: null, timezone: null }, STORED);
-    expect([cleared.frequency, cleared.timezone]).to.deep.equal([null, null]);
-  });
+  for (const none of [null, ""]) {
+    it(`clears frequency and timezone by ${JSON.stringify(none)}, on update and on create`, () => {
+      const stored = { ...STORED, frequency: "0 9 * * *", timezone: "Europe/Berlin" };
+      const cleared = parseUpdate({ frequency: none, timezone: none }, stored);
+      expect([cleared.frequency, cleared.timezone]).to.deep.equal([null, null]);
+      const made = parseCreate({ ...MINIMAL, frequency: none, timezone: none });
+      expect([made.frequency, made.timezone]).to.deep.equal([null, null]);
+    });
+  }
 
   it("judges the whole that an update leaves: environment against triggers, dependencies against code", () => {
     const scheduled = parseUpdate({ triggers: [{ trigger: "schedule" }] }, STORED);
