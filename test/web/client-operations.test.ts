@@ -89,20 +89,56 @@ describe("Svc.App.V3.Actions in a browser", function () {
     });
   }
 
-  it("rejects with an Error that has the body's status and error as own properties, and nothing else of it", async () => {
-    const body = { status: "ACTION_INACTIVE", error: "the action is inactive", stack: "at secret", message: "other" };
-    client.service.answers.set("POST /v3/apps/1/actions/hello/run", { status: 409, body });
-    expect(await rejection("run('hello')")).to.deep.equal({
-      isError: true,
-      message: "the action is inactive",
-      own: { name: "SvcError", status: "ACTION_INACTIVE", error: "the action is inactive" },
+  for (const { call: code, sends } of CASES) {
+    it(`${code} rejects with an Error that spreads and prints as {status, error}, and nothing else of the body`, async () => {
+      const told = { status: "ACTION_INACTIVE", error: "the action is inactive" };
+      const body = { ...told, runId: 7, retryAfter: 3, stack: "at secret", message: "other", name: "Other" };
+      client.service.answers.set(`${sends[0]} ${sends[1]}`, { status: 409, body });
+      expect(await rejection(code)).to.deep.equal({
+        isError: true,
+        name: "SvcError",
+        message: "the action is inactive",
+        own: told,
+        json: JSON.stringify(told),
+      });
     });
+
+    it(`${code} rejects with {status, error} where no answer comes, and where one breaks off`, async () => {
+      const told = { status: "NETWORK_ERROR", error: `no answer from ${client.service.origin}` };
+      client.service.answers.set(`${sends[0]} ${sends[1]}`, { body: told, cut: "after the headers" });
+      expect(await rejection(code)).to.deep.include({ isError: true, own: told, json: JSON.stringify(told) });
+      client.service.answers.set(`${sends[0]} ${sends[1]}`, { cut: "before the headers" });
+      expect(await rejection(code)).to.deep.include({ isError: true, own: told, json: JSON.stringify(told) });
+    });
+  }
+
+  it("lets a caller read which run failed and how long to wait, outside the body", async () => {
+    const body = { status: "OVERLOADED", error: "later", runId: 7, retryAfter: 3 };
+    client.service.answers.set("GET /v3/apps/1/actions", { status: 503, body });
+    const read = "Svc.App.V3.Actions.get().catch(({ runId, retryAfter }) => [runId, retryAfter])";
+    expect(await client.run(read)).to.deep.equal([7, 3]);
+  });
+
+  for (const call of ["run('a', { one: 1n })", "runWithResult('a', (() => { const o = {}; o.o = o; return o })())"]) {
+    it(`${call} rejects with {status, error} before anything is sent`, async () => {
+      expect(await rejection(call)).to.have.nested.include({ "own.status": "REQUEST_INVALID", isError: true });
+      expect(client.service.received).to.deep.equal([]);
+    });
+  }
+
+  it("takes null for no options, and half a character in a name for a name that nothing has", async () => {
+    await actions("get(null)");
+    await actions("run('\\ud800')");
+    expect(client.service.received.map(({ path }) => path)).to.deep.equal([
+      "/v3/apps/1/actions",
+      "/v3/apps/1/actions/%EF%BF%BD/run",
+    ]);
   });
 
   it("says when a refused request may be repeated", async () => {
     const body = { status: "RATE_LIMIT_EXCEEDED", error: "too many", nextValidRequestDate: "2030-01-01T00:00:00.000Z" };
     client.service.answers.set("GET /v3/apps/1/actions", { status: 429, body, headers: { "retry-after": "7" } });
-    expect(await rejection("get()")).to.have.deep.property("own", { name: "SvcError", retryAfter: 7, ...body });
+    expect(await rejection("get()")).to.have.deep.property("own", body);
   });
 
   it("rejects with {status, error} where a proxy answers with a page of its own", async () => {

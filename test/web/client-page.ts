@@ -56,4 +56,5 @@ export function useClientPage(): ClientPage {
 /** Code that gives what a promise is rejected with, in a form that leaves the page. */
 export const rejectionOf = (promise: string) =>
   `(${promise}).then(() => "resolved", (error) =>
-    ({ isError: error instanceof Error, message: error.message, own: { ...error } }))`;
+    ({ isError: error instanceof Error, name: error.name, message: error.message, own: { ...error },
+       json: JSON.stringify(error) }))`;

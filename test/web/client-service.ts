@@ -17,6 +17,8 @@ export interface Answer {
   status?: number;
   body?: unknown;
   headers?: Record<string, string>;
+  /** Where the connection breaks off. */
+  cut?: "before the headers" | "after the headers";
 }
 
 /** A customer's page under the strictest policy that the library promises to work with. */
@@ -32,7 +34,13 @@ function createRecorder(app: FastifyInstance) {
     received.push({ method: request.method, path, body: request.body ?? null, headers: request.headers });
     arrival.resolve();
     arrival = Promise.withResolvers();
-    const { status = 200, body = {}, headers = {} } = answers.get(`${request.method} ${path}`) ?? {};
+    const { status = 200, body = {}, headers = {}, cut } = answers.get(`${request.method} ${path}`) ?? {};
+    if (cut !== undefined) {
+      reply.hijack();
+      const head = { "content-type": "application/json", "content-length": 1000, "access-control-allow-origin": "*" };
+      if (cut === "after the headers") reply.raw.writeHead(status, head).flushHeaders();
+      return reply.raw.socket!.end();
+    }
     return reply.code(status).headers(headers).send(body);
   });
 

@@ -7,11 +7,12 @@ import type { Action, Actions, LogEntry } from "./public-types.js";
 function segment(nameOrId: string | number): string {
   const text = String(nameOrId ?? "");
   if (/^\.{0,2}$/.test(text)) throw failure("ACTION_NOT_FOUND", "an action's name or id is required");
-  return encodeURIComponent(text);
+  return encodeURIComponent(text.toWellFormed());
 }
 
-function query(options: { limit?: number; offset?: number }): string {
-  const given = Object.entries({ limit: options.limit, offset: options.offset }).filter(([, n]) => n !== undefined);
+function query(options: { limit?: number; offset?: number } | null): string {
+  const { limit, offset } = options ?? {};
+  const given = Object.entries({ limit, offset }).filter(([, n]) => n !== undefined);
   return given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, n]) => [name, String(n)]))}`;
 }
 

@@ -33,8 +33,21 @@ function apiOrigin(apiUrl: string): string {
   return url.origin;
 }
 
+const noAnswer = (from: string) => failure("NETWORK_ERROR", `no answer from ${from}`);
+
+/** @throws SvcError for what JSON cannot hold */
+function jsonOf(body: unknown): string {
+  try {
+    return JSON.stringify(body);
+  } catch (error) {
+    throw failure("REQUEST_INVALID", `what was given is not JSON: ${(error as Error).message}`);
+  }
+}
+
 async function answer(response: Response): Promise<Body> {
-  const text = await response.text().catch(() => "");
+  const text = await response.text().catch(() => {
+    throw noAnswer(new URL(response.url).origin);
+  });
   let body: unknown = null;
   try {
     body = text === "" ? {} : JSON.parse(text);
@@ -73,7 +86,7 @@ export function createConnection(env: Env, loadedFrom?: string): Connection {
     try {
       return await fetch(url, { ...init, headers, credentials, redirect: "error", referrerPolicy: "no-referrer" });
     } catch {
-      throw failure("NETWORK_ERROR", `no answer from ${url.origin}`);
+      throw noAnswer(url.origin);
     }
   }
 
@@ -93,7 +106,7 @@ export function createConnection(env: Env, loadedFrom?: string): Connection {
     async request(method, path, body, { keepalive = false, headers = {} } = {}) {
       const url = address(path);
       if (body === undefined) return answer(await send(url, { method, headers }));
-      const text = JSON.stringify(body);
+      const text = jsonOf(body);
       const init = { method, body: text, headers: { ...headers, "content-type": "application/json" } };
       return answer(await send(url, { ...init, keepalive: keepalive && text.length < KEEPALIVE_MAX_CHARACTERS }));
     },

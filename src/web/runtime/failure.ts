@@ -3,11 +3,17 @@ import type { SvcError } from "./public-types.js";
 
 type Details = Pick<SvcError, "retryAfter" | "nextValidRequestDate" | "runId">;
 
-/** An Error with the service's body, `{status, error}`, as own properties (specification, Errors). */
+/**
+ * An Error whose own enumerable properties are the error body and nothing else: `{status, error}`, and `nextValidRequestDate` of a
+ * refused rate (specification, Errors). What a body does not have, the name, the stack, seconds and run, can be read all the same.
+ */
 export function failure(status: string, error: string, details: Details = {}): SvcError {
+  const { nextValidRequestDate, ...beside } = details;
   const failed = new Error(error);
-  failed.name = "SvcError";
-  return Object.assign(failed, { status, error, ...details });
+  for (const [name, value] of Object.entries({ name: "SvcError", ...beside })) {
+    Object.defineProperty(failed, name, { value, configurable: true, writable: true });
+  }
+  return Object.assign(failed, { status, error }, nextValidRequestDate === undefined ? {} : { nextValidRequestDate });
 }
 
 /** Takes the known properties one by one: a body is data from the network, not something to spread over an object. */

@@ -60,7 +60,10 @@ export interface LogOptions {
   offset?: number;
 }
 
-/** Every rejection: the service's error body as own properties of an Error. */
+/**
+ * Every rejection: an Error that spreads and prints as the service's error body, `{status, error}`, with `nextValidRequestDate` where
+ * a rate was refused; `retryAfter` and `runId` are there to be read, and are not enumerable.
+ */
 export interface SvcError extends Error {
   /** A status of the service, or NETWORK_ERROR where no answer came. */
   status: string;
