@@ -5,7 +5,7 @@ import builtIn from "./packages.json" with { type: "json" };
 
 /**
  * One package. `namespace`: the property of `Svc` it defines, or null. Either `path` (served by this service, from its
- * base URL) or `url` (an https address elsewhere).
+ * base URL) or `url` (an https address elsewhere); neither: named by the specification and not built yet.
  */
 export interface PackageEntry {
   name: string;
@@ -64,18 +64,26 @@ function packageEntry(value: unknown, where: string): PackageEntry {
 /**
  * What each dependency loads, in their order, each once (specification, Action object, `assets`).
  * @param baseUrl origin of the service, without a closing slash
- * @throws ActionError DEPENDENCIES_INVALID naming the unknown package or the refused URL
+ * @throws ActionError DEPENDENCIES_INVALID naming the unknown package or the refused URL, DEPENDENCY_UNRESOLVED naming the
+ *   package that is not built yet
  */
 export function resolveAssets(dependencies: readonly string[], catalogue: Catalogue, baseUrl: string): Asset[] {
   return [...new Set(dependencies)].map((dependency) => {
     const entry = catalogue.get(dependency);
     if (entry?.path !== undefined) return { name: entry.name, url: baseUrl + entry.path, path: entry.path };
+    if (entry && entry.url === undefined) throw notBuilt(dependency);
     const url = entry?.url ?? dependency;
     const fault = externalFault(url);
     if (fault !== null)
       throw new ActionError("DEPENDENCIES_INVALID", `dependencies: ${described(dependency)} ${fault}`);
     return { name: dependency, url: new URL(url).href, path: new URL(url).pathname };
   });
+}
+
+/** The refusal of a package that has a name and nothing behind it. */
+export function notBuilt(dependency: string): ActionError {
+  const message = `dependencies: the package ${dependency} is not built yet and cannot be used`;
+  return new ActionError("DEPENDENCY_UNRESOLVED", message);
 }
 
 /** Why a dependency is no external https URL, or null. */

@@ -16,7 +16,7 @@ export interface Authoring {
   db: DataSource;
   /** Compiles the code without running it; throws CODE_VALIDATION_FAILED. */
   checkCode: (code: string) => Promise<void>;
-  /** What the dependencies load; throws DEPENDENCIES_INVALID. */
+  /** What the dependencies load; throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED. */
   resolveAssets: (dependencies: readonly string[]) => Asset[];
   triggerIndex: TriggerIndex;
   log: Logger;
@@ -27,7 +27,7 @@ export function createAuthoring({ db, checkCode, resolveAssets, triggerIndex, lo
   const masters = createMasters({ log });
   return {
     actions: createActions({ db, judgement, masters }),
-    publishing: createPublishing({ db, log, triggerIndex }),
+    publishing: createPublishing({ db, resolveAssets, log, triggerIndex }),
     versions: createVersions({ db }),
     restoring: createRestoring({ db, judgement, log }),
     comparison: createComparison({ db }),

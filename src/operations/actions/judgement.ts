@@ -21,7 +21,7 @@ export type Judgement = ReturnType<typeof createJudgement>;
 export function createJudgement(options: {
   /** Compiles the code without running it; throws CODE_VALIDATION_FAILED. */
   checkCode: (code: string) => Promise<void>;
-  /** What the dependencies load; throws DEPENDENCIES_INVALID. */
+  /** What the dependencies load; throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED. */
   resolveAssets: (dependencies: readonly string[]) => Asset[];
 }) {
   const { checkCode, resolveAssets } = options;

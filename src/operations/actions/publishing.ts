@@ -1,7 +1,7 @@
 /** Publication: the production copy of a master made, overwritten, taken away (specification, States and transitions). */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
-import { ActionRow } from "../../data/action.js";
+import { ActionRow, type Asset } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -24,12 +24,20 @@ function overwritten(production: ActionRow | null, master: ActionRow): ActionRow
 
 export type Publishing = ReturnType<typeof createPublishing>;
 
-export function createPublishing(options: { db: DataSource; log: Logger; triggerIndex: TriggerIndex }) {
-  const { db, log, triggerIndex } = options;
+export function createPublishing(options: {
+  db: DataSource;
+  /** What the dependencies load; throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED. */
+  resolveAssets: (dependencies: readonly string[]) => Asset[];
+  log: Logger;
+  triggerIndex: TriggerIndex;
+}) {
+  const { db, resolveAssets, log, triggerIndex } = options;
 
   async function publish(manager: EntityManager, caller: Caller, appId: number, id: number): Promise<Action> {
     const master = await lockMaster(manager, appId, id, "CANNOT_UPDATE_PRODUCTION");
     await mustBePublished(manager, appId);
+    // The master may be older than a catalogue without its package: no run of the copy could succeed.
+    resolveAssets(master.dependencies);
     const production = overwritten(await productionOf(manager, id), master);
     const { name } = master;
     const refusal = new ActionError("NAME_ALREADY_EXISTS", `another action is published under the name ${name}`);
@@ -54,7 +62,8 @@ export function createPublishing(options: { db: DataSource; log: Logger; trigger
      * Makes the production copy, or brings it to the master's state; it keeps its id when it is published again.
      * @returns the production copy
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a production copy's id, APP_NOT_PUBLISHED,
-     *   NAME_ALREADY_EXISTS when another master was published under that name, PUBLISH_FAILED
+     *   NAME_ALREADY_EXISTS when another master was published under that name, DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED,
+     *   PUBLISH_FAILED
      */
     publish: (caller: Caller, appId: number, id: number): Promise<Action> =>
       failingAs(

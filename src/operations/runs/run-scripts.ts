@@ -8,7 +8,7 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { PageScript } from "../../engine/browser/page-run.js";
 import { ActionError } from "../../errors.js";
-import type { Catalogue } from "../../rules/packages.js";
+import { type Catalogue, notBuilt } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
 import type { HeldRun } from "./ledger.js";
 
@@ -26,7 +26,7 @@ type SourceScript = Extract<PageScript, { source: string }>;
 export interface RunScripts {
   /**
    * The scripts in order, and what ends the token that they hold.
-   * @throws DEPENDENCIES_INVALID naming the package that cannot be loaded
+   * @throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED naming the package that cannot be loaded
    */
   prepare(
     run: HeldRun,
@@ -54,13 +54,15 @@ export function createRunScripts(options: {
 
   /** A package of this service by its text; all others by their address, from which the page loads them. */
   async function packageScript(dependency: string): Promise<PageScript> {
-    const { path, url = dependency } = catalogue.get(dependency) ?? {};
+    const entry = catalogue.get(dependency);
+    if (entry && entry.path === undefined && entry.url === undefined) throw notBuilt(dependency);
+    const { path, url = dependency } = entry ?? {};
     if (path === undefined && EXTERNAL.test(url)) return { name: dependency, url };
     if (path === undefined) {
       throw new ActionError("DEPENDENCIES_INVALID", `the dependency ${dependency} cannot be loaded in a server run`);
     }
     return built(path, `${dependency}.js`).catch(() => {
-      throw new ActionError("DEPENDENCIES_INVALID", `the package ${dependency} has no back end in this service yet`);
+      throw new ActionError("DEPENDENCIES_INVALID", `the file of the package ${dependency} is not there`);
     });
   }
 

@@ -4,6 +4,9 @@ import packages from "../../rules/packages.json";
 import { Field } from "./field.js";
 import type { FieldsProps } from "./fields-props.js";
 
+/** A name with nothing behind it is none to offer. */
+const OFFERED = packages.filter((entry) => "path" in entry);
+
 export function DependencyFields({ draft: { dependencies }, fault, change }: FieldsProps) {
   const [text, setText] = useState("");
   const set = (all: string[]) => change({ dependencies: all });
@@ -16,7 +19,7 @@ export function DependencyFields({ draft: { dependencies }, fault, change }: Fie
     if (event.key === "Enter" && !event.ctrlKey && !event.metaKey) add(text.trim());
   };
   // A choice from the list arrives as input like any other; a whole name of ours needs no Enter.
-  const onText = (value: string) => (packages.some(({ name }) => name === value) ? add(value) : setText(value));
+  const onText = (value: string) => (OFFERED.some(({ name }) => name === value) ? add(value) : setText(value));
 
   return (
     <Field name="dependencies" label="Dependencies" fault={fault}>
@@ -46,7 +49,7 @@ export function DependencyFields({ draft: { dependencies }, fault, change }: Fie
             onBlur={() => add(text.trim())}
           />
           <datalist id="packages">
-            {packages.map(({ name, namespace }) => (
+            {OFFERED.map(({ name, namespace }) => (
               <option key={name} value={name}>{`Svc.${namespace}`}</option>
             ))}
           </datalist>
