@@ -161,6 +161,7 @@ CREATE TABLE execution_log (
   type text NOT NULL,
   data json NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
+  payload_at integer,
   CONSTRAINT execution_log_pkey PRIMARY KEY (id),
   CONSTRAINT execution_log_run_id_key UNIQUE (run_id),
   CONSTRAINT execution_log_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
@@ -265,7 +266,7 @@ CREATE TABLE run (
   action_id bigint NOT NULL,
   copy text NOT NULL,
   trigger text NOT NULL,
-  payload json NOT NULL,
+  payload json,
   state text NOT NULL,
   holder uuid,
   person_id bigint,
@@ -292,6 +293,7 @@ CREATE TABLE run (
   CONSTRAINT run_check1 CHECK (((state = ANY (ARRAY['queued'::text, 'running'::text])) = (finished_at IS NULL))),
   CONSTRAINT run_check2 CHECK (((state = 'skipped'::text) = (reason IS NOT NULL))),
   CONSTRAINT run_copy_check CHECK ((copy = ANY (ARRAY['master'::text, 'production'::text]))),
+  CONSTRAINT run_payload CHECK (((payload IS NOT NULL) OR (event_id IS NOT NULL))) NOT VALID,
   CONSTRAINT run_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text]))),
   CONSTRAINT run_trigger_check CHECK ((trigger = ANY (ARRAY['manual'::text, 'schedule'::text, 'log'::text, 'analytics'::text])))
 );
@@ -300,6 +302,7 @@ CREATE INDEX run_action ON public.run USING btree (action_id, id DESC);
 CREATE INDEX run_app ON public.run USING btree (app_id, id DESC);
 CREATE INDEX run_chain ON public.run USING btree (chain_id, queued_at) WHERE (chain_id IS NOT NULL);
 CREATE INDEX run_credential ON public.run USING btree (credential_id) WHERE (credential_id IS NOT NULL);
+CREATE INDEX run_event ON public.run USING btree (event_id) WHERE (event_id IS NOT NULL);
 CREATE INDEX run_finished ON public.run USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX run_holder ON public.run USING btree (holder) WHERE (holder IS NOT NULL);
 CREATE UNIQUE INDEX run_idempotency ON public.run USING btree (action_id, credential_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
@@ -356,6 +359,42 @@ AS $function$
             PERFORM pg_notify('svc_action', NEW.app_id || ':' || NEW.id);
           END IF;
           RETURN NULL;
+        END
+      $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_entry_data(data json, payload_at integer, run_id bigint)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+        BEGIN
+          IF payload_at IS NULL THEN RETURN data::text; END IF;
+          RETURN overlay(data::text PLACING coalesce(
+            (SELECT svc_run_payload(run.payload, run.event_id) FROM run WHERE run.id = run_id), '{}')
+            FROM payload_at FOR length('null'));
+        END
+      $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_run_payload(payload json, event_id bigint)
+ RETURNS text
+ LANGUAGE plpgsql
+ STABLE
+AS $function$
+        DECLARE
+          iso CONSTANT text := 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"';
+          composed text;
+        BEGIN
+          IF payload IS NOT NULL THEN RETURN payload::text; END IF;
+          SELECT json_build_object('trigger', 'log', 'log', json_build_object(
+                   'id', event.id, 'userId', event.user_id, 'appId', event.app_id, 'organizationId', app.organization_id,
+                   'dataSourceId', event.data_source_id, 'dataSourceEntryId', event.data_source_entry_id,
+                   'appNotificationId', event.app_notification_id, 'sessionId', event.session_id,
+                   'requestId', event.request_id, 'type', event.type, 'data', event.data, 'dataString', event.data::text,
+                   'createdAt', to_char(event.created_at AT TIME ZONE 'UTC', iso),
+                   'updatedAt', to_char(event.created_at AT TIME ZONE 'UTC', iso)))::text
+            INTO composed FROM log_event AS event JOIN app ON app.id = event.app_id
+           WHERE event.id = svc_run_payload.event_id;
+          RETURN coalesce(composed, '{}');
         END
       $function$;
 

@@ -15,7 +15,10 @@ describe("the ledger over REST and GraphQL", () => {
   const runs = async (query = "") => (await service.rest("GET", `${base}/runs${query}`)).body;
   const entryOf = (runId: number) =>
     until(async () => {
-      const [row] = await service.db.query("SELECT data FROM execution_log WHERE run_id = $1", [runId]);
+      const [row] = await service.db.query(
+        "SELECT svc_entry_data(data, payload_at, run_id)::json AS data FROM execution_log WHERE run_id = $1",
+        [runId],
+      );
       return row?.data;
     });
 

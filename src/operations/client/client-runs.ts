@@ -111,7 +111,7 @@ export function createClientRuns(options: {
         const ending: Ending = {
           state: outcome.ok ? "completed" : "failed",
           type: outcome.ok ? "app.task.completed" : "app.task.failed",
-          data: entryData({ trigger, runOn: "client", taskId: actionId, payload, durationMs, outcome }),
+          data: entryData({ trigger, runOn: "client", taskId: actionId, payload: null, durationMs, outcome }),
         };
         await ledger.end(id, holder, ending, manager);
         return { runId: id };

@@ -30,30 +30,40 @@ export interface ScriptError {
   stack: string;
 }
 
-/** What an entry says of a run; texts are JSON. `durationMs` is wall time. */
+/** What an entry says of a run; texts are JSON. `durationMs` is wall time. `payload` null stands for the run's own. */
 export interface EntryFacts {
   trigger: TriggerType;
   runOn: "server" | "client";
   taskId: number;
-  payload: string;
+  payload: string | null;
   durationMs: number;
   /** The run whose payload was run again. */
   replayOf?: number | null;
   outcome: { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
 }
 
+/** An entry's `data` as it is stored. */
+export interface EntryData {
+  /** JSON. */
+  text: string;
+  /** Where in it `null` stands for the run's payload, counted from 1; null: it has its own. */
+  payloadAt: number | null;
+}
+
+const PAYLOAD_KEY = '"payload":';
+
 /**
- * The entry's `data` as JSON text (specification, Execution log entry): `result` stays away on successful scheduled runs;
+ * The entry's `data` (specification, Execution log entry): `result` stays away on successful scheduled runs;
  * on failure it repeats the error in the failure's shape.
  */
-export function entryData(facts: EntryFacts): string {
+export function entryData(facts: EntryFacts): EntryData {
   const { trigger, runOn, taskId, payload, durationMs, replayOf, outcome } = facts;
   const scheduled = trigger === "schedule";
   const parts = [
     `"mode":"${scheduled ? "scheduled" : "on-demand"}"`,
     `"runOn":"${runOn}"`,
     `"taskId":${taskId}`,
-    `"payload":${payload}`,
+    `${PAYLOAD_KEY}${payload}`,
     `"duration":${Math.max(0, Math.round(durationMs))}`,
     `"actionVersion":"v3"`,
   ];
@@ -64,18 +74,25 @@ export function entryData(facts: EntryFacts): string {
   } else if (!scheduled) {
     parts.push(`"result":{${outcome.data === undefined ? "" : `"data":${outcome.data},`}"success":true}`);
   }
-  return `{${parts.join(",")}}`;
+  const text = `{${parts.join(",")}}`;
+  // Nothing that a caller gave stands before it.
+  return { text, payloadAt: payload === null ? text.indexOf(PAYLOAD_KEY) + PAYLOAD_KEY.length + 1 : null };
 }
 
 interface EntryRow {
   id: number;
   type: LogEntry["type"];
   createdAt: Date;
-  data: Record<string, unknown>;
+  /** JSON text. */
+  data: string;
 }
 
-const ENTRY = `id, type, created_at AS "createdAt", data`;
-const toEntry = (row: EntryRow): LogEntry => ({ ...row, createdAt: row.createdAt.toISOString() });
+const ENTRY = `id, type, created_at AS "createdAt", svc_entry_data(data, payload_at, run_id) AS data`;
+const toEntry = (row: EntryRow): LogEntry => ({
+  ...row,
+  createdAt: row.createdAt.toISOString(),
+  data: JSON.parse(row.data),
+});
 
 const record = (value: unknown, name: string): Record<string, unknown> => {
   if (value === undefined || value === null) return {};

@@ -32,9 +32,20 @@ function failed(name: string, message: string): RunOutcome {
   return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
 }
 
-/** A run's end as the ledger keeps it; `durationMs` is wall time. */
-function endingOf(run: HeldRun, outcome: RunOutcome, durationMs: number, state?: Ending["state"]): Ending {
-  const { trigger, actionId: taskId, payload, replayOf } = run;
+const EMPTY = "{}";
+
+/** A run's end as the ledger keeps it; `durationMs` is wall time. `payload`: what the entry says instead of the run's own. */
+function endingOf(
+  run: HeldRun,
+  outcome: RunOutcome,
+  durationMs: number,
+  // A payload of nothing is shorter than where to find it.
+  {
+    state,
+    payload = run.payload === EMPTY ? EMPTY : null,
+  }: { state?: Ending["state"]; payload?: string | null | undefined } = {},
+): Ending {
+  const { trigger, actionId: taskId, replayOf } = run;
   return {
     state: state ?? (outcome.ok ? "completed" : "failed"),
     type: outcome.ok ? "app.task.completed" : "app.task.failed",
@@ -52,7 +63,7 @@ export const lostEnding = (run: HeldRun): Ending =>
   endingOf(run, LOST, run.startedAt ? Date.now() - run.startedAt.getTime() : 0);
 
 /** The end of a run that was cancelled before it started. */
-export const cancelledEnding = (run: HeldRun): Ending => endingOf(run, CANCELLED, 0, "cancelled");
+export const cancelledEnding = (run: HeldRun): Ending => endingOf(run, CANCELLED, 0, { state: "cancelled" });
 
 /** Why a run is to end early; what its `AbortSignal` gives as the reason. */
 export type AbortReason = "cancelled" | "lost" | "shutdown";
@@ -94,13 +105,13 @@ function completed(data: string | undefined): RunOutcome {
 /** What a run leaves to its log entry beside its outcome. */
 interface Account {
   hosts: Set<string>;
-  /** JSON text of the payload as it may be told. */
-  payload: string;
+  /** JSON text of the payload as it may be told; undefined for the run's own. */
+  payload: string | undefined;
 }
 
-/** The payload's JSON with the secrets in its strings and keys masked: a caller may have sent one. */
-function maskedPayload(payload: string, scan: SecretScan): string {
-  if (scan.findInJson(payload) === null) return payload;
+/** The payload's JSON with the secrets in its strings and keys masked: a caller may have sent one. undefined where there is none. */
+function maskedPayload(payload: string, scan: SecretScan): string | undefined {
+  if (scan.findInJson(payload) === null) return undefined;
   const masked = (value: unknown): unknown => {
     if (typeof value === "string") return scan.mask(value);
     if (Array.isArray(value)) return value.map(masked);
@@ -186,7 +197,7 @@ export function createExecution(options: {
         log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
         if (!db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown") throw error;
         if (isRefusedData(error) && next === ending)
-          next = { ...endingOf({ ...run, payload: "{}" }, UNSTORABLE, 0), hosts: ending.hosts };
+          next = { ...endingOf(run, UNSTORABLE, 0, { payload: EMPTY }), hosts: ending.hosts };
         else await delay(LEDGER_RETRY_MS);
       }
     }
@@ -199,15 +210,14 @@ export function createExecution(options: {
      */
     async perform(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
       const begun = performance.now();
-      const account: Account = { hosts: new Set(), payload: run.payload };
+      const account: Account = { hosts: new Set(), payload: undefined };
       const outcome = await attempt(run, signal, account).catch((error: unknown) => {
         if (error instanceof ActionError) return failed("Error", error.message);
         log.error({ err: error, runId: run.id }, "a run could not be performed");
         return failed("InternalError", "the service could not run this action");
       });
       const state = outcome === CANCELLED ? "cancelled" : undefined;
-      const told = { ...run, payload: account.payload };
-      const ending = endingOf(told, outcome, performance.now() - begun, state);
+      const ending = endingOf(run, outcome, performance.now() - begun, { state, payload: account.payload });
       const kept = await end(run, holder, { ...ending, hosts: [...account.hosts] }, signal);
       if (!kept) log.warn({ runId: run.id }, "a run had been taken away before it ended here");
       return outcome;

@@ -7,7 +7,7 @@ import type { ActionRow } from "../../data/action.js";
 import type { Copy, TriggerType } from "../../data/action-types.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { IDEMPOTENCY_HOURS, QUEUE_MAX, QUEUE_MAX_PER_APP } from "../../limits.js";
-import { LOG_CHANNEL } from "../logs/logs.js";
+import { type EntryData, LOG_CHANNEL } from "../logs/logs.js";
 
 /** What a run evaluates. */
 export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies">;
@@ -44,16 +44,16 @@ export interface HeldRun extends RunFacts {
   startedAt: Date | null;
 }
 
-/** How a run ended: its state, and its log entry with `data` as JSON text. */
+/** How a run ended: its state, and its log entry. */
 export interface Ending {
   state: "completed" | "failed" | "cancelled";
   type: "app.task.completed" | "app.task.failed";
-  data: string;
+  data: EntryData;
   /** `host:port` of each host that the run contacted. */
   hosts?: readonly string[];
 }
 
-const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, payload::text AS payload,
+const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
   started_at AS "startedAt"`;
 
@@ -110,17 +110,17 @@ const QUEUED = `
   SELECT (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1 LIMIT $2) a) AS "ofApp",
          (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' LIMIT $3) a) AS "ofAll"`;
 
-/* $1 run, $2 holder or null for a queued run, $3 state, $4 type, $5 data, $6 hosts. */
+/* $1 run, $2 holder or null for a queued run, $3 state, $4 type, $5 data and $6 where the run's payload belongs in it, $7 hosts. */
 const END = `
   WITH ended AS (
-    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $6
+    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7
      WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid
     RETURNING id, app_id, action_id),
   touched AS (
     UPDATE action SET last_run_at = now() FROM ended WHERE action.id = ended.action_id AND $2::uuid IS NOT NULL),
   entry AS (
-    INSERT INTO execution_log (app_id, task_id, run_id, type, data)
-    SELECT app_id, action_id, id, $4, $5 FROM ended RETURNING id, app_id, run_id)
+    INSERT INTO execution_log (app_id, task_id, run_id, type, data, payload_at)
+    SELECT app_id, action_id, id, $4, $5, $6 FROM ended RETURNING id, app_id, run_id)
   SELECT id, pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
 /* Runs whose holder's lease lapsed, with that holder, locked so that one reaper alone ends each. */
@@ -142,7 +142,8 @@ export type Ledger = ReturnType<typeof createLedger>;
 export function createLedger(db: DataSource) {
   async function end(id: number, holder: string | null, ending: Ending, executor: Executor = db): Promise<boolean> {
     const { state, type, data, hosts = [] } = ending;
-    return (await preparedRows(executor, "end-run", END, [id, holder, state, type, data, hosts])).length > 0;
+    const values = [id, holder, state, type, data.text, data.payloadAt, hosts];
+    return (await preparedRows(executor, "end-run", END, values)).length > 0;
   }
 
   return {

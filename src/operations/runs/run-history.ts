@@ -68,7 +68,7 @@ const MATCHING = `
 
 /* The copy of a run's family that the replay runs; a version belongs to the master. */
 const REPLAYED = `
-  SELECT run.payload::text AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
+  SELECT svc_run_payload(run.payload, run.event_id) AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
          version.id AS "versionId", version.data AS version
     FROM run
     LEFT JOIN action self ON self.id = run.action_id

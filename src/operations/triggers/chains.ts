@@ -14,7 +14,8 @@ const CHAIN = `
 
 const ENTRY = `
   WITH entry AS (
-    INSERT INTO execution_log (app_id, task_id, run_id, type, data) VALUES ($1, $2, $3, 'app.task.failed', $4)
+    INSERT INTO execution_log (app_id, task_id, run_id, type, data, payload_at)
+    VALUES ($1, $2, $3, 'app.task.failed', $4, $5)
     RETURNING id, app_id, run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
@@ -32,17 +33,17 @@ export async function logHalted(
   halted: HaltedRun[],
 ): Promise<void> {
   const chain = await chainText(executor, causeId);
-  for (const { id, actionId, reason, payload } of halted) {
+  for (const { id, actionId, reason } of halted) {
     const message = `not started, ${reason}: ${chain} -> run ${id} (action ${actionId})`;
     const error = { name: "RecursionError", message, stack: `RecursionError: ${message}` };
     const data = entryData({
       trigger: "log",
       runOn: "server",
       taskId: actionId,
-      payload,
+      payload: null,
       durationMs: 0,
       outcome: { ok: false, error },
     });
-    await rows(executor, ENTRY, [appId, actionId, id, data]);
+    await rows(executor, ENTRY, [appId, actionId, id, data.text, data.payloadAt]);
   }
 }

@@ -9,12 +9,11 @@ export const HALTED = {
   rate: `recursion: more than ${CHAIN_RUNS_PER_MINUTE} runs of one chain in a minute`,
 } as const;
 
-/** A run that did not start, because its chain of causes has gone too far. `payload` is JSON text. */
+/** A run that did not start, because its chain of causes has gone too far. */
 export interface HaltedRun {
   id: number;
   actionId: number;
   reason: string;
-  payload: string;
 }
 
 export interface StoredEvent {
@@ -24,8 +23,6 @@ export interface StoredEvent {
   dataString: string;
   halted: HaltedRun[] | null;
 }
-
-const ISO = `'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'`;
 
 /*
  * $1 app, $2 type, $3 data as JSON text without its closing brace, $4 what separates it from a further key, $5 user, $6 data source,
@@ -63,22 +60,16 @@ export const STORE_EVENT = `
                 THEN 'too many runs wait already' END AS reason
       FROM matched CROSS JOIN source LEFT JOIN cause ON true),
   started AS (
-    INSERT INTO run (app_id, action_id, copy, trigger, payload, reason, state, finished_at, event_id,
+    INSERT INTO run (app_id, action_id, copy, trigger, reason, state, finished_at, event_id,
                      cause_run_id, chain_id, depth)
     SELECT $1, action_id, 'production', 'log',
-           json_build_object('trigger', 'log', 'log', json_build_object(
-             'id', event.id, 'userId', $5, 'appId', $1, 'organizationId', organization_id,
-             'dataSourceId', $6, 'dataSourceEntryId', $7, 'appNotificationId', $8, 'sessionId', $9, 'requestId', $10,
-             'type', $2, 'data', event.data, 'dataString', event.data::text,
-             'createdAt', to_char(event.created_at AT TIME ZONE 'UTC', ${ISO}),
-             'updatedAt', to_char(event.created_at AT TIME ZONE 'UTC', ${ISO}))),
            reason, CASE WHEN reason IS NULL THEN 'queued' ELSE 'skipped' END,
            CASE WHEN reason IS NOT NULL THEN now() END, event.id, cause_id, chain_id, depth
-      FROM judged CROSS JOIN event CROSS JOIN source
-    RETURNING id, action_id, state, reason, payload)
+      FROM judged CROSS JOIN event
+    RETURNING id, action_id, state, reason)
   SELECT event.id, event.created_at AS "createdAt", event.data::text AS "dataString",
          source.organization_id AS "organizationId",
-         (SELECT json_agg(json_build_object('id', id, 'actionId', action_id, 'reason', reason, 'payload', payload::text))
+         (SELECT json_agg(json_build_object('id', id, 'actionId', action_id, 'reason', reason))
             FROM started WHERE reason LIKE 'recursion:%') AS halted,
          (SELECT svc_wake_all(array_agg(id)) FROM started WHERE state = 'queued' HAVING count(*) > 0) AS woken
     FROM event CROSS JOIN source`;
