@@ -6,8 +6,10 @@ import { join } from "node:path";
 import { pino } from "pino";
 import type { DataSource } from "typeorm";
 import { migrate, openDatabase, preparedRows } from "../src/data/database.js";
+import { ENDLESS_ROOM } from "../src/engine/disk-room.js";
 import { startEmbeddedPostgres } from "../src/engine/embedded-postgres.js";
 import { QUEUE_MAX_PER_APP } from "../src/limits.js";
+import { createIntake } from "../src/operations/access/intake.js";
 import { createLogEvents } from "../src/operations/triggers/log-events.js";
 import type { Caller } from "../src/rules/access.js";
 import { publishDirectly } from "../test/harness/production-copies.js";
@@ -64,7 +66,7 @@ async function inRounds(
 }
 
 async function measure(db: DataSource, appId: number): Promise<Row[]> {
-  const { add } = createLogEvents({ db });
+  const { add } = createLogEvents({ db, intake: createIntake({ quotaBytes: 2 ** 40, room: ENDLESS_ROOM }) });
   const caller: Caller = {
     credentialId: 1,
     kind: "api",

@@ -7,6 +7,7 @@ export class PayloadOnce1763600086000 implements MigrationInterface {
       ALTER TABLE run ALTER COLUMN payload DROP NOT NULL;
       -- Not checked against the rows that are there: all of them have a payload.
       ALTER TABLE run ADD CONSTRAINT run_payload CHECK (payload IS NOT NULL OR event_id IS NOT NULL) NOT VALID;
+      CREATE INDEX credential_revoked ON credential (revoked_at) WHERE revoked_at IS NOT NULL;
       CREATE INDEX run_event ON run (event_id) WHERE event_id IS NOT NULL;
       -- Where in the text of data the run's payload belongs, counted from 1; null: data holds its own.
       ALTER TABLE execution_log ADD COLUMN payload_at integer;
@@ -47,7 +48,7 @@ export class PayloadOnce1763600086000 implements MigrationInterface {
       UPDATE execution_log SET data = svc_entry_data(data, payload_at, run_id)::json WHERE payload_at IS NOT NULL;
       UPDATE run SET payload = svc_run_payload(payload, event_id)::json WHERE payload IS NULL;
       DROP FUNCTION svc_entry_data, svc_run_payload;
-      DROP INDEX run_event;
+      DROP INDEX run_event, credential_revoked;
       ALTER TABLE run DROP CONSTRAINT run_payload;
       ALTER TABLE execution_log DROP COLUMN payload_at;
       ALTER TABLE run ALTER COLUMN payload SET NOT NULL;

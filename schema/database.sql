@@ -152,6 +152,7 @@ END),
 
 CREATE INDEX credential_app ON public.credential USING btree (app_id);
 CREATE INDEX credential_expiry ON public.credential USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE INDEX credential_revoked ON public.credential USING btree (revoked_at) WHERE (revoked_at IS NOT NULL);
 
 CREATE TABLE execution_log (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,

@@ -5,6 +5,9 @@ import { resolve } from "node:path";
 import { StartError } from "./errors.js";
 import {
   CLIENT_TIMEOUT_MS,
+  DISK_FREE_MIN_MB,
+  INTAKE_QUOTA_MB,
+  LOG_MAX_MB,
   RATE_LIMIT_MANAGE,
   RATE_LIMIT_PUBLISH,
   RATE_LIMIT_RUN,
@@ -46,6 +49,14 @@ export interface Config {
   /** 32 bytes each, the current one first; null: a file made in `dataDir`. */
   settingsKeys: readonly Buffer[] | null;
   logRetentionDays: number;
+  /** What an app's finished runs with their logs may take on disk, and its events once more; 0 is unlimited. */
+  logMaxMb: number;
+  /** What one app's own credentials may have stored in a minute, and its visitors half of; 0 is unlimited. */
+  intakeQuotaMb: number;
+  /** Room below which events are refused; 0 never refuses. */
+  diskFreeMinMb: number;
+  /** What a database of DATABASE_URL may grow to; 0 leaves that to whoever runs it. */
+  databaseMaxMb: number;
   /** IANA name; the zone of actions that name none. The same in every process, whatever zone its machine is in. */
   defaultTimezone: string;
   /** JSON array of further packages for the catalogue; null: the built-in nine alone. */
@@ -172,6 +183,10 @@ export function readConfig(env: Environment = process.env): Config {
     egressAddress: read.address("EGRESS_ADDRESS"),
     settingsKeys: read.keys("SETTINGS_KEY"),
     logRetentionDays: read.integer("LOG_RETENTION_DAYS", 30, 1, 36_500),
+    logMaxMb: read.integer("LOG_MAX_MB", LOG_MAX_MB, 0, 1_000_000),
+    intakeQuotaMb: read.integer("INTAKE_QUOTA_MB", INTAKE_QUOTA_MB, 0, 1_000_000),
+    diskFreeMinMb: read.integer("DISK_FREE_MIN_MB", DISK_FREE_MIN_MB, 0, 1_000_000),
+    databaseMaxMb: read.integer("DATABASE_MAX_MB", 0, 0, 1_000_000_000),
     defaultTimezone: read.timezone("DEFAULT_TIMEZONE", "UTC"),
     packagesFile: read.text("PACKAGES_FILE"),
     logLevel: read.oneOf("LOG_LEVEL", LOG_LEVELS, "info"),

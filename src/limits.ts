@@ -69,5 +69,44 @@ export const PAGE_SESSIONS_PER_ADDRESS = 120;
 /** Analytics requests, and reports of client runs, that one credential may send to one process, per RATE_WINDOW_MS. */
 export const CLIENT_REQUESTS_PER_CREDENTIAL = 600;
 
+/** A log or analytics event as JSON in UTF-8 (contract, section 3). */
+export const EVENT_MAX_BYTES = 32 * 1024;
+
+/** What an app's own credentials may have stored in a minute. Overridden by INTAKE_QUOTA_MB. */
+export const INTAKE_QUOTA_MB = 64;
+/** Of that: what all its visitors together may, and what one network address may of them. */
+export const INTAKE_VISITORS_SHARE = 1 / 2;
+export const INTAKE_ADDRESS_SHARE = 1 / 8;
+/** What a row takes beside its content: its other columns, its places in indexes, its job. */
+export const INTAKE_ROW_BYTES = 200;
+
+/** What an app's finished runs with their logs may take on disk, and its events once more. Overridden by LOG_MAX_MB. */
+export const LOG_MAX_MB = 1_024;
+/** Settings of one app, public ones too, as JSON. */
+export const SETTINGS_MAX_BYTES = 8 * 1024 * 1024;
+/** The actions of one app, both copies: their code and what each takes beside it. */
+export const ACTIONS_MAX_BYTES = 256 * 1024 * 1024;
+/** Tokens of one app that hold, those that pages and runs are given not counted. */
+export const TOKENS_PER_APP = 1_000;
+/** Snapshots of an app, the oldest pruned. */
+export const APP_VERSIONS_KEPT = 100;
+/** Of one app, the newest: snapshots of its actions, entries of its trail, sessions of its visitors, answers to repeated requests. */
+export const VERSION_BYTES_KEPT = 1024 * 1024 * 1024;
+export const AUDIT_ENTRIES_KEPT = 100_000;
+export const PAGE_SESSIONS_KEPT = 100_000;
+export const IDEMPOTENCY_BYTES_KEPT = 64 * 1024 * 1024;
+
+/** Room for the database below which events are refused; half of it is kept for ending runs. Overridden by DISK_FREE_MIN_MB. */
+export const DISK_FREE_MIN_MB = 1_024;
+/** What OVERLOADED gives as Retry-After while the disk is nearly full. */
+export const LOW_DISK_RETRY_SECONDS = 60;
+
+/** Page loads that become `app.view` events, per RATE_WINDOW_MS: of one address or editor, and of one app. */
+export const VIEWS_PER_VIEWER = 60;
+export const VIEWS_PER_APP = 600;
+
+/** What the names of changed fields and settings may take of an `app.update` event, as JSON. */
+export const UPDATE_NAMES_MAX_BYTES = 16 * 1024;
+
 /** Events of one analytics request. */
 export const ANALYTICS_EVENTS_PER_REQUEST = 100;

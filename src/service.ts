@@ -61,11 +61,14 @@ async function startParts(plan: Plan, url: string, baseUrl: string): Promise<str
   const { config, clock, log, unwanted } = plan;
   const starting = new Starting(plan);
   const { url: databaseUrl, db, notifications } = await starting.database();
+  const room = await starting.room(db);
   const apiUrl = config.roles.has("api") ? url : baseUrl;
   const browsers = await starting.browsers(apiUrl);
   const alone = config.databaseUrl === null;
   const { now } = clock;
-  const operations = await createOperations({ config, db, notifications, browsers, baseUrl, apiUrl, alone, now, log });
+  const operations = await createOperations({
+    ...{ config, db, notifications, browsers, room, baseUrl, apiUrl, alone, now, log },
+  });
   await starting.instance(operations);
   const openDoor = await starting.api(operations);
   await starting.work(databaseUrl, operations);

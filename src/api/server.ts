@@ -163,7 +163,8 @@ export async function createApi({ resolvers, credentials, sessions, secure, log 
   app.decorateRequest("context");
   app.addHook("onRequest", async (request) => {
     const token = tokenIn(request.method, request.headers);
-    request.context = { caller: token === null ? null : await credentials.resolve(token), idempotencyKey: null };
+    const caller = token === null ? null : await credentials.resolve(token);
+    request.context = { caller, address: request.ip, idempotencyKey: null };
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
   });
   registerRest(app, ROUTES, resolvers);

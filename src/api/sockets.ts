@@ -66,7 +66,7 @@ export interface Sockets {
 }
 
 /** What each operation's execution is told. */
-type OperationContext = Sources & Receiver & { caller: Caller | null; idempotencyKey: null };
+type OperationContext = Sources & Receiver & { caller: Caller | null; address?: string; idempotencyKey: null };
 
 export function createSockets({ schema, credentials, log, ...sources }: SocketOptions): Sockets {
   const server = new WebSocketServer({
@@ -84,7 +84,8 @@ export function createSockets({ schema, credentials, log, ...sources }: SocketOp
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     const deliver = (result: string | Buffer) =>
       typeof result === "string" ? extra.outbox.send(`${head}${result}}`) : extra.outbox.send(head, result, "}");
-    return { caller: extra.caller, idempotencyKey: null, ...sources, shape, deliver };
+    const address = extra.request.socket.remoteAddress;
+    return { caller: extra.caller, ...(address && { address }), idempotencyKey: null, ...sources, shape, deliver };
   }
 
   const take = createTransport<Held>(

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Config } from "../config.js";
 import type { Browsers } from "../engine/browser/browsers.js";
+import type { DiskRoom } from "../engine/disk-room.js";
 import { createIsolateCheck } from "../engine/isolate-check.js";
 import { createKeyRing } from "../engine/key-ring.js";
 import type { Notifications } from "../engine/notifications.js";
@@ -13,6 +14,7 @@ import { createCatalogue, resolveAssets } from "../rules/packages.js";
 import { listAudit, type Trail } from "./access/audit.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
+import { createIntake } from "./access/intake.js";
 import { createPeople } from "./access/people.js";
 import { createAuthoring } from "./actions/authoring.js";
 import { createAppVersions } from "./apps/app-versions.js";
@@ -34,6 +36,7 @@ import { createLogEvents } from "./triggers/log-events.js";
 import { createSchedule } from "./triggers/schedule.js";
 import { createTriggerIndex, SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 import { createRetention } from "./upkeep/retention.js";
+import { createTrimming } from "./upkeep/trimming.js";
 import { createVitals } from "./upkeep/vitals.js";
 
 /** Every channel of notices between processes. */
@@ -55,6 +58,7 @@ export interface Surroundings {
   notifications: Notifications;
   /** null in a process that is no runner. */
   browsers: Browsers | null;
+  room: DiskRoom;
   /** The service's address for people and browsers. */
   baseUrl: string;
   /** The service's address for the runs of this process. */
@@ -123,17 +127,19 @@ function createRunning(
 }
 
 export async function createOperations(surroundings: Surroundings) {
-  const { config, db, notifications, baseUrl, now, log } = surroundings;
+  const { config, db, notifications, room, baseUrl, now, log } = surroundings;
   const credentials = createCredentials({ db, notifications });
-  const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits });
+  const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room });
+  const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room });
+  const logEvents = createLogEvents({ db, intake });
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
   const { clientTimeoutMs } = config;
-  const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs });
+  const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, logEvents, intake });
   const people = createPeople({ db, credentials });
-  const apps = createApps({ db, people, settings });
-  const appVersions = createAppVersions({ db, settings });
+  const apps = createApps({ db, people, settings, logEvents });
+  const appVersions = createAppVersions({ db, settings, logEvents, intake });
   const catalogue = readCatalogue(config);
   const { defaultTimezone } = config;
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
@@ -147,13 +153,14 @@ export async function createOperations(surroundings: Surroundings) {
   });
   const running = createRunning(surroundings, { credentials, catalogue, underscore: settings.underscore });
   const { logs, tail, ledger, instance, console, runs } = running;
-  const logEvents = createLogEvents({ db });
   const clients = createClients({
     db,
     credentials,
     notifications,
     ledger,
     logEvents,
+    intake,
+    room,
     holder: instance.id,
     timeoutMs: clientTimeoutMs,
     log,
@@ -174,6 +181,7 @@ export async function createOperations(surroundings: Surroundings) {
     runs,
     triggers: { schedule, history: createRunHistory({ db, runs }), logEvents },
     retention: createRetention({ db, days: config.logRetentionDays }),
+    trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
     vitals: createVitals({ db, schedule }),
     instance,
     dataKeys,

@@ -20,6 +20,8 @@ export interface Caller {
   copy: Copy;
   /** Unix time in milliseconds after which the credential is dead; Infinity when it has no end. */
   expiresAt: number;
+  /** The network address of the request, where there is one. */
+  address?: string;
 }
 
 interface Rule {
@@ -76,6 +78,51 @@ export const ACCESS = {
 } as const satisfies Record<string, Rule>;
 
 export type Operation = keyof typeof ACCESS;
+
+/**
+ * What an operation leaves in the database: `rows` are refused first when the disk is nearly full, `runs` last. `nothing` is also for
+ * what removes, and for operations that read as well: those look for room themselves where they write.
+ */
+export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
+  readSettings: "nothing",
+  writeSettings: "nothing",
+  readSettingsStatus: "nothing",
+  readRuntimeSettings: "nothing",
+  readTrail: "nothing",
+  updateApp: "rows",
+  administrate: "rows",
+  listApps: "nothing",
+  publishApp: "rows",
+  manageEditors: "nothing",
+  manageTokens: "nothing",
+  appVersions: "nothing",
+  listActions: "nothing",
+  getAction: "nothing",
+  createAction: "rows",
+  updateAction: "rows",
+  removeAction: "nothing",
+  listVersions: "nothing",
+  getVersion: "nothing",
+  restoreVersion: "rows",
+  compareVersions: "nothing",
+  exportActions: "nothing",
+  importActions: "rows",
+  publishAction: "rows",
+  unpublishAction: "nothing",
+  runAction: "runs",
+  listRuns: "nothing",
+  replayRun: "runs",
+  addLogEvent: "rows",
+  backtestTrigger: "nothing",
+  previewSchedule: "nothing",
+  readLogs: "nothing",
+  previewApp: "nothing",
+  recordAnalytics: "rows",
+  clientTriggers: "nothing",
+  compileAction: "nothing",
+  reportClientRun: "rows",
+  cancelRun: "nothing",
+};
 
 export function rateClassOf(operation: Operation): RateClass | undefined {
   return (ACCESS[operation] as Rule).rate;

@@ -1,5 +1,6 @@
 /** What a caller may say of a log event (contract, section 3, log event). Knows no table. */
 import { ActionError } from "../errors.js";
+import { EVENT_MAX_BYTES } from "../limits.js";
 import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
 import { optionalId } from "./fields.js";
 import { EVENT_TYPE_MAX_CHARACTERS } from "./trigger-input.js";
@@ -31,6 +32,14 @@ function eventData(value: unknown): Record<string, unknown> {
   if (!isObject(value)) throw new ActionError("REQUEST_INVALID", `data must be an object; ${described(value)} came`);
   if (!nestsDeeperThan(value, DATA_MAX_DEPTH)) return value;
   throw new ActionError("REQUEST_INVALID", `data must nest at most ${DATA_MAX_DEPTH} levels`);
+}
+
+/** How many bytes of JSON the event has. @throws PAYLOAD_TOO_LARGE for more than an event may have (contract, section 3) */
+export function eventBytes(event: unknown, name: string): number {
+  const bytes = Buffer.byteLength(JSON.stringify(event));
+  if (bytes <= EVENT_MAX_BYTES) return bytes;
+  const message = `${name} must be at most ${EVENT_MAX_BYTES} bytes of JSON (32 KB); ${bytes} came`;
+  throw new ActionError("PAYLOAD_TOO_LARGE", message);
 }
 
 /** @throws REQUEST_INVALID naming the field */

@@ -11,6 +11,7 @@ import { createSockets } from "../api/sockets.js";
 import type { Config } from "../config.js";
 import { migrate, openDatabase } from "../data/database.js";
 import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
+import type { DiskRoom } from "../engine/disk-room.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { createNotifications, type Notifications } from "../engine/notifications.js";
@@ -21,6 +22,7 @@ import { CHAIN_DEPTH_MAX } from "../limits.js";
 import { CHANNELS, type Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
 import { browserSources } from "./browser-sources.js";
+import { diskRoom } from "./disk-room.js";
 import type { Releases } from "./releases.js";
 
 /** Answers to requests that an aborted grace ended are still written within this long. */
@@ -92,6 +94,15 @@ export class Starting {
     releases.add("notices", () => notifications.stop());
     parts["database"] = () => db.isInitialized && notifications.healthy();
     return { url, db, notifications };
+  }
+
+  /** The watch over the room for the database. */
+  async room(db: DataSource): Promise<DiskRoom> {
+    const { config, log, releases } = this.plan;
+    const room = diskRoom(config, db, log);
+    releases.add("room", room.stop);
+    await room.start();
+    return room;
   }
 
   /** `apiUrl`: the service's own address, which runs may reach although it is private. */
@@ -177,19 +188,21 @@ export class Starting {
     parts["scheduler"] = ticker.healthy;
   }
 
-  /** Drops what is too old, from time to time. */
-  cleaner(url: string, { retention }: Operations): void {
+  /** Drops what is too old, and what is too much, from time to time. */
+  cleaner(url: string, { retention, trimming }: Operations): void {
     const { config, log, releases } = this.plan;
     if (!config.roles.has("scheduler")) return;
     const work = async () => {
       await sweepQueue(url);
       return retention.clean();
     };
-    const cleaner = createTicker({ work, msUntil: (time) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log });
-    void cleaner.start();
+    const every = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
+    const tickers = [createTicker({ work, ...every }), createTicker({ work: trimming.trim, ...every })];
+    for (const ticker of tickers) void ticker.start();
     releases.add("cleaner", () => {
       retention.stop();
-      return cleaner.stop();
+      trimming.stop();
+      return Promise.all(tickers.map((ticker) => ticker.stop()));
     });
   }
 

@@ -1,7 +1,7 @@
 /** What one event, or one payload, may take of the database however many runs it starts; and that nobody who reads it sees a difference. */
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
-import { createRetention } from "../../src/operations/logs/retention.js";
+import { createRetention } from "../../src/operations/upkeep/retention.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

@@ -59,7 +59,7 @@ export class TokenResolver {
     if (!KINDS.includes(kind)) throw new ActionError("REQUEST_INVALID", "kind must be api, viewer or live");
     const personId = await this.people.mustExist(appId, optionalId(userId, "userId"));
     const label = name === undefined || name === null ? null : requiredText(name, "name");
-    return this.service.issue({ kind: kind as CredentialKind, appId, name: label, personId });
+    return this.service.issueToApp({ kind: kind as CredentialKind, appId, name: label, personId });
   }
 
   @Mutation(() => Boolean, { description: "Ends the token at once." })

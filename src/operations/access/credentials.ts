@@ -5,6 +5,7 @@ import type { CredentialKind } from "../../data/credential.js";
 import { type Executor, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
+import { TOKENS_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 
 /** Channel of the notice that some credential, or somebody's right to an app, has changed. */
@@ -63,6 +64,10 @@ const FIND = `
        ELSE EXISTS (SELECT FROM app_editor e WHERE e.app_id = c.app_id AND e.person_id = c.person_id)
          OR EXISTS (SELECT FROM credential a WHERE a.person_id = c.person_id AND a.kind = 'admin' AND a.revoked_at IS NULL)
        END)`;
+
+const HELD_BY_APP = `
+  SELECT count(*) FROM credential
+   WHERE app_id = $1 AND kind <> 'task' AND NOT page_session AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
 
 /** The SHA-256 by which a token is stored and looked up. */
 export function hashToken(token: string): Buffer {
@@ -126,6 +131,14 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
         [kind, hashToken(token), name, appId, personId, runId, expiresAt],
       );
       return { id: row!.id, token };
+    },
+
+    /** Makes a token that an author asked for. @throws REQUEST_INVALID where the app has as many as an app may */
+    async issueToApp(credential: NewCredential & { appId: number }): Promise<{ id: number; token: string }> {
+      const [held] = await rows<{ count: number }>(db, HELD_BY_APP, [credential.appId]);
+      if (held!.count < TOKENS_PER_APP) return this.issue(credential);
+      const message = `an app has at most ${TOKENS_PER_APP} tokens; revoke one that is not used any longer`;
+      throw new ActionError("REQUEST_INVALID", message);
     },
 
     /** Who the token stands for; null when it is unknown, revoked or expired. */

@@ -2,28 +2,55 @@
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import { rows } from "../../data/database.js";
+import type { DiskRoom, RoomLevel } from "../../engine/disk-room.js";
 import type { RateAnswer, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
-import { ACCESS, type Caller, mayEnter, type Operation, type RateClass, rateClassOf } from "../../rules/access.js";
+import { LOW_DISK_RETRY_SECONDS } from "../../limits.js";
+import {
+  ACCESS,
+  ADDS,
+  type Caller,
+  mayEnter,
+  type Operation,
+  type RateClass,
+  rateClassOf,
+} from "../../rules/access.js";
 
 /** What the gate reads of a request, and the quota that it leaves there for the reply's headers. */
 export interface Visitor {
   caller: Caller | null;
+  /** The network address of the request. */
+  address?: string;
   quota?: RateAnswer & { limit: number };
 }
 
 export interface Gate {
   /**
    * Lets the visitor through to `operation` on the app, or throws.
-   * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (to admins alone), RATE_LIMIT_EXCEEDED
+   * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (to admins alone), RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
   enter(visitor: Visitor, operation: Operation, appId: number): Promise<Caller>;
   /** The same for an operation that belongs to no single app. */
   enterService(visitor: Visitor, operation: Operation): Caller;
 }
 
-export function createGate(options: { db: DataSource; window: RateWindow; limits: Config["rateLimits"] }): Gate {
-  const { db, window, limits } = options;
+/** @throws OVERLOADED */
+function refuseWhatAdds(operation: Operation, level: RoomLevel): void {
+  const adds = ADDS[operation];
+  if (adds === "nothing" || (adds === "runs" && level !== "spent")) return;
+  const retryAfter = LOW_DISK_RETRY_SECONDS;
+  throw new ActionError("OVERLOADED", `the service's disk is nearly full; try again in ${retryAfter} s`, {
+    retryAfter,
+  });
+}
+
+export function createGate(options: {
+  db: DataSource;
+  window: RateWindow;
+  limits: Config["rateLimits"];
+  room: DiskRoom;
+}): Gate {
+  const { db, window, limits, room } = options;
 
   async function count(visitor: Visitor, rateClass: RateClass, appId: number): Promise<void> {
     const limit = limits[rateClass];
@@ -46,14 +73,15 @@ export function createGate(options: { db: DataSource; window: RateWindow; limits
 
   return {
     async enter(visitor, operation, appId) {
-      const { caller } = visitor;
+      const { caller, address } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");
       if (!mayEnter(caller, operation, appId)) throw new ActionError("FORBIDDEN");
       // The others' credentials name apps that exist; an admin may name any.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = rateClassOf(operation);
       if (rateClass) await count(visitor, rateClass, appId);
-      return caller;
+      if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
+      return address === undefined ? caller : { ...caller, address };
     },
 
     enterService(visitor, operation) {

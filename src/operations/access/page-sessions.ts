@@ -6,10 +6,14 @@
  */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
+import type { DiskRoom } from "../../engine/disk-room.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
-import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS } from "../../limits.js";
+import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VIEWS_PER_APP, VIEWS_PER_VIEWER } from "../../limits.js";
 import { type Caller, mayEnter } from "../../rules/access.js";
+import { addressBlock } from "../../rules/address-block.js";
+import { appView } from "../../rules/app-events.js";
+import type { Emitter, LogEvents } from "../triggers/log-events.js";
 import type { Credentials } from "./credentials.js";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -38,8 +42,22 @@ const SWEEP = `
 
 export type PageSessions = ReturnType<typeof createPageSessions>;
 
-export function createPageSessions({ db, credentials }: { db: DataSource; credentials: Credentials }) {
+export function createPageSessions(options: {
+  db: DataSource;
+  credentials: Credentials;
+  logEvents: LogEvents;
+  room: DiskRoom;
+}) {
+  const { db, credentials, logEvents, room } = options;
   const mints = createTokenBucket({ limit: PAGE_SESSIONS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+  const viewers = createTokenBucket({ limit: VIEWS_PER_VIEWER, windowMs: RATE_WINDOW_MS });
+  const views = createTokenBucket({ limit: VIEWS_PER_APP, windowMs: RATE_WINDOW_MS });
+
+  /** Tells of an opened page, unless this viewer or all of them together open more than a person looks at: a page is served all the same. */
+  async function emitView(executor: Executor, emitter: Emitter, appId: number, viewer: string): Promise<void> {
+    if (room.level() !== "enough" || viewers.take(`${appId} ${viewer}`) > 0 || views.take(String(appId)) > 0) return;
+    await logEvents.emit(executor, emitter, appId, appView(emitter.kind === "live" ? "live" : "viewer"));
+  }
 
   async function appOf(appId: number): Promise<{ id: number; name: string; published: boolean } | null> {
     const sql = "SELECT id, name, published_at IS NOT NULL AS published FROM app WHERE id = $1";
@@ -52,12 +70,18 @@ export function createPageSessions({ db, credentials }: { db: DataSource; creden
     if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "too many new sessions", { retryAfter });
   }
 
-  async function mint(kind: "viewer" | "live", appId: number, personId: number | null, expiresAt: Date): Promise<Held> {
+  async function mint(
+    kind: "viewer" | "live",
+    { appId, personId, viewer }: { appId: number; personId: number | null; viewer: string },
+    expiresAt: Date,
+  ): Promise<Held> {
     const token = await db.transaction(async (manager: Executor) => {
       await rows(manager, SWEEP);
       const name = kind === "live" ? "visitor" : "app viewer";
       const issued = await credentials.issue({ kind, appId, personId, name, expiresAt }, manager);
       await rows(manager, "UPDATE credential SET page_session = true WHERE id = $1", [issued.id]);
+      const emitter = { kind, credentialId: issued.id, personId, runId: null };
+      await emitView(manager, emitter, appId, viewer);
       return issued.token;
     });
     const caller = await credentials.resolve(token);
@@ -80,10 +104,14 @@ export function createPageSessions({ db, credentials }: { db: DataSource; creden
       const app = await appOf(appId);
       if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app at this address");
       const own = held.find(({ caller }) => caller.kind === "live" && caller.appId === appId);
-      if (own) return { ...own, app, made: null };
-      boundMinting(address);
+      const viewer = addressBlock(address);
+      if (own) {
+        await emitView(db, own.caller, appId, viewer);
+        return { ...own, app, made: null };
+      }
+      boundMinting(viewer);
       const expiresAt = new Date(Date.now() + VISIT_MS);
-      return { ...(await mint("live", appId, null, expiresAt)), app, made: { expiresAt } };
+      return { ...(await mint("live", { appId, personId: null, viewer }, expiresAt)), app, made: { expiresAt } };
     },
 
     /**
@@ -100,9 +128,13 @@ export function createPageSessions({ db, credentials }: { db: DataSource; creden
       const own = held.find(
         ({ caller }) => caller.kind === "viewer" && caller.appId === appId && caller.personId === personId,
       );
-      if (own) return { ...own, app, made: null };
+      const viewer = `person ${personId}`;
+      if (own) {
+        await emitView(db, own.caller, appId, viewer);
+        return { ...own, app, made: null };
+      }
       const expiresAt = new Date(Date.now() + PREVIEW_MS);
-      return { ...(await mint("viewer", appId, personId, expiresAt)), app, made: { expiresAt } };
+      return { ...(await mint("viewer", { appId, personId, viewer }, expiresAt)), app, made: { expiresAt } };
     },
   };
 }

@@ -2,6 +2,9 @@
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { ACTIONS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { audit } from "../access/audit.js";
@@ -21,12 +24,28 @@ export async function store(manager: EntityManager, row: ActionRow, { input, ass
   await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
 }
 
+/** What stands beside an action's code, at the most that is usual. */
+const ROW_BYTES = 1_000;
+
+const OTHERS_BYTES = `
+  SELECT coalesce(sum(octet_length(code) + ${ROW_BYTES}), 0)::float8 AS bytes FROM action WHERE app_id = $1 AND id <> $2`;
+
+/** @throws REQUEST_INVALID where the app's actions would take more of the database than those of one app may */
+async function checkTotal(manager: EntityManager, appId: number, { code }: ActionInput, id = 0): Promise<void> {
+  const [others] = await rows<{ bytes: number }>(manager, OTHERS_BYTES, [appId, id]);
+  const total = others!.bytes + Buffer.byteLength(code) + ROW_BYTES;
+  if (total <= ACTIONS_MAX_BYTES) return;
+  const message = `the actions of one app may take ${ACTIONS_MAX_BYTES} bytes; with code of this length they would take ${total}`;
+  throw new ActionError("REQUEST_INVALID", message);
+}
+
 export type Masters = ReturnType<typeof createMasters>;
 
 export function createMasters({ log }: { log: Logger }) {
   return {
-    /** A new master with its first version. @throws NAME_ALREADY_EXISTS */
+    /** A new master with its first version. @throws NAME_ALREADY_EXISTS, REQUEST_INVALID when the app's actions take too much */
     async insert(manager: EntityManager, caller: Caller, appId: number, judged: Judged): Promise<ActionRow> {
+      await checkTotal(manager, appId, judged.input);
       const row = Object.assign(new ActionRow(), { appId, masterId: null, actionVersion: "v3" });
       await store(manager, row, judged);
       const { id: actionId, name } = row;
@@ -35,9 +54,10 @@ export function createMasters({ log }: { log: Logger }) {
       return row;
     },
 
-    /** A master as it is after an update; `row` is locked. @throws NAME_ALREADY_EXISTS */
+    /** A master as it is after an update; `row` is locked. @throws as insert */
     async replace(manager: EntityManager, caller: Caller, row: ActionRow, judged: Judged): Promise<ActionRow> {
       const fields = changedFields(inputOf(row), judged.input);
+      if (judged.input.code.length > row.code.length) await checkTotal(manager, row.appId, judged.input, row.id);
       await store(manager, row, judged);
       const { appId, id: actionId } = row;
       await recordVersion(manager, log, row, { occasion: "update", personId: caller.personId });

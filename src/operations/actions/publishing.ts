@@ -1,7 +1,8 @@
 /** Publication: the production copy of a master made, overwritten, taken away (specification, States and transitions). */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
-import { ActionRow, type Asset } from "../../data/action.js";
+import { ActionRow } from "../../data/action.js";
+import type { Asset } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";

@@ -6,14 +6,17 @@ import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
+import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
+import { appUpdate } from "../../rules/app-events.js";
 import { page } from "../../rules/page.js";
 import { spokenKey } from "../../rules/setting-key-text.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import { audit } from "../access/audit.js";
+import type { Intake } from "../access/intake.js";
 import type { User } from "../access/people.js";
 import { lockApp, type Settings, type StoredSetting } from "../settings/settings.js";
+import type { LogEvents } from "../triggers/log-events.js";
 import { applyChanges, changesIn, keptFields } from "./app-fields.js";
 
 /** What a snapshot was taken for. */
@@ -64,6 +67,10 @@ const BRING_BACK = `
     WHERE (setting.value, setting.sealed) IS DISTINCT FROM (excluded.value, excluded.sealed)
   RETURNING key`;
 
+const PRUNE = `
+  DELETE FROM app_version WHERE app_id = $1 AND id <=
+    (SELECT id FROM app_version WHERE app_id = $1 ORDER BY id DESC OFFSET ${APP_VERSIONS_KEPT} LIMIT 1)`;
+
 function summaryOf({ id, createdAt, userId, user, action, data }: VersionRow): AppVersion {
   const name = typeof data["name"] === "string" ? data["name"] : null;
   return { id, createdAt: createdAt.toISOString(), userId, user, action, name };
@@ -88,12 +95,20 @@ export async function snapshotApp(
      SELECT $1, key, value, sealed FROM setting WHERE app_id = $2 AND left(key, 2) <> '__'`,
     [made!.id, appId],
   );
+  await rows(manager, PRUNE, [appId]);
   return made!.id;
 }
 
 export type AppVersions = ReturnType<typeof createAppVersions>;
 
-export function createAppVersions({ db, settings }: { db: DataSource; settings: Settings }) {
+export function createAppVersions(options: {
+  db: DataSource;
+  settings: Settings;
+  logEvents: LogEvents;
+  intake: Intake;
+}) {
+  const { db, settings, logEvents, intake } = options;
+
   async function find(appId: number, versionId: number): Promise<VersionRow> {
     const [row] = await rows<VersionRow>(db, `${FIND} AND v.id = $2`, [appId, versionId]);
     if (!row) throw new ActionError("VERSION_NOT_FOUND");
@@ -109,7 +124,8 @@ export function createAppVersions({ db, settings }: { db: DataSource; settings: 
   ): Promise<void> {
     await lockApp(manager, appId);
     const preRestoreVersionId = await snapshotApp(manager, caller, appId, "pre-restore");
-    await applyChanges(manager, appId, changesIn(keptFields(data), { asAdmin: false }));
+    const changes = changesIn(keptFields(data), { asAdmin: false });
+    await applyChanges(manager, appId, changes);
     const removed = await rows<StoredSetting>(manager, REMOVE, [id, appId]);
     const changed = await rows<StoredSetting>(manager, BRING_BACK, [id, appId, caller.personId]);
     const keys = [...changed, ...removed].map(({ key }) => spokenKey(key));
@@ -118,6 +134,8 @@ export function createAppVersions({ db, settings }: { db: DataSource; settings: 
       type: "app.restore",
       data: { versionId: id, preRestoreVersionId, keys },
     });
+    const fields = [...Object.keys(changes), ...(keys.length > 0 ? ["settings"] : [])];
+    await logEvents.emit(manager, caller, appId, appUpdate({ fields, keys }));
   }
 
   return {
@@ -149,6 +167,7 @@ export function createAppVersions({ db, settings }: { db: DataSource; settings: 
 
     /** Takes a snapshot because somebody asked for one. */
     async create(caller: Caller, appId: number): Promise<AppVersion> {
+      intake.checkRoom();
       const id = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
         const made = await snapshotApp(manager, caller, appId, "create");

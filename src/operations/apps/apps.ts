@@ -4,11 +4,13 @@ import { AppRow } from "../../data/app.js";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
+import { appUpdate } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
 import { audit } from "../access/audit.js";
 import type { People } from "../access/people.js";
 import { lockApp, type Settings } from "../settings/settings.js";
+import type { LogEvents } from "../triggers/log-events.js";
 import { type AppChanges, applyChanges, changesIn } from "./app-fields.js";
 import { snapshotApp } from "./app-versions.js";
 
@@ -41,8 +43,8 @@ export function toApp(row: AppRow): App {
 
 export type Apps = ReturnType<typeof createApps>;
 
-export function createApps(options: { db: DataSource; people: People; settings: Settings }) {
-  const { db, people, settings } = options;
+export function createApps(options: { db: DataSource; people: People; settings: Settings; logEvents: LogEvents }) {
+  const { db, people, settings, logEvents } = options;
 
   async function find(appId: number): Promise<AppRow> {
     const row = appId > 0 ? await db.getRepository(AppRow).findOneBy({ id: appId }) : null;
@@ -50,11 +52,20 @@ export function createApps(options: { db: DataSource; people: People; settings: 
     return row;
   }
 
-  async function change(manager: EntityManager, caller: Caller, appId: number, changes: AppChanges): Promise<void> {
+  /** Changes fields, beside the settings of `keys` that have been written already: one event tells of both. */
+  async function change(
+    manager: EntityManager,
+    caller: Caller,
+    appId: number,
+    { changes, keys = [] }: { changes: AppChanges; keys?: readonly string[] },
+  ): Promise<void> {
     const fields = Object.keys(changes);
-    if (fields.length === 0) return;
-    await applyChanges(manager, appId, changes);
-    await audit(manager, caller, { appId, type: "app.update", data: { fields } });
+    if (fields.length > 0) {
+      await applyChanges(manager, appId, changes);
+      await audit(manager, caller, { appId, type: "app.update", data: { fields } });
+    }
+    const changed = keys.length > 0 ? { fields: [...fields, "settings"], keys } : { fields };
+    if (changed.fields.length > 0) await logEvents.emit(manager, caller, appId, appUpdate(changed));
   }
 
   async function setPublished(caller: Caller, appId: number, published: boolean): Promise<App> {
@@ -102,7 +113,7 @@ export function createApps(options: { db: DataSource; people: People; settings: 
     /** Changes the app's own fields; whatever else the body holds, `settings` too, is ignored. @throws REQUEST_INVALID */
     async update(caller: Caller, appId: number, body: unknown): Promise<App> {
       const changes = changesIn(body, { asAdmin: caller.kind === "admin" });
-      await db.transaction((manager) => change(manager, caller, appId, changes));
+      await db.transaction((manager) => change(manager, caller, appId, { changes }));
       return toApp(await find(appId));
     },
 
@@ -116,7 +127,7 @@ export function createApps(options: { db: DataSource; people: People; settings: 
       const entries = settings.judgeIgnoringProtected(given);
       await db.transaction(async (manager) => {
         await settings.write(manager, caller, appId, entries);
-        await change(manager, caller, appId, changes);
+        await change(manager, caller, appId, { changes, keys: entries.map(([key]) => key) });
       });
       return toApp(await find(appId));
     },

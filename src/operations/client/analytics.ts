@@ -3,13 +3,14 @@ import { ActionError } from "../../errors.js";
 import { ANALYTICS_EVENTS_PER_REQUEST } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
-import { type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
+import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
+import type { Intake } from "../access/intake.js";
 import type { LogEvents } from "../triggers/log-events.js";
 
 const TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
 
-function parseEvent(event: unknown, index: number): LogEventInput {
+function parseEvent(event: unknown, index: number): { input: LogEventInput; bytes: number } {
   const where = `events[${index}]`;
   if (!isObject(event))
     throw new ActionError("REQUEST_INVALID", `${where} must be an object; ${described(event)} came`);
@@ -20,16 +21,24 @@ function parseEvent(event: unknown, index: number): LogEventInput {
   if (typeof createdAt !== "number" || !Number.isSafeInteger(createdAt) || createdAt < 0) {
     throw new ActionError("REQUEST_INVALID", `${where}.createdAt must be a Unix time in milliseconds`);
   }
-  return parseLogEvent({ type: `app.${type}`, data });
+  const input = parseLogEvent({ type: `app.${type}`, data });
+  return { input, bytes: eventBytes(event, where) };
 }
 
 export type Analytics = ReturnType<typeof createAnalytics>;
 
-export function createAnalytics({ logEvents, bound }: { logEvents: LogEvents; bound: (caller: Caller) => void }) {
+export function createAnalytics(options: {
+  logEvents: LogEvents;
+  intake: Intake;
+  /** Refuses a caller that sends too often. */
+  bound: (caller: Caller) => void;
+}) {
+  const { logEvents, intake, bound } = options;
+
   return {
     /**
      * Records `[{createdAt, type, data}]` (specification, Analytics event payload) as `app.analytics.*` log events, in their order.
-     * @throws REQUEST_INVALID, and then nothing is recorded; RATE_LIMIT_EXCEEDED
+     * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED: then nothing is recorded
      */
     async record(caller: Caller, appId: number, events: unknown): Promise<{ count: number }> {
       if (!Array.isArray(events) || events.length > ANALYTICS_EVENTS_PER_REQUEST) {
@@ -38,7 +47,10 @@ export function createAnalytics({ logEvents, bound }: { logEvents: LogEvents; bo
       }
       const parsed = events.map(parseEvent);
       bound(caller);
-      for (const { type, data } of parsed) await logEvents.add(caller, appId, { type, data });
+      // All of them or none: what is refused half-way would be sent again whole.
+      const bytes = parsed.reduce((sum, event) => sum + event.bytes, 0);
+      intake.take(caller, appId, bytes, parsed.length);
+      for (const { input } of parsed) await logEvents.store(caller, appId, input);
       return { count: parsed.length };
     },
   };

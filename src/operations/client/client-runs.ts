@@ -4,6 +4,7 @@ import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { nestsDeeperThan } from "../../rules/described.js";
+import type { Intake } from "../access/intake.js";
 import { entryData, type ScriptError } from "../logs/logs.js";
 import type { Ending, Ledger } from "../runs/ledger.js";
 import { findReported } from "./client-actions.js";
@@ -18,6 +19,8 @@ export interface ClientRunReport {
 
 /** Timers of a browser are late, and later in a page that is not seen. */
 const LATE_MS = 5_000;
+/** A run and its log entry. */
+const ROWS_OF_A_RUN = 2;
 const NAME_CHARACTERS = 255;
 const MESSAGE_CHARACTERS = 10_000;
 const STACK_CHARACTERS = 50_000;
@@ -76,10 +79,11 @@ export function createClientRuns(options: {
   holder: string;
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
-  /** Refuses a caller that sends too much. */
+  intake: Intake;
+  /** Refuses a caller that sends too often. */
   bound: (caller: Caller) => void;
 }) {
-  const { db, ledger, holder, timeoutMs, bound } = options;
+  const { db, ledger, holder, timeoutMs, intake, bound } = options;
 
   /** A browser that lets an action run on does not make the limit longer. */
   function judged(outcome: Outcome, duration: number): Outcome {
@@ -92,7 +96,7 @@ export function createClientRuns(options: {
     /**
      * Records a run that a browser performed (specification, Execution log entry: `runOn` is `client`).
      * @throws REQUEST_INVALID, PAYLOAD_INVALID, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED,
-     *   RATE_LIMIT_EXCEEDED
+     *   RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async report(
       caller: Caller,
@@ -101,6 +105,8 @@ export function createClientRuns(options: {
       const { payload, duration: durationMs, outcome: told } = readReport(body);
       const outcome = judged(told, durationMs);
       bound(caller);
+      const answered = outcome.ok ? (outcome.data ?? "") : JSON.stringify(outcome.error);
+      intake.take(caller, appId, Buffer.byteLength(payload) + Buffer.byteLength(answered), ROWS_OF_A_RUN);
       const { copy, personId, credentialId } = caller;
       return db.transaction(async (manager) => {
         const { triggers } = await findReported(manager, caller, appId, actionId);

@@ -1,12 +1,14 @@
 /** Ties together what clients in browsers ask for: their actions, the changes of these, reports of their runs, analytics, sessions. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
+import type { DiskRoom } from "../../engine/disk-room.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { Credentials } from "../access/credentials.js";
+import type { Intake } from "../access/intake.js";
 import { createPageSessions } from "../access/page-sessions.js";
 import type { Ledger } from "../runs/ledger.js";
 import type { LogEvents } from "../triggers/log-events.js";
@@ -34,20 +36,22 @@ export function createClients(options: {
   notifications: Notifications;
   ledger: Ledger;
   logEvents: LogEvents;
+  intake: Intake;
+  room: DiskRoom;
   /** The fence of this process. */
   holder: string;
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
   log: Logger;
 }) {
-  const { db, credentials, notifications, ledger, logEvents, holder, timeoutMs, log } = options;
+  const { db, credentials, notifications, ledger, logEvents, intake, room, holder, timeoutMs, log } = options;
   const clientActions = createClientActions(db);
   const bound = createBound();
   return {
     clientActions,
     clientFeed: createClientFeed({ clientActions, notifications, log }),
-    sessions: createPageSessions({ db, credentials }),
-    clientRuns: createClientRuns({ db, ledger, holder, timeoutMs, bound }),
-    analytics: createAnalytics({ logEvents, bound }),
+    sessions: createPageSessions({ db, credentials, logEvents, room }),
+    clientRuns: createClientRuns({ db, ledger, holder, timeoutMs, intake, bound }),
+    analytics: createAnalytics({ logEvents, intake, bound }),
   };
 }

@@ -6,7 +6,9 @@ import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { open, seal } from "../../engine/cipher.js";
 import { ActionError } from "../../errors.js";
+import { SETTINGS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
+import { appUpdate } from "../../rules/app-events.js";
 import type { RuntimeEnv } from "../../rules/env-script.js";
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import {
@@ -22,6 +24,8 @@ import {
   withoutProtected,
 } from "../../rules/setting-tiers.js";
 import { audit } from "../access/audit.js";
+import type { Intake } from "../access/intake.js";
+import type { LogEvents } from "../triggers/log-events.js";
 import type { DataKeys } from "./data-keys.js";
 
 /** What binds a sealed value to its place: moved to another app or key it does not open. */
@@ -57,6 +61,10 @@ const UPSERT = `
   ON CONFLICT (app_id, key) DO UPDATE
     SET value = excluded.value, sealed = excluded.sealed, updated_at = now(), updated_by = excluded.updated_by`;
 
+const OTHERS_BYTES = `
+  SELECT coalesce(sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed))), 0)::float8 AS bytes
+    FROM setting WHERE app_id = $1 AND key <> ALL ($2::text[])`;
+
 function refuseProtected(caller: Caller, keys: readonly string[]): void {
   const key = caller.kind === "task" ? keys.find((name) => tierOf(name) === "protected") : undefined;
   if (key !== undefined) {
@@ -79,8 +87,10 @@ export function createSettings(options: {
   dataKeys: DataKeys;
   baseUrl: string;
   clientTimeoutMs: number;
+  logEvents: LogEvents;
+  intake: Intake;
 }) {
-  const { db, dataKeys, baseUrl, clientTimeoutMs } = options;
+  const { db, dataKeys, baseUrl, clientTimeoutMs, logEvents, intake } = options;
 
   async function opened(appId: number, found: readonly StoredSetting[]): Promise<[string, unknown][]> {
     const dataKey = found.some(({ sealed }) => sealed) ? await dataKeys.find(appId) : null;
@@ -94,12 +104,25 @@ export function createSettings(options: {
     return opened(appId, await preparedRows<StoredSetting>(db, `settings-${tiers}`, READ_TIERS[tiers], [appId]));
   }
 
+  /** @throws SETTINGS_INVALID for more than the settings of one app may take */
+  async function checkTotal(executor: Executor, appId: number, texts: { key: string; text: string }[]): Promise<void> {
+    const keys = texts.map(({ key }) => key);
+    const [kept] = await rows<{ bytes: number }>(executor, OTHERS_BYTES, [appId, keys]);
+    const total = texts.reduce((bytes, { key, text }) => bytes + Buffer.byteLength(key + text), kept!.bytes);
+    if (total <= SETTINGS_MAX_BYTES) return;
+    const message = `the settings of one app may take ${SETTINGS_MAX_BYTES} bytes; with these they would take ${total}`;
+    throw new ActionError("SETTINGS_INVALID", message);
+  }
+
   async function put(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
     const texts = entries.map(([key, value]) => ({
       key: storedKey(key),
       tier: tierOf(key),
       text: JSON.stringify(value),
     }));
+    // What it replaces goes on taking room for a while, and each write leaves its keys in the trail.
+    intake.take(caller, appId, Buffer.byteLength(texts.map(({ key, text }) => key + key + text).join("")), 2);
+    await checkTotal(executor, appId, texts);
     const secret = texts.some(({ tier }) => tier !== "public");
     const dataKey = secret ? await dataKeys.findOrMake(appId, executor) : null;
     await rows(executor, UPSERT, [
@@ -117,7 +140,24 @@ export function createSettings(options: {
     return httpView(await read(appId, "http"));
   }
 
-  /** Writes what has been judged, in the transaction of what is to hold together with it. */
+  /** Tells of changed settings, in the transaction of the change. */
+  const emitUpdate = (executor: Executor, caller: Caller, appId: number, keys: string[]) =>
+    logEvents.emit(executor, caller, appId, appUpdate({ fields: ["settings"], keys }));
+
+  async function writeAndEmit(caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
+    if (entries.length === 0) return;
+    await db.transaction(async (manager) => {
+      await write(manager, caller, appId, entries);
+      await emitUpdate(
+        manager,
+        caller,
+        appId,
+        entries.map(([key]) => key),
+      );
+    });
+  }
+
+  /** Writes what has been judged, in the transaction of what is to hold together with it. Whoever calls it emits the event. */
   async function write(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
     if (entries.length === 0) return;
     await lockApp(executor, appId);
@@ -158,7 +198,8 @@ export function createSettings(options: {
 
     /**
      * Sets the listed keys whole and keeps the others; answers as GET does.
-     * @throws SETTINGS_INVALID; FORBIDDEN for a task token and a protected key: then nothing is written
+     * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for a task token and a protected key: then nothing is
+     *   written
      */
     async set(caller: Caller, appId: number, body: unknown): Promise<SettingsView> {
       const entries = checkSettingKeys(body);
@@ -166,7 +207,7 @@ export function createSettings(options: {
         caller,
         entries.map(([key]) => key),
       );
-      await db.transaction((manager) => write(manager, caller, appId, entries));
+      await writeAndEmit(caller, appId, entries);
       return http(appId);
     },
 
@@ -178,7 +219,7 @@ export function createSettings(options: {
       const key = artifactKey(settingKey);
       if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
       const entries = checkSettingKeys({ [key]: value });
-      await db.transaction((manager) => write(manager, caller, appId, entries));
+      await writeAndEmit(caller, appId, entries);
       return key;
     },
 
@@ -197,8 +238,9 @@ export function createSettings(options: {
           [appId, keys.map(storedKey)],
         );
         if (gone.length === 0) return;
-        const data = { keys: gone.map(({ key }) => spokenKey(key)) };
-        await audit(manager, caller, { appId, type: "app.settings.delete", data });
+        const removed = gone.map(({ key }) => spokenKey(key));
+        await audit(manager, caller, { appId, type: "app.settings.delete", data: { keys: removed } });
+        await emitUpdate(manager, caller, appId, removed);
       });
       return http(appId);
     },

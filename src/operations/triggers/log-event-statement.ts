@@ -22,6 +22,8 @@ export interface StoredEvent {
   createdAt: Date;
   dataString: string;
   halted: HaltedRun[] | null;
+  /** How many runs' rows it made, skipped ones too. */
+  started: number;
 }
 
 /*
@@ -68,7 +70,7 @@ export const STORE_EVENT = `
       FROM judged CROSS JOIN event
     RETURNING id, action_id, state, reason)
   SELECT event.id, event.created_at AS "createdAt", event.data::text AS "dataString",
-         source.organization_id AS "organizationId",
+         source.organization_id AS "organizationId", (SELECT count(*) FROM started) AS started,
          (SELECT json_agg(json_build_object('id', id, 'actionId', action_id, 'reason', reason))
             FROM started WHERE reason LIKE 'recursion:%') AS halted,
          (SELECT svc_wake_all(array_agg(id)) FROM started WHERE state = 'queued' HAVING count(*) > 0) AS woken

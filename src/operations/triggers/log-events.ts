@@ -2,13 +2,14 @@
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
 import type { LogWhere } from "../../data/action-types.js";
-import { preparedRows, rows } from "../../data/database.js";
+import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BACKTEST_EVENTS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
+import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
 import { parseLogWhere } from "../../rules/trigger-input.js";
 import { matchesLog } from "../../rules/trigger-match.js";
+import type { Intake, Sender } from "../access/intake.js";
 import { logHalted } from "./chains.js";
 import { STORE_EVENT, type StoredEvent } from "./log-event-statement.js";
 
@@ -74,54 +75,62 @@ function checkWhere(where: unknown): LogWhere {
   return parsed.where;
 }
 
+/** Whom an event is stored for. */
+export type Emitter = Sender & Pick<Caller, "personId" | "runId">;
+
+const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId: null, sessionId: null };
+
 export type LogEvents = ReturnType<typeof createLogEvents>;
 
-export function createLogEvents({ db }: { db: DataSource }) {
-  /** An event of a run goes the slower way: where its chain is cut off, the log says so in the same transaction. */
-  async function storeFromRun(appId: number, runId: number, values: unknown[]): Promise<StoredEvent | undefined> {
-    return db.transaction(async (manager) => {
-      const [stored] = await rows<StoredEvent>(manager, STORE_EVENT, values);
-      if (stored?.halted) await logHalted(manager, appId, runId, stored.halted);
-      return stored;
-    });
+export function createLogEvents({ db, intake }: { db: DataSource; intake: Intake }) {
+  /** Where a chain is cut off, the log says so in the same transaction. */
+  async function storeIn(executor: Executor, appId: number, runId: number | null, values: unknown[]) {
+    const [stored] = await rows<StoredEvent>(executor, STORE_EVENT, values);
+    if (stored?.halted) await logHalted(executor, appId, runId!, stored.halted);
+    return stored;
+  }
+
+  /** Stores what has been judged, in the transaction of `executor` where one is given, and starts what it triggers. */
+  async function store(emitter: Emitter, appId: number, given: LogEventInput, executor?: Executor): Promise<LogEvent> {
+    const input = { ...given, userId: given.userId ?? emitter.personId };
+    const { type, userId, dataSourceId, dataSourceEntryId, appNotificationId, sessionId } = input;
+    const { head, separator, claimed } = openData(given);
+    const requestId = randomUUID();
+    const { runId } = emitter;
+    const ids = [userId, dataSourceId, dataSourceEntryId, appNotificationId, sessionId];
+    const values = [appId, type, head, separator, ...ids, requestId, runId, claimed];
+    // Only a run's event can be where a chain is cut off: all others spare themselves the transaction.
+    const stored = executor
+      ? await storeIn(executor, appId, runId, values)
+      : runId === null
+        ? (await preparedRows<StoredEvent>(db, "store-log-event", STORE_EVENT, values))[0]
+        : await db.transaction((manager) => storeIn(manager, appId, runId, values));
+    if (!stored) throw new ActionError("APP_NOT_FOUND");
+    const { id, organizationId, dataString, started } = stored;
+    intake.charge(emitter, appId, started);
+    const createdAt = stored.createdAt.toISOString();
+    const data = JSON.parse(dataString);
+    const times = { createdAt, updatedAt: createdAt };
+    return { id, ...input, appId, organizationId, requestId, data, dataString, ...times };
   }
 
   return {
+    store,
+
     /**
      * Stores the event and starts each active production copy whose `where` matches it.
-     * @throws REQUEST_INVALID, APP_NOT_FOUND
+     * @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, APP_NOT_FOUND, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
     async add(caller: Caller, appId: number, body: unknown): Promise<LogEvent> {
-      const given = parseLogEvent(body);
-      const input = { ...given, userId: given.userId ?? caller.personId };
-      const { type, userId, dataSourceId, dataSourceEntryId, appNotificationId, sessionId } = input;
-      const { head, separator, claimed } = openData(given);
-      const requestId = randomUUID();
-      const ids = [userId, dataSourceId, dataSourceEntryId, appNotificationId, sessionId];
-      const values = [appId, type, head, separator, ...ids, requestId, caller.runId, claimed];
-      const stored =
-        caller.runId === null
-          ? (await preparedRows<StoredEvent>(db, "store-log-event", STORE_EVENT, values))[0]
-          : await storeFromRun(appId, caller.runId, values);
-      if (!stored) throw new ActionError("APP_NOT_FOUND");
-      const { id, organizationId, dataString } = stored;
-      const createdAt = stored.createdAt.toISOString();
-      return {
-        id,
-        userId,
-        appId,
-        organizationId,
-        dataSourceId,
-        dataSourceEntryId,
-        appNotificationId,
-        sessionId,
-        requestId,
-        type,
-        data: JSON.parse(dataString),
-        dataString,
-        createdAt,
-        updatedAt: createdAt,
-      };
+      const input = parseLogEvent(body);
+      intake.take(caller, appId, eventBytes(body, "the event"));
+      return store(caller, appId, input);
+    },
+
+    /** The service's own event, stored with what it tells of: in one transaction, or not at all. */
+    async emit(executor: Executor, emitter: Emitter, appId: number, event: { type: string; data: object }) {
+      const data = event.data as Record<string, unknown>;
+      await store(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);
     },
 
     /** Which of the app's last 1,000 events the `where` of a log trigger would have matched. @throws TRIGGERS_INVALID */

@@ -1,6 +1,10 @@
-/** Drops what is older than LOG_RETENTION_DAYS: execution logs, log events, finished runs, their tokens. In small batches, so that nobody waits for it. */
+/**
+ * Drops what is older than LOG_RETENTION_DAYS: execution logs, log events, finished runs, their tokens; and of what has no age to die of
+ * all but an app's newest. In small batches, so that nobody waits for it.
+ */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
+import { AUDIT_ENTRIES_KEPT, IDEMPOTENCY_BYTES_KEPT, PAGE_SESSIONS_KEPT, VERSION_BYTES_KEPT } from "../../limits.js";
 
 const BATCH = 1_000;
 const EVERY_MS = 3_600_000;
@@ -25,6 +29,37 @@ const BATCHES = [
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE kind = 'task' AND expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+  `DELETE FROM credential WHERE id IN (
+     SELECT id FROM credential WHERE revoked_at < now() - $1 * interval '1 day'
+      ORDER BY revoked_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+];
+
+/* $1 how many rows of one app stay. */
+const newest = (table: string, which = "true") => `
+  DELETE FROM ${table} WHERE id IN (
+    SELECT old.id FROM (SELECT app_id FROM ${table} WHERE ${which} GROUP BY app_id HAVING count(*) > $1) AS full_app
+      CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE app_id = full_app.app_id AND ${which}
+                           ORDER BY id DESC OFFSET $1) AS old LIMIT ${BATCH}) RETURNING id`;
+
+/* Each with its bound, which is counted in rows or bytes of one app. */
+const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
+  [newest("audit_entry"), AUDIT_ENTRIES_KEPT],
+  [newest("credential", "page_session"), PAGE_SESSIONS_KEPT],
+  [
+    `DELETE FROM action_version WHERE id IN (
+       SELECT id FROM (SELECT version.id, sum(pg_column_size(version.data)) OVER (PARTITION BY app_id ORDER BY version.id DESC) AS total
+                         FROM action_version AS version JOIN action ON action.id = action_id) AS summed
+        WHERE total > $1 LIMIT ${BATCH}) RETURNING id`,
+    VERSION_BYTES_KEPT,
+  ],
+  [
+    `DELETE FROM idempotency WHERE ctid IN (
+       SELECT row_at FROM (SELECT ctid AS row_at,
+                                  sum(pg_column_size(answer)) OVER (PARTITION BY app_id ORDER BY created_at DESC) AS total
+                             FROM idempotency) AS summed
+        WHERE total > $1 LIMIT ${BATCH}) RETURNING key`,
+    IDEMPOTENCY_BYTES_KEPT,
+  ],
 ];
 
 /* The dead are buried long before; their rows are only in the way. */
@@ -40,12 +75,16 @@ export interface Retention {
 export function createRetention({ db, days }: { db: DataSource; days: number }): Retention {
   let stopped = false;
 
+  /** Batch by batch until nothing is left to drop. */
+  async function dropAll(batch: string, bound: number): Promise<void> {
+    let dropped = BATCH;
+    while (dropped === BATCH && !stopped) dropped = (await rows(db, batch, [bound])).length;
+  }
+
   return {
     async clean() {
-      for (const batch of BATCHES) {
-        let dropped = BATCH;
-        while (dropped === BATCH && !stopped) dropped = (await rows(db, batch, [days])).length;
-      }
+      for (const batch of BATCHES) await dropAll(batch, days);
+      for (const [batch, bound] of BOUNDED) await dropAll(batch, bound);
       if (!stopped) await db.query(DEAD_INSTANCES);
       return Date.now() + EVERY_MS;
     },

@@ -1,0 +1,85 @@
+/**
+ * How many bytes an app and its visitors may have stored in a minute, and whether there is room at all. Counted in this process's
+ * memory: several processes let through as many times as much. Stores nothing.
+ */
+import type { DiskRoom } from "../../engine/disk-room.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError } from "../../errors.js";
+import {
+  INTAKE_ADDRESS_SHARE,
+  INTAKE_ROW_BYTES,
+  INTAKE_VISITORS_SHARE,
+  LOW_DISK_RETRY_SECONDS,
+  RATE_WINDOW_MS,
+} from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { addressBlock } from "../../rules/address-block.js";
+
+/** Who sends, as far as its quota goes. */
+export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
+
+export type Intake = ReturnType<typeof createIntake>;
+
+/** Its page gives such a token to anybody. */
+const isVisitor = ({ kind }: Sender): boolean => kind === "live" || kind === "viewer";
+
+function refusal(whose: string, megabytes: number, retryAfter: number): ActionError {
+  const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
+  const message = `${whose} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`;
+  return new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
+}
+
+/** @param quotaBytes what one app's own credentials may send in a minute; 0 is unlimited */
+export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: DiskRoom }) {
+  const bucketOf = (share: number) => createTokenBucket({ limit: quotaBytes * share, windowMs: RATE_WINDOW_MS });
+  const own = bucketOf(1);
+  const visitors = bucketOf(INTAKE_VISITORS_SHARE);
+  const addresses = bucketOf(INTAKE_ADDRESS_SHARE);
+  const megabytes = (share: number) => (quotaBytes * share) / 2 ** 20;
+  /** Who shares a quota with whom: visitors neither use up what the app's own credentials may send, nor what another address may. */
+  const addressOf = ({ address, credentialId }: Sender) =>
+    address === undefined ? `credential ${credentialId}` : addressBlock(address);
+
+  /** @throws OVERLOADED where the database has no room for more */
+  function checkRoom(): void {
+    if (room.level() === "enough") return;
+    const retryAfter = LOW_DISK_RETRY_SECONDS;
+    throw new ActionError("OVERLOADED", `the service's disk is nearly full; try again in ${retryAfter} s`, {
+      retryAfter,
+    });
+  }
+
+  return {
+    checkRoom,
+
+    /**
+     * Counts `rows` with `bytes` of content in all against the sender's quota, or refuses them.
+     * @throws RATE_LIMIT_EXCEEDED, OVERLOADED
+     */
+    take(sender: Sender, appId: number, bytes: number, rows = 1): void {
+      checkRoom();
+      if (quotaBytes === 0) return;
+      const cost = bytes + rows * INTAKE_ROW_BYTES;
+      if (!isVisitor(sender)) {
+        const wait = own.take(String(appId), cost);
+        if (wait > 0) throw refusal("this app", megabytes(1), wait);
+        return;
+      }
+      // The address first: what is refused there is not to use up what the others share.
+      const wait = addresses.take(addressOf(sender), cost);
+      if (wait > 0) throw refusal("one address", megabytes(INTAKE_ADDRESS_SHARE), wait);
+      const waitOfAll = visitors.take(String(appId), cost);
+      if (waitOfAll > 0) throw refusal("the visitors of one app", megabytes(INTAKE_VISITORS_SHARE), waitOfAll);
+    },
+
+    /** Counts rows that have been stored already: the next to send waits for them. */
+    charge(sender: Sender, appId: number, rows: number): void {
+      if (quotaBytes === 0 || rows === 0) return;
+      const cost = rows * INTAKE_ROW_BYTES;
+      if (isVisitor(sender)) {
+        addresses.charge(addressOf(sender), cost);
+        visitors.charge(String(appId), cost);
+      } else own.charge(String(appId), cost);
+    },
+  };
+}

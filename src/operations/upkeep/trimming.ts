@@ -1,0 +1,108 @@
+/**
+ * Keeps what each app's runs and events take of the disk under a bound, the oldest dropped first. What visitors caused has half of the
+ * bound for itself, so that nobody can push an app's own records out by visiting it. Measures compressed bytes as they lie on the disk.
+ */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import { INTAKE_ROW_BYTES } from "../../limits.js";
+
+const EVERY_MS = 60_000;
+const BATCH = 1_000;
+/** An app's rows are summed up anew once it has written this part of its bound: looking costs in proportion to writing. */
+const WRITTEN_PART = 1 / 8;
+
+/** Rows of one kind: how large each is, which are finished, and which of them visitors caused. `one` is the table's alias. */
+interface Kind {
+  table: "run" | "log_event";
+  bytes: string;
+  droppable: string;
+  visitors: string;
+  /** Rows that came after $1, which is what `newest` gave. */
+  news: string;
+  newest: string;
+}
+
+const KINDS: readonly Kind[] = [
+  {
+    table: "run",
+    bytes: `${2 * INTAKE_ROW_BYTES} + coalesce(pg_column_size(payload), 0)
+      + coalesce((SELECT pg_column_size(data) FROM execution_log WHERE run_id = one.id), 0)
+      + coalesce((SELECT sum(pg_column_size(text)) FROM console_line WHERE run_id = one.id), 0)`,
+    droppable: "finished_at IS NOT NULL",
+    visitors: "EXISTS (SELECT FROM credential c WHERE c.id = one.credential_id AND c.kind IN ('live', 'viewer'))",
+    news: "finished_at > $1::timestamptz",
+    newest: "SELECT coalesce(max(finished_at), '-infinity')::text AS at FROM run",
+  },
+  {
+    table: "log_event",
+    bytes: `${INTAKE_ROW_BYTES} + pg_column_size(data)`,
+    droppable: "NOT EXISTS (SELECT FROM run WHERE event_id = one.id)",
+    visitors: "(one.type LIKE 'app.analytics.%' OR one.type = 'app.view')",
+    news: "id > $1::bigint",
+    newest: "SELECT coalesce(max(id), 0)::text AS at FROM log_event",
+  },
+];
+
+const written = ({ table, bytes, news }: Kind) => `
+  SELECT app_id AS "appId", sum(${bytes})::float8 AS bytes FROM ${table} AS one WHERE ${news} GROUP BY app_id`;
+
+/* $1 app, $2 bytes: the newest row of those, from the newest on, that are beyond the bound. */
+const cut = ({ table, bytes }: Kind, part: string) => `
+  SELECT max(id) AS id FROM (
+    SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS one WHERE app_id = $1 AND ${part}) AS summed
+   WHERE total > $2`;
+
+/* $1 app, $2 the newest id to go. What refers to a run goes with it. */
+const drop = ({ table, droppable }: Kind, part: string) => `
+  WITH batch AS (
+    SELECT id FROM ${table} AS one WHERE app_id = $1 AND id <= $2 AND ${part} AND ${droppable}
+     ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
+  ${table === "run" ? ", entries AS (DELETE FROM execution_log USING batch WHERE run_id = batch.id)" : ""}
+  DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
+
+export interface Trimming {
+  /** Drops what is beyond the bound, of apps that have written since the first call. Answers with the Unix time in milliseconds at which to come again. */
+  trim(): Promise<number>;
+  /** Ends a trimming under way after its batch. */
+  stop(): void;
+}
+
+/** @param maxBytes what the runs of one app may take, and its events once more; 0 is unlimited */
+export function createTrimming({ db, maxBytes }: { db: DataSource; maxBytes: number }): Trimming {
+  let stopped = false;
+  const watched = KINDS.map((kind) => ({ kind, seen: null as string | null, writtenBy: new Map<number, number>() }));
+
+  async function trimPart(kind: Kind, appId: number, part: string, bytes: number): Promise<void> {
+    const [found] = await rows<{ id: number | null }>(db, cut(kind, part), [appId, bytes]);
+    if (found!.id === null) return;
+    let dropped = BATCH;
+    while (dropped === BATCH && !stopped) dropped = (await rows(db, drop(kind, part), [appId, found!.id])).length;
+  }
+
+  /** Which apps have written so much since they were looked at that they are to be looked at again. */
+  async function due(watch: (typeof watched)[number]): Promise<number[]> {
+    const { kind, seen, writtenBy } = watch;
+    const [newest] = await rows<{ at: string }>(db, kind.newest);
+    // The first look is where counting begins: a start reads no whole tables.
+    const found = seen === null ? [] : await rows<{ appId: number; bytes: number }>(db, written(kind), [seen]);
+    for (const { appId, bytes } of found) writtenBy.set(appId, (writtenBy.get(appId) ?? 0) + bytes);
+    watch.seen = newest!.at;
+    return [...writtenBy].filter(([, bytes]) => bytes >= maxBytes * WRITTEN_PART).map(([appId]) => appId);
+  }
+
+  return {
+    async trim() {
+      for (const watch of maxBytes > 0 ? watched : []) {
+        for (const appId of stopped ? [] : await due(watch)) {
+          watch.writtenBy.delete(appId);
+          await trimPart(watch.kind, appId, watch.kind.visitors, maxBytes / 2);
+          await trimPart(watch.kind, appId, `NOT ${watch.kind.visitors}`, maxBytes);
+        }
+      }
+      return Date.now() + EVERY_MS;
+    },
+    stop() {
+      stopped = true;
+    },
+  };
+}

@@ -1,0 +1,196 @@
+/** That each table has a bound, and that what has no age to die of keeps to it. */
+import { randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase } from "../../src/data/database.js";
+import { PAGE_SESSIONS_KEPT, SETTINGS_MAX_BYTES } from "../../src/limits.js";
+import { createRetention } from "../../src/operations/upkeep/retention.js";
+import { createTrimming } from "../../src/operations/upkeep/trimming.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
+
+it("SECURITY.md says of every table what bounds it", () => {
+  const read = (path: string) => readFileSync(ROOT + path, "utf8");
+  const tables = [...read("schema/database.sql").matchAll(/^CREATE (?:UNLOGGED )?TABLE (\w+)/gm)].map(
+    ([, name]) => name,
+  );
+  const section = read("SECURITY.md")
+    .split(/^## /m)
+    .find((text) => text.startsWith("Disk"))!;
+  const told = [...section.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| .{20,} \|$/gm)].flatMap(([, names]) =>
+    [...names!.matchAll(/`(\w+)`/g)].map(([, name]) => name),
+  );
+  expect(told.sort()).to.deep.equal(tables.sort());
+});
+
+describe("an app's share of the disk", function () {
+  this.timeout(20_000);
+  let database: FreshDatabase;
+  let db: DataSource;
+
+  beforeEach(async () => {
+    database = await freshDatabase();
+    db = await openDatabase(database.url);
+    await db.query(`
+      INSERT INTO organization (name) VALUES ('o');
+      INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b');
+      INSERT INTO credential (kind, hash, app_id) VALUES ('live', 'x', 1)`);
+  });
+  afterEach(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  /** Finished runs with a log entry of so many bytes that cannot be compressed; of a visitor or of the app itself. */
+  async function finish(appId: number, runs: number, bytes: number, visitor = false): Promise<void> {
+    for (let made = 0; made < runs; made += 1) {
+      await db.query(
+        `WITH made AS (
+           INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at, credential_id)
+           VALUES ($1, 1, 'production', 'manual', '{}', 'completed', clock_timestamp(), $3) RETURNING id, app_id),
+         printed AS (INSERT INTO console_line (run_id, seq, level, at, text) SELECT id, 0, 'log', now(), 'x' FROM made)
+         INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+         SELECT app_id, 1, id, 'app.task.completed', to_json($2::text) FROM made`,
+        [appId, noise(bytes), visitor ? 1 : null],
+      );
+    }
+  }
+  async function happen(appId: number, events: number, bytes: number, type: string): Promise<void> {
+    for (let made = 0; made < events; made += 1) {
+      const values = [appId, type, JSON.stringify({ text: noise(bytes) })];
+      await db.query(
+        "INSERT INTO log_event (app_id, type, data, request_id) VALUES ($1, $2, $3, gen_random_uuid())",
+        values,
+      );
+    }
+  }
+  const count = async (sql: string) => Number((await db.query(`SELECT count(*) AS n FROM ${sql}`))[0].n);
+
+  it("is trimmed to its newest runs, whose log entries and console lines go along, while another app's stay", async () => {
+    const trimming = createTrimming({ db, maxBytes: 100_000 });
+    await trimming.trim();
+    await finish(1, 30, 9_000);
+    await finish(2, 5, 9_000);
+    await trimming.trim();
+    const kept = await db.query("SELECT id FROM run WHERE app_id = 1 ORDER BY id");
+    expect(kept).to.have.length.within(9, 11);
+    expect(kept.at(-1).id).to.equal(30);
+    expect(await count("run WHERE app_id = 2")).to.equal(5);
+    for (const table of ["execution_log", "console_line"]) expect(await count(table)).to.equal(kept.length + 5);
+    await trimming.trim();
+    expect(await count("run WHERE app_id = 1")).to.equal(kept.length);
+  });
+
+  it("is not the visitors' to use up: theirs go first, the app's own records stay", async () => {
+    const trimming = createTrimming({ db, maxBytes: 100_000 });
+    await trimming.trim();
+    await finish(1, 8, 9_000);
+    await finish(1, 30, 9_000, true);
+    await happen(1, 8, 9_000, "email.bounced");
+    await happen(1, 30, 9_000, "app.analytics.event");
+    await trimming.trim();
+    expect(await count("run WHERE credential_id IS NULL")).to.equal(8);
+    expect(await count("run WHERE credential_id = 1")).to.be.within(4, 6);
+    expect(await count("log_event WHERE type = 'email.bounced'")).to.equal(8);
+    expect(await count("log_event WHERE type = 'app.analytics.event'")).to.be.within(4, 6);
+  });
+
+  it("keeps an event that a run still refers to, and what has not ended", async () => {
+    const trimming = createTrimming({ db, maxBytes: 20_000 });
+    await trimming.trim();
+    await happen(1, 1, 9_000, "t");
+    await db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, state, event_id) VALUES (1, 1, 'production', 'log', 'queued', 1)`,
+    );
+    await happen(1, 10, 9_000, "t");
+    await finish(1, 10, 9_000);
+    await trimming.trim();
+    expect(await count("log_event WHERE id = 1")).to.equal(1);
+    expect(await count("run WHERE state = 'queued'")).to.equal(1);
+    expect(await count("log_event")).to.be.within(2, 4);
+  });
+
+  it("holds the newest of what no age ends: trail, visitors' sessions, snapshots, answers to repeats", async () => {
+    const extra = 1_500;
+    await db.query(`
+      INSERT INTO credential (kind, hash, app_id, page_session, expires_at)
+        SELECT 'live', int4send(n), 1, true, now() + interval '1 day' FROM generate_series(1, ${PAGE_SESSIONS_KEPT + extra}) n;
+      INSERT INTO audit_entry (app_id, type, data)
+        SELECT 1, 't', '{}' FROM generate_series(1, ${PAGE_SESSIONS_KEPT + extra});
+      INSERT INTO audit_entry (app_id, type, data) VALUES (2, 't', '{}')`);
+    await createRetention({ db, days: 30 }).clean();
+    expect(await count("credential WHERE page_session")).to.equal(PAGE_SESSIONS_KEPT);
+    expect(await count("audit_entry WHERE app_id = 1")).to.equal(PAGE_SESSIONS_KEPT);
+    expect(await count("audit_entry WHERE app_id = 2")).to.equal(1);
+    expect(await count("credential WHERE NOT page_session")).to.equal(1);
+  });
+});
+
+describe("what an app's authors can store", function () {
+  this.timeout(30_000);
+  let service: TestService;
+  before(async () => {
+    service = await startTestService();
+  });
+  after(() => service.stop());
+
+  it("is at most 8 MB of settings: the write that would pass them is refused whole, with both numbers", async () => {
+    const path = `/v1/apps/${service.appId}/settings`;
+    const answers = [];
+    for (let at = 0; at < 9; at += 1)
+      answers.push(await service.rest("POST", path, { body: { [`k${at}`]: noise(1_000_000) } }));
+    expect(answers.map(({ http }) => http)).to.deep.equal([...Array(8).fill(200), 400]);
+    const { status, error } = answers.at(-1)!.body;
+    expect(status).to.equal("SETTINGS_INVALID");
+    expect(error).to.match(
+      new RegExp(`^the settings of one app may take ${SETTINGS_MAX_BYTES} bytes; .* would take 9\\d{6}$`),
+    );
+    expect((await service.rest("POST", path, { body: { k0: "smaller" } })).http).to.equal(200);
+  });
+
+  it("is at most 256 MB of code: the action that would pass them is refused", async () => {
+    const path = `/v3/apps/${service.appId}/actions`;
+    const code = "async function execute() { return 1 }";
+    const made = await service.rest("POST", path, { body: { name: "small", code } });
+    await service.db.query(
+      `INSERT INTO action (app_id, name, code, environment)
+       SELECT $1, 'large-' || n, repeat('x', 1000000), 'server' FROM generate_series(1, 268) n`,
+      [service.appId],
+    );
+    const refused = await service.rest("POST", path, {
+      body: { name: "one-more", code: `${code}//${"x".repeat(900_000)}` },
+    });
+    expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+    expect(refused.body.error).to.match(/^the actions of one app may take 268435456 bytes/);
+    const shorter = await service.rest("PUT", `${path}/${made.body.action.id}`, { body: { active: true } });
+    expect(shorter.http).to.equal(200);
+  });
+
+  it("is at most 1,000 tokens of the app, revoked ones not counted", async () => {
+    const path = `/v1/apps/${service.appId}/tokens`;
+    await service.db.query(
+      "INSERT INTO credential (kind, hash, app_id, revoked_at) SELECT 'api', int4send(n), $1, CASE WHEN n > 990 THEN now() END FROM generate_series(1, 1000) n",
+      [service.appId],
+    );
+    const answers = [];
+    for (let at = 0; at < 11; at += 1) answers.push((await service.rest("POST", path, { body: { kind: "api" } })).http);
+    // The first credentials are tokens of the app too.
+    expect(answers).to.deep.equal([...Array(7).fill(201), ...Array(4).fill(400)]);
+  });
+
+  it("is at most 100 snapshots of the app, the oldest pruned", async () => {
+    const path = `/v1/apps/${service.appId}/versions`;
+    await service.db.query("DELETE FROM setting");
+    await service.db.query("INSERT INTO app_version (app_id, data) SELECT $1, '{}' FROM generate_series(1, 100)", [
+      service.appId,
+    ]);
+    const { version } = (await service.rest("POST", path)).body;
+    const { body } = await service.rest("GET", path);
+    expect([body.pagination.total, body.versions[0].id]).to.deep.equal([100, version.id]);
+  });
+});

@@ -1,0 +1,148 @@
+/** What strangers, and an app's own credentials, can make the service store as events: how large, how much, by whom, and when there is no room. */
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { publishDirectly } from "../harness/production-copies.js";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+
+const LIMIT = 32 * 1024;
+const MB = 2 ** 20;
+
+const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
+const pageView = (data: object) => ({ createdAt: 1, type: "analytics.pageView", data });
+
+/** An event of exactly so many bytes of JSON, in characters of two bytes each. */
+function sized<T extends { data: object }>(event: T, bytes: number): T {
+  const left = bytes - Buffer.byteLength(JSON.stringify({ ...event, data: { text: "" } }));
+  return { ...event, data: { text: "é".repeat(Math.floor(left / 2)) + "e".repeat(left % 2) } };
+}
+
+describe("events and the disk", function () {
+  this.timeout(30_000);
+  let service: TestService;
+  let logs: string;
+  let analytics: string;
+
+  /** A service whose apps may store `megabytes` a minute, its visitors half and an address an eighth of it. */
+  async function start(environment: Record<string, string>): Promise<void> {
+    service = await startTestService(environment);
+    logs = `/v1/apps/${service.appId}/logs`;
+    analytics = `/v1/apps/${service.appId}/analytics`;
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+  }
+  afterEach(() => service.stop());
+
+  const stored = async () => Number((await service.db.query("SELECT pg_total_relation_size('log_event') AS n"))[0].n);
+  const count = async (table: string) => Number((await service.db.query(`SELECT count(*) AS n FROM ${table}`))[0].n);
+  const send = (events: object[], as = "live"): Promise<Answer> =>
+    service.rest("POST", analytics, { as, body: { events } });
+
+  it("takes an event of 32 KB and refuses a byte more, as a log event and among analytics events, storing none of those", async () => {
+    await start({});
+    const event = { type: "email.bounced", data: {} };
+    expect((await service.rest("POST", logs, { as: "api", body: sized(event, LIMIT) })).http).to.equal(201);
+    expect((await send([sized(pageView({}), LIMIT)])).http).to.equal(201);
+    const before = await count("log_event");
+    const refused = await service.rest("POST", logs, { as: "api", body: sized(event, LIMIT + 1) });
+    expect([refused.http, refused.body]).to.deep.equal([
+      413,
+      { status: "PAYLOAD_TOO_LARGE", error: "the event must be at most 32768 bytes of JSON (32 KB); 32769 came" },
+    ]);
+    const among = await send([pageView({}), sized(pageView({}), LIMIT + 1), pageView({})]);
+    expect([among.http, among.body.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);
+    expect(among.body.error).to.match(/^events\[1\] must be at most 32768 bytes/);
+    const data = { text: noise(LIMIT) };
+    const mutation = 'mutation ($data: JSON!) { addLogEvent(appId: 1, event: { type: "x", data: $data }) }';
+    const { errors } = await service.graphql(mutation, { data }, { as: "api" });
+    expect(errors?.[0].extensions.status).to.be.oneOf(["PAYLOAD_TOO_LARGE", "REQUEST_INVALID"]);
+    expect(await count("log_event")).to.equal(before);
+  });
+
+  it("stores what one address may send, however fast it sends, and goes on storing the app's own and others' events", async () => {
+    await start({ INTAKE_QUOTA_MB: "8" });
+    const before = await stored();
+    const batch = Array.from({ length: 30 }, () => pageView({ text: noise(31_000) }));
+    const answers = await Promise.all(Array.from({ length: 20 }, () => send(batch)));
+    const refused = answers.filter(({ http }) => http === 429);
+    expect(answers.filter(({ http }) => http === 201)).to.have.length(1);
+    expect(refused).to.have.length(19);
+    expect(refused[0]!.body).to.include({ status: "RATE_LIMIT_EXCEEDED" });
+    expect(refused[0]!.body.error).to.match(/^one address may send 1 MB in a minute/);
+    expect(Number(refused[0]!.headers.get("retry-after"))).to.be.within(1, 60);
+    expect(refused[0]!.body.nextValidRequestDate).to.equal(
+      new Date(refused[0]!.body.nextValidRequestDate).toISOString(),
+    );
+    expect((await stored()) - before).to.be.below(2 * MB);
+    const own = await service.rest("POST", logs, { as: "api", body: { type: "x", data: { text: noise(30_000) } } });
+    expect(own.http).to.equal(201);
+  });
+
+  it("counts the runs that an event starts, so that small events do not start more than their sender may store", async () => {
+    await start({ INTAKE_QUOTA_MB: "1" });
+    const wanted = Array.from({ length: 100 }, (_, at) => ({
+      name: `action-${at}`,
+      triggers: [{ trigger: "log" as const, where: { type: "app.analytics.event" } }],
+    }));
+    await publishDirectly(service.db, service.appId, wanted);
+    const events = Array.from({ length: 20 }, () => ({ createdAt: 1, type: "analytics.event", data: {} }));
+    const answers = [];
+    for (let sent = 0; sent < 4; sent += 1) answers.push((await send(events)).http);
+    expect(answers).to.deep.equal([201, 429, 429, 429]);
+    expect(await count("run")).to.equal(2_000);
+  });
+
+  it("counts reports of client runs and settings alike", async () => {
+    await start({ INTAKE_QUOTA_MB: "8" });
+    const fields = { name: "c", active: true, environment: "client", code: "async function execute() {}" };
+    const triggers = [{ trigger: "analytics", where: { type: "analytics.event" } }];
+    const path = `/v3/apps/${service.appId}/actions`;
+    const { id } = (await service.rest("POST", path, { body: { ...fields, triggers } })).body.action;
+    const report = { payload: { text: noise(700_000) }, duration: 1 };
+    const reports = [];
+    for (let sent = 0; sent < 3; sent += 1) {
+      reports.push((await service.rest("POST", `${path}/${id}/clientRuns`, { as: "viewer", body: report })).http);
+    }
+    expect(reports).to.deep.equal([201, 429, 429]);
+    const writes = [];
+    for (let sent = 0; sent < 10; sent += 1) {
+      const body = { big: noise(900_000) };
+      writes.push((await service.rest("POST", `/v1/apps/${service.appId}/settings`, { as: "api", body })).http);
+    }
+    expect(writes.slice(0, 8)).to.deep.equal(Array(8).fill(200));
+    expect(writes.at(-1)).to.equal(429);
+  });
+
+  it("refuses events with OVERLOADED before the database has no room left, and goes on running and reading", async () => {
+    await start({ DATABASE_MAX_MB: "1000", DISK_FREE_MIN_MB: "1000" });
+    for (const answer of [
+      await send([pageView({})]),
+      await service.rest("POST", logs, { as: "api", body: { type: "x" } }),
+      await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { a: 1 } }),
+      await service.rest("POST", `/v1/apps/${service.appId}/versions`),
+      await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: {} }),
+    ]) {
+      expect([answer.http, answer.body.status]).to.deep.equal([503, "OVERLOADED"]);
+      expect(answer.body.error).to.match(/disk is nearly full/);
+      expect(answer.headers.get("retry-after")).to.equal("60");
+    }
+    await publishDirectly(service.db, service.appId, [{ name: "one", triggers: [{ trigger: "manual" }] }]);
+    const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/one/runWithResult`, {
+      as: "api",
+      body: {},
+    });
+    expect(ran.body.result).to.equal(1);
+    expect((await service.rest("GET", `/v1/apps/${service.appId}/settings`)).http).to.equal(200);
+    const removed = await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["a"] } });
+    expect(removed.http).to.equal(200);
+    expect((await service.rest("GET", `/apps/${service.appId}`, { as: null })).http).to.equal(200);
+  });
+
+  it("refuses new runs too once half of that room is gone", async () => {
+    await start({ DATABASE_MAX_MB: "1", DISK_FREE_MIN_MB: "1" });
+    await publishDirectly(service.db, service.appId, [{ name: "one", triggers: [{ trigger: "manual" }] }]);
+    const path = `/v3/apps/${service.appId}/actions/one/runWithResult`;
+    const { http, body } = await service.rest("POST", path, { as: "api", body: {} });
+    expect([http, body.status]).to.deep.equal([503, "OVERLOADED"]);
+    const read = await service.rest("POST", `/v3/apps/${service.appId}/actions/logs`, { body: {} });
+    expect(read.body).to.deep.include({ count: 0 });
+  });
+});
