@@ -1,7 +1,8 @@
 /** `Svc.App.Analytics`: makes events, hands each to the triggers at once and sends them to the service in batches. */
+import { EVENT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
 import { createIdentity, operatingSystem } from "./identity.js";
-import type { Analytics, AnalyticsEvent } from "./public-types.js";
+import type { Analytics, AnalyticsEvent, SvcError } from "./public-types.js";
 
 const BATCH_WAIT_MS = 1_000;
 const BATCH_EVENTS = 20;
@@ -26,7 +27,8 @@ function createSender({ appId, address, request, token }: Connection): Sender {
       await request("POST", path(), { events }, { keepalive: true });
     } catch (error) {
       // Only what never arrived is sent again: an event must not count twice.
-      if ((error as { status?: string }).status === "NETWORK_ERROR") {
+      const { status, answered } = error as Partial<SvcError>;
+      if (status === "NETWORK_ERROR" && !answered) {
         waiting = [...events, ...waiting].slice(-WAITING_EVENTS);
         timer ??= setTimeout(flush, 10 * BATCH_WAIT_MS);
       }
@@ -53,6 +55,11 @@ function createSender({ appId, address, request, token }: Connection): Sender {
 
   return {
     add(event) {
+      // The service would refuse it, and with it the others of its batch.
+      if (new TextEncoder().encode(JSON.stringify(event)).length > EVENT_MAX_BYTES) {
+        console.warn(`an analytics event of more than ${EVENT_MAX_BYTES} bytes is not recorded`);
+        return;
+      }
       waiting.push(event);
       if (waiting.length >= BATCH_EVENTS) void flush();
       else timer ??= setTimeout(flush, BATCH_WAIT_MS);

@@ -33,7 +33,7 @@ function apiOrigin(apiUrl: string): string {
   return url.origin;
 }
 
-const noAnswer = (from: string) => failure("NETWORK_ERROR", `no answer from ${from}`);
+const noAnswer = (from: string, answered = false) => failure("NETWORK_ERROR", `no answer from ${from}`, { answered });
 
 /** @throws SvcError for what JSON cannot hold */
 function jsonOf(body: unknown): string {
@@ -46,7 +46,7 @@ function jsonOf(body: unknown): string {
 
 async function answer(response: Response): Promise<Body> {
   const text = await response.text().catch(() => {
-    throw noAnswer(new URL(response.url).origin);
+    throw noAnswer(new URL(response.url).origin, true);
   });
   let body: unknown = null;
   try {

@@ -1,7 +1,7 @@
 /** The errors that the client library rejects with. Lets through only what the service means for callers. */
 import type { SvcError } from "./public-types.js";
 
-type Details = Pick<SvcError, "retryAfter" | "nextValidRequestDate" | "runId">;
+type Details = Pick<SvcError, "retryAfter" | "nextValidRequestDate" | "runId" | "answered">;
 
 /**
  * An Error whose own enumerable properties are the error body and nothing else: `{status, error}`, and `nextValidRequestDate` of a

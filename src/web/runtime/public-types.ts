@@ -62,7 +62,7 @@ export interface LogOptions {
 
 /**
  * Every rejection: an Error that spreads and prints as the service's error body, `{status, error}`, with `nextValidRequestDate` where
- * a rate was refused; `retryAfter` and `runId` are there to be read, and are not enumerable.
+ * a rate was refused; `retryAfter`, `runId` and `answered` are there to be read, and are not enumerable.
  */
 export interface SvcError extends Error {
   /** A status of the service, or NETWORK_ERROR where no answer came. */
@@ -73,6 +73,8 @@ export interface SvcError extends Error {
   /** ISO 8601. */
   nextValidRequestDate?: string;
   runId?: number;
+  /** Of a NETWORK_ERROR: the answer had begun, so the service has had the request. */
+  answered?: boolean;
 }
 
 export interface Actions {
