@@ -41,6 +41,22 @@ function isRunning(pid: number): boolean {
   }
 }
 
+/** So that a server is left behind all the same. */
+async function killWatchdogOf(postmaster: number): Promise<void> {
+  const marks = ["svc-watchdog", String(postmaster)];
+  const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+  const watchdog = pids.find((pid) => {
+    try {
+      const words = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+      return marks.every((mark) => words.includes(mark));
+    } catch {
+      return false;
+    }
+  });
+  process.kill(Number(watchdog), "SIGKILL");
+  await until(() => !isRunning(Number(watchdog)));
+}
+
 describe("the embedded PostgreSQL", () => {
   let folder: string;
   let dataDir: string;
@@ -123,10 +139,11 @@ describe("the embedded PostgreSQL", () => {
     expect(await query(first.said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
   });
 
-  it("takes over from an owner that was killed: the server left behind is stopped, and what was committed is there", async () => {
+  it("takes over from an owner that was killed with its watchdog: the server left behind is stopped, what was committed is there", async () => {
     const killed = await startOwner();
     await query(killed.said.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
     const orphan = postmasterPid(dataDir);
+    await killWatchdogOf(orphan);
     await end(killed.child, "SIGKILL");
     expect(isRunning(orphan)).to.equal(true);
     const next = await startOwner();

@@ -1,4 +1,4 @@
-/** A process that owns an embedded PostgreSQL until SIGTERM; tests start it, kill it, and read its one line. */
+/** A process that owns an embedded PostgreSQL until SIGTERM (SIGUSR2 aborts it, SIGHUP eats its memory up); tests start it, kill it, and read its one line. */
 import { pino } from "pino";
 import { startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 
@@ -10,6 +10,10 @@ try {
   const dataDir = process.argv[2]!;
   const postgres = await startEmbeddedPostgres({ dataDir, log: pino({ level: "silent" }) });
   process.once("SIGTERM", () => postgres.stop().then(() => process.exit(0)));
+  process.once("SIGUSR2", () => process.abort());
+  process.once("SIGHUP", () => {
+    for (const hoard: unknown[] = []; ; ) hoard.push(new Array(100_000).fill(hoard.length));
+  });
   setInterval(() => {}, 60_000);
   say({ url: postgres.url });
 } catch (error) {

@@ -11,6 +11,7 @@ import { type ClusterContext, dataFolderArgument, spawnOptions } from "./cluster
 import { EmbeddedPostgresError } from "./failure.js";
 import { isAlive, isPostmasterIn, waitUntilGone } from "./processes.js";
 import { createServerLog, LOG_SETTINGS } from "./server-log.js";
+import { watchOver } from "./watchdog.js";
 
 const READY_LIMIT_MS = 120_000;
 const FAST_STOP_LIMIT_MS = 20_000;
@@ -112,7 +113,8 @@ async function launch(context: ClusterContext, args: string[], log: Logger): Pro
 
 function supervise(child: ChildProcess, port: number, log: Logger): Postmaster {
   let stopping: Promise<void> | null = null;
-  const closed = once(child, "close");
+  const watchdog = watchOver(child.pid!);
+  const closed = once(child, "close").finally(() => watchdog.dismiss());
   child.once("exit", (code, signal) => {
     if (!stopping) log.error({ code, signal }, "PostgreSQL ended by itself");
   });
