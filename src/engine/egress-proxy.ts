@@ -8,6 +8,7 @@ import { isIP, type LookupFunction, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { type PrepareRequestFunctionOpts, type PrepareRequestFunctionResult, RequestError, Server } from "proxy-chain";
+import { peerUid } from "./egress-proxy/socket-owner.js";
 
 const LOOPBACK = "127.0.0.1";
 const WEB_PORTS: readonly number[] = [80, 443];
@@ -29,6 +30,8 @@ export interface EgressOptions {
   host?: string;
   /** Whether a lane serves who comes from that IP address, asked for each connection; default yes, for loopback. */
   serves?: (peer: string) => boolean;
+  /** Whether a lane serves a process of this machine that runs under that uid; default any. Where no uid is told, it serves. */
+  servesUid?: (uid: number) => boolean;
   /** All addresses of a name. */
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
 }
@@ -122,6 +125,7 @@ class Lane implements EgressLane {
   private account: EgressAccount = { onHost: () => {} };
   private hosts = new Set<string>();
   private asked = false;
+  private readonly known = new WeakSet<Socket>();
   private closed = false;
   private readonly agent = new Agent({ keepAlive: false });
   private readonly server: Server;
@@ -149,7 +153,18 @@ class Lane implements EgressLane {
     return `http://${isIP(host) === 6 ? `[${host}]` : host}:${this.server.port}`;
   }
 
-  private async prepare({ hostname, port }: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
+  /** Asked once for each connection. @throws RequestError for a process that is no browser of ours */
+  private async knows(socket: Socket): Promise<void> {
+    const { servesUid } = this.options;
+    if (!servesUid || this.known.has(socket)) return;
+    const uid = await peerUid(socket);
+    if (uid !== null && !servesUid(uid)) throw new RequestError("this way out belongs to another user", 403);
+    this.known.add(socket);
+  }
+
+  private async prepare(call: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
+    const { hostname, port, request } = call;
+    await this.knows(request.socket);
     this.asked = true;
     const host = bare(hostname);
     const { account } = this;

@@ -2,6 +2,7 @@
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { BrowserSource } from "../engine/browser/browser-source.js";
+import { isBrowsersUid } from "../engine/browser/chromium.js";
 import { localBrowser } from "../engine/browser/local-browser.js";
 import { remoteBrowser } from "../engine/browser/remote-browser.js";
 import { findChromium, usualPlaces } from "../engine/chromium-path.js";
@@ -24,7 +25,9 @@ export function browserSources(config: Config, log: Logger): BrowserSources {
   const { allowPrivateNetwork, egressAddress: localAddress, egressProxyHost: host, chromeSandbox: sandbox } = config;
   const egressOptions = { allowPrivateNetwork, localAddress };
   if (config.browserWsEndpoints.length === 0) {
-    return { sources: [localBrowser({ chromePath: pathToChromium(config), sandbox, log })], egressOptions };
+    const sources = [localBrowser({ chromePath: pathToChromium(config), sandbox, log })];
+    // Loopback belongs to everybody on the machine.
+    return { sources, egressOptions: { ...egressOptions, servesUid: isBrowsersUid } };
   }
   const sources = config.browserWsEndpoints.map((endpoint) =>
     remoteBrowser({ endpoint, egressHost: host, sandbox, log }),

@@ -44,6 +44,10 @@ export interface Chromium {
   stop(): Promise<void>;
 }
 
+/** The accounts of nobody from which a service that is root takes its browsers'. */
+const FIRST_UID = 64_100;
+const END_UID = 64_900;
+
 function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
   return [
     "--headless",
@@ -60,8 +64,14 @@ function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
  */
 function account(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
-  const id = randomInt(64_100, 64_900);
+  const id = randomInt(FIRST_UID, END_UID);
   return { uid: id, gid: id };
+}
+
+/** Whether a process under that uid may be a browser of this service. */
+export function isBrowsersUid(uid: number): boolean {
+  const own = process.getuid?.();
+  return own === 0 ? uid >= FIRST_UID && uid < END_UID : uid === own;
 }
 
 function makeFolder(owner: { uid: number; gid: number } | null): string {

@@ -1,0 +1,63 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import { expect } from "chai";
+import { createEgressProxy, type EgressProxy } from "../../src/engine/egress-proxy.js";
+
+/** Asks through the proxy, in a process of its own, and prints the status. */
+const ASK = `
+  const [proxy, url] = process.argv.slice(1);
+  const { port, hostname } = new URL(proxy);
+  const host = hostname.replace(/[[\\]]/g, "");
+  require("node:http").get({ host, port, path: url, agent: false }, ({ statusCode }) => {
+    console.log(statusCode);
+    process.exit();
+  });`;
+
+describe("a way out that another user of the machine has found", () => {
+  let server: Server;
+  let proxy: EgressProxy;
+  let url: string;
+  let arrived = 0;
+
+  before(async () => {
+    server = createServer((_request, response) => {
+      arrived += 1;
+      response.end();
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  });
+  after(() => server.close().closeAllConnections());
+  beforeEach(() => {
+    arrived = 0;
+  });
+  afterEach(() => proxy.close());
+
+  async function ask(proxyServer: string, uid: number): Promise<string> {
+    const asking = spawn(process.execPath, ["-e", ASK, proxyServer, url], {
+      cwd: "/",
+      uid,
+      env: {},
+      stdio: ["ignore", "pipe", "inherit"],
+    });
+    return (await text(asking.stdout!)).trim();
+  }
+
+  for (const host of ["127.0.0.1", "::1"]) {
+    it(`serves the users that it is meant for alone, on ${host}`, async () => {
+      const own = process.getuid!();
+      let served = own;
+      proxy = createEgressProxy({ allowPrivateNetwork: true, host, servesUid: (uid) => uid === served });
+      const lane = await proxy.openLane();
+      expect(await ask(lane.proxyServer, own)).to.equal("200");
+      expect([arrived, lane.used()]).to.deep.equal([1, true]);
+      lane.begin({ onHost: () => undefined });
+      served = own + 1;
+      expect(await ask(lane.proxyServer, own)).to.equal("403");
+      expect([arrived, lane.used()]).to.deep.equal([1, false]);
+    });
+  }
+});
