@@ -163,6 +163,7 @@ CREATE TABLE execution_log (
   data json NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   payload_at integer,
+  bytes integer GENERATED ALWAYS AS (octet_length((data)::text)) STORED,
   CONSTRAINT execution_log_pkey PRIMARY KEY (id),
   CONSTRAINT execution_log_run_id_key UNIQUE (run_id),
   CONSTRAINT execution_log_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,

@@ -110,3 +110,9 @@ export const UPDATE_NAMES_MAX_BYTES = 16 * 1024;
 
 /** Events of one analytics request. */
 export const ANALYTICS_EVENTS_PER_REQUEST = 100;
+
+/** Stored values that one page of a list holds, in bytes; one entry comes whatever its size. Then fewer than `limit` come. */
+export const PAGE_MAX_BYTES = 8 * 1024 * 1024;
+
+/** Answers of one GraphQL document together, and the document of an export. */
+export const ANSWER_MAX_BYTES = 16 * 1024 * 1024;

@@ -14,6 +14,7 @@ import { ClientActions1763600050000 } from "../../migrations/1763600050000-clien
 import { AppVersions1763600060000 } from "../../migrations/1763600060000-app-versions.js";
 import { PageSessions1763600061000 } from "../../migrations/1763600061000-page-sessions.js";
 import { Retention1763600070000 } from "../../migrations/1763600070000-retention.js";
+import { EntryBytes1763600083000 } from "../../migrations/1763600083000-entry-bytes.js";
 import { PayloadOnce1763600086000 } from "../../migrations/1763600086000-payload-once.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
@@ -37,6 +38,7 @@ export const MIGRATIONS = [
   AppVersions1763600060000,
   PageSessions1763600061000,
   Retention1763600070000,
+  EntryBytes1763600083000,
   PayloadOnce1763600086000,
 ];
 

@@ -165,7 +165,7 @@ export async function createOperations(surroundings: Surroundings) {
     timeoutMs: clientTimeoutMs,
     log,
   });
-  const trail: Trail = (appId, options) => listAudit(db, appId, options);
+  const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
     credentials,
     gate,

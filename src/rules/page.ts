@@ -1,6 +1,6 @@
 /** The bounds of a page of a list. Knows no list. */
 import { ActionError } from "../errors.js";
-import { PAGE_DEFAULT, PAGE_MAX } from "../limits.js";
+import { PAGE_DEFAULT, PAGE_MAX, PAGE_MAX_BYTES } from "../limits.js";
 
 function natural(value: unknown, name: string, fallback: number, max: number): number {
   if (value === undefined || value === null) return fallback;
@@ -21,4 +21,26 @@ export function page(
     limit: natural(options.limit, "limit", fallback, max),
     offset: natural(options.offset, "offset", 0, Number.MAX_SAFE_INTEGER),
   };
+}
+
+/** Told how many bytes an answer is about to hold, before they are read. Throws where they are too many. */
+export type Reserve = (bytes: number) => void;
+
+/** What a page with large values is chosen from: the ids that match, and how many bytes each would bring. */
+export interface Sized {
+  id: number;
+  bytes: number;
+}
+
+/** The first entries that a page of PAGE_MAX_BYTES has room for, one at least; their bytes are reserved. @throws as `reserve` */
+export function pageOf(sized: readonly Sized[], reserve: Reserve = () => undefined): number[] {
+  let sum = 0;
+  const ids: number[] = [];
+  for (const { id, bytes } of sized) {
+    if (ids.length > 0 && sum + bytes > PAGE_MAX_BYTES) break;
+    sum += bytes;
+    ids.push(id);
+  }
+  reserve(sum);
+  return ids;
 }

@@ -6,6 +6,7 @@ import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, exec
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
 import { isLiveSource, type LiveSource } from "../../operations/logs/live-source.js";
+import { writeJson } from "../../rules/json-text.js";
 import { formatGraphqlError } from "../error-reply.js";
 
 /** Subscriptions of one app in one process. */
@@ -61,7 +62,7 @@ export function createSharedResults(log: Logger) {
 
   async function write(event: object, args: ExecutionArgs): Promise<string | Buffer> {
     const { errors, ...result } = await execute({ ...args, rootValue: event });
-    const text = JSON.stringify(
+    const text = writeJson(
       errors ? { ...result, errors: errors.map((error) => formatGraphqlError(error, log)) } : result,
     );
     return text.length < LONG_CHARACTERS ? text : Buffer.from(text);

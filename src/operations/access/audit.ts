@@ -2,7 +2,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
-import { page } from "../../rules/page.js";
+import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 
 /** `data` names keys, fields and ids, never a setting's value or code. Times are ISO 8601. */
 export interface AuditEntry {
@@ -19,6 +19,7 @@ export interface AuditEntry {
 export type Trail = (
   appId: number,
   options: { actionId?: number | null; limit?: number | null; offset?: number | null },
+  reserve?: Reserve,
 ) => ReturnType<typeof listAudit>;
 
 /** Writes one entry, in the transaction of the change that it tells of. */
@@ -35,11 +36,15 @@ export async function audit(
   );
 }
 
-/** The app's trail, most recent first; `total` is how many entries match. @throws REQUEST_INVALID */
+/**
+ * The app's trail, most recent first; `total` is how many entries match. Fewer than `limit` come where they would be more than
+ * PAGE_MAX_BYTES together. @throws REQUEST_INVALID, and what `reserve` throws
+ */
 export async function listAudit(
   db: DataSource,
   appId: number,
   options: { actionId?: number | null; limit?: number | null; offset?: number | null },
+  reserve?: Reserve,
 ): Promise<{ entries: AuditEntry[]; pagination: { total: number; hasMore: boolean } }> {
   const { limit, offset } = page(options);
   const matching = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
@@ -49,12 +54,18 @@ export async function listAudit(
     `SELECT count(*) AS total FROM audit_entry WHERE ${matching}`,
     parameters,
   );
+  const sized = await rows<Sized>(
+    db,
+    `SELECT id, octet_length(data::text) AS bytes FROM audit_entry WHERE ${matching}
+      ORDER BY id DESC LIMIT $3 OFFSET $4`,
+    [...parameters, limit, offset],
+  );
   const entries = await rows<AuditEntry & { createdAt: Date }>(
     db,
     `SELECT id, type, person_id AS "userId", credential_id AS "credentialId", action_id AS "actionId", data,
             created_at AS "createdAt"
-       FROM audit_entry WHERE ${matching} ORDER BY id DESC LIMIT $3 OFFSET $4`,
-    [...parameters, limit, offset],
+       FROM audit_entry WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`,
+    [pageOf(sized, reserve)],
   );
   return {
     entries: entries.map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() })),

@@ -1,8 +1,9 @@
 /** The authoring verbs: list, get, create, update, remove of master actions (specification, Action operations). Knows no transport and runs nothing. */
 import { type DataSource, In } from "typeorm";
 import { ActionRow } from "../../data/action.js";
+import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
-import { page } from "../../rules/page.js";
+import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 import { audit } from "../access/audit.js";
 import { type Action, findAction, lockMaster, toAction } from "./action-rows.js";
 import { once } from "./idempotency.js";
@@ -23,26 +24,38 @@ export type Actions = ReturnType<typeof createActions>;
 export function createActions(options: { db: DataSource; judgement: Judgement; masters: Masters }) {
   const { db, judgement, masters } = options;
   return {
-    /** The app's masters, newest first; legacy ones are not among them. */
+    /**
+     * The app's masters, newest first; legacy ones are not among them. Fewer than `limit` come where they would be more than
+     * PAGE_MAX_BYTES together; `hasMore` says so. @throws REQUEST_INVALID, and what `reserve` throws
+     */
     async list(
       appId: number,
       options: { limit?: unknown; offset?: unknown },
+      reserve?: Reserve,
     ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
       const { limit, offset } = page(options);
-      const [found, total] = await db
-        .getRepository(ActionRow)
-        .createQueryBuilder("action")
-        .where("action.appId = :appId AND action.masterId IS NULL AND action.actionVersion = 'v3'", { appId })
-        .orderBy("action.id", "DESC")
-        .take(limit)
-        .skip(offset)
-        .getManyAndCount();
+      const masters = "app_id = $1 AND master_id IS NULL AND action_version = 'v3'";
+      const [count] = await rows<{ total: number }>(db, `SELECT count(*) AS total FROM action WHERE ${masters}`, [
+        appId,
+      ]);
+      const sized = await rows<Sized>(
+        db,
+        `SELECT id, octet_length(code) + octet_length(triggers::text) AS bytes FROM action
+          WHERE ${masters} ORDER BY id DESC LIMIT $2 OFFSET $3`,
+        [appId, limit, offset],
+      );
+      const { total } = count!;
+      const chosen = In(pageOf(sized, reserve));
+      const found = await db.getRepository(ActionRow).find({ where: { id: chosen }, order: { id: "DESC" } });
       return { actions: found.map(toAction), pagination: { total, hasMore: offset + found.length < total } };
     },
 
     /** The production copies of those masters that have one. */
     async published(masterIds: readonly number[]): Promise<PublishedCopy[]> {
-      const found = await db.getRepository(ActionRow).findBy({ masterId: In([...masterIds]) });
+      const found = await db.getRepository(ActionRow).find({
+        select: { id: true, masterId: true, active: true, lastRunAt: true, createdAt: true, updatedAt: true },
+        where: { masterId: In([...masterIds]) },
+      });
       return found.map((row) => {
         const { id, active, lastRunAt, updatedAt } = toAction(row);
         return { masterId: row.masterId!, id, active, lastRunAt, updatedAt };

@@ -1,10 +1,13 @@
 /** An app's actions as one document, out and in again (export and import). Knows names, not ids: a document belongs to no app. */
-import type { DataSource, EntityManager } from "typeorm";
+import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
+import { rows } from "../../data/database.js";
 import { ActionError, type ErrorDetails } from "../../errors.js";
+import { ANSWER_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { described, isObject } from "../../rules/described.js";
+import type { Reserve } from "../../rules/page.js";
 import { inputOf } from "./action-rows.js";
 import type { Judged, Judgement } from "./judgement.js";
 import { changedFields, type Masters } from "./masters.js";
@@ -13,6 +16,10 @@ import { changedFields, type Masters } from "./masters.js";
 export const TRANSFER_FORMAT = "svc-app-actions/1";
 
 const ACTIONS_MAX = 1_000;
+
+const EXPORTED_BYTES = `
+  SELECT coalesce(sum(octet_length(code) + octet_length(triggers::text)), 0)::bigint AS bytes FROM action
+   WHERE app_id = $1 AND master_id IS NULL AND action_version = 'v3'`;
 
 /** Neither ids nor times nor settings: what an author gives, sorted by name. */
 export interface TransferDocument {
@@ -134,9 +141,16 @@ export function createTransfer(options: { db: DataSource; judgement: Judgement; 
   }
 
   return {
-    async export(appId: number): Promise<TransferDocument> {
-      const found = await db.getRepository(ActionRow).find({ where: { appId, actionVersion: "v3" } });
-      const actions = found.filter(({ masterId }) => masterId === null).map(inputOf);
+    /** @throws REQUEST_INVALID where the document would be larger than ANSWER_MAX_BYTES, and what `reserve` throws */
+    async export(appId: number, reserve: Reserve = () => undefined): Promise<TransferDocument> {
+      const [{ bytes }] = (await rows<{ bytes: number }>(db, EXPORTED_BYTES, [appId])) as [{ bytes: number }];
+      if (bytes > ANSWER_MAX_BYTES) {
+        const most = `an export holds at most ${ANSWER_MAX_BYTES / 2 ** 20} MB`;
+        throw new ActionError("REQUEST_INVALID", `${most}, the app's actions are larger: list them page by page`);
+      }
+      reserve(bytes);
+      const found = await db.getRepository(ActionRow).findBy({ appId, actionVersion: "v3", masterId: IsNull() });
+      const actions = found.map(inputOf);
       actions.sort((a, b) => (a.name < b.name ? -1 : 1));
       return { format: TRANSFER_FORMAT, actions };
     },

@@ -3,9 +3,9 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Notifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "./live-source.js";
-import { LOG_CHANNEL, type LogEntry, type Logs } from "./logs.js";
+import { type FollowedEntry, LOG_CHANNEL, type LogEntry, type Logs } from "./logs.js";
 
-/** Entries read at once; one may hold a result of 6 MB. */
+/** Entries read at once, as far as their bytes allow. */
 const READ_TOGETHER = 25;
 /** A reading that fails is tried again, for half a minute in all: the database may be restarting under it. */
 const READ_ATTEMPTS = 60;
@@ -27,8 +27,8 @@ export interface LogTail {
   follow(filter: TailFilter): LiveSource<LogEntry>;
 }
 
-const fits = ({ actionId, type }: TailFilter, entry: LogEntry): boolean =>
-  (actionId == null || entry.data["taskId"] === actionId) && (type == null || entry.type === type);
+const fits = ({ actionId, type }: TailFilter, { taskId, entry }: FollowedEntry): boolean =>
+  (actionId == null || taskId === actionId) && (type == null || entry.type === type);
 
 export function createLogTail(options: { logs: Logs; notifications: Notifications; log: Logger }): LogTail {
   const { logs, notifications, log } = options;
@@ -38,9 +38,9 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
   let newest = 0;
   let order: Promise<void> = Promise.resolve();
 
-  function deliver(appId: number, entry: LogEntry): void {
-    newest = Math.max(newest, entry.id);
-    for (const follower of followers.get(appId) ?? []) if (fits(follower, entry)) follower.push(entry);
+  function deliver(one: FollowedEntry): void {
+    newest = Math.max(newest, one.entry.id);
+    for (const follower of followers.get(one.appId) ?? []) if (fits(follower, one)) follower.push(one.entry);
   }
 
   /** One after the other, so that entries arrive in the order of their notices. */
@@ -60,11 +60,15 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
     return read();
   }
 
-  async function readNoticed(): Promise<void> {
-    const ids = noticed.splice(0, READ_TOGETHER);
-    if (ids.length === 0) return;
-    for (const { appId, entry } of await reading(() => logs.findAll(ids))) deliver(appId, entry);
+  async function readAll(ids: readonly number[]): Promise<void> {
+    for (let rest = ids; rest.length > 0; ) {
+      const { found, left } = await reading(() => logs.findSome(rest.slice(0, READ_TOGETHER)));
+      for (const one of found) deliver(one);
+      rest = [...left, ...rest.slice(READ_TOGETHER)];
+    }
   }
+
+  const readNoticed = (): Promise<void> => readAll(noticed.splice(0, READ_TOGETHER));
 
   // While one reading is under way the next notices gather, and one reading takes them all.
   notifications.listen(LOG_CHANNEL, (notice) => {
@@ -79,7 +83,7 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
     for (const [appId, set] of followers) {
       const since = new Date(Math.min(...[...set].map((follower) => follower.since.getTime())));
       inOrder(async () => {
-        for (const entry of await reading(() => logs.missed(appId, last, since))) deliver(appId, entry);
+        await readAll(await reading(() => logs.missed(appId, last, since)));
       });
     }
   });

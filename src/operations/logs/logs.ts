@@ -4,7 +4,8 @@ import type { TriggerType } from "../../data/action-types.js";
 import { preparedRows, rows } from "../../data/database.js";
 import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
-import { page } from "../../rules/page.js";
+import { JsonText } from "../../rules/json-text.js";
+import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 
 /** Channel of the notice `appId:logId:runId`, sent as an entry is written. */
 export const LOG_CHANNEL = "svc_log";
@@ -14,7 +15,8 @@ export interface LogEntry {
   id: number;
   type: ExecutionLogType;
   createdAt: string;
-  data: Record<string, unknown>;
+  /** As it is stored: a result of megabytes is never taken apart on its way. */
+  data: JsonText;
 }
 
 export interface LogOptions {
@@ -83,16 +85,28 @@ interface EntryRow {
   id: number;
   type: LogEntry["type"];
   createdAt: Date;
-  /** JSON text. */
   data: string;
 }
 
 const ENTRY = `id, type, created_at AS "createdAt", svc_entry_data(data, payload_at, run_id) AS data`;
-const toEntry = (row: EntryRow): LogEntry => ({
-  ...row,
-  createdAt: row.createdAt.toISOString(),
-  data: JSON.parse(row.data),
+/* With the payload, which stands with the run, or with its event. */
+const SIZE = `bytes + CASE WHEN payload_at IS NULL THEN 0 ELSE coalesce(
+  (SELECT coalesce(run.payload_bytes, (SELECT 3 * octet_length(event.data::text) + 600 FROM log_event event
+                                        WHERE event.id = run.event_id))
+     FROM run WHERE run.id = execution_log.run_id), 2) END AS bytes`;
+const toEntry = ({ id, type, createdAt, data }: EntryRow): LogEntry => ({
+  id,
+  type,
+  createdAt: createdAt.toISOString(),
+  data: new JsonText(data),
 });
+
+/** An entry with what its followers are found by. */
+export interface FollowedEntry {
+  appId: number;
+  taskId: number;
+  entry: LogEntry;
+}
 
 const record = (value: unknown, name: string): Record<string, unknown> => {
   if (value === undefined || value === null) return {};
@@ -123,12 +137,20 @@ export function checkLogType(type: unknown, field: string): void {
 export type Logs = ReturnType<typeof createLogs>;
 
 export function createLogs(db: DataSource) {
+  async function findAll(ids: readonly number[]): Promise<FollowedEntry[]> {
+    const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY} FROM execution_log WHERE id = ANY ($1::bigint[])`;
+    const found = await preparedRows<EntryRow & Omit<FollowedEntry, "entry">>(db, "log-entries", sql, [ids]);
+    const byId = new Map(found.map((row) => [row.id, { appId: row.appId, taskId: row.taskId, entry: toEntry(row) }]));
+    return ids.flatMap((id) => byId.get(id) ?? []);
+  }
+
   return {
     /**
-     * The app's entries, most recent first (specification, getLogs); `count` is how many match in all.
-     * @throws REQUEST_INVALID
+     * The app's entries, most recent first (specification, getLogs); `count` is how many match in all. Fewer than `limit` come where
+     * they would be more than PAGE_MAX_BYTES together: the next page begins at `offset` + their number.
+     * @throws REQUEST_INVALID, and what `reserve` throws
      */
-    async list(appId: number, input: unknown): Promise<{ count: number; logs: LogEntry[] }> {
+    async list(appId: number, input: unknown, reserve?: Reserve): Promise<{ count: number; logs: LogEntry[] }> {
       const options = record(input, "the body");
       const where = record(options["where"], "where");
       const data = record(where["data"], "where.data");
@@ -144,31 +166,38 @@ export function createLogs(db: DataSource) {
         `SELECT count(*) FROM execution_log WHERE ${matching}`,
         parameters,
       );
-      const found = await rows<EntryRow>(
+      const sized = await rows<Sized>(
         db,
-        `SELECT ${ENTRY} FROM execution_log WHERE ${matching} ORDER BY id DESC
+        `SELECT id, ${SIZE} FROM execution_log WHERE ${matching} ORDER BY id DESC
           LIMIT $${ids.length + 3} OFFSET $${ids.length + 4}`,
         [...parameters, limit, offset],
       );
-      return { count: total!.count, logs: found.map(toEntry) };
+      const logs = (await findAll(pageOf(sized, reserve))).map(({ entry }) => entry);
+      return { count: total!.count, logs };
     },
 
-    /** The entries of those ids in that order, each with its app; without those that are gone. */
-    async findAll(ids: readonly number[]): Promise<{ appId: number; entry: LogEntry }[]> {
-      const sql = `SELECT app_id AS "appId", ${ENTRY} FROM execution_log WHERE id = ANY ($1::bigint[])`;
-      const found = await preparedRows<EntryRow & { appId: number }>(db, "log-entries", sql, [ids]);
-      const byId = new Map(found.map(({ appId, ...row }) => [row.id, { appId, entry: toEntry(row) }]));
-      return ids.flatMap((id) => byId.get(id) ?? []);
-    },
-
-    /** What a follower missed: the app's entries after the one of `id` and not before `since`, oldest first, the newest 1000. */
-    async missed(appId: number, id: number, since: Date): Promise<LogEntry[]> {
-      const found = await rows<EntryRow>(
+    /** The first of those ids that are at most PAGE_MAX_BYTES together, in their order; without those that are gone. */
+    async findSome(ids: readonly number[]): Promise<{ found: FollowedEntry[]; left: readonly number[] }> {
+      const sized = await preparedRows<Sized>(
         db,
-        `SELECT ${ENTRY} FROM execution_log WHERE app_id = $1 AND id > $2 AND created_at >= $3 ORDER BY id DESC LIMIT 1000`,
+        "log-entry-sizes",
+        `SELECT id, ${SIZE} FROM unnest($1::bigint[]) WITH ORDINALITY AS asked (id, place) JOIN execution_log USING (id)
+          ORDER BY place`,
+        [ids],
+      );
+      const chosen = pageOf(sized);
+      const left = sized.slice(chosen.length).map(({ id }) => id);
+      return { found: await findAll(chosen), left };
+    },
+
+    /** What a follower missed: ids of the app's entries after the one of `id` and not before `since`, oldest first, the newest 1000. */
+    async missed(appId: number, id: number, since: Date): Promise<number[]> {
+      const found = await rows<{ id: number }>(
+        db,
+        "SELECT id FROM execution_log WHERE app_id = $1 AND id > $2 AND created_at >= $3 ORDER BY id DESC LIMIT 1000",
         [appId, id, since],
       );
-      return found.reverse().map(toEntry);
+      return found.reverse().map((entry) => entry.id);
     },
 
     async ofRun(runId: number): Promise<LogEntry | null> {

@@ -9,7 +9,7 @@ import { WORKER_GLOBALS } from "../../engine/browser/worker-globals.js";
 import { createSecretScan, type SecretScan } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
-import { nestsDeeperThan } from "../../rules/described.js";
+import { jsonFault } from "../../rules/json-scan.js";
 import { createPlainCode } from "../../rules/plain-code.js";
 import { secretsOf } from "../../rules/secrets.js";
 import { checkUnderscoreSize, type SettingsView } from "../../rules/setting-tiers.js";
@@ -18,8 +18,8 @@ import type { Printer, RunConsole } from "./console.js";
 import type { Ending, HeldRun, Ledger, RunCode } from "./ledger.js";
 import type { RunScripts } from "./run-scripts.js";
 
-/** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined; `value` the same parsed. */
-export type RunOutcome = { ok: true; data: string | undefined; value: unknown } | { ok: false; error: ScriptError };
+/** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
+export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
 
 const COPY = "SELECT name, code, environment, dependencies FROM action WHERE id = $1";
 /* Taken apart here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
@@ -94,11 +94,11 @@ function judgeOf(scan: SecretScan, { print }: Printer): (url: string) => boolean
   };
 }
 
-/** The page's answer is a stranger's text: parsed here once, and refused where it could be neither stored nor sent. */
+/** The page's answer is a stranger's text: read here once as it lies, and refused where it could be neither stored nor sent. */
 function completed(data: string | undefined): RunOutcome {
-  if (data === undefined) return { ok: true, data, value: undefined };
-  const value: unknown = JSON.parse(data);
-  if (!nestsDeeperThan(value, JSON_MAX_DEPTH)) return { ok: true, data, value };
+  const fault = data === undefined ? null : jsonFault(data, JSON_MAX_DEPTH);
+  if (fault === null) return { ok: true, data };
+  if (fault === "invalid") return failed("ResultError", "the result of execute is no JSON");
   return failed("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
 }
 

@@ -5,6 +5,8 @@ import { ActionError } from "../../errors.js";
 import { CHAIN_DEPTH_MAX, JSON_MAX_DEPTH, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { nestsDeeperThan } from "../../rules/described.js";
+import { memberText } from "../../rules/json-scan.js";
+import { JsonText } from "../../rules/json-text.js";
 import { entryOfRun } from "../logs/log-wait.js";
 import type { LogEntry, Logs, ScriptError } from "../logs/logs.js";
 import { cancelledEnding, type Execution, type RunOutcome } from "./execution.js";
@@ -24,7 +26,8 @@ export interface RunRequest {
   idempotencyKey: string | null;
 }
 
-type Settled = { ok: true; data: unknown } | { ok: false; error: ScriptError };
+/** As `RunOutcome`: `data` is JSON text, undefined for undefined. */
+type Settled = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
 
 interface Held {
   controller: AbortController;
@@ -41,12 +44,12 @@ function payloadText(payload: unknown): string {
   throw new ActionError("PAYLOAD_INVALID", `payload must be a JSON object, ${came} came`);
 }
 
-const parsed = (outcome: RunOutcome): Settled => (outcome.ok ? { ok: true, data: outcome.value } : outcome);
+const errorIn = (data: JsonText): ScriptError => JSON.parse(memberText(data.text, "error") ?? "{}") as ScriptError;
 
 function settledAs({ type, data }: LogEntry): Settled {
   return type === "app.task.completed"
-    ? { ok: true, data: (data["result"] as { data?: unknown } | undefined)?.data }
-    : { ok: false, error: data["error"] as ScriptError };
+    ? { ok: true, data: memberText(memberText(data.text, "result") ?? "", "data") }
+    : { ok: false, error: errorIn(data) };
 }
 
 export type Runs = ReturnType<typeof createRuns>;
@@ -164,10 +167,10 @@ export function createRuns(options: {
      * Runs and answers with exactly what `execute` returned (specification, `runWithResult`).
      * @throws EXECUTION_FAILED with the script's message, and all that `run` throws
      */
-    async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: unknown }> {
+    async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
       const { id: runId, done } = await accept(caller, request, true);
-      const settled = done ? parsed(await done) : settledAs(await entryOfRun({ logs, notifications }, runId));
-      if (settled.ok) return { runId, result: settled.data };
+      const settled: Settled = done ? await done : settledAs(await entryOfRun({ logs, notifications }, runId));
+      if (settled.ok) return { runId, result: settled.data === undefined ? undefined : new JsonText(settled.data) };
       const { name, message } = settled.error;
       throw new ActionError("EXECUTION_FAILED", name === "Error" ? message : `${name}: ${message}`, { runId });
     },
@@ -185,7 +188,7 @@ export function createRuns(options: {
       if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
       await db.query(`SELECT pg_notify('${CANCEL_CHANNEL}', $1)`, [String(runId)]);
       const { data } = await entryOfRun({ logs, notifications }, runId);
-      const { name } = (data["error"] ?? {}) as Partial<ScriptError>;
+      const { name } = errorIn(data);
       if (name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
     },
 

@@ -1,0 +1,120 @@
+import { expect } from "chai";
+import fc from "fast-check";
+import { jsonFault, memberText } from "../../src/rules/json-scan.js";
+import { JsonText, writeJson } from "../../src/rules/json-text.js";
+
+const DEEP = 1_000;
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** JSON, and JSON with one character changed: what a hostile page would send in its place. */
+const nearlyJson = fc
+  .tuple(
+    fc.json({ maxDepth: 6 }),
+    fc.nat(),
+    fc.constantFrom("", "{", "}", "[", "]", ",", ":", '"', "\\", "0", "-", "e", ".", " ", "\n", "\0", "u", "t"),
+  )
+  .map(([text, at, put]) => text.slice(0, at % (text.length + 1)) + put + text.slice((at % (text.length + 1)) + 1));
+
+describe("JSON text read where it lies", () => {
+  it("is JSON exactly where JSON.parse says so", () => {
+    fc.assert(
+      fc.property(fc.oneof(fc.json({ maxDepth: 6 }), nearlyJson, fc.string()), (text) => {
+        expect(jsonFault(text, DEEP) === null, text).to.equal(isJson(text));
+      }),
+      { numRuns: 20_000 },
+    );
+  });
+
+  it("is JSON with blanks anywhere, numbers of every form and every escape", () => {
+    for (const text of [
+      ' [ 1 , -0.5e+3 , { "a" : null } ] ',
+      '"\\u00e9\\n\\/\\"\\\\"',
+      "-0",
+      "1E9",
+      "true",
+      '{"":{}}',
+      "[[],{}]",
+    ]) {
+      expect(jsonFault(text, DEEP), text).to.equal(null);
+    }
+    for (const text of [
+      "",
+      " ",
+      "01",
+      "1.",
+      ".5",
+      "+1",
+      "'a'",
+      "[1,]",
+      "{,}",
+      '{"a"}',
+      '"\\x"',
+      '"\\u12g4"',
+      '"\t"',
+      "nul",
+      "[}",
+      "{]",
+      "1 2",
+      "[1]]",
+    ]) {
+      expect(jsonFault(text, DEEP), text).to.equal("invalid");
+    }
+  });
+
+  it("tells how deep it nests, brackets that never close among them", () => {
+    const nested = (levels: number) => "[".repeat(levels) + "]".repeat(levels);
+    expect(jsonFault(nested(500), 500)).to.equal(null);
+    expect(jsonFault(nested(501), 500)).to.equal("deep");
+    expect(jsonFault('{"a":'.repeat(3_000_000), 500)).to.equal("deep");
+    expect(jsonFault(`[${"[],".repeat(1_000)}[]]`, 2)).to.equal(null);
+  });
+
+  it("gives a member's text as it stands there, the last of its name, and nothing for a name within", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
+        const text = JSON.stringify(object, null, 1);
+        for (const [key, value] of Object.entries(object)) {
+          expect(JSON.parse(memberText(text, key)!)).to.deep.equal(JSON.parse(JSON.stringify(value)));
+        }
+      }),
+    );
+    expect(memberText('{"a":{"b":1},"b" : [ 1.50 ] }', "b")).to.equal("[ 1.50 ]");
+    expect(memberText('{"b":1,"\\u0062":2}', "b")).to.equal("2");
+    expect(memberText('{"a":{"b":1}}', "b")).to.equal(undefined);
+    expect(memberText("[1]", "b")).to.equal(undefined);
+    expect(memberText("", "b")).to.equal(undefined);
+  });
+});
+
+describe("an answer that holds JSON text", () => {
+  it("says what it would say of the values, each text as it was", () => {
+    const text = '{"b":1.50,"a":{"2":1,"1":[ ]},"b":"twice"}';
+    const body = { first: new JsonText(text), list: [new JsonText("null"), { deep: new JsonText('"x"') }], last: 'é"' };
+    expect(writeJson(body)).to.equal(`{"first":${text},"list":[null,{"deep":"x"}],"last":"é\\""}`);
+    expect(writeJson({ plain: [1, "two"] })).to.equal('{"plain":[1,"two"]}');
+  });
+
+  it("never takes a stranger's words for a place, however they look", () => {
+    fc.assert(
+      fc.property(fc.array(fc.jsonValue()), fc.array(fc.uuid()), (values, words) => {
+        const texts = values.map((value) => new JsonText(JSON.stringify(value)));
+        const body = { words, texts, again: words.map((word) => ({ [word]: `"${word}"` })) };
+        const told = JSON.parse(writeJson(body));
+        expect(told.texts).to.deep.equal(JSON.parse(JSON.stringify(values)));
+        expect(told.words).to.deep.equal(words);
+      }),
+    );
+  });
+
+  it("is the value itself for who writes it otherwise", () => {
+    expect(JSON.stringify({ data: new JsonText('{"a": 1}') })).to.equal('{"data":{"a":1}}');
+  });
+});
