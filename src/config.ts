@@ -21,6 +21,8 @@ export type Role = (typeof ROLES)[number];
 export interface Config {
   port: number;
   host: string;
+  /** Whose `X-Forwarded-For` is believed: so many proxies before this service, those addresses and networks, or nobody's. */
+  trustProxy: number | string[] | false;
   /** The address that people and browsers use; unset: http://HOST:PORT. */
   publicUrl: string | null;
   /** null: the embedded PostgreSQL under `dataDir`. */
@@ -73,6 +75,14 @@ type Environment = Record<string, string | undefined>;
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 const ORIGIN = /^https?:\/\/[^/?#]+$/;
 
+/** An address, or a network such as 10.0.0.0/8 that is not the whole internet. */
+function isNetwork(text: string): boolean {
+  const [address = "", bits, more] = text.split("/");
+  const family = isIP(address);
+  if (family === 0 || more !== undefined) return false;
+  return bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (family === 4 ? 32 : 128));
+}
+
 class Reader {
   readonly faults: string[] = [];
 
@@ -124,6 +134,16 @@ class Reader {
     return usable ? text : this.fault(name, "one IP address of this machine, under which browsers reach it", fallback);
   }
 
+  /** A count of proxies, or their addresses and networks; never all. */
+  proxies(name: string): number | string[] | false {
+    const text = this.text(name);
+    if (text === null) return false;
+    if (/^[1-9]$/.test(text)) return Number(text);
+    const networks = text.split(",").map((part) => part.trim());
+    const expected = "how many proxies stand before this service (1 to 9), or their addresses and networks, by commas";
+    return networks.every(isNetwork) ? networks : this.fault(name, expected, false);
+  }
+
   webSockets(name: string): readonly string[] {
     const texts = (this.text(name) ?? "").split(",").map((text) => text.trim());
     if (texts.join("") === "") return [];
@@ -161,6 +181,7 @@ export function readConfig(env: Environment = process.env): Config {
   const config: Config = {
     port: read.integer("PORT", 4000, 0, 65_535),
     host: read.text("HOST") ?? "127.0.0.1",
+    trustProxy: read.proxies("TRUST_PROXY"),
     publicUrl: read.matching("PUBLIC_URL", ORIGIN, "an origin such as https://actions.example.com"),
     databaseUrl: read.matching("DATABASE_URL", /^postgres(ql)?:\/\//, "a postgres:// URL"),
     dataDir: resolve(read.text("DATA_DIR") ?? ".data"),

@@ -1,9 +1,12 @@
 /** What the exits share of one request: who calls, with which idempotency key, and the quota for its headers. */
 import { ActionError } from "../errors.js";
 import type { Visitor } from "../operations/access/gate.js";
+import type { Answer } from "./answers.js";
 
 export interface RequestContext extends Visitor {
   idempotencyKey: string | null;
+  /** What this request may still make; a subscription's events have none. */
+  answer?: Answer;
 }
 
 /** 1 to 255 printable ASCII characters. @throws REQUEST_INVALID */

@@ -1,7 +1,7 @@
 /** GraphQL over websockets on the same port and path: credentials, origin, caps, and the end of sockets whose credential died. */
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
-import { GraphQLError, type GraphQLSchema, parse, specifiedRules, validate } from "graphql";
+import { type ExecutionArgs, execute, GraphQLError, type GraphQLSchema } from "graphql";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from "graphql-ws";
 import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
@@ -11,18 +11,19 @@ import type { Gate } from "../operations/access/gate.js";
 import type { LogTail } from "../operations/logs/log-tail.js";
 import type { RunConsole } from "../operations/runs/console.js";
 import type { Caller } from "../rules/access.js";
+import { writeJson } from "../rules/json-text.js";
+import type { Answer, Answers } from "./answers.js";
 import { isForeign, tokenIn } from "./caller.js";
 import { formatGraphqlError } from "./error-reply.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
+import type { Documents } from "./graphql/documents.js";
 import type { TailContext } from "./graphql/log-resolver.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
-import { variablesFault } from "./graphql/variables.js";
 import { createRecheck, type Held } from "./live/recheck.js";
 import { createSharedResults, type Receiver } from "./live/shared-results.js";
 import { createTransport, type LinkContext } from "./live/transport.js";
 
 const PATH = "/graphql";
-const DOCUMENT_MAX_TOKENS = 5_000;
 const SUBSCRIPTIONS_PER_SOCKET = 100;
 /** Credentials that expire send no notice. */
 const RECHECK_MS = 10_000;
@@ -41,6 +42,8 @@ type Sources = Pick<TailContext & ConsoleContext & ClientFeedContext, "gate" | "
 
 interface SocketOptions {
   schema: GraphQLSchema;
+  documents: Documents;
+  answers: Answers;
   credentials: Credentials;
   gate: Gate;
   tail: LogTail;
@@ -66,9 +69,34 @@ export interface Sockets {
 }
 
 /** What each operation's execution is told. */
-type OperationContext = Sources & Receiver & { caller: Caller | null; address?: string; idempotencyKey: null };
+type OperationContext = Sources &
+  Receiver & {
+    caller: Caller | null;
+    address?: string;
+    idempotencyKey: null;
+    answer: Answer;
+    /** Sends the one result of a query or mutation, and closes its answer once it has left. */
+    reply: (result: string) => void;
+  };
 
-export function createSockets({ schema, credentials, log, ...sources }: SocketOptions): Sockets {
+/** Nothing more to come: the result has taken the short way. */
+async function* nothing(): AsyncGenerator<never, void, void> {}
+
+/** In the place of GraphQL's own `execute`, whose result graphql-ws would print by parsing what is text already. */
+async function perform(args: ExecutionArgs, log: Logger): Promise<AsyncGenerator<never, void, void>> {
+  const { answer, reply } = args.contextValue as OperationContext;
+  try {
+    const { errors, ...result } = await execute(args);
+    answer.whole(result.data);
+    const told = errors?.map((error) => formatGraphqlError(error, log));
+    reply(writeJson(told ? { ...result, errors: told } : result));
+  } catch (error) {
+    reply(writeJson({ data: null, errors: [formatGraphqlError(error, log)] }));
+  }
+  return nothing();
+}
+
+export function createSockets({ schema, documents, answers, credentials, log, ...sources }: SocketOptions): Sockets {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: BODY_MAX_BYTES,
@@ -85,7 +113,10 @@ export function createSockets({ schema, credentials, log, ...sources }: SocketOp
     const deliver = (result: string | Buffer) =>
       typeof result === "string" ? extra.outbox.send(`${head}${result}}`) : extra.outbox.send(head, result, "}");
     const address = extra.request.socket.remoteAddress;
-    return { caller: extra.caller, ...(address && { address }), idempotencyKey: null, ...sources, shape, deliver };
+    const caller = { caller: extra.caller, ...(address && { address }) };
+    const answer = answers.open(extra.caller);
+    const reply = (result: string) => extra.outbox.sendLarge(`${head}${result}}`, answer.close);
+    return { ...caller, idempotencyKey: null, ...sources, shape, deliver, answer, reply };
   }
 
   const take = createTransport<Held>(
@@ -93,6 +124,7 @@ export function createSockets({ schema, credentials, log, ...sources }: SocketOp
       schema,
       connectionInitWaitTimeout: INIT_WAIT_MS,
       subscribe: createSharedResults(log),
+      execute: (args) => perform(args, log),
       async onConnect(context) {
         const { extra } = context;
         extra.token = tokenOf(context);
@@ -111,17 +143,10 @@ export function createSockets({ schema, credentials, log, ...sources }: SocketOp
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
         }
         if (!(await recheck.holds(context.extra))) return [new GraphQLError("a valid credential is required")];
-        try {
-          const document = parse(query, { maxTokens: DOCUMENT_MAX_TOKENS });
-          const faults = validate(schema, document, specifiedRules);
-          if (faults.length > 0) return faults;
-          const fault = variablesFault(schema, document, operationName, variables);
-          if (fault) return [fault];
-          const contextValue = contextOf(context, id, JSON.stringify([query, operationName, variables]));
-          return { schema, document, variableValues: variables, operationName, contextValue };
-        } catch (error) {
-          return [error as GraphQLError];
-        }
+        const document = documents.check({ query, operationName, variables });
+        if (!("kind" in document)) return document;
+        const contextValue = contextOf(context, id, JSON.stringify([query, operationName, variables]));
+        return { schema, document, variableValues: variables, operationName, contextValue };
       },
       onError: (_context, _id, _payload, errors) =>
         errors.map((error) => formatGraphqlError(error.originalError ?? error, log)),

@@ -3,6 +3,7 @@ import type { Server } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
+import { createAnswers } from "../api/answers.js";
 import type { FrontDoor, Parts } from "../api/health.js";
 import { METRICS_TYPE, metricsText } from "../api/metrics.js";
 import { createResolvers } from "../api/resolvers.js";
@@ -148,9 +149,12 @@ export class Starting {
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const secure = config.publicUrl?.startsWith("https:") ?? false;
-    const { schema, handle, stop } = await createApi({ resolvers, credentials, sessions, secure, log });
-    releases.add("api", stop);
-    const sockets = createSockets({ schema, credentials, gate, tail, console, clientFeed, log });
+    const answers = createAnswers();
+    const { trustProxy } = config;
+    const api = await createApi({ resolvers, credentials, sessions, secure, trustProxy, answers, log });
+    const { schema, documents, handle } = api;
+    releases.add("api", api.stop);
+    const sockets = createSockets({ schema, documents, answers, credentials, gate, tail, console, clientFeed, log });
     releases.add("sockets", () => sockets.stop());
     return () => {
       server.on("upgrade", sockets.upgrade);

@@ -22,7 +22,7 @@ export class ActionResolver {
     @Arg("offset", () => Int, { nullable: true }) offset?: number,
   ): Promise<ActionListType> {
     await this.gate.enter(context, "listActions", appId);
-    return this.service.list(appId, { limit, offset });
+    return this.service.list(appId, { limit, offset }, context.answer?.reserve);
   }
 
   @FieldResolver(() => [PublishedCopyType], { description: "The production copies of the masters in this list." })

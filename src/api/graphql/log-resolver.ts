@@ -36,7 +36,7 @@ export class LogResolver {
     @Arg("options", () => ActionLogsInput, { nullable: true }) options: unknown,
   ): Promise<LogListType> {
     await this.gate.enter(context, "readLogs", appId);
-    return this.service.list(appId, options);
+    return this.service.list(appId, options, context.answer?.reserve);
   }
 
   @Subscription(() => LogEntryType, {

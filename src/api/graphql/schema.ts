@@ -1,7 +1,8 @@
 /** Builds the GraphQL schema from the resolvers, each an instance that is handed in. */
 import { createPubSub } from "@graphql-yoga/subscription";
-import type { GraphQLArgument, GraphQLField, GraphQLSchema } from "graphql";
+import { defaultFieldResolver, type GraphQLArgument, type GraphQLField, type GraphQLSchema } from "graphql";
 import { buildSchema, type NonEmptyArray } from "type-graphql";
+import type { RequestContext } from "../context.js";
 import { ActionResolver } from "./action-resolver.js";
 import { AppResolver } from "./app-resolver.js";
 import { AppVersionResolver } from "./app-version-resolver.js";
@@ -49,6 +50,20 @@ function inWrittenOrder(schema: GraphQLSchema): GraphQLSchema {
   return schema;
 }
 
+/** Each field of a query or mutation is one part of the answer: one after the other, and counted (see `api/answers.ts`). */
+function inTurn(schema: GraphQLSchema): GraphQLSchema {
+  for (const root of [schema.getQueryType(), schema.getMutationType()]) {
+    for (const field of Object.values(root?.getFields() ?? {})) {
+      const { resolve = defaultFieldResolver } = field;
+      field.resolve = (source, values, context: RequestContext, info) => {
+        const work = async () => resolve(source, values, context, info) as unknown;
+        return context.answer ? context.answer.part(work) : work();
+      };
+    }
+  }
+  return schema;
+}
+
 export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema> {
   const byClass = new Map<unknown, object>(
     Object.entries(CLASSES).map(([name, resolver]) => [resolver, resolvers[name as keyof Resolvers]]),
@@ -61,5 +76,5 @@ export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema>
     // Asked for, and never used: every subscription brings its own source.
     pubSub: createPubSub(),
   });
-  return inWrittenOrder(schema);
+  return inTurn(inWrittenOrder(schema));
 }

@@ -41,6 +41,6 @@ export class TrailResolver {
     @Arg("offset", () => Int, { nullable: true }) offset?: number | null,
   ): Promise<AuditListType> {
     await this.gate.enter(context, "readTrail", appId);
-    return this.trail(appId, { actionId, limit, offset });
+    return this.trail(appId, { actionId, limit, offset }, context.answer?.reserve);
   }
 }

@@ -50,7 +50,7 @@ export class TransferResolver {
     @Arg("appId", () => Int) appId: number,
   ): Promise<TransferDocument> {
     await this.gate.enter(context, "exportActions", appId);
-    return this.service.export(appId);
+    return this.service.export(appId, context.answer?.reserve);
   }
 
   @Mutation(() => ImportReportType, {

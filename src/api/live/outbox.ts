@@ -20,8 +20,15 @@ export interface Outbox {
    * Cuts the socket off when too much waits.
    */
   send(...parts: Part[]): void;
+  /** The same; `settled` is called once the text has left, or never will. */
+  sendLarge(text: string, settled: () => void): void;
   /** To be asked from time to time. */
   isStalled(now: number): boolean;
+}
+
+interface Message {
+  parts: Part[];
+  settled?: () => void;
 }
 
 const lengthOf = (parts: readonly Part[]): number => parts.reduce((sum, { length }) => sum + length, 0);
@@ -43,7 +50,7 @@ function atTurnsEnd(handOver: () => void): void {
 
 /** `wire` is the connection under the socket. */
 export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void): Outbox {
-  const waiting: Part[][] = [];
+  const waiting: Message[] = [];
   let length = 0;
   let movedAt = Date.now();
   let isDue = false;
@@ -52,11 +59,14 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     isDue = false;
     wire.cork();
     while (waiting.length > 0 && socket.bufferedAmount < HANDED_OVER_BYTES) {
-      const parts = waiting.shift()!;
+      const { parts, settled } = waiting.shift()!;
       length -= lengthOf(parts);
       const last = parts.pop()!;
       for (const part of parts) socket.send(part, { binary: false, fin: false });
-      socket.send(last, { binary: false }, sent);
+      socket.send(last, { binary: false }, () => {
+        settled?.();
+        sent();
+      });
     }
     wire.uncork();
   }
@@ -75,7 +85,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   }
 
   function clear(): void {
-    waiting.length = 0;
+    for (const { settled } of waiting.splice(0)) settled?.();
     length = 0;
   }
 
@@ -85,16 +95,22 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     socket.terminate();
   }
 
+  function add(message: Message): void {
+    if (socket.readyState !== socket.OPEN) {
+      message.settled?.();
+      return;
+    }
+    if (waiting.length === 0 && socket.bufferedAmount === 0) movedAt = Date.now();
+    waiting.push(message);
+    length += lengthOf(message.parts);
+    // A single text of any size is sent; many are not collected.
+    if (waiting.length > WAITING_MESSAGES || (waiting.length > 1 && length > WAITING_LENGTH)) cutOff();
+    else plan();
+  }
+
   return {
-    send(...parts) {
-      if (socket.readyState !== socket.OPEN) return;
-      if (waiting.length === 0 && socket.bufferedAmount === 0) movedAt = Date.now();
-      waiting.push(parts);
-      length += lengthOf(parts);
-      // A single text of any size is sent; many are not collected.
-      if (waiting.length > WAITING_MESSAGES || (waiting.length > 1 && length > WAITING_LENGTH)) cutOff();
-      else plan();
-    },
+    send: (...parts) => add({ parts }),
+    sendLarge: (text, settled) => add({ parts: [text], settled }),
     isStalled: (now) => (waiting.length > 0 || socket.bufferedAmount > 0) && now - movedAt > STALLED_MS,
   };
 }

@@ -1,0 +1,133 @@
+/** GraphQL over HTTP: who may be read at all, the documents' check before Apollo executes, answers as text. Knows no operation. */
+import { ApolloServer } from "@apollo/server";
+import { fastifyApolloHandler } from "@as-integrations/fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { type FormattedExecutionResult, GraphQLError, type GraphQLSchema } from "graphql";
+import type { Logger } from "pino";
+import { ActionError, STATUS } from "../errors.js";
+import { writeJson } from "../rules/json-text.js";
+import { quotaHeaders, type RequestContext } from "./context.js";
+import { formatGraphqlError } from "./error-reply.js";
+import type { Documents } from "./graphql/documents.js";
+import { createKnownAnswers, QUESTION_MAX_CHARACTERS } from "./graphql/introspection.js";
+import { type WebPages, wantsPage } from "./web-assets.js";
+
+/** A known question with what stands around it in a request. */
+const ANONYMOUS_MAX_BYTES = 2 * QUESTION_MAX_CHARACTERS;
+
+/** The document whose check the request has passed. */
+const CHECKED = Symbol("checked document");
+
+interface Context extends RequestContext {
+  [CHECKED]?: string;
+}
+
+export interface GraphqlOptions {
+  schema: GraphQLSchema;
+  documents: Documents;
+  pages: WebPages;
+  log: Logger;
+}
+
+/** What a request asks, wherever it says so; Apollo says what is wrong with a request that asks nothing. */
+function askedIn({ method, body, query }: FastifyRequest): Record<string, unknown> {
+  const asked: unknown = method === "GET" ? query : body;
+  return typeof asked === "object" && asked !== null && !Array.isArray(asked) ? (asked as Record<string, unknown>) : {};
+}
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** The result, or the refusal in its place where it would be written too large. */
+function fitting({ answer }: Context, result: FormattedExecutionResult, log: Logger): FormattedExecutionResult {
+  try {
+    answer?.whole(result.data);
+    return result;
+  } catch (error) {
+    return { data: null, errors: [formatGraphqlError(error, log)] };
+  }
+}
+
+function createApollo({ schema, documents, log }: GraphqlOptions): ApolloServer<Context> {
+  return new ApolloServer<Context>({
+    schema,
+    stopOnTerminationSignals: false,
+    introspection: true,
+    maxRecursiveSelections: true,
+    persistedQueries: false,
+    allowBatchedHttpRequests: false,
+    includeStacktraceInErrorResponses: false,
+    formatError: (_formatted, error) => formatGraphqlError(error, log),
+    stringifyResult: (result) => `${writeJson(result)}\n`,
+    // Its keys end in the hash of the text. What has passed the check is neither parsed nor validated again.
+    documentStore: {
+      get: async (key) => documents.remembered(key.slice(key.lastIndexOf(":") + 1)),
+      set: async () => undefined,
+      delete: async () => undefined,
+    },
+    plugins: [
+      {
+        requestDidStart: async () => ({
+          async didResolveSource({ source, contextValue }) {
+            if (source !== contextValue[CHECKED]) throw new GraphQLError("the document was not checked");
+          },
+          async willSendResponse({ contextValue, response }) {
+            const { body } = response;
+            if (body.kind === "single") body.singleResult = fitting(contextValue, body.singleResult, log);
+            for (const [name, value] of Object.entries(quotaHeaders(contextValue)))
+              response.http.headers.set(name, value);
+          },
+        }),
+      },
+    ],
+  });
+}
+
+/** Serves `/graphql`, and its page to browsers. Answers what stops it. */
+export async function registerGraphql(app: FastifyInstance, options: GraphqlOptions): Promise<() => Promise<void>> {
+  const { schema, documents, pages, log } = options;
+  const apollo = createApollo(options);
+  const known = createKnownAnswers(schema);
+  await apollo.start();
+  const execute = fastifyApolloHandler(apollo, { context: async (request) => request.context as Context });
+
+  const refuse = (reply: FastifyReply, http: number, errors: readonly unknown[]) =>
+    reply
+      .code(http)
+      .header("Cache-Control", "no-store")
+      .send({ errors: errors.map((error) => formatGraphqlError(error, log)) });
+
+  const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
+
+  /** Of a caller without a credential no more is read than a known question has. */
+  async function unread(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
+    if (!isOfNobody(request) || length <= ANONYMOUS_MAX_BYTES) return undefined;
+    return refuse(reply.header("Connection", "close"), STATUS.UNAUTHORIZED.http, [new ActionError("UNAUTHORIZED")]);
+  }
+
+  async function data(this: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
+    const asked = askedIn(request);
+    const answer = known(asked);
+    if (answer !== null) return reply.header("Cache-Control", "no-store").type("application/json").send(answer);
+    if (isOfNobody(request)) return refuse(reply, STATUS.UNAUTHORIZED.http, [new ActionError("UNAUTHORIZED")]);
+    const { query, operationName, variables } = asked;
+    if (typeof query === "string") {
+      const name = typeof operationName === "string" ? operationName : null;
+      const checked = documents.check({
+        query,
+        operationName: name,
+        variables: isObject(variables) ? variables : null,
+      });
+      if (!("kind" in checked)) return refuse(reply, STATUS.REQUEST_INVALID.http, checked);
+      (request.context as Context)[CHECKED] = query;
+    }
+    return execute.call(this, request, reply);
+  }
+
+  app.get("/graphql", async (request, reply) =>
+    wantsPage(request) ? pages.send(reply, "graphiql") : data.call(app, request, reply),
+  );
+  app.post("/graphql", { onRequest: unread }, data);
+  return () => apollo.stop();
+}

@@ -1,0 +1,198 @@
+/** How many values a GraphQL operation asks for, told before it is executed: a page counts for as many as its `limit` says. Judges documents that are valid. */
+import {
+  type ArgumentNode,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  GraphQLError,
+  type GraphQLField,
+  type GraphQLNamedType,
+  type GraphQLOutputType,
+  type GraphQLSchema,
+  getNamedType,
+  getNullableType,
+  getOperationAST,
+  isCompositeType,
+  isInterfaceType,
+  isListType,
+  isObjectType,
+  Kind,
+  type OperationDefinitionNode,
+  SchemaMetaFieldDef,
+  type SelectionSetNode,
+  TypeMetaFieldDef,
+  type ValueNode,
+} from "graphql";
+import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
+import { FORM_LIMITS } from "./document-form.js";
+
+/** A page of the longest with some twenty fields of each entry; below fifty milliseconds of work, in which nobody else is served. */
+export const COST_MAX = 25_000;
+/** Of a list within a page, such as an action's triggers. */
+const INNER_LIST = 2;
+
+export type Variables = Readonly<Record<string, unknown>> | null | undefined;
+
+/** What a selection set asks for: its values, and its levels once fragments stand in their places. */
+interface Measure {
+  cost: number;
+  levels: number;
+}
+
+const NOTHING: Measure = { cost: 0, levels: 0 };
+
+/** How many of them a schema's own description has, on average. */
+function introspectionLists(schema: GraphQLSchema): Record<string, number> {
+  const types = Object.values(schema.getTypeMap());
+  const fields = types.flatMap((type) =>
+    isObjectType(type) || isInterfaceType(type) ? Object.values(type.getFields()) : [],
+  );
+  const args = fields.reduce((sum, field) => sum + field.args.length, 0);
+  return {
+    "__Schema.types": types.length,
+    "__Schema.directives": schema.getDirectives().length,
+    "__Type.fields": Math.max(1, fields.length / types.length),
+    "__Type.inputFields": 1,
+    "__Type.enumValues": 1,
+    "__Type.possibleTypes": 1,
+    "__Type.interfaces": 1,
+    "__Field.args": Math.max(1, args / fields.length),
+    "__Directive.args": 1,
+    // Most types are wrapped once or twice, however often it is asked.
+    "__Type.ofType": 0.5,
+  };
+}
+
+function isListed(type: GraphQLOutputType): boolean {
+  return isListType(getNullableType(type));
+}
+
+class Estimate {
+  private readonly fragments: Map<string, FragmentDefinitionNode>;
+  private readonly known = new Map<string, Measure>();
+
+  constructor(
+    private readonly schema: GraphQLSchema,
+    private readonly lists: Record<string, number>,
+    document: DocumentNode,
+    private readonly variables: Record<string, unknown>,
+  ) {
+    const found = document.definitions.filter((one) => one.kind === Kind.FRAGMENT_DEFINITION);
+    this.fragments = new Map(found.map((fragment) => [fragment.name.value, fragment]));
+  }
+
+  private valueOf(node: ValueNode): unknown {
+    if (node.kind === Kind.VARIABLE) return this.variables[node.name.value];
+    if (node.kind === Kind.INT) return Number(node.value);
+    if (node.kind !== Kind.OBJECT) return undefined;
+    return Object.fromEntries(node.fields.map(({ name, value }) => [name.value, this.valueOf(value)]));
+  }
+
+  /** The `limit` among a field's arguments, or in its `options`. */
+  private limitIn(args: readonly ArgumentNode[] | undefined): number | null {
+    for (const { name, value } of args ?? []) {
+      const given = this.valueOf(value);
+      const limit = name.value === "options" ? (given as { limit?: unknown } | null)?.limit : given;
+      if (!["limit", "options", "count"].includes(name.value) || typeof limit !== "number") continue;
+      return Math.min(Math.max(limit, 0), PAGE_MAX);
+    }
+    return null;
+  }
+
+  private definition(parent: GraphQLNamedType, name: string): GraphQLField<unknown, unknown> | undefined {
+    if (name === "__schema") return SchemaMetaFieldDef;
+    if (name === "__type") return TypeMetaFieldDef;
+    return isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name] : undefined;
+  }
+
+  private field(node: FieldNode, parent: GraphQLNamedType, page: number): Measure {
+    const name = node.name.value;
+    const field = this.definition(parent, name);
+    if (!field || !node.selectionSet) return { cost: 1, levels: 1 };
+    const type = getNamedType(field.type);
+    const listed = isListed(field.type);
+    const own = this.limitIn(node.arguments) ?? page;
+    const inner = isCompositeType(type) ? this.set(node.selectionSet, type, listed ? INNER_LIST : own) : NOTHING;
+    const times = this.lists[`${parent.name}.${name}`] ?? (listed ? own : 1);
+    return { cost: 1 + times * (1 + inner.cost), levels: 1 + inner.levels };
+  }
+
+  private fragment(name: string, page: number): Measure {
+    const key = `${page} ${name}`;
+    const known = this.known.get(key);
+    if (known) return known;
+    const fragment = this.fragments.get(name);
+    const type = fragment && this.schema.getType(fragment.typeCondition.name.value);
+    const measure = fragment && type ? this.set(fragment.selectionSet, type, page) : NOTHING;
+    this.known.set(key, measure);
+    return measure;
+  }
+
+  set({ selections }: SelectionSetNode, parent: GraphQLNamedType, page: number): Measure {
+    let cost = 0;
+    let levels = 0;
+    for (const selection of selections) {
+      let one: Measure;
+      if (selection.kind === Kind.FIELD) one = this.field(selection, parent, page);
+      else if (selection.kind === Kind.FRAGMENT_SPREAD) one = this.fragment(selection.name.value, page);
+      else {
+        const on = selection.typeCondition && this.schema.getType(selection.typeCondition.name.value);
+        one = this.set(selection.selectionSet, on ?? parent, page);
+      }
+      cost += one.cost;
+      levels = Math.max(levels, one.levels);
+    }
+    return { cost, levels };
+  }
+
+  /** The fields of the operation itself, those of fragments among them: each asks the service anew. */
+  roots({ selections }: SelectionSetNode, seen = new Set<string>()): number {
+    let count = 0;
+    for (const selection of selections) {
+      if (selection.kind === Kind.FIELD) count += 1;
+      else if (selection.kind === Kind.INLINE_FRAGMENT) count += this.roots(selection.selectionSet, seen);
+      else if (!seen.has(selection.name.value)) {
+        seen.add(selection.name.value);
+        const fragment = this.fragments.get(selection.name.value);
+        count += fragment ? this.roots(fragment.selectionSet, seen) : 0;
+      }
+    }
+    return count;
+  }
+}
+
+const ROOTS = "fields of its operation" satisfies keyof typeof FORM_LIMITS;
+const LEVELS = "levels of fields" satisfies keyof typeof FORM_LIMITS;
+
+function defaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<string, unknown> {
+  const given = (variableDefinitions ?? []).flatMap(({ variable, defaultValue }) =>
+    defaultValue?.kind === Kind.INT ? [[variable.name.value, Number(defaultValue.value)] as const] : [],
+  );
+  return Object.fromEntries(given);
+}
+
+/** Answers what judges an operation of a valid document: the error that names the limit which it passes, or null. */
+export function createCostJudge(schema: GraphQLSchema) {
+  const lists = introspectionLists(schema);
+
+  return (document: DocumentNode, operationName: string | null | undefined, variables: Variables) => {
+    const operation = getOperationAST(document, operationName);
+    const root = operation && schema.getRootType(operation.operation);
+    // Which operation is meant is execution's to say.
+    if (!operation || !root) return null;
+    const estimate = new Estimate(schema, lists, document, { ...defaultsOf(operation), ...variables });
+    const roots = estimate.roots(operation.selectionSet);
+    if (roots > FORM_LIMITS[ROOTS]) {
+      return new GraphQLError(`an operation holds at most ${FORM_LIMITS[ROOTS]} fields of its own`);
+    }
+    const { cost, levels } = estimate.set(operation.selectionSet, root, PAGE_DEFAULT);
+    if (levels > FORM_LIMITS[LEVELS]) {
+      return new GraphQLError(`an operation goes at most ${FORM_LIMITS[LEVELS]} levels deep`);
+    }
+    if (cost > COST_MAX) {
+      const asked = `it asks for up to ${Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER))}`;
+      return new GraphQLError(`an operation asks for at most ${COST_MAX} values, ${asked}: lower its limits or fields`);
+    }
+    return null;
+  };
+}

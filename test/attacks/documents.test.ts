@@ -1,0 +1,170 @@
+import { connect } from "node:net";
+import { expect } from "chai";
+import { getIntrospectionQuery, type OperationDefinitionNode, parse } from "graphql";
+import { createDocuments } from "../../src/api/graphql/documents.js";
+import { createSchema } from "../../src/api/graphql/schema.js";
+import { createResolvers } from "../../src/api/resolvers.js";
+import { FIRST_QUERY } from "../../src/web/graphiql/first-visit.js";
+import * as studio from "../../src/web/studio/model.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const times = (count: number, write: (at: number) => string): string =>
+  Array.from({ length: count }, (_, at) => write(at)).join(" ");
+
+/** `...f0` and what it leads to: each fragment uses the next one twice, under two names. */
+const bomb = (count: number, type: string, field: string) =>
+  times(count, (at) => {
+    const next = at + 1 < count ? `a: ${field} { ...f${at + 1} } b: ${field} { ...f${at + 1} }` : "";
+    return `fragment f${at} on ${type} { name ${next} }`;
+  });
+
+const ATTACKS: [what: string, query: string, variables?: object][] = [
+  ["1,600 aliases of a description", `{ __schema { types { ${times(1_600, (at) => `a${at}: description`)} } } }`],
+  ["5,000 aliases of __typename", `{ ${times(5_000, (at) => `a${at}: __typename`)} }`],
+  ["more fields of its own than a hundred", `{ ${times(101, (at) => `a${at}: __typename`)} }`],
+  [
+    "a hundred and one fields of its own by way of fragments",
+    `{ ...a ...b } fragment a on Query { ${times(60, (at) => `a${at}: __typename`)} } fragment b on Query { ${times(60, (at) => `b${at}: __typename`)} }`,
+  ],
+  ["one field a thousand times in one place", `{ ${times(1_000, () => "__typename")} }`],
+  ["the same by inline fragments", `{ ${times(200, () => "... { __typename }")} }`],
+  [
+    "a bomb of fragments that goes beyond 20 levels",
+    `{ __schema { types { ...f0 } } } ${bomb(30, "__Type", "ofType")}`,
+  ],
+  ["a circle of fragments", "{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }"],
+  [
+    "types of types of types",
+    "{ __schema { types { fields { type { fields { type { fields { type { name } } } } } } } } }",
+  ],
+  [
+    "30 fields of each of 1,000 entries",
+    `{ actionLogs(appId: 1, options: { limit: 1000 }) { logs { ${times(30, (at) => `a${at}: id`)} } } }`,
+  ],
+  [
+    "the same by a variable",
+    `query ($o: JSON) { actionLogs(appId: 1, options: $o) { logs { ${times(30, (at) => `a${at}: id`)} } } }`,
+    { o: { limit: 1000 } },
+  ],
+  ["1,600 directives", `{ __typename ${times(1_600, () => "@include(if: true)")} }`],
+  ["300 directives", `{ __typename ${times(300, () => "@include(if: true)")} }`],
+  ["a thousand variables", `query (${times(1_000, (at) => `$a${at}: Int`)}) { __typename }`],
+  ["a thousand operations", times(1_000, (at) => `query q${at} { __typename }`)],
+  ["2,400 brackets", `{ actionLogs(appId: 1, options: ${"[".repeat(2_400)}${"]".repeat(2_400)}) { count } }`],
+  ["1,200 levels of fields", `${"{ a ".repeat(1_200)}${"}".repeat(1_200)}`],
+  ["900 fields that are not there", `{ ${times(900, (at) => `x${at}`)} }`],
+];
+
+describe("GraphQL documents that ask for too much", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  for (const [what, query, variables = {}] of ATTACKS) {
+    it(`are refused alike over HTTP and the websocket, in a few words: ${what}`, async () => {
+      const { http, body } = await service.rest("POST", "/graphql", { body: { query, variables } });
+      expect(http).to.equal(400);
+      expect(body.data).to.equal(undefined);
+      for (const { extensions } of body.errors) expect(extensions).to.deep.equal({ status: "REQUEST_INVALID" });
+      expect(JSON.stringify(body).length).to.be.below(10_000);
+      const client = service.socket();
+      const refusal = await new Promise((resolve) =>
+        client.subscribe(
+          { query, variables: { ...variables } },
+          { next: resolve, error: resolve, complete: () => resolve("complete") },
+        ),
+      );
+      await client.dispose();
+      expect(refusal).to.deep.equal(body.errors);
+    });
+  }
+
+  it("are none: every document of Studio, and GraphiQL's first page", async () => {
+    const { check } = createDocuments(
+      await createSchema(createResolvers({ triggers: {}, authoring: {}, clients: {} } as never)),
+    );
+    const documents = Object.values(studio).filter((text) => typeof text === "string" && text.includes("{"));
+    expect(documents.length).to.be.above(15);
+    const variables = { options: { limit: 1000 }, limit: 1000 };
+    for (const query of documents as string[])
+      expect(check({ query, variables }), query).to.include({ kind: "Document" });
+    const { definitions } = parse(FIRST_QUERY);
+    for (const { name } of definitions as readonly OperationDefinitionNode[]) {
+      expect(check({ query: FIRST_QUERY, operationName: name!.value, variables: { appId: 1 } })).to.include({
+        kind: "Document",
+      });
+    }
+  });
+
+  it("are none: the whole of every action of a page of 1,000, and an introspection that no tool sends", async () => {
+    const whole =
+      "id name description code active environment triggers dependencies assets frequency timezone createdAt updatedAt";
+    const { errors } = await service.graphql(
+      `{ actions(appId: 1, limit: 1000) { actions { ${whole} } pagination { total } } }`,
+    );
+    expect(errors).to.equal(undefined);
+    const { data } = await service.graphql(`${getIntrospectionQuery({ oneOf: true })} # as written by hand`);
+    expect(data.__schema.queryType).to.deep.equal({ name: "Query", kind: "OBJECT" });
+  });
+});
+
+describe("GraphQL without a credential", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  const nobody = (body: unknown) => service.rest("POST", "/graphql", { as: null, body });
+  const REFUSED = { errors: [{ message: "a valid credential is required", extensions: { status: "UNAUTHORIZED" } }] };
+
+  for (const [tool, question] of [
+    ["GraphiQL", { inputValueDeprecation: false, schemaDescription: false }],
+    ["graphql-js", {}],
+  ] as const) {
+    it(`answers what ${tool} asks of the schema, as it would with one`, async () => {
+      const query = getIntrospectionQuery(question);
+      const { http, body } = await nobody({ query, operationName: "IntrospectionQuery" });
+      expect(http).to.equal(200);
+      const executed = await service.graphql(`${query} # not known by heart`);
+      expect(body).to.deep.equal(executed);
+    });
+  }
+
+  it("parses nothing else: whatever a document says, it gets the one refusal", async () => {
+    const question = getIntrospectionQuery();
+    const documents = [
+      "{ __typename }",
+      "{",
+      "",
+      "{ nothing }",
+      `${question} #`,
+      question.replace("__schema", "a: __schema"),
+      "{ ".repeat(3_000),
+    ];
+    for (const query of documents) {
+      const { http, body } = await nobody({ query });
+      expect([http, body], query.slice(0, 40)).to.deep.equal([401, REFUSED]);
+    }
+    const { body } = await nobody({ query: question, operationName: "Other" });
+    expect(body).to.deep.equal(REFUSED);
+    for (const odd of [[], {}, { query: 1 }, [{ query: question }]]) expect((await nobody(odd)).http).to.equal(401);
+    const read = await service.rest("GET", `/graphql?query=${encodeURIComponent("{ __typename }")}`, { as: null });
+    expect([read.http, read.body]).to.deep.equal([401, REFUSED]);
+    const stored = { persistedQuery: { version: 1, sha256Hash: "0".repeat(64) } };
+    expect((await nobody({ extensions: stored })).body).to.deep.equal(REFUSED);
+  });
+
+  it("reads no body that is larger than a known question, nor one of unknown length", async () => {
+    const { hostname, port } = new URL(service.url);
+    for (const length of ["Content-Length: 1000000", "Transfer-Encoding: chunked"]) {
+      const socket = connect(Number(port), hostname);
+      socket.write(`POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${length}\r\n\r\n`);
+      const answer = await new Promise((resolve) => socket.once("data", (data) => resolve(String(data))));
+      expect(answer).to.match(/^HTTP\/1\.1 401 /);
+      socket.destroy();
+    }
+  });
+});

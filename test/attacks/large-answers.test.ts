@@ -1,0 +1,140 @@
+import { expect } from "chai";
+import { createAnswers } from "../../src/api/answers.js";
+import { ActionError } from "../../src/errors.js";
+import { JsonText } from "../../src/rules/json-text.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const ENTRIES = 6;
+const MB = 1024 * 1024;
+
+/** Three million characters, a million objects. */
+const RESULT = `[${"{},".repeat(1_000_000)}{}]`;
+
+describe("answers that would be too large", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    const text = `{"taskId":1,"odd":1.50,"result":{"data":${RESULT},"success":true}}`;
+    await service.db.query(
+      `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+       SELECT 1, 1, n, 'app.task.completed', $1 FROM generate_series(1, ${ENTRIES}) n`,
+      [text],
+    );
+  });
+  after(() => service.stop());
+
+  /** As bytes: parsing it would cost the test what the service is spared. */
+  async function page(offset: number, limit: number): Promise<string> {
+    const response = await fetch(`${service.url}/v3/apps/1/actions/logs`, {
+      method: "POST",
+      headers: { "auth-token": service.tokens.api, "content-type": "application/json" },
+      body: JSON.stringify({ limit, offset }),
+    });
+    expect(response.headers.get("content-type")).to.equal("application/json; charset=utf-8");
+    return response.text();
+  }
+
+  it("come in pages of 8 MB, and the next page begins where one ended", async () => {
+    const ids: string[] = [];
+    while (ids.length < ENTRIES) {
+      const text = await page(ids.length, 1_000);
+      const found = text.matchAll(/"id":(\d+),"type":"app.task.completed"/g);
+      const before = ids.length;
+      for (const [, id] of found) ids.push(id!);
+      expect(ids.length - before).to.be.within(1, 2);
+      expect(text.length).to.be.below(9 * MB);
+      expect(text).to.contain(`"status":"LOGS_LISTED","count":${ENTRIES}`);
+    }
+    expect(ids).to.deep.equal(Array.from({ length: ENTRIES }, (_, at) => String(ENTRIES - at)));
+  });
+
+  it("hold each entry's data as it is stored, to the last character", async () => {
+    const text = await page(0, 1);
+    expect(text).to.contain(`"data":{"taskId":1,"odd":1.50,"result":{"data":${RESULT},"success":true}}`);
+  });
+
+  it("are 16 MB for a document, however often it asks: the rest is refused before it is read", async () => {
+    const asked = Array.from({ length: 60 }, (_, at) => `a${at}: actionLogs(appId: 1) { logs { id data } }`);
+    const response = await fetch(`${service.url}/graphql`, {
+      method: "POST",
+      headers: { "auth-token": service.tokens.api, "content-type": "application/json" },
+      body: JSON.stringify({ query: `{ ${asked.join(" ")} }` }),
+    });
+    const text = await response.text();
+    expect(text.length).to.be.below(16 * MB);
+    expect(text)
+      .to.contain("an answer holds at most 16 MB")
+      .and.to.contain('"extensions":{"status":"REQUEST_INVALID"}');
+  });
+
+  it("are 16 MB of one entry too, under however many names", async () => {
+    const names = Array.from({ length: 19 }, (_, at) => `a${at}: data`);
+    const query = `{ actionLogs(appId: 1, options: {limit: 2}) { logs { ${names.join(" ")} } } }`;
+    const { data, errors } = await service.graphql(query, {}, { as: "api" });
+    expect(data).to.equal(null);
+    expect(errors![0].extensions).to.deep.equal({ status: "REQUEST_INVALID" });
+    const client = service.socket("api");
+    const result = await new Promise((resolve) =>
+      client.subscribe({ query }, { next: resolve, error: resolve, complete: () => undefined }),
+    );
+    await client.dispose();
+    expect(result).to.deep.equal({ data, errors });
+  });
+
+  it("come over the websocket as they do over HTTP", async () => {
+    const query = "{ actionLogs(appId: 1, options: {limit: 1}) { count logs { id type data } } }";
+    const byHttp = await service.graphql(query, {}, { as: "api" });
+    const client = service.socket("api");
+    const bySocket = await new Promise((resolve, reject) =>
+      client.subscribe({ query }, { next: resolve, error: reject, complete: () => undefined }),
+    );
+    await client.dispose();
+    // Their size first: chai takes a million objects apart one by one.
+    const text = JSON.stringify(bySocket);
+    expect(text.length).to.be.above(RESULT.length);
+    expect(text === JSON.stringify(byHttp)).to.equal(true);
+  });
+});
+
+describe("the account of answers under way", () => {
+  const caller = (appId: number) => ({ appId, personId: null }) as never;
+  const statusOf = (work: () => void): string | null => {
+    try {
+      work();
+      return null;
+    } catch (error) {
+      return (error as ActionError).status;
+    }
+  };
+
+  it("leaves half of all to others whatever one app asks for, and gives back what has left", () => {
+    const answers = createAnswers({ totalBytes: 100, ofOwnerBytes: 50, ofAnswerBytes: 40 });
+    const [first, second, third] = [answers.open(caller(1)), answers.open(caller(1)), answers.open(caller(2))];
+    first.reserve(40);
+    expect(statusOf(() => second.reserve(20))).to.equal("OVERLOADED");
+    expect(statusOf(() => third.reserve(40))).to.equal(null);
+    first.close();
+    expect(statusOf(() => second.reserve(20))).to.equal(null);
+    second.close();
+    third.close();
+    expect(answers.held()).to.equal(0);
+  });
+
+  it("refuses an answer's next part, never what a part has done", async () => {
+    const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 40 });
+    const answer = answers.open(caller(1));
+    const large = new JsonText(`"${"x".repeat(60)}"`);
+    const parts = [answer.part(async () => large), answer.part(async () => "not begun")];
+    const [done, refused] = await Promise.allSettled(parts);
+    expect(done).to.deep.equal({ status: "fulfilled", value: large });
+    expect((refused as PromiseRejectedResult).reason.status).to.equal("REQUEST_INVALID");
+  });
+
+  it("counts nothing for who has gone", () => {
+    const answers = createAnswers({ totalBytes: 100, ofOwnerBytes: 100, ofAnswerBytes: 100 });
+    const answer = answers.open(caller(1));
+    answer.close();
+    answer.reserve(60);
+    expect(answers.held()).to.equal(0);
+  });
+});
