@@ -1,11 +1,12 @@
 /** The composition root: makes every part, hands it what it needs, starts it, and undoes all of it in reverse. Holds no rule of its own. */
 import "reflect-metadata";
-import { createServer, type Server } from "node:http";
+import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createFrontDoor } from "./api/health.js";
+import { createPort } from "./api/port.js";
 import type { Config } from "./config.js";
 import { createLog } from "./engine/log.js";
 import { bootstrap } from "./operations/access/bootstrap.js";
@@ -107,7 +108,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
   const releases = new Releases(log);
   const parts = partsOf(config);
   const door = createFrontDoor(parts);
-  const server = createServer(door.handle).on("clientError", door.refuse);
+  const server = createPort(door);
   const impatient = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
   const plan = { config, clock, log, releases, parts, server, door, unwanted, impatience: impatient.signal, fail };

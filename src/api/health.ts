@@ -47,12 +47,19 @@ function readiness(parts: Parts, response: ServerResponse): void {
   else reply(response, 503, { status: "OVERLOADED", error: `not up: ${failing.join(", ")}`, failing });
 }
 
+/** What Node says of a request that it could not read to its end. */
+const UNREADABLE: Record<string, readonly [line: string, error: string]> = {
+  HPE_HEADER_OVERFLOW: ["400 Bad Request", "the headers are larger than 16 KB"],
+  ERR_HTTP_REQUEST_TIMEOUT: ["408 Request Timeout", "the request did not arrive in time"],
+};
+
 /** A refusal on a socket whose request could not be read. */
-function refusal({ code }: NodeJS.ErrnoException): string {
-  const error = code === "HPE_HEADER_OVERFLOW" ? "the headers are larger than 16 KB" : "the request is not valid HTTP";
+function refusal({ code = "" }: NodeJS.ErrnoException): string {
+  const [line, error] = UNREADABLE[code] ?? ["400 Bad Request", "the request is not valid HTTP"];
   const body = JSON.stringify({ status: "REQUEST_INVALID" satisfies Status, error });
-  const headers = ["Connection: close", "Content-Type: application/json", `Content-Length: ${body.length}`];
-  return ["HTTP/1.1 400 Bad Request", ...headers, "", body].join("\r\n");
+  const length = `Content-Length: ${body.length}`;
+  const headers = ["Connection: close", "Content-Type: application/json", "X-Content-Type-Options: nosniff", length];
+  return [`HTTP/1.1 ${line}`, ...headers, "", body].join("\r\n");
 }
 
 export function createFrontDoor(parts: Parts): FrontDoor {
@@ -77,6 +84,8 @@ export function createFrontDoor(parts: Parts): FrontDoor {
 
   return {
     handle(request: IncomingMessage, response: ServerResponse) {
+      // Of every answer, whoever gives it: what is sent as JSON is never guessed to be a page or a script.
+      response.setHeader("X-Content-Type-Options", "nosniff");
       const [path] = (request.url ?? "").split("?");
       if (path === "/health/live") return reply(response, 200, { status: "LIVE" });
       if (path === "/health/ready") return readiness(parts, response);

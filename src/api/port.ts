@@ -1,0 +1,62 @@
+/** The HTTP server at the port: how long a request may take to arrive, and how many connections may be open that say nothing. Answers no request. */
+import { createServer, type Server } from "node:http";
+import type { Socket } from "node:net";
+import type { FrontDoor } from "./health.js";
+
+export interface PortLimits {
+  /** For a request's head, and for all of it. */
+  headMs: number;
+  requestMs: number;
+  /** How often the two are looked after. */
+  checkMs: number;
+  connections: number;
+  /** Connections of one address over which nothing has come. */
+  silentPerAddress: number;
+}
+
+/** A megabyte comes in a minute over any line; descriptors are also the database's; a browser opens six, a busy proxy some hundreds. */
+const LIMITS: PortLimits = {
+  headMs: 10_000,
+  requestMs: 60_000,
+  checkMs: 2_000,
+  connections: 30_000,
+  silentPerAddress: 512,
+};
+
+/** The connections by address, oldest first, as far as they are still watched for their silence. */
+function createSilence(most: number) {
+  const byAddress = new Map<string, Set<Socket>>();
+
+  function leave(socket: Socket, address: string): void {
+    const silent = byAddress.get(address);
+    silent?.delete(socket);
+    if (silent?.size === 0) byAddress.delete(address);
+  }
+
+  return {
+    enter(socket: Socket): void {
+      const address = socket.remoteAddress ?? "";
+      const silent = byAddress.get(address) ?? new Set();
+      byAddress.set(address, silent.add(socket));
+      socket.once("close", () => leave(socket, address));
+      // The oldest goes: whoever means to ask has begun by then, and the limits of a request hold for it.
+      const [oldest] = silent;
+      if (silent.size <= most || !oldest) return;
+      leave(oldest, address);
+      if (oldest.bytesRead === 0) oldest.destroy();
+    },
+  };
+}
+
+export function createPort(door: Pick<FrontDoor, "handle" | "refuse">, limits: PortLimits = LIMITS): Server {
+  const server = createServer({
+    headersTimeout: limits.headMs,
+    requestTimeout: limits.requestMs,
+    connectionsCheckingInterval: limits.checkMs,
+  });
+  server.maxConnections = limits.connections;
+  return server
+    .on("connection", createSilence(limits.silentPerAddress).enter)
+    .on("request", door.handle)
+    .on("clientError", door.refuse);
+}

@@ -1,0 +1,158 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { expect } from "chai";
+import { createFrontDoor } from "../../src/api/health.js";
+import { createPort, type PortLimits } from "../../src/api/port.js";
+import { ConfigError, readConfig } from "../../src/config.js";
+import { PAGE_SESSIONS_PER_ADDRESS } from "../../src/limits.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const SHORT: PortLimits = { headMs: 100, requestMs: 200, checkMs: 20, connections: 1_000, silentPerAddress: 20 };
+
+describe("connections that waste the port", () => {
+  const sockets: Socket[] = [];
+  const closings: (() => void)[] = [];
+  afterEach(() => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    for (const close of closings.splice(0)) close();
+  });
+
+  async function listen(limits: Partial<PortLimits> = {}): Promise<number> {
+    const door = createFrontDoor({});
+    // Answers nothing before it has read all.
+    door.open((request, response) => request.resume().once("end", () => response.end()));
+    const server = createPort(door, { ...SHORT, ...limits });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    closings.push(() => server.close().closeAllConnections());
+    return (server.address() as AddressInfo).port;
+  }
+
+  async function open(port: number, text = ""): Promise<{ socket: Socket; ended: Promise<string> }> {
+    const socket = connect(port, "127.0.0.1");
+    sockets.push(socket);
+    let said = "";
+    socket.on("data", (data) => (said += data)).on("error", () => undefined);
+    const ended = once(socket, "close").then(() => said);
+    await once(socket, "connect");
+    if (text) socket.write(text);
+    return { socket, ended };
+  }
+
+  for (const [what, text] of [
+    ["says nothing", ""],
+    ["stops within its headers", "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: "],
+    ["stops within its body", "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 10\r\n\r\n{"],
+  ] as const) {
+    it(`ends one that ${what}`, async () => {
+      const { ended } = await open(await listen(), text);
+      expect(await ended).to.match(/^HTTP\/1\.1 408 [\s\S]*"error":"the request did not arrive in time"}$/);
+    });
+  }
+
+  it("keeps so many of one address that say nothing: the oldest make room, who comes newly is served", async () => {
+    const port = await listen({ headMs: 60_000, requestMs: 60_000 });
+    const silent = [];
+    for (let count = 0; count < 50; count += 1) silent.push(await open(port));
+    await Promise.all(silent.slice(0, 30).map(({ ended }) => ended));
+    expect(silent.slice(30).every(({ socket }) => !socket.destroyed)).to.equal(true);
+    const { ended } = await open(port, "GET /health/live HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    expect(await ended).to.match(/^HTTP\/1\.1 200 /);
+  });
+
+  it("lets one that waits for its answer wait", async () => {
+    const port = await listen({ silentPerAddress: 1 });
+    const { socket } = await open(port, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n");
+    await once(socket, "data");
+    await open(port);
+    await open(port);
+    socket.write("GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n");
+    expect(String(await once(socket, "data"))).to.match(/^HTTP\/1\.1 200 /);
+  });
+});
+
+describe("every answer", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  it("is taken for what it says it is: health, metrics, data, errors, pages, scripts, and what is no HTTP", async () => {
+    const paths = [
+      "/health/live",
+      "/health/ready",
+      "/metrics",
+      "/nowhere",
+      "/v3/apps/1/actions",
+      "/v1/apps/1/settings",
+    ];
+    for (const path of [
+      ...paths,
+      "/graphql",
+      "/studio",
+      "/client/svc.js",
+      "/v1/apps/1/env.js",
+      "/apps/1",
+      "/%E0%A4%A",
+    ]) {
+      const { headers } = await service.rest("GET", path);
+      expect(headers.get("x-content-type-options"), path).to.equal("nosniff");
+    }
+    const { hostname, port } = new URL(service.url);
+    const socket = connect(Number(port), hostname).end("hello\r\n\r\n");
+    const [answer] = await once(socket, "data");
+    expect(String(answer)).to.contain("\r\nX-Content-Type-Options: nosniff\r\n");
+  });
+});
+
+describe("the address of a visitor", () => {
+  const started: TestService[] = [];
+  afterEach(async () => {
+    for (const service of started.splice(0)) await service.stop();
+  });
+
+  /** How many new visitors are let in, of one more than one address has a right to, each with a header of its own. */
+  async function letIn(environment: Record<string, string>, header: (at: number) => string): Promise<number> {
+    const service = await startTestService({ ROLES: "api", ...environment });
+    started.push(service);
+    await service.rest("POST", "/v1/apps/1/publish");
+    const visits = Array.from({ length: PAGE_SESSIONS_PER_ADDRESS + 1 }, async (_, at) => {
+      const headers = { accept: "text/html", "x-forwarded-for": header(at) };
+      return (await service.rest("GET", "/apps/1", { as: null, headers })).http;
+    });
+    return (await Promise.all(visits)).filter((http) => http === 200).length;
+  }
+
+  it("is the connection's: X-Forwarded-For counts for nothing unless a proxy is named", async () => {
+    expect(await letIn({}, (at) => `198.51.100.${at}`)).to.equal(PAGE_SESSIONS_PER_ADDRESS);
+    expect(await letIn({ TRUST_PROXY: "10.0.0.0/8" }, (at) => `198.51.100.${at}`)).to.equal(PAGE_SESSIONS_PER_ADDRESS);
+  });
+
+  it("is what the named proxy says, and not what the visitor had said to that proxy", async () => {
+    const all = PAGE_SESSIONS_PER_ADDRESS + 1;
+    expect(await letIn({ TRUST_PROXY: "127.0.0.1,::1" }, (at) => `198.51.100.${at}`)).to.equal(all);
+    expect(await letIn({ TRUST_PROXY: "1" }, (at) => `198.51.100.${at}`)).to.equal(all);
+    expect(await letIn({ TRUST_PROXY: "1" }, (at) => `198.51.100.${at}, 203.0.113.1`)).to.equal(
+      PAGE_SESSIONS_PER_ADDRESS,
+    );
+  });
+
+  it("names the variable when it is neither a count nor addresses, or everybody", () => {
+    for (const value of [
+      "true",
+      "0",
+      "10",
+      "*",
+      "0.0.0.0/0",
+      "::/0",
+      "10.0.0.0/33",
+      "10.0.0.1/8/8",
+      "proxy.example",
+      "10.0.0.1;",
+    ]) {
+      expect(() => readConfig({ TRUST_PROXY: value }), value).to.throw(ConfigError, "TRUST_PROXY must be");
+    }
+    expect(readConfig({ TRUST_PROXY: "10.0.0.1, fd00::/8" }).trustProxy).to.deep.equal(["10.0.0.1", "fd00::/8"]);
+  });
+});
