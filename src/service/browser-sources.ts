@@ -26,6 +26,11 @@ export function browserSources(config: Config, log: Logger): BrowserSources {
   const egressOptions = { allowPrivateNetwork, localAddress };
   if (config.browserWsEndpoints.length === 0) {
     const sources = [localBrowser({ chromePath: pathToChromium(config), sandbox, log })];
+    if (process.getuid?.() !== 0) {
+      log.warn(
+        "Chromium runs as the user that owns this service's data: its sandbox alone stands between; see SECURITY.md",
+      );
+    }
     // Loopback belongs to everybody on the machine.
     return { sources, egressOptions: { ...egressOptions, servesUid: isBrowsersUid } };
   }

@@ -96,6 +96,37 @@ describe("answers that would be too large", () => {
   });
 });
 
+describe("lists of actions that would be too large", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    await service.db.query(
+      `INSERT INTO action (app_id, name, code, active, environment, action_version, triggers, dependencies, assets)
+       SELECT 1, 'large' || n, repeat('x', 1000000), false, 'server', 'v3', '[]', '[]', '[]' FROM generate_series(1, 18) n`,
+    );
+  });
+  after(() => service.stop());
+
+  it("come in pages of 8 MB that say there is more, and hold each action once", async () => {
+    const seen: number[] = [];
+    for (let more = true; more; ) {
+      const { body } = await service.rest("GET", `/v3/apps/1/actions?limit=1000&offset=${seen.length}`);
+      expect(body.actions.length).to.be.within(1, 8);
+      seen.push(...body.actions.map(({ id }: { id: number }) => id));
+      more = body.pagination.hasMore;
+      expect(body.pagination.total).to.equal(18);
+    }
+    expect(new Set(seen).size).to.equal(18);
+    expect(seen).to.deep.equal(seen.toSorted((a, b) => b - a));
+  });
+
+  it("are refused in words where they can only come whole", async () => {
+    const { http, body } = await service.rest("GET", "/v3/apps/1/actions/export");
+    expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+    expect(body.error).to.contain("16 MB");
+  });
+});
+
 describe("the account of answers under way", () => {
   const caller = (appId: number) => ({ appId, personId: null }) as never;
   const statusOf = (work: () => void): string | null => {
