@@ -15,6 +15,9 @@ import { type WebPages, wantsPage } from "./web-assets.js";
 /** A known question with what stands around it in a request. */
 const ANONYMOUS_MAX_BYTES = 2 * QUESTION_MAX_CHARACTERS;
 
+/** As GraphQL tells every refusal: the status stands in the error, and browsers do not report a fault of the network. */
+const GRAPHQL_REFUSED = 200;
+
 /** The document whose check the request has passed. */
 const CHECKED = Symbol("checked document");
 
@@ -103,14 +106,14 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   async function unread(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
     if (!isOfNobody(request) || length <= ANONYMOUS_MAX_BYTES) return undefined;
-    return refuse(reply.header("Connection", "close"), STATUS.UNAUTHORIZED.http, [new ActionError("UNAUTHORIZED")]);
+    return refuse(reply.header("Connection", "close"), GRAPHQL_REFUSED, [new ActionError("UNAUTHORIZED")]);
   }
 
   async function data(this: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const asked = askedIn(request);
     const answer = known(asked);
     if (answer !== null) return reply.header("Cache-Control", "no-store").type("application/json").send(answer);
-    if (isOfNobody(request)) return refuse(reply, STATUS.UNAUTHORIZED.http, [new ActionError("UNAUTHORIZED")]);
+    if (isOfNobody(request)) return refuse(reply, GRAPHQL_REFUSED, [new ActionError("UNAUTHORIZED")]);
     const { query, operationName, variables } = asked;
     if (typeof query === "string") {
       const name = typeof operationName === "string" ? operationName : null;
