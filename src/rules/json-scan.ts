@@ -138,20 +138,23 @@ export function jsonFault(text: string, levels: number): "invalid" | "deep" | nu
   return end !== NOWHERE && skipBlank(text, end) === text.length ? null : "invalid";
 }
 
-/** The text of an object's member, the last of that name as JSON.parse has it; undefined where there is none. `text` is JSON. */
-export function memberText(text: string, name: string): string | undefined {
-  let found: string | undefined;
+/** The texts of an object's members, of two with one name the last, as JSON.parse has it. `text` is JSON. */
+export function memberTexts(text: string): Map<string, string> {
+  const found = new Map<string, string>();
   let at = skipBlank(text, 0);
-  if (text.charCodeAt(at) !== OPEN_OBJECT) return undefined;
+  if (text.charCodeAt(at) !== OPEN_OBJECT) return found;
   at = skipBlank(text, at + 1);
   while (text.charCodeAt(at) === QUOTE) {
-    const key: unknown = JSON.parse(text.slice(at, skipString(text, at)));
+    const key = JSON.parse(text.slice(at, skipString(text, at))) as string;
     const from = skipKey(text, at);
     const end = skipValue(text, from, new Nesting(), Number.POSITIVE_INFINITY);
-    if (end === NOWHERE) return undefined;
-    if (key === name) found = text.slice(from, end);
+    if (end === NOWHERE) return found;
+    found.set(key, text.slice(from, end));
     at = skipBlank(text, end);
     if (text.charCodeAt(at) === COMMA) at = skipBlank(text, at + 1);
   }
   return found;
 }
+
+/** The text of one member; undefined where there is none. */
+export const memberText = (text: string, name: string): string | undefined => memberTexts(text).get(name);

@@ -1,12 +1,15 @@
+import { readFileSync } from "node:fs";
 import { connect } from "node:net";
+import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { getIntrospectionQuery, type OperationDefinitionNode, parse } from "graphql";
 import { createDocuments } from "../../src/api/graphql/documents.js";
 import { createSchema } from "../../src/api/graphql/schema.js";
 import { createResolvers } from "../../src/api/resolvers.js";
 import { FIRST_QUERY } from "../../src/web/graphiql/first-visit.js";
-import * as studio from "../../src/web/studio/model.js";
 import { startTestService, type TestService } from "../harness/service.js";
+
+const STUDIO = fileURLToPath(new URL("../../../src/web/studio/documents.graphql", import.meta.url));
 
 const times = (count: number, write: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => write(at)).join(" ");
@@ -43,7 +46,7 @@ const ATTACKS: [what: string, query: string, variables?: object][] = [
   ],
   [
     "the same by a variable",
-    `query ($o: JSON) { actionLogs(appId: 1, options: $o) { logs { ${times(30, (at) => `a${at}: id`)} } } }`,
+    `query ($o: ActionLogsInput) { actionLogs(appId: 1, options: $o) { logs { ${times(30, (at) => `a${at}: id`)} } } }`,
     { o: { limit: 1000 } },
   ],
   ["1,600 directives", `{ __typename ${times(1_600, () => "@include(if: true)")} }`],
@@ -85,22 +88,26 @@ describe("GraphQL documents that ask for too much", () => {
     const { check } = createDocuments(
       await createSchema(createResolvers({ triggers: {}, authoring: {}, clients: {} } as never)),
     );
-    const documents = Object.values(studio).filter((text) => typeof text === "string" && text.includes("{"));
-    expect(documents.length).to.be.above(15);
-    const variables = { options: { limit: 1000 }, limit: 1000 };
-    for (const query of documents as string[])
-      expect(check({ query, variables }), query).to.include({ kind: "Document" });
-    const { definitions } = parse(FIRST_QUERY);
-    for (const { name } of definitions as readonly OperationDefinitionNode[]) {
-      expect(check({ query: FIRST_QUERY, operationName: name!.value, variables: { appId: 1 } })).to.include({
-        kind: "Document",
-      });
+    const studio = readFileSync(STUDIO, "utf8");
+    const variables = { appId: 1, id: 1, actionId: 1, runId: 1, versionId: 1, limit: 1000, options: { limit: 1000 } };
+    const refused: unknown[] = [];
+    let seen = 0;
+    for (const query of [studio, FIRST_QUERY]) {
+      for (const operation of parse(query).definitions as readonly OperationDefinitionNode[]) {
+        if (operation.kind !== "OperationDefinition") continue;
+        const asked = check({ query, operationName: operation.name!.value, variables });
+        // The variables are not all there; that nothing else is said is the point.
+        if (!("kind" in asked)) refused.push(...asked.filter(({ message }) => !message.startsWith("Variable ")));
+        seen += 1;
+      }
     }
+    expect(refused).to.deep.equal([]);
+    expect(seen).to.be.above(20);
   });
 
   it("are none: the whole of every action of a page of 1,000, and an introspection that no tool sends", async () => {
     const whole =
-      "id name description code active environment triggers dependencies assets frequency timezone createdAt updatedAt";
+      "id name description code active environment triggers { trigger where { type dataSourceId data } } dependencies assets { name url path } frequency timezone createdAt updatedAt";
     const { errors } = await service.graphql(
       `{ actions(appId: 1, limit: 1000) { actions { ${whole} } pagination { total } } }`,
     );
@@ -150,7 +157,8 @@ describe("GraphQL without a credential", () => {
     }
     const { body } = await nobody({ query: question, operationName: "Other" });
     expect(body).to.deep.equal(REFUSED);
-    for (const odd of [[], {}, { query: 1 }, [{ query: question }]]) expect((await nobody(odd)).body).to.deep.equal(REFUSED);
+    for (const odd of [[], {}, { query: 1 }, [{ query: question }]])
+      expect((await nobody(odd)).body).to.deep.equal(REFUSED);
     const read = await service.rest("GET", `/graphql?query=${encodeURIComponent("{ __typename }")}`, { as: null });
     expect([read.http, read.body]).to.deep.equal([200, REFUSED]);
     const stored = { persistedQuery: { version: 1, sha256Hash: "0".repeat(64) } };
@@ -163,7 +171,10 @@ describe("GraphQL without a credential", () => {
       const socket = connect(Number(port), hostname);
       socket.write(`POST /graphql HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${length}\r\n\r\n`);
       const answer = await new Promise((resolve) => socket.once("data", (data) => resolve(String(data))));
-      expect(answer).to.match(/^HTTP\/1\.1 200 /).and.to.contain("UNAUTHORIZED").and.to.match(/connection: close/i);
+      expect(answer)
+        .to.match(/^HTTP\/1\.1 200 /)
+        .and.to.contain("UNAUTHORIZED")
+        .and.to.match(/connection: close/i);
       socket.destroy();
     }
   });

@@ -26,10 +26,10 @@ import {
 import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
 import { FORM_LIMITS } from "./document-form.js";
 
-/** A page of the longest with some twenty fields of each entry; below fifty milliseconds of work, in which nobody else is served. */
-export const COST_MAX = 25_000;
-/** Of a list within a page, such as an action's triggers. */
-const INNER_LIST = 2;
+/** A thousand whole actions; some fifty milliseconds of work, in which nobody else is served. */
+export const COST_MAX = 30_000;
+/** Of a list within a page, such as an action's triggers: most have one. */
+const INNER_LIST = 1;
 
 export type Variables = Readonly<Record<string, unknown>> | null | undefined;
 

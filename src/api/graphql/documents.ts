@@ -56,8 +56,7 @@ export function createDocuments(schema: GraphQLSchema): Documents {
       const found = passed.get(hash) ?? read(query);
       if (!("kind" in found)) return found;
       passed.set(hash, found, { size: Math.max(1, query.length) });
-      const fault =
-        costOf(found, operationName, variables) ?? variablesFault(schema, found, operationName, variables);
+      const fault = costOf(found, operationName, variables) ?? variablesFault(schema, found, operationName, variables);
       return fault ? [fault] : found;
     },
     remembered: (hash) => passed.get(hash),

@@ -2,6 +2,8 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
 import type { LogEntry, ScriptError } from "../../operations/logs/logs.js";
+import { memberTexts } from "../../rules/json-scan.js";
+import { JsonText } from "../../rules/json-text.js";
 import { DateTime } from "./leaf-types.js";
 
 /** The parts of an entry's `data` (specification, Execution log entry). */
@@ -17,9 +19,19 @@ interface EntryData {
   replayOf?: number;
 }
 
+/** Each entry's text is read once, however many of its parts are asked for. */
+const parts = new WeakMap<JsonText, Map<string, string>>();
+
+/** Parts that may be megabytes of anything; they stay text. */
+const AS_TEXT: readonly string[] = ["payload", "result"] satisfies (keyof EntryData)[];
+
 /** One part of an entry's `data`; nothing else here knows how that is kept. */
-export function partOf<Name extends keyof EntryData>({ data }: LogEntry, name: Name): EntryData[Name] {
-  return (data as unknown as EntryData)[name];
+export function partOf({ data }: LogEntry, name: keyof EntryData): unknown {
+  const found = parts.get(data) ?? memberTexts(data.text);
+  parts.set(data, found);
+  const text = found.get(name);
+  if (text === undefined) return undefined;
+  return AS_TEXT.includes(name) ? new JsonText(text) : JSON.parse(text);
 }
 
 @ObjectType("ScriptError", { description: "What execute threw." })
