@@ -15,7 +15,7 @@ function read(file: string): string {
 }
 
 /** Imported by every part of the server; each of them imports those before it. */
-const FOUNDATION = ["limits", "errors", "config"];
+const FOUNDATION = ["limits", "errors", "config", "postgres"];
 
 /** What each part may import beside itself, as README's table of folders says; a part is a folder of src/ or a file at its root. */
 function allowedByReadme(): Record<string, readonly string[]> {
@@ -184,6 +184,18 @@ describe("the house", () => {
       /\bprocess\s*\.\s*env\b|\bprocess\s*\[|\{[^}]*\benv\b[^}]*\}\s*=\s*process\b/.test(read(file)),
     );
     expect(readers.filter((file) => file !== "src/config.ts")).to.deep.equal([]);
+  });
+
+  it("makes connections to PostgreSQL in src/postgres.ts alone, where each has its listener", () => {
+    const makers = (source: string) =>
+      /\bnew\s+(?:pg\s*\.\s*)?(?:Client|Pool|Connection)\b/.test(source) && /from "pg"/.test(source);
+    expect(files.filter((file) => makers(read(file)))).to.deep.equal(["src/postgres.ts"]);
+    // Libraries that would make their own are given ours.
+    const own = (source: string) => /\bconnectionString\b/.test(source);
+    expect(files.filter((file) => own(read(file)))).to.deep.equal(["src/postgres.ts"]);
+    const sources = files.filter((file) => /\bnew\s+DataSource\b/.test(read(file)));
+    expect(sources).to.deep.equal(["src/data/database.ts"]);
+    expect(read(sources[0]!)).to.match(/extra: object = BOUNDED_POOL/);
   });
 
   it("reads settings in one room, and all of them by one function that no exit calls", () => {

@@ -3,7 +3,11 @@ import { unwrapResolverError } from "@apollo/server/errors";
 import type { FastifyError } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
+import { isDatabaseAway } from "../data/database.js";
 import { ActionError, type ErrorDetails, STATUS, type Status } from "../errors.js";
+
+/** A database that is started anew is back within this, as a rule. */
+const AWAY_RETRY_SECONDS = 1;
 
 /** The body of every failure (contract, section 4). */
 export interface ErrorBody extends ErrorDetails {
@@ -29,6 +33,10 @@ export function tellable(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
   const refusal = ofFastify(error as FastifyError);
   if (refusal) return refusal;
+  if (isDatabaseAway(error)) {
+    log.warn({ reason: (error as Error).message }, "a request found the database away");
+    return new ActionError("OVERLOADED", "the database is away, try again shortly", { retryAfter: AWAY_RETRY_SECONDS });
+  }
   log.error({ err: error }, "a request failed");
   return new ActionError("INTERNAL_ERROR");
 }

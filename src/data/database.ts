@@ -1,7 +1,7 @@
-/** The connection to PostgreSQL: opens it, and brings its schema up to date. Knows the rows, not what they mean. */
+/** The pool of connections to PostgreSQL: opens it, and brings the schema up to date. Knows the rows, not what they mean. */
 import { runMigrations } from "graphile-worker";
-import pg from "pg";
-import { DataSource, type EntityManager, MigrationExecutor } from "typeorm";
+import type pg from "pg";
+import { DataSource, type EntityManager, MigrationExecutor, QueryRunnerAlreadyReleasedError } from "typeorm";
 import { Foundation1763600000000 } from "../../migrations/1763600000000-foundation.js";
 import { Settings1763600001000 } from "../../migrations/1763600001000-settings.js";
 import { Actions1763600002000 } from "../../migrations/1763600002000-actions.js";
@@ -16,11 +16,9 @@ import { PageSessions1763600061000 } from "../../migrations/1763600061000-page-s
 import { Retention1763600070000 } from "../../migrations/1763600070000-retention.js";
 import { EntryBytes1763600083000 } from "../../migrations/1763600083000-entry-bytes.js";
 import { PayloadOnce1763600086000 } from "../../migrations/1763600086000-payload-once.js";
+import { BOUNDED_POOL, createPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
-
-/** Ids are bigint in the database and numbers here: they stay below 2^53. */
-pg.types.setTypeParser(pg.types.builtins.INT8, Number);
 
 /** The tables that are read and written as objects. All others are met in SQL alone. */
 export const ROWS = [ActionRow, AppRow];
@@ -45,7 +43,7 @@ export const MIGRATIONS = [
 /** Any number that no other program on the database takes: it guards the schema's change. */
 const MIGRATION_LOCK = 7_203_114_285_021;
 
-export function dataSource(url: string, poolSize: number): DataSource {
+export function dataSource(url: string, poolSize: number, extra: object = BOUNDED_POOL): DataSource {
   return new DataSource({
     type: "postgres",
     url,
@@ -54,7 +52,7 @@ export function dataSource(url: string, poolSize: number): DataSource {
     migrationsTableName: "migration",
     applicationName: "svc-app-actions",
     poolSize,
-    extra: { connectionTimeoutMillis: 10_000 },
+    extra,
   });
 }
 
@@ -67,19 +65,32 @@ export async function rows<T>(executor: Executor, sql: string, parameters: unkno
   return Array.isArray(answer[0]) ? answer[0] : (answer as T[]);
 }
 
+const poolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { master: pg.Pool }).master;
+
+/** How the pool's connections are used: at work, idle, and how many callers wait for one. */
+export function poolUse(db: DataSource): { busy: number; idle: number; waiting: number } {
+  const { totalCount, idleCount, waitingCount } = poolOf(db);
+  return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount };
+}
+
 /**
  * The rows of a statement that each connection plans once and keeps under `name`: for what every run or every event asks. Within a
  * transaction it is planned anew.
  */
 export async function preparedRows<T>(executor: Executor, name: string, text: string, values: unknown[]): Promise<T[]> {
   if (!(executor instanceof DataSource)) return rows(executor, text, values);
-  const pool = (executor.driver as unknown as { master: pg.Pool }).master;
-  return (await pool.query({ name, text, values })).rows as T[];
+  return (await poolOf(executor).query({ name, text, values })).rows as T[];
 }
 
 /** TypeORM wraps what the driver throws; a prepared statement's error comes as it is. */
 const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
-  (error as { driverError?: pg.DatabaseError }).driverError ?? (error as Partial<pg.DatabaseError>);
+  (error as { driverError?: pg.DatabaseError } | null)?.driverError ?? (error as Partial<pg.DatabaseError>);
+
+/** Whether the database could not be asked, or gave up for the time it took. What was asked may have been done all the same. */
+export function isDatabaseAway(error: unknown): boolean {
+  // A transaction whose connection was lost between two statements has been taken from its owner.
+  return error instanceof QueryRunnerAlreadyReleasedError || isConnectionFault(driverErrorOf(error));
+}
 
 /** Whether `error` is the database's refusal of a duplicate, of the unique index `constraint` where one is named. */
 export function isDuplicate(error: unknown, constraint?: string): boolean {
@@ -105,14 +116,15 @@ export async function openDatabase(url: string, poolSize = 10): Promise<DataSour
 
 /** Brings the schema up to date. Safe from any number of processes at once: one migrates, the others wait for it. */
 export async function migrate(url: string): Promise<void> {
-  const source = await dataSource(url, 2).initialize();
+  const source = await dataSource(url, 2, PATIENT_POOL).initialize();
   const runner = source.createQueryRunner();
   try {
     await runner.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
     const executor = new MigrationExecutor(source, runner);
     executor.transaction = "each";
     await executor.executePendingMigrations();
-    await runMigrations({ connectionString: url });
+    const pgPool = createPool(url, 1, "svc-app-actions queue");
+    await runMigrations({ pgPool }).finally(() => pgPool.end());
   } finally {
     await runner.release();
     await source.destroy();

@@ -2,8 +2,8 @@
 import { randomBytes } from "node:crypto";
 import { mkdirSync, readFileSync, realpathSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Client } from "pg";
 import type { Logger } from "pino";
+import { createClient } from "../postgres.js";
 import { accountFor, giveTo } from "./embedded-postgres/account.js";
 import { findBinaries } from "./embedded-postgres/binaries.js";
 import {
@@ -69,7 +69,7 @@ async function prepareCluster(context: ClusterContext, dataDir: string, sync: bo
 async function ensureDatabase(url: string): Promise<void> {
   const maintenance = new URL(url);
   maintenance.pathname = "/postgres";
-  const client = new Client({ connectionString: maintenance.href });
+  const client = createClient(maintenance.href);
   await client.connect();
   try {
     const found = await client.query("SELECT FROM pg_database WHERE datname = $1", [DATABASE]);

@@ -4,6 +4,7 @@
  */
 import pg from "pg";
 import type { Logger } from "pino";
+import { createClient } from "../postgres.js";
 
 const CHECK_MS = 10_000;
 const RECONNECT_MS = 500;
@@ -31,7 +32,7 @@ export function createNotifications(options: { url: string; channels: readonly s
   let stopped = false;
 
   async function connect(): Promise<void> {
-    const next = new pg.Client({ connectionString: url, application_name: "svc-app-actions notices", keepAlive: true });
+    const next = createClient(url, "svc-app-actions notices");
     next.on("notification", ({ channel, payload }) => {
       for (const listener of listeners.get(channel) ?? []) listener(payload ?? "");
     });

@@ -1,16 +1,25 @@
-/** The queue that wakes runners: graphile-worker, one job for each run that waits. The ledger is the truth; a job lost here loses nothing. */
+/**
+ * The queue that wakes runners: graphile-worker, one job for each run that waits. The ledger is the truth, and looked at anyway: a job
+ * lost here costs a second or two. A queue that ends is replaced.
+ */
+import { setTimeout as delay } from "node:timers/promises";
 import { makeWorkerUtils, type Runner, run, Logger as WorkerLogger } from "graphile-worker";
 import type { Logger } from "pino";
+import { createPool } from "../postgres.js";
 
 export interface Queue {
   /** Takes jobs, `concurrency` at once, and calls `take` for each. */
   start(): Promise<void>;
+  /** How often it had to be begun anew. */
+  restarts(): number;
   /** Takes no more, and waits for those at work. */
   stop(): Promise<void>;
 }
 
-/** How soon a queue that ended by itself, as it does when the database is away for long, is begun anew. */
 const RESTART_MS = 1_000;
+/** Jobs that have done their work are marked within this, unless the database is away. */
+const STOP_LIMIT_MS = 2_000;
+const NAME = "svc-app-actions queue";
 
 /*
  * Jobs are marked done in batches, at once: the way without batches awaits nobody's answer, and the connection's loss in that moment
@@ -20,8 +29,13 @@ const BATCHED = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } };
 
 /** Removes the jobs that died with their worker: the queue gives them up after four hours, and keeps them. */
 export async function sweepQueue(url: string): Promise<void> {
-  const utils = await makeWorkerUtils({ connectionString: url });
-  await utils.cleanup({ tasks: ["DELETE_PERMAFAILED_JOBS"] }).finally(() => utils.release());
+  const pgPool = createPool(url, 1, NAME);
+  try {
+    const utils = await makeWorkerUtils({ pgPool });
+    await utils.cleanup({ tasks: ["DELETE_PERMAFAILED_JOBS"] }).finally(() => utils.release());
+  } finally {
+    await pgPool.end();
+  }
 }
 
 export function createQueue(options: {
@@ -31,8 +45,11 @@ export function createQueue(options: {
   log: Logger;
 }): Queue {
   const { url, concurrency, take, log } = options;
+  const pgPool = createPool(url, Math.max(3, concurrency), NAME);
+  const atWork = new Set<Promise<void>>();
   let runner: Runner | null = null;
   let restart: NodeJS.Timeout | undefined;
+  let restarts = 0;
   let stopped = false;
 
   const logger = new WorkerLogger(() => (level, message) => {
@@ -40,28 +57,38 @@ export function createQueue(options: {
     else log.trace({ queue: message }, "queue");
   });
 
+  function work(): Promise<void> {
+    const done = take();
+    atWork.add(done);
+    const leave = () => atWork.delete(done);
+    done.then(leave, leave);
+    return done;
+  }
+
   async function begin(): Promise<void> {
     const begun = await run({
-      connectionString: url,
+      pgPool,
       concurrency,
-      maxPoolSize: Math.max(3, concurrency),
       pollInterval: 2_000,
       noHandleSignals: true,
       logger,
-      taskList: { run: take },
+      taskList: { run: work },
       preset: BATCHED,
     });
     runner = begun;
-    const ended = (error?: unknown) => {
+    const replace = (error?: unknown) => {
       if (stopped || runner !== begun) return;
       runner = null;
       log.warn({ err: error }, "the queue ended and is begun anew");
       restart = setTimeout(beginAgain, RESTART_MS);
     };
-    begun.promise.then(ended, ended);
+    begun.promise.then(replace, replace);
+    // It gives up as soon as it cannot mark a job done. It may then not come to its end: two such failures at once miscount.
+    begun.events.once("pool:gracefulShutdown", () => replace());
   }
 
   function beginAgain(): void {
+    restarts += 1;
     begin().then(
       // Stopped while it began: what stop() could not see yet is stopped here.
       () => (stopped ? end() : undefined),
@@ -74,15 +101,19 @@ export function createQueue(options: {
   async function end(): Promise<void> {
     const last = runner;
     runner = null;
-    await last?.stop();
+    const ended = last?.stop().catch(() => undefined);
+    await Promise.allSettled(atWork);
+    await Promise.race([ended, delay(STOP_LIMIT_MS, undefined, { ref: false })]);
   }
 
   return {
     start: begin,
+    restarts: () => restarts,
     async stop() {
       stopped = true;
       clearTimeout(restart);
       await end();
+      await Promise.race([pgPool.end(), delay(STOP_LIMIT_MS, undefined, { ref: false })]);
     },
   };
 }

@@ -1,13 +1,14 @@
 /** What becomes of a failure that nobody foresaw in an operation that has a status of its own for it. */
 import type { Logger } from "pino";
+import { isDatabaseAway } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 
-/** Passes refusals on; logs everything else and throws `status` in its place. */
+/** Passes refusals and a database that is away on; logs everything else and throws `status` in its place. */
 export async function failingAs<T>(status: Status, log: Logger, work: Promise<T>): Promise<T> {
   try {
     return await work;
   } catch (error) {
-    if (error instanceof ActionError) throw error;
+    if (error instanceof ActionError || isDatabaseAway(error)) throw error;
     log.error({ status, reason: (error as Error).message, stack: (error as Error).stack }, "an operation failed");
     throw new ActionError(status);
   }

@@ -1,0 +1,83 @@
+/**
+ * The only maker of connections to PostgreSQL. Each has somebody who hears that it was lost, and notices a server that is silent.
+ * Knows no table and no statement.
+ */
+import type { Socket } from "node:net";
+import pg from "pg";
+
+/** Ids are bigint in the database and numbers here: they stay below 2^53. */
+pg.types.setTypeParser(pg.types.builtins.INT8, Number);
+
+/** To a free connection, new or of the pool. */
+const CONNECT_LIMIT_MS = 5_000;
+/** One statement of a request, a run or a ticker. */
+const STATEMENT_LIMIT_MS = 30_000;
+/** A transaction whose owner is gone without a word gives its locks back after this. */
+const IDLE_IN_TRANSACTION_LIMIT_MS = 30_000;
+/** No byte either way for so long, longer than any statement: the other side is gone without a word. */
+const SILENCE_LIMIT_MS = STATEMENT_LIMIT_MS + 10_000;
+
+const BOUNDS = {
+  connectionTimeoutMillis: CONNECT_LIMIT_MS,
+  statement_timeout: STATEMENT_LIMIT_MS,
+  idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_LIMIT_MS,
+  keepAlive: true,
+};
+
+let lost = 0;
+
+/** How many connections this process has lost since it began, none of which it had ended itself. */
+export const lostConnections = (): number => lost;
+
+/** Listens from its making on: between two statements nobody else does, and a lost connection would end the process. */
+class HeardClient extends pg.Client {
+  constructor(config?: string | pg.ClientConfig) {
+    super(config);
+    this.on("error", () => undefined);
+    this.once("connect", () => this.once("error", () => (lost += 1)));
+  }
+}
+
+/** As HeardClient, for connections on which nobody waits longer than the longest statement. */
+class BoundedClient extends HeardClient {
+  constructor(config?: string | pg.ClientConfig) {
+    super(config);
+    this.once("connect", () => {
+      const socket = this.connection.stream as Socket;
+      socket.setTimeout(SILENCE_LIMIT_MS, () => socket.destroy(new Error("the database is silent")));
+    });
+  }
+}
+
+/** Options of a pool that somebody else makes, so that its connections are ours. */
+export const BOUNDED_POOL = { ...BOUNDS, Client: BoundedClient };
+/** The same for statements that take their time: migrations. */
+export const PATIENT_POOL = { connectionTimeoutMillis: CONNECT_LIMIT_MS, keepAlive: true, Client: HeardClient };
+
+/** A connection of its own, not connected yet. It may be silent for long: its owner looks after it. */
+export function createClient(url: string, name = "svc-app-actions"): pg.Client {
+  const { connectionTimeoutMillis, keepAlive } = PATIENT_POOL;
+  return new HeardClient({ connectionString: url, application_name: name, connectionTimeoutMillis, keepAlive });
+}
+
+/** A pool whose connections may listen, and be silent for long. */
+export function createPool(url: string, size: number, name: string): pg.Pool {
+  const options = { ...BOUNDS, Client: HeardClient, application_name: name };
+  const pool = new pg.Pool({ connectionString: url, max: size, ...options });
+  // Each connection has heard of its loss itself; a pool without listeners would throw.
+  return pool.on("error", () => undefined).on("connect", () => undefined);
+}
+
+/** SQLSTATE of a server that ends, starts, is full, or gave a statement up for its time. */
+const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
+const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
+/** pg gives its own errors no code. */
+const AWAY_MESSAGES =
+  /^(Connection terminated|timeout e|Client (has encountered a connection error|was closed)|Cannot use a pool after|the database is silent)/;
+
+/** Whether `error`, as the driver threw it, says that the database could not be asked: nothing is wrong with what was asked. */
+export function isConnectionFault(error: unknown): boolean {
+  if (error instanceof pg.DatabaseError) return AWAY_STATES.test(error.code ?? "");
+  if (!(error instanceof Error)) return false;
+  return AWAY_CODES.test((error as NodeJS.ErrnoException).code ?? "") || AWAY_MESSAGES.test(error.message);
+}

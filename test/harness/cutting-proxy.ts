@@ -1,0 +1,90 @@
+/** A way to PostgreSQL that cuts connections at random bytes, either way, while it is told to. Knows nothing of what passes. */
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Socket } from "node:net";
+
+/** A connection is cut after at most so many bytes of both ways: from the middle of its handshake to some statements later. */
+const LONGEST_LIFE_BYTES = 8_000;
+
+export interface CuttingProxy {
+  /** The given URL by way of the proxy. */
+  url: string;
+  /** Connections cut so far. */
+  cuts(): number;
+  /** From now on each connection, the present ones too, lives for a random number of bytes. */
+  cut(): void;
+  heal(): void;
+  stop(): Promise<void>;
+}
+
+interface Way {
+  sockets: readonly [Socket, Socket];
+  /** Bytes until the cut; null while there is none. */
+  left: number | null;
+}
+
+export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
+  const { hostname, port } = new URL(target);
+  const ways = new Set<Way>();
+  let cutting = false;
+  let cuts = 0;
+
+  const life = () => 1 + Math.floor(Math.random() * LONGEST_LIFE_BYTES);
+
+  /** What the dead side never said, the other never hears: half of the cuts are resets, half are ends. */
+  function end(way: Way): void {
+    ways.delete(way);
+    for (const socket of way.sockets) {
+      if (Math.random() < 0.5) socket.resetAndDestroy();
+      else socket.destroySoon();
+    }
+  }
+
+  function pass(way: Way, chunk: Buffer, from: Socket, to: Socket): void {
+    if (way.left !== null && chunk.length >= way.left) {
+      cuts += 1;
+      to.write(chunk.subarray(0, way.left));
+      end(way);
+      return;
+    }
+    if (way.left !== null) way.left -= chunk.length;
+    if (to.write(chunk)) return;
+    from.pause();
+    to.once("drain", () => from.resume());
+  }
+
+  const server = createServer((near) => {
+    const far = connect(Number(port), hostname);
+    const way: Way = { sockets: [near, far], left: cutting ? life() : null };
+    ways.add(way);
+    for (const [from, to] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      from.on("error", () => undefined);
+      from.on("data", (chunk) => ways.has(way) && pass(way, chunk, from, to));
+      from.on("close", () => ways.delete(way) && to.destroy());
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = new URL(target);
+  url.port = String((server.address() as AddressInfo).port);
+
+  return {
+    url: url.href,
+    cuts: () => cuts,
+    cut() {
+      cutting = true;
+      for (const way of ways) way.left = life();
+    },
+    heal() {
+      cutting = false;
+      for (const way of ways) way.left = null;
+    },
+    async stop() {
+      for (const way of [...ways]) end(way);
+      server.close();
+      await once(server, "close");
+    },
+  };
+}

@@ -1,0 +1,20 @@
+/** What must hold after connections to the database were cut, however many. */
+import { expect } from "chai";
+import type { CutsOutcome } from "./database-cuts.js";
+
+/** EXECUTION_FAILED is the end of a run that could not read its code or settings. */
+const ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$)/;
+
+export function expectUnharmed(outcome: CutsOutcome): void {
+  const { ended, stderr, answers, fates, unknownRuns, unlogged, leftovers, withoutRetryAfter, after } = outcome;
+  expect({ ended, stderr }).to.deep.equal({ ended: null, stderr: "" });
+  expect(Object.keys(answers).filter((answer) => !ANSWERS.test(answer))).to.deep.equal([]);
+  expect({ unknownRuns, unlogged, leftovers, withoutRetryAfter }).to.deep.equal({
+    unknownRuns: [],
+    unlogged: 0,
+    leftovers: 0,
+    withoutRetryAfter: 0,
+  });
+  expect(fates).to.include.keys("completed");
+  expect(after).to.equal(1);
+}

@@ -1,0 +1,169 @@
+/** A service process whose connections to its database are cut at random bytes while it works: what it answers, and what the ledger says. */
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { DataSource } from "typeorm";
+import { openDatabase } from "../../src/data/database.js";
+import { startCuttingProxy } from "./cutting-proxy.js";
+import { freshDatabase } from "./postgres.js";
+import { startProcess } from "./process.js";
+import { publishDirectly } from "./production-copies.js";
+import { firstCredentials } from "./service.js";
+import { until } from "./until.js";
+
+const CALLERS = 24;
+/** Those of them that also run actions. */
+const MIXED_CALLERS = 6;
+/** Nothing takes longer, whatever is lost: a request that does hangs. */
+const ANSWER_LIMIT_MS = 60_000;
+const SETTLE_LIMIT_MS = 60_000;
+const READY_LIMIT_MS = 10_000;
+
+export interface CutsOutcome {
+  cuts: number;
+  /** How the process ended, or null: it lives. */
+  ended: object | null;
+  stderr: string;
+  /** Requests by `code status`, where the body has a status. */
+  answers: Record<string, number>;
+  /** 503 answers without Retry-After. */
+  withoutRetryAfter: number;
+  /** Runs that were acknowledged and that no row stands for. */
+  unknownRuns: number[];
+  /** Ended runs by state. */
+  fates: Record<string, number>;
+  /** Runs that have not exactly one log entry. */
+  unlogged: number;
+  /** Sessions left in a transaction, and session locks left. */
+  leftovers: number;
+  /** Milliseconds from the last cut until the service was ready. */
+  readyMs: number;
+  /** What a run answers afterwards. */
+  after: unknown;
+}
+
+/** One caller's requests, again and again, until `over`. */
+function caller(
+  url: string,
+  appId: number,
+  token: string,
+  outcome: Pick<CutsOutcome, "answers" | "withoutRetryAfter">,
+) {
+  const acknowledged: number[] = [];
+
+  async function call(method: string, path: string, body?: unknown) {
+    const response = await fetch(url + path, {
+      method,
+      headers: { "auth-token": token, ...(body !== undefined && { "content-type": "application/json" }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+    });
+    const answer = (await response.json()) as { status?: string; runId?: number; result?: unknown };
+    const key = `${response.status} ${answer.status ?? ""}`.trim();
+    outcome.answers[key] = (outcome.answers[key] ?? 0) + 1;
+    if (response.status === 503 && !response.headers.has("retry-after")) outcome.withoutRetryAfter += 1;
+    if (answer.runId !== undefined) acknowledged.push(answer.runId);
+    return answer;
+  }
+
+  const work: (() => Promise<unknown>)[] = [
+    () => call("POST", `/v3/apps/${appId}/actions/subject/run`, {}),
+    () => call("POST", `/v3/apps/${appId}/actions/subject/runWithResult`, {}),
+    () => call("POST", `/v1/apps/${appId}/logs`, { type: "dataSource.entry.create", data: { n: 1 } }),
+    () => call("POST", `/v1/apps/${appId}/logs`, { type: "dataSource.entry.update", data: { n: 1 } }),
+    () => call("GET", `/v3/apps/${appId}/actions`),
+    () => call("POST", `/v1/apps/${appId}/settings`, { title: "x".repeat(200) }),
+  ];
+  return { call, work, acknowledged };
+}
+
+async function settled(db: DataSource): Promise<void> {
+  await db.query("DELETE FROM schedule");
+  const ended = async () => (await db.query("SELECT 1 FROM run WHERE finished_at IS NULL LIMIT 1")).length === 0;
+  await until(ended, SETTLE_LIMIT_MS);
+}
+
+async function judge(db: DataSource, acknowledged: number[]) {
+  const runs: { state: string; count: number }[] = await db.query("SELECT state, count(*) FROM run GROUP BY state");
+  const known = new Set((await db.query("SELECT id FROM run")).map(({ id }: { id: number }) => id));
+  const [{ unlogged }] = await db.query(
+    `SELECT count(*) AS unlogged FROM run WHERE state <> 'skipped'
+        AND (SELECT count(*) FROM execution_log WHERE run_id = run.id) <> 1`,
+  );
+  const left = async () =>
+    (
+      await db.query(
+        `SELECT (SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND state LIKE 'idle in transaction%')
+              + (SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database
+                  WHERE d.datname = current_database() AND locktype = 'advisory') AS count`,
+      )
+    )[0].count as number;
+  // A session whose connection was cut takes the server a moment to end.
+  await until(async () => (await left()) === 0).catch(() => undefined);
+  return {
+    unknownRuns: acknowledged.filter((id) => !known.has(id)),
+    fates: Object.fromEntries(runs.map(({ state, count }) => [state, count])),
+    unlogged,
+    leftovers: await left(),
+  };
+}
+
+/** Cuts `count` connections of a working service, heals the way, and looks. */
+export async function databaseCuts(count: number): Promise<CutsOutcome> {
+  const database = await freshDatabase();
+  const folder = mkdtempSync(join(tmpdir(), "svc-cuts-"));
+  const { appId, tokens } = await firstCredentials(database.url, folder);
+  const db = await openDatabase(database.url, 2);
+  const proxy = await startCuttingProxy(database.url);
+  const SETTINGS_KEY = randomBytes(32).toString("base64");
+  const service = startProcess({ DATABASE_URL: proxy.url, SETTINGS_KEY, RUNNER_CONCURRENCY: "4" });
+  try {
+    const url = await service.ready();
+    await publishDirectly(db, appId, [
+      { name: "subject", triggers: [{ trigger: "manual" }] },
+      { name: "on-event", triggers: [{ trigger: "log", where: { type: "dataSource.entry.create" } }] },
+      { name: "ticking", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" },
+    ]);
+    let ended: object | null = null;
+    void service.ended.then((end) => (ended = end));
+    const outcome = { answers: {}, withoutRetryAfter: 0 };
+    const { work, call, acknowledged } = caller(url, appId, tokens.editor, outcome);
+    proxy.cut();
+    const over = () => ended !== null || proxy.cuts() >= count;
+    const callers = Array.from({ length: CALLERS }, async (_, at) => {
+      // Most only read and write: runs wait for each other.
+      const own = at < MIXED_CALLERS ? work : work.slice(3);
+      for (let n = at; !over(); n += 1) await own[n % own.length]!();
+    });
+    const ticks = (async () => {
+      while (!over()) {
+        await db.query("UPDATE schedule SET next_tick = now() - interval '1 second'");
+        await delay(1_000);
+      }
+    })();
+    await Promise.all([...callers, ticks]).catch((error) => {
+      if (!ended) throw error;
+    });
+    proxy.heal();
+    const healed = performance.now();
+    const readyMs = ended
+      ? Number.NaN
+      : await until(async () => (await fetch(`${url}/health/ready`)).ok, READY_LIMIT_MS).then(
+          () => performance.now() - healed,
+        );
+    if (!ended) await settled(db);
+    const after = ended ? null : (await call("POST", `/v3/apps/${appId}/actions/subject/runWithResult`, {})).result;
+    const verdict = await judge(db, acknowledged);
+    return { cuts: proxy.cuts(), ended, stderr: service.stderr(), ...outcome, ...verdict, readyMs, after };
+  } finally {
+    service.signal("SIGTERM");
+    await service.ended;
+    await service.clean();
+    await proxy.stop();
+    await db.destroy();
+    await database.drop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
