@@ -61,7 +61,8 @@ async function announceFirst(
 async function startParts(plan: Plan, url: string, baseUrl: string): Promise<string> {
   const { config, clock, log, unwanted } = plan;
   const starting = new Starting(plan);
-  const { url: databaseUrl, db, notifications } = await starting.database();
+  const opened = await starting.database();
+  const { url: databaseUrl, db, notifications } = opened;
   const room = await starting.room(db);
   const apiUrl = config.roles.has("api") ? url : baseUrl;
   const browsers = await starting.browsers(apiUrl);
@@ -72,10 +73,10 @@ async function startParts(plan: Plan, url: string, baseUrl: string): Promise<str
   });
   await starting.instance(operations);
   const openDoor = await starting.api(operations);
-  await starting.work(databaseUrl, operations);
+  const work = await starting.work(opened, operations);
   await starting.scheduler(notifications, operations);
   starting.cleaner(databaseUrl, operations);
-  starting.metrics(operations);
+  starting.metrics(opened, operations, work);
   if (alone) await announceFirst(operations, db, config, baseUrl, log);
   unwanted.throwIfAborted();
   openDoor();

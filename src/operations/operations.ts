@@ -49,9 +49,6 @@ export const CHANNELS = [
   ACTION_CHANNEL,
 ];
 
-/** A queued run whose job was lost is woken again after this long. */
-const REWAKE_AFTER_MS = 10_000;
-
 export interface Surroundings {
   config: Config;
   db: DataSource;
@@ -105,7 +102,6 @@ function createRunning(
       if (lost > 0) log.warn({ lost }, "ended runs that nobody performed any longer");
       await ledger.skipLate();
       await runs.takeCaused();
-      await ledger.rewake(REWAKE_AFTER_MS);
     },
     onLapse: () => runs.abandon(),
     log,

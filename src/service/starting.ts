@@ -5,12 +5,12 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createAnswers } from "../api/answers.js";
 import type { FrontDoor, Parts } from "../api/health.js";
-import { METRICS_TYPE, metricsText } from "../api/metrics.js";
+import { createMetrics } from "../api/metrics.js";
 import { createResolvers } from "../api/resolvers.js";
 import { createApi } from "../api/server.js";
 import { createSockets } from "../api/sockets.js";
 import type { Config } from "../config.js";
-import { migrate, openDatabase } from "../data/database.js";
+import { migrate, openDatabase, poolUse } from "../data/database.js";
 import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
 import type { DiskRoom } from "../engine/disk-room.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
@@ -22,6 +22,7 @@ import { StartError } from "../errors.js";
 import { CHAIN_DEPTH_MAX } from "../limits.js";
 import { CHANNELS, type Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
+import { lostConnections } from "../postgres.js";
 import { browserSources } from "./browser-sources.js";
 import { diskRoom } from "./disk-room.js";
 import type { Releases } from "./releases.js";
@@ -30,6 +31,9 @@ import type { Releases } from "./releases.js";
 const LAST_ANSWERS_MS = 1_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
+
+/** A run that waits longer while this process has a place for it says that something here is out of order. */
+const WAIT_LIMIT_MS = 10_000;
 
 /** The time by which schedules fire. Unix time in milliseconds; `msUntil` is real time. */
 export interface Clock {
@@ -54,12 +58,26 @@ export interface Plan {
   fail: (reason: Error) => void;
 }
 
+export interface Opened {
+  url: string;
+  db: DataSource;
+  notifications: Notifications;
+}
+
+/** What a runner tells of its work. */
+export interface Work {
+  places: () => { total: number; free: number };
+  /** Whether it takes what it has a place for. */
+  taking: () => boolean;
+  queueRestarts: () => number;
+}
+
 /** Every part that must be up, and is not yet. */
 export function partsOf({ roles }: Config): Parts {
   const down = () => false;
   return {
     database: down,
-    ...(roles.has("runner") && { browser: down }),
+    ...(roles.has("runner") && { browser: down, runner: down }),
     ...(roles.has("scheduler") && { scheduler: down }),
     ...(roles.has("api") && { api: down }),
   };
@@ -69,7 +87,7 @@ export function partsOf({ roles }: Config): Parts {
 export class Starting {
   constructor(private readonly plan: Plan) {}
 
-  async database(): Promise<{ url: string; db: DataSource; notifications: Notifications }> {
+  async database(): Promise<Opened> {
     const { config, log, releases, parts, unwanted, fail } = this.plan;
     unwanted.throwIfAborted();
     let url = config.databaseUrl;
@@ -167,18 +185,32 @@ export class Starting {
     };
   }
 
-  async work(url: string, { runs }: Operations): Promise<void> {
-    const { config, log, releases, door, impatience, unwanted } = this.plan;
+  /** Takes runs: those that the queue wakes this process for, and those that a look at the ledger finds, each second. */
+  async work({ url, notifications }: Opened, { runs }: Operations): Promise<Work> {
+    const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();
     // What an aborted run leaves to say still reaches its caller.
     releases.add("last answers", () => Promise.race([door.idle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]));
     const queue = createQueue({ url, concurrency: config.runnerConcurrency, take: runs.take, log });
+    let longestWaitMs = 0;
+    const look = async () => {
+      longestWaitMs = await runs.look();
+      return null;
+    };
+    const ticker = createTicker({ work: look, msUntil: () => 0, log });
     const graceOver = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
     // All at once, for each waits for runs: the queue for those that it woke, the door for those that callers wait for.
     releases.add("runs", () =>
-      Promise.all([queue.stop(), runs.drain(impatience), Promise.race([door.idle(), graceOver])]),
+      Promise.all([ticker.stop(), queue.stop(), runs.drain(impatience), Promise.race([door.idle(), graceOver])]),
     );
-    if (config.roles.has("runner")) await queue.start();
+    const taking = () => ticker.healthy() && longestWaitMs < WAIT_LIMIT_MS;
+    if (config.roles.has("runner")) {
+      await queue.start();
+      notifications.onGap(ticker.wake);
+      await ticker.start();
+      parts["runner"] = taking;
+    }
+    return { places: runs.places, taking, queueRestarts: queue.restarts };
   }
 
   async scheduler(notifications: Notifications, { triggers: { schedule } }: Operations): Promise<void> {
@@ -210,10 +242,11 @@ export class Starting {
     });
   }
 
-  /** The numbers of the whole service, told by every process. */
-  metrics({ vitals }: Operations): void {
-    const { door, releases } = this.plan;
-    door.tell({ type: METRICS_TYPE, read: async () => metricsText(await vitals()) });
+  /** The numbers of the whole service and of this process, told by every process. */
+  metrics({ db }: Opened, { vitals }: Operations, work: Work): void {
+    const { config, door, releases } = this.plan;
+    const runner = config.roles.has("runner") ? work : null;
+    door.tell(createMetrics({ vitals, database: () => poolUse(db), lost: lostConnections, runner }));
     releases.add("metrics", () => door.tell(null));
   }
 }

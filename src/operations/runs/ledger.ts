@@ -88,6 +88,13 @@ const CLAIM = `
       ORDER BY coalesce(busy.runs, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
   RETURNING ${HELD}`;
 
+/* The longest wait of a run that CLAIM could take, locked by somebody or not. */
+const LONGEST_WAIT = `
+  SELECT coalesce(max(extract(epoch FROM now() - queued_at)) * 1000, 0)::float8 AS ms
+    FROM run LEFT JOIN (SELECT app_id, count(*) AS runs FROM run WHERE holder = $1 GROUP BY app_id) busy USING (app_id)
+   WHERE state = 'queued' AND coalesce(busy.runs, 0) < $2
+     AND NOT (trigger = 'schedule' AND queued_at < now() - ${START_LATE})`;
+
 const SKIP_LATE = `
   UPDATE run SET state = 'skipped', reason = 'late by more than 60 s', finished_at = now()
    WHERE state = 'queued' AND trigger = 'schedule' AND queued_at < now() - ${START_LATE}`;
@@ -129,13 +136,6 @@ const LOST = `
    WHERE state = 'running'
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
-
-/* A queued run that nobody took and no job waits for: its job died with the worker that had fetched it. */
-const REWAKE = `
-  SELECT svc_wake_all(ARRAY(
-    SELECT id FROM run WHERE state = 'queued' AND queued_at < now() - $1::int * interval '1 millisecond'
-       AND NOT EXISTS (SELECT FROM graphile_worker.jobs WHERE key = 'run:' || run.id AND locked_at IS NULL)
-     ORDER BY id LIMIT 1000))`;
 
 export type Ledger = ReturnType<typeof createLedger>;
 
@@ -192,6 +192,11 @@ export function createLedger(db: DataSource) {
       return (await rows<HeldRun>(db, CLAIM, [holder, share]))[0] ?? null;
     },
 
+    /** How long the run waits in milliseconds that waits longest of those that `claim` could take; 0 when there is none. */
+    async longestWait(holder: string, share: number): Promise<number> {
+      return (await rows<{ ms: number }>(db, LONGEST_WAIT, [holder, share]))[0]!.ms;
+    },
+
     /** Takes a queued run that one of the holder's own runs asked for; null when there is none. */
     async claimCaused(holder: string): Promise<HeldRun | null> {
       return (await rows<HeldRun>(db, CLAIM_CAUSED, [holder]))[0] ?? null;
@@ -231,10 +236,6 @@ export function createLedger(db: DataSource) {
     /** Skips the scheduled runs that no runner took in time. */
     async skipLate(): Promise<void> {
       await db.query(SKIP_LATE);
-    },
-
-    async rewake(olderThanMs: number): Promise<void> {
-      await db.query(REWAKE, [olderThanMs]);
     },
 
     async find(appId: number, id: number): Promise<(HeldRun & { state: string; holder: string | null }) | null> {

@@ -18,7 +18,9 @@ export interface Places {
   spare(): Place | null;
   /** A place beyond the number, for a run that one of the present runs waits for: without it both would wait for ever. */
   extra(appId: number): Place;
-  /** How many such there are. */
+  /** How many are free. */
+  free(): number;
+  /** How many are taken beyond the number. */
   extras(): number;
   /** Whether some app has its share. */
   somebodyHasShare(): boolean;
@@ -90,6 +92,7 @@ export function createPlaces(total: number): Places {
       one.give(appId);
       return one;
     },
+    free: () => total - taken,
     extras: () => beyond,
     somebodyHasShare: () => [...ofApp.values()].some((count) => count >= share),
     async empty() {

@@ -89,16 +89,28 @@ export function createRuns(options: {
     return done;
   }
 
-  /** Performs the queued run whose turn it is; frees the place when there is none. */
-  async function performNext(place: Place): Promise<void> {
-    const run = stopping ? null : await ledger.claim(holder, places.share).catch(() => null);
-    if (!run) {
+  /** Begins the queued run whose turn it is; frees the place and answers null when there is none. */
+  async function beginNext(place: Place): Promise<{ done: Promise<RunOutcome> } | null> {
+    try {
+      const run = stopping ? null : await ledger.claim(holder, places.share);
+      if (run) {
+        place.give(run.appId);
+        return { done: perform(run, place) };
+      }
       behind = places.somebodyHasShare();
-      return place.free();
+    } catch (error) {
+      place.free();
+      throw error;
     }
-    place.give(run.appId);
-    await perform(run, place).catch(() => undefined);
+    place.free();
+    return null;
   }
+
+  /** The same to its end, come what may: what is not begun here is found by the next look. */
+  const performNext = (place: Place): Promise<unknown> =>
+    beginNext(place)
+      .then((begun) => begun?.done)
+      .catch(() => undefined);
 
   /** Where the run may start at once: a free place, or beside the run that waits for it, which this process performs. */
   function placeFor({ appId, causeRunId }: NewRun, awaited: boolean): Place | null {
@@ -208,6 +220,22 @@ export function createRuns(options: {
     async take(): Promise<void> {
       await performNext(await places.next());
     },
+
+    /**
+     * Begins queued runs while places are free, whether or not anything woke this process for them. Answers how long the longest
+     * waits, in milliseconds, of those that it could take and did not: above a few seconds something is wrong.
+     * @throws what the database throws
+     */
+    async look(): Promise<number> {
+      if (stopping) return 0;
+      for (let place = places.spare(); place; place = places.spare()) {
+        if (!(await beginNext(place))) return ledger.longestWait(holder, places.share);
+      }
+      return 0;
+    },
+
+    /** The places of this process, and how many are free. */
+    places: (): { total: number; free: number } => ({ total: slots, free: places.free() }),
 
     /**
      * Performs queued runs that this process's own runs asked for in another process and may wait for, when no place is free: called
