@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
+import { type Answers, noAnswers, requestsTo, SUBJECTS } from "./callers.js";
 import { startCuttingProxy } from "./cutting-proxy.js";
 import { freshDatabase } from "./postgres.js";
 import { startProcess } from "./process.js";
@@ -14,10 +15,8 @@ import { firstCredentials } from "./service.js";
 import { until } from "./until.js";
 
 const CALLERS = 24;
-/** Those of them that also run actions. */
-const MIXED_CALLERS = 6;
-/** Nothing takes longer, whatever is lost: a request that does hangs. */
-const ANSWER_LIMIT_MS = 60_000;
+/** Those of them who also run actions. */
+const RUNNING_CALLERS = 6;
 const SETTLE_LIMIT_MS = 60_000;
 const READY_LIMIT_MS = 10_000;
 
@@ -26,8 +25,7 @@ export interface CutsOutcome {
   /** How the process ended, or null: it lives. */
   ended: object | null;
   stderr: string;
-  /** Requests by `code status`, where the body has a status. */
-  answers: Record<string, number>;
+  answers: Answers["counts"];
   /** 503 answers without Retry-After. */
   withoutRetryAfter: number;
   /** Runs that were acknowledged and that no row stands for. */
@@ -42,41 +40,6 @@ export interface CutsOutcome {
   readyMs: number;
   /** What a run answers afterwards. */
   after: unknown;
-}
-
-/** One caller's requests, again and again, until `over`. */
-function caller(
-  url: string,
-  appId: number,
-  token: string,
-  outcome: Pick<CutsOutcome, "answers" | "withoutRetryAfter">,
-) {
-  const acknowledged: number[] = [];
-
-  async function call(method: string, path: string, body?: unknown) {
-    const response = await fetch(url + path, {
-      method,
-      headers: { "auth-token": token, ...(body !== undefined && { "content-type": "application/json" }) },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
-    });
-    const answer = (await response.json()) as { status?: string; runId?: number; result?: unknown };
-    const key = `${response.status} ${answer.status ?? ""}`.trim();
-    outcome.answers[key] = (outcome.answers[key] ?? 0) + 1;
-    if (response.status === 503 && !response.headers.has("retry-after")) outcome.withoutRetryAfter += 1;
-    if (answer.runId !== undefined) acknowledged.push(answer.runId);
-    return answer;
-  }
-
-  const work: (() => Promise<unknown>)[] = [
-    () => call("POST", `/v3/apps/${appId}/actions/subject/run`, {}),
-    () => call("POST", `/v3/apps/${appId}/actions/subject/runWithResult`, {}),
-    () => call("POST", `/v1/apps/${appId}/logs`, { type: "dataSource.entry.create", data: { n: 1 } }),
-    () => call("POST", `/v1/apps/${appId}/logs`, { type: "dataSource.entry.update", data: { n: 1 } }),
-    () => call("GET", `/v3/apps/${appId}/actions`),
-    () => call("POST", `/v1/apps/${appId}/settings`, { title: "x".repeat(200) }),
-  ];
-  return { call, work, acknowledged };
 }
 
 async function settled(db: DataSource): Promise<void> {
@@ -121,20 +84,17 @@ export async function databaseCuts(count: number): Promise<CutsOutcome> {
   const service = startProcess({ DATABASE_URL: proxy.url, SETTINGS_KEY, RUNNER_CONCURRENCY: "4" });
   try {
     const url = await service.ready();
-    await publishDirectly(db, appId, [
-      { name: "subject", triggers: [{ trigger: "manual" }] },
-      { name: "on-event", triggers: [{ trigger: "log", where: { type: "dataSource.entry.create" } }] },
-      { name: "ticking", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" },
-    ]);
+    const ticking = { name: "ticking", triggers: [{ trigger: "schedule" as const }], frequency: "*/2 * * * *" };
+    await publishDirectly(db, appId, [...SUBJECTS, ticking]);
     let ended: object | null = null;
     void service.ended.then((end) => (ended = end));
-    const outcome = { answers: {}, withoutRetryAfter: 0 };
-    const { work, call, acknowledged } = caller(url, appId, tokens.editor, outcome);
+    const answers = noAnswers();
+    const { runs, others, runWithResult } = requestsTo({ url: () => url, appId, token: tokens.editor }, answers);
     proxy.cut();
     const over = () => ended !== null || proxy.cuts() >= count;
     const callers = Array.from({ length: CALLERS }, async (_, at) => {
       // Most only read and write: runs wait for each other.
-      const own = at < MIXED_CALLERS ? work : work.slice(3);
+      const own = at < RUNNING_CALLERS ? [...runs, ...others] : others;
       for (let n = at; !over(); n += 1) await own[n % own.length]!();
     });
     const ticks = (async () => {
@@ -154,9 +114,11 @@ export async function databaseCuts(count: number): Promise<CutsOutcome> {
           () => performance.now() - healed,
         );
     if (!ended) await settled(db);
-    const after = ended ? null : (await call("POST", `/v3/apps/${appId}/actions/subject/runWithResult`, {})).result;
+    const after = ended ? null : (await runWithResult()).result;
+    const { counts, withoutRetryAfter, acknowledged } = answers;
     const verdict = await judge(db, acknowledged);
-    return { cuts: proxy.cuts(), ended, stderr: service.stderr(), ...outcome, ...verdict, readyMs, after };
+    const seen = { cuts: proxy.cuts(), ended, stderr: service.stderr(), answers: counts, withoutRetryAfter };
+    return { ...seen, ...verdict, readyMs, after };
   } finally {
     service.signal("SIGTERM");
     await service.ended;

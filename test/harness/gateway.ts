@@ -6,12 +6,19 @@ import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
+import { readPidFile } from "../../src/engine/embedded-postgres/postmaster.js";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
+
+/** How a database goes: stopped fast (SIGINT) or at once (SIGQUIT), killed, or cut off by the network alone. */
+export type Loss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off";
 
 export interface RestartablePostgres {
   /** The same through all restarts. */
   url: string;
+  /** Stopped fast, and started again at once. */
   restart(): Promise<void>;
+  /** Gone in that way until the returned function brings it back. */
+  lose(loss: Loss): Promise<() => Promise<void>>;
   stop(): Promise<void>;
 }
 
@@ -25,10 +32,11 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
       settings: { fsync: "off", max_connections: "200" },
     });
   let postgres: EmbeddedPostgres | null = await start();
+  let reachable = true;
   const password = new URL(postgres.url).password;
   const sockets = new Set<Socket>();
   const gate = createServer((client) => {
-    const port = postgres && Number(new URL(postgres.url).port);
+    const port = reachable && postgres && Number(new URL(postgres.url).port);
     if (!port) return void client.destroy();
     const server = connect(port, "127.0.0.1");
     for (const [socket, other] of [
@@ -45,14 +53,28 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
   url.port = String((gate.address() as AddressInfo).port);
   url.password = password;
 
+  async function lose(loss: Loss): Promise<() => Promise<void>> {
+    if (loss === "cut off") {
+      reachable = false;
+      for (const socket of sockets) socket.destroy();
+      return async () => {
+        reachable = true;
+      };
+    }
+    const last = postgres;
+    postgres = null;
+    process.kill(readPidFile(join(folder, "data", "postgres"))!.pid, loss);
+    await last?.failed;
+    await last?.stop();
+    return async () => {
+      postgres = await start();
+    };
+  }
+
   return {
     url: url.href,
-    async restart() {
-      const last = postgres;
-      postgres = null;
-      await last?.stop();
-      postgres = await start();
-    },
+    lose,
+    restart: async () => (await lose("SIGINT"))(),
     async stop() {
       gate.close();
       for (const socket of sockets) socket.destroy();

@@ -1,0 +1,70 @@
+/** Callers who ask one thing after the other of a service, and what they were answered. They judge nothing. */
+
+/** Nothing takes longer, whatever is lost: a request that does hangs. */
+const ANSWER_LIMIT_MS = 60_000;
+
+export interface Answers {
+  /** How many came, by `code status`, where the body has a status; `unreachable` where the process was not there. */
+  counts: Record<string, number>;
+  /** 503 answers without Retry-After. */
+  withoutRetryAfter: number;
+  /** The runs that were acknowledged. */
+  acknowledged: number[];
+}
+
+export const noAnswers = (): Answers => ({ counts: {}, withoutRetryAfter: 0, acknowledged: [] });
+
+export interface CallTarget {
+  /** Asked before each call: the process may have been started anew elsewhere. */
+  url: () => string;
+  appId: number;
+  token: string;
+}
+
+interface Body {
+  status?: string;
+  runId?: number;
+  result?: unknown;
+}
+
+/** @throws when no answer comes in time, or the process ends under a request that is under way */
+async function call(target: CallTarget, answers: Answers, method: string, path: string, body?: unknown): Promise<Body> {
+  const response = await fetch(target.url() + path, {
+    method,
+    headers: { "auth-token": target.token, ...(body !== undefined && { "content-type": "application/json" }) },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+    signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+  });
+  const answer = (await response.json()) as Body;
+  const key = `${response.status} ${answer.status ?? ""}`.trim();
+  answers.counts[key] = (answers.counts[key] ?? 0) + 1;
+  if (response.status === 503 && !response.headers.has("retry-after")) answers.withoutRetryAfter += 1;
+  if (answer.runId !== undefined) answers.acknowledged.push(answer.runId);
+  return answer;
+}
+
+/** The event that the action `on-event` of SUBJECTS waits for. */
+export const EVENT = "dataSource.entry.create";
+
+/** What the requests need: to be published in the app. */
+export const SUBJECTS = [
+  { name: "subject", triggers: [{ trigger: "manual" as const }] },
+  { name: "on-event", triggers: [{ trigger: "log" as const, where: { type: EVENT } }] },
+];
+
+/** The requests of one caller. `runs` start runs, `others` read and write. */
+export function requestsTo(target: CallTarget, answers: Answers) {
+  const { appId } = target;
+  const actions = `/v3/apps/${appId}/actions`;
+  const runWithResult = () => call(target, answers, "POST", `${actions}/subject/runWithResult`, {});
+  const send = (type: string) => call(target, answers, "POST", `/v1/apps/${appId}/logs`, { type, data: { n: 1 } });
+  return {
+    runWithResult,
+    runs: [() => call(target, answers, "POST", `${actions}/subject/run`, {}), runWithResult, () => send(EVENT)],
+    others: [
+      () => send("dataSource.entry.update"),
+      () => call(target, answers, "GET", actions),
+      () => call(target, answers, "POST", `/v1/apps/${appId}/settings`, { title: "x".repeat(200) }),
+    ],
+  };
+}

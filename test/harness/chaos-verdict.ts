@@ -1,0 +1,30 @@
+/** What must hold after any chaos: of instances killed, and of databases lost. */
+import { expect } from "chai";
+import type { ChaosOutcome } from "./chaos.js";
+import { WAIT_LIMIT_MS } from "./unrest.js";
+
+/** A run whose code could not be read, or whose process was killed, has failed; a process that was killed answers nothing. */
+const ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachable$)/;
+
+const TICKS = ["completed", "failed", "still running", "late by more than 60 s", "down at that time"];
+
+export function expectAccountedFor(outcome: ChaosOutcome): void {
+  const { missing, surplus, fates, unlogged, unknownRuns, crashes, readyWhileAway, answers } = outcome;
+  expect({ missing: missing.slice(0, 10), surplus, unlogged, unknownRuns, crashes, readyWhileAway }).to.deep.equal({
+    missing: [],
+    surplus: 0,
+    unlogged: 0,
+    unknownRuns: [],
+    crashes: [],
+    readyWhileAway: 0,
+  });
+  expect(TICKS).to.include.members(Object.keys(fates));
+  expect(fates).to.include.keys("completed");
+  expect(Object.keys(answers).filter((answer) => !ANSWERS.test(answer))).to.deep.equal([]);
+}
+
+/** Where no instance was killed: no run waits, and none says that it is ready while one does. */
+export function expectTaken({ longestQueuedMs, readyWhileWaiting }: ChaosOutcome): void {
+  expect(longestQueuedMs).to.be.below(WAIT_LIMIT_MS);
+  expect(readyWhileWaiting).to.equal(0);
+}

@@ -1,0 +1,75 @@
+/** Several instances of the service on one database, each started again when it ends, as a supervisor does. Judges nothing. */
+import { randomBytes } from "node:crypto";
+import { fileURLToPath } from "node:url";
+import { type ServiceProcess, startProcess } from "./process.js";
+import { until } from "./until.js";
+
+const ENTRY = fileURLToPath(new URL("./instance-process.js", import.meta.url));
+const READY_LIMIT_MS = 120_000;
+
+export interface Fleet {
+  killOne(): void;
+  /** The addresses of the instances that are up. */
+  urls(): string[];
+  /** Resolves when every instance is up. */
+  ready(): Promise<unknown>;
+  stop(): Promise<void>;
+  kills(): number;
+  /** Why instances ended by themselves once they were up. */
+  crashes(): string[];
+}
+
+/** `began` and `rate` are their clock's, see fast-clock.ts. */
+export async function startFleet(options: {
+  size: number;
+  databaseUrl: string;
+  began: number;
+  rate: number;
+}): Promise<Fleet> {
+  const { size, databaseUrl, began, rate } = options;
+  const environment = {
+    DATABASE_URL: databaseUrl,
+    SETTINGS_KEY: randomBytes(32).toString("base64"),
+    RUNNER_CONCURRENCY: "4",
+    LOG_LEVEL: "info",
+  };
+  const living: ServiceProcess[] = [];
+  const leftovers: Promise<void>[] = [];
+  const crashes: string[] = [];
+  let kills = 0;
+  let stopping = false;
+  const lineOf = ({ log }: ServiceProcess, message: string) => log.find(({ msg }) => msg === message);
+  const isUp = (instance: ServiceProcess) => lineOf(instance, "ready") !== undefined;
+
+  /** Ending while it starts, when the database goes away, is its right. */
+  function launch(at: number): void {
+    const instance = startProcess(environment, [ENTRY, String(began), String(rate)]);
+    living[at] = instance;
+    void instance.ended.then(({ code, signal }) => {
+      if (stopping) return;
+      if (signal !== "SIGKILL" && isUp(instance)) crashes.push(`${code ?? signal}: ${instance.stderr()}`);
+      leftovers.push(instance.clean());
+      launch(at);
+    });
+  }
+
+  const ready = () => until(() => living.every(isUp), READY_LIMIT_MS);
+  for (let at = 0; at < size; at += 1) launch(at);
+  await ready();
+  return {
+    kills: () => kills,
+    crashes: () => crashes,
+    urls: () => living.filter(isUp).map((instance) => String(lineOf(instance, "listening")!["url"])),
+    ready,
+    killOne() {
+      kills += 1;
+      living[Math.floor(Math.random() * size)]!.signal("SIGKILL");
+    },
+    async stop() {
+      stopping = true;
+      for (const instance of living) instance.signal("SIGTERM");
+      await Promise.all(living.map(({ ended }) => ended));
+      await Promise.all([...leftovers, ...living.map((instance) => instance.clean())]);
+    },
+  };
+}

@@ -1,0 +1,112 @@
+/** What goes wrong around a fleet that works: instances killed, the database lost and back; and what is seen of it meanwhile. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { DataSource } from "typeorm";
+import type { Answers } from "./callers.js";
+import type { Fleet } from "./fleet.js";
+import type { Loss, RestartablePostgres } from "./gateway.js";
+
+const LOOK_MS = 250;
+/** Longer than this no run waits once the database is back. */
+export const WAIT_LIMIT_MS = 10_000;
+const PROBE_LIMIT_MS = 5_000;
+
+export interface Seen {
+  /** The longest that a run was seen queued, counted from the database's return where it was queued before. */
+  longestQueuedMs: number;
+  /** How often an instance said READY without a database. */
+  readyWhileAway: number;
+  /** How often one said READY while runs had waited for longer than the limit. */
+  readyWhileWaiting: number;
+}
+
+const between = (from: number, to: number) => delay(from + Math.random() * (to - from));
+
+/** How many of the fleet say that they are ready. */
+async function countReady(fleet: Fleet): Promise<number> {
+  const asked = fleet.urls().map((url) =>
+    fetch(`${url}/health/ready`, { signal: AbortSignal.timeout(PROBE_LIMIT_MS) }).then(
+      ({ ok }) => ok,
+      () => false,
+    ),
+  );
+  return (await Promise.all(asked)).filter(Boolean).length;
+}
+
+/** Loses the database in each of these ways, somewhere in the middle of the work, and looks after its return until the next. */
+async function loseDatabase(
+  options: { postgres: RestartablePostgres; fleet: Fleet; losses: readonly Loss[] },
+  seen: Seen,
+  back: (at: Date) => void,
+): Promise<void> {
+  const { postgres, fleet, losses } = options;
+  for (const loss of losses) {
+    await between(500, 1_500);
+    const restore = await postgres.lose(loss);
+    await between(300, 1_200);
+    seen.readyWhileAway += await countReady(fleet);
+    await restore();
+    back(new Date());
+  }
+}
+
+async function watchQueue(db: DataSource, fleet: Fleet, seen: Seen, since: () => Date, over: () => boolean) {
+  while (!over()) {
+    const from = since();
+    const [row] = await db
+      .query(
+        `SELECT coalesce(max(extract(epoch FROM now() - greatest(queued_at, $1))) * 1000, 0)::float8 AS ms
+           FROM run WHERE state = 'queued'`,
+        [from],
+      )
+      .catch(() => [{ ms: 0 }]);
+    if (from === since()) seen.longestQueuedMs = Math.max(seen.longestQueuedMs, row.ms);
+    if (row.ms > WAIT_LIMIT_MS) seen.readyWhileWaiting += await countReady(fleet);
+    await delay(LOOK_MS);
+  }
+}
+
+/** Kills one instance each second, `kills` in all, and beside that loses the database; `work` is what callers do until it is over. */
+export async function unrest(options: {
+  postgres: RestartablePostgres;
+  fleet: Fleet;
+  db: DataSource;
+  kills: number;
+  losses: readonly Loss[];
+  work: (over: () => boolean) => Promise<unknown>;
+}): Promise<Seen> {
+  const { fleet, db, kills, work } = options;
+  const seen: Seen = { longestQueuedMs: 0, readyWhileAway: 0, readyWhileWaiting: 0 };
+  let since = new Date();
+  let over = false;
+  const killing = (async () => {
+    for (let second = 0; second < kills; second += 1) {
+      await delay(1_000);
+      fleet.killOne();
+    }
+  })();
+  const watching = watchQueue(
+    db,
+    fleet,
+    seen,
+    () => since,
+    () => over,
+  );
+  const working = work(() => over);
+  try {
+    await Promise.all([killing, loseDatabase(options, seen, (at) => (since = at))]);
+  } finally {
+    over = true;
+    await Promise.all([watching, working]);
+  }
+  return seen;
+}
+
+/** One caller: what ends under a process that was killed is not its matter. */
+export async function ask(requests: readonly (() => Promise<unknown>)[], answers: Answers, over: () => boolean) {
+  for (let n = 0; !over(); n += 1) {
+    await requests[n % requests.length]!().catch(() => {
+      answers.counts["unreachable"] = (answers.counts["unreachable"] ?? 0) + 1;
+      return delay(LOOK_MS);
+    });
+  }
+}

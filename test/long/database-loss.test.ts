@@ -1,0 +1,33 @@
+import { expect } from "chai";
+import { chaos } from "../harness/chaos.js";
+import { expectAccountedFor, expectTaken } from "../harness/chaos-verdict.js";
+import { databaseCuts } from "../harness/database-cuts.js";
+import { expectUnharmed } from "../harness/database-cuts-verdict.js";
+import type { Loss } from "../harness/gateway.js";
+
+const WAYS: readonly Loss[] = ["SIGINT", "SIGKILL", "cut off", "SIGQUIT"];
+const LOSSES = 100;
+const CUTS = 10_000;
+
+describe("a database that is stopped fast, killed, stopped at once and cut off, in the middle of ticks and requests", () => {
+  for (const instances of [1, 3]) {
+    it(`costs ${instances} ${instances === 1 ? "process" : "processes"} no tick, no life, and no run its turn`, async () => {
+      const losses = Array.from({ length: LOSSES }, (_, at) => WAYS[at % WAYS.length]!);
+      const outcome = await chaos({ instances, schedules: 40, callers: 16, kills: 0, losses });
+      const { expected, fates, answers, longestQueuedMs, recoveryMs } = outcome;
+      process.stdout.write(`${JSON.stringify({ expected, fates, answers, longestQueuedMs, recoveryMs })}\n`);
+      expect(outcome.kills).to.equal(0);
+      expectAccountedFor(outcome);
+      expectTaken(outcome);
+    });
+  }
+});
+
+describe("a service whose connections to the database are cut at random bytes ten thousand times", () => {
+  it("lives, answers each request with its result or 503, and leaves a ledger in which every run has one end", async () => {
+    const outcome = await databaseCuts(CUTS);
+    process.stdout.write(`${JSON.stringify(outcome)}\n`);
+    expect(outcome.cuts).to.be.at.least(CUTS);
+    expectUnharmed(outcome);
+  });
+});
