@@ -9,14 +9,23 @@ const ANSWERS = /^(20\d|503 OVERLOADED$|500 EXECUTION_FAILED$|unreachable$)/;
 const TICKS = ["completed", "failed", "still running", "late by more than 60 s", "down at that time"];
 
 export function expectAccountedFor(outcome: ChaosOutcome): void {
-  const { missing, surplus, fates, unlogged, unknownRuns, crashes, readyWhileAway, answers } = outcome;
-  expect({ missing: missing.slice(0, 10), surplus, unlogged, unknownRuns, crashes, readyWhileAway }).to.deep.equal({
+  const { missing, surplus, fates, unlogged, unknownRuns, crashes, readyWhileAway, faults, answers } = outcome;
+  expect({
+    missing: missing.slice(0, 10),
+    surplus,
+    unlogged,
+    unknownRuns,
+    crashes,
+    readyWhileAway,
+    faults,
+  }).to.deep.equal({
     missing: [],
     surplus: 0,
     unlogged: 0,
     unknownRuns: [],
     crashes: [],
     readyWhileAway: 0,
+    faults: [],
   });
   expect(TICKS).to.include.members(Object.keys(fates));
   expect(fates).to.include.keys("completed");

@@ -48,6 +48,8 @@ export interface ChaosOutcome extends Seen {
   kills: number;
   /** Why instances ended by themselves once they were up. */
   crashes: string[];
+  /** What instances logged of requests that failed for a reason that nobody foresaw. */
+  faults: unknown[];
   /** From a last restart of the database, with every instance up, to the next tick that completes. */
   recoveryMs: number;
 }
@@ -162,7 +164,8 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
     const ids = copies.slice(0, ticking.length).map(({ id }) => id);
     const verdict = { ...(await judge(db, ids, from, to)), ...(await runsOf(db, answers)) };
     const { counts } = answers;
-    return { ...verdict, ...seen, answers: counts, kills: fleet.kills(), crashes: fleet.crashes(), recoveryMs };
+    const told = { kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
+    return { ...verdict, ...seen, ...told, answers: counts, recoveryMs };
   } finally {
     await fleet.stop();
     await db.destroy();

@@ -17,6 +17,8 @@ export interface Fleet {
   kills(): number;
   /** Why instances ended by themselves once they were up. */
   crashes(): string[];
+  /** What they logged of requests that failed for a reason that nobody foresaw. */
+  faults(): unknown[];
 }
 
 /** `began` and `rate` are their clock's, see fast-clock.ts. */
@@ -35,6 +37,7 @@ export async function startFleet(options: {
   };
   const living: ServiceProcess[] = [];
   const leftovers: Promise<void>[] = [];
+  const logs: ServiceProcess["log"][] = [];
   const crashes: string[] = [];
   let kills = 0;
   let stopping = false;
@@ -45,6 +48,7 @@ export async function startFleet(options: {
   function launch(at: number): void {
     const instance = startProcess(environment, [ENTRY, String(began), String(rate)]);
     living[at] = instance;
+    logs.push(instance.log);
     void instance.ended.then(({ code, signal }) => {
       if (stopping) return;
       if (signal !== "SIGKILL" && isUp(instance)) crashes.push(`${code ?? signal}: ${instance.stderr()}`);
@@ -59,6 +63,7 @@ export async function startFleet(options: {
   return {
     kills: () => kills,
     crashes: () => crashes,
+    faults: () => logs.flat().filter(({ msg }) => msg === "a request failed" || msg === "an operation failed"),
     urls: () => living.filter(isUp).map((instance) => String(lineOf(instance, "listening")!["url"])),
     ready,
     killOne() {

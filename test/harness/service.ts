@@ -62,14 +62,20 @@ export async function firstCredentials(databaseUrl: string, dataDir: string): Pr
   return JSON.parse(readFileSync(made, "utf8")) as FirstCredentials;
 }
 
-/** `environment` overrides the test's: a free port, no rate limits, silent logs. */
-export async function startTestService(environment: Record<string, string> = {}): Promise<TestService> {
+/**
+ * `environment` overrides the test's: a free port, no rate limits, silent logs. `wayTo` answers the address by which the service reaches
+ * its database, for tests that stand between the two.
+ */
+export async function startTestService(
+  environment: Record<string, string> = {},
+  wayTo: (databaseUrl: string) => string = (databaseUrl) => databaseUrl,
+): Promise<TestService> {
   const database = await freshDatabase();
   const dataDir = mkdtempSync(join(tmpdir(), "svc-service-"));
   const first = await firstCredentials(database.url, dataDir);
   const config = readConfig({
     PORT: "0",
-    DATABASE_URL: database.url,
+    DATABASE_URL: wayTo(database.url),
     DATA_DIR: dataDir,
     LOG_LEVEL: "silent",
     RATE_LIMIT_MANAGE: "0",

@@ -3,11 +3,13 @@ import type { IncomingMessage } from "node:http";
 import { type Context, makeServer, type ServerOptions } from "graphql-ws";
 import type { Logger } from "pino";
 import type { WebSocket } from "ws";
+import { isDatabaseAway } from "../../data/database.js";
 import { createOutbox, type Outbox } from "./outbox.js";
 
 /** A peer must answer a ping before the next one. */
 const PING_MS = 10_000;
 const INTERNAL_ERROR = 4500;
+const TRY_AGAIN_LATER = 1013;
 
 /** What is kept with each socket. */
 export interface Link {
@@ -42,6 +44,8 @@ export function createTransport<Held extends object>(options: ServerOptions<Para
     );
     const unwatch = watch(socket, outbox);
     const fail = (error: unknown) => {
+      // Client libraries come again after this one, and never after the other.
+      if (isDatabaseAway(error)) return socket.close(TRY_AGAIN_LATER, "The database is away");
       log.error({ err: error }, "a message on a socket could not be handled");
       socket.close(INTERNAL_ERROR, "Internal server error");
     };

@@ -1,0 +1,107 @@
+/** A database that is out of reach for a while, under a service that goes on. */
+import { once } from "node:events";
+import { expect } from "chai";
+import WebSocket from "ws";
+import { type Network, startNetwork } from "../harness/network.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const CODE = "async function execute() { return 1; }";
+
+describe("a service whose database is away", () => {
+  let network: Network;
+  let service: TestService;
+  let actionId: number;
+
+  before(async () => {
+    network = await startNetwork();
+    service = await startTestService({}, (databaseUrl) => {
+      network.leadTo(databaseUrl);
+      return Object.assign(new URL(databaseUrl), { port: new URL(network.url).port }).href;
+    });
+    const body = { name: "subject", code: CODE, active: true, triggers: [{ trigger: "manual" }] };
+    actionId = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).body.action.id;
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+  });
+  after(async () => {
+    network.restore();
+    await service.stop();
+    await network.stop();
+  });
+  afterEach(() => network.restore());
+
+  const ready = async () => {
+    const response = await fetch(`${service.url}/health/ready`);
+    return { http: response.status, body: (await response.json()) as { failing?: string[] } };
+  };
+  const metric = async (name: string) => {
+    const text = await (await fetch(`${service.url}/metrics`)).text();
+    return new RegExp(`^${name} (.*)$`, "m").exec(text)?.[1];
+  };
+
+  it("answers 503 with Retry-After, says that it is not ready and why, and is well again once it is back", async () => {
+    const { appId, rest } = service;
+    const actions = `/v3/apps/${appId}/actions`;
+    const lost = Number(await metric("svc_database_connections_lost_total"));
+    network.cut();
+    const answers = await Promise.all([
+      rest("GET", actions),
+      rest("POST", `${actions}/subject/run`, { body: {} }),
+      rest("POST", `${actions}/subject/runWithResult`, { body: {} }),
+      rest("PUT", `${actions}/${actionId}`, { body: { description: "new" } }),
+      rest("POST", `${actions}/${actionId}/publish`),
+      rest("POST", `${actions}/${actionId}/versions/1/restore`),
+      rest("POST", `/v1/apps/${appId}/logs`, { body: { type: "app.view", data: {} } }),
+      rest("POST", `/v1/apps/${appId}/settings`, { body: { title: "x" } }),
+      rest("POST", "/graphql", { body: { query: `{ actions(appId: ${appId}) { pagination { total } } }` } }),
+    ]);
+    for (const { http, headers, body } of answers) {
+      expect({ http, status: body.status }).to.deep.equal({ http: 503, status: "OVERLOADED" });
+      expect(Number(headers.get("retry-after"))).to.be.greaterThan(0);
+    }
+    expect((await ready()).body.failing).to.include("database");
+    expect(await metric("svc_database_up")).to.equal("0");
+    expect(await metric("svc_runs_queued")).to.equal(undefined);
+    expect(Number(await metric("svc_database_connections_lost_total"))).to.be.greaterThan(lost);
+    network.restore();
+    await until(async () => (await ready()).http === 200);
+    expect((await rest("POST", `${actions}/subject/runWithResult`, { body: {} })).body.result).to.equal(1);
+    expect(await metric("svc_database_up")).to.equal("1");
+  });
+
+  it("asks those who come by websocket to come again", async () => {
+    network.cut();
+    const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, "graphql-transport-ws");
+    await once(socket, "open");
+    socket.send(JSON.stringify({ type: "connection_init", payload: { authToken: service.tokens.viewer } }));
+    const [code, reason] = await once(socket, "close");
+    expect({ code, reason: String(reason) }).to.deep.equal({ code: 1013, reason: "The database is away" });
+  });
+
+  it("is not ready while a run waits longer than ten seconds for a place that is free, and mends itself", async () => {
+    await until(async () => (await ready()).http === 200);
+    // Found by no claim as long as somebody else has it locked, and already waiting for longer than the limit.
+    const [{ id }] = await service.db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, reason, finished_at)
+       VALUES ($1, $2, 'master', 'manual', '{}', 'skipped', 'a test', now()) RETURNING id`,
+      [service.appId, actionId],
+    );
+    const holder = service.db.createQueryRunner();
+    await holder.startTransaction();
+    await holder.query("SELECT FROM run WHERE id = $1 FOR KEY SHARE", [id]);
+    await service.db.query(
+      `UPDATE run SET state = 'queued', reason = NULL, finished_at = NULL, queued_at = now() - interval '11 seconds'
+        WHERE id = $1`,
+      [id],
+    );
+    await until(async () => (await ready()).http === 503);
+    expect((await ready()).body.failing).to.deep.equal(["runner"]);
+    expect(await metric("svc_runner_taking")).to.equal("0");
+    await holder.rollbackTransaction();
+    await holder.release();
+    await until(async () => (await ready()).http === 200);
+    const state = async () => (await service.db.query("SELECT state FROM run WHERE id = $1", [id]))[0].state;
+    await until(async () => (await state()) === "completed");
+    expect(await metric("svc_runner_taking")).to.equal("1");
+  });
+}).timeout(60_000);
