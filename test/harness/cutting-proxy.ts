@@ -1,4 +1,4 @@
-/** A way to PostgreSQL that cuts connections at random bytes, either way, while it is told to. Knows nothing of what passes. */
+/** A way to PostgreSQL that cuts connections at random bytes, or falls silent, while it is asked to. Knows nothing of what passes. */
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 
@@ -12,6 +12,8 @@ export interface CuttingProxy {
   cuts(): number;
   /** From now on each connection, the present ones too, lives for a random number of bytes. */
   cut(): void;
+  /** From now on nothing passes, and nobody is told. */
+  silence(): void;
   heal(): void;
   stop(): Promise<void>;
 }
@@ -26,6 +28,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   const { hostname, port } = new URL(target);
   const ways = new Set<Way>();
   let cutting = false;
+  let silent = false;
   let cuts = 0;
 
   const life = () => 1 + Math.floor(Math.random() * LONGEST_LIFE_BYTES);
@@ -49,7 +52,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     if (way.left !== null) way.left -= chunk.length;
     if (to.write(chunk)) return;
     from.pause();
-    to.once("drain", () => from.resume());
+    to.once("drain", () => silent || from.resume());
   }
 
   const server = createServer((near) => {
@@ -63,6 +66,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
       from.on("error", () => undefined);
       from.on("data", (chunk) => ways.has(way) && pass(way, chunk, from, to));
       from.on("close", () => ways.delete(way) && to.destroy());
+      if (silent) from.pause();
     }
   });
   server.listen(0, "127.0.0.1");
@@ -77,9 +81,15 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
       cutting = true;
       for (const way of ways) way.left = life();
     },
+    silence() {
+      silent = true;
+      for (const { sockets } of ways) for (const socket of sockets) socket.pause();
+    },
     heal() {
       cutting = false;
+      silent = false;
       for (const way of ways) way.left = null;
+      for (const { sockets } of ways) for (const socket of sockets) socket.resume();
     },
     async stop() {
       for (const way of [...ways]) end(way);

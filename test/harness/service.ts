@@ -68,14 +68,14 @@ export async function firstCredentials(databaseUrl: string, dataDir: string): Pr
  */
 export async function startTestService(
   environment: Record<string, string> = {},
-  wayTo: (databaseUrl: string) => string = (databaseUrl) => databaseUrl,
+  wayTo: (databaseUrl: string) => string | Promise<string> = (databaseUrl) => databaseUrl,
 ): Promise<TestService> {
   const database = await freshDatabase();
   const dataDir = mkdtempSync(join(tmpdir(), "svc-service-"));
   const first = await firstCredentials(database.url, dataDir);
   const config = readConfig({
     PORT: "0",
-    DATABASE_URL: wayTo(database.url),
+    DATABASE_URL: await wayTo(database.url),
     DATA_DIR: dataDir,
     LOG_LEVEL: "silent",
     RATE_LIMIT_MANAGE: "0",

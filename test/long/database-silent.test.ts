@@ -1,0 +1,40 @@
+import { expect } from "chai";
+import { type CuttingProxy, startCuttingProxy } from "../harness/cutting-proxy.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+/** Longer than the longest statement and the silence after it. */
+const ANSWER_LIMIT_MS = 50_000;
+
+describe("a database that falls silent without a word", () => {
+  let proxy: CuttingProxy;
+  let service: TestService;
+
+  before(async () => {
+    service = await startTestService({}, async (databaseUrl) => {
+      proxy = await startCuttingProxy(databaseUrl);
+      return proxy.url;
+    });
+  });
+  after(async () => {
+    proxy.heal();
+    await service.stop();
+    await proxy.stop();
+  });
+
+  const ready = async () => (await fetch(`${service.url}/health/ready`)).ok;
+
+  it("lets no caller wait without bound: 503, not ready, and well again with new connections", async () => {
+    const ask = () => service.rest("GET", `/v3/apps/${service.appId}/actions`);
+    expect((await ask()).http).to.equal(200);
+    proxy.silence();
+    const begun = performance.now();
+    const answers = await Promise.all(Array.from({ length: 20 }, ask));
+    expect(performance.now() - begun).to.be.below(ANSWER_LIMIT_MS);
+    expect(answers.map(({ http }) => http)).to.deep.equal(Array(20).fill(503));
+    expect(await ready()).to.equal(false);
+    proxy.heal();
+    await until(ready, 15_000);
+    expect((await ask()).http).to.equal(200);
+  });
+});
