@@ -1,7 +1,13 @@
 /** The pool of connections to PostgreSQL: opens it, and brings the schema up to date. Knows the rows, not what they mean. */
 import { runMigrations } from "graphile-worker";
 import type pg from "pg";
-import { DataSource, type EntityManager, MigrationExecutor, QueryRunnerAlreadyReleasedError } from "typeorm";
+import {
+  DataSource,
+  type EntityManager,
+  MigrationExecutor,
+  QueryRunnerAlreadyReleasedError,
+  QueryRunnerProviderAlreadyReleasedError,
+} from "typeorm";
 import { Foundation1763600000000 } from "../../migrations/1763600000000-foundation.js";
 import { Settings1763600001000 } from "../../migrations/1763600001000-settings.js";
 import { Actions1763600002000 } from "../../migrations/1763600002000-actions.js";
@@ -86,10 +92,12 @@ export async function preparedRows<T>(executor: Executor, name: string, text: st
 const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
   (error as { driverError?: pg.DatabaseError } | null)?.driverError ?? (error as Partial<pg.DatabaseError>);
 
+/** What TypeORM says of a transaction whose connection was lost between two of its statements. */
+const TAKEN_AWAY = [QueryRunnerAlreadyReleasedError, QueryRunnerProviderAlreadyReleasedError];
+
 /** Whether the database could not be asked, or gave up for the time it took. What was asked may have been done all the same. */
 export function isDatabaseAway(error: unknown): boolean {
-  // A transaction whose connection was lost between two statements has been taken from its owner.
-  return error instanceof QueryRunnerAlreadyReleasedError || isConnectionFault(driverErrorOf(error));
+  return TAKEN_AWAY.some((kind) => error instanceof kind) || isConnectionFault(driverErrorOf(error));
 }
 
 /** Whether `error` is the database's refusal of a duplicate, of the unique index `constraint` where one is named. */

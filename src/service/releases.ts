@@ -1,27 +1,25 @@
 /** What a process has acquired and must give back, the newest first. Knows names, not what they stand for. */
 import type { Logger } from "pino";
 
-type Release = () => Promise<unknown> | unknown;
-
 export class Releases {
-  private readonly stack: { name: string; release: Release }[] = [];
+  private readonly stack = new AsyncDisposableStack();
 
   constructor(private readonly log: Logger) {}
 
-  add(name: string, release: Release): void {
-    this.stack.push({ name, release });
-  }
-
-  /** Gives everything back, one after the other; what fails is logged and keeps nothing else from being given back. */
-  async all(): Promise<void> {
-    for (let next = this.stack.pop(); next; next = this.stack.pop()) {
-      const { name, release } = next;
+  /** What fails as it is given back is logged by its name, and keeps nothing else from being given back. */
+  add(name: string, release: () => unknown): void {
+    this.stack.defer(async () => {
       this.log.debug({ part: name }, "stopping");
       try {
         await release();
       } catch (error) {
         this.log.error({ err: error, part: name }, "a part did not stop");
       }
-    }
+    });
+  }
+
+  /** Gives everything back, one after the other. */
+  all(): Promise<void> {
+    return this.stack.disposeAsync();
   }
 }

@@ -48,8 +48,8 @@ export interface ChaosOutcome extends Seen {
   kills: number;
   /** Why instances ended by themselves once they were up. */
   crashes: string[];
-  /** What instances logged of requests that failed for a reason that nobody foresaw. */
-  faults: unknown[];
+  /** Why requests failed where nobody foresaw it, as instances logged it. */
+  faults: string[];
   /** From a last restart of the database, with every instance up, to the next tick that completes. */
   recoveryMs: number;
 }

@@ -17,8 +17,8 @@ export interface Fleet {
   kills(): number;
   /** Why instances ended by themselves once they were up. */
   crashes(): string[];
-  /** What they logged of requests that failed for a reason that nobody foresaw. */
-  faults(): unknown[];
+  /** Why requests failed where nobody foresaw it, as they logged it. */
+  faults(): string[];
 }
 
 /** `began` and `rate` are their clock's, see fast-clock.ts. */
@@ -63,7 +63,11 @@ export async function startFleet(options: {
   return {
     kills: () => kills,
     crashes: () => crashes,
-    faults: () => logs.flat().filter(({ msg }) => msg === "a request failed" || msg === "an operation failed"),
+    faults: () =>
+      logs
+        .flat()
+        .filter(({ msg }) => msg === "a request failed" || msg === "an operation failed")
+        .map(({ err, stack }) => String((err as Error | undefined)?.stack ?? stack)),
     urls: () => living.filter(isUp).map((instance) => String(lineOf(instance, "listening")!["url"])),
     ready,
     killOne() {

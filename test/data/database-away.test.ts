@@ -1,0 +1,73 @@
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { isDatabaseAway, openDatabase, preparedRows } from "../../src/data/database.js";
+import { lostConnections } from "../../src/postgres.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { until } from "../harness/until.js";
+
+describe("a connection to the database that is lost", () => {
+  let database: FreshDatabase;
+  let db: DataSource;
+  let other: DataSource;
+
+  before(async () => {
+    database = await freshDatabase();
+    [db, other] = await Promise.all([openDatabase(database.url, 2), openDatabase(database.url, 1)]);
+  });
+  after(async () => {
+    await Promise.all([db.destroy(), other.destroy()]);
+    await database.drop();
+  });
+
+  const failureOf = (work: Promise<unknown>): Promise<unknown> =>
+    work.then(
+      () => "nothing failed",
+      (error: unknown) => error,
+    );
+  const pidOf = async (executor: { query: DataSource["query"] }) =>
+    (await executor.query("SELECT pg_backend_pid() AS pid"))[0].pid as number;
+  const end = (pid: number) => other.query("SELECT pg_terminate_backend($1, 5000)", [pid]);
+  const pool = () => (db.driver as unknown as { master: { totalCount: number } }).master;
+
+  it("is told from a fault of what was asked, in the middle of a statement", async () => {
+    const statement = failureOf(preparedRows(db, "sleep", "SELECT pg_sleep(20)", []));
+    const [{ pid }] = await until(async () => {
+      const found = await other.query("SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep'");
+      return found.length > 0 ? found : null;
+    });
+    await end(pid);
+    expect(isDatabaseAway(await statement)).to.equal(true);
+    expect(isDatabaseAway(await failureOf(db.query("SELECT 1 / 0")))).to.equal(false);
+    expect(isDatabaseAway(await failureOf(db.query("SELEC")))).to.equal(false);
+    expect(isDatabaseAway(new TypeError("x is not a function"))).to.equal(false);
+    expect(isDatabaseAway(null)).to.equal(false);
+  });
+
+  it("is told so between two statements of a transaction, and counted", async () => {
+    const before = lostConnections();
+    for (const ask of [
+      (manager: DataSource["manager"]) => manager.query("SELECT 1"),
+      (manager: DataSource["manager"]) => manager.queryRunner!.query("SELECT 1"),
+    ]) {
+      const work = db.transaction(async (manager) => {
+        const connections = pool().totalCount;
+        await end(await pidOf(manager));
+        await until(() => pool().totalCount < connections);
+        await ask(manager);
+      });
+      expect(isDatabaseAway(await failureOf(work))).to.equal(true);
+    }
+    expect(lostConnections() - before).to.equal(2);
+    expect(await pidOf(db)).to.be.a("number");
+  });
+
+  it("is told so where there is none, or none is free in time", async () => {
+    const nowhere = Object.assign(new URL(database.url), { port: "9" }).href;
+    expect(isDatabaseAway(await failureOf(openDatabase(nowhere, 1)))).to.equal(true);
+    const holders = [db.createQueryRunner(), db.createQueryRunner()];
+    await Promise.all(holders.map((holder) => holder.connect()));
+    expect(isDatabaseAway(await failureOf(db.query("SELECT 1")))).to.equal(true);
+    await Promise.all(holders.map((holder) => holder.release()));
+    expect(await pidOf(db)).to.be.a("number");
+  });
+});
