@@ -34,6 +34,8 @@ async function call(target: CallTarget, answers: Answers, method: string, path: 
     headers: { "auth-token": target.token, ...(body !== undefined && { "content-type": "application/json" }) },
     ...(body !== undefined && { body: JSON.stringify(body) }),
     signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+  }).catch((cause: Error) => {
+    throw new Error(`${method} ${path} was not answered: ${cause.message}`, { cause });
   });
   const answer = (await response.json()) as Body;
   const key = `${response.status} ${answer.status ?? ""}`.trim();

@@ -102,11 +102,13 @@ export async function unrest(options: {
 }
 
 /** One caller: what ends under a process that was killed is not its matter. */
-export async function ask(requests: readonly (() => Promise<unknown>)[], answers: Answers, over: () => boolean) {
+export async function ask(requests: readonly (() => Promise<{ status?: string }>)[], answers: Answers, over: () => boolean) {
   for (let n = 0; !over(); n += 1) {
-    await requests[n % requests.length]!().catch(() => {
+    const answer = await requests[n % requests.length]!().catch(() => {
       answers.counts["unreachable"] = (answers.counts["unreachable"] ?? 0) + 1;
-      return delay(LOOK_MS);
+      return null;
     });
+    // It comes again, as asked, only sooner.
+    if (answer === null || answer.status === "OVERLOADED") await delay(LOOK_MS);
   }
 }
