@@ -102,7 +102,11 @@ export async function unrest(options: {
 }
 
 /** One caller: what ends under a process that was killed is not its matter. */
-export async function ask(requests: readonly (() => Promise<{ status?: string }>)[], answers: Answers, over: () => boolean) {
+export async function ask(
+  requests: readonly (() => Promise<{ status?: string }>)[],
+  answers: Answers,
+  over: () => boolean,
+) {
   for (let n = 0; !over(); n += 1) {
     const answer = await requests[n % requests.length]!().catch(() => {
       answers.counts["unreachable"] = (answers.counts["unreachable"] ?? 0) + 1;
