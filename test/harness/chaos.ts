@@ -14,8 +14,6 @@ import { firstCredentials } from "./service.js";
 import { ask, type Seen, unrest } from "./unrest.js";
 import { until } from "./until.js";
 
-/** A minute of the schedules' clock is a second. */
-const RATE = 60;
 /** Each minute but one: the specification has nothing more frequent. */
 const FREQUENCY = "0-58 * * * *";
 const SETTLE_LIMIT_MS = 120_000;
@@ -25,6 +23,8 @@ export interface ChaosOptions {
   instances: number;
   schedules: number;
   callers: number;
+  /** How fast the schedules' clock goes: at 60 they fire each second, and a tick that is found a second late is skipped. */
+  rate: number;
   /** Instances killed, one each second. */
   kills: number;
   /** How the database goes, one after the other; each time it comes back. */
@@ -144,8 +144,8 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const { appId, tokens } = await firstCredentials(postgres.url, dataDir);
   const db = await openDatabase(postgres.url, 4);
   const began = Date.now();
-  const clock = fastClock(began, RATE);
-  const fleet = await startFleet({ size: options.instances, databaseUrl: postgres.url, began, rate: RATE });
+  const clock = fastClock(began, options.rate);
+  const fleet = await startFleet({ size: options.instances, databaseUrl: postgres.url, began, rate: options.rate });
   try {
     const from = new Date(clock.now());
     const ticking = Array.from({ length: options.schedules }, (_, at) => ({

@@ -5,7 +5,7 @@ import { expectAccountedFor } from "../harness/chaos-verdict.js";
 describe("schedules and requests through kills and losses of the database", () => {
   it("have one row for each tick, one log entry for each run, and complete again", async () => {
     const losses = ["SIGINT", "cut off"] as const;
-    const outcome = await chaos({ instances: 2, schedules: 20, callers: 4, kills: 4, losses });
+    const outcome = await chaos({ instances: 2, schedules: 20, callers: 4, rate: 60, kills: 4, losses });
     expect(outcome.kills).to.equal(4);
     expect(outcome.expected).to.be.at.least(20 * 4);
     expectAccountedFor(outcome);
