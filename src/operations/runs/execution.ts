@@ -157,6 +157,15 @@ export function createExecution(options: {
     return (await rows<{ data: RunCode }>(db, VERSION, [versionId]))[0]?.data;
   }
 
+  /** What is left to do once a run has its outcome: a failure here is logged, and changes nothing. The token dies by its expiry then. */
+  async function afterwards({ id: runId }: HeldRun, what: string, step: () => Promise<void>): Promise<void> {
+    try {
+      await step();
+    } catch (error) {
+      log.warn({ err: error, runId, failed: what }, "something after the end of a run failed");
+    }
+  }
+
   async function attempt(run: HeldRun, signal: AbortSignal, account: Account): Promise<RunOutcome> {
     const [action, underscore] = await Promise.all([load(run), readUnderscore(run.appId)]);
     if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
@@ -181,7 +190,9 @@ export function createExecution(options: {
       onHost: (host) => account.hosts.add(host),
       // Judging costs: an app without secrets is spared it.
       ...(secrets.length > 0 && { mayRequest: judgeOf(scan, printer) }),
-    }).finally(() => Promise.all([revoke(), printer.finish()]));
+    }).finally(() =>
+      Promise.all([afterwards(run, "end its token", revoke), afterwards(run, "keep its console", printer.finish)]),
+    );
     return withoutSecrets(outcomeOf(outcome, signal), scan);
   }
 
