@@ -309,6 +309,7 @@ CREATE INDEX run_event ON public.run USING btree (event_id) WHERE (event_id IS N
 CREATE INDEX run_finished ON public.run USING btree (finished_at) WHERE (finished_at IS NOT NULL);
 CREATE INDEX run_holder ON public.run USING btree (holder) WHERE (holder IS NOT NULL);
 CREATE UNIQUE INDEX run_idempotency ON public.run USING btree (action_id, credential_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
+CREATE INDEX run_queued ON public.run USING btree (app_id, id) WHERE (state = 'queued'::text);
 CREATE INDEX run_scheduled ON public.run USING btree (action_id) WHERE ((trigger = 'schedule'::text) AND (finished_at IS NULL));
 CREATE UNIQUE INDEX run_tick ON public.run USING btree (action_id, tick) WHERE (tick IS NOT NULL);
 CREATE INDEX run_unfinished ON public.run USING btree (state, queued_at) WHERE (finished_at IS NULL);

@@ -21,6 +21,7 @@ import { AppVersions1763600060000 } from "../../migrations/1763600060000-app-ver
 import { PageSessions1763600061000 } from "../../migrations/1763600061000-page-sessions.js";
 import { Retention1763600070000 } from "../../migrations/1763600070000-retention.js";
 import { EntryBytes1763600083000 } from "../../migrations/1763600083000-entry-bytes.js";
+import { QueueTurns1763600085000 } from "../../migrations/1763600085000-queue-turns.js";
 import { PayloadOnce1763600086000 } from "../../migrations/1763600086000-payload-once.js";
 import { BOUNDED_POOL, createPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
 import { ActionRow } from "./action.js";
@@ -43,6 +44,7 @@ export const MIGRATIONS = [
   PageSessions1763600061000,
   Retention1763600070000,
   EntryBytes1763600083000,
+  QueueTurns1763600085000,
   PayloadOnce1763600086000,
 ];
 

@@ -29,7 +29,7 @@ import { createInstance } from "./runs/instance.js";
 import { createLedger } from "./runs/ledger.js";
 import { createRunHistory } from "./runs/run-history.js";
 import { createRunScripts } from "./runs/run-scripts.js";
-import { CANCEL_CHANNEL, createRuns } from "./runs/runs.js";
+import { AWAITED_CHANNEL, CANCEL_CHANNEL, createRuns } from "./runs/runs.js";
 import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
 import { createLogEvents } from "./triggers/log-events.js";
@@ -44,6 +44,7 @@ export const CHANNELS = [
   CREDENTIAL_CHANNEL,
   LOG_CHANNEL,
   CANCEL_CHANNEL,
+  AWAITED_CHANNEL,
   CONSOLE_CHANNEL,
   SCHEDULE_CHANNEL,
   ACTION_CHANNEL,
@@ -101,7 +102,7 @@ function createRunning(
         (await ledger.endLost(lostEnding)) + (await ledger.endOrphans(instance.id, runs.known(), lostEnding));
       if (lost > 0) log.warn({ lost }, "ended runs that nobody performed any longer");
       await ledger.skipLate();
-      await runs.takeCaused();
+      await runs.lookForAwaited();
     },
     onLapse: () => runs.abandon(),
     log,
@@ -117,8 +118,8 @@ function createRunning(
     timeoutMs: config.serverTimeoutMs,
     log,
   });
-  const slots = browsers ? config.runnerConcurrency : 0;
-  const runs = createRuns({ db, ledger, logs, execution, notifications, holder: instance.id, slots });
+  const concurrency = browsers ? config.runnerConcurrency : 0;
+  const runs = createRuns({ db, ledger, logs, execution, notifications, holder: instance.id, concurrency });
   return { logs, tail, ledger, instance, console, runs };
 }
 

@@ -19,7 +19,6 @@ import { createNotifications, type Notifications } from "../engine/notifications
 import { createQueue, sweepQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
-import { CHAIN_DEPTH_MAX } from "../limits.js";
 import { CHANNELS, type Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
 import { lostConnections } from "../postgres.js";
@@ -139,13 +138,7 @@ export class Starting {
       throw new StartError(`EGRESS_PROXY_HOST must be an address of this machine: ${error.message}`);
     });
     first.close();
-    const browsers = createBrowsers({
-      sources,
-      // Places are the runs' to give; beyond them come only runs that others wait for.
-      concurrency: config.runnerConcurrency * (1 + CHAIN_DEPTH_MAX),
-      log,
-      openLane: egress.openLane,
-    });
+    const browsers = createBrowsers({ sources, log, openLane: egress.openLane });
     releases.add("browsers", () => browsers.stop());
     await browsers.start();
     parts["browser"] = () => browsers.ready();
@@ -191,7 +184,7 @@ export class Starting {
     unwanted.throwIfAborted();
     // What an aborted run leaves to say still reaches its caller.
     releases.add("last answers", () => Promise.race([door.idle(), delay(LAST_ANSWERS_MS, undefined, { ref: false })]));
-    const queue = createQueue({ url, concurrency: config.runnerConcurrency, take: runs.take, log });
+    const queue = createQueue({ url, concurrency: config.runnerConcurrency, take: runs.takeQueued, log });
     let longestWaitMs = 0;
     const look = async () => {
       longestWaitMs = await runs.look();

@@ -1,20 +1,17 @@
 /**
- * Runs strangers' scripts in Chromium: browsers that are up, the least busy of them for each run, and a bounded number of
- * runs at once. Knows no app and no action, only opaque keys, and nothing of what a script is for.
+ * Runs strangers' scripts in Chromium: browsers that are up, the least busy of them for each run, as many runs at once
+ * as are asked for. Knows no app and no action, only opaque keys, and nothing of what a script is for.
  */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { StartError } from "../../errors.js";
 import type { BrowserSource } from "./browser-source.js";
 import { failed, type Outcome, type PageRun } from "./page-run.js";
 import { proveSandbox, type SandboxProof } from "./sandbox-proof.js";
-import { createSlots, type Slots } from "./slots.js";
 import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
 
 export interface BrowsersOptions extends SupervisorOptions {
   /** One browser of each is kept present. */
   sources: readonly BrowserSource[];
-  /** Runs at once. */
-  concurrency: number;
 }
 
 export interface Browsers {
@@ -24,8 +21,8 @@ export interface Browsers {
   run(request: PageRun): Promise<Outcome>;
   /** A browser is up. */
   ready(): boolean;
-  /** Places left of `concurrency`. */
-  free(): number;
+  /** Runs under way. */
+  busy(): number;
   /** What /proc says of a renderer of the first browser that is up; null where it is somebody else's. */
   sandbox(): Promise<SandboxProof | null>;
   /** That browser's process, for those who watch or test; null while there is none, or where it is somebody else's. */
@@ -82,24 +79,19 @@ async function attempt(supervisor: Supervisor, generation: Generation, request: 
   }
 }
 
-async function run(supervisors: readonly Supervisor[], slots: Slots, request: PageRun): Promise<Outcome> {
-  const place = await slots.take(request.signal);
-  if (place === null) return failed("cancelled", "AbortError", "The run was cancelled before it began");
+async function run(supervisors: readonly Supervisor[], request: PageRun): Promise<Outcome> {
   const tried = new Set<Supervisor>();
-  try {
-    for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
-      if (!(await anyPresent(supervisors))) break;
-      // Chosen and counted in one go, so that runs that come together are spread.
-      const supervisor = leastBusy(supervisors, tried);
-      if (!supervisor?.current) continue;
-      const outcome = await attempt(supervisor, supervisor.current, request);
-      if (outcome !== null) return outcome;
-      tried.add(supervisor);
-    }
-    return failed("browser", "Error", "No browser was available for the run");
-  } finally {
-    place.release();
+  for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
+    if (request.signal?.aborted) return failed("cancelled", "AbortError", "The run was cancelled before it began");
+    if (!(await anyPresent(supervisors))) break;
+    // Chosen and counted in one go, so that runs that come together are spread.
+    const supervisor = leastBusy(supervisors, tried);
+    if (!supervisor?.current) continue;
+    const outcome = await attempt(supervisor, supervisor.current, request);
+    if (outcome !== null) return outcome;
+    tried.add(supervisor);
   }
+  return failed("browser", "Error", "No browser was available for the run");
 }
 
 async function start(supervisors: readonly Supervisor[]): Promise<void> {
@@ -120,13 +112,12 @@ async function start(supervisors: readonly Supervisor[]): Promise<void> {
 
 export function createBrowsers(options: BrowsersOptions): Browsers {
   const supervisors = options.sources.map((source) => new Supervisor(source, options));
-  const slots = createSlots(options.concurrency);
   const first = () => supervisors.find(({ current }) => current !== null)?.current?.chromium ?? null;
   return {
     start: () => start(supervisors),
-    run: (request) => run(supervisors, slots, request),
+    run: (request) => run(supervisors, request),
     ready: () => first() !== null,
-    free: slots.free,
+    busy: () => supervisors.reduce((sum, supervisor) => sum + supervisor.busy(), 0),
     async sandbox() {
       const chromium = first();
       return chromium === null ? null : proveSandbox(chromium);

@@ -166,7 +166,7 @@ export function createExecution(options: {
     }
   }
 
-  async function attempt(run: HeldRun, signal: AbortSignal, account: Account): Promise<RunOutcome> {
+  async function evaluate(run: HeldRun, signal: AbortSignal, account: Account): Promise<RunOutcome> {
     const [action, underscore] = await Promise.all([load(run), readUnderscore(run.appId)]);
     if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
     const secrets = secretsOf(underscore);
@@ -219,10 +219,10 @@ export function createExecution(options: {
      * Performs a run that `holder` holds, and ends it. Never rejects for what the script did; rejects when the ledger is out of
      * reach and the run given up: whoever finds its lapsed lease ends it.
      */
-    async perform(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
+    async execute(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
       const begun = performance.now();
       const account: Account = { hosts: new Set(), payload: undefined };
-      const outcome = await attempt(run, signal, account).catch((error: unknown) => {
+      const outcome = await evaluate(run, signal, account).catch((error: unknown) => {
         if (error instanceof ActionError) return failed("Error", error.message);
         log.error({ err: error, runId: run.id }, "a run could not be performed");
         return failed("InternalError", "the service could not run this action");

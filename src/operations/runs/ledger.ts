@@ -75,25 +75,46 @@ const ACCEPT = `
   SELECT id, CASE WHEN state = 'queued' THEN svc_wake(id) END FROM accepted`;
 
 /*
- * The oldest queued run of the app that runs least at this holder, of those below their share. Only queued runs are looked at,
- * and they are bounded.
+ * The oldest queued run of the app that has the fewest places here, of those below their share: $2 and $3 say how many each has.
+ * Of each app some are looked at, for others may be taking the first at the same moment; never all, since thousands may wait.
  */
 const CLAIM = `
   UPDATE run SET state = 'running', holder = $1, started_at = now()
    WHERE id = (
-     SELECT run.id FROM run
-       LEFT JOIN (SELECT app_id, count(*) AS runs FROM run WHERE holder = $1 GROUP BY app_id) busy USING (app_id)
-      WHERE state = 'queued' AND coalesce(busy.runs, 0) < $2
-        AND NOT (trigger = 'schedule' AND queued_at < now() - ${START_LATE})
-      ORDER BY coalesce(busy.runs, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
+     WITH RECURSIVE waiting (app_id) AS (
+       (SELECT app_id FROM run WHERE state = 'queued' ORDER BY app_id LIMIT 1)
+       UNION ALL
+       SELECT (SELECT run.app_id FROM run WHERE state = 'queued' AND run.app_id > waiting.app_id
+                ORDER BY run.app_id LIMIT 1)
+         FROM waiting WHERE waiting.app_id IS NOT NULL)
+     SELECT run.id FROM waiting
+       LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, places) USING (app_id)
+       CROSS JOIN LATERAL (
+         SELECT id FROM run
+          WHERE state = 'queued' AND run.app_id = waiting.app_id
+            AND NOT (trigger = 'schedule' AND queued_at < now() - ${START_LATE})
+          ORDER BY id LIMIT 8) AS first
+       JOIN run ON run.id = first.id
+      WHERE coalesce(busy.places, 0) < $4 AND run.state = 'queued'
+      ORDER BY coalesce(busy.places, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
   RETURNING ${HELD}`;
 
-/* The longest wait of a run that CLAIM could take, locked by somebody or not. */
+/* The longest wait of a run that CLAIM could take, locked by somebody or not; $1 and $2 as $2 and $3 there, $3 the share. */
 const LONGEST_WAIT = `
   SELECT coalesce(max(extract(epoch FROM now() - queued_at)) * 1000, 0)::float8 AS ms
-    FROM run LEFT JOIN (SELECT app_id, count(*) AS runs FROM run WHERE holder = $1 GROUP BY app_id) busy USING (app_id)
-   WHERE state = 'queued' AND coalesce(busy.runs, 0) < $2
+    FROM run LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, places) USING (app_id)
+   WHERE state = 'queued' AND coalesce(busy.places, 0) < $3
      AND NOT (trigger = 'schedule' AND queued_at < now() - ${START_LATE})`;
+
+const CLAIM_ONE = `
+  UPDATE run SET state = 'running', holder = $1, started_at = now()
+   WHERE id = (SELECT id FROM run WHERE id = $2 AND state = 'queued' FOR UPDATE SKIP LOCKED)
+  RETURNING ${HELD}`;
+
+/* Queued runs that these runs asked for. */
+const QUEUED_BY = `
+  SELECT id, cause_run_id AS "causeRunId" FROM run
+   WHERE state = 'queued' AND cause_run_id = ANY ($1::bigint[]) ORDER BY id LIMIT 1000`;
 
 const SKIP_LATE = `
   UPDATE run SET state = 'skipped', reason = 'late by more than 60 s', finished_at = now()
@@ -103,14 +124,6 @@ const SKIP_LATE = `
 const ORPHANS = `
   SELECT ${HELD} FROM run
    WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND started_at < now() - interval '10 seconds'`;
-
-/* The oldest queued run that a run of the holder asked for. */
-const CLAIM_CAUSED = `
-  UPDATE run SET state = 'running', holder = $1, started_at = now()
-   WHERE id = (
-     SELECT run.id FROM run JOIN run AS cause ON cause.id = run.cause_run_id AND cause.holder = $1
-      WHERE run.state = 'queued' ORDER BY run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
-  RETURNING ${HELD}`;
 
 /* Counts stop at the bound: beyond it the number does not matter. */
 const QUEUED = `
@@ -187,19 +200,27 @@ export function createLedger(db: DataSource) {
       }
     },
 
-    /** Takes the queued run whose turn it is; null when there is none, or each app has its share. */
-    async claim(holder: string, share: number): Promise<HeldRun | null> {
-      return (await rows<HeldRun>(db, CLAIM, [holder, share]))[0] ?? null;
+    /**
+     * Takes the queued run whose turn it is; null when there is none, or each app has its share.
+     * @param places how many each app has here
+     */
+    async claim(holder: string, places: ReadonlyMap<number, number>, share: number): Promise<HeldRun | null> {
+      return (await rows<HeldRun>(db, CLAIM, [holder, [...places.keys()], [...places.values()], share]))[0] ?? null;
     },
 
     /** How long the run waits in milliseconds that waits longest of those that `claim` could take; 0 when there is none. */
-    async longestWait(holder: string, share: number): Promise<number> {
-      return (await rows<{ ms: number }>(db, LONGEST_WAIT, [holder, share]))[0]!.ms;
+    async longestWait(places: ReadonlyMap<number, number>, share: number): Promise<number> {
+      return (await rows<{ ms: number }>(db, LONGEST_WAIT, [[...places.keys()], [...places.values()], share]))[0]!.ms;
     },
 
-    /** Takes a queued run that one of the holder's own runs asked for; null when there is none. */
-    async claimCaused(holder: string): Promise<HeldRun | null> {
-      return (await rows<HeldRun>(db, CLAIM_CAUSED, [holder]))[0] ?? null;
+    /** Takes that run; null when it is queued no longer. */
+    async claimOne(holder: string, id: number): Promise<HeldRun | null> {
+      return (await rows<HeldRun>(db, CLAIM_ONE, [holder, id]))[0] ?? null;
+    },
+
+    /** The queued runs that those runs asked for. */
+    async queuedBy(ids: readonly number[]): Promise<{ id: number; causeRunId: number }[]> {
+      return rows(db, QUEUED_BY, [ids]);
     },
 
     /** How many runs caused one another up to this one. */

@@ -1,102 +1,188 @@
-/** The places of one runner: how many runs it performs at once, and that no app has them all. Knows no run. */
+/**
+ * The one counter of the runs that this process performs at once: how many, how many of one app, and how many beside a run that waits
+ * for them. Knows apps by their number, and no run.
+ */
 
-/** A place that is taken, until it is freed. */
+/** Beyond `ordinary`, for apps that have little or nothing running: what three apps can hold leaves room for a fourth. */
+const FULLNESS = 4;
+/** What one app may have once the ordinary places are taken, until they are taken three times over. */
+const SHARE_WHEN_BUSY = 2;
+
+/**
+ * A place that is taken, until it is freed. A run that waits for another stands in its way, so that one goes in a place beside it: one
+ * at a time, so that a tree of runs becomes a line, no longer than chains of causes may be. A place is free for others when all of its
+ * line is.
+ */
 export interface Place {
-  /** Counts the place for that app. */
-  give(appId: number): void;
+  free(): void;
+}
+
+/** A place that is kept for a run that has not been found yet. */
+export interface OpenPlace {
+  /** How many runs its app may have, this one included. */
+  readonly share: number;
+  /** The app's it is now. */
+  give(appId: number): Place;
+  /** Nobody needed it. */
   free(): void;
 }
 
 export interface Places {
-  /** How many places an app may have at most: one stays for the others, so that long runs of one app do not keep them out. */
-  readonly share: number;
-  /** A place for the app at once, or null: none is free, somebody is in line, or the app has its share. */
+  /** A place for a run of the app, or null: none is free, or the app has its share. */
   take(appId: number): Place | null;
-  /** The next place that is free, in the order of asking. */
-  next(): Promise<Place>;
-  /** A free place that nobody is in line for, or null. */
-  spare(): Place | null;
-  /** A place beyond the number, for a run that one of the present runs waits for: without it both would wait for ever. */
-  extra(appId: number): Place;
   /** How many are free. */
   free(): number;
-  /** How many are taken beyond the number. */
-  extras(): number;
-  /** Whether some app has its share. */
+  /** How many of them an app may have at present. */
+  share(): number;
+  /** How many there are. */
+  readonly total: number;
+  /** A place for whoever's turn it is, or null: none is free. */
+  open(): OpenPlace | null;
+  /** A place for a run that the run in `place` waits for, or null: it has one already, or its app has too many. */
+  beside(place: Place): Place | null;
+  /** Resolves when a place is free. */
+  vacancy(): Promise<void>;
+  /** How many places each app has, those beside others not counted. */
+  taken(): ReadonlyMap<number, number>;
+  /** Whether an app has as many as it may, so that its queued runs wait while places are free. */
   somebodyHasShare(): boolean;
   /** Resolves when no place is taken. */
   empty(): Promise<void>;
 }
 
-export function createPlaces(total: number): Places {
-  const share = Math.max(1, total - 1);
+interface Node extends Place {
+  appId: number;
+  /** The first of its line. */
+  first: Node;
+  above: Node | null;
+  below: Node | null;
+  ended: boolean;
+}
+
+/** Places beside others that one app has. */
+interface Line {
+  count: number;
+  /** The first of the one line that may grow while the app has its share of such places: that one comes to its end, then another. */
+  growing: Node | null;
+}
+
+/** @param ordinary runs at once while few apps run @param onFree called whenever somebody who waits may have a place now */
+export function createPlaces(ordinary: number, onFree: () => void): Places {
+  const total = ordinary * FULLNESS;
+  const share = Math.max(1, ordinary - 1);
   const ofApp = new Map<number, number>();
-  const line: (() => void)[] = [];
+  const lines = new Map<number, Line>();
+  let waiting: (() => void)[] = [];
+  let whenEmpty: (() => void)[] = [];
   let taken = 0;
-  let beyond = 0;
-  let whenEmpty = () => {};
+  let opened = 0;
+
+  /** The fuller it is, the less one app may have: the last places are for apps that have none. */
+  function shareNow(): number {
+    if (taken < ordinary) return share;
+    return taken < total - ordinary ? Math.min(share, SHARE_WHEN_BUSY) : 1;
+  }
 
   const countOf = (appId: number) => ofApp.get(appId) ?? 0;
 
-  function place(release: () => void): Place {
-    let owner: number | null = null;
-    return {
-      give(appId) {
-        owner = appId;
-        ofApp.set(appId, countOf(appId) + 1);
+  function giveBack(): void {
+    taken -= 1;
+    const vacant = waiting;
+    waiting = [];
+    for (const resolve of vacant) resolve();
+    if (taken > 0) return;
+    const emptied = whenEmpty;
+    whenEmpty = [];
+    for (const resolve of emptied) resolve();
+  }
+
+  function leave(node: Node): void {
+    const { appId, above } = node;
+    if (above === null) {
+      if (countOf(appId) === 1) ofApp.delete(appId);
+      else ofApp.set(appId, countOf(appId) - 1);
+      giveBack();
+      return;
+    }
+    above.below = null;
+    const line = lines.get(appId)!;
+    line.count -= 1;
+    if (line.count < share || line.growing?.below === null) line.growing = null;
+    if (line.count === 0) lines.delete(appId);
+    if (above.ended) leave(above);
+  }
+
+  function node(appId: number, above: Node | null): Node {
+    const one: Node = {
+      appId,
+      above,
+      below: null,
+      ended: false,
+      get first(): Node {
+        return above === null ? one : above.first;
       },
       free() {
-        if (owner !== null) {
-          if (countOf(owner) === 1) ofApp.delete(owner);
-          else ofApp.set(owner, countOf(owner) - 1);
-        }
-        release();
-        if (taken + beyond === 0) whenEmpty();
+        if (one.ended) return;
+        one.ended = true;
+        if (one.below === null) leave(one);
+        onFree();
       },
     };
-  }
-
-  // A freed place goes to the first in line without being free in between.
-  const ordinary = () =>
-    place(() => {
-      const first = line.shift();
-      if (first) first();
-      else taken -= 1;
-    });
-
-  function spare(): Place | null {
-    if (taken >= total || line.length > 0) return null;
-    taken += 1;
-    return ordinary();
-  }
-
-  function given(appId: number, one: Place | null): Place | null {
-    one?.give(appId);
     return one;
   }
 
+  function give(appId: number): Place {
+    ofApp.set(appId, countOf(appId) + 1);
+    return node(appId, null);
+  }
+
   return {
-    share,
-    spare,
-    take: (appId) => (countOf(appId) < share ? given(appId, spare()) : null),
-    async next() {
-      if (taken < total) taken += 1;
-      else await new Promise<void>((resolve) => line.push(resolve));
-      return ordinary();
+    take(appId) {
+      // A place that is open may become this app's.
+      if (taken >= total || countOf(appId) + opened >= shareNow()) return null;
+      taken += 1;
+      return give(appId);
     },
-    extra(appId) {
-      beyond += 1;
-      const one = place(() => {
-        beyond -= 1;
-      });
-      one.give(appId);
-      return one;
+    open() {
+      if (taken >= total) return null;
+      const one = { share: shareNow() };
+      taken += 1;
+      opened += 1;
+      return {
+        ...one,
+        give(appId) {
+          opened -= 1;
+          return give(appId);
+        },
+        free() {
+          opened -= 1;
+          giveBack();
+        },
+      };
     },
+    total,
     free: () => total - taken,
-    extras: () => beyond,
-    somebodyHasShare: () => [...ofApp.values()].some((count) => count >= share),
+    share: shareNow,
+    beside(place) {
+      const above = place as Node;
+      if (above.ended || above.below !== null) return null;
+      const line = lines.get(above.appId) ?? { count: 0, growing: null };
+      if (line.count >= share) {
+        line.growing ??= above.first;
+        if (line.growing !== above.first) return null;
+      }
+      lines.set(above.appId, line);
+      line.count += 1;
+      above.below = node(above.appId, above);
+      return above.below;
+    },
+    async vacancy() {
+      if (taken >= total) await new Promise<void>((resolve) => waiting.push(resolve));
+    },
+    taken: () => ofApp,
+    somebodyHasShare: () => [...ofApp.values()].some((count) => count >= shareNow()),
     async empty() {
-      if (taken + beyond > 0) await new Promise<void>((resolve) => (whenEmpty = resolve));
+      if (taken > 0) await new Promise<void>((resolve) => whenEmpty.push(resolve));
     },
   };
 }

@@ -1,4 +1,4 @@
-/** The verbs of running: run, runWithResult, cancel, and the taking of queued runs. Knows slots and holders, not pages. */
+/** The verbs of running: run, runWithResult, cancel, and the taking of queued runs. Knows places and holders, not pages. */
 import type { DataSource } from "typeorm";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
@@ -17,6 +17,9 @@ import { findTarget } from "./targets.js";
 /** Channel of the notice that the run of that id is to be cancelled, whoever holds it. */
 export const CANCEL_CHANNEL = "svc_cancel";
 
+/** Channel of the notice `parent:child` that the run `parent`, wherever it is performed, waits for the queued run `child`. */
+export const AWAITED_CHANNEL = "svc_awaited";
+
 /** A request to run on demand. */
 export interface RunRequest {
   appId: number;
@@ -29,9 +32,11 @@ export interface RunRequest {
 /** As `RunOutcome`: `data` is JSON text, undefined for undefined. */
 type Settled = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
 
-interface Held {
+/** A run that this process performs. */
+interface UnderWay {
   controller: AbortController;
   done: Promise<RunOutcome>;
+  place: Place;
 }
 
 function payloadText(payload: unknown): string {
@@ -62,75 +67,126 @@ export function createRuns(options: {
   notifications: Notifications;
   /** The fence of this process. */
   holder: string;
-  /** How many runs this process performs at once; 0 where it is no runner. */
-  slots: number;
+  /** How many runs this process performs at once while few apps run; 0 where it is no runner. */
+  concurrency: number;
 }) {
-  const { db, ledger, logs, execution, notifications, holder, slots } = options;
-  const places = createPlaces(slots);
-  const held = new Map<number, Held>();
+  const { db, ledger, logs, execution, notifications, holder, concurrency } = options;
+  const places = createPlaces(concurrency, () => {
+    // What is not begun here is found by the next look.
+    if (behind) takeTurns().catch(() => undefined);
+    takeAwaited();
+  });
+  const underWay = new Map<number, UnderWay>();
+  /** Of runs under way, the queued runs that they wait for. */
+  const awaited = new Map<number, Set<number>>();
   /** Set once this process takes no more; its abort ends what still runs. */
   let stopping: AbortSignal | null = null;
-  /** A run may be queued that no job will wake this process for: its app had its share when the job came. */
+  /** A run may be queued that nothing will wake this process for: no place was free, or its app had its share. */
   let behind = false;
+  let turns: Promise<void> | null = null;
+  let asked = false;
 
-  notifications.listen(CANCEL_CHANNEL, (id) => held.get(Number(id))?.controller.abort("cancelled"));
+  notifications.listen(CANCEL_CHANNEL, (id) => underWay.get(Number(id))?.controller.abort("cancelled"));
+  notifications.listen(AWAITED_CHANNEL, (notice) => {
+    const [parent, child] = notice.split(":").map(Number) as [number, number];
+    expectRun(parent, child);
+  });
 
   function perform(run: HeldRun, place: Place): Promise<RunOutcome> {
     const controller = new AbortController();
     if (stopping?.aborted) controller.abort("shutdown");
-    const done = execution.perform(run, holder, controller.signal).finally(() => {
-      held.delete(run.id);
+    const done = execution.execute(run, holder, controller.signal).finally(() => {
+      underWay.delete(run.id);
+      awaited.delete(run.id);
       place.free();
-      const spare = behind ? places.spare() : null;
-      if (spare) void performNext(spare);
     });
     done.catch(() => undefined);
-    held.set(run.id, { controller, done });
+    underWay.set(run.id, { controller, done, place });
     return done;
   }
 
-  /** Begins the queued run whose turn it is; frees the place and answers null when there is none. */
-  async function beginNext(place: Place): Promise<{ done: Promise<RunOutcome> } | null> {
-    try {
-      const run = stopping ? null : await ledger.claim(holder, places.share);
-      if (run) {
-        place.give(run.appId);
-        return { done: perform(run, place) };
-      }
-      behind = places.somebodyHasShare();
-    } catch (error) {
-      place.free();
-      throw error;
+  /** Starts the queued run whose turn it is. @returns false when no place is free, or nobody who waits may have it */
+  async function takeTurn(): Promise<boolean> {
+    const open = stopping ? null : places.open();
+    if (!open) {
+      behind = true;
+      return false;
     }
-    place.free();
-    return null;
+    const run = await ledger.claim(holder, places.taken(), open.share).catch((error: unknown) => {
+      open.free();
+      throw error;
+    });
+    if (run) void perform(run, open.give(run.appId));
+    else {
+      open.free();
+      behind = places.somebodyHasShare();
+    }
+    return run !== null;
   }
 
-  /** The same to its end, come what may: what is not begun here is found by the next look. */
-  const performNext = (place: Place): Promise<unknown> =>
-    beginNext(place)
-      .then((begun) => begun?.done)
-      .catch(() => undefined);
+  /** One claim at a time: the next one knows what the last one took. Who asks meanwhile has the ledger looked at once more. */
+  function takeTurns(): Promise<void> {
+    const all = async () => {
+      try {
+        while (asked) {
+          asked = false;
+          while (await takeTurn());
+        }
+      } finally {
+        // At once: who asks from now on begins anew.
+        turns = null;
+      }
+    };
+    asked = true;
+    turns ??= all();
+    return turns;
+  }
 
-  /** Where the run may start at once: a free place, or beside the run that waits for it, which this process performs. */
-  function placeFor({ appId, causeRunId }: NewRun, awaited: boolean): Place | null {
+  /** A run under way waits for that queued run. */
+  function expectRun(parent: number, child: number): void {
+    if (!underWay.has(parent)) return;
+    awaited.set(parent, (awaited.get(parent) ?? new Set()).add(child));
+    takeAwaited();
+  }
+
+  /** Starts runs that runs under way wait for, beside those: else both might wait for ever. */
+  function takeAwaited(): void {
+    if (stopping) return;
+    for (const [parent, children] of awaited) {
+      const place = places.beside(underWay.get(parent)!.place);
+      if (!place) continue;
+      const [child] = children;
+      children.delete(child!);
+      if (children.size === 0) awaited.delete(parent);
+      // Another process may have taken it, or its caller cancelled it.
+      const claimed = ledger.claimOne(holder, child!).catch(() => null);
+      void claimed.then((run) => (run ? void perform(run, place) : place.free()));
+    }
+  }
+
+  /** Where the run may start at once: a free place, or one beside the run that waits for it. */
+  function placeFor({ appId }: NewRun, parent: UnderWay | undefined): Place | null {
     if (stopping) return null;
-    const waitedFor = awaited && causeRunId != null && held.has(causeRunId);
-    return waitedFor ? places.extra(appId) : places.take(appId);
+    return places.take(appId) ?? (parent ? places.beside(parent.place) : null);
   }
 
-  async function queue(run: NewRun): Promise<{ id: number }> {
+  async function queue(run: NewRun, awaitedBy: number | null): Promise<{ id: number }> {
     if (await ledger.isFull(run.appId)) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
     }
-    return ledger.accept(run, null);
+    const { id } = await ledger.accept(run, null);
+    if (awaitedBy === null) return { id };
+    if (underWay.has(awaitedBy)) expectRun(awaitedBy, id);
+    else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
+    return { id };
   }
 
   /** Writes the run, and starts it here when there is a place. `done` is there only in that case. */
   async function start(run: NewRun, awaited = false): Promise<{ id: number; done?: Promise<RunOutcome> }> {
-    const place = placeFor(run, awaited);
-    if (!place) return queue(run);
+    const awaitedBy = awaited ? (run.causeRunId ?? null) : null;
+    const place = placeFor(run, awaitedBy === null ? undefined : underWay.get(awaitedBy));
+    if (!place) return queue(run, awaitedBy);
     try {
       const { id, repeated } = await ledger.accept(run, holder);
       if (!repeated) {
@@ -145,7 +201,8 @@ export function createRuns(options: {
     }
   }
 
-  async function accept(caller: Caller, request: RunRequest, awaited: boolean): ReturnType<typeof start> {
+  /** The run that is asked for, if it may be. */
+  async function judged(caller: Caller, request: RunRequest): Promise<NewRun> {
     const { appId, nameOrId, idempotencyKey } = request;
     const payload = payloadText(request.payload);
     const { id: actionId, ...code } = await findTarget(db, appId, caller.copy, nameOrId);
@@ -157,7 +214,7 @@ export function createRuns(options: {
       );
     }
     const asked = { appId, actionId, copy, trigger: "manual" as const, payload, personId, credentialId };
-    return start({ ...asked, code, idempotencyKey, causeRunId }, awaited);
+    return { ...asked, code, idempotencyKey, causeRunId };
   }
 
   function mayCancel(caller: Caller, run: HeldRun | null): boolean {
@@ -171,7 +228,7 @@ export function createRuns(options: {
   return {
     /** Accepts the run and answers at once (specification, `run`). */
     async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
-      const { id } = await accept(caller, request, false);
+      const { id } = await start(await judged(caller, request));
       return { runId: id };
     },
 
@@ -180,7 +237,7 @@ export function createRuns(options: {
      * @throws EXECUTION_FAILED with the script's message, and all that `run` throws
      */
     async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
-      const { id: runId, done } = await accept(caller, request, true);
+      const { id: runId, done } = await start(await judged(caller, request), true);
       const settled: Settled = done ? await done : settledAs(await entryOfRun({ logs, notifications }, runId));
       if (settled.ok) return { runId, result: settled.data === undefined ? undefined : new JsonText(settled.data) };
       const { name, message } = settled.error;
@@ -211,14 +268,16 @@ export function createRuns(options: {
     },
 
     /** The runs that this process performs. */
-    known: (): number[] => [...held.keys()],
+    known: (): number[] => [...underWay.keys()],
 
     /**
-     * Performs the queued run whose turn it is, when a slot is free: what the queue calls, once for each run that was queued.
-     * What no call takes is woken again.
+     * Starts queued runs, each in its turn, while places are free; waits for the first such place. Resolves when no more can be had:
+     * what is left is looked at again whenever a run ends. To be called whenever runs were queued, and from time to time.
      */
-    async take(): Promise<void> {
-      await performNext(await places.next());
+    async takeQueued(): Promise<void> {
+      await places.vacancy();
+      // What is not begun here is found by the next look.
+      await takeTurns().catch(() => undefined);
     },
 
     /**
@@ -228,37 +287,29 @@ export function createRuns(options: {
      */
     async look(): Promise<number> {
       if (stopping) return 0;
-      for (let place = places.spare(); place; place = places.spare()) {
-        if (!(await beginNext(place))) return ledger.longestWait(holder, places.share);
-      }
-      return 0;
+      await takeTurns();
+      return places.free() > 0 ? ledger.longestWait(places.taken(), places.share()) : 0;
     },
 
     /** The places of this process, and how many are free. */
-    places: (): { total: number; free: number } => ({ total: slots, free: places.free() }),
+    places: (): { total: number; free: number } => ({ total: places.total, free: places.free() }),
 
-    /**
-     * Performs queued runs that this process's own runs asked for in another process and may wait for, when no place is free: called
-     * from time to time.
-     */
-    async takeCaused(): Promise<void> {
-      while (!stopping && held.size >= places.share && places.extras() < slots * CHAIN_DEPTH_MAX) {
-        const run = await ledger.claimCaused(holder);
-        if (!run) return;
-        void perform(run, places.extra(run.appId));
-      }
+    /** Looks for runs that those under way may wait for, whose notice was lost: to be called from time to time. */
+    async lookForAwaited(): Promise<void> {
+      if (stopping || underWay.size === 0) return;
+      for (const { id, causeRunId } of await ledger.queuedBy([...underWay.keys()])) expectRun(causeRunId, id);
     },
 
     /** Aborts what this process holds: it cannot be sure any longer that the runs are its own. */
     abandon(): void {
-      for (const { controller } of held.values()) controller.abort("lost");
+      for (const { controller } of underWay.values()) controller.abort("lost");
     },
 
     /** Takes no more, lets what runs end, and aborts what is left when `impatience` aborts. */
     async drain(impatience: AbortSignal): Promise<void> {
       stopping = impatience;
       const abort = () => {
-        for (const { controller } of held.values()) controller.abort("shutdown");
+        for (const { controller } of underWay.values()) controller.abort("shutdown");
       };
       impatience.addEventListener("abort", abort);
       if (impatience.aborted) abort();

@@ -155,7 +155,7 @@ describe("the browser's life", function () {
     });
     expect(await browsers.run(run)).to.deep.include({ ok: false, cause: "cancelled" });
     expect(await browsers.run(run)).to.deep.include({ ok: false, cause: "cancelled" });
-    expect(browsers.free()).to.equal(4);
+    expect(browsers.busy()).to.equal(0);
   });
 
   it("loses only its own runs when it is killed, says so, and is back within two seconds", async () => {

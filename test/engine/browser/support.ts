@@ -11,7 +11,7 @@ import { chromePath } from "../../harness/remote-chromium.js";
 export function testBrowsers(options: Partial<BrowsersOptions & ChromiumOptions> = {}): Browsers {
   const { log = pino({ level: "silent" }), sandbox = true, ...others } = options;
   const local = localBrowser({ chromePath: options.chromePath ?? chromePath(), sandbox, log });
-  return createBrowsers({ sources: [local], concurrency: 4, openLane: null, log, ...others });
+  return createBrowsers({ sources: [local], openLane: null, log, ...others });
 }
 
 /** A browser that somebody else started. */
