@@ -1,9 +1,10 @@
-/** A task token without the run that it would belong to. */
+/** A task token that the test may use: of a run that it names, or without the run that it would belong to. */
 import type { DataSource } from "typeorm";
 import { hashToken, newToken } from "../../src/operations/access/credentials.js";
 
-export async function taskToken(db: DataSource, appId: number): Promise<string> {
+export async function taskToken(db: DataSource, appId: number, runId: number | null = null): Promise<string> {
   const token = newToken("task");
-  await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('task', $1, $2)", [hashToken(token), appId]);
+  const values = [hashToken(token), appId, runId];
+  await db.query("INSERT INTO credential (kind, hash, app_id, run_id) VALUES ('task', $1, $2, $3)", values);
   return token;
 }
