@@ -10,6 +10,7 @@ import { ENDLESS_ROOM } from "../src/engine/disk-room.js";
 import { startEmbeddedPostgres } from "../src/engine/embedded-postgres.js";
 import { QUEUE_MAX_PER_APP } from "../src/limits.js";
 import { createIntake } from "../src/operations/access/intake.js";
+import { createQueueRoom } from "../src/operations/runs/queue-room.js";
 import { createLogEvents } from "../src/operations/triggers/log-events.js";
 import type { Caller } from "../src/rules/access.js";
 import { publishDirectly } from "../test/harness/production-copies.js";
@@ -66,7 +67,7 @@ async function inRounds(
 }
 
 async function measure(db: DataSource, appId: number): Promise<Row[]> {
-  const { add } = createLogEvents({ db, intake: createIntake({ quotaBytes: 2 ** 40, room: ENDLESS_ROOM }) });
+  const { add } = createLogEvents({ db, queueRoom: createQueueRoom(db), intake: createIntake({ quotaBytes: 2 ** 40, room: ENDLESS_ROOM }) });
   const caller: Caller = {
     credentialId: 1,
     kind: "api",

@@ -48,9 +48,11 @@ export const IDEMPOTENCY_HOURS = 24;
 export const CODE_CHECK_MEMORY_MB = 32;
 export const CODE_CHECK_TIMEOUT_MS = 1_000;
 
-/** Runs that wait for a place; more are refused with OVERLOADED before they are accepted. */
+/** Runs that wait for a place, in all and of one app; more are refused with OVERLOADED before they are accepted. */
 export const QUEUE_MAX = 10_000;
 export const QUEUE_MAX_PER_APP = 1_000;
+/** What an app may have waiting however many others wait. */
+export const QUEUE_MIN_PER_APP = 20;
 
 /** What OVERLOADED gives as Retry-After. */
 export const OVERLOADED_RETRY_SECONDS = 5;

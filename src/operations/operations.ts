@@ -27,6 +27,7 @@ import { CONSOLE_CHANNEL, createRunConsole } from "./runs/console.js";
 import { createExecution, lostEnding } from "./runs/execution.js";
 import { createInstance } from "./runs/instance.js";
 import { createLedger } from "./runs/ledger.js";
+import { createQueueRoom, type QueueRoom } from "./runs/queue-room.js";
 import { createRunHistory } from "./runs/run-history.js";
 import { createRunScripts } from "./runs/run-scripts.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, createRuns } from "./runs/runs.js";
@@ -85,11 +86,12 @@ function createRunning(
   parts: {
     credentials: Credentials;
     catalogue: ReturnType<typeof createCatalogue>;
+    queueRoom: QueueRoom;
     underscore: ReturnType<typeof createSettings>["underscore"];
   },
 ) {
   const { config, db, notifications, browsers, apiUrl, alone, log } = surroundings;
-  const { credentials, catalogue, underscore } = parts;
+  const { credentials, catalogue, queueRoom, underscore } = parts;
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
   const ledger = createLedger(db);
@@ -119,7 +121,7 @@ function createRunning(
     log,
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;
-  const runs = createRuns({ db, ledger, logs, execution, notifications, holder: instance.id, concurrency });
+  const runs = createRuns({ db, ledger, queueRoom, logs, execution, notifications, holder: instance.id, concurrency });
   return { logs, tail, ledger, instance, console, runs };
 }
 
@@ -128,7 +130,8 @@ export async function createOperations(surroundings: Surroundings) {
   const credentials = createCredentials({ db, notifications });
   const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room });
   const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room });
-  const logEvents = createLogEvents({ db, intake });
+  const queueRoom = createQueueRoom(db);
+  const logEvents = createLogEvents({ db, queueRoom, intake });
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
@@ -139,8 +142,8 @@ export async function createOperations(surroundings: Surroundings) {
   const appVersions = createAppVersions({ db, settings, logEvents, intake });
   const catalogue = readCatalogue(config);
   const { defaultTimezone } = config;
-  const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const schedule = createSchedule({ db, now, defaultTimezone });
+  const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const authoring = createAuthoring({
     db,
     checkCode: createIsolateCheck().check,
@@ -148,7 +151,7 @@ export async function createOperations(surroundings: Surroundings) {
     triggerIndex,
     log,
   });
-  const running = createRunning(surroundings, { credentials, catalogue, underscore: settings.underscore });
+  const running = createRunning(surroundings, { credentials, catalogue, queueRoom, underscore: settings.underscore });
   const { logs, tail, ledger, instance, console, runs } = running;
   const clients = createClients({
     db,

@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { Copy, TriggerType } from "../../data/action-types.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
-import { IDEMPOTENCY_HOURS, QUEUE_MAX, QUEUE_MAX_PER_APP } from "../../limits.js";
+import { IDEMPOTENCY_HOURS } from "../../limits.js";
 import { type EntryData, LOG_CHANNEL } from "../logs/logs.js";
 
 /** What a run evaluates. */
@@ -125,11 +125,6 @@ const ORPHANS = `
   SELECT ${HELD} FROM run
    WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND started_at < now() - interval '10 seconds'`;
 
-/* Counts stop at the bound: beyond it the number does not matter. */
-const QUEUED = `
-  SELECT (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1 LIMIT $2) a) AS "ofApp",
-         (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' LIMIT $3) a) AS "ofAll"`;
-
 /* $1 run, $2 holder or null for a queued run, $3 state, $4 type, $5 data and $6 where the run's payload belongs in it, $7 hosts. */
 const END = `
   WITH ended AS (
@@ -227,12 +222,6 @@ export function createLedger(db: DataSource) {
     async depthOf(id: number): Promise<number> {
       const [run] = await rows<{ depth: number }>(db, "SELECT depth FROM run WHERE id = $1", [id]);
       return run?.depth ?? 0;
-    },
-
-    /** Whether the queue takes no more of this app's runs. */
-    async isFull(appId: number): Promise<boolean> {
-      const [queued] = await rows<{ ofApp: number; ofAll: number }>(db, QUEUED, [appId, QUEUE_MAX_PER_APP, QUEUE_MAX]);
-      return queued!.ofApp >= QUEUE_MAX_PER_APP || queued!.ofAll >= QUEUE_MAX;
     },
 
     /** Ends a run that `holder` holds (null: one that is queued). false when it had ended or changed hands: then nothing is written. */

@@ -12,6 +12,7 @@ import type { LogEntry, Logs, ScriptError } from "../logs/logs.js";
 import { cancelledEnding, type Execution, type RunOutcome } from "./execution.js";
 import type { HeldRun, Ledger, NewRun } from "./ledger.js";
 import { createPlaces, type Place } from "./places.js";
+import type { QueueRoom } from "./queue-room.js";
 import { findTarget } from "./targets.js";
 
 /** Channel of the notice that the run of that id is to be cancelled, whoever holds it. */
@@ -62,6 +63,7 @@ export type Runs = ReturnType<typeof createRuns>;
 export function createRuns(options: {
   db: DataSource;
   ledger: Ledger;
+  queueRoom: QueueRoom;
   logs: Logs;
   execution: Execution;
   notifications: Notifications;
@@ -70,7 +72,7 @@ export function createRuns(options: {
   /** How many runs this process performs at once while few apps run; 0 where it is no runner. */
   concurrency: number;
 }) {
-  const { db, ledger, logs, execution, notifications, holder, concurrency } = options;
+  const { db, ledger, queueRoom, logs, execution, notifications, holder, concurrency } = options;
   const places = createPlaces(concurrency, () => {
     // What is not begun here is found by the next look.
     if (behind) takeTurns().catch(() => undefined);
@@ -171,7 +173,7 @@ export function createRuns(options: {
   }
 
   async function queue(run: NewRun, awaitedBy: number | null): Promise<{ id: number }> {
-    if (await ledger.isFull(run.appId)) {
+    if (!(await queueRoom.take(run.appId))) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
     }

@@ -2,7 +2,8 @@
  * The one statement that stores a log event and starts what it triggers: index look-up, ledger rows and queue in a single round trip.
  * Knows the tables, not who asks.
  */
-import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE, QUEUE_MAX_PER_APP } from "../../limits.js";
+import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
+import { QUEUE_FULL } from "../runs/queue-room.js";
 
 export const HALTED = {
   depth: `recursion: more than ${CHAIN_DEPTH_MAX} runs deep`,
@@ -29,7 +30,7 @@ export interface StoredEvent {
 /*
  * $1 app, $2 type, $3 data as JSON text without its closing brace, $4 what separates it from a further key, $5 user, $6 data source,
  * $7 its entry, $8 notification, $9 session, $10 request, $11 the run that emits it,
- * $12 the address that the caller gives an unknown user, as JSON text.
+ * $12 the address that the caller gives an unknown user, as JSON text, $13 how many runs of one app may wait.
  * A user is known when it is a person of the app's own organization.
  */
 export const STORE_EVENT = `
@@ -57,9 +58,10 @@ export const STORE_EVENT = `
                      (SELECT count(*) FROM run JOIN cause USING (chain_id)
                        WHERE run.queued_at > now() - interval '1 minute' AND run.state <> 'skipped')
                      > ${CHAIN_RUNS_PER_MINUTE} THEN '${HALTED.rate}'
-                WHEN (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1
-                                             LIMIT ${QUEUE_MAX_PER_APP}) AS waiting) >= ${QUEUE_MAX_PER_APP}
-                THEN 'too many runs wait already' END AS reason
+                WHEN row_number() OVER (ORDER BY action_id) +
+                     (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1
+                                             LIMIT $13::int) AS waiting) > $13::int
+                THEN '${QUEUE_FULL}' END AS reason
       FROM matched CROSS JOIN source LEFT JOIN cause ON true),
   started AS (
     INSERT INTO run (app_id, action_id, copy, trigger, reason, state, finished_at, event_id,

@@ -10,6 +10,7 @@ import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-e
 import { parseLogWhere } from "../../rules/trigger-input.js";
 import { matchesLog } from "../../rules/trigger-match.js";
 import type { Intake, Sender } from "../access/intake.js";
+import type { QueueRoom } from "../runs/queue-room.js";
 import { logHalted } from "./chains.js";
 import { STORE_EVENT, type StoredEvent } from "./log-event-statement.js";
 
@@ -82,7 +83,15 @@ const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId:
 
 export type LogEvents = ReturnType<typeof createLogEvents>;
 
-export function createLogEvents({ db, intake }: { db: DataSource; intake: Intake }) {
+export function createLogEvents({
+  db,
+  queueRoom,
+  intake,
+}: {
+  db: DataSource;
+  queueRoom: QueueRoom;
+  intake: Intake;
+}) {
   /** Where a chain is cut off, the log says so in the same transaction. */
   async function storeIn(executor: Executor, appId: number, runId: number | null, values: unknown[]) {
     const [stored] = await rows<StoredEvent>(executor, STORE_EVENT, values);
@@ -98,7 +107,7 @@ export function createLogEvents({ db, intake }: { db: DataSource; intake: Intake
     const requestId = randomUUID();
     const { runId } = emitter;
     const ids = [userId, dataSourceId, dataSourceEntryId, appNotificationId, sessionId];
-    const values = [appId, type, head, separator, ...ids, requestId, runId, claimed];
+    const values = [appId, type, head, separator, ...ids, requestId, runId, claimed, queueRoom.shareKnown()];
     // Only a run's event can be where a chain is cut off: all others spare themselves the transaction.
     const stored = executor
       ? await storeIn(executor, appId, runId, values)

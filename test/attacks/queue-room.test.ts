@@ -1,0 +1,68 @@
+/** Apps that fill the queue, and an app that comes after them. */
+import { expect } from "chai";
+import fc from "fast-check";
+import { QUEUE_MAX, QUEUE_MAX_PER_APP, QUEUE_MIN_PER_APP } from "../../src/limits.js";
+import { queueShare } from "../../src/operations/runs/queue-room.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("the queue", () => {
+  it("has room for every app, whatever others put into it, and holds little more than its number", () => {
+    fc.assert(
+      fc.property(fc.array(fc.nat(40), { minLength: 1, maxLength: 400 }), (order) => {
+        const queued = new Map<number, number>();
+        let all = 0;
+        for (const app of order) {
+          for (let own = queued.get(app) ?? 0; own < queueShare(all); own += 1) {
+            queued.set(app, own + 1);
+            all += 1;
+          }
+        }
+        expect(Math.max(...queued.values())).to.be.at.most(QUEUE_MAX_PER_APP);
+        expect(all).to.be.at.most(QUEUE_MAX + QUEUE_MIN_PER_APP * queued.size);
+        expect(queueShare(all)).to.be.at.least(QUEUE_MIN_PER_APP);
+      }),
+    );
+  });
+
+  describe("that ten apps have filled", () => {
+    let service: TestService;
+    let neighbour: number;
+    before(async () => {
+      service = await startTestService({ ROLES: "api" });
+      const create = async (name: string): Promise<number> =>
+        (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } })).body.app.id;
+      const apps: number[] = [];
+      for (let app = 0; app < 10; app += 1) apps.push(await create(`Hostile ${app}`));
+      neighbour = await create("Neighbour");
+      for (const app of [apps[0]!, neighbour]) {
+        const fields = {
+          name: "quick",
+          code: "async function execute() {}",
+          active: true,
+          triggers: [{ trigger: "manual" }],
+        };
+        const path = `/v3/apps/${app}/actions`;
+        expect((await service.rest("POST", path, { as: "admin", body: fields })).http).to.equal(201);
+      }
+      await service.db.query(
+        `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
+         SELECT unnest($1::bigint[]), 1, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${QUEUE_MAX_PER_APP})`,
+        [apps],
+      );
+    });
+    after(() => service.stop());
+
+    const run = async (app: number) =>
+      (await service.rest("POST", `/v3/apps/${app}/actions/quick/run`, { as: "admin" })).http;
+
+    it("refuses a run of theirs, and takes another app's", async () => {
+      const [{ app_id: hostile }] = await service.db.query(
+        "SELECT app_id FROM action WHERE app_id <> $1 AND name = 'quick'",
+        [neighbour],
+      );
+      expect(await run(hostile)).to.equal(503);
+      for (let call = 0; call < QUEUE_MIN_PER_APP; call += 1) expect(await run(neighbour)).to.equal(202);
+      expect(await run(neighbour)).to.equal(503);
+    });
+  });
+});
