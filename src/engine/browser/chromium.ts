@@ -5,13 +5,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { Connection, ConnectionTransport } from "puppeteer-core";
 import { StartError } from "../../errors.js";
 import { browserFlags } from "./chromium-flags.js";
 import { createPipeTransport } from "./pipe-transport.js";
+import { BROWSER_PRIORITY } from "./priorities.js";
 import { openConnection } from "./protocol.js";
 
 /** Where the lanes of this machine listen. */
@@ -177,6 +178,8 @@ export async function startChromium(options: ChromiumOptions): Promise<Chromium>
     stdio: ["ignore", "ignore", "pipe", "pipe", "pipe"],
     detached: true,
   });
+  // Before it has any other thread or child, which all get its priority.
+  if (child.pid !== undefined) setPriority(child.pid, BROWSER_PRIORITY);
   const stderr = listenToStderr(child);
   let exited = false;
   const ended = new Promise<void>((resolve) => {

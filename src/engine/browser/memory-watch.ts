@@ -5,6 +5,7 @@
 import { readFile } from "node:fs/promises";
 import type { Chromium } from "./chromium.js";
 import { watchFloods } from "./flood-watch.js";
+import { createPriorities } from "./priorities.js";
 
 /** No run takes more: heap, buffers, canvases, everything its process holds. */
 export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
@@ -40,12 +41,18 @@ const BLIND: MemoryWatch = { blame: () => null, overgrown: () => false, stop: ()
 export function watchMemory(chromium: Chromium, active: () => boolean): MemoryWatch {
   if (chromium.pid === null) return BLIND;
   const floods = watchFloods(chromium, active);
+  const priorities = createPriorities();
   let killedAt = 0;
   let looking = false;
   let ownBytes = 0;
 
   async function look(): Promise<void> {
     const { processInfo } = await chromium.connection.send("SystemInfo.getProcessInfo");
+    priorities.look(
+      processInfo
+        .filter(({ type }) => type === "renderer")
+        .map(({ id: pid, cpuTime: cpuSeconds }) => ({ pid, cpuSeconds })),
+    );
     let own = 0;
     for (const { id, type } of processInfo) {
       const bytes = await residentBytes(id);

@@ -1,0 +1,56 @@
+/**
+ * Lets renderers that compute much go behind those that compute little, all of them behind the service and its database. Knows pids
+ * and processor times, not pages. Where the service is not root, one that has gone behind stays there until it ends.
+ */
+import { readdir } from "node:fs/promises";
+import { setPriority } from "node:os";
+
+/** Of the browser's own processes, and of renderers that compute little. */
+export const BROWSER_PRIORITY = 5;
+/** Cores that a renderer keeps busy, and its priority then: a thread at 5 weighs as much as twenty at 19. */
+const BUSY: readonly (readonly [cores: number, priority: number])[] = [
+  [1, 19],
+  [0.5, 15],
+  [0.15, 10],
+];
+/** Over so long: a run that ends sooner has no time to be in the way. */
+const WINDOW_MS = 400;
+
+export interface Renderer {
+  pid: number;
+  /** Processor time of all its threads since its start. */
+  cpuSeconds: number;
+}
+
+/** The priority of a renderer that keeps so many cores busy. */
+export function priorityOf(cores: number): number {
+  return BUSY.find(([least]) => cores >= least)?.[1] ?? BROWSER_PRIORITY;
+}
+
+/** A priority is each thread's own; threads that come later have that of the thread that makes them. */
+async function setAll(pid: number, priority: number): Promise<void> {
+  for (const thread of await readdir(`/proc/${pid}/task`)) setPriority(Number(thread), priority);
+}
+
+export function createPriorities(): { look(renderers: readonly Renderer[]): void } {
+  const seen = new Map<number, { at: number; cpuSeconds: number; priority: number }>();
+
+  function lookAt({ pid, cpuSeconds }: Renderer, at: number): void {
+    const before = seen.get(pid) ?? { at, cpuSeconds, priority: BROWSER_PRIORITY };
+    if (!seen.has(pid)) seen.set(pid, before);
+    if (at - before.at < WINDOW_MS) return;
+    const priority = priorityOf(((cpuSeconds - before.cpuSeconds) * 1_000) / (at - before.at));
+    seen.set(pid, { at, cpuSeconds, priority });
+    // It went by itself, or has gone behind for good.
+    if (priority !== before.priority) setAll(pid, priority).catch(() => {});
+  }
+
+  return {
+    look(renderers) {
+      const present = new Set(renderers.map(({ pid }) => pid));
+      for (const pid of seen.keys()) if (!present.has(pid)) seen.delete(pid);
+      const at = performance.now();
+      for (const renderer of renderers) lookAt(renderer, at);
+    },
+  };
+}

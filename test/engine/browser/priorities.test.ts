@@ -1,0 +1,54 @@
+/** Who goes first where processors are short: the service, then runs that compute little, then those that compute much. */
+import { readdirSync } from "node:fs";
+import { getPriority } from "node:os";
+import { expect } from "chai";
+import { BROWSER_PRIORITY, priorityOf } from "../../../src/engine/browser/priorities.js";
+import { resultOf, runOf, testBrowsers, until } from "./support.js";
+
+describe("the priority of renderers", () => {
+  const browsers = testBrowsers();
+  before(() => browsers.start());
+  after(() => browsers.stop());
+
+  const prioritiesOf = (pid: number) =>
+    readdirSync(`/proc/${pid}/task`).map((thread) => {
+      try {
+        return getPriority(Number(thread));
+      } catch {
+        return BROWSER_PRIORITY;
+      }
+    });
+
+  it("falls with what they keep busy", () => {
+    expect([0, 0.1, 0.2, 0.7, 1, 14].map(priorityOf)).to.deep.equal([5, 5, 10, 15, 19, 19]);
+  });
+
+  it("is behind the service's from the browser's first process on", () => {
+    expect(Math.min(...prioritiesOf(browsers.pid()!))).to.equal(BROWSER_PRIORITY);
+    expect(getPriority()).to.be.below(BROWSER_PRIORITY);
+  });
+
+  it("is the last for one whose run keeps cores busy with workers", async () => {
+    const abort = new AbortController();
+    const code = `const execute = async () => {
+      const url = URL.createObjectURL(new Blob(["for (;;);"]));
+      for (let n = 0; n < 14; n += 1) new Worker(url);
+      await new Promise(() => {});
+    }`;
+    const busy = browsers.run(runOf(code, { signal: abort.signal }));
+    const last = () =>
+      readdirSync("/proc")
+        .filter((name) => /^\d+$/.test(name))
+        .some((name) => {
+          try {
+            return Math.max(...prioritiesOf(Number(name))) >= 15 && Math.min(...prioritiesOf(Number(name))) >= 15;
+          } catch {
+            return false;
+          }
+        });
+    await until(last, 15_000);
+    expect(await resultOf(browsers, "const execute = async () => 1", { isolationKey: "2:master" })).to.equal(1);
+    abort.abort();
+    await busy;
+  });
+});
