@@ -48,6 +48,10 @@ export const IDEMPOTENCY_HOURS = 24;
 export const CODE_CHECK_MEMORY_MB = 32;
 export const CODE_CHECK_TIMEOUT_MS = 1_000;
 
+/** Memory and time of reading code by the rules; a megabyte takes some 150 MB and, where nothing else is at work, a second. */
+export const CODE_READ_MEMORY_MB = 256;
+export const CODE_READ_TIMEOUT_MS = 15_000;
+
 /** Runs that wait for a place, in all and of one app; more are refused with OVERLOADED before they are accepted. */
 export const QUEUE_MAX = 10_000;
 export const QUEUE_MAX_PER_APP = 1_000;

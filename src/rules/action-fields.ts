@@ -1,9 +1,11 @@
 /** When each field of an action is at fault, in words: one predicate a status. Knows neither their order nor create. */
 import { ACTION_DESCRIPTION_MAX_CHARACTERS, ACTION_NAME_MAX_CHARACTERS } from "../limits.js";
-import { codeFault } from "./code.js";
 import { characters, described, unstorableAt } from "./described.js";
 import { frequencyFault, timezoneFault } from "./schedule.js";
 import { ENVIRONMENTS, isEnvironment } from "./trigger-input.js";
+
+/** Why a source is refused with those dependencies, or null; dependencies null: not known (rules/code.ts, `codeFault`). */
+export type CodeJudge = (code: string, dependencies: readonly string[] | null) => string | null;
 
 const DEPENDENCIES_MAX = 100;
 const DEPENDENCY_MAX_CHARACTERS = 2048;
@@ -56,11 +58,11 @@ export function codeEmpty(code: unknown): string | null {
  * Also code that is no string: the table has no status of its own for it. With dependencies that are none, packages
  * are not looked for: that fault has its own status.
  */
-export function codeInvalid(code: unknown, dependencies: unknown): string | null {
+export function codeInvalid(code: unknown, dependencies: unknown, judge: CodeJudge): string | null {
   if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
   if (typeof code !== "string") return `code must be a string of JavaScript; ${described(code)} came`;
   const listed = dependenciesFault(dependencies) === null ? (dependencies as string[]) : null;
-  return codeFault(code, listed);
+  return judge(code, listed);
 }
 
 export function activeFault(active: unknown): string | null {

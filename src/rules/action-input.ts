@@ -6,6 +6,7 @@ import { ValidateBy, type ValidationError, validateSync } from "class-validator"
 import type { Environment, Trigger } from "../data/action-types.js";
 import { ActionError, STATUS, type Status } from "../errors.js";
 import * as fields from "./action-fields.js";
+import { codeFault } from "./code.js";
 import { described, isObject } from "./described.js";
 import { keptTriggers, triggerNotAllowedFault, triggersFault, triggerTypeFault } from "./trigger-input.js";
 
@@ -47,6 +48,16 @@ function Rule(status: Status, fault: Fault): PropertyDecorator {
 
 /** The whole of an action, as given or as it would be after an update; the initial values are create's defaults. */
 class ActionBody {
+  readonly #judge: fields.CodeJudge;
+
+  constructor(judge: fields.CodeJudge) {
+    this.#judge = judge;
+  }
+
+  get judge(): fields.CodeJudge {
+    return this.#judge;
+  }
+
   @Rule("NAME_REQUIRED", fields.nameMissing)
   @Rule("NAME_EMPTY", fields.nameEmpty)
   @Rule("NAME_TOO_LONG", fields.nameTooLong)
@@ -59,7 +70,7 @@ class ActionBody {
 
   @Rule("CODE_REQUIRED", fields.codeMissing)
   @Rule("CODE_EMPTY", fields.codeEmpty)
-  @Rule("CODE_VALIDATION_FAILED", (code, body) => fields.codeInvalid(code, body.dependencies))
+  @Rule("CODE_VALIDATION_FAILED", (code, body) => fields.codeInvalid(code, body.dependencies, body.judge))
   code: unknown = undefined;
 
   @Rule("REQUEST_INVALID", fields.activeFault)
@@ -84,8 +95,11 @@ class ActionBody {
   dependencies: unknown = [];
 }
 
+/** The fields that an author gives. */
+type ActionKey = Exclude<keyof ActionBody, "judge">;
+
 /** Fields that an empty string clears as null does (contract, section 3); a description is cleared once it is judged. */
-const CLEARED_BY_EMPTY: ReadonlySet<keyof ActionBody> = new Set(["frequency", "timezone"]);
+const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
 
 /** The catalogue of statuses stands in the order of the specification's table. */
 const ORDER = Object.keys(STATUS);
@@ -93,10 +107,11 @@ const ORDER = Object.keys(STATUS);
 /**
  * A new action from a caller's data; properties that are none of an author's are ignored, so that an action that was
  * read can be sent back whole.
+ * @param judge says what is wrong with code; a megabyte of it takes long to read, so a service has that done before, elsewhere
  * @throws ActionError a status of the validation table; REQUEST_INVALID when the data is no object or `active` no boolean
  */
-export function parseCreate(data: unknown): ActionInput {
-  return checked(overlaid(new ActionBody(), data));
+export function parseCreate(data: unknown, judge: fields.CodeJudge = codeFault): ActionInput {
+  return checked(overlaid(new ActionBody(judge), data));
 }
 
 /**
@@ -104,8 +119,8 @@ export function parseCreate(data: unknown): ActionInput {
  * judged, so that a change of environment, code or dependencies answers for what it leaves behind.
  * @throws ActionError as {@link parseCreate}
  */
-export function parseUpdate(data: unknown, current: ActionInput): ActionInput {
-  return checked(overlaid(overlaid(new ActionBody(), current), data));
+export function parseUpdate(data: unknown, current: ActionInput, judge: fields.CodeJudge = codeFault): ActionInput {
+  return checked(overlaid(overlaid(new ActionBody(judge), current), data));
 }
 
 function overlaid(body: ActionBody, data: unknown): ActionBody {
@@ -114,7 +129,7 @@ function overlaid(body: ActionBody, data: unknown): ActionBody {
   if (!isObject(data)) {
     throw new ActionError("REQUEST_INVALID", `the action's data must be an object; ${described(data)} came`);
   }
-  for (const key of Object.keys(body) as (keyof ActionBody)[]) {
+  for (const key of Object.keys(body) as (ActionKey)[]) {
     const value = Object.hasOwn(data, key) ? data[key] : undefined;
     if (value !== undefined) body[key] = value === "" && CLEARED_BY_EMPTY.has(key) ? null : value;
   }
@@ -140,7 +155,7 @@ function checked(body: ActionBody): ActionInput {
 function firstFault(errors: ValidationError[], body: ActionBody): ActionError {
   const broken = errors
     .flatMap(({ property, contexts }) =>
-      Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as keyof ActionBody })),
+      Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as ActionKey })),
     )
     .sort((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status));
   const [first] = broken;

@@ -32,24 +32,47 @@ export function checkCode(source: string, dependencies: readonly string[]): void
   if (fault !== null) throw new ActionError("CODE_VALIDATION_FAILED", fault);
 }
 
+/** What the rules need to know of a source, whatever else is said of its action. A plain value: reading takes long, and is done apart. */
+export interface CodeReading {
+  /** Why it is refused whatever the dependencies are (Code rules 1 and 2), or null. */
+  fault: string | null;
+  /** The packages that it uses, each with why it is refused without it, in the order of the source. */
+  uses: { name: string; fault: string }[];
+}
+
+/** Reads a source: for a megabyte, the better part of a second and some hundred megabytes. */
+export function readCode(source: string): CodeReading {
+  const at = ({ offset, reason }: CodeFault) => {
+    const { line, column } = getLineInfo(source, offset);
+    return `code, line ${line}, column ${column + 1}: ${reason}`;
+  };
+  const unstorable = unstorableAt(source);
+  if (unstorable >= 0) {
+    const reason = "U+0000 or half of a surrogate pair cannot be stored";
+    return { fault: at({ offset: unstorable, reason }), uses: [] };
+  }
+  const program = parsed(source);
+  const fault = "reason" in program ? program : executeFault(program);
+  if (fault !== null) return { fault: at(fault), uses: [] };
+  return { fault: null, uses: packageFaults(program as Program).map(({ name, ...use }) => ({ name, fault: at(use) })) };
+}
+
+/**
+ * Why code that was read is refused with those dependencies, or null.
+ * @param dependencies null: not known, and the packages are not looked for
+ */
+export function faultOfReading({ fault, uses }: CodeReading, dependencies: readonly string[] | null): string | null {
+  if (fault !== null || dependencies === null) return fault;
+  return uses.find(({ name }) => !dependencies.includes(name))?.fault ?? null;
+}
+
 /**
  * Why code is refused (specification, Code rules 1 to 3), or null. `execute` may take no parameter at all: a function
  * that ignores its context still takes it.
  * @param dependencies null: not known, and the packages are not looked for
  */
 export function codeFault(source: string, dependencies: readonly string[] | null): string | null {
-  const fault = firstFault(source, dependencies);
-  if (fault === null) return null;
-  const { line, column } = getLineInfo(source, fault.offset);
-  return `code, line ${line}, column ${column + 1}: ${fault.reason}`;
-}
-
-function firstFault(source: string, dependencies: readonly string[] | null): CodeFault | null {
-  const unstorable = unstorableAt(source);
-  if (unstorable >= 0) return { offset: unstorable, reason: "U+0000 or half of a surrogate pair cannot be stored" };
-  const program = parsed(source);
-  if ("reason" in program) return program;
-  return executeFault(program) ?? (dependencies === null ? null : packageFault(program, dependencies));
+  return faultOfReading(readCode(source), dependencies);
 }
 
 function parsed(source: string): Program | CodeFault {
@@ -150,11 +173,13 @@ function functionNames(statement: AnyNode): string[] {
     .flatMap(({ id }) => boundNames(id));
 }
 
-function packageFault(program: Program, dependencies: readonly string[]): CodeFault | null {
+/** The first use of each package. */
+function packageFaults(program: Program): (CodeFault & { name: string })[] {
+  const first = new Map<string, CodeFault & { name: string }>();
   for (const { namespace, offset } of namespaceUses(program)) {
     const name = PACKAGE_OF.get(namespace);
-    if (name === undefined || dependencies.includes(name)) continue;
-    return { offset, reason: `Svc.${namespace} needs the package ${name} in dependencies` };
+    if (name === undefined || first.has(name)) continue;
+    first.set(name, { name, offset, reason: `Svc.${namespace} needs the package ${name} in dependencies` });
   }
-  return null;
+  return [...first.values()];
 }

@@ -5,7 +5,7 @@ import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 import { audit } from "../access/audit.js";
-import { type Action, findAction, lockMaster, toAction } from "./action-rows.js";
+import { type Action, findAction, lockMaster, storable, toAction } from "./action-rows.js";
 import { once } from "./idempotency.js";
 import type { Judgement } from "./judgement.js";
 import type { Masters } from "./masters.js";
@@ -81,6 +81,10 @@ export function createActions(options: { db: DataSource; judgement: Judgement; m
 
     /** @throws a status of the validation table, NAME_ALREADY_EXISTS, CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3 */
     async update(caller: Caller, appId: number, id: number, data: unknown): Promise<Action> {
+      const given = (data as { code?: unknown } | null | undefined)?.code;
+      const stored = async () =>
+        storable(id) ? (await db.getRepository(ActionRow).findOneBy({ id, appId }))?.code : undefined;
+      await judgement.readAhead(appId, given ?? (await stored()));
       return db.transaction(async (manager) => {
         const current = await lockMaster(manager, appId, id, "CANNOT_UPDATE_PRODUCTION");
         const judged = await judgement.updated(manager, current, data);

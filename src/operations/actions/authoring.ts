@@ -4,6 +4,7 @@ import type { DataSource } from "typeorm";
 import type { Asset } from "../../data/action-types.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import { createActions } from "./actions.js";
+import { createCodeReadings } from "./code-readings.js";
 import { createComparison } from "./comparison.js";
 import { createJudgement } from "./judgement.js";
 import { createMasters } from "./masters.js";
@@ -23,7 +24,7 @@ export interface Authoring {
 }
 
 export function createAuthoring({ db, checkCode, resolveAssets, triggerIndex, log }: Authoring) {
-  const judgement = createJudgement({ checkCode, resolveAssets });
+  const judgement = createJudgement({ codeReadings: createCodeReadings(checkCode), resolveAssets });
   const masters = createMasters({ log });
   return {
     actions: createActions({ db, judgement, masters }),

@@ -3,9 +3,12 @@ import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { Asset } from "../../data/action-types.js";
 import { ActionError, STATUS } from "../../errors.js";
+import type { CodeJudge } from "../../rules/action-fields.js";
 import { type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
+import { faultOfReading } from "../../rules/code.js";
 import { isObject } from "../../rules/described.js";
 import { inputOf, isNameTaken, nameTaken } from "./action-rows.js";
+import type { CodeReadings } from "./code-readings.js";
 
 export interface Judged {
   input: ActionInput;
@@ -16,18 +19,32 @@ export interface Judged {
 const ORDER = Object.keys(STATUS);
 const AFTER_NAMES = ORDER.slice(ORDER.indexOf("NAME_ALREADY_EXISTS") + 1);
 
+const isText = (code: unknown): code is string => typeof code === "string";
+
+/** As the rules see it: undefined stands for a property that was not given. */
+function propertyOf(data: unknown, key: string): unknown {
+  return isObject(data) && Object.hasOwn(data, key) ? data[key] : undefined;
+}
+
 export type Judgement = ReturnType<typeof createJudgement>;
 
 export function createJudgement(options: {
-  /** Compiles the code without running it; throws CODE_VALIDATION_FAILED. */
-  checkCode: (code: string) => Promise<void>;
+  codeReadings: CodeReadings;
   /** What the dependencies load; throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED. */
   resolveAssets: (dependencies: readonly string[]) => Asset[];
 }) {
-  const { checkCode, resolveAssets } = options;
+  const { codeReadings, resolveAssets } = options;
 
-  async function whole(input: ActionInput, compiled: string | null): Promise<Judged> {
-    if (input.code !== compiled) await checkCode(input.code);
+  /** @param parse applies the rules, given what is wrong with the code @param compiled code that needs no compile check */
+  async function whole(
+    appId: number,
+    code: unknown,
+    parse: (judge: CodeJudge) => ActionInput,
+    compiled: string | null,
+  ): Promise<Judged> {
+    const verdict = isText(code) ? await codeReadings.read(appId, code) : null;
+    const input = parse((_code, dependencies) => faultOfReading(verdict!.reading, dependencies));
+    if (verdict?.compileFault && input.code !== compiled) throw verdict.compileFault;
     return { input, assets: resolveAssets(input.dependencies) };
   }
 
@@ -50,24 +67,34 @@ export function createJudgement(options: {
     }
   }
 
-  const nameIn = (data: unknown) => (isObject(data) ? data["name"] : undefined);
-
   return {
+    /**
+     * Has code read that is to be judged within a transaction, which then waits for nobody.
+     * @throws CODE_VALIDATION_FAILED when reading passes a limit
+     */
+    async readAhead(appId: number, code: unknown): Promise<void> {
+      if (isText(code)) await codeReadings.read(appId, code);
+    },
+
     /** @throws a status of the validation table */
     async created(manager: EntityManager, appId: number, data: unknown): Promise<Judged> {
-      const where = { appId, name: nameIn(data), exceptId: null };
-      return namesFirst(manager, where, async () => whole(parseCreate(data), null));
+      const where = { appId, name: propertyOf(data, "name"), exceptId: null };
+      const code = propertyOf(data, "code");
+      return namesFirst(manager, where, () => whole(appId, code, (judge) => parseCreate(data, judge), null));
     },
 
     /** The action as it is after an update (specification, `update`). @throws a status of the validation table */
     async updated(manager: EntityManager, current: ActionRow, data: unknown): Promise<Judged> {
-      const where = { appId: current.appId, name: nameIn(data), exceptId: current.id };
-      return namesFirst(manager, where, async () => whole(parseUpdate(data, inputOf(current)), current.code));
+      const { appId } = current;
+      const where = { appId, name: propertyOf(data, "name"), exceptId: current.id };
+      const code = propertyOf(data, "code") ?? current.code;
+      const parse = (judge: CodeJudge) => parseUpdate(data, inputOf(current), judge);
+      return namesFirst(manager, where, () => whole(appId, code, parse, current.code));
     },
 
     /** A stored snapshot by the rules of today. @throws a status of the validation table but for names */
-    async revived(snapshot: unknown): Promise<Judged> {
-      return whole(parseCreate(snapshot), null);
+    async revived(appId: number, snapshot: unknown): Promise<Judged> {
+      return whole(appId, propertyOf(snapshot, "code"), (judge) => parseCreate(snapshot, judge), null);
     },
   };
 }

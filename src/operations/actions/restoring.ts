@@ -23,8 +23,8 @@ export function createRestoring(options: { db: DataSource; judgement: Judgement;
   const { db, judgement, log } = options;
 
   /* What was valid once need not be today: a package may have left the catalogue. The request is not at fault then. */
-  async function judged({ id, data }: Version): Promise<Judged> {
-    return judgement.revived(data).catch((error: unknown) => {
+  async function judged(appId: number, { id, data }: Version): Promise<Judged> {
+    return judgement.revived(appId, data).catch((error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       throw new ActionError("RESTORE_FAILED", `version ${id} is no longer valid (${error.status}): ${error.message}`);
     });
@@ -37,7 +37,7 @@ export function createRestoring(options: { db: DataSource; judgement: Judgement;
   ): Promise<Restored> {
     const row = await lockMaster(manager, appId, actionId, "CANNOT_RESTORE_PRODUCTION");
     const version = await findVersion(manager, actionId, versionId);
-    const revived = await judged(version);
+    const revived = await judged(appId, version);
     const { personId } = caller;
     const preRestoreVersionId = await recordVersion(manager, log, row, { occasion: "pre-restore", personId });
     await store(manager, row, revived);
@@ -47,6 +47,14 @@ export function createRestoring(options: { db: DataSource; judgement: Judgement;
     return { action: { ...toAction(row), isPublished }, ...ids };
   }
 
+  async function restoreReadAhead(caller: Caller, ids: { appId: number; actionId: number; versionId: number }) {
+    const { appId, actionId, versionId } = ids;
+    // Whatever is wrong with the request, or the code, is said where it is restored.
+    const read = async () => judgement.readAhead(appId, (await findVersion(db.manager, actionId, versionId)).data.code);
+    await read().catch(() => undefined);
+    return db.transaction((manager) => restore(manager, caller, ids));
+  }
+
   return {
     /**
      * The snapshot's configuration as it was; its dependencies are resolved anew, and the links between the copies stay.
@@ -54,10 +62,6 @@ export function createRestoring(options: { db: DataSource; judgement: Judgement;
      *   RESTORE_FAILED also for a snapshot that today's rules refuse
      */
     restore: (caller: Caller, appId: number, actionId: number, versionId: number): Promise<Restored> =>
-      failingAs(
-        "RESTORE_FAILED",
-        log,
-        db.transaction((manager) => restore(manager, caller, { appId, actionId, versionId })),
-      ),
+      failingAs("RESTORE_FAILED", log, restoreReadAhead(caller, { appId, actionId, versionId })),
   };
 }

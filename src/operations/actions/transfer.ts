@@ -162,6 +162,7 @@ export function createTransfer(options: { db: DataSource; judgement: Judgement; 
      */
     async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
       const entries = entriesOf(document);
+      for (const entry of entries) if (isObject(entry)) await judgement.readAhead(appId, entry["code"]);
       return db.transaction(async (manager) => {
         const made = await plan(manager, appId, entries);
         if (dryRun) return reportOf(made, true);

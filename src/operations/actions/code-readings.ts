@@ -1,0 +1,82 @@
+/**
+ * What the rules and V8 say of authors' code, found out beside the event loop and in turns by app, and remembered. Knows neither
+ * actions nor what becomes of a refusal.
+ */
+import { createHash } from "node:crypto";
+import { createFairLine } from "../../engine/fair-line.js";
+import { createThreads } from "../../engine/threads.js";
+import { ActionError } from "../../errors.js";
+import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
+import { type CodeReading, readCode } from "../../rules/code.js";
+
+export interface CodeVerdict {
+  reading: CodeReading;
+  /** Why V8 does not compile it, or null. */
+  compileFault: ActionError | null;
+}
+
+/** Three apps that have megabytes read leave a place for a fourth. */
+const READ_AT_ONCE = 4;
+/** Shorter code is read where it is, in a few milliseconds; a thread takes longer than that to start. */
+const INLINE_MAX_CHARACTERS = 4_096;
+/** Verdicts, of some hundred bytes each: more than the actions of an import. */
+const REMEMBERED = 5_000;
+
+export type CodeReadings = ReturnType<typeof createCodeReadings>;
+
+/** @param compile throws CODE_VALIDATION_FAILED */
+export function createCodeReadings(compile: (code: string) => Promise<void>) {
+  const line = createFairLine(READ_AT_ONCE, 1);
+  const threads = createThreads<string, CodeReading>({
+    module: new URL("../../rules/code.js", import.meta.url),
+    name: "readCode",
+    memoryMb: CODE_READ_MEMORY_MB,
+    timeoutMs: CODE_READ_TIMEOUT_MS,
+  });
+  const known = new Map<string, CodeVerdict>();
+
+  async function readApart(code: string): Promise<CodeReading> {
+    if (code.length <= INLINE_MAX_CHARACTERS) return readCode(code);
+    const called = await threads.call(code);
+    if (called.ok) return called.value;
+    const bound = { time: `longer than ${CODE_READ_TIMEOUT_MS} ms`, memory: `more than ${CODE_READ_MEMORY_MB} MB` };
+    throw new ActionError("CODE_VALIDATION_FAILED", `code takes ${bound[called.limit]} to read`);
+  }
+
+  async function compileFaultOf(code: string): Promise<ActionError | null> {
+    try {
+      await compile(code);
+      return null;
+    } catch (error) {
+      if (error instanceof ActionError) return error;
+      throw error;
+    }
+  }
+
+  async function judge(code: string): Promise<CodeVerdict> {
+    const reading = await readApart(code);
+    return { reading, compileFault: reading.fault === null ? await compileFaultOf(code) : null };
+  }
+
+  return {
+    /**
+     * @param appId who waits behind whom: each app has one code read at a time
+     * @throws CODE_VALIDATION_FAILED when reading it passes a limit; any other refusal is in the verdict
+     */
+    async read(appId: number, code: string): Promise<CodeVerdict> {
+      // UTF-16, since code with half of a surrogate pair comes here too.
+      const key = createHash("sha256").update(Buffer.from(code, "utf16le")).digest("base64");
+      const before = known.get(key);
+      if (before) return before;
+      const leave = await line.enter(appId);
+      try {
+        const verdict = known.get(key) ?? (await judge(code));
+        if (known.size >= REMEMBERED) known.delete(known.keys().next().value!);
+        known.set(key, verdict);
+        return verdict;
+      } finally {
+        leave();
+      }
+    },
+  };
+}

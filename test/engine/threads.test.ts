@@ -1,0 +1,46 @@
+/** A function called beside the event loop: its answer, its failure, and the end of one that goes on too long or takes too much. */
+import { expect } from "chai";
+import { createThreads } from "../../src/engine/threads.js";
+
+/** A module of one function of its text. */
+const moduleOf = (body: string) => new URL(`data:text/javascript,${encodeURIComponent(`export const work = ${body}`)}`);
+
+function threadsOf<I, O>(body: string, changes: { timeoutMs?: number; memoryMb?: number } = {}) {
+  return createThreads<I, O>({ module: moduleOf(body), name: "work", timeoutMs: 10_000, memoryMb: 64, ...changes });
+}
+
+describe("threads", () => {
+  it("answer what the function does, one call after another and at once", async () => {
+    const { call } = threadsOf<number, number>("(x) => x * 2");
+    expect(await call(21)).to.deep.equal({ ok: true, value: 42 });
+    expect(await call(1)).to.deep.equal({ ok: true, value: 2 });
+    const all = await Promise.all([1, 2, 3].map(call));
+    expect(all).to.deep.equal([2, 4, 6].map((value) => ({ ok: true, value })));
+  });
+
+  it("reject with what the function throws, and answer the next call", async () => {
+    const { call } = threadsOf<boolean, number>("(fails) => { if (fails) throw new RangeError('mine'); return 1 }");
+    const error = await call(true).catch((reason: unknown) => reason);
+    expect(error).to.be.instanceOf(RangeError).and.to.have.property("message", "mine");
+    expect(await call(false)).to.deep.equal({ ok: true, value: 1 });
+  });
+
+  it("end a call that takes too long", async () => {
+    const { call } = threadsOf<boolean, number>("(hangs) => { while (hangs); return 1 }", { timeoutMs: 1_000 });
+    expect(await call(true)).to.deep.equal({ ok: false, limit: "time" });
+  });
+
+  it("end a call that takes too much memory, and nothing else", async () => {
+    const { call } = threadsOf<boolean, number>(
+      "(floods) => { const all = []; while (floods) all.push([all.length]); return 1 }",
+      { memoryMb: 16 },
+    );
+    expect(await call(true)).to.deep.equal({ ok: false, limit: "memory" });
+    expect(await call(false)).to.deep.equal({ ok: true, value: 1 });
+  });
+
+  it("see nothing of the process's environment", async () => {
+    const { call } = threadsOf<null, number>("() => Object.keys(process.env).length");
+    expect(await call(null)).to.deep.equal({ ok: true, value: 0 });
+  });
+});
