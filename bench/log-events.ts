@@ -67,7 +67,11 @@ async function inRounds(
 }
 
 async function measure(db: DataSource, appId: number): Promise<Row[]> {
-  const { add } = createLogEvents({ db, queueRoom: createQueueRoom(db), intake: createIntake({ quotaBytes: 2 ** 40, room: ENDLESS_ROOM }) });
+  const { add } = createLogEvents({
+    db,
+    queueRoom: createQueueRoom(db),
+    intake: createIntake({ quotaBytes: 2 ** 40, room: ENDLESS_ROOM }),
+  });
   const caller: Caller = {
     credentialId: 1,
     kind: "api",

@@ -135,13 +135,12 @@ export async function createOperations(surroundings: Surroundings) {
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
-  const { clientTimeoutMs } = config;
+  const { clientTimeoutMs, defaultTimezone } = config;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, logEvents, intake });
   const people = createPeople({ db, credentials });
   const apps = createApps({ db, people, settings, logEvents });
   const appVersions = createAppVersions({ db, settings, logEvents, intake });
   const catalogue = readCatalogue(config);
-  const { defaultTimezone } = config;
   const schedule = createSchedule({ db, now, defaultTimezone });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const authoring = createAuthoring({

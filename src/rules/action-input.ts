@@ -129,7 +129,7 @@ function overlaid(body: ActionBody, data: unknown): ActionBody {
   if (!isObject(data)) {
     throw new ActionError("REQUEST_INVALID", `the action's data must be an object; ${described(data)} came`);
   }
-  for (const key of Object.keys(body) as (ActionKey)[]) {
+  for (const key of Object.keys(body) as ActionKey[]) {
     const value = Object.hasOwn(data, key) ? data[key] : undefined;
     if (value !== undefined) body[key] = value === "" && CLEARED_BY_EMPTY.has(key) ? null : value;
   }

@@ -83,15 +83,7 @@ const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId:
 
 export type LogEvents = ReturnType<typeof createLogEvents>;
 
-export function createLogEvents({
-  db,
-  queueRoom,
-  intake,
-}: {
-  db: DataSource;
-  queueRoom: QueueRoom;
-  intake: Intake;
-}) {
+export function createLogEvents({ db, queueRoom, intake }: { db: DataSource; queueRoom: QueueRoom; intake: Intake }) {
   /** Where a chain is cut off, the log says so in the same transaction. */
   async function storeIn(executor: Executor, appId: number, runId: number | null, values: unknown[]) {
     const [stored] = await rows<StoredEvent>(executor, STORE_EVENT, values);
