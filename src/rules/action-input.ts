@@ -9,6 +9,7 @@ import * as fields from "./action-fields.js";
 import { codeFault } from "./code.js";
 import { described, isObject } from "./described.js";
 import { keptTriggers, triggerNotAllowedFault, triggersFault, triggerTypeFault } from "./trigger-input.js";
+import { validationRow } from "./validation-table.js";
 
 /** The fields of an action that an author gives (specification, Create parameters), checked and in their kept form. */
 export interface ActionInput {
@@ -101,9 +102,6 @@ type ActionKey = Exclude<keyof ActionBody, "judge">;
 /** Fields that an empty string clears as null does (contract, section 3); a description is cleared once it is judged. */
 const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
 
-/** The catalogue of statuses stands in the order of the specification's table. */
-const ORDER = Object.keys(STATUS);
-
 /**
  * A new action from a caller's data; properties that are none of an author's are ignored, so that an action that was
  * read can be sent back whole.
@@ -157,7 +155,7 @@ function firstFault(errors: ValidationError[], body: ActionBody): ActionError {
     .flatMap(({ property, contexts }) =>
       Object.values<RuleContext>(contexts ?? {}).map((rule) => ({ ...rule, property: property as ActionKey })),
     )
-    .sort((a, b) => ORDER.indexOf(a.status) - ORDER.indexOf(b.status));
+    .sort((a, b) => validationRow(a.status) - validationRow(b.status));
   const [first] = broken;
   if (first === undefined) return new ActionError("REQUEST_INVALID");
   return new ActionError(first.status, first.fault(body[first.property], body) ?? undefined);

@@ -2,11 +2,12 @@
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { Asset } from "../../data/action-types.js";
-import { ActionError, STATUS } from "../../errors.js";
+import { ActionError } from "../../errors.js";
 import type { CodeJudge } from "../../rules/action-fields.js";
 import { type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
 import { faultOfReading } from "../../rules/code.js";
 import { isObject } from "../../rules/described.js";
+import { validationRow } from "../../rules/validation-table.js";
 import { inputOf, isNameTaken, nameTaken } from "./action-rows.js";
 import type { CodeReadings } from "./code-readings.js";
 
@@ -15,9 +16,6 @@ export interface Judged {
   /** What the dependencies load. */
   assets: Asset[];
 }
-
-const ORDER = Object.keys(STATUS);
-const AFTER_NAMES = ORDER.slice(ORDER.indexOf("NAME_ALREADY_EXISTS") + 1);
 
 const isText = (code: unknown): code is string => typeof code === "string";
 
@@ -58,7 +56,7 @@ export function createJudgement(options: {
       return await judge();
     } catch (error) {
       const { appId, name, exceptId } = where;
-      const later = error instanceof ActionError && AFTER_NAMES.includes(error.status);
+      const later = error instanceof ActionError && validationRow(error.status) > validationRow("NAME_ALREADY_EXISTS");
       // A name that the rules had refused would have been told first.
       if (later && typeof name === "string" && (await isNameTaken(manager, appId, name, exceptId))) {
         throw nameTaken(name);

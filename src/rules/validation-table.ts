@@ -1,0 +1,29 @@
+/** The specification's validation table (Errors, Validation) as an order: of several faults that hold at once the first here is reported. */
+import type { Status } from "../errors.js";
+
+const VALIDATION_TABLE: readonly Status[] = [
+  "NAME_REQUIRED",
+  "NAME_EMPTY",
+  "NAME_TOO_LONG",
+  "NAME_INVALID_CHARS",
+  "NAME_ALREADY_EXISTS",
+  "DESCRIPTION_INVALID",
+  "DESCRIPTION_TOO_LONG",
+  "CODE_REQUIRED",
+  "CODE_EMPTY",
+  "CODE_VALIDATION_FAILED",
+  "ENVIRONMENT_INVALID",
+  "FREQUENCY_INVALID",
+  "FREQUENCY_TOO_FREQUENT",
+  "TIMEZONE_INVALID",
+  "TRIGGERS_INVALID",
+  "TRIGGER_TYPE_INVALID",
+  "TRIGGER_NOT_ALLOWED",
+  "DEPENDENCIES_INVALID",
+];
+
+/** The row of a status; one that is not in the table comes after all that are. */
+export function validationRow(status: Status): number {
+  const row = VALIDATION_TABLE.indexOf(status);
+  return row < 0 ? VALIDATION_TABLE.length : row;
+}
