@@ -1,0 +1,230 @@
+/** Each attack that once made everybody wait, beside a neighbour of another app: what it costs that one. One service for all of them. */
+import { randomBytes } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase } from "../../src/data/database.js";
+import { createNeighbour, type Figures, type Neighbour } from "../harness/neighbour.js";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { taskToken } from "../harness/task-token.js";
+import { until } from "../harness/until.js";
+
+/** How long an attack goes on at least. */
+const ATTACK_MS = 10_000;
+/** What stays of an attack is given this long to end, so that the next one meets a quiet service. */
+const CALM_MS = 3_000;
+const PAUSE_MAX_MS = 100;
+const WAIT_MAX_MS = 2_000;
+const TIMES_QUIET = 3;
+/** Below it a p95 is noise of the machine. */
+const QUIET_FLOOR_MS = 15;
+
+const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
+const body = (statements: string) => `async function execute(context) { ${statements} }`;
+const SLEEP = body("await new Promise((resolve) => setTimeout(resolve, 60_000))");
+const WORKERS = body(`
+  const url = URL.createObjectURL(new Blob(["for (;;);"]));
+  for (let n = 0; n < 14; n += 1) new Worker(url);
+  await new Promise((resolve) => setTimeout(resolve, ${ATTACK_MS}))`);
+const TEXTURES = body(`
+  const end = Date.now() + ${ATTACK_MS / 2};
+  while (Date.now() < end) {
+    const canvas = document.createElement("canvas");
+    canvas.width = canvas.height = 2_048;
+    const context = canvas.getContext("webgl2") ?? canvas.getContext("webgl") ?? canvas.getContext("2d");
+    context.clear?.(context.COLOR_BUFFER_BIT);
+    await new Promise((resolve) => setTimeout(resolve));
+  }`);
+const BLOBS = body(`
+  const kept = [];
+  for (let n = 0; n < 300; n += 1) kept.push(new Blob([new Uint8Array(10 * 1_024 * 1_024).fill(n)]));
+  await new Promise((resolve) => setTimeout(resolve, 2_000));
+  return kept.length`);
+describe("an attack by one app, or by nobody in particular, beside a neighbour", () => {
+  let service: ServiceProcess;
+  let url: string;
+  let neighbour: Neighbour;
+  let quiet: Figures;
+  let db: DataSource;
+  let apps = 0;
+
+  interface Hostile {
+    appId: number;
+    token: string;
+    post(path: string, data: unknown): Promise<{ http: number; text: string }>;
+  }
+
+  async function post(token: string | null, path: string, data: unknown): Promise<{ http: number; text: string }> {
+    const headers = { "content-type": "application/json", ...(token && { "auth-token": token }) };
+    const text = typeof data === "string" ? data : JSON.stringify(data);
+    const response = await fetch(url + path, { method: "POST", headers, body: text });
+    return { http: response.status, text: await response.text() };
+  }
+
+  /** An app of the attacker's own, with the admin's token: more than a stranger has. */
+  async function hostile(actions: Record<string, string> = {}): Promise<Hostile> {
+    const { admin } = service.credentials().tokens;
+    apps += 1;
+    const { text } = await post(admin, "/v1/admin/apps", { name: `Hostile ${apps}` });
+    const { id: appId } = JSON.parse(text).app;
+    const app = { appId, token: admin, post: (path: string, data: unknown) => post(admin, path, data) };
+    for (const [name, code] of Object.entries(actions)) {
+      const { http, text: answer } = await app.post(`/v3/apps/${appId}/actions`, { name, code, ...MANUAL });
+      expect(http, answer).to.equal(201);
+    }
+    return app;
+  }
+
+  const run = (app: Hostile, name: string, payload: object = {}) =>
+    app.post(`/v3/apps/${app.appId}/actions/${name}/runWithResult`, payload);
+
+  const threeApps = (actions: Record<string, string>) => Promise.all([1, 2, 3].map(() => hostile(actions)));
+
+  /** Ends what the attacks have left. */
+  async function cancelAll(): Promise<void> {
+    const { admin } = service.credentials().tokens;
+    await until(async () => {
+      const rows = await db.query("SELECT id, app_id FROM run WHERE finished_at IS NULL ORDER BY id DESC");
+      for (const { id, app_id: appId } of rows) await post(admin, `/v3/apps/${appId}/runs/${id}/cancel`, {});
+      return rows.length === 0;
+    }, 60_000);
+  }
+
+  /** `callers` at once, each again and again until the attack's time is over. */
+  async function again(callers: number, once: (n: number) => Promise<unknown>): Promise<void> {
+    const end = Date.now() + ATTACK_MS;
+    let n = 0;
+    const caller = async () => {
+      while (Date.now() < end) await once(n++).catch(() => delay(50));
+    };
+    await Promise.all(Array.from({ length: callers }, caller));
+  }
+
+  /** What each attack does; it is begun beside the neighbour, and what it starts may go on for a while. */
+  const ATTACKS: Record<string, () => Promise<() => Promise<unknown>>> = {
+    "settings of 9,000 like strings, and a result": async () => {
+      const app = await hostile({ one: body("return 1") });
+      const strings = Array.from({ length: 3_000 }, (_, n) => `${"A".repeat(20)}${String(n).padStart(8, "0")}`);
+      await app.post(`/v1/apps/${app.appId}/settings`, { _x: strings.slice(0, 1_000) });
+      return () => again(2, () => run(app, "one"));
+    },
+    "150 KB of one letter returned beside a secret of it": async () => {
+      const app = await hostile({ letters: body('return "A".repeat(150_000) + "B"') });
+      await app.post(`/v1/apps/${app.appId}/settings`, { _x: "A".repeat(60_000) });
+      return () => again(2, () => run(app, "letters"));
+    },
+    "results of six megabytes of small objects": async () => {
+      const app = await hostile({ objects: body("return Array.from({ length: 2_000_000 }, () => ({}))") });
+      await app.post(`/v1/apps/${app.appId}/settings`, { _x: "a secret of some length" });
+      return () => again(2, () => run(app, "objects"));
+    },
+    "sixty aliases of logs that hold six megabytes each": async () => {
+      const app = await hostile({ objects: body("return Array.from({ length: 2_000_000 }, () => ({}))") });
+      for (let n = 0; n < 12; n += 1) await run(app, "objects");
+      const aliases = Array.from({ length: 60 }, (_, n) => `a${n}: actionLogs(appId: ${app.appId}) { logs { data } }`);
+      return () =>
+        again(2, async (n) => {
+          if (n % 2 === 0) await app.post("/graphql", { query: `{ ${aliases.join(" ")} }` });
+          else await app.post(`/v3/apps/${app.appId}/actions/logs`, { limit: 12 });
+        });
+    },
+    "anonymous introspection, amplified": async () => {
+      const aliases = Array.from({ length: 1_600 }, (_, n) => `a${n}: description`).join(" ");
+      return () => again(20, () => post(null, "/graphql", { query: `{ __schema { types { ${aliases} } } }` }));
+    },
+    "introspection with a token, amplified": async () => {
+      const { token } = await hostile();
+      const aliases = Array.from({ length: 1_600 }, (_, n) => `a${n}: description`).join(" ");
+      return () => again(20, () => post(token, "/graphql", { query: `{ __schema { types { ${aliases} } } }` }));
+    },
+    "three apps whose runs await 45 others each": async () => {
+      const three = await threeApps({ sleep: SLEEP });
+      return async () => {
+        for (const app of three) {
+          const { runId } = JSON.parse((await app.post(`/v3/apps/${app.appId}/actions/sleep/run`, {})).text);
+          const token = await taskToken(db, app.appId, runId);
+          const child = () => post(token, `/v3/apps/${app.appId}/actions/sleep/runWithResult`, {});
+          for (let n = 0; n < 45; n += 1) void child().catch(() => undefined);
+        }
+        await delay(ATTACK_MS);
+      };
+    },
+    "three apps whose runs sleep": async () => {
+      const three = await threeApps({ sleep: SLEEP });
+      return async () => {
+        for (let n = 0; n < 60; n += 1) void run(three[n % 3]!, "sleep").catch(() => undefined);
+        await delay(ATTACK_MS);
+      };
+    },
+    "a run of fourteen busy workers": async () => {
+      const app = await hostile({ workers: WORKERS });
+      return async () => {
+        void run(app, "workers").catch(() => undefined);
+        await delay(ATTACK_MS);
+      };
+    },
+    "three apps with a run of fourteen busy workers each": async () => {
+      const three = await threeApps({ workers: WORKERS });
+      return async () => {
+        for (const app of three) void run(app, "workers").catch(() => undefined);
+        await delay(ATTACK_MS);
+      };
+    },
+    "textures and canvases": async () => {
+      const app = await hostile({ textures: TEXTURES });
+      return () => again(1, () => run(app, "textures"));
+    },
+    "three gigabytes of blobs": async () => {
+      const app = await hostile({ blobs: BLOBS });
+      return () => again(1, () => run(app, "blobs"));
+    },
+    "a megabyte of code saved again and again": async () => {
+      const app = await hostile();
+      const code = body("a=1;".repeat(240_000));
+      return () => again(2, (n) => app.post(`/v3/apps/${app.appId}/actions`, { name: `big-${n}`, code }));
+    },
+    "analytics events as large as a body may be": async () => {
+      const { viewer } = service.credentials().tokens;
+      const { appId } = service.credentials();
+      const event = { type: "analytics.event", data: { text: randomBytes(450_000).toString("hex") } };
+      return () => again(4, () => post(viewer, `/v1/apps/${appId}/analytics`, event));
+    },
+    "deeply nested bodies": async () => {
+      const { token } = await hostile();
+      return () =>
+        again(8, () => post(token, "/graphql", `{"query":"{__typename}","variables":${"[".repeat(400_000)}`));
+    },
+  };
+
+  before(async () => {
+    service = startProcess();
+    url = await service.ready();
+    db = await openDatabase(service.databaseUrl(), 2);
+    neighbour = await createNeighbour(service, url);
+    await neighbour.beside(delay(0), CALM_MS);
+    quiet = await neighbour.beside(delay(0), ATTACK_MS);
+    console.log(
+      `      quiet: p50 ${quiet.p50.toFixed(1)}, p95 ${quiet.p95.toFixed(1)} ms, pause ${quiet.pause.toFixed(0)} ms`,
+    );
+  });
+  after(async () => {
+    await db.destroy();
+    await service.clean();
+  });
+
+  for (const [name, prepare] of Object.entries(ATTACKS)) {
+    it(`${name}: a neighbour waits no more than three times as long, and the event loop pauses under 100 ms`, async () => {
+      const attack = await prepare();
+      await neighbour.beside(delay(0), CALM_MS);
+      const figures = await neighbour.beside(attack(), ATTACK_MS);
+      const { p50, p95, wait, pause, failures } = figures;
+      await cancelAll();
+      const shown = [p50, p95, wait, pause].map((ms) => ms.toFixed(0)).join(", ");
+      console.log(`      p50, p95, longest wait, pause: ${shown} ms`);
+      expect(failures).to.deep.equal([]);
+      expect(wait, "the longest wait").to.be.lessThan(WAIT_MAX_MS);
+      expect(pause, "the longest pause").to.be.lessThan(PAUSE_MAX_MS);
+      expect(p95, "p95").to.be.lessThan(TIMES_QUIET * Math.max(quiet.p95, QUIET_FLOOR_MS));
+    });
+  }
+});
