@@ -79,6 +79,7 @@ async function measure(db: DataSource, appId: number): Promise<Row[]> {
     appId,
     editorOf: new Set(),
     runId: null,
+    debugs: null,
     copy: "production",
     expiresAt: Number.POSITIVE_INFINITY,
   };

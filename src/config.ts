@@ -23,8 +23,10 @@ export interface Config {
   host: string;
   /** Whose `X-Forwarded-For` is believed: so many proxies before this service, those addresses and networks, or nobody's. */
   trustProxy: number | string[] | false;
-  /** The address that people and browsers use; unset: http://HOST:PORT. */
+  /** The address that people and browsers use, without a closing slash; unset: http://HOST:PORT. */
   publicUrl: string | null;
+  /** An origin of its own for the pages that run authors' code; null: they share the service's, sandboxed there as here. */
+  runtimeUrl: string | null;
   /** null: the embedded PostgreSQL under `dataDir`. */
   databaseUrl: string | null;
   /** Absolute path. */
@@ -73,7 +75,9 @@ export class ConfigError extends StartError {
 type Environment = Record<string, string | undefined>;
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
-const ORIGIN = /^https?:\/\/[^/?#]+$/;
+const ORIGIN = /^https?:\/\/[^/?#\s@]+\/?$/;
+/** An origin and perhaps a path of plain segments. */
+const ADDRESS = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
 
 /** An address, or a network such as 10.0.0.0/8 that is not the whole internet. */
 function isNetwork(text: string): boolean {
@@ -120,6 +124,19 @@ class Reader {
   matching(name: string, pattern: RegExp, expected: string): string | null {
     const text = this.text(name);
     return text === null || pattern.test(text) ? text : this.fault(name, expected, null);
+  }
+
+  /** Without a closing slash. */
+  url(name: string, pattern: RegExp, expected: string): string | null {
+    const text = this.matching(name, pattern, expected)?.replace(/\/$/, "") ?? null;
+    return text === null || URL.canParse(text) ? text : this.fault(name, expected, null);
+  }
+
+  /** An origin whose host is another than the service's: browsers share cookies between the ports of a host. */
+  otherHost(name: string, own: string): string | null {
+    const expected = "an origin such as https://apps.example.net, whose host is not the service's own";
+    const text = this.url(name, ORIGIN, expected);
+    return text === null || new URL(text).hostname !== own ? text : this.fault(name, expected, null);
   }
 
   address(name: string): string | null {
@@ -178,11 +195,18 @@ class Reader {
  */
 export function readConfig(env: Environment = process.env): Config {
   const read = new Reader(env);
+  const host = read.text("HOST") ?? "127.0.0.1";
+  const publicUrl = read.url(
+    "PUBLIC_URL",
+    ADDRESS,
+    "an address such as https://actions.example.com or https://example.com/actions",
+  );
   const config: Config = {
     port: read.integer("PORT", 4000, 0, 65_535),
-    host: read.text("HOST") ?? "127.0.0.1",
+    host,
     trustProxy: read.proxies("TRUST_PROXY"),
-    publicUrl: read.matching("PUBLIC_URL", ORIGIN, "an origin such as https://actions.example.com"),
+    publicUrl,
+    runtimeUrl: read.otherHost("RUNTIME_URL", publicUrl === null ? host : new URL(publicUrl).hostname),
     databaseUrl: read.matching("DATABASE_URL", /^postgres(ql)?:\/\//, "a postgres:// URL"),
     dataDir: resolve(read.text("DATA_DIR") ?? ".data"),
     roles: read.roles(),

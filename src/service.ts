@@ -72,7 +72,7 @@ async function startParts(plan: Plan, url: string, baseUrl: string): Promise<str
     ...{ config, db, notifications, browsers, room, baseUrl, apiUrl, alone, now, log },
   });
   await starting.instance(operations);
-  const openDoor = await starting.api(operations);
+  const openDoor = await starting.api(operations, baseUrl);
   const work = await starting.work(opened, operations);
   await starting.scheduler(notifications, operations);
   starting.cleaner(databaseUrl, operations);

@@ -1,8 +1,11 @@
-/** An action's script at its own address, and the debug page around it. Decides nothing: the resolver does. */
-import type { FastifyInstance } from "fastify";
+/** An action's script at its own address, and the debug page around it. Decides nothing: the resolver and the sessions do. */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
+import type { PageSessions } from "../operations/access/page-sessions.js";
+import { sendRefusal } from "./app-pages.js";
 import { debugPage } from "./debug-page.js";
 import type { Resolvers } from "./graphql/schema.js";
+import type { PageOrigin } from "./page-origin.js";
 import { toId } from "./rest/request.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
@@ -11,34 +14,67 @@ interface CompileRoute {
   Querystring: Record<string, string | string[]>;
 }
 
-/** `no-cors` readers of other origins, a script element among them, get nothing: what answers depends on the cookie. */
+/**
+ * `no-cors` readers of other origins, a script element among them, get nothing: what answers depends on the cookie. Opened by itself
+ * it is text in a document without an origin.
+ */
 const SCRIPT_HEADERS = {
   "content-type": "text/javascript; charset=utf-8",
   "x-content-type-options": "nosniff",
   "cross-origin-resource-policy": "same-origin",
+  "content-security-policy": "sandbox; default-src 'none'; frame-ancestors 'none'",
   vary: "Cookie, Auth-token, Authorization",
 } as const;
 
 const FOR_EVER = "private, max-age=31536000, immutable";
 const ASK_AGAIN = "private, no-cache";
 
+export interface ClientScriptsOptions {
+  resolvers: Resolvers;
+  sessions: PageSessions;
+  origin: PageOrigin;
+  pages: WebPages;
+}
+
 /**
  * GET `/v3/apps/:appId/actions/:id/compile`: the very bytes whose hash is the action's `integrity`; with `?v=<integrity>` kept for
  * ever by the browser that asked. With `?html` the debug page (specification, Debug page), for authors.
  */
-export function registerClientScripts(app: FastifyInstance, { clients }: Resolvers, pages: WebPages): void {
-  app.get<CompileRoute>("/v3/apps/:appId/actions/:id/compile", async (request, reply) => {
-    const { context, params, query } = request;
-    // The debug page is for people: one without a credential is asked for it where a program is refused.
-    if ("html" in query && !context.caller && wantsPage(request)) return pages.send(reply.code(401), "sign-in");
-    const appId = toId(params.appId);
-    const { id, name, script, integrity, assets } = await clients.compiledAction(context, appId, toId(params.id));
-    if ("html" in query) {
-      const { kind } = context.caller!;
-      if (kind !== "editor" && kind !== "admin") throw new ActionError("FORBIDDEN");
-      const { html, headers } = debugPage({ appId, id, name, assets });
-      return reply.headers(headers).send(html);
+export function registerClientScripts(app: FastifyInstance, options: ClientScriptsOptions): void {
+  const { resolvers, sessions, origin, pages } = options;
+  const { clients, settings } = resolvers;
+
+  async function sendDebugPage(request: FastifyRequest, reply: FastifyReply, appId: number, actionId: number) {
+    const preview = { appId, actionId };
+    const { context } = request;
+    // Before a session is made: what is wrong is told where the person is signed in.
+    if (context.caller) {
+      await sessions.judge(context.caller, preview);
+      await clients.compiledAction(context, appId, actionId);
     }
+    const session = await origin.preview(request, reply, preview);
+    if (!session) return reply;
+    const viewer = { ...context, caller: session.caller };
+    const action = await clients.compiledAction(viewer, appId, actionId);
+    const env = await settings.runtimeEnv(viewer, appId);
+    const { html, headers } = debugPage({ action, env, token: session.token, base: origin.base });
+    return reply.headers(headers).send(html);
+  }
+
+  app.get<CompileRoute>("/v3/apps/:appId/actions/:id/compile", async (request, reply) => {
+    const { context, params, query, headers } = request;
+    const [appId, id] = [toId(params.appId), toId(params.id)];
+    if ("html" in query) {
+      return sendDebugPage(request, reply, appId, id).catch((error: unknown) => {
+        // A person without a session is asked for one where a program is refused.
+        const isPerson = error instanceof ActionError && error.status === "UNAUTHORIZED" && wantsPage(request);
+        if (isPerson) return sendRefusal(reply, pages, error);
+        throw error;
+      });
+    }
+    // A page's worker would stand between the service and whatever pages come later.
+    if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
+    const { script, integrity } = await clients.compiledAction(context, appId, id);
     const kept = query["v"] === integrity ? FOR_EVER : ASK_AGAIN;
     return reply.headers({ ...SCRIPT_HEADERS, "cache-control": kept }).send(script);
   });

@@ -16,14 +16,17 @@ import { quotaHeaders, type RequestContext, readIdempotencyKey } from "./context
 import { registerCors } from "./cors.js";
 import { registerEnvScript } from "./env-script-route.js";
 import { errorReply } from "./error-reply.js";
+import { registerFirstPage } from "./first-page.js";
 import { gated } from "./gated.js";
 import { createDocuments, type Documents } from "./graphql/documents.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { STALLED_MS } from "./live/outbox.js";
+import { createPageOrigin, pathBefore } from "./page-origin.js";
 import { restRequest } from "./rest/request.js";
 import type { Route } from "./rest/route.js";
 import { ROUTES } from "./rest/routes.js";
+import { registerSignIn } from "./sign-in.js";
 import { registerWebAssets } from "./web-assets.js";
 
 /** More than a request's first line may hold: whether a parameter is an id is the rules' to say. */
@@ -36,8 +39,10 @@ export interface ApiOptions {
   resolvers: Resolvers;
   credentials: Credentials;
   sessions: PageSessions;
-  /** Browsers reach the service by https. */
-  secure: boolean;
+  /** The service's address for people and browsers, without a closing slash. */
+  baseUrl: string;
+  /** The origin of the pages that run authors' code; null: the service's own. */
+  runtimeUrl: string | null;
   /** Whose `X-Forwarded-For` is believed: false for nobody's. */
   trustProxy: number | string[] | false;
   answers: Answers;
@@ -47,6 +52,8 @@ export interface ApiOptions {
 export interface Api {
   schema: GraphQLSchema;
   documents: Documents;
+  /** Every registered route. */
+  addresses: readonly { method: string; path: string }[];
   /** Answers one request of the HTTP server. */
   handle: RequestListener;
   stop(): Promise<void>;
@@ -134,10 +141,14 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
 
 /** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
-  const { resolvers, credentials, sessions, secure, trustProxy, answers, log } = options;
+  const { resolvers, credentials, sessions, baseUrl, runtimeUrl, trustProxy, answers, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema);
   const { app, handle } = createFastify(log, trustProxy);
+  const addresses: { method: string; path: string }[] = [];
+  app.addHook("onRoute", ({ method, url }) => {
+    for (const one of [method].flat()) addresses.push({ method: one, path: url });
+  });
   registerCors(app);
   app.decorateRequest("context");
   app.addHook("onRequest", async (request) => {
@@ -149,15 +160,19 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   app.addHook("onResponse", async ({ context }) => context?.answer?.close());
   registerRest(app, ROUTES, resolvers);
   registerEnvScript(app, resolvers.settings);
-  const pages = registerWebAssets(app);
-  registerClientScripts(app, resolvers, pages);
-  registerAppPages(app, { resolvers, sessions, credentials, pages, secure });
+  const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });
+  const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });
+  registerClientScripts(app, { resolvers, sessions, origin, pages });
+  registerAppPages(app, { resolvers, sessions, origin, pages });
+  registerSignIn(app, { credentials, sessions, baseUrl });
+  registerFirstPage(app, baseUrl);
   app.get("/studio", (_request, reply) => pages.send(reply, "studio"));
   const stopGraphql = await registerGraphql(app, { schema, documents, pages, log });
   await app.ready();
   return {
     schema,
     documents,
+    addresses,
     handle,
     async stop() {
       await app.close();

@@ -14,11 +14,19 @@ interface BuiltPage {
   style: string | null;
 }
 
+/** For every page, whoever's code it runs. */
+export const HARDENING = {
+  "x-content-type-options": "nosniff",
+  "x-frame-options": "DENY",
+  "referrer-policy": "no-referrer",
+} as const;
+
 /**
  * For every page of the service itself. Scripts are files of this origin, never inline and never eval; styles may be
  * inline because Monaco and React set them so. `connect-src 'self'` covers the websocket on the same host.
  */
 export const PAGE_HEADERS = {
+  ...HARDENING,
   "content-security-policy": [
     "default-src 'none'",
     "script-src 'self'",
@@ -31,9 +39,6 @@ export const PAGE_HEADERS = {
     "form-action 'none'",
     "frame-ancestors 'none'",
   ].join("; "),
-  "x-content-type-options": "nosniff",
-  "x-frame-options": "DENY",
-  "referrer-policy": "no-referrer",
   "cross-origin-opener-policy": "same-origin",
   "cache-control": "no-cache",
 } as const;
@@ -45,8 +50,8 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 }
 
-function renderPage(name: string, { title, script, style }: BuiltPage): string {
-  const link = style === null ? "" : `\n<link rel="stylesheet" href="${style}">`;
+function renderPage(name: string, { title, script, style }: BuiltPage, base: string): string {
+  const link = style === null ? "" : `\n<link rel="stylesheet" href="${escapeHtml(base + style)}">`;
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -54,7 +59,7 @@ function renderPage(name: string, { title, script, style }: BuiltPage): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title>
 <link rel="icon" href="data:,">${link}
-<script type="module" src="${script}"></script>
+<script type="module" src="${escapeHtml(base + script)}"></script>
 </head>
 <body>
 <noscript>This page needs JavaScript.</noscript>
@@ -105,12 +110,12 @@ const DECLARATIONS = { ...CLIENT_HEADERS, "content-type": "text/plain; charset=u
 
 /**
  * Registers `/assets/*` (names hold a hash of the content, so they never change) and `/client/*` (the library, its
- * declarations, the packages) and returns what sends the pages.
+ * declarations, the packages) and returns what sends the pages. `base` is the path before the service's own, "" as a rule.
  * @throws when the build has not run
  */
-export function registerWebAssets(app: FastifyInstance, root: string = BUILT): WebPages {
+export function registerWebAssets(app: FastifyInstance, { base = "", root = BUILT } = {}): WebPages {
   const built = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<PageName, BuiltPage>;
-  const pages = new Map(Object.entries(built).map(([name, page]) => [name, renderPage(name, page)]));
+  const pages = new Map(Object.entries(built).map(([name, page]) => [name, renderPage(name, page, base)]));
   registerFiles(app, "/assets/", `${root}/assets`, () => ({ "cache-control": "public, max-age=31536000, immutable" }));
   registerFiles(app, "/client/", `${root}/client`, (path) => (path.endsWith(".ts") ? DECLARATIONS : CLIENT_HEADERS));
   return {

@@ -16,6 +16,8 @@ export interface Caller {
   editorOf: ReadonlySet<number>;
   /** The run that a task token was made for. */
   runId: number | null;
+  /** The action whose debug page a viewer credential was made for: its script may be read whatever its state. */
+  debugs: number | null;
   /** The copy that this caller's runs use (specification, "Which version runs"). */
   copy: Copy;
   /** Unix time in milliseconds after which the credential is dead; Infinity when it has no end. */

@@ -1,10 +1,18 @@
 /** The script that sets `window.ENV` in an app's page (specification, App settings, rule 2). Pure; knows no credential. */
 import type { SettingsView } from "./setting-tiers.js";
 
+/** Who a page, or a server run, works for (specification, Authentication 3): what `Svc.Session.get()` gives. A description, no credential. */
+export interface AppSession {
+  appId: number;
+  /** null: a visitor without a name, or a run without a user, such as a scheduled one. */
+  user: { id: number; firstName: string; lastName: string; email: string } | null;
+  environment: "master" | "production";
+}
+
 /** What the app's own code, and the client library, know of where they run. */
 export interface RuntimeEnv {
   appId: number;
-  /** Origin of the API. */
+  /** Address of the API, without a closing slash. */
   apiUrl: string;
   /** `viewer`: the app viewer, master copies; `live`: the live app, production copies. */
   environment: "viewer" | "live";
@@ -12,19 +20,24 @@ export interface RuntimeEnv {
   appSettings: SettingsView;
   /** Milliseconds that a client action may take. */
   clientTimeoutMs: number;
+  session: AppSession;
 }
 
 /** What ends a script element, opens a comment in one, or once ended a line inside a string. */
 const UNSAFE = /[<>\u2028\u2029]/g;
+
+/** JSON that is a literal of JavaScript too, and may stand in a script element. */
+export function scriptLiteral(value: unknown): string {
+  return JSON.stringify(value).replace(
+    UNSAFE,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
 
 /**
  * The values stand in a string literal that JSON.parse reads: in an object literal `"__proto__"` would set a prototype, here it is
  * a property like any other.
  */
 export function envScript(env: RuntimeEnv): string {
-  const literal = JSON.stringify(JSON.stringify(env)).replace(
-    UNSAFE,
-    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-  return `window.ENV = JSON.parse(${literal});\n`;
+  return `window.ENV = JSON.parse(${scriptLiteral(JSON.stringify(env))});\n`;
 }

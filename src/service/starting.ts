@@ -153,16 +153,16 @@ export class Starting {
   }
 
   /** Builds the API, and answers how its door is opened: last, and shut first. */
-  async api(operations: Operations): Promise<() => void> {
+  async api(operations: Operations, baseUrl: string): Promise<() => void> {
     const { config, log, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
     const { credentials, gate, tail, console, clients } = operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
-    const secure = config.publicUrl?.startsWith("https:") ?? false;
     const answers = createAnswers();
-    const { trustProxy } = config;
-    const api = await createApi({ resolvers, credentials, sessions, secure, trustProxy, answers, log });
+    const { trustProxy, runtimeUrl } = config;
+    const addresses = { baseUrl, runtimeUrl, trustProxy };
+    const api = await createApi({ resolvers, credentials, sessions, ...addresses, answers, log });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
     const sockets = createSockets({ schema, documents, answers, credentials, gate, tail, console, clientFeed, log });

@@ -214,7 +214,8 @@ describe("Client actions", () => {
       const page = await compile(id, "editor", "?html");
       expect(page.http).to.equal(200);
       expect(page.headers.get("content-type")).to.contain("text/html");
-      expect(page.body).to.contain(`${actions()}/${id}/compile`);
+      expect(page.headers.get("content-security-policy")).to.match(/^sandbox (?!.*allow-same-origin)/);
+      expect(page.headers.get("cache-control")).to.equal("no-store");
       expect((await compile(id, "viewer", "?html")).http).to.equal(403);
     });
   });

@@ -30,10 +30,15 @@ describe("env.js", () => {
         environment: as,
         appSettings: { feature: { _nested: 1 } },
         clientTimeoutMs: 30_000,
+        session: {
+          appId: service.appId,
+          user: { id: 3, firstName: "First", lastName: "App User", email: "app.user@example.com" },
+          environment: as === "live" ? "production" : "master",
+        },
       });
       expect(answer.body).not.to.include("CANARY");
       const { data } = await service.graphql(
-        `{ runtimeEnv(appId: ${service.appId}) { appId apiUrl environment appSettings clientTimeoutMs } }`,
+        `{ runtimeEnv(appId: ${service.appId}) { appId apiUrl environment appSettings clientTimeoutMs session { appId user { id firstName lastName email } environment } } }`,
         {},
         { as },
       );

@@ -6,7 +6,8 @@ import { envScript } from "../../src/rules/env-script.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: whatever the script made
 function run(appSettings: Record<string, unknown>): any {
-  const app = { appId: 1, apiUrl: "https://x.example", environment: "live", clientTimeoutMs: 30_000 } as const;
+  const session = { appId: 1, user: null, environment: "production" } as const;
+  const app = { appId: 1, apiUrl: "https://x.example", environment: "live", clientTimeoutMs: 30_000, session } as const;
   const script = envScript({ ...app, appSettings });
   expect(script).not.to.match(/[<>\u2028\u2029]/);
   const window: Record<string, unknown> = {};

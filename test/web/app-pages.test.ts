@@ -202,65 +202,88 @@ describe("The app's own pages", function () {
     expect(logs[0].data.result.data).to.deep.equal({ answer: "blocked", cookie: "refused" });
   });
 
-  describe("give sessions", () => {
+  describe("are handed sessions of their own", () => {
     const open = (path: string, cookie = "") =>
       fetch(service.url + path, { headers: { accept: "text/html", ...(cookie && { cookie }) }, redirect: "manual" });
     const visit = (cookie = "") => open(`/apps/${service.appId}`, cookie);
-    const cookieOf = (response: Response) => response.headers.get("set-cookie") ?? "";
-    const tokenOf = (response: Response) => /auth_token=([^;]+)/.exec(cookieOf(response))?.[1] ?? "";
+    const tokenIn = async (response: Response) => /svc_[a-z]+_[\w-]{43}/.exec(await response.text())?.[0] ?? "";
+    const cookieOf = (token: string) => `auth_token=${token}`;
+    const envBy = async (token: string) =>
+      (await service.rest("GET", `/v1/apps/${service.appId}/env.js`, { as: token })).http;
+    const viewerFor = (token: string) => open(`/apps/${service.appId}/viewer`, cookieOf(token));
 
-    it("to a visitor of a published app: anonymous, live, of this app, by a cookie that no script reads", async () => {
+    it("a visitor of a published app: live, of this app, in the document and in no cookie", async () => {
       const response = await visit();
-      expect(response.status).to.equal(200);
-      expect(cookieOf(response)).to.match(
-        /^auth_token=svc_live_[\w-]+; Max-Age=2\d{6}; Path=\/; HttpOnly; SameSite=Lax$/,
-      );
-      const env = await open(`/v1/apps/${service.appId}/env.js`, `auth_token=${tokenOf(response)}`);
-      expect(env.status).to.equal(200);
-      expect(await env.text()).to.contain("clientTimeoutMs");
-      const again = await visit(`auth_token=${tokenOf(response)}`);
-      expect([again.status, cookieOf(again)]).to.deep.equal([200, ""]);
+      expect([response.status, response.headers.get("set-cookie")]).to.deep.equal([200, null]);
       expect(response.headers.get("cache-control")).to.equal("no-store");
+      const token = await tokenIn(response);
+      expect(token).to.match(/^svc_live_/);
+      expect(await envBy(token)).to.equal(200);
     });
 
-    it("beside a stronger cookie, which stays", async () => {
-      const response = await visit(`auth_token=${service.tokens.editor}`);
-      expect(cookieOf(response)).to.contain(`Path=/apps/${service.appId};`);
-      const both = `auth_token=${tokenOf(response)}; auth_token=${service.tokens.editor}`;
-      expect(cookieOf(await visit(both))).to.equal("");
-      const preview = await open(`/apps/${service.appId}/viewer`, both);
-      expect(preview.status).to.equal(200);
-      expect(cookieOf(preview)).to.match(/^auth_token=svc_viewer_/);
+    it("and leave no trace of a visit by which Studio would take the browser for the visitor", async () => {
+      await page.goto(live());
+      expect(await page.browserContext().cookies()).to.deep.equal([]);
+      await page.goto(`${network.url}/studio`);
+      await page.waitForSelector("input[name=token]:not([disabled])");
+    });
+
+    it("the same whoever is signed in", async () => {
+      const response = await visit(cookieOf(service.tokens.editor));
+      expect(response.headers.get("set-cookie")).to.equal(null);
+      expect(await tokenIn(response)).to.match(/^svc_live_/);
     });
 
     it("none for an app that is not published or is none, and end the given ones when it is unpublished", async () => {
-      const visitor = `auth_token=${tokenOf(await visit())}`;
+      const token = await tokenIn(await visit());
       await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
       const response = await visit();
-      expect([response.status, cookieOf(response)]).to.deep.equal([404, ""]);
+      expect([response.status, await tokenIn(response)]).to.deep.equal([404, ""]);
       expect((await open("/apps/999")).status).to.equal(404);
       expect((await open("/apps/none")).status).to.equal(404);
-      await until(async () => (await open(`/v1/apps/${service.appId}/env.js`, visitor)).status === 401, 10_000);
+      await until(async () => (await envBy(token)) === 401, 10_000);
       await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     });
 
     it("of the viewer to editors of the app alone, and take them back with the right", async () => {
       expect((await open(`/apps/${service.appId}/viewer`)).status).to.equal(401);
-      expect((await open(`/apps/${service.appId}/viewer`, `auth_token=${service.tokens.live}`)).status).to.equal(403);
-      const made = await service.rest("POST", "/v1/admin/users", {
-        as: "admin",
-        body: { firstName: "A", lastName: "B", email: "a@b.example" },
-      });
-      const cookie = `auth_token=${made.body.token}`;
-      expect((await open(`/apps/${service.appId}/viewer`, cookie)).status).to.equal(403);
+      expect((await viewerFor(service.tokens.live)).status).to.equal(403);
+      const body = { firstName: "A", lastName: "B", email: "a@b.example" };
+      const made = await service.rest("POST", "/v1/admin/users", { as: "admin", body });
+      expect((await viewerFor(made.body.token)).status).to.equal(403);
       const { id: userId } = made.body.user;
       await service.rest("POST", `/v1/apps/${service.appId}/editors`, { body: { userId } });
-      const page = await open(`/apps/${service.appId}/viewer`, cookie);
-      expect(cookieOf(page)).to.contain(`Path=/apps/${service.appId}/viewer;`);
-      const env = () => open(`/v1/apps/${service.appId}/env.js`, `auth_token=${tokenOf(page)}`);
-      expect((await env()).status).to.equal(200);
+      const opened = await viewerFor(made.body.token);
+      expect(opened.headers.get("set-cookie")).to.equal(null);
+      const token = await tokenIn(opened);
+      expect(token).to.match(/^svc_viewer_/);
+      expect(await envBy(token)).to.equal(200);
       await service.rest("DELETE", `/v1/apps/${service.appId}/editors`, { body: { userId } });
-      expect((await env()).status).to.equal(401);
+      expect(await envBy(token)).to.equal(401);
+    });
+
+    it("of an editor's pages that end with the sign-in, and with it alone", async () => {
+      const [one, other] = [service.tokens.editor, service.tokens.admin];
+      const [mine, others] = [await tokenIn(await viewerFor(one)), await tokenIn(await viewerFor(other))];
+      expect([await envBy(mine), await envBy(others)]).to.deep.equal([200, 200]);
+      const out = await service.rest("DELETE", "/v1/session", { as: null, headers: { cookie: cookieOf(one) } });
+      expect(out.http).to.equal(200);
+      expect([await envBy(mine), await envBy(others), await envBy(one)]).to.deep.equal([401, 200, 200]);
+    });
+
+    it("of a debug page: its own action's script whatever its state, no other's, and nothing else that a user may not", async () => {
+      const body = { environment: "server", active: false, triggers: [] };
+      const [own, other] = [await create(greet("own"), body), await create(greet("other"), body)];
+      const response = await open(`${actions()}/${own}/compile?html`, cookieOf(service.tokens.editor));
+      expect([response.status, response.headers.get("set-cookie")]).to.deep.equal([200, null]);
+      const text = await response.text();
+      expect(text.match(/svc_[a-z]+_/g)).to.deep.equal(["svc_viewer_"]);
+      const as = /svc_viewer_[\w-]{43}/.exec(text)![0];
+      const asked = [`${actions()}/${own}/compile`, `${actions()}/${other}/compile`, actions(), `${actions()}/${own}`];
+      const answers = await Promise.all(asked.map(async (path) => (await service.rest("GET", path, { as })).http));
+      expect(answers).to.deep.equal([200, 404, 403, 403]);
+      const settings = await service.rest("GET", `/v1/apps/${service.appId}/settings`, { as });
+      expect(settings.http).to.equal(403);
     });
 
     it("that do not show among the tokens that editors made", async () => {

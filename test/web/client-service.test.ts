@@ -26,6 +26,8 @@ describe("Svc.App.V3.Actions in a browser, against the service", function () {
     page = await browser.newPage();
     await browser.setCookie({ name: "auth_token", value: service.tokens.editor, domain: "127.0.0.1" });
     await page.goto(`${service.url}${actions}/${body.action.id}/compile?html`);
+    // The page's own token is a viewer's; these are an author's operations.
+    await page.evaluate(`Svc.configure({ token: "${service.tokens.editor}" })`);
   });
   after(async () => {
     await browser?.close();

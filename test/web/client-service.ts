@@ -4,6 +4,7 @@ import Fastify, { type FastifyInstance, type FastifyRequest } from "fastify";
 import { debugPage } from "../../src/api/debug-page.js";
 import { registerWebAssets } from "../../src/api/web-assets.js";
 import { compileScript } from "../../src/rules/compile-script.js";
+import type { RuntimeEnv } from "../../src/rules/env-script.js";
 import { createFeed } from "./client-feed.js";
 
 export interface Received {
@@ -92,7 +93,12 @@ export async function startClientService() {
   app.get<CompileRoute>("/v3/apps/1/actions/:id/compile", (request, reply) => {
     const action = feed.actions.get(Number(request.params.id));
     if (action && "html" in request.query) {
-      const { html, headers } = debugPage({ assets: [], ...action, appId: 1 });
+      const { html, headers } = debugPage({
+        action: { assets: [], ...action, script: compileScript(action) },
+        env: page.env as unknown as RuntimeEnv,
+        token: "of-the-page",
+        base: "",
+      });
       return reply.headers(headers).send(html);
     }
     page.compileHeaders = request.headers;

@@ -21,8 +21,14 @@ describe("The debug page", function () {
 
   it("leaves every other action to the service", async () => {
     await openFor("async function execute() {}");
-    client.service.answers.set("POST /v3/apps/1/actions/other/runWithResult", { body: { result: "from the service" } });
+    const path = "/v3/apps/1/actions/other/runWithResult";
+    // As the service answers documents of no origin.
+    const headers = { "access-control-allow-origin": "*", "access-control-allow-headers": "auth-token, content-type" };
+    client.service.answers.set(`OPTIONS ${path}`, { headers });
+    client.service.answers.set(`POST ${path}`, { headers, body: { result: "from the service" } });
     expect(await client.run(`Svc.App.V3.Actions.runWithResult("other")`)).to.equal("from the service");
+    const sent = client.service.received.find(({ method }) => method === "POST")?.headers;
+    expect([sent?.["auth-token"], sent?.origin, sent?.cookie]).to.deep.equal(["of-the-page", "null", undefined]);
   });
 
   it("shows the source under its name to the developer tools", async () => {

@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { SettingStatus, Settings } from "../../operations/settings/settings.js";
-import type { RuntimeEnv } from "../../rules/env-script.js";
+import type { AppSession, RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
 import { DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
@@ -16,6 +16,22 @@ class SettingStatusType {
   @Field(() => Int, { nullable: true }) updatedBy: number | null;
 }
 
+@ObjectType("AppSessionUser")
+class AppSessionUserType {
+  @Field(() => Int) id: number;
+  @Field(() => String) firstName: string;
+  @Field(() => String) lastName: string;
+  @Field(() => String) email: string;
+}
+
+@ObjectType("AppSession", { description: "Who a page works for: what `Svc.Session.get()` gives." })
+class AppSessionType {
+  @Field(() => Int) appId: number;
+  @Field(() => AppSessionUserType, { nullable: true, description: "null: a visitor without a name" })
+  user: AppSessionUserType | null;
+  @Field(() => String, { description: "master or production" }) environment: "master" | "production";
+}
+
 @ObjectType("RuntimeEnv", { description: "What `env.js` sets `window.ENV` to." })
 class RuntimeEnvType {
   @Field(() => Int) appId: number;
@@ -23,6 +39,7 @@ class RuntimeEnvType {
   @Field(() => RuntimeEnvironmentEnum) environment: "viewer" | "live";
   @Field(() => GraphQLJSON, { description: "Public keys alone." }) appSettings: SettingsView;
   @Field(() => Int, { description: "Milliseconds that a client action may take." }) clientTimeoutMs: number;
+  @Field(() => AppSessionType) session: AppSession;
 }
 
 @Resolver()

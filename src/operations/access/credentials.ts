@@ -28,6 +28,12 @@ export interface NewCredential {
   runId?: number | null;
   name?: string | null;
   expiresAt?: Date | null;
+  /** Made by a page of the service (page-sessions.ts), in a sign-in that it ends with, for an action's debug page. */
+  pageSession?: boolean;
+  parentId?: number | null;
+  actionId?: number | null;
+  /** What it is known by at first, where that is to be no token. */
+  secret?: string | undefined;
 }
 
 /** A credential without its secret. Times are ISO 8601. */
@@ -47,13 +53,15 @@ interface FoundRow {
   personId: number | null;
   runId: number | null;
   expiresAt: Date | null;
+  actionId: number | null;
   runCopy: "master" | "production" | null;
   editorOf: number[] | null;
 }
 
-/* A page's session holds as long as what it was given for: a published app, an editor's right. */
+/* A page's session holds as long as what it was made by: a published app, or a sign-in and an editor's right. */
 const FIND = `
   SELECT c.id, c.kind, c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId", c.expires_at AS "expiresAt",
+         c.action_id AS "actionId",
          (SELECT copy FROM run WHERE id = c.run_id) AS "runCopy",
          CASE WHEN c.kind = 'editor'
               THEN (SELECT json_agg(app_id) FROM app_editor WHERE person_id = c.person_id) END AS "editorOf"
@@ -61,8 +69,10 @@ const FIND = `
    WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
      AND (NOT c.page_session OR CASE c.kind WHEN 'live'
        THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)
-       ELSE EXISTS (SELECT FROM app_editor e WHERE e.app_id = c.app_id AND e.person_id = c.person_id)
-         OR EXISTS (SELECT FROM credential a WHERE a.person_id = c.person_id AND a.kind = 'admin' AND a.revoked_at IS NULL)
+       ELSE EXISTS (SELECT FROM credential p
+                     WHERE p.id = c.parent_id AND p.revoked_at IS NULL AND (p.expires_at IS NULL OR p.expires_at > now())
+                       AND (p.kind = 'admin' OR EXISTS
+                         (SELECT FROM app_editor e WHERE e.app_id = c.app_id AND e.person_id = p.person_id)))
        END)`;
 
 const HELD_BY_APP = `
@@ -86,6 +96,7 @@ function toCaller(row: FoundRow): Caller {
     appId: row.appId,
     editorOf: new Set(row.editorOf ?? []),
     runId: row.runId,
+    debugs: row.actionId,
     copy: row.runCopy ?? (row.kind === "api" || row.kind === "live" || row.kind === "task" ? "production" : "master"),
     expiresAt: row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
   };
@@ -122,13 +133,13 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
 
     /** Makes a credential. The token is in this answer and nowhere else. */
     async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {
-      const token = newToken(credential.kind);
       const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
+      const { pageSession = false, parentId = null, actionId = null, secret: token = newToken(kind) } = credential;
       const [row] = await rows<{ id: number }>(
         executor,
-        `INSERT INTO credential (kind, hash, name, app_id, person_id, run_id, expires_at)
-         VALUES ($1, $2, $3, $4, $5, $6, $7) RETURNING id`,
-        [kind, hashToken(token), name, appId, personId, runId, expiresAt],
+        `INSERT INTO credential (kind, hash, name, app_id, person_id, run_id, expires_at, page_session, parent_id, action_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
+        [kind, hashToken(token), name, appId, personId, runId, expiresAt, pageSession, parentId, actionId],
       );
       return { id: row!.id, token };
     },

@@ -1,9 +1,11 @@
 /**
- * Sessions of an app's own pages: a visitor's of the live app, an editor's of the app viewer. Knows no cookie and no page.
+ * Sessions of pages that run an app's actions: a visitor's of the live app, an editor's of the viewer or a debug page. Knows no cookie
+ * and no page.
  *
- * Neither is the session that it was given for: a page that runs an app's actions holds a token of that app and copy alone, so that
- * no action acts with the rights of the editor who looks at it.
+ * None is the session that it was made in: such a page holds a token of its app and copy alone, which everybody's code in it may read.
+ * It ends soon, with the right that it was made by, and with the sign-in.
  */
+import { randomBytes } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { DiskRoom } from "../../engine/disk-room.js";
@@ -14,31 +16,38 @@ import { type Caller, mayEnter } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { appView } from "../../rules/app-events.js";
 import type { Emitter, LogEvents } from "../triggers/log-events.js";
-import type { Credentials } from "./credentials.js";
+import { type Credentials, hashToken, type NewCredential, newToken } from "./credentials.js";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-const VISIT_MS = 30 * DAY_MS;
-const PREVIEW_MS = DAY_MS / 2;
+const HOUR_MS = 60 * 60 * 1000;
+const VISIT_MS = 12 * HOUR_MS;
+const PREVIEW_MS = 2 * HOUR_MS;
 
-/** A token found among those that came along, or a new one. */
+/** A hand-over is one redirect long. */
+const CODE_SECONDS = 60;
+
 export interface PageSession {
   token: string;
   caller: Caller;
   app: { id: number; name: string };
-  /** null: it came along. */
-  made: { expiresAt: Date } | null;
 }
 
-/** A token that came along, and who it stands for. */
-export interface Held {
-  token: string;
-  caller: Caller;
+/** Which of an app's pages an editor opens: the viewer, or the debug page of an action. */
+export interface Preview {
+  appId: number;
+  /** null: the viewer. */
+  actionId: number | null;
 }
 
 /* Each new session clears away a few dead ones. */
 const SWEEP = `
   DELETE FROM credential WHERE id IN
     (SELECT id FROM credential WHERE page_session AND expires_at < now() ORDER BY expires_at LIMIT 10 FOR UPDATE SKIP LOCKED)`;
+
+/* One statement, so that of two that come with a code one finds nothing. */
+const REDEEM = `
+  UPDATE credential SET hash = $2
+   WHERE hash = $1 AND page_session AND kind = 'viewer' AND app_id = $3 AND action_id IS NOT DISTINCT FROM $4::bigint
+     AND created_at > now() - interval '${CODE_SECONDS} seconds' RETURNING id`;
 
 export type PageSessions = ReturnType<typeof createPageSessions>;
 
@@ -65,76 +74,97 @@ export function createPageSessions(options: {
     return app ?? null;
   }
 
-  function boundMinting(address: string): void {
-    const retryAfter = mints.take(address);
+  function boundMinting(by: string): void {
+    const retryAfter = mints.take(by);
     if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "too many new sessions", { retryAfter });
   }
 
+  /** @param viewer who opens a page of the app by it; null: nobody does */
   async function mint(
-    kind: "viewer" | "live",
-    { appId, personId, viewer }: { appId: number; personId: number | null; viewer: string },
-    expiresAt: Date,
-  ): Promise<Held> {
-    const token = await db.transaction(async (manager: Executor) => {
+    session: Omit<NewCredential, "pageSession"> & { kind: "viewer" | "live"; appId: number },
+    viewer: string | null,
+  ): Promise<string> {
+    return db.transaction(async (manager: Executor) => {
       await rows(manager, SWEEP);
-      const name = kind === "live" ? "visitor" : "app viewer";
-      const issued = await credentials.issue({ kind, appId, personId, name, expiresAt }, manager);
-      await rows(manager, "UPDATE credential SET page_session = true WHERE id = $1", [issued.id]);
-      const emitter = { kind, credentialId: issued.id, personId, runId: null };
-      await emitView(manager, emitter, appId, viewer);
-      return issued.token;
+      const { id, token } = await credentials.issue({ ...session, pageSession: true }, manager);
+      const { kind, appId, personId = null } = session;
+      const emitter = { kind, credentialId: id, personId, runId: null };
+      if (viewer !== null) await emitView(manager, emitter, appId, viewer);
+      return token;
     });
+  }
+
+  async function opened(token: string, app: { id: number; name: string }): Promise<PageSession> {
     const caller = await credentials.resolve(token);
     if (!caller) throw new ActionError("NOT_FOUND");
-    return { token, caller };
+    return { token, caller, app };
+  }
+
+  /** Whether the caller may open the app's pages for editors, and the app. */
+  async function judge(
+    caller: Caller | null,
+    { appId }: Preview,
+  ): Promise<{ caller: Caller; app: PageSession["app"] }> {
+    if (!caller) throw new ActionError("UNAUTHORIZED");
+    if (!mayEnter(caller, "previewApp", appId)) throw new ActionError("FORBIDDEN");
+    const app = await appOf(appId);
+    if (!app) throw new ActionError("APP_NOT_FOUND");
+    return { caller, app };
+  }
+
+  /** @param secret what the session is known by at first, instead of a token */
+  async function mintPreview(caller: Caller, { appId, actionId }: Preview, secret?: string): Promise<string> {
+    boundMinting(`credential ${caller.credentialId}`);
+    const { personId, credentialId: parentId } = caller;
+    const expiresAt = new Date(Date.now() + PREVIEW_MS);
+    const name = actionId === null ? "app viewer" : "debug page";
+    const viewer = actionId === null ? `person ${personId}` : null;
+    return mint({ kind: "viewer", appId, personId, parentId, actionId, name, expiresAt, secret }, viewer);
   }
 
   return {
-    /** Who the tokens stand for, those that stand for nobody left out. */
-    async holders(tokens: readonly string[]): Promise<Held[]> {
-      const callers = await Promise.all(tokens.map((token) => credentials.resolve(token)));
-      return callers.flatMap((caller, index) => (caller ? [{ token: tokens[index]!, caller }] : []));
-    },
+    /** @throws UNAUTHORIZED; FORBIDDEN to all but editors of the app; APP_NOT_FOUND (to admins alone) */
+    judge: async (caller: Caller | null, preview: Preview): Promise<void> => void (await judge(caller, preview)),
 
     /**
-     * The session of a visitor of a published app: a live one of this app that came along, or a new one without a person.
+     * A new session, without a person, of a visitor of a published app.
      * @throws NOT_FOUND for an app that is not published, or is none; RATE_LIMIT_EXCEEDED per address
      */
-    async visit(appId: number, held: readonly Held[], address: string): Promise<PageSession> {
+    async visit(appId: number, address: string): Promise<PageSession> {
       const app = await appOf(appId);
       if (!app?.published) throw new ActionError("NOT_FOUND", "there is no published app at this address");
-      const own = held.find(({ caller }) => caller.kind === "live" && caller.appId === appId);
       const viewer = addressBlock(address);
-      if (own) {
-        await emitView(db, own.caller, appId, viewer);
-        return { ...own, app, made: null };
-      }
       boundMinting(viewer);
       const expiresAt = new Date(Date.now() + VISIT_MS);
-      return { ...(await mint("live", { appId, personId: null, viewer }, expiresAt)), app, made: { expiresAt } };
+      return opened(await mint({ kind: "live", appId, name: "visitor", expiresAt }, viewer), app);
     },
 
-    /**
-     * The viewer session of an editor of the app whose own session came along; it ends with that editor's rights.
-     * @throws UNAUTHORIZED without any session, FORBIDDEN where none is an editor's of the app, APP_NOT_FOUND (to admins alone)
-     */
-    async preview(appId: number, held: readonly Held[]): Promise<PageSession> {
-      if (held.length === 0) throw new ActionError("UNAUTHORIZED");
-      const person = held.find(({ caller }) => mayEnter(caller, "previewApp", appId));
-      if (!person) throw new ActionError("FORBIDDEN");
-      const app = await appOf(appId);
-      if (!app) throw new ActionError("APP_NOT_FOUND");
-      const { personId } = person.caller;
-      const own = held.find(
-        ({ caller }) => caller.kind === "viewer" && caller.appId === appId && caller.personId === personId,
-      );
-      const viewer = `person ${personId}`;
-      if (own) {
-        await emitView(db, own.caller, appId, viewer);
-        return { ...own, app, made: null };
-      }
-      const expiresAt = new Date(Date.now() + PREVIEW_MS);
-      return { ...(await mint("viewer", { appId, personId, viewer }, expiresAt)), app, made: { expiresAt } };
+    /** A new viewer session of an editor of the app. @throws as `judge`; RATE_LIMIT_EXCEEDED */
+    async preview(caller: Caller | null, preview: Preview): Promise<PageSession> {
+      const { caller: editor, app } = await judge(caller, preview);
+      return opened(await mintPreview(editor, preview), app);
+    },
+
+    /** The same for a page of another origin: a code that is good once, for a minute, and no credential. @throws as `preview` */
+    async handOver(caller: Caller | null, preview: Preview): Promise<string> {
+      const { caller: editor } = await judge(caller, preview);
+      return mintPreview(editor, preview, `once_${randomBytes(32).toString("base64url")}`);
+    },
+
+    /** The session that a code stands for; null for one that is spent, old, or of another page. */
+    async redeem(code: string, { appId, actionId }: Preview): Promise<PageSession | null> {
+      const token = newToken("viewer");
+      const sql = [hashToken(code), hashToken(token), appId, actionId];
+      const redeemed = await rows(db, REDEEM, sql);
+      const app = redeemed.length > 0 ? await appOf(appId) : null;
+      return app && opened(token, app);
+    },
+
+    /** Ends every page that was opened in a sign-in. */
+    async end(credentialId: number): Promise<void> {
+      const sql =
+        "UPDATE credential SET revoked_at = now() WHERE parent_id = $1 AND page_session AND revoked_at IS NULL RETURNING id";
+      if ((await rows(db, sql, [credentialId])).length > 0) await credentials.announce();
     },
   };
 }

@@ -102,13 +102,13 @@ export function createClientActions(db: DataSource) {
     },
 
     /**
-     * The script of an action. Editors and admins get any of the app's, to debug it; a client what it may run itself.
+     * The script of an action. Editors, admins and its debug page get it whatever its state; a client what it may run itself.
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3
      */
     async compiled(caller: Caller, appId: number, id: number): Promise<CompiledScript> {
       const row = await rowOf(db, appId, id);
-      const isAuthor = caller.kind === "editor" || caller.kind === "admin";
-      if (!isAuthor && !isOfClient(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
+      const isDebugging = caller.kind === "editor" || caller.kind === "admin" || caller.debugs === id;
+      if (!isDebugging && !isOfClient(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
       const script = compileScript(row);
       return { id, name: row.name, script, integrity: integrityOf(script), assets: row.assets };
     },

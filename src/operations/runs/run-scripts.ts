@@ -5,10 +5,10 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
 import type { PageScript } from "../../engine/browser/page-run.js";
 import { ActionError } from "../../errors.js";
 import { type Catalogue, notBuilt } from "../../rules/packages.js";
+import { appSession } from "../access/app-session.js";
 import type { Credentials } from "../access/credentials.js";
 import type { HeldRun } from "./ledger.js";
 
@@ -66,14 +66,8 @@ export function createRunScripts(options: {
     });
   }
 
-  /** Who the run is for, as svc-session reads it (specification, Authentication 3). */
-  async function sessionScript({ appId, personId, copy: environment }: HeldRun): Promise<SourceScript> {
-    const [user = null] = await rows<object>(
-      db,
-      `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`,
-      [personId],
-    );
-    const session = JSON.stringify({ appId, user, environment });
+  async function sessionScript(run: HeldRun): Promise<SourceScript> {
+    const session = JSON.stringify(await appSession(db, run));
     return { name: "svc-run-session.js", source: `globalThis.__svcSession = ${session};` };
   }
 

@@ -23,6 +23,7 @@ import {
   tierOf,
   withoutProtected,
 } from "../../rules/setting-tiers.js";
+import { appSession } from "../access/app-session.js";
 import { audit } from "../access/audit.js";
 import type { Intake } from "../access/intake.js";
 import type { LogEvents } from "../triggers/log-events.js";
@@ -181,9 +182,11 @@ export function createSettings(options: {
     },
 
     /** `window.ENV`: public keys alone. */
-    async runtimeEnv({ kind }: Caller, appId: number): Promise<RuntimeEnv> {
+    async runtimeEnv({ kind, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
       const appSettings = runtimeView(await read(appId, "runtime"));
-      return { appId, apiUrl: baseUrl, environment: kind === "live" ? "live" : "viewer", appSettings, clientTimeoutMs };
+      const session = await appSession(db, { appId, personId, copy });
+      const environment = kind === "live" ? "live" : "viewer";
+      return { appId, apiUrl: baseUrl, environment, appSettings, clientTimeoutMs, session };
     },
 
     /** Everything, for code inside the service (specification, App settings, rule 3). */

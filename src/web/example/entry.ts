@@ -1,4 +1,5 @@
 /** `/client/example.js`: the page of the example app. Uses the client library as any app would; knows no route of the service. */
+import { pageData } from "../runtime/page-data.js";
 
 interface Screen {
   id: number;
@@ -20,7 +21,7 @@ const STYLE = `
   #greeting { font: inherit; font-size: 1.25rem; min-height: 2rem; } .badge { color: #60646c; font-size: .9rem; }
 `;
 
-const { token = "", name = "" } = document.currentScript?.dataset ?? {};
+const { token = "", name = "" } = pageData<{ token: string; name: string }>();
 const { Actions } = window.Svc.App.V3;
 const { Analytics } = window.Svc.App;
 
@@ -97,5 +98,3 @@ document.querySelector("main")?.append(
   element("h2", { textContent: "Analytics events of this page" }),
   events,
 );
-
-export {};

@@ -1,16 +1,22 @@
 /**
- * `/client/debug.js`, for the debug page after svc.js: runs the actions whose scripts the page holds in this very page,
- * so that breakpoints hold, and leaves all others to the service (specification, Debug page).
+ * `/client/debug.js`, for the debug page after svc.js: loads the page's action and runs it in this very page, so that breakpoints
+ * hold, and leaves all others to the service (specification, Debug page).
  */
 import { type CompiledAction, REGISTRY } from "../../rules/compile-script.js";
+import { pageData } from "./page-data.js";
+import { loadText } from "./scripts.js";
 
-const appId = Number(document.currentScript?.dataset["appId"]);
-if (appId > 0) window.Svc.configure({ appId });
+const { token = null, script = "" } = pageData<{ token: string; script: string }>();
+window.Svc.configure({ token });
+
+const nonce = (document.currentScript as HTMLScriptElement | null)?.nonce;
+const loaded = loadText(script, nonce ? { nonce } : {}).catch((failed: unknown) => console.error(failed));
 
 const actions = window.Svc.App.V3.Actions;
 const { run, runWithResult } = actions;
 
-function find(nameOrId: string | number): CompiledAction | undefined {
+async function find(nameOrId: string | number): Promise<CompiledAction | undefined> {
+  await loaded;
   const registry = (globalThis as unknown as Record<symbol, Map<number, CompiledAction> | undefined>)[
     Symbol.for(REGISTRY)
   ];
@@ -19,12 +25,12 @@ function find(nameOrId: string | number): CompiledAction | undefined {
 
 Object.assign(actions, {
   async run(nameOrId: string | number, payload: object = {}) {
-    const here = find(nameOrId);
+    const here = await find(nameOrId);
     if (!here) return run(nameOrId, payload);
     await here.define()({ payload: structuredClone(payload), settings: {} });
   },
   async runWithResult(nameOrId: string | number, payload: object = {}) {
-    const here = find(nameOrId);
+    const here = await find(nameOrId);
     return here ? here.define()({ payload: structuredClone(payload), settings: {} }) : runWithResult(nameOrId, payload);
   },
 });

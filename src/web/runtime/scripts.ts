@@ -29,6 +29,12 @@ function loadScript(src: string, attributes: ScriptAttributes): Promise<void> {
   return loaded.finally(() => script.remove());
 }
 
+/** The same for a text that has no address. The page's policy must allow blob:, or the nonce. */
+export function loadText(source: string, attributes: ScriptAttributes): Promise<void> {
+  const blob = URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
+  return loadScript(blob, attributes).finally(() => URL.revokeObjectURL(blob));
+}
+
 function registered(id: number): CompiledAction | undefined {
   const registry = (globalThis as unknown as Record<symbol, Map<number, CompiledAction> | undefined>)[
     Symbol.for(REGISTRY)
@@ -50,15 +56,14 @@ export function createScripts({ appId, address, source, token }: Connection, non
     return loading;
   }
 
-  /** A script element cannot carry a token. Then the source is fetched, and the page's policy must allow blob:. */
+  /** A script element cannot carry a token: then the source is fetched. */
   async function actionCode(id: number, integrity: string): Promise<void> {
     const url = address(`/v3/apps/${appId()}/actions/${id}/compile?v=${encodeURIComponent(integrity)}`);
     if (token() === null) {
       const elsewhere = url.origin === location.origin ? {} : ({ crossOrigin: "use-credentials" } as const);
       return loadScript(url.href, { integrity, ...elsewhere, ...withNonce });
     }
-    const blob = URL.createObjectURL(new Blob([await source(url, integrity)], { type: "text/javascript" }));
-    return loadScript(blob, withNonce).finally(() => URL.revokeObjectURL(blob));
+    return loadText(await source(url, integrity), withNonce);
   }
 
   /** In the order given: a package may build on the one before. */

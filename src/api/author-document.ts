@@ -1,0 +1,83 @@
+/**
+ * The document of every page that runs what an app's authors wrote: its policy, and what it is handed. Knows no route and no cookie.
+ *
+ * `sandbox` without `allow-same-origin` gives the document an origin that is nobody's: no cookie, storage, worker or page of the service
+ * is in its reach, and no request that it sends counts as the service's own. Its session is the runtime token that it is handed here,
+ * of one app and copy. Whoever runs code in the document can read that token, so it is the least that the page needs.
+ */
+import { randomBytes } from "node:crypto";
+import { envScript, type RuntimeEnv, scriptLiteral } from "../rules/env-script.js";
+import { escapeHtml, HARDENING } from "./web-assets.js";
+
+export interface AuthorDocument {
+  title: string;
+  env: RuntimeEnv;
+  /** What the page's own script reads from `#svc-page`; its runtime token among it. */
+  page: { token: string } & Record<string, unknown>;
+  /** The path before the service's own, "" as a rule. */
+  base: string;
+  /** HTML before the scripts. */
+  body: string;
+  /** Addresses of scripts from elsewhere, loaded in order. */
+  dependencies: readonly string[];
+  /** The page's own script, under `/client/`. */
+  script: string;
+}
+
+/** Popups and frames are not among it: a page has nothing to open or to hold that could be taken for the service. */
+const SANDBOX = "sandbox allow-scripts allow-forms allow-modals";
+
+/** Scripts need the nonce, which the client library hands on to those that it loads, or come from where the author's come from. */
+function policy(nonce: string, dependencies: readonly string[]): string {
+  const elsewhere = new Set(dependencies.map((url) => new URL(url).origin));
+  return [
+    SANDBOX,
+    "default-src 'none'",
+    ["script-src", `'nonce-${nonce}'`, ...elsewhere].join(" "),
+    "connect-src *",
+    "img-src * data: blob:",
+    "media-src * data: blob:",
+    "font-src * data:",
+    "style-src 'unsafe-inline'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}
+
+/** The document and its headers. Values stand in it as JSON in which nothing opens or closes an element. */
+export function authorDocument({ title, env, page, base, body, dependencies, script }: AuthorDocument): {
+  html: string;
+  headers: Record<string, string>;
+} {
+  const nonce = randomBytes(18).toString("base64");
+  const element = (src: string) => `<script nonce="${nonce}" src="${escapeHtml(src)}"></script>`;
+  const html = `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>${escapeHtml(title)}</title>
+<link rel="icon" href="data:,">
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem}code{font:14px/1.5 ui-monospace,monospace}</style>
+<script type="application/json" id="svc-page">${scriptLiteral(page)}</script>
+<script nonce="${nonce}">${envScript(env)}</script>
+${element(`${base}/client/svc.js`)}
+</head>
+<body>
+<noscript>This page needs JavaScript.</noscript>
+${body}
+${[...dependencies, `${base}${script}`].map(element).join("\n")}
+</body>
+</html>
+`;
+  const headers = {
+    ...HARDENING,
+    "content-type": "text/html; charset=utf-8",
+    "content-security-policy": policy(nonce, dependencies),
+    "cross-origin-resource-policy": "same-origin",
+    // It holds a token.
+    "cache-control": "no-store",
+  };
+  return { html, headers };
+}

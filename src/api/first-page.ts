@@ -1,0 +1,27 @@
+/** GET `/`: where everything is. Sends a person to Studio, tells a program the addresses. */
+import type { FastifyInstance } from "fastify";
+import { pathBefore } from "./page-origin.js";
+import { wantsPage } from "./web-assets.js";
+
+/** What the service has for whom, by address. */
+export function addressesOf(baseUrl: string) {
+  return {
+    studio: `${baseUrl}/studio`,
+    graphiql: `${baseUrl}/graphql`,
+    api: `${baseUrl}/v3/apps`,
+    graphql: `${baseUrl}/graphql`,
+    docs: `${baseUrl}/docs`,
+    health: `${baseUrl}/health/ready`,
+  };
+}
+
+export function registerFirstPage(app: FastifyInstance, baseUrl: string): void {
+  const studio = `${pathBefore(baseUrl)}/studio`;
+  app.get("/", (request, reply) => {
+    reply.header("vary", "Accept").header("cache-control", "no-cache");
+    // Not to the address that is set: whoever came by another name of this machine stays there.
+    return wantsPage(request)
+      ? reply.redirect(studio)
+      : reply.send({ name: "Svc App Actions", ...addressesOf(baseUrl) });
+  });
+}

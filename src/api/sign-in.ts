@@ -1,0 +1,43 @@
+/** The sign-in that gives a browser its cookie (contract, section 2, `auth_token`), and the end of it. Makes no credential. */
+import { stringifySetCookie } from "cookie";
+import type { FastifyInstance, FastifyRequest } from "fastify";
+import { ActionError } from "../errors.js";
+import type { Credentials } from "../operations/access/credentials.js";
+import type { PageSessions } from "../operations/access/page-sessions.js";
+import { COOKIE, isForeign } from "./caller.js";
+import { pathBefore } from "./page-origin.js";
+
+const SIGNED_IN_SECONDS = 7 * 24 * 60 * 60;
+
+// Signing in by another site's form would let a visitor work in a stranger's name.
+function refuseForeign({ headers }: FastifyRequest): void {
+  if (isForeign(headers)) throw new ActionError("FORBIDDEN", "pages of this service alone sign in and out");
+}
+
+export function registerSignIn(
+  app: FastifyInstance,
+  { credentials, sessions, baseUrl }: { credentials: Credentials; sessions: PageSessions; baseUrl: string },
+): void {
+  const secure = baseUrl.startsWith("https:");
+  const path = pathBefore(baseUrl) || "/";
+  const cookie = (value: string, maxAge: number) =>
+    stringifySetCookie({ name: COOKIE, value, path, maxAge, httpOnly: true, sameSite: "lax", secure });
+
+  app.post("/v1/session", async (request, reply) => {
+    refuseForeign(request);
+    const { token } = (request.body ?? {}) as { token?: unknown };
+    const caller = typeof token === "string" ? await credentials.resolve(token) : null;
+    if (!caller) throw new ActionError("UNAUTHORIZED");
+    const seconds = Math.min(SIGNED_IN_SECONDS, Math.floor((caller.expiresAt - Date.now()) / 1000));
+    reply.header("set-cookie", cookie(token as string, seconds)).header("cache-control", "no-store");
+    return { status: "SIGNED_IN", kind: caller.kind };
+  });
+
+  app.delete("/v1/session", async (request, reply) => {
+    refuseForeign(request);
+    const { caller } = request.context;
+    if (caller) await sessions.end(caller.credentialId);
+    reply.header("set-cookie", cookie("", 0)).header("cache-control", "no-store");
+    return { status: "SIGNED_OUT" };
+  });
+}

@@ -1,0 +1,84 @@
+/** What a malicious author's code tries in whatever page runs it, as the text of a script. Knows no page. */
+
+/** Says what came of each attempt in one console line that opens with this word. */
+export const REPORT = "ATTEMPTS";
+
+/** What each attempt says when it fails. */
+export const REFUSED = "refused";
+
+/**
+ * The attempts of code that runs in a page for which a signed-in admin's browser may hold a cookie. Each answers REFUSED, or what it got.
+ * @param origins of the service: its own, and the one of its pages where that is another
+ */
+export function attempts({ origins, appId, actionId }: { origins: string[]; appId: number; actionId: number }): string {
+  return `(async () => {
+    const REFUSED = ${JSON.stringify(REFUSED)};
+    const tried = async (attempt) => {
+      try { return (await attempt()) ?? REFUSED; } catch { return REFUSED; }
+    };
+    const answered = async (path, init) => {
+      const response = await fetch(path, { credentials: "include", ...init });
+      return response.type === "opaque" ? undefined : response.status + " " + (await response.text()).slice(0, 60);
+    };
+    const json = { "content-type": "application/json" };
+    const user = JSON.stringify({ firstName: "E", lastName: "V", email: "evil@example.com" });
+    const mutation = JSON.stringify({ query: "mutation { setSettings(appId: ${appId}, settings: {stolen: 1}) }" });
+    const outcomes = {};
+    const attempt = async (name, act) => { outcomes[name] = await tried(act); };
+
+    await attempt("reads a cookie", () => document.cookie || undefined);
+    await attempt("has storage", () => localStorage && "storage");
+    await attempt("has a session's storage", () => sessionStorage && "storage");
+    await attempt("has a database", () => new Promise((resolve, reject) => {
+      const request = indexedDB.open("x");
+      request.onsuccess = () => resolve("opened");
+      request.onerror = reject;
+    }));
+    await attempt("reaches its opener", () => window.opener && window.opener.document.title + "!");
+    await attempt("opens Studio", () => window.open("/studio") && "opened");
+    await attempt("registers a worker for the origin", () => navigator.serviceWorker.register(
+      "/v3/apps/${appId}/actions/${actionId}/compile").then(() => "registered"));
+    for (const origin of ${JSON.stringify(origins)}) {
+      const of = (what) => what + " of " + origin;
+      await attempt(of("reads apps"), () => answered(origin + "/v1/apps"));
+      await attempt(of("reads settings"), () => answered(origin + "/v1/apps/${appId}/settings"));
+      await attempt(of("makes a user"), () => answered(origin + "/v1/admin/users", { method: "POST", headers: json, body: user }));
+      await attempt(of("makes a user, unasked"), () => answered(origin + "/v1/admin/users", {
+        method: "POST", mode: "no-cors", headers: { "content-type": "text/plain" }, body: user }));
+      await attempt(of("sets a setting"), () => answered(origin + "/graphql", { method: "POST", headers: json, body: mutation }));
+      await attempt(of("reads the viewer's page"), () => answered(origin + "/apps/${appId}/viewer"));
+      await attempt(of("signs out"), () => answered(origin + "/v1/session", { method: "DELETE" }));
+      await attempt(of("frames Studio"), () => new Promise((resolve, reject) => {
+        const frame = Object.assign(document.createElement("iframe"), { src: origin + "/studio" });
+        const settle = () => { try { resolve(frame.contentDocument?.body && frame.contentDocument.title); } catch (error) { reject(error); } };
+        frame.onload = settle;
+        frame.onerror = reject;
+        setTimeout(settle, 500);
+        document.documentElement.append(frame);
+      }));
+      await attempt(of("asks by a socket"), () => new Promise((resolve, reject) => {
+        const socket = new WebSocket(origin.replace("http", "ws") + "/graphql", "graphql-transport-ws");
+        socket.onopen = () => socket.send('{"type":"connection_init"}');
+        socket.onmessage = ({ data }) => resolve(data);
+        socket.onclose = socket.onerror = reject;
+      }));
+      await attempt(of("includes the settings of who is signed in"), () => new Promise((resolve, reject) => {
+        const before = window.ENV;
+        const nonce = document.querySelector("script[nonce]")?.nonce ?? "";
+        const script = Object.assign(document.createElement("script"), { src: origin + "/v1/apps/${appId}/env.js", nonce });
+        script.onload = () => (window.ENV === before ? reject() : resolve("included"));
+        script.onerror = reject;
+        document.head.append(script);
+      }));
+      await attempt(of("posts a form"), () => new Promise((resolve) => {
+        const form = document.createElement("form");
+        Object.assign(form, { action: origin + "/v1/admin/users", method: "post", enctype: "text/plain", target: "sent" });
+        form.append(Object.assign(document.createElement("input"), { name: ${JSON.stringify('{"email":"evil@example.com","lastName":"V","firstName":"')}, value: 'E"}' }));
+        document.documentElement.append(form);
+        form.submit();
+        setTimeout(resolve, 100);
+      }));
+    }
+    console.log(${JSON.stringify(REPORT)}, JSON.stringify(outcomes));
+  })()`;
+}

@@ -1,0 +1,185 @@
+/**
+ * Every page that the service serves, opened by a signed-in admin, with malicious code in every place that an author fills: none of it
+ * may act as that admin. The list of pages is made by asking every registered address.
+ */
+import { expect } from "chai";
+import { pino } from "pino";
+import type { Browser, ConsoleMessage, Page } from "puppeteer-core";
+import { createApi } from "../../src/api/server.js";
+import { type Network, startNetwork } from "../harness/network.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { launchChromium } from "../web/chromium.js";
+import { attempts, REFUSED, REPORT } from "./attempts.js";
+
+const ELSEWHERE = "https://evil.example/x.js";
+const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
+
+/** Pages that run what authors wrote; all others run none of it. */
+const RUNS_CODE = ["/apps/:id", "/apps/:id/viewer", "/v3/apps/:appId/actions/:id/compile?html"];
+const RUNS_NONE = ["/graphql", "/studio"];
+
+/** Every registered GET address, each also as `?html` asks for it. */
+async function addresses(): Promise<string[]> {
+  const nothing = {} as never;
+  const stubs = {
+    resolvers: {},
+    credentials: nothing,
+    sessions: nothing,
+    baseUrl: "http://127.0.0.1",
+    runtimeUrl: null,
+  };
+  const api = await createApi({ ...stubs, log: pino({ level: "silent" }) } as never);
+  await api.stop();
+  return api.addresses.filter(({ method }) => method === "GET").flatMap(({ path }) => [path, `${path}?html`]);
+}
+
+/** @param runtimeHost under which the same service has its pages; null: they share its own */
+function attacked(runtimeHost: string | null): void {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let actionId: number;
+  /** Requests for the script from elsewhere. */
+  let loads: number;
+  /** Leads to the service under every name of this machine. */
+  let network: Network;
+  let runtimeUrl: string;
+  const reports: Record<string, string>[] = [];
+
+  const fill = (path: string) =>
+    path.replace(/:(appId|id)\b/g, (_, name) =>
+      String(name === "appId" || path.startsWith("/apps/") ? service.appId : actionId),
+    );
+  const attack = () => attempts({ origins: [...new Set([network.url, runtimeUrl])], appId: service.appId, actionId });
+
+  /** All that an attack could change; what pages may do of themselves is left out. */
+  const state = async () => {
+    const [found] = await service.db.query(
+      `SELECT (SELECT json_agg(p ORDER BY id) FROM person p) AS people, (SELECT json_agg(a ORDER BY id) FROM app a) AS apps,
+              (SELECT count(*) FROM app_editor) AS editors, (SELECT count(*) FROM setting) AS settings,
+              (SELECT max(id) FROM audit_entry) AS trail, (SELECT json_agg(updated_at ORDER BY id) FROM action) AS actions,
+              (SELECT count(*) FROM credential WHERE NOT page_session) AS credentials`,
+    );
+    return JSON.stringify(found);
+  };
+
+  before(async () => {
+    network = await startNetwork();
+    runtimeUrl = runtimeHost === null ? network.url : `http://${runtimeHost}:${new URL(network.url).port}`;
+    const environment = { PUBLIC_URL: network.url, ...(runtimeHost !== null && { RUNTIME_URL: runtimeUrl }) };
+    [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
+    network.leadTo(service.url);
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const body = { name: "evil", code: "async function execute() {}", active: true, environment: "any" };
+    const made = await service.rest("POST", actions, {
+      body: { ...body, triggers: ON_PAGE_VIEW, dependencies: [ELSEWHERE] },
+    });
+    actionId = made.body.action.id;
+    await service.rest("PUT", `${actions}/${actionId}`, {
+      body: { code: `async function execute() { await ${attack()}; return 1; }` },
+    });
+    await service.rest("PUT", `/v1/apps/${service.appId}`, { body: { name: `<script src="${ELSEWHERE}"></script>` } });
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+    expect((await service.rest("POST", `${actions}/${actionId}/publish`)).http).to.equal(200);
+  });
+  beforeEach(async () => {
+    const context = await browser.createBrowserContext();
+    await context.setCookie({
+      name: "auth_token",
+      value: service.tokens.admin,
+      domain: "127.0.0.1",
+      sameSite: "Lax",
+      httpOnly: true,
+    });
+    page = await context.newPage();
+    loads = 0;
+    reports.length = 0;
+    page.on("console", (message: ConsoleMessage) => {
+      const text = message.text();
+      if (text.startsWith(REPORT)) reports.push(JSON.parse(text.slice(REPORT.length)));
+    });
+    await page.setRequestInterception(true);
+    page.on("request", (request) => {
+      if (request.url() !== ELSEWHERE) return void request.continue();
+      loads += 1;
+      void request.respond({ contentType: "text/javascript", body: attack() });
+    });
+  });
+  afterEach(() => page.browserContext().close());
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    await network?.stop();
+  });
+
+  it("is given no page but those that are attacked here", async () => {
+    const asked = await addresses();
+    expect(asked.length).to.be.greaterThan(40);
+    const pages: string[] = [];
+    for (const address of asked) {
+      const headers = { accept: "text/html", cookie: `auth_token=${service.tokens.admin}` };
+      const reply = await fetch(network.url + fill(address), { headers, redirect: "manual" });
+      await reply.body?.cancel();
+      if (reply.headers.get("content-type")?.startsWith("text/html")) pages.push(address);
+    }
+    const known = [...RUNS_CODE, ...RUNS_NONE];
+    const here = runtimeHost === null ? known : RUNS_NONE;
+    const unknown = pages.filter((one) => !known.includes(one) && !known.includes(one.replace("?html", "")));
+    expect(unknown).to.deep.equal([]);
+    expect(pages).to.include.members(here);
+    if (runtimeHost !== null) for (const one of RUNS_CODE) expect(pages).not.to.include(one);
+  });
+
+  for (const address of RUNS_CODE) {
+    it(`is not used by an author's code in ${address}, nor by what it loads`, async () => {
+      const before = await state();
+      await page.goto(network.url + fill(address));
+      expect(await page.evaluate(`[new URL(document.URL).origin, origin]`)).to.deep.equal([runtimeUrl, "null"]);
+      // The dependency's attempts, and the action's own.
+      await until(() => loads > 0 && reports.length > 0, 20_000);
+      if (address.endsWith("?html")) await page.evaluate(`Svc.App.V3.Actions.runWithResult("evil")`);
+      await until(() => reports.length > 1, 20_000);
+      for (const report of reports) {
+        for (const [attempt, outcome] of Object.entries(report)) expect(outcome, attempt).to.equal(REFUSED);
+      }
+      expect(await state()).to.equal(before);
+    });
+
+    it(`is not led into Studio with code of ${address} beside it`, async () => {
+      await page.goto(network.url + fill(address));
+      await until(() => reports.length > 0, 20_000);
+      const before = await state();
+      await Promise.all([page.waitForNavigation(), page.evaluate(`void (location.href = "${network.url}/studio")`)]);
+      expect(await page.evaluate(`[typeof Svc, window.opener === null, window.length]`)).to.deep.equal([
+        "undefined",
+        true,
+        0,
+      ]);
+      expect(await state()).to.equal(before);
+    });
+  }
+
+  for (const address of RUNS_NONE) {
+    it(`runs no author's code in ${address}`, async () => {
+      await page.goto(`${network.url}${address}#/${service.appId}/actions/${actionId}`, { waitUntil: "networkidle0" });
+      expect([loads, reports.length]).to.deep.equal([0, 0]);
+    });
+
+    it(`lets no page frame ${address}`, async () => {
+      const reply = await fetch(network.url + address, { headers: { accept: "text/html" } });
+      await reply.body?.cancel();
+      expect(reply.headers.get("content-security-policy")).to.contain("frame-ancestors 'none'");
+      expect(reply.headers.get("x-frame-options")).to.equal("DENY");
+      expect(reply.headers.get("cross-origin-opener-policy")).to.equal("same-origin");
+    });
+  }
+}
+
+describe("A signed-in admin's browser", function () {
+  this.timeout(60_000);
+  describe("at pages that share the service's origin", () => attacked(null));
+  describe("at pages of an origin of their own", () => {
+    attacked("localhost");
+  });
+});
