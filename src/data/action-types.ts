@@ -33,3 +33,6 @@ export interface Asset {
   url: string;
   path: string;
 }
+
+/** As a row keeps it: without `url` where this service serves it, whose address may change. Rows of before hold one there too. */
+export type StoredAsset = Omit<Asset, "url"> & { url?: string };

@@ -1,6 +1,6 @@
 /** Rows of an action's copies. No behaviour. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn } from "typeorm";
-import type { Asset, Environment, Trigger } from "./action-types.js";
+import type { Environment, StoredAsset, Trigger } from "./action-types.js";
 
 /** One copy. A production copy is a row whose `masterId` names its master. */
 @Entity("action")
@@ -41,7 +41,7 @@ export class ActionRow {
   dependencies: string[];
 
   @Column("json")
-  assets: Asset[];
+  assets: StoredAsset[];
 
   @Column("text", { nullable: true })
   frequency: string | null;

@@ -10,12 +10,13 @@ import { createKeyRing } from "../engine/key-ring.js";
 import type { Notifications } from "../engine/notifications.js";
 import { createRateWindow } from "../engine/rate-window.js";
 import { StartError } from "../errors.js";
-import { createCatalogue, resolveAssets } from "../rules/packages.js";
+import { addressedAssets, createCatalogue, resolveAssets } from "../rules/packages.js";
 import { listAudit, type Trail } from "./access/audit.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
 import { createIntake } from "./access/intake.js";
 import { createPeople } from "./access/people.js";
+import type { Addressed } from "./actions/action-rows.js";
 import { createAuthoring } from "./actions/authoring.js";
 import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
@@ -141,12 +142,14 @@ export async function createOperations(surroundings: Surroundings) {
   const apps = createApps({ db, people, settings, logEvents });
   const appVersions = createAppVersions({ db, settings, logEvents, intake });
   const catalogue = readCatalogue(config);
+  const addressed: Addressed = (assets) => addressedAssets(assets, catalogue, baseUrl);
   const schedule = createSchedule({ db, now, defaultTimezone });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const authoring = createAuthoring({
     db,
     checkCode: createIsolateCheck().check,
-    resolveAssets: (dependencies) => resolveAssets(dependencies, catalogue, baseUrl),
+    resolveAssets: (dependencies) => resolveAssets(dependencies, catalogue),
+    addressed,
     triggerIndex,
     log,
   });
@@ -160,6 +163,7 @@ export async function createOperations(surroundings: Surroundings) {
     logEvents,
     intake,
     room,
+    addressed,
     holder: instance.id,
     timeoutMs: clientTimeoutMs,
     log,

@@ -1,4 +1,5 @@
 /** The catalogue of dependency packages, and what a dependency resolves to. Serves and fetches nothing. */
+import type { Asset, StoredAsset } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
 import { described, isObject } from "./described.js";
 import builtIn from "./packages.json" with { type: "json" };
@@ -12,13 +13,6 @@ export interface PackageEntry {
   namespace: string | null;
   path?: string;
   url?: string;
-}
-
-/** What the system stores beside a dependency (specification, Action object, `assets`). */
-export interface Asset {
-  name: string;
-  url: string;
-  path: string;
 }
 
 export type Catalogue = ReadonlyMap<string, PackageEntry>;
@@ -62,15 +56,14 @@ function packageEntry(value: unknown, where: string): PackageEntry {
 }
 
 /**
- * What each dependency loads, in their order, each once (specification, Action object, `assets`).
- * @param baseUrl origin of the service, without a closing slash
+ * What each dependency loads, in their order, each once.
  * @throws ActionError DEPENDENCIES_INVALID naming the unknown package or the refused URL, DEPENDENCY_UNRESOLVED naming the
  *   package that is not built yet
  */
-export function resolveAssets(dependencies: readonly string[], catalogue: Catalogue, baseUrl: string): Asset[] {
+export function resolveAssets(dependencies: readonly string[], catalogue: Catalogue): StoredAsset[] {
   return [...new Set(dependencies)].map((dependency) => {
     const entry = catalogue.get(dependency);
-    if (entry?.path !== undefined) return { name: entry.name, url: baseUrl + entry.path, path: entry.path };
+    if (entry?.path !== undefined) return { name: entry.name, path: entry.path };
     if (entry && entry.url === undefined) throw notBuilt(dependency);
     const url = entry?.url ?? dependency;
     const fault = externalFault(url);
@@ -84,6 +77,18 @@ export function resolveAssets(dependencies: readonly string[], catalogue: Catalo
 export function notBuilt(dependency: string): ActionError {
   const message = `dependencies: the package ${dependency} is not built yet and cannot be used`;
   return new ActionError("DEPENDENCY_UNRESOLVED", message);
+}
+
+/**
+ * Stored assets with the addresses that they have now (specification, Action object, `assets`).
+ * @param baseUrl of the service, without a closing slash
+ */
+export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catalogue, baseUrl: string): Asset[] {
+  return stored.map(({ name, path, url }) => {
+    // A row of before holds the address that the service had then.
+    const served = url === undefined ? path : catalogue.get(name)?.path;
+    return served === undefined ? { name, url: url!, path } : { name, url: baseUrl + served, path: served };
+  });
 }
 
 /** Why a dependency is no external https URL, or null. */

@@ -1,6 +1,6 @@
 /** What dependencies resolve to, and what an operator may add to the catalogue. */
 import { expect } from "chai";
-import { createCatalogue, resolveAssets } from "../../src/rules/packages.js";
+import { addressedAssets, createCatalogue, resolveAssets } from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
 
 const BASE = "https://actions.example.com";
@@ -8,29 +8,44 @@ const catalogue = createCatalogue();
 
 describe("dependencies", () => {
   it("resolve a package to the file that the service serves", () => {
-    expect(resolveAssets(["svc-session"], catalogue, BASE)).to.deep.equal([
+    const stored = [{ name: "svc-session", path: "/client/packages/svc-session.js" }];
+    expect(resolveAssets(["svc-session"], catalogue)).to.deep.equal(stored);
+    expect(addressedAssets(stored, catalogue, BASE)).to.deep.equal([
       { name: "svc-session", url: `${BASE}/client/packages/svc-session.js`, path: "/client/packages/svc-session.js" },
+    ]);
+  });
+
+  it("that were stored with an address of the service get the one that it has now, all others keep theirs", () => {
+    const path = "/client/packages/svc-csv.js";
+    const stored = [
+      { name: "svc-csv", url: `https://before.example.com${path}`, path },
+      { name: "https://cdn.example.com/a.js", url: "https://cdn.example.com/a.js", path: "/a.js" },
+      { name: "left-the-catalogue", url: "https://cdn.example.com/b.js", path: "/b.js" },
+    ];
+    expect(addressedAssets(stored, catalogue, BASE)).to.deep.equal([
+      { name: "svc-csv", url: BASE + path, path },
+      ...stored.slice(1),
     ]);
   });
 
   it("resolve an external https URL to itself", () => {
     const url = "https://cdn.example.com/lib/day.js?v=1";
-    expect(resolveAssets([url], catalogue, BASE)).to.deep.equal([{ name: url, url, path: "/lib/day.js" }]);
+    expect(resolveAssets([url], catalogue)).to.deep.equal([{ name: url, url, path: "/lib/day.js" }]);
   });
 
   it("keep their order and load each once", () => {
     const names = ["svc-csv", "svc-session", "svc-csv"];
-    expect(resolveAssets(names, catalogue, BASE).map(({ name }) => name)).to.deep.equal(["svc-csv", "svc-session"]);
+    expect(resolveAssets(names, catalogue).map(({ name }) => name)).to.deep.equal(["svc-csv", "svc-session"]);
   });
 
   for (const name of ["svc-datasources", "svc-communicate", "svc-media", "svc-notifications"]) {
     it(`are refused where nothing is behind the name yet: ${name}`, () => {
-      const message = refusal("DEPENDENCY_UNRESOLVED", () => resolveAssets([name], catalogue, BASE));
+      const message = refusal("DEPENDENCY_UNRESOLVED", () => resolveAssets([name], catalogue));
       expect(message)
         .to.include(name)
         .and.to.match(/not built yet/);
       const own = createCatalogue([{ name, namespace: null, url: "https://cdn.example.com/own.js" }]);
-      expect(resolveAssets([name], own, BASE)).to.have.length(1);
+      expect(resolveAssets([name], own)).to.have.length(1);
     });
   }
 
@@ -56,7 +71,7 @@ describe("dependencies", () => {
   ];
   for (const [dependency, expected] of REFUSED) {
     it(`are refused and named: ${JSON.stringify(dependency.slice(0, 60))}`, () => {
-      const message = refusal("DEPENDENCIES_INVALID", () => resolveAssets([dependency], catalogue, BASE));
+      const message = refusal("DEPENDENCIES_INVALID", () => resolveAssets([dependency], catalogue));
       expect(message).to.match(expected).and.have.length.below(200);
     });
   }
@@ -69,7 +84,8 @@ describe("the catalogue", () => {
       { name: "dayjs", namespace: null, url: "https://cdn.example.com/dayjs.min.js" },
       { name: "svc-csv", namespace: "CSV", path: "/client/packages/csv-2.js" },
     ]);
-    expect(resolveAssets(["acme-tools", "dayjs", "svc-csv"], extended, BASE).map(({ url }) => url)).to.deep.equal([
+    const stored = resolveAssets(["acme-tools", "dayjs", "svc-csv"], extended);
+    expect(addressedAssets(stored, extended, BASE).map(({ url }) => url)).to.deep.equal([
       `${BASE}/client/packages/acme-tools.js`,
       "https://cdn.example.com/dayjs.min.js",
       `${BASE}/client/packages/csv-2.js`,

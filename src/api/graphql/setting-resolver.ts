@@ -1,12 +1,13 @@
 /** Settings over GraphQL: each reader its tiers, as the operations give them. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import type { Copy } from "../../data/action-types.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { SettingStatus, Settings } from "../../operations/settings/settings.js";
 import type { AppSession, RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
-import { DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
+import { CopyEnum, DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
 
 @ObjectType("SettingStatus", { description: "Whether a key is set, since when and by whom: never its value." })
 class SettingStatusType {
@@ -29,7 +30,7 @@ class AppSessionType {
   @Field(() => Int) appId: number;
   @Field(() => AppSessionUserType, { nullable: true, description: "null: a visitor without a name" })
   user: AppSessionUserType | null;
-  @Field(() => String, { description: "master or production" }) environment: "master" | "production";
+  @Field(() => CopyEnum) environment: Copy;
 }
 
 @ObjectType("RuntimeEnv", { description: "What `env.js` sets `window.ENV` to." })

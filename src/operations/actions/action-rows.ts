@@ -1,7 +1,7 @@
 /** Rows of actions: found, locked, named and shown to callers. Judges no input and writes nothing but through `uniquelyNamed`. */
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import type { Asset, Copy, Environment, Trigger } from "../../data/action-types.js";
+import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
@@ -26,15 +26,20 @@ export interface Action {
   updatedAt: string;
 }
 
-export function toAction(row: ActionRow): Action {
-  const { masterId: _, lastRunAt, createdAt, updatedAt, ...fields } = row;
-  return {
+/** Gives stored assets the addresses that they have now. */
+export type Addressed = (assets: readonly StoredAsset[]) => Asset[];
+
+export type ShowAction = (row: ActionRow) => Action;
+
+export const createShowAction =
+  (addressed: Addressed): ShowAction =>
+  ({ masterId: _, lastRunAt, createdAt, updatedAt, assets, ...fields }) => ({
     ...fields,
+    assets: addressed(assets),
     lastRunAt: lastRunAt?.toISOString() ?? null,
     createdAt: createdAt.toISOString(),
     updatedAt: updatedAt.toISOString(),
-  };
-}
+  });
 
 export const copyOf = (row: ActionRow): Copy => (row.masterId === null ? "master" : "production");
 

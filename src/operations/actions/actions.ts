@@ -5,7 +5,7 @@ import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 import { audit } from "../access/audit.js";
-import { type Action, findAction, lockMaster, storable, toAction } from "./action-rows.js";
+import { type Action, findAction, lockMaster, type ShowAction, storable } from "./action-rows.js";
 import { once } from "./idempotency.js";
 import type { Judgement } from "./judgement.js";
 import type { Masters } from "./masters.js";
@@ -21,8 +21,8 @@ export interface PublishedCopy {
 
 export type Actions = ReturnType<typeof createActions>;
 
-export function createActions(options: { db: DataSource; judgement: Judgement; masters: Masters }) {
-  const { db, judgement, masters } = options;
+export function createActions(options: { db: DataSource; judgement: Judgement; masters: Masters; show: ShowAction }) {
+  const { db, judgement, masters, show } = options;
   return {
     /**
      * The app's masters, newest first; legacy ones are not among them. Fewer than `limit` come where they would be more than
@@ -47,7 +47,7 @@ export function createActions(options: { db: DataSource; judgement: Judgement; m
       const { total } = count!;
       const chosen = In(pageOf(sized, reserve));
       const found = await db.getRepository(ActionRow).find({ where: { id: chosen }, order: { id: "DESC" } });
-      return { actions: found.map(toAction), pagination: { total, hasMore: offset + found.length < total } };
+      return { actions: found.map(show), pagination: { total, hasMore: offset + found.length < total } };
     },
 
     /** The production copies of those masters that have one. */
@@ -57,14 +57,14 @@ export function createActions(options: { db: DataSource; judgement: Judgement; m
         where: { masterId: In([...masterIds]) },
       });
       return found.map((row) => {
-        const { id, active, lastRunAt, updatedAt } = toAction(row);
+        const { id, active, lastRunAt, updatedAt } = show(row);
         return { masterId: row.masterId!, id, active, lastRunAt, updatedAt };
       });
     },
 
     /** Either copy, by its own id. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */
     async get(appId: number, id: number): Promise<Action> {
-      return toAction(await findAction(db.manager, appId, id));
+      return show(await findAction(db.manager, appId, id));
     },
 
     /**
@@ -75,7 +75,7 @@ export function createActions(options: { db: DataSource; judgement: Judgement; m
       const judged = await judgement.created(db.manager, appId, data);
       const keyed = { appId, key: idempotencyKey, request: judged.input };
       return db.transaction((manager) =>
-        once(manager, caller, keyed, async () => toAction(await masters.insert(manager, caller, appId, judged))),
+        once(manager, caller, keyed, async () => show(await masters.insert(manager, caller, appId, judged))),
       );
     },
 
@@ -88,7 +88,7 @@ export function createActions(options: { db: DataSource; judgement: Judgement; m
       return db.transaction(async (manager) => {
         const current = await lockMaster(manager, appId, id, "CANNOT_UPDATE_PRODUCTION");
         const judged = await judgement.updated(manager, current, data);
-        return toAction(await masters.replace(manager, caller, current, judged));
+        return show(await masters.replace(manager, caller, current, judged));
       });
     },
 

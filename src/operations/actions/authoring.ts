@@ -1,8 +1,9 @@
 /** The operations on actions that are not runs, made and tied to each other. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { Asset } from "../../data/action-types.js";
+import type { StoredAsset } from "../../data/action-types.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
+import { type Addressed, createShowAction } from "./action-rows.js";
 import { createActions } from "./actions.js";
 import { createCodeReadings } from "./code-readings.js";
 import { createComparison } from "./comparison.js";
@@ -18,19 +19,21 @@ export interface Authoring {
   /** Compiles the code without running it; throws CODE_VALIDATION_FAILED. */
   checkCode: (code: string) => Promise<void>;
   /** What the dependencies load; throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED. */
-  resolveAssets: (dependencies: readonly string[]) => Asset[];
+  resolveAssets: (dependencies: readonly string[]) => StoredAsset[];
+  addressed: Addressed;
   triggerIndex: TriggerIndex;
   log: Logger;
 }
 
-export function createAuthoring({ db, checkCode, resolveAssets, triggerIndex, log }: Authoring) {
+export function createAuthoring({ db, checkCode, resolveAssets, addressed, triggerIndex, log }: Authoring) {
+  const show = createShowAction(addressed);
   const judgement = createJudgement({ codeReadings: createCodeReadings(checkCode), resolveAssets });
   const masters = createMasters({ log });
   return {
-    actions: createActions({ db, judgement, masters }),
-    publishing: createPublishing({ db, resolveAssets, log, triggerIndex }),
-    versions: createVersions({ db }),
-    restoring: createRestoring({ db, judgement, log }),
+    actions: createActions({ db, judgement, masters, show }),
+    publishing: createPublishing({ db, resolveAssets, log, show, triggerIndex }),
+    versions: createVersions({ db, addressed }),
+    restoring: createRestoring({ db, judgement, log, show }),
     comparison: createComparison({ db }),
     transfer: createTransfer({ db, judgement, masters }),
   };

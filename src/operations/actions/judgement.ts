@@ -1,7 +1,7 @@
 /** Whether what an author gives makes an action: the rules, the compile check and the catalogue, in the order of the validation table. Writes nothing. */
 import type { EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
-import type { Asset } from "../../data/action-types.js";
+import type { StoredAsset } from "../../data/action-types.js";
 import { ActionError } from "../../errors.js";
 import type { CodeJudge } from "../../rules/action-fields.js";
 import { type ActionInput, parseCreate, parseUpdate } from "../../rules/action-input.js";
@@ -14,7 +14,7 @@ import type { CodeReadings } from "./code-readings.js";
 export interface Judged {
   input: ActionInput;
   /** What the dependencies load. */
-  assets: Asset[];
+  assets: StoredAsset[];
 }
 
 const isText = (code: unknown): code is string => typeof code === "string";
@@ -29,7 +29,7 @@ export type Judgement = ReturnType<typeof createJudgement>;
 export function createJudgement(options: {
   codeReadings: CodeReadings;
   /** What the dependencies load; throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED. */
-  resolveAssets: (dependencies: readonly string[]) => Asset[];
+  resolveAssets: (dependencies: readonly string[]) => StoredAsset[];
 }) {
   const { codeReadings, resolveAssets } = options;
 

@@ -2,13 +2,21 @@
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import type { Asset } from "../../data/action-types.js";
+import type { StoredAsset } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { audit } from "../access/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
-import { type Action, inputOf, lockMaster, productionOf, toAction, uniquelyNamed, writeRow } from "./action-rows.js";
+import {
+  type Action,
+  inputOf,
+  lockMaster,
+  productionOf,
+  type ShowAction,
+  uniquelyNamed,
+  writeRow,
+} from "./action-rows.js";
 import { failingAs } from "./failures.js";
 
 /** Held until the end: an app that is being unpublished waits for its actions, or they for it. */
@@ -28,11 +36,12 @@ export type Publishing = ReturnType<typeof createPublishing>;
 export function createPublishing(options: {
   db: DataSource;
   /** What the dependencies load; throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED. */
-  resolveAssets: (dependencies: readonly string[]) => Asset[];
+  resolveAssets: (dependencies: readonly string[]) => StoredAsset[];
   log: Logger;
+  show: ShowAction;
   triggerIndex: TriggerIndex;
 }) {
-  const { db, resolveAssets, log, triggerIndex } = options;
+  const { db, resolveAssets, log, show, triggerIndex } = options;
 
   async function publish(manager: EntityManager, caller: Caller, appId: number, id: number): Promise<Action> {
     const master = await lockMaster(manager, appId, id, "CANNOT_UPDATE_PRODUCTION");
@@ -46,7 +55,7 @@ export function createPublishing(options: {
     const data = { name, productionId: production.id };
     await audit(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
     await triggerIndex.apply(manager, production);
-    return toAction(production);
+    return show(production);
   }
 
   async function unpublish(manager: EntityManager, caller: Caller, appId: number, id: number): Promise<void> {

@@ -4,11 +4,11 @@ import type { DataSource, EntityManager } from "typeorm";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { audit } from "../access/audit.js";
-import { type Action, lockMaster, productionOf, toAction } from "./action-rows.js";
+import { type Action, lockMaster, productionOf, type ShowAction } from "./action-rows.js";
 import { failingAs } from "./failures.js";
 import type { Judged, Judgement } from "./judgement.js";
 import { store } from "./masters.js";
-import { findVersion, recordVersion, type Version } from "./versions.js";
+import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 
 export interface Restored {
   action: Action & { isPublished: boolean };
@@ -19,11 +19,11 @@ export interface Restored {
 
 export type Restoring = ReturnType<typeof createRestoring>;
 
-export function createRestoring(options: { db: DataSource; judgement: Judgement; log: Logger }) {
-  const { db, judgement, log } = options;
+export function createRestoring(options: { db: DataSource; judgement: Judgement; log: Logger; show: ShowAction }) {
+  const { db, judgement, log, show } = options;
 
   /* What was valid once need not be today: a package may have left the catalogue. The request is not at fault then. */
-  async function judged(appId: number, { id, data }: Version): Promise<Judged> {
+  async function judged(appId: number, { id, data }: StoredVersion): Promise<Judged> {
     return judgement.revived(appId, data).catch((error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       throw new ActionError("RESTORE_FAILED", `version ${id} is no longer valid (${error.status}): ${error.message}`);
@@ -44,7 +44,7 @@ export function createRestoring(options: { db: DataSource; judgement: Judgement;
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
     await audit(manager, caller, { appId, type: "appAction.v3.restore", actionId, data: ids });
     const isPublished = (await productionOf(manager, actionId)) !== null;
-    return { action: { ...toAction(row), isPublished }, ...ids };
+    return { action: { ...show(row), isPublished }, ...ids };
   }
 
   async function restoreReadAhead(caller: Caller, ids: { appId: number; actionId: number; versionId: number }) {

@@ -2,28 +2,31 @@
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
-import type { Asset, Environment } from "../../data/action-types.js";
+import type { Asset, Environment, StoredAsset } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { page } from "../../rules/page.js";
-import { findAction, inputOf, productionOf, storable } from "./action-rows.js";
+import { type Addressed, findAction, inputOf, productionOf, storable } from "./action-rows.js";
 
 /** What a snapshot was taken of. */
 export type SnapshotOccasion = "create" | "update" | "pre-restore";
 
-/** The full configuration of a master (specification, Version snapshot: `version.data`). */
-export interface Snapshot extends ActionInput {
+/** The full configuration of a master, as it is stored. */
+interface StoredSnapshot extends ActionInput {
   action: SnapshotOccasion;
   functions: [];
-  assets: Asset[];
+  assets: StoredAsset[];
   widgetInstanceIds: [];
   /** null: the history is a master's, and a master has none. */
   masterTaskId: number | null;
   productionTaskId: number | null;
   actionVersion: string;
 }
+
+/** The same as callers see it (specification, Version snapshot: `version.data`). */
+export type Snapshot = Omit<StoredSnapshot, "assets"> & { assets: Asset[] };
 
 export interface VersionUser {
   id: number;
@@ -53,6 +56,10 @@ export interface Version extends VersionHead {
   data: Snapshot;
 }
 
+export interface StoredVersion extends VersionHead {
+  data: StoredSnapshot;
+}
+
 export interface VersionPagination {
   limit: number;
   offset: number;
@@ -60,7 +67,7 @@ export interface VersionPagination {
   hasMore: boolean;
 }
 
-function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId: number | null): Snapshot {
+function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId: number | null): StoredSnapshot {
   const { assets, masterId: masterTaskId, actionVersion } = row;
   const links = { masterTaskId, productionTaskId, functions: [] as [], widgetInstanceIds: [] as [] };
   return { action: occasion, ...inputOf(row), assets, actionVersion, ...links };
@@ -122,10 +129,10 @@ const headOf = ({ id, createdAt, userId, user }: FoundHead): VersionHead => ({
 });
 
 /** One version of an action. @throws VERSION_NOT_FOUND */
-export async function findVersion(executor: Executor, actionId: number, versionId: number): Promise<Version> {
+export async function findVersion(executor: Executor, actionId: number, versionId: number): Promise<StoredVersion> {
   const sql = `SELECT ${HEAD}, version.data ${FROM} WHERE version.action_id = $1 AND version.id = $2`;
   const [found] = storable(versionId)
-    ? await rows<FoundHead & { data: Snapshot }>(executor, sql, [actionId, versionId])
+    ? await rows<FoundHead & { data: StoredSnapshot }>(executor, sql, [actionId, versionId])
     : [];
   if (!found) throw new ActionError("VERSION_NOT_FOUND");
   return { ...headOf(found), data: found.data };
@@ -134,7 +141,7 @@ export async function findVersion(executor: Executor, actionId: number, versionI
 export type Versions = ReturnType<typeof createVersions>;
 
 /** A production copy has no history of its own: its list is empty. */
-export function createVersions({ db }: { db: DataSource }) {
+export function createVersions({ db, addressed }: { db: DataSource; addressed: Addressed }) {
   return {
     /** Most recent first, 50 unless asked, 100 at most. @throws ACTION_NOT_FOUND, ACTION_NOT_V3, REQUEST_INVALID */
     async list(
@@ -164,7 +171,8 @@ export function createVersions({ db }: { db: DataSource }) {
     /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, VERSION_NOT_FOUND */
     async get(appId: number, actionId: number, versionId: number): Promise<Version> {
       await findAction(db.manager, appId, actionId);
-      return findVersion(db, actionId, versionId);
+      const { data, ...head } = await findVersion(db, actionId, versionId);
+      return { ...head, data: { ...data, assets: addressed(data.assets) } };
     },
   };
 }

@@ -1,11 +1,12 @@
 /** The actions that run in a browser, as a client may see them: never server actions, another copy's, or anything of the settings. */
 import { createHash } from "node:crypto";
 import type { DataSource } from "typeorm";
-import type { Asset, Copy, Environment, Trigger } from "../../data/action-types.js";
+import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { compileScript } from "../../rules/compile-script.js";
+import type { Addressed } from "../actions/action-rows.js";
 
 /** What a client is told of an action that it may start on events. The code comes by its own address. */
 export interface ClientAction {
@@ -35,7 +36,7 @@ interface ClientRow {
   environment: Environment;
   actionVersion: string;
   triggers: Trigger[];
-  assets: Asset[];
+  assets: StoredAsset[];
 }
 
 const COLUMNS = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE 'production' END AS copy, name, code, active, environment,
@@ -48,12 +49,6 @@ const RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_
 const integrityOf = (script: string): string => `sha256-${createHash("sha256").update(script).digest("base64")}`;
 
 const isAnalytics = ({ trigger }: Trigger): boolean => trigger === "analytics";
-
-function toClientAction(row: ClientRow): ClientAction | null {
-  const triggers = row.triggers.filter(isAnalytics);
-  const { id, assets } = row;
-  return triggers.length === 0 ? null : { id, integrity: integrityOf(compileScript(row)), triggers, assets };
-}
 
 async function rowOf(db: Executor, appId: number, id: number): Promise<ClientRow> {
   const [row] = await rows<ClientRow>(db, `SELECT ${COLUMNS} FROM action WHERE app_id = $1 AND id = $2`, [appId, id]);
@@ -85,7 +80,13 @@ export async function findReported(db: Executor, { copy }: Caller, appId: number
 
 export type ClientActions = ReturnType<typeof createClientActions>;
 
-export function createClientActions(db: DataSource) {
+export function createClientActions({ db, addressed }: { db: DataSource; addressed: Addressed }) {
+  function toClientAction(row: ClientRow): ClientAction | null {
+    const triggers = row.triggers.filter(isAnalytics);
+    if (triggers.length === 0) return null;
+    return { id: row.id, integrity: integrityOf(compileScript(row)), triggers, assets: addressed(row.assets) };
+  }
+
   return {
     /** All that a client of that copy may start on events, by id. */
     async ofCopy(appId: number, copy: Copy): Promise<ClientAction[]> {
@@ -110,7 +111,7 @@ export function createClientActions(db: DataSource) {
       const isDebugging = caller.kind === "editor" || caller.kind === "admin" || caller.debugs === id;
       if (!isDebugging && !isOfClient(row, caller.copy)) throw new ActionError("ACTION_NOT_FOUND");
       const script = compileScript(row);
-      return { id, name: row.name, script, integrity: integrityOf(script), assets: row.assets };
+      return { id, name: row.name, script, integrity: integrityOf(script), assets: addressed(row.assets) };
     },
   };
 }

@@ -10,6 +10,7 @@ import type { Caller } from "../../rules/access.js";
 import type { Credentials } from "../access/credentials.js";
 import type { Intake } from "../access/intake.js";
 import { createPageSessions } from "../access/page-sessions.js";
+import type { Addressed } from "../actions/action-rows.js";
 import type { Ledger } from "../runs/ledger.js";
 import type { LogEvents } from "../triggers/log-events.js";
 import { createAnalytics } from "./analytics.js";
@@ -38,14 +39,16 @@ export function createClients(options: {
   logEvents: LogEvents;
   intake: Intake;
   room: DiskRoom;
+  addressed: Addressed;
   /** The fence of this process. */
   holder: string;
   /** Milliseconds (specification, Limits: client action execution time). */
   timeoutMs: number;
   log: Logger;
 }) {
-  const { db, credentials, notifications, ledger, logEvents, intake, room, holder, timeoutMs, log } = options;
-  const clientActions = createClientActions(db);
+  const { db, credentials, notifications, ledger, logEvents, intake, room, addressed, holder, timeoutMs, log } =
+    options;
+  const clientActions = createClientActions({ db, addressed });
   const bound = createBound();
   return {
     clientActions,

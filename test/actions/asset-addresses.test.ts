@@ -1,0 +1,72 @@
+/** What a dependency loads is served from where the service is now, not from where it was when the action was saved. */
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { readConfig } from "../../src/config.js";
+import { type Service, startService } from "../../src/service.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const PATH = "/client/packages/svc-csv.js";
+const MOVED = "https://moved.example.com/actions";
+const SETTINGS_KEY = randomBytes(32).toString("base64");
+
+describe("The address of an asset", function () {
+  this.timeout(30_000);
+  let service: TestService;
+  /** The same database, after the service has moved. */
+  let moved: Service;
+  let master: number;
+  let production: number;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api", SETTINGS_KEY, PUBLIC_URL: "https://before.example.com" });
+    const actions = `/v3/apps/${service.appId}/actions`;
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+    const triggers = [{ trigger: "analytics", where: { type: "analytics.pageView" } }];
+    const code = "async function execute() {}";
+    const body = { name: "a", code, environment: "client", active: true, triggers, dependencies: ["svc-csv"] };
+    master = (await service.rest("POST", actions, { body })).body.action.id;
+    production = (await service.rest("POST", `${actions}/${master}/publish`)).body.action.id;
+    const environment = { PORT: "0", ROLES: "api", LOG_LEVEL: "silent", DATABASE_URL: service.databaseUrl };
+    moved = await startService(readConfig({ ...environment, SETTINGS_KEY, PUBLIC_URL: `${MOVED}/` }));
+  });
+  after(async () => {
+    await moved?.stop();
+    await service?.stop();
+  });
+
+  async function asked(path: string, method = "GET") {
+    const headers = { "auth-token": service.tokens.editor };
+    const answer = await fetch(`${moved.url}/v3/apps/${service.appId}/actions${path}`, { method, headers });
+    expect(answer.ok, path).to.equal(true);
+    // biome-ignore lint/suspicious/noExplicitAny: whatever the path answers
+    return (await answer.json()) as any;
+  }
+
+  const here = [{ name: "svc-csv", url: MOVED + PATH, path: PATH }];
+
+  async function expectHere(): Promise<void> {
+    expect((await asked("")).actions[0].assets).to.deep.equal(here);
+    for (const id of [master, production]) expect((await asked(`/${id}`)).action.assets).to.deep.equal(here);
+    const { versions } = await asked(`/${master}/versions`);
+    const versionId = versions.at(-1).id;
+    expect((await asked(`/${master}/versions/${versionId}`)).version.data.assets).to.deep.equal(here);
+    expect((await asked(`/${master}/versions/${versionId}/restore`, "POST")).action.assets).to.deep.equal(here);
+    const query = `{ compiledAction(appId: ${service.appId}, id: ${production}) { assets { name url path } } }`;
+    const headers = { "auth-token": service.tokens.live, "content-type": "application/json" };
+    const answer = await fetch(`${moved.url}/graphql`, { method: "POST", headers, body: JSON.stringify({ query }) });
+    expect(((await answer.json()) as { data: { compiledAction: object } }).data.compiledAction).to.deep.equal({
+      assets: here,
+    });
+  }
+
+  it("is the service's own of now, in every copy, version and answer", expectHere);
+
+  it("is so for rows that were stored with the address of then", async () => {
+    const frozen = JSON.stringify([{ name: "svc-csv", url: `https://before.example.com${PATH}`, path: PATH }]);
+    await service.db.query("UPDATE action SET assets = $1", [frozen]);
+    await service.db.query("UPDATE action_version SET data = jsonb_set(data::jsonb, '{assets}', $1::jsonb)::json", [
+      frozen,
+    ]);
+    await expectHere();
+  });
+});
