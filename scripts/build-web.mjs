@@ -91,7 +91,7 @@ async function buildWorkers() {
   return Object.fromEntries(Object.entries(WORKERS).map(([label, entry]) => [label, urlOf(entry)]));
 }
 
-async function buildPages(workerUrls) {
+async function buildPages(workerFiles) {
   const { metafile } = await build({
     ...HASHED,
     entryPoints: Object.fromEntries(Object.entries(PAGES).map(([name, page]) => [name, page.entry])),
@@ -99,7 +99,7 @@ async function buildPages(workerUrls) {
     splitting: true,
     jsx: "automatic",
     loader: { ".ttf": "dataurl" },
-    define: { ...COMMON.define, WORKER_URLS: JSON.stringify(workerUrls) },
+    define: { ...COMMON.define, WORKER_FILES: JSON.stringify(workerFiles) },
     plugins: [monacoStylesOnce],
   });
   const built = namesByEntry(metafile);

@@ -4,12 +4,12 @@ import { authorDocument } from "./author-document.js";
 import { escapeHtml, PAGE_HEADERS } from "./web-assets.js";
 
 /** The example app at `/apps/:id`, live or in the viewer. */
-export function appPage(options: { name: string; env: RuntimeEnv; token: string; base: string }): {
+export function appPage(options: { name: string; env: RuntimeEnv & { token: string }; base: string }): {
   html: string;
   headers: Record<string, string>;
 } {
-  const { name, env, token, base } = options;
-  const page = { token, name };
+  const { name, env, base } = options;
+  const page = { name };
   const script = "/client/example.js";
   return authorDocument({ title: name, env, page, base, body: "<main></main>", dependencies: [], script });
 }

@@ -40,7 +40,7 @@ export function registerAppPages(app: FastifyInstance, { resolvers, sessions, or
     { caller, token, app: shown }: PageSession,
   ): Promise<FastifyReply> {
     const env = await resolvers.settings.runtimeEnv({ ...context, caller }, shown.id);
-    const { html, headers } = appPage({ name: shown.name, env, token, base: origin.base });
+    const { html, headers } = appPage({ name: shown.name, env: { ...env, token }, base: origin.base });
     return reply.headers(headers).send(html);
   }
 

@@ -11,9 +11,10 @@ import { escapeHtml, HARDENING } from "./web-assets.js";
 
 export interface AuthorDocument {
   title: string;
-  env: RuntimeEnv;
-  /** What the page's own script reads from `#svc-page`; its runtime token among it. */
-  page: { token: string } & Record<string, unknown>;
+  /** With the page's own runtime token. */
+  env: RuntimeEnv & { token: string };
+  /** What the page's own script reads from `#svc-page`. */
+  page: Record<string, string>;
   /** The path before the service's own, "" as a rule. */
   base: string;
   /** HTML before the scripts. */

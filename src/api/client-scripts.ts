@@ -56,8 +56,8 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     if (!session) return reply;
     const viewer = { ...context, caller: session.caller };
     const action = await clients.compiledAction(viewer, appId, actionId);
-    const env = await settings.runtimeEnv(viewer, appId);
-    const { html, headers } = debugPage({ action, env, token: session.token, base: origin.base });
+    const env = { ...(await settings.runtimeEnv(viewer, appId)), token: session.token };
+    const { html, headers } = debugPage({ action, env, base: origin.base });
     return reply.headers(headers).send(html);
   }
 

@@ -15,11 +15,11 @@ export interface DebuggedAction {
  * For GET /v3/apps/:appId/actions/:actionId/compile?html. The script is handed over as data and loaded by `/client/debug.js`, so that
  * no text of the author's stands in the markup and the tools show it under its own name.
  */
-export function debugPage(options: { action: DebuggedAction; env: RuntimeEnv; token: string; base: string }): {
+export function debugPage(options: { action: DebuggedAction; env: RuntimeEnv & { token: string }; base: string }): {
   html: string;
   headers: Record<string, string>;
 } {
-  const { action, env, token, base } = options;
+  const { action, env, base } = options;
   const { id, name, script, assets } = action;
   const call = `await Svc.App.V3.Actions.runWithResult(${JSON.stringify(name)}, {})`;
   const body = `<h1>${escapeHtml(name)}</h1>
@@ -31,7 +31,7 @@ acts as a user of the app in the viewer.</p>`;
   return authorDocument({
     title: `${name} · debug`,
     env,
-    page: { token, script },
+    page: { script },
     base,
     body,
     dependencies: assets.map(({ url }) => url),

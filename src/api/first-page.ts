@@ -1,7 +1,14 @@
-/** GET `/`: where everything is. Sends a person to Studio, tells a program the addresses. */
+/** GET `/`: where everything is. Sends a person to Studio, tells a program the addresses; and GET `/docs`, the project's README. */
+import { readFile } from "node:fs/promises";
+import { fileURLToPath } from "node:url";
 import type { FastifyInstance } from "fastify";
 import { pathBefore } from "./page-origin.js";
 import { wantsPage } from "./web-assets.js";
+
+/** Seen from dist/src/api. */
+const README = fileURLToPath(new URL("../../../README.md", import.meta.url));
+
+const TEXT = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" } as const;
 
 /** What the service has for whom, by address. */
 export function addressesOf(baseUrl: string) {
@@ -24,4 +31,5 @@ export function registerFirstPage(app: FastifyInstance, baseUrl: string): void {
       ? reply.redirect(studio)
       : reply.send({ name: "Svc App Actions", ...addressesOf(baseUrl) });
   });
+  app.get("/docs", async (_request, reply) => reply.headers(TEXT).send(await readFile(README, "utf8")));
 }

@@ -1,4 +1,4 @@
-/** The script that sets `window.ENV` in an app's page (specification, App settings, rule 2). Pure; knows no credential. */
+/** The script that sets `window.ENV` in an app's page (specification, App settings, rule 2). Pure. */
 import type { SettingsView } from "./setting-tiers.js";
 
 /** Who a page, or a server run, works for (specification, Authentication 3): what `Svc.Session.get()` gives. A description, no credential. */
@@ -21,6 +21,8 @@ export interface RuntimeEnv {
   /** Milliseconds that a client action may take. */
   clientTimeoutMs: number;
   session: AppSession;
+  /** Of a page that has no cookie: the client library takes it away as it loads. */
+  token?: string;
 }
 
 /** What ends a script element, opens a comment in one, or once ended a line inside a string. */

@@ -95,8 +95,7 @@ export async function startClientService() {
     if (action && "html" in request.query) {
       const { html, headers } = debugPage({
         action: { assets: [], ...action, script: compileScript(action) },
-        env: page.env as unknown as RuntimeEnv,
-        token: "of-the-page",
+        env: { ...(page.env as unknown as RuntimeEnv), token: "of-the-page" },
         base: "",
       });
       return reply.headers(headers).send(html);

@@ -21,11 +21,9 @@ const STYLE = `
   #greeting { font: inherit; font-size: 1.25rem; min-height: 2rem; } .badge { color: #60646c; font-size: .9rem; }
 `;
 
-const { token = "", name = "" } = pageData<{ token: string; name: string }>();
+const { name = "" } = pageData();
 const { Actions } = window.Svc.App.V3;
 const { Analytics } = window.Svc.App;
-
-window.Svc.configure({ token });
 
 function element<Name extends keyof HTMLElementTagNameMap>(
   tag: Name,

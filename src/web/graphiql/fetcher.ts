@@ -17,9 +17,8 @@ export function connectionParams(headers: Record<string, string>): { authToken?:
   return authToken ? { authToken } : {};
 }
 
-/** @param path where POST and the websocket live, on this page's own origin */
-export function createFetcher(path: string): Fetcher {
-  const url = new URL(path, location.href);
+/** @param url where POST and the websocket live, on this page's own origin */
+export function createFetcher(url: URL): Fetcher {
   const socketUrl = new URL(url);
   socketUrl.protocol = url.protocol === "https:" ? "wss:" : "ws:";
   return (params, options) => {

@@ -4,6 +4,7 @@ import "graphiql/style.css";
 import "./page.css";
 import { GraphiQL, HISTORY_PLUGIN } from "graphiql";
 import { createRoot } from "react-dom/client";
+import { serviceAddress } from "../service-address.js";
 import { createFetcher } from "./fetcher.js";
 import { FIRST_HEADERS, FIRST_QUERY, FIRST_VARIABLES } from "./first-visit.js";
 import { headerlessStorage } from "./storage.js";
@@ -13,7 +14,7 @@ if (!root) throw new Error("the page has no #graphiql element");
 
 createRoot(root).render(
   <GraphiQL
-    fetcher={createFetcher("/graphql")}
+    fetcher={createFetcher(serviceAddress("/graphql"))}
     plugins={[HISTORY_PLUGIN]}
     defaultEditorToolsVisibility="headers"
     storage={headerlessStorage(localStorage)}

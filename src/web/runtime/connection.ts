@@ -26,11 +26,12 @@ const KEEPALIVE_MAX_CHARACTERS = 20_000;
 
 export type Body = Record<string, unknown>;
 
-function apiOrigin(apiUrl: string): string {
+/** Origin and path, with a closing slash. */
+function apiBase(apiUrl: string): string {
   const url = URL.parse(apiUrl, location.href);
   const usable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
   if (!usable) throw failure("REQUEST_INVALID", "apiUrl must be an http or https address without credentials");
-  return url.origin;
+  return url.origin + url.pathname.replace(/\/*$/, "/");
 }
 
 const noAnswer = (from: string, answered = false) => failure("NETWORK_ERROR", `no answer from ${from}`, { answered });
@@ -43,6 +44,9 @@ function jsonOf(body: unknown): string {
     throw failure("REQUEST_INVALID", `what was given is not JSON: ${(error as Error).message}`);
   }
 }
+
+/** The service that a library came from. */
+const servedBy = (library: string): string => library.replace(/\/client\/svc\.m?js([?#].*)?$/, "");
 
 async function answer(response: Response): Promise<Body> {
   const text = await response.text().catch(() => {
@@ -66,16 +70,19 @@ async function answer(response: Response): Promise<Body> {
  * @param loadedFrom where the library itself came from, which is its API unless `env` names another
  */
 export function createConnection(env: Env, loadedFrom?: string): Connection {
-  const known = env.apiUrl ?? (loadedFrom || location.origin);
+  const known = env.apiUrl ?? (loadedFrom ? servedBy(loadedFrom) : location.origin);
   // A page without an address, such as about:blank, configures one before the first call.
-  let origin = known === "null" ? null : apiOrigin(known);
+  let base = known === "null" ? null : apiBase(known);
   let app = env.appId;
-  let token: string | null = null;
+  let token: string | null = env.token ?? null;
+  // Not for whatever else reads, prints or sends the page's ENV.
+  delete env.token;
 
   function address(path: string): URL {
-    if (origin === null) throw failure("REQUEST_INVALID", "no API: set window.ENV.apiUrl or call Svc.configure");
-    const url = new URL(path, origin);
-    if (url.origin !== origin) throw failure("REQUEST_INVALID", `refusing to call ${url.origin}: the API is ${origin}`);
+    if (base === null) throw failure("REQUEST_INVALID", "no API: set window.ENV.apiUrl or call Svc.configure");
+    const url = new URL(path.replace(/^\/+/, ""), base);
+    if (!url.href.startsWith(base))
+      throw failure("REQUEST_INVALID", `refusing to call ${url.origin}: the API is ${base}`);
     return url;
   }
 
@@ -92,9 +99,9 @@ export function createConnection(env: Env, loadedFrom?: string): Connection {
 
   return {
     configure(configuration) {
-      const next = configuration.apiUrl === undefined ? origin : apiOrigin(configuration.apiUrl);
-      if (next !== origin) token = null;
-      origin = next;
+      const next = configuration.apiUrl === undefined ? base : apiBase(configuration.apiUrl);
+      if (next !== base) token = null;
+      base = next;
       if (configuration.appId !== undefined) app = configuration.appId;
       if (configuration.token !== undefined) token = configuration.token || null;
     },

@@ -6,8 +6,7 @@ import { type CompiledAction, REGISTRY } from "../../rules/compile-script.js";
 import { pageData } from "./page-data.js";
 import { loadText } from "./scripts.js";
 
-const { token = null, script = "" } = pageData<{ token: string; script: string }>();
-window.Svc.configure({ token });
+const { script = "" } = pageData();
 
 const nonce = (document.currentScript as HTMLScriptElement | null)?.nonce;
 const loaded = loadText(script, nonce ? { nonce } : {}).catch((failed: unknown) => console.error(failed));

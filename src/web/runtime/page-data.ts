@@ -1,6 +1,5 @@
 /** What the service hands to one of its own pages that run actions, beside `window.ENV` (api/author-document.ts). */
 
-export function pageData<Data extends { token: string }>(): Partial<Data> {
-  const text = document.getElementById("svc-page")?.textContent;
-  return text ? (JSON.parse(text) as Data) : {};
+export function pageData(): Record<string, string | undefined> {
+  return JSON.parse(document.getElementById("svc-page")?.textContent ?? "{}");
 }

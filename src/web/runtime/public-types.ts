@@ -116,7 +116,7 @@ export interface Triggers {
 }
 
 export interface Configuration {
-  /** An origin such as https://actions.example.com. */
+  /** Such as https://actions.example.com, or https://example.com/actions. */
   apiUrl?: string;
   appId?: number;
   /** Kept in memory alone and sent to `apiUrl` alone. Without one the browser's cookie is the credential. */
@@ -137,6 +137,18 @@ export interface Env {
   appSettings?: Record<string, unknown>;
   /** Milliseconds that a client action may take; default 30000. */
   clientTimeoutMs?: number;
+  /** Who the page works for. */
+  session?: AppSession;
+  /** For a page without a cookie: taken by the library as it loads, as if by `Svc.configure`. */
+  token?: string;
+}
+
+/** What `Svc.Session.get()` gives. */
+export interface AppSession {
+  appId: number;
+  /** null: a visitor without a name. */
+  user: { id: number; firstName: string; lastName: string; email: string } | null;
+  environment: "master" | "production";
 }
 
 export declare const Svc: Client;

@@ -1,5 +1,7 @@
 /** The page that asks for a token where a person's session is needed, and reloads as that person. Keeps nothing. */
 
+import { serviceAddress } from "../service-address.js";
+
 const STYLE = `
   body { font: 16px/1.5 system-ui, sans-serif; max-width: 30rem; margin: 4rem auto; padding: 0 1rem; color: #1c2024; }
   form { display: flex; gap: .5rem; } input { flex: 1; }
@@ -16,7 +18,7 @@ form.append(input, button);
 form.onsubmit = async (event) => {
   event.preventDefault();
   problem.textContent = "";
-  const response = await fetch("/v1/session", {
+  const response = await fetch(serviceAddress("/v1/session"), {
     method: "POST",
     headers: { "content-type": "application/json" },
     body: JSON.stringify({ token: input.value.trim() }),
@@ -35,5 +37,3 @@ document
     form,
     problem,
   );
-
-export {};

@@ -1,8 +1,9 @@
 /** The wire of Studio: GraphQL over HTTP and one websocket, both of this origin and with one credential. Knows no document. */
 import { type Client, createClient } from "graphql-ws";
 import type { Document } from "../document.js";
+import { serviceAddress } from "../service-address.js";
 
-const PATH = "/graphql";
+const ADDRESS = serviceAddress("/graphql");
 
 /** What else a refusal carries (contract, section 4). */
 interface Details {
@@ -95,7 +96,7 @@ function follow<Data, Variables>(
 
 /** @param token of an editor or admin; null where this browser's session cookie speaks */
 export function createApi(token: string | null): Api {
-  const url = new URL(PATH, location.href);
+  const url = new URL(ADDRESS);
   url.protocol = url.protocol.replace("http", "ws");
   const client = createClient({
     url: url.href,
@@ -110,7 +111,7 @@ export function createApi(token: string | null): Api {
         ...(token !== null && { "auth-token": token }),
         ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
       };
-      const response = await fetch(PATH, { method: "POST", headers, body: JSON.stringify({ query, variables }) });
+      const response = await fetch(ADDRESS, { method: "POST", headers, body: JSON.stringify({ query, variables }) });
       return dataOf((await response.json()) as Answer<Data>);
     },
     follow: (document, variables, follower) => follow(client, document, variables, follower),

@@ -1,4 +1,5 @@
 /** Who works here: by a token that lives in this page's memory alone, or by the browser's HttpOnly cookie. Stores nothing. */
+import { serviceAddress } from "../service-address.js";
 import { type Api, ApiError, createApi } from "./api.js";
 import { Apps } from "./documents.js";
 import type { App } from "./model.js";
@@ -11,7 +12,7 @@ export interface Session {
 }
 
 async function cookieSession(method: "POST" | "DELETE", token?: string): Promise<void> {
-  const response = await fetch("/v1/session", {
+  const response = await fetch(serviceAddress("/v1/session"), {
     method,
     ...(token !== undefined && {
       headers: { "content-type": "application/json" },

@@ -1,0 +1,45 @@
+/** GET /: a person's browser is led to Studio, a program told where everything is. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("The first address", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api", PUBLIC_URL: "https://example.com/actions" });
+  });
+  after(() => service.stop());
+
+  const open = (accept: string) => fetch(service.url, { headers: { accept }, redirect: "manual" });
+
+  it("leads a browser to Studio, under the path that the service has for browsers", async () => {
+    const reply = await open("text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+    expect([reply.status, reply.headers.get("location")]).to.deep.equal([302, "/actions/studio"]);
+    expect(reply.headers.get("vary")?.toLowerCase()).to.contain("accept");
+  });
+
+  it("tells a program the addresses of the API, GraphiQL, Studio and the documentation, which are there", async () => {
+    for (const accept of ["*/*", "application/json"]) {
+      const reply = await open(accept);
+      expect(reply.status).to.equal(200);
+      const told = (await reply.json()) as Record<string, string>;
+      expect(told).to.include({
+        studio: "https://example.com/actions/studio",
+        graphql: "https://example.com/actions/graphql",
+      });
+      expect(told).to.include.keys("api", "graphiql", "docs", "health");
+      for (const name of ["studio", "graphiql", "docs", "health"]) {
+        const path = told[name]!.replace("https://example.com/actions", service.url);
+        const answer = await fetch(path, { headers: { accept: "text/html" } });
+        await answer.body?.cancel();
+        expect(answer.status, name).to.equal(200);
+      }
+    }
+  });
+
+  it("has the documentation as text, which no browser takes for a page", async () => {
+    const reply = await fetch(`${service.url}/docs`);
+    expect(reply.headers.get("content-type")).to.equal("text/plain; charset=utf-8");
+    expect(reply.headers.get("x-content-type-options")).to.equal("nosniff");
+    expect(await reply.text()).to.match(/^# Svc App Actions/);
+  });
+});

@@ -1,0 +1,66 @@
+/** A reverse proxy that serves the service under a path of a host that is not its own, and tells what was asked of that host beside it. */
+import { once } from "node:events";
+import { createServer, type IncomingMessage, request } from "node:http";
+import { type AddressInfo, connect } from "node:net";
+
+export interface PrefixProxy {
+  /** With the prefix, without a closing slash. */
+  url: string;
+  /** Paths that were asked for outside the prefix. */
+  outside: string[];
+  leadTo(url: string): void;
+  stop(): Promise<void>;
+}
+
+export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
+  const outside: string[] = [];
+  let port = 0;
+
+  /** The service's path; null outside the prefix. */
+  function inside({ url = "" }: IncomingMessage): string | null {
+    if (url === prefix || url.startsWith(`${prefix}/`)) return url.slice(prefix.length) || "/";
+    outside.push(url);
+    return null;
+  }
+
+  const server = createServer((asked, reply) => {
+    const path = inside(asked);
+    if (path === null) return void reply.writeHead(404).end();
+    const { method, headers } = asked;
+    const onward = request({ port, host: "127.0.0.1", path, method, headers }, (answer) => {
+      reply.writeHead(answer.statusCode ?? 502, answer.headers);
+      answer.pipe(reply);
+    });
+    onward.on("error", () => reply.destroy());
+    asked.pipe(onward);
+  });
+  server.on("upgrade", (asked, near, head) => {
+    const path = inside(asked);
+    if (path === null) return near.destroy();
+    const far = connect(port, "127.0.0.1", () => {
+      const headers = asked.rawHeaders.reduce((text, part, index) => text + part + (index % 2 ? "\r\n" : ": "), "");
+      far.write(`${asked.method} ${path} HTTP/1.1\r\n${headers}\r\n`);
+      far.write(head);
+      far.pipe(near).pipe(far);
+    });
+    for (const [one, other] of [
+      [near, far],
+      [far, near],
+    ] as const) {
+      one.on("error", () => other.destroy());
+      one.on("close", () => other.destroy());
+    }
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}${prefix}`,
+    outside,
+    leadTo(url) {
+      port = Number(new URL(url).port);
+    },
+    async stop() {
+      server.close().closeAllConnections();
+    },
+  };
+}

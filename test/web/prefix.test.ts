@@ -1,0 +1,133 @@
+/** The service behind a proxy that serves it under a path: every page, script, socket, redirect, cookie and package stays under it. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer-core";
+import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+
+const ON_PAGE_VIEW = [{ trigger: "analytics", where: { type: "analytics.pageView" } }, { trigger: "manual" }];
+
+/** Uses a package of the service, and writes what it found into the example page. */
+const CODE = `async function execute() {
+  const { user } = await Svc.Session.get();
+  const text = Svc.CSV.stringify([{ a: user?.firstName ?? "nobody" }]);
+  const greeting = document.querySelector("#greeting");
+  if (greeting) greeting.textContent = text;
+  return text;
+}`;
+
+describe("Under a path of another host", function () {
+  this.timeout(30_000);
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+  let proxy: PrefixProxy;
+  let actionId: number;
+
+  before(async () => {
+    proxy = await startPrefixProxy("/team/actions");
+    [service, browser] = await Promise.all([startTestService({ PUBLIC_URL: `${proxy.url}/` }), launchChromium()]);
+    proxy.leadTo(service.url);
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const body = { name: "both", code: CODE, active: true, environment: "any", triggers: ON_PAGE_VIEW };
+    const made = await service.rest("POST", actions, { body: { ...body, dependencies: ["svc-csv", "svc-session"] } });
+    actionId = made.body.action.id;
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+    await service.rest("POST", `${actions}/${actionId}/publish`);
+  });
+  beforeEach(async () => {
+    page = await (await browser.createBrowserContext()).newPage();
+    watch = watchPage(page, proxy.url);
+    proxy.outside.length = 0;
+  });
+  afterEach(async () => {
+    const { foreign } = watch;
+    await page.browserContext().close();
+    expect([foreign, proxy.outside]).to.deep.equal([[], []]);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    await proxy?.stop();
+  });
+
+  async function signIn(): Promise<void> {
+    await page.waitForSelector("input[name=token]");
+    await page.type("input[name=token]", service.tokens.editor);
+    await Promise.all([page.waitForNavigation(), page.click("button")]);
+  }
+  const greeting = () => page.$eval("#greeting", (output) => output.textContent);
+
+  it("the first address leads to Studio, which signs in, edits, and follows the log over its socket", async () => {
+    const session = await page.createCDPSession();
+    await session.send("Network.enable");
+    const acknowledged = new Promise<string>((resolve) => {
+      const urls = new Map<string, string>();
+      session.on("Network.webSocketCreated", ({ requestId, url }) => urls.set(requestId, url));
+      session.on("Network.webSocketFrameReceived", ({ requestId, response }) => {
+        if (response.payloadData.includes("connection_ack")) resolve(urls.get(requestId)!);
+      });
+    });
+    await page.goto(`${proxy.url}/`);
+    expect(page.url()).to.equal(`${proxy.url}/studio`);
+    await page.waitForSelector('form[aria-busy="false"]');
+    await page.type("input[name=token]", service.tokens.editor);
+    await page.click("input[type=checkbox]");
+    await page.click("button.primary");
+    await page.waitForSelector(".top-bar");
+    await page.evaluate(`location.hash = "#/${service.appId}/actions/${actionId}"`);
+    await page.waitForSelector(".code-editor .view-line");
+    await page.evaluate(`location.hash = "#/${service.appId}/log"`);
+    expect(await acknowledged).to.equal(`${proxy.url.replace("http", "ws")}/graphql`);
+    const [cookie] = await page.browserContext().cookies();
+    expect(cookie).to.include({ name: "auth_token", path: "/team/actions", httpOnly: true });
+  });
+
+  it("GraphiQL knows the schema", async () => {
+    const asked = page.waitForResponse((response) => response.request().method() === "POST");
+    await page.goto(`${proxy.url}/graphql`);
+    expect((await asked).url()).to.equal(`${proxy.url}/graphql`);
+    await page.waitForSelector(".monaco-editor .view-line");
+  });
+
+  it("the live page runs its client actions with their packages, for a visitor without a name", async () => {
+    await page.goto(`${proxy.url}/apps/${service.appId}`);
+    await until(async () => (await greeting()) === "a\r\nnobody", 10_000);
+    expect(watch.errors).to.deep.equal([]);
+  });
+
+  it("the viewer asks for a sign-in, and runs them for who signed in", async () => {
+    await page.goto(`${proxy.url}/apps/${service.appId}/viewer`);
+    await signIn();
+    await until(async () => (await greeting()) === "a\r\nFirst", 10_000);
+  });
+
+  it("the debug page runs its action with its packages, for who signed in", async () => {
+    await page.goto(`${proxy.url}/v3/apps/${service.appId}/actions/${actionId}/compile?html`);
+    await signIn();
+    expect(await page.evaluate(`Svc.App.V3.Actions.runWithResult("both")`)).to.equal("a\r\nFirst");
+  });
+
+  it("a run on the server has its packages and reaches the API", async () => {
+    const code =
+      "async function execute() { return [await Svc.App.V3.Actions.runWithResult('one'), Svc.CSV.parse('a\\n1')]; }";
+    const actions = `/v3/apps/${service.appId}/actions`;
+    const manual = { active: true, triggers: [{ trigger: "manual" }] };
+    const one = { ...manual, name: "one", code: "async function execute() { return 1; }" };
+    await service.rest("POST", actions, { body: one });
+    await service.rest("POST", actions, { body: { ...manual, name: "two", code, dependencies: ["svc-csv"] } });
+    const { body } = await service.rest("POST", `${actions}/two/runWithResult`);
+    expect(body.result).to.deep.equal([1, [{ a: "1" }]]);
+  });
+
+  it("a page of elsewhere finds the service by where its library came from", async () => {
+    await page.goto(`${service.url}/client/svc.d.ts`);
+    watch.foreign.length = 0;
+    await page.addScriptTag({ url: `${proxy.url}/client/svc.js` });
+    await page.evaluate(`Svc.configure({ appId: ${service.appId}, token: "${service.tokens.live}" })`);
+    const refused = `Svc.App.V3.Actions.get().then(() => "", ({ status }) => status)`;
+    expect(await page.evaluate(refused)).to.equal("FORBIDDEN");
+  });
+});
