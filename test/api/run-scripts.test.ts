@@ -49,6 +49,11 @@ describe("what stands in a run's page beside the context", () => {
     expect((await run(none)).body.result).to.deep.equal(["undefined"]);
   });
 
+  it("has sound to its end, though nobody has touched the page", async () => {
+    const tone = await create("await Svc.Audio.tone({ seconds: 0.05 }); return 'heard'", ["svc-audio"]);
+    expect((await run(tone)).body.result).to.equal("heard");
+  });
+
   it("is a document for code that names anything of it, and for other code the language alone", async () => {
     const look = "(() => {})['const' + 'ructor']('return typeof document + typeof fetch')()";
     const plain = await create(`return ${look}`);

@@ -90,6 +90,37 @@ describe("The packages without a back end", function () {
     expect(await client.run(`Promise.all([Svc.Session.get(), Svc.Session.user()])`)).to.deep.equal([null, null]);
   });
 
+  it("svc-session asks the service in a page that was given a token alone", async () => {
+    const session = { appId: 1, user: { id: 7, firstName: "A", lastName: "B", email: "a@b.c" }, environment: "master" };
+    client.service.answers.set("POST /graphql", { body: { data: { runtimeEnv: { session } } } });
+    client.service.page.env = {};
+    await load("session");
+    await client.run(`Svc.configure({ appId: 1, token: "in-memory" })`);
+    expect(await client.run("Svc.Session.get()")).to.deep.equal(session);
+    expect(client.service.received[0]?.headers["auth-token"]).to.equal("in-memory");
+    client.service.answers.set("POST /graphql", { status: 401, body: { status: "UNAUTHORIZED", error: "no" } });
+    await client.run(`Svc.configure({ token: "another" })`);
+    expect(await client.run("Svc.Session.get()")).to.equal(null);
+  });
+
+  it("svc-session gives the session of the page's ENV, until another token is configured", async () => {
+    const session = { appId: 1, user: null, environment: "production" };
+    client.service.page.env = { appId: 1, session };
+    await load("session");
+    expect(await client.run("Svc.Session.get()")).to.deep.equal(session);
+    await client.run(`Svc.configure({ token: "another" })`);
+    expect(await client.run("Svc.Session.get()")).to.equal(null);
+  });
+
+  it("svc-audio fails soon, in words, where the browser holds sound back", async () => {
+    await load("audio");
+    // Puppeteer's own evaluate counts as a touch.
+    const session = await client.page.createCDPSession();
+    const expression = rejectionOf("Svc.Audio.tone()");
+    const { result } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
+    expect(result.value).to.have.property("message").that.contains("before its user has touched it");
+  });
+
   it("svc-audio decodes sound", async () => {
     await load("audio");
     const heard = await client.run(`(async () => {

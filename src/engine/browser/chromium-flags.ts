@@ -71,6 +71,8 @@ const COMFORT = [
   "--disable-backgrounding-occluded-windows",
   "--disable-renderer-backgrounding",
   "--mute-audio",
+  // Nobody is there to touch the page before it may sound.
+  "--autoplay-policy=no-user-gesture-required",
   "--no-default-browser-check",
   "--password-store=basic",
   "--use-mock-keychain",

@@ -1,6 +1,9 @@
 /** `Svc.Audio`: plays, decodes and makes sound by Web Audio. Records nothing. */
 import { define } from "./define.js";
 
+/** How long sound may be held back before it fails. */
+const SOUND_WAIT_MS = 2_000;
+
 type Source = string | ArrayBuffer;
 
 let context: AudioContext | null = null;
@@ -26,10 +29,20 @@ async function decode(source: Source) {
   return { duration: buffer.duration, sampleRate: buffer.sampleRate, channels };
 }
 
-/** Starts a node and waits for its end. A browser may hold sound back until the user has touched the page. */
+/** A browser may hold sound back until the user has touched the page, and its promise then waits with it. */
+async function resume(output: AudioContext): Promise<void> {
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const late = new Promise<never>((_resolve, reject) => {
+    const silent = new Error("the browser lets this page make no sound before its user has touched it");
+    timer = setTimeout(() => reject(silent), SOUND_WAIT_MS);
+  });
+  await Promise.race([output.resume(), late]).finally(() => clearTimeout(timer));
+}
+
+/** Starts a node and waits for its end. */
 async function untilEnded(node: AudioScheduledSourceNode, volume: number, seconds?: number): Promise<void> {
   const output = audioContext();
-  await output.resume();
+  await resume(output);
   const gain = new GainNode(output, { gain: volume });
   node.connect(gain).connect(output.destination);
   const ended = new Promise<void>((resolve) => {

@@ -1,25 +1,26 @@
 /** `Svc.Session`: who the code runs for. Knows no token: a session here is a description, not a credential. */
+import type { AppSession } from "../runtime/public-types.js";
 import { define } from "./define.js";
 
-/** The invoking app user's session (specification, Authentication 3). */
-export interface Session {
-  appId: number;
-  /** null: a run without a user, such as a scheduled one. */
-  user: { id: number; firstName: string; lastName: string; email: string } | null;
-  environment: "master" | "production";
-}
-
-const page = globalThis as unknown as { __svcSession?: Session | null; ENV?: { session?: Session | null } };
+const page = globalThis as unknown as {
+  /** A server run's (specification, Authentication 3). */
+  __svcSession?: AppSession | null;
+  ENV?: { session?: AppSession };
+  Svc?: { session?(): Promise<AppSession | null> };
+};
 
 // Taken once and removed, so that code which was not given the package does not find it.
-const session = page.__svcSession ?? page.ENV?.session ?? null;
+const ofRun = page.__svcSession;
 delete page.__svcSession;
 
 /** A copy for each call: one piece of code cannot change what another reads. */
-const get = async (): Promise<Session | null> => structuredClone(session);
+async function get(): Promise<AppSession | null> {
+  if (ofRun !== undefined) return structuredClone(ofRun);
+  return structuredClone(page.ENV?.session ?? (await page.Svc?.session?.()) ?? null);
+}
 
 define("Session", {
-  /** The session, or null where the run has none. */
+  /** The run's session, or the page's; null where nobody is known. */
   get,
   /** The session's user, or null. */
   user: async () => (await get())?.user ?? null,

@@ -6,6 +6,7 @@ import { createClientRuns } from "./client-runs.js";
 import { createConnection } from "./connection.js";
 import type { Client } from "./public-types.js";
 import { createScripts } from "./scripts.js";
+import { createSession } from "./session.js";
 import { createTriggers } from "./triggers.js";
 
 /** How the library came into the page. */
@@ -24,13 +25,16 @@ export function createSvc({ from, nonce }: Loading): Client {
   const runs = createClientRuns({ connection, load: scripts.load, timeoutMs });
   const { triggers, handle, restart } = createTriggers(connection, (action, event) => void runs.run(action, event));
   const analytics = createAnalytics(connection, handle);
+  const { session, forget } = createSession(connection);
   // The service's bootstrap script names the environment; a page without it may want the operations alone.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
   return {
     configure(configuration) {
       connection.configure(configuration);
+      forget();
       restart();
     },
+    session,
     App: { V3: { Actions: createActions(connection) }, Analytics: analytics, Triggers: triggers },
   };
 }

@@ -126,6 +126,8 @@ export interface Configuration {
 export interface Client {
   /** Overrides `window.ENV`. A token holds for the apiUrl it was given with: another apiUrl forgets it. */
   configure(configuration: Configuration): void;
+  /** Who the page works for, as the service knows its credential; null for nobody. */
+  session(): Promise<AppSession | null>;
   App: { V3: { Actions: Actions }; Analytics: Analytics; Triggers: Triggers };
 }
 
