@@ -28,9 +28,13 @@ for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal
 const { readConfig } = await import("./config.js");
 const { faultLine } = await import("./errors.js");
 const { startService } = await import("./service.js");
+const { greeting } = await import("./service/greeting.js");
 
 try {
-  service = await startService(readConfig(), { unwanted: unwanted.signal });
+  const config = readConfig();
+  service = await startService(config, { unwanted: unwanted.signal });
+  // For people. Standard output is for machines: lines of JSON alone.
+  if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));
   const wanted = new Promise<null>((resolve) => {
     if (unwanted.signal.aborted) resolve(null);
     unwanted.signal.addEventListener("abort", () => resolve(null));

@@ -20,6 +20,10 @@ const NEVER = new AbortController().signal;
 export interface Service {
   /** Where it listens: `http://HOST:PORT`. */
   url: string;
+  /** The address that people and browsers use, without a closing slash. */
+  baseUrl: string;
+  /** The file of credentials, when this start made it. */
+  firstCredentials: string | null;
   /** The database in use, the embedded one's password included. */
   databaseUrl: string;
   /** Resolves with the reason should the service become unable to go on; it is to be stopped then. */
@@ -52,13 +56,18 @@ async function announceFirst(
   { dataDir }: Config,
   baseUrl: string,
   log: Logger,
-): Promise<void> {
+): Promise<string | null> {
   const file = await bootstrap({ db, credentials, dataDir, baseUrl });
   if (file) log.info({ file: join(dataDir, "credentials.json") }, "made a first app; its credentials are in the file");
+  return file;
 }
 
-/** Starts the parts in order. Answers the database's URL. @throws what a part throws, or the reason of `unwanted` */
-async function startParts(plan: Plan, url: string, baseUrl: string): Promise<string> {
+/** Starts the parts in order. @throws what a part throws, or the reason of `unwanted` */
+async function startParts(
+  plan: Plan,
+  url: string,
+  baseUrl: string,
+): Promise<Pick<Service, "databaseUrl" | "firstCredentials">> {
   const { config, clock, log, unwanted } = plan;
   const starting = new Starting(plan);
   const opened = await starting.database();
@@ -77,10 +86,10 @@ async function startParts(plan: Plan, url: string, baseUrl: string): Promise<str
   await starting.scheduler(notifications, operations);
   starting.cleaner(databaseUrl, operations);
   starting.metrics(opened, operations, work);
-  if (alone) await announceFirst(operations, db, config, baseUrl, log);
+  const firstCredentials = alone ? await announceFirst(operations, db, config, baseUrl, log) : null;
   unwanted.throwIfAborted();
   openDoor();
-  return databaseUrl;
+  return { databaseUrl, firstCredentials };
 }
 
 /** Stops what the plan holds. */
@@ -119,9 +128,9 @@ export async function startService(config: Config, options: StartOptions = {}): 
     releases.add("port", () => new Promise((resolve) => server.close(resolve).closeAllConnections()));
     log.info({ url }, "listening");
     const baseUrl = config.publicUrl ?? url;
-    const databaseUrl = await startParts(plan, url, baseUrl);
+    const started = await startParts(plan, url, baseUrl);
     log.info({ url: baseUrl, roles: [...config.roles] }, "ready");
-    return { url, databaseUrl, failed, stop };
+    return { url, baseUrl, ...started, failed, stop };
   } catch (error) {
     await stop({ now: true });
     throw error;

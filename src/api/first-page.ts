@@ -15,7 +15,7 @@ export function addressesOf(baseUrl: string) {
   return {
     studio: `${baseUrl}/studio`,
     graphiql: `${baseUrl}/graphql`,
-    api: `${baseUrl}/v3/apps`,
+    api: `${baseUrl}/v1/apps`,
     graphql: `${baseUrl}/graphql`,
     docs: `${baseUrl}/docs`,
     health: `${baseUrl}/health/ready`,

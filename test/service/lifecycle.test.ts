@@ -145,6 +145,21 @@ describe("the life of a service process", function () {
     expect(entry.data.duration).to.be.at.least(2_000);
   });
 
+  it("tells a person where to click and, at the first start, where the token to sign in with is; never the token", async () => {
+    const first = start();
+    const url = await first.ready();
+    const said = await until(() => first.stderr().includes("To sign in") && first.stderr());
+    for (const path of ["/studio", "/graphql", "/v1/apps"]) expect(said).to.contain(`${url}${path}`);
+    expect(said).to.contain(join(first.dataDir, "credentials.json")).and.not.contain("svc_");
+    expect(JSON.stringify(first.log)).not.to.contain("svc_editor_");
+    first.signal("SIGTERM");
+    await first.ended;
+    const second = start({ DATA_DIR: first.dataDir });
+    const again = await second.ready();
+    await until(() => second.stderr().includes(`${again}/studio`));
+    expect(second.stderr()).not.to.contain("To sign in");
+  });
+
   it("stops while it starts: exit code 0, nothing left", async () => {
     const service = start();
     await service.listening();
