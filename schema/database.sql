@@ -138,9 +138,12 @@ CREATE TABLE credential (
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   page_session boolean DEFAULT false NOT NULL,
+  parent_id bigint,
+  action_id bigint,
   CONSTRAINT credential_pkey PRIMARY KEY (id),
   CONSTRAINT credential_hash_key UNIQUE (hash),
   CONSTRAINT credential_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT credential_parent_id_fkey FOREIGN KEY (parent_id) REFERENCES credential(id) ON DELETE CASCADE,
   CONSTRAINT credential_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE CASCADE,
   CONSTRAINT credential_check CHECK (
 CASE
@@ -152,6 +155,7 @@ END),
 
 CREATE INDEX credential_app ON public.credential USING btree (app_id);
 CREATE INDEX credential_expiry ON public.credential USING btree (expires_at) WHERE (expires_at IS NOT NULL);
+CREATE INDEX credential_parent ON public.credential USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 CREATE INDEX credential_revoked ON public.credential USING btree (revoked_at) WHERE (revoked_at IS NOT NULL);
 
 CREATE TABLE execution_log (

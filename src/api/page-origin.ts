@@ -23,8 +23,14 @@ export interface PageOrigin {
   preview(request: FastifyRequest, reply: FastifyReply, preview: Preview): Promise<PageSession | null>;
 }
 
+const DEBUG_PAGE = "/v3/apps/:appId/actions/:id/compile";
+
 /** All that the origin of those pages serves. */
-const SERVED = ["/apps/:id", "/apps/:id/viewer", "/v3/apps/:appId/actions/:id/compile", "/client/*"];
+const SERVED = ["/apps/:id", "/apps/:id/viewer", DEBUG_PAGE, "/client/*"];
+
+function isServed({ routeOptions: { url = "" }, query }: FastifyRequest): boolean {
+  return SERVED.includes(url) && (url !== DEBUG_PAGE || "html" in (query as object));
+}
 
 const pathOf = ({ appId, actionId }: Preview) =>
   actionId === null ? `/apps/${appId}/viewer?` : `/v3/apps/${appId}/actions/${actionId}/compile?html&`;
@@ -48,7 +54,7 @@ export function createPageOrigin(
 
   // Nothing that a person signs in to, and nothing that a cookie could be for.
   app.addHook("onRequest", async (request) => {
-    if (isThere(request) && !SERVED.includes(request.routeOptions.url ?? "")) throw new ActionError("NOT_FOUND");
+    if (isThere(request) && !isServed(request)) throw new ActionError("NOT_FOUND");
   });
 
   return {
