@@ -2,6 +2,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { FastifyInstance } from "fastify";
+import { ActionError } from "../errors.js";
 import { pathBefore } from "./page-origin.js";
 import { wantsPage } from "./web-assets.js";
 
@@ -31,5 +32,10 @@ export function registerFirstPage(app: FastifyInstance, baseUrl: string): void {
       ? reply.redirect(studio)
       : reply.send({ name: "Svc App Actions", ...addressesOf(baseUrl) });
   });
-  app.get("/docs", async (_request, reply) => reply.headers(TEXT).send(await readFile(README, "utf8")));
+  app.get("/docs", async (_request, reply) => {
+    const text = await readFile(README, "utf8").catch(() => {
+      throw new ActionError("NOT_FOUND", "this installation came without its README");
+    });
+    return reply.headers(TEXT).send(text);
+  });
 }

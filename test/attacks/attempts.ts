@@ -47,7 +47,6 @@ export function attempts({ origins, appId, actionId }: { origins: string[]; appI
         method: "POST", mode: "no-cors", headers: { "content-type": "text/plain" }, body: user }));
       await attempt(of("sets a setting"), () => answered(origin + "/graphql", { method: "POST", headers: json, body: mutation }));
       await attempt(of("reads the viewer's page"), () => answered(origin + "/apps/${appId}/viewer"));
-      await attempt(of("signs out"), () => answered(origin + "/v1/session", { method: "DELETE" }));
       await attempt(of("frames Studio"), () => new Promise((resolve, reject) => {
         const frame = Object.assign(document.createElement("iframe"), { src: origin + "/studio" });
         const settle = () => { try { resolve(frame.contentDocument?.body && frame.contentDocument.title); } catch (error) { reject(error); } };
@@ -78,6 +77,8 @@ export function attempts({ origins, appId, actionId }: { origins: string[]; appI
         form.submit();
         setTimeout(resolve, 100);
       }));
+      // Last: what comes after would fail for want of a cookie.
+      await attempt(of("signs out"), () => answered(origin + "/v1/session", { method: "DELETE" }));
     }
     console.log(${JSON.stringify(REPORT)}, JSON.stringify(outcomes));
   })()`;

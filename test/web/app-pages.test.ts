@@ -202,6 +202,19 @@ describe("The app's own pages", function () {
     expect(logs[0].data.result.data).to.deep.equal({ answer: "blocked", cookie: "refused" });
   });
 
+  it("start client actions on the debug page too, and log their runs", async () => {
+    const id = await create("async function execute({ payload }) { return [origin, payload.data.plan]; }");
+    await page.goto(`${network.url}${actions()}/${id}/compile?html`);
+    await signIn(service.tokens.editor);
+    await page.evaluate(`void Svc.App.Analytics.pageView({ plan: "free" })`);
+    const [entry] = await until(async () => {
+      const logs = await entriesOf(id);
+      return logs.length > 0 && logs;
+    });
+    expect(entry.data).to.deep.include({ runOn: "client", result: { data: ["null", "free"], success: true } });
+    expect(watch.foreign).to.deep.equal([]);
+  });
+
   describe("are handed sessions of their own", () => {
     const open = (path: string, cookie = "") =>
       fetch(service.url + path, { headers: { accept: "text/html", ...(cookie && { cookie }) }, redirect: "manual" });

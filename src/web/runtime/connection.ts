@@ -76,7 +76,7 @@ export function createConnection(env: Env, loadedFrom?: string): Connection {
   let app = env.appId;
   let token: string | null = env.token ?? null;
   // Not for whatever else reads, prints or sends the page's ENV.
-  delete env.token;
+  Reflect.deleteProperty(env, "token");
 
   function address(path: string): URL {
     if (base === null) throw failure("REQUEST_INVALID", "no API: set window.ENV.apiUrl or call Svc.configure");

@@ -34,7 +34,7 @@ export function createSession({ appId, request }: Pick<Connection, "appId" | "re
     /** With another credential it is another's. */
     forget(): void {
       asked = null;
-      delete window.ENV?.session;
+      Reflect.deleteProperty(window.ENV ?? {}, "session");
     },
   };
 }
