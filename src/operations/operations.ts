@@ -81,6 +81,12 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
   }
 }
 
+/** What dependencies load by this catalogue, and at which addresses of the service. */
+function assetsOf(catalogue: ReturnType<typeof createCatalogue>, baseUrl: string) {
+  const addressed: Addressed = (stored) => addressedAssets(stored, catalogue, baseUrl);
+  return { resolveAssets: (dependencies: readonly string[]) => resolveAssets(dependencies, catalogue), addressed };
+}
+
 /** The parts that runs are made of: the ledger, this process's hold on it, and their logs. */
 function createRunning(
   surroundings: Surroundings,
@@ -142,32 +148,21 @@ export async function createOperations(surroundings: Surroundings) {
   const apps = createApps({ db, people, settings, logEvents });
   const appVersions = createAppVersions({ db, settings, logEvents, intake });
   const catalogue = readCatalogue(config);
-  const addressed: Addressed = (assets) => addressedAssets(assets, catalogue, baseUrl);
+  const assets = assetsOf(catalogue, baseUrl);
   const schedule = createSchedule({ db, now, defaultTimezone });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const authoring = createAuthoring({
     db,
     checkCode: createIsolateCheck().check,
-    resolveAssets: (dependencies) => resolveAssets(dependencies, catalogue),
-    addressed,
+    ...assets,
     triggerIndex,
     log,
   });
   const running = createRunning(surroundings, { credentials, catalogue, queueRoom, underscore: settings.underscore });
   const { logs, tail, ledger, instance, console, runs } = running;
-  const clients = createClients({
-    db,
-    credentials,
-    notifications,
-    ledger,
-    logEvents,
-    intake,
-    room,
-    addressed,
-    holder: instance.id,
-    timeoutMs: clientTimeoutMs,
-    log,
-  });
+  const { addressed } = assets;
+  const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
+  const clients = createClients({ db, ...ofClients, holder: instance.id, timeoutMs: clientTimeoutMs, log });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
     credentials,
