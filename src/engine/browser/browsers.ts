@@ -23,7 +23,7 @@ export interface Browsers {
   ready(): boolean;
   /** Runs under way. */
   busy(): number;
-  /** What /proc says of a renderer of the first browser that is up; null where it is somebody else's. */
+  /** What /proc says of the processes of the first browser that is up; null where it is somebody else's. */
   sandbox(): Promise<SandboxProof | null>;
   /** That browser's process, for those who watch or test; null while there is none, or where it is somebody else's. */
   pid(): number | null;

@@ -7,10 +7,11 @@ import { isIP } from "node:net";
 /** Heap of one page's script; buffers outside it are watched from /proc (memory-watch.ts). */
 const HEAP_MAX_MB = 384;
 
-/** What would let a document outlive its navigation, or work ahead of one. */
+/** What would let a document outlive its navigation, send after it, or work ahead of one. */
 const FEATURES_OFF = [
   "BackForwardCache",
   "FetchLaterAPI",
+  "FetchRetry",
   "Prerender2",
   "SpeculationRulesPrefetchFuture",
   "NoStatePrefetch",
@@ -20,11 +21,19 @@ const FEATURES_OFF = [
   "AutofillServerCommunication",
 ];
 
+/** Where a run's sound is mixed; without it that process has no sandbox. */
+const FEATURES_ON = ["AudioServiceSandbox"];
+
+/** The storage of the first is kept outside what an origin is said to use, where traces.ts looks; the second draws in 3D. */
+const BLINK_FEATURES_OFF = ["StorageBuckets", "WebGPU"];
+
 /** A new frame host for every navigation cost a third of it; the document and its global are fresh without. */
 const COSTLY_FEATURES = ["RenderDocument"];
 
 const HOST_RULES = "--host-resolver-rules";
 const FEATURES = "--disable-features";
+const MORE_FEATURES = "--enable-features";
+const BLINK_FEATURES = "--disable-blink-features";
 const SCRIPT_FLAGS = "--js-flags";
 const NOTHING_RESOLVES = "MAP * ~NOTFOUND";
 const HEAP_LIMIT = "--max-old-space-size=";
@@ -56,9 +65,12 @@ const CONTAINMENT = [
   // Their requests are seen by no page's session; a run has no use for either.
   "--disable-shared-workers",
   "--block-new-web-contents",
-  // Its storage is kept outside what an origin is said to use, where traces.ts looks.
-  "--disable-blink-features=StorageBuckets",
   "--disable-extensions",
+  // Without the first the process that draws has no sandbox; the second alone leaves 3D to canvases off the screen.
+  "--disable-software-rasterizer",
+  "--disable-3d-apis",
+  // No key has this number, so that no page can ask by a token for what is still on trial.
+  "--origin-trial-public-key=AgAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
 ];
 
 const COMFORT = [
@@ -85,6 +97,8 @@ export function browserFlags(egressHost: string): string[] {
     ...CONTAINMENT,
     `${HOST_RULES}=${NOTHING_RESOLVES} , EXCLUDE ${egressHost}`,
     `${FEATURES}=${[...FEATURES_OFF, ...COSTLY_FEATURES].join(",")}`,
+    `${MORE_FEATURES}=${FEATURES_ON.join(",")}`,
+    `${BLINK_FEATURES}=${BLINK_FEATURES_OFF.join(",")}`,
     `${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB}`,
     ...COMFORT,
   ];
@@ -116,9 +130,15 @@ export function containmentFaults(commandLine: string, egressHost: string, sandb
   if (resolvesOthers(switches.get(HOST_RULES), egressHost)) {
     missing.push(`${HOST_RULES}=${NOTHING_RESOLVES} , EXCLUDE ${egressHost}`);
   }
-  const off = listed(switches.get(FEATURES));
-  const on = FEATURES_OFF.filter((feature) => !off.includes(feature));
-  if (on.length > 0) missing.push(`${FEATURES}=${on.join(",")}`);
+  for (const [flag, features] of [
+    [FEATURES, FEATURES_OFF],
+    [MORE_FEATURES, FEATURES_ON],
+    [BLINK_FEATURES, BLINK_FEATURES_OFF],
+  ] as const) {
+    const named = listed(switches.get(flag));
+    const lacking = features.filter((feature) => !named.includes(feature));
+    if (lacking.length > 0) missing.push(`${flag}=${lacking.join(",")}`);
+  }
   if (!switches.get(SCRIPT_FLAGS)?.includes(HEAP_LIMIT)) missing.push(`${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB}`);
   const harmful = ["--disable-web-security", ...(sandbox ? WITHOUT_SANDBOX : [])].filter((flag) => switches.has(flag));
   return [...missing.map((flag) => `lacks ${flag}`), ...harmful.map((flag) => `has ${flag}`)];

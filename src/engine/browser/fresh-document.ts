@@ -3,6 +3,7 @@
  * run and keeps nothing.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
+import { POLICY_HEADER } from "./document-policy.js";
 
 /** Stands in a global scope until the harness has taken it away, before any line of the author's. */
 export const CONSOLE_BINDING = "__svc_console";
@@ -16,7 +17,7 @@ export function answerDocument(
   requestId: string,
   headers: readonly Protocol.Fetch.HeaderEntry[] = [],
 ): void {
-  const responseHeaders = [{ name: "Content-Type", value: "text/html; charset=utf-8" }, ...headers];
+  const responseHeaders = [{ name: "Content-Type", value: "text/html; charset=utf-8" }, POLICY_HEADER, ...headers];
   session
     .send("Fetch.fulfillRequest", { requestId, responseCode: 200, responseHeaders, body: DOCUMENT })
     .catch(() => {});
@@ -38,9 +39,12 @@ export function navigate(session: CDPSession, url: string): Promise<{ loaded: Pr
 
 /**
  * Puts the harness into the fresh document; the console's way out is bound to this document's own context alone.
- * @returns the id of the harness's object
+ * @returns the id of the harness's object, and whether it found nothing of an earlier document
  */
-export async function installHarness(session: CDPSession, expression: string): Promise<string> {
+export async function installHarness(
+  session: CDPSession,
+  expression: string,
+): Promise<{ harnessId: string; untouched: boolean }> {
   const created = new Promise<number>((resolve) => {
     session.once("Runtime.executionContextCreated", (event) => resolve(event.context.id));
   });
@@ -53,11 +57,11 @@ export async function installHarness(session: CDPSession, expression: string): P
   const { objectId } = harness.result;
   if (objectId === undefined) throw new Error(`the harness failed: ${harness.exceptionDetails?.text}`);
   const executionContextId = await created;
-  await Promise.all([
+  const [, untouched] = await Promise.all([
     session.send("Runtime.addBinding", { name: CONSOLE_BINDING, executionContextId }),
     callHarness(session, objectId, "listen", [CONSOLE_BINDING]),
   ]);
-  return objectId;
+  return { harnessId: objectId, untouched: untouched === true };
 }
 
 /** Calls a method of the harness's object and waits for what it settles to, however long that takes. */

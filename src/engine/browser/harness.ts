@@ -1,6 +1,7 @@
 /** The scripts that stand in a page before a run, put together from the functions of `in-page/`. Runs none of them. */
 import { RESULT_MAX_BYTES } from "../../limits.js";
 import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
+import { FORBIDDEN_MEMBERS } from "./document-policy.js";
 import { CONSOLE_BINDING } from "./fresh-document.js";
 import { boundScope } from "./in-page/bounds.js";
 import { childConsole } from "./in-page/child-console.js";
@@ -43,7 +44,15 @@ const CORE = calling(harnessCore, JSON.stringify(LIMITS));
 export const DOCUMENT_HARNESS = named(calling(documentHarness, CORE));
 
 /** To be evaluated in every document of a run, frames' too, before its first line. */
-export const BOUNDS = named(calling(boundScope, String(CHANNELS_MAX), String(CHANNEL_MESSAGES_MAX), String(LOCKS_MAX)));
+export const BOUNDS = named(
+  calling(
+    boundScope,
+    String(CHANNELS_MAX),
+    String(CHANNEL_MESSAGES_MAX),
+    String(LOCKS_MAX),
+    JSON.stringify(FORBIDDEN_MEMBERS),
+  ),
+);
 
 /** Replaces the console of a worker that a run starts; to be evaluated before the worker's first line. */
 export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));

@@ -20,10 +20,14 @@ export function localBrowser({ log, ...options }: ChromiumOptions & { log: Logge
     },
 
     async inspect(chromium) {
-      const sandbox = await proveSandbox(chromium);
-      if (!options.sandbox || sandbox?.sandboxed !== false) return { pid: chromium.pid, sandbox };
+      const proof = await proveSandbox(chromium);
+      const { pid } = chromium;
+      if (!options.sandbox || proof === null) return { pid, sandbox: options.sandbox };
+      const open = proof.processes.filter(({ contained }) => !contained).map(({ kind }) => kind);
+      if (open.length === 0) return { pid, sandbox: true };
       throw new StartError(
-        "Chromium's renderers are not sandboxed here; set CHROME_SANDBOX=off to run actions all the same",
+        `Chromium's processes are not sandboxed here (${[...new Set(open)].join(", ")}); set CHROME_SANDBOX=off to run ` +
+          "actions all the same",
       );
     },
 

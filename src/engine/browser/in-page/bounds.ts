@@ -11,9 +11,14 @@ declare const self: Any;
  * As `harnessCore`: evaluated by its source text. Every message of a channel goes to all channels of its name by way of the
  * browser's process, each lock is weighed there against all others, and each line that a frame prints, which nobody reads, goes there too.
  */
-export function boundScope(channelsMax: number, messagesMax: number, locksMax: number): void {
+export function boundScope(
+  channelsMax: number,
+  messagesMax: number,
+  locksMax: number,
+  forbidden: Readonly<Record<string, readonly string[]>>,
+): void {
   const scope = self;
-  const { apply, construct, ownKeys } = Reflect;
+  const { apply, construct, deleteProperty, ownKeys } = Reflect;
   const RefusalError = RangeError;
   const { BroadcastChannel, LockManager } = scope;
 
@@ -36,6 +41,12 @@ export function boundScope(channelsMax: number, messagesMax: number, locksMax: n
         return call(this, values);
       },
     }[name];
+  }
+
+  for (const holder of ownKeys(forbidden) as string[]) {
+    const prototype = scope[holder]?.prototype;
+    if (prototype === undefined) continue;
+    for (const name of forbidden[holder]!) deleteProperty(name in prototype ? prototype : scope, name);
   }
 
   scope.BroadcastChannel = new Proxy(BroadcastChannel, {

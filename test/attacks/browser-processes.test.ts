@@ -1,0 +1,106 @@
+/** No run reaches a process of the browser that has no sandbox, whatever it asks the browser for. */
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Browsers } from "../../src/engine/browser/browsers.js";
+import { resultOf, testBrowsers } from "../engine/browser/support.js";
+import { chromePath } from "../harness/remote-chromium.js";
+
+const GRAPHICS = `
+  const kinds = ["webgl", "webgl2", "experimental-webgl"];
+  const graphics = async (canvas) => {
+    const found = kinds.filter((kind) => { try { return canvas().getContext(kind) !== null } catch { return false } });
+    if (await navigator.gpu?.requestAdapter()) found.push("adapter");
+    return found;
+  };`;
+
+/** What starts a process or wakes one, in a browser that lets it. Each gets half a second. */
+const SUMMONS: Record<string, string> = {
+  sound: `const context = new AudioContext(); const tone = context.createOscillator(); tone.connect(context.destination);
+    tone.start(); await context.resume();`,
+  "rendered sound": "await new OfflineAudioContext(1, 4410, 44100).startRendering();",
+  film: "const film = document.createElement('video'); film.src = 'data:video/mp4;base64,AAAA'; await film.play();",
+  canvas: `const canvas = new OffscreenCanvas(64, 64); canvas.getContext("2d").fillRect(0, 0, 9, 9);
+    await createImageBitmap(await canvas.convertToBlob());`,
+  "a canvas film": `const canvas = document.createElement("canvas"); canvas.getContext("2d").fillRect(0, 0, 3, 3);
+    new MediaRecorder(canvas.captureStream(10)).start();`,
+  "a film codec": `const encoder = new VideoEncoder({ output() {}, error() {} });
+    encoder.configure({ codec: "vp8", width: 64, height: 64 });
+    const canvas = new OffscreenCanvas(64, 64); canvas.getContext("2d");
+    encoder.encode(new VideoFrame(canvas, { timestamp: 0 })); await encoder.flush();`,
+  devices: "await navigator.mediaDevices.enumerateDevices();",
+  "a microphone": "await navigator.mediaDevices.getUserMedia({ audio: true, video: true });",
+  "a screen": "await navigator.mediaDevices.getDisplayMedia();",
+  "a peer": `const peer = new RTCPeerConnection(); peer.createDataChannel("x");
+    await peer.setLocalDescription(await peer.createOffer());`,
+  speech: "speechSynthesis.speak(new SpeechSynthesisUtterance('x'));",
+  keys: `await navigator.requestMediaKeySystemAccess("org.w3.clearkey",
+    [{ initDataTypes: ["keyids"], videoCapabilities: [{ contentType: 'video/webm;codecs="vp8"' }] }]);`,
+  "a document to read": `const frame = document.createElement("iframe");
+    frame.src = URL.createObjectURL(new Blob(["%PDF-1.4"], { type: "application/pdf" })); document.body.append(frame);`,
+  storage: "localStorage.a = 1; await caches.open('x'); await navigator.storage.getDirectory(); indexedDB.open('x');",
+  pressure: "await new PressureObserver(() => {}).observe('cpu');",
+  paper: "print();",
+};
+
+describe("the processes of a browser", function () {
+  this.timeout(20_000);
+  let browsers: Browsers;
+
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  after(() => browsers.stop());
+
+  it("draw no 3D for a run: neither in its document nor off the screen", async () => {
+    const page = `${GRAPHICS} const execute = () => graphics(() => document.createElement("canvas"))`;
+    const offscreen = `${GRAPHICS} const execute = () => graphics(() => new OffscreenCanvas(1, 1))`;
+    expect([await resultOf(browsers, page), await resultOf(browsers, offscreen)]).to.deep.equal([[], []]);
+  });
+
+  it("draw no 3D for a worker that a run starts", async () => {
+    const source = `${GRAPHICS} graphics(() => new OffscreenCanvas(1, 1)).then((found) => postMessage(found))`;
+    const code = `const execute = () => new Promise((resolve) => {
+      new Worker(URL.createObjectURL(new Blob([${JSON.stringify(source)}]))).onmessage = ({ data }) => resolve(data);
+    })`;
+    expect(await resultOf(browsers, code)).to.deep.equal([]);
+  });
+
+  it("leave a run its flat canvas", async () => {
+    const code = `const execute = async () => {
+      const context = document.createElement("canvas").getContext("2d");
+      context.fillStyle = "#102030"; context.fillRect(0, 0, 1, 1);
+      return [...context.getImageData(0, 0, 1, 1).data];
+    }`;
+    expect(await resultOf(browsers, code)).to.deep.equal([16, 32, 48, 255]);
+  });
+
+  for (const [what, code] of Object.entries(SUMMONS)) {
+    it(`are sandboxed, or run nobody's code, when a run has asked for ${what}`, async () => {
+      const source = `const execute = () => Promise.race([
+        (async () => { try { ${code} } catch {} })(), new Promise((resolve) => setTimeout(resolve, 500))])`;
+      await resultOf(browsers, source);
+      const proof = (await browsers.sandbox())!;
+      expect(proof.processes.filter(({ contained }) => !contained)).to.deep.equal([]);
+      expect(proof.processes.map(({ kind }) => kind)).to.include.members(["browser", "renderer", "gpu-process"]);
+    });
+  }
+
+  it("keep a browser from serving when one of them is of an unknown kind and without a sandbox", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "svc-odd-chrome-"));
+    chmodSync(folder, 0o755);
+    const path = join(folder, "chrome");
+    writeFileSync(path, `#!/bin/sh\n(exec sh -c 'sleep 60; :' x --type=oddity) &\nexec ${chromePath()} "$@"\n`);
+    chmodSync(path, 0o755);
+    const odd = testBrowsers({ chromePath: path });
+    try {
+      const fault = await odd.start().catch((error: Error) => error.message);
+      expect(fault).to.include("oddity");
+    } finally {
+      await odd.stop();
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
