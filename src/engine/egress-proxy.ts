@@ -49,9 +49,11 @@ export interface EgressAccount {
 export interface EgressLane {
   /** `http://host:port`, this lane's alone. */
   readonly proxyServer: string;
-  /** Starts a new account: ends the connections of the last one. */
+  /** Starts an account; before the first and between two of them the lane is shut. */
   begin(account: EgressAccount): void;
-  /** Whether anything was asked of the lane since `begin`, granted or refused. */
+  /** Shuts the lane: ends every connection, and refuses every later one, before this returns. */
+  end(): void;
+  /** Whether anything was asked of the lane since `begin`, before its end or after. */
   used(): boolean;
   close(): void;
 }
@@ -121,8 +123,10 @@ async function target(hostname: string, port: number, options: EgressOptions): P
   return { addresses, localAddress };
 }
 
+const ended = () => new RequestError("the run has ended", 403);
+
 class Lane implements EgressLane {
-  private account: EgressAccount = { onHost: () => {} };
+  private account: EgressAccount | null = null;
   private hosts = new Set<string>();
   private asked = false;
   private readonly known = new WeakSet<Socket>();
@@ -164,10 +168,11 @@ class Lane implements EgressLane {
 
   private async prepare(call: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
     const { hostname, port, request } = call;
+    const { account } = this;
     await this.knows(request.socket);
     this.asked = true;
     const host = bare(hostname);
-    const { account } = this;
+    if (account === null) throw ended();
     try {
       return await this.admit(account, host, port);
     } catch (error) {
@@ -181,7 +186,7 @@ class Lane implements EgressLane {
     const name = `${host}:${port}`;
     if ((await account.mayConnect?.(name)) === false) throw new RequestError("the run may not connect there", 403);
     const { addresses, localAddress } = await target(host, port, this.options);
-    if (account !== this.account || this.closed) throw new RequestError("the run has ended", 403);
+    if (account !== this.account || this.closed) throw ended();
     if (!this.hosts.has(name)) account.onHost(name);
     this.hosts.add(name);
     return {
@@ -192,10 +197,15 @@ class Lane implements EgressLane {
   }
 
   begin(account: EgressAccount): void {
-    if (this.asked) this.server.closeConnections();
+    this.end();
     this.asked = false;
     this.hosts = new Set();
     this.account = account;
+  }
+
+  end(): void {
+    this.account = null;
+    if (this.asked) this.server.closeConnections();
   }
 
   used(): boolean {

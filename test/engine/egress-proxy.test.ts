@@ -1,5 +1,6 @@
 /** The egress proxy by itself: which addresses it takes for public, and that it connects to nothing else. */
 
+import { once } from "node:events";
 import { createServer, request, type Server } from "node:http";
 import { type AddressInfo, connect } from "node:net";
 import { expect } from "chai";
@@ -45,7 +46,9 @@ describe("the egress proxy", () => {
 
   async function openLane(options: Partial<EgressOptions> = {}): Promise<EgressLane> {
     proxy = createEgressProxy({ allowPrivateNetwork: false, ports: [80, 443, port], ...options });
-    return proxy.openLane();
+    const lane = await proxy.openLane();
+    lane.begin({ onHost: () => {} });
+    return lane;
   }
 
   before((done) => {
@@ -140,6 +143,22 @@ describe("the egress proxy", () => {
     expect(await get(lane, `http://api.internal:${port}/`)).to.equal(200);
     expect(await tunnel(lane, `api.internal:${port}`)).to.equal(200);
     expect(await get(lane, `http://127.0.0.1:${port}/`)).to.equal(403);
+  });
+
+  it("is shut before a run begins and when it has ended, and ends what is under way", async () => {
+    const lane = await openLane({ allowPrivateNetwork: true });
+    const held = connect(Number(new URL(lane.proxyServer).port), "127.0.0.1");
+    held.write(`CONNECT 127.0.0.1:${port} HTTP/1.1\r\n\r\n`);
+    await once(held, "data");
+    lane.end();
+    await once(held, "close");
+    expect([await tunnel(lane, `127.0.0.1:${port}`), await get(lane, `http://127.0.0.1:${port}/`)]).to.deep.equal([
+      403, 403,
+    ]);
+    const next = await proxy!.openLane();
+    expect(await get(next, `http://127.0.0.1:${port}/`)).to.equal(403);
+    next.begin({ onHost: () => {} });
+    expect(await get(next, `http://127.0.0.1:${port}/`)).to.equal(200);
   });
 
   it("reaches private addresses and any port when that is allowed", async () => {

@@ -11,6 +11,8 @@ export interface Children {
   caughtUp(timeoutMs: number): Promise<void>;
   /** Whether there is any child. */
   any(): boolean;
+  /** Whether there ever was one. */
+  met(): boolean;
 }
 
 /** `type` as the protocol says it: `worker` for a dedicated worker, `iframe` for a frame of another process. */
@@ -20,8 +22,10 @@ const AUTO_ATTACH = { autoAttach: true, waitForDebuggerOnStart: true, flatten: t
 
 export function createChildren(page: CDPSession, prepare: Prepare): Children {
   const sessions = new Set<CDPSession>([page]);
+  let met = false;
 
   async function adopt({ sessionId, targetInfo }: Protocol.Target.AttachedToTargetEvent): Promise<void> {
+    met = true;
     const child = page.connection()?.session(sessionId);
     if (!child) return;
     sessions.add(child);
@@ -48,5 +52,6 @@ export function createChildren(page: CDPSession, prepare: Prepare): Children {
     },
 
     any: () => sessions.size > 1,
+    met: () => met,
   };
 }

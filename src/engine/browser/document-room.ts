@@ -31,6 +31,18 @@ export function createDocumentRoom(options: RoomOptions): Room {
   const guard = createRequestGuard(session, children.caughtUp);
   const faults = watchRequestFaults(session, origin);
   let harnessId = "";
+  /** Whether the document asked for anything after its run. */
+  let stirred = false;
+  let running = false;
+
+  function stir(): void {
+    if (!running) stirred = true;
+  }
+  session.on("Network.requestWillBeSent", ({ type, request }) => {
+    if (type !== "Document" || request.url !== `${origin}/`) stir();
+  });
+  session.on("Network.webSocketCreated", stir);
+  session.on("Network.webTransportCreated", stir);
 
   session.on("Fetch.requestPaused", (event) => {
     const { requestId, request, resourceType } = event;
@@ -83,17 +95,20 @@ export function createDocumentRoom(options: RoomOptions): Room {
     },
 
     async renew() {
-      if (traces.found() || lane?.used() === true) return false;
+      running = false;
+      if (traces.found() || children.met() || lane?.used() === true) return false;
       const { loaded } = await navigate(session, `${origin}/`);
-      const installed = installHarness(session, DOCUMENT_HARNESS);
-      const [left, heavy, id] = await Promise.all([traces.look(origin), holdsMuch(), installed, loaded]);
-      harnessId = id;
+      const installing = installHarness(session, DOCUMENT_HARNESS);
+      const [left, heavy, installed] = await Promise.all([traces.look(origin), holdsMuch(), installing, loaded]);
+      harnessId = installed.harnessId;
       // Not earlier: right after the commit the page may not count as active yet, and the command fails.
       await session.send("Page.resetNavigationHistory");
-      return !left && !heavy;
+      // Asked last: what the page sent while it went has been told of by now, and has come to the lane.
+      return installed.untouched && !left && !heavy && !stirred && lane?.used() !== true;
     },
 
     async run(request) {
+      running = true;
       await beginRequests(request);
       const { sourceName: name = "action.js", source, packages, payload, settings } = request;
       // Flat, since what is evaluated first may change what later objects inherit.

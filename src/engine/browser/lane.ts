@@ -10,13 +10,15 @@ export interface LaneRun {
   mayConnect(host: string): Promise<boolean>;
 }
 
-/** The only way out of one context: a proxy port that is this context's alone. */
+/** The only way out of one context: a proxy port that is this context's alone. Shut but while a run is under way. */
 export interface Lane {
   /** `http://host:port` */
   readonly proxyServer: string;
-  /** Starts a run's account of hosts; ends every connection that an earlier run left open. */
+  /** Opens it for a run. */
   begin(run: LaneRun): void;
-  /** True when anything was sent through the lane since `begin`. */
+  /** Shuts it: ends every connection, and refuses every later one, before this returns. */
+  end(): void;
+  /** Whether anything was asked of the lane since `begin`, before its end or after. */
   used(): boolean;
   close(): void;
 }

@@ -162,6 +162,8 @@ export class Page {
         request.signal?.removeEventListener("abort", cancel);
       };
     });
+    // Before anybody hears of the end: what the page still sends belongs to no run.
+    this.lane?.end();
     this.release();
     this.onLost = null;
     this.print = null;

@@ -23,8 +23,8 @@ export function createWorkerRoom({ session, origin }: RoomOptions): Room {
 
   async function open(): Promise<string> {
     const { loaded } = await navigate(session, `${origin}/`);
-    const [id] = await Promise.all([installHarness(session, WORKER_HARNESS), loaded]);
-    return id;
+    const [installed] = await Promise.all([installHarness(session, WORKER_HARNESS), loaded]);
+    return installed.harnessId;
   }
 
   return {

@@ -20,7 +20,10 @@ const PROBE = `const execute = async () => {
   note("hash", location.hash + location.search);
   note("history", history.length - 1);
   note("historyState", history.state);
+  note("scrollRestoration", history.scrollRestoration !== "auto");
   note("navigationEntries", navigation.entries().length - 1);
+  note("navigationState", navigation.currentEntry.getState());
+  note("navigationFrom", navigation.activation?.from?.getState());
   note("cookie", document.cookie);
   note("localStorage", localStorage.length);
   note("sessionStorage", sessionStorage.length);
@@ -53,6 +56,13 @@ const LEFTOVERS: [string, string][] = [
   ["elements", "document.body.append(document.createElement('p'))"],
   ["window.name", "window.name = 'left'"],
   ["a changed address", "history.replaceState({ left: 1 }, '', '/?a=1#b')"],
+  ["a state of its history", "history.replaceState({ left: 1 }, '')"],
+  [
+    "a state of its history, set while the page goes",
+    "addEventListener('pagehide', () => history.replaceState({ left: 1 }, ''))",
+  ],
+  ["a state of its navigation", "navigation.updateCurrentEntry({ state: { left: 1 } })"],
+  ["a wish where to scroll", "history.scrollRestoration = 'manual'"],
   ["history entries", "for (let i = 0; i < 5; i += 1) history.pushState({ left: i }, '', '/p' + i)"],
   ["a script cookie", "document.cookie = 'left=1; path=/; max-age=9999; secure'"],
   ["a cookie for a parent domain", "document.cookie = 'left=1; domain=actions.internal; path=/; max-age=9999'"],
@@ -175,19 +185,6 @@ describe("isolation", function () {
     expect(await resultOf(browsers, code)).to.equal("1");
     expect(await resultOf(browsers, code)).to.equal("2");
     expect(requests).to.deep.equal(["/data ", "/data "]);
-  });
-
-  it("sends no request that a run prepared for after its end", async () => {
-    const code = `const execute = async () => {
-      addEventListener("pagehide", () => navigator.sendBeacon("${url}/late"));
-      if (globalThis.fetchLater) fetchLater("${url}/later");
-      setTimeout(() => fetch("${url}/timer"), 30);
-    }`;
-    await resultOf(browsers, code);
-    await resultOf(browsers, PROBE);
-    expect(requests.filter((request) => request.startsWith("/timer") || request.startsWith("/later"))).to.deep.equal(
-      [],
-    );
   });
 
   it("shows one key nothing of another, one at a time and at once", async () => {

@@ -207,7 +207,8 @@ describe("addresses that a run may not send", function () {
     const openLane = async (): Promise<Lane> => {
       const lane = await proxy.openLane();
       const begin: Lane["begin"] = (run) => lane.begin({ onHost: run.onHost });
-      return { proxyServer: lane.proxyServer, begin, used: () => lane.used(), close: () => lane.close() };
+      const { proxyServer } = lane;
+      return { proxyServer, begin, end: () => lane.end(), used: () => lane.used(), close: () => lane.close() };
     };
     const trusting = testBrowsers({ openLane });
     await trusting.start();

@@ -26,6 +26,9 @@ export function documentHarness(core: HarnessCore): unknown {
   if (window.name !== "") window.name = "";
   if (window.localStorage.length > 0) window.localStorage.clear();
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
+  const { history, navigation } = window;
+  const state = history.state ?? navigation.currentEntry.getState() ?? null;
+  const untouched = state === null && history.scrollRestoration === "auto";
 
   /** Runs a text as a classic script in the page's global scope. Answers null, or what went wrong as `fail` says it. */
   function evaluate(name: string, source: string): string | null {
@@ -89,11 +92,15 @@ export function documentHarness(core: HarnessCore): unknown {
 
   return {
     __proto__: null,
-    /** Takes the way out for console lines off the page's global, so that the author cannot find it. */
-    listen(bindingName: string): void {
+    /**
+     * Takes the way out for console lines off the page's global, so that the author cannot find it. Answers whether the document has
+     * nothing of the one before it, whose place in the history it takes when both have one address.
+     */
+    listen(bindingName: string): boolean {
       const print = window[bindingName];
       delete window[bindingName];
       core.installConsole(print);
+      return untouched;
     },
     /** `scripts`: name and source, or `""` and address, in turn. */
     run(scripts: Any, payload: string, settings: string): Promise<string> {

@@ -45,8 +45,9 @@ export function workerHost(harness: string, leaveWithinMs: number): unknown {
 
   return {
     __proto__: null,
-    listen(bindingName: string): void {
+    listen(bindingName: string): boolean {
       print = self[bindingName];
+      return true;
     },
     run(source: string, name: string, payload: string, settings: string): Promise<string> {
       next.port.postMessage([source, name, payload, settings]);

@@ -1,0 +1,165 @@
+/** Nothing that a run prepared for after its end reaches the network, and nothing that it sent is missing from its hosts. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import type { Browsers } from "../../src/engine/browser/browsers.js";
+import { createEgressProxy, type EgressProxy } from "../../src/engine/egress-proxy.js";
+import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
+
+/** When a document, or what it has started, may still act although its run has ended. */
+const MOMENTS: Record<string, (send: string) => string> = {
+  "as the page is hidden": (send) => `addEventListener("pagehide", () => { ${send} });`,
+  "as the page is unloaded": (send) => `addEventListener("unload", () => { ${send} });`,
+  "before the page is unloaded": (send) => `addEventListener("beforeunload", () => { ${send} });`,
+  "as the page turns invisible": (send) => `document.addEventListener("visibilitychange", () => { ${send} });`,
+  "as the page is swapped": (send) => `addEventListener("pageswap", () => { ${send} });`,
+  "as it navigates": (send) => `navigation.addEventListener("navigate", () => { ${send} });`,
+  "as a signal of the page is aborted": (send) =>
+    `navigation.addEventListener("navigate", ({ signal }) => { signal.onabort = () => { ${send} } });`,
+  "in a task that follows": (send) => `setTimeout(() => { ${send} }, 0);`,
+  "in a microtask that follows": (send) =>
+    `Promise.resolve().then(async () => { await 0; await 0; await 0; ${send} });`,
+  "again and again": (send) => `const again = () => { ${send}; setTimeout(again, 1) }; setTimeout(again, 0);`,
+  "as a frame is unloaded": (send) =>
+    `const frame = document.createElement("iframe"); document.body.append(frame);
+     frame.contentWindow.addEventListener("pagehide", () => { ${send} });`,
+  "as an element leaves": (send) =>
+    `customElements.define("x-late", class extends HTMLElement { disconnectedCallback() { ${send} } });
+     document.body.append(document.createElement("x-late"));`,
+};
+
+/** Ways to reach a host without waiting for it. `at`: an address of the host. */
+const WAYS: Record<string, (at: string) => string> = {
+  "a fetch that outlives the page": (at) => `fetch("${at}", { keepalive: true, mode: "no-cors" }).catch(() => {})`,
+  "a fetch that is asked for first": (at) =>
+    `fetch("${at}", { keepalive: true, method: "PUT", headers: { a: "b" } }).catch(() => {})`,
+  "a beacon": (at) => `navigator.sendBeacon("${at}", "late")`,
+  "an image": (at) => `new Image().src = "${at}"`,
+  "a style": (at) =>
+    `document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href: "${at}" }))`,
+  "a prefetch": (at) =>
+    `document.head.append(Object.assign(document.createElement("link"), { rel: "prefetch", href: "${at}" }))`,
+  "a connection ahead of need": (at) =>
+    `document.head.append(Object.assign(document.createElement("link"), { rel: "preconnect", href: "${at.replace("http:", "https:")}" }))`,
+  "a ping": (at) =>
+    `const a = Object.assign(document.createElement("a"), { href: "#x", ping: "${at}" }); document.body.append(a); a.click()`,
+  "a socket": (at) => `new WebSocket("${at}".replace("http", "ws"))`,
+  "a synchronous request": (at) =>
+    `const call = new XMLHttpRequest(); call.open("GET", "${at}", false); try { call.send() } catch {}`,
+  "a form": (at) =>
+    `const form = Object.assign(document.createElement("form"), { action: "${at}", method: "post" }); document.body.append(form); form.submit()`,
+};
+
+describe("after the end of a run", function () {
+  this.timeout(30_000);
+  let browsers: Browsers;
+  let proxy: EgressProxy;
+  let server: Server;
+  let url: string;
+  let seen: string[] = [];
+
+  before(async () => {
+    server = createServer((request, response) => {
+      seen.push(request.url ?? "");
+      response.writeHead(200, { "Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=9999" });
+      response.end("cached");
+    });
+    server.on("connection", () => seen.push("a connection"));
+    server.on("upgrade", (request, socket) => {
+      seen.push(request.url ?? "");
+      socket.destroy();
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    proxy = createEgressProxy({ allowPrivateNetwork: true });
+    browsers = testBrowsers({ openLane: () => proxy.openLane() });
+    await browsers.start();
+  });
+  beforeEach(() => {
+    seen = [];
+  });
+  after(async () => {
+    await browsers.stop();
+    proxy.close();
+    server.close();
+    server.closeAllConnections();
+  });
+
+  /** What reached the host after a run of the code had ended, until two more runs of the same app had. */
+  async function late(code: string): Promise<{ after: string[]; told: boolean; before: string[] }> {
+    let told = false;
+    const outcome = await browsers.run(
+      runOf(`const execute = async () => { ${code} }`, {
+        onHost: () => {
+          told = true;
+        },
+      }),
+    );
+    if (!outcome.ok) throw new Error(outcome.error.message);
+    // A connection that was made before the end is heard of in the next turn.
+    await new Promise((resolve) => setImmediate(resolve));
+    const before = seen;
+    seen = [];
+    await resultOf(browsers, "const execute = async () => 1");
+    await resultOf(browsers, "const execute = async () => 2");
+    return { before, after: seen, told };
+  }
+
+  for (const [when, at] of Object.entries(MOMENTS)) {
+    it(`nothing is sent ${when}, in whatever way`, async () => {
+      for (const [what, send] of Object.entries(WAYS)) {
+        const { after, before, told } = await late(at(send(`${url}/late`)));
+        expect(after, what).to.deep.equal([]);
+        // What made it before the end is the run's, and its hosts say so.
+        if (before.length > 0) expect(told, what).to.equal(true);
+      }
+    });
+  }
+
+  // A form leaves the page, and this build of Chromium makes no connection ahead of need.
+  const unseen = ["a form", "a connection ahead of need"];
+  for (const [what, send] of Object.entries(WAYS).filter(([way]) => !unseen.includes(way))) {
+    it(`${what} does reach a host while the run lasts, and it is told`, async () => {
+      const arrived = new Promise<void>((resolve) => {
+        server.once("connection", () => resolve());
+      });
+      let told = false;
+      const abort = new AbortController();
+      const run = browsers.run(
+        runOf(`const execute = async () => { ${send(`${url}/now`)}; await new Promise(() => {}) }`, {
+          signal: abort.signal,
+          onHost: () => {
+            told = true;
+          },
+        }),
+      );
+      await arrived;
+      abort.abort();
+      await run;
+      expect(told).to.equal(true);
+    });
+  }
+
+  it("an answer that was still to come is not there for the next run", async () => {
+    const code = `addEventListener("pagehide", () => fetch("${url}/answer", { keepalive: true }));`;
+    await late(code);
+    const read = `const execute = async () => {
+      try { return await (await fetch("${url}/answer", { cache: "only-if-cached", mode: "same-origin" })).text() } catch {}
+      try { return await (await fetch("${url}/answer", { cache: "force-cache" })).text() } catch { return null }
+    }`;
+    expect(await resultOf(browsers, read)).to.equal("cached");
+    expect(seen).to.deep.equal(["a connection", "/answer"]);
+  });
+
+  it("a request under way is cut off, and its answer goes nowhere", async () => {
+    const cut = new Promise<void>((resolve) => {
+      server.removeAllListeners("request");
+      server.on("request", (request) => request.socket.once("close", () => resolve()));
+    });
+    await resultOf(
+      browsers,
+      `const execute = async () => { const begun = fetch("${url}/slow"); await new Promise((resolve) => setTimeout(resolve, 100)) }`,
+    );
+    await cut;
+  });
+});
