@@ -1,0 +1,149 @@
+/** A table says of every name that a run meets what becomes of it at the run's end; a browser that brings a new one fails here. */
+import { readFileSync } from "node:fs";
+import { expect } from "chai";
+import type { Browsers } from "../../src/engine/browser/browsers.js";
+import { FORBIDDEN_FEATURES, FORBIDDEN_MEMBERS } from "../../src/engine/browser/document-policy.js";
+import { resultOf, testBrowsers } from "../engine/browser/support.js";
+import { walkSurface } from "./browser-walk.js";
+
+const TABLE = new URL("../../../test/attacks/browser-surface.txt", import.meta.url);
+const CLASSES = ["ended", "cleared", "forbidden", "same"];
+
+/** Features of the Permissions-Policy header that a run may use: none keeps anything, asks anybody or starts a process. */
+const ALLOWED_FEATURES =
+  "aria-notify autoplay ch-device-memory ch-downlink ch-dpr ch-ect ch-prefers-color-scheme ch-prefers-reduced-motion " +
+  "ch-prefers-reduced-transparency ch-rtt ch-save-data ch-ua ch-ua-arch ch-ua-bitness ch-ua-form-factors ch-ua-full-version " +
+  "ch-ua-full-version-list ch-ua-high-entropy-values ch-ua-mobile ch-ua-model ch-ua-platform ch-ua-platform-version " +
+  "ch-ua-wow64 ch-viewport-height ch-viewport-width ch-width cross-origin-isolated local-network local-network-access " +
+  "loopback-network media-playback-while-not-visible sync-xhr";
+
+type Surface = Record<string, string[]>;
+interface Entry {
+  holder: string;
+  scope: "d" | "w";
+  name: string;
+  fate: string;
+}
+
+const keyOf = ({ scope, holder, name }: Omit<Entry, "fate">) => `${scope === "d" ? "document" : "worker"}: ${holder} ${name}`;
+
+function readTable(): Entry[] {
+  const entries: Entry[] = [];
+  let fate = "";
+  const text = readFileSync(TABLE, "utf8").replaceAll(/\n {4}/g, " ");
+  for (const line of text.split("\n").filter((one) => one !== "" && !one.startsWith("#"))) {
+    if (line.startsWith("== ")) fate = /^== (\w+):/.exec(line)![1]!;
+    else {
+      const [, holder, scopes, names] = /^(\S+) ([dw]+):(.*)$/.exec(line)!;
+      for (const scope of scopes! as Iterable<"d" | "w">) {
+        // An interface without names of its own is a name itself.
+        for (const name of names!.trim().split(" ")) entries.push({ holder: holder!, scope, name, fate });
+      }
+    }
+  }
+  return entries;
+}
+
+function entriesOf(surface: Surface, scope: "d" | "w"): string[] {
+  return Object.entries(surface).flatMap(([holder, names]) =>
+    (names.length === 0 ? [""] : names).map((name) => keyOf({ scope, holder, name })),
+  );
+}
+
+describe("the surface of the browser", function () {
+  this.timeout(20_000);
+  const walk = `const walkSurface = ${walkSurface};`;
+  const table = readTable();
+  let browsers: Browsers;
+  let page: Surface;
+  let worker: Surface;
+  let room: Surface;
+
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+    page = (await resultOf(browsers, `const execute = async () => { ${walk} return walkSurface(globalThis, "Window") }`)) as Surface;
+    const source = `(() => { ${walk} postMessage(walkSurface(globalThis, "DedicatedWorkerGlobalScope")) })()`;
+    const inWorker = `const execute = () => new Promise((resolve) => {
+      new Worker(URL.createObjectURL(new Blob([${JSON.stringify(source)}]))).onmessage = ({ data }) => resolve(data) })`;
+    worker = (await resultOf(browsers, inWorker)) as Surface;
+    const cut = `const execute = async () => { ${walk} return walkSurface(globalThis, "DedicatedWorkerGlobalScope") }`;
+    room = (await resultOf(browsers, cut, { inWorker: true })) as Surface;
+  });
+  after(() => browsers.stop());
+
+  it("is in the table name by name, with what becomes of it: nothing is new, nothing is gone", () => {
+    const listed = table.map(keyOf);
+    const present = [...entriesOf(page, "d"), ...entriesOf(worker, "w")];
+    const known = new Set(listed);
+    const there = new Set(present);
+    expect(
+      present.filter((one) => !known.has(one)),
+      "new in the browser: class each in browser-surface.txt",
+    ).to.deep.equal([]);
+    expect(
+      listed.filter((one) => !there.has(one)),
+      "gone from the browser: take each out of browser-surface.txt",
+    ).to.deep.equal([]);
+  });
+
+  it("has each name once in the table, in one of four classes", () => {
+    expect(table.filter(({ fate }) => !CLASSES.includes(fate))).to.deep.equal([]);
+    expect(new Set(table.map(keyOf)).size).to.equal(table.length);
+  });
+
+  it("shows a run in a worker nothing that a worker does not have, and nothing that is cleared or forbidden", () => {
+    const fates = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
+    // Where the interface is taken off only its objects have it; and all globals stand on one object there.
+    const ways = (key: string) => [
+      key,
+      key.replace(/[()]/g, ""),
+      ...["WorkerGlobalScope", "DedicatedWorkerGlobalScope"].map((scope) =>
+        key.replace(/: (DedicatedWorkerGlobalScope|EventTarget) /, `: ${scope} `),
+      ),
+    ];
+    const fateOf = (key: string) => ways(key).flatMap((way) => fates.get(way) ?? [])[0] ?? "unknown";
+    const unlike = entriesOf(room, "w").filter((key) => !key.endsWith(" ") && !["ended", "same"].includes(fateOf(key)));
+    expect(unlike).to.deep.equal([]);
+  });
+
+  it("has none of the names that are taken off", () => {
+    for (const [holder, names] of Object.entries(FORBIDDEN_MEMBERS)) {
+      const present = new Set([...(page[holder] ?? []), ...(worker[holder] ?? [])]);
+      expect(
+        names.filter((name) => present.has(name)),
+        holder,
+      ).to.deep.equal([]);
+    }
+  });
+
+  it("makes nothing of a forbidden interface, in a document or a frame or a worker", async () => {
+    const names = [...new Set(table.filter(({ fate }) => fate === "forbidden").map(({ holder }) => holder))];
+    const made = `const made = (scope) => ${JSON.stringify(names)}.filter((name) => {
+      try { return Reflect.construct(scope[name], ["x", {}]) && true } catch { return false }
+    });`;
+    const inPage = `${made} const execute = async () => {
+      const frame = document.createElement("iframe"); document.body.append(frame);
+      return [...made(window), ...made(frame.contentWindow)];
+    }`;
+    expect(await resultOf(browsers, inPage)).to.deep.equal([]);
+  });
+
+  it("knows of every feature that a document may ask for whether a run may", async () => {
+    const features = await resultOf(browsers, "const execute = async () => document.featurePolicy.features().sort()");
+    expect(features).to.deep.equal([...FORBIDDEN_FEATURES, ...ALLOWED_FEATURES.split(" ")].sort());
+  });
+
+  it("asks for no forbidden feature, in a document or a frame of another origin", async () => {
+    const code = `const execute = async () => {
+      const frame = document.createElement("iframe");
+      frame.allow = "camera *; microphone *; geolocation *; clipboard-read *; usb *";
+      frame.src = "data:text/html,<script>parent.postMessage(document.featurePolicy.allowedFeatures(), '*')</scr" + "ipt>";
+      const told = new Promise((resolve) => { window.onmessage = ({ data }) => resolve(data) });
+      document.body.append(frame);
+      return [...document.featurePolicy.allowedFeatures(), ...(await told)];
+    }`;
+    const allowed = (await resultOf(browsers, code)) as string[];
+    expect(allowed.filter((feature) => FORBIDDEN_FEATURES.includes(feature))).to.deep.equal([]);
+  });
+});
