@@ -25,7 +25,8 @@ interface Entry {
   fate: string;
 }
 
-const keyOf = ({ scope, holder, name }: Omit<Entry, "fate">) => `${scope === "d" ? "document" : "worker"}: ${holder} ${name}`;
+const keyOf = ({ scope, holder, name }: Omit<Entry, "fate">) =>
+  `${scope === "d" ? "document" : "worker"}: ${holder} ${name}`;
 
 function readTable(): Entry[] {
   const entries: Entry[] = [];
@@ -62,7 +63,10 @@ describe("the surface of the browser", function () {
   before(async () => {
     browsers = testBrowsers();
     await browsers.start();
-    page = (await resultOf(browsers, `const execute = async () => { ${walk} return walkSurface(globalThis, "Window") }`)) as Surface;
+    page = (await resultOf(
+      browsers,
+      `const execute = async () => { ${walk} return walkSurface(globalThis, "Window") }`,
+    )) as Surface;
     const source = `(() => { ${walk} postMessage(walkSurface(globalThis, "DedicatedWorkerGlobalScope")) })()`;
     const inWorker = `const execute = () => new Promise((resolve) => {
       new Worker(URL.createObjectURL(new Blob([${JSON.stringify(source)}]))).onmessage = ({ data }) => resolve(data) })`;

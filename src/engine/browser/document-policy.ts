@@ -26,20 +26,22 @@ const DEVICES =
   "getGamepads getUserMedia gpu hid keyboard mediaDevices requestMIDIAccess serial usb webkitGetUserMedia xr";
 const PEOPLE = "clipboard credentials login presentation virtualKeyboard windowControlsOverlay";
 const SYSTEM =
-  "clearAppBadge getInstalledRelatedApps managed registerProtocolHandler requestMediaKeySystemAccess setAppBadge " +
+  "clearAppBadge connection getInstalledRelatedApps managed registerProtocolHandler requestMediaKeySystemAccess setAppBadge " +
   "unregisterProtocolHandler wakeLock webkitPersistentStorage webkitTemporaryStorage";
 const PICKERS =
   "EyeDropper documentPictureInPicture getScreenDetails launchQueue queryLocalFonts showDirectoryPicker showOpenFilePicker " +
   "showSaveFilePicker webkitRequestFileSystem webkitResolveLocalFileSystemURL";
 const MODELS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
+/** A page's place on a screen that is not there, which it keeps from document to document. */
+const PLACE = "moveBy moveTo requestResize resizeBy resizeTo";
 const OTHERS = "IdleDetector Notification PaymentRequest PresentationRequest fence speechSynthesis";
 
 export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   Navigator: `${ADVERTISING} ${DEVICES} ${PEOPLE} ${SYSTEM}`.split(" "),
-  WorkerNavigator: "clipboard gpu hid managed mediaDevices serial usb".split(" "),
+  WorkerNavigator: "clipboard connection gpu hid managed mediaDevices serial usb".split(" "),
   // The document before, with its address and its state.
   Navigation: ["activation"],
-  Window: `${PICKERS} ${MODELS} ${OTHERS}`.split(" "),
+  Window: `${PICKERS} ${MODELS} ${PLACE} ${OTHERS}`.split(" "),
   DedicatedWorkerGlobalScope: "IdleDetector Notification webkitRequestFileSystem webkitRequestFileSystemSync"
     .split(" ")
     .concat("webkitResolveLocalFileSystemSyncURL webkitResolveLocalFileSystemURL".split(" ")),

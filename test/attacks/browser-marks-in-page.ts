@@ -1,0 +1,152 @@
+/** Leaves a mark in whatever of a global scope takes one, and reads all of its state. Runs inside the browser, by its source text. */
+
+// biome-ignore lint/suspicious/noExplicitAny: the global scope of another program
+type Any = any;
+
+/**
+ * The objects that a global scope leads to, each by its path, and what can be done to them. `mark` is a text that nothing else says.
+ */
+export function marks(scope: Any, mark: string) {
+  const { ownKeys, getOwnPropertyDescriptor, getPrototypeOf, apply } = Reflect;
+  const DEPTH = 3;
+  /** They end the run or the page in ways that other tests look at, or wait for a person. */
+  const LEAVING =
+    /^(close|stop|alert|confirm|prompt|print|assign|replace|reload|navigate|open|write|writeln|debug|leaveMark)$/;
+  const READING =
+    /^(get|has|is|can|query|entries|keys|databases|estimate|match|toJSON|supports|persisted|features|allowed)/;
+
+  interface Member {
+    path: string;
+    owner: Any;
+    key: string;
+    read?: () => Any;
+    write?: (value: Any) => void;
+    call?: Any;
+  }
+
+  function describe(owner: Any, path: string): Member[] {
+    const members = new Map<string, Member>();
+    for (let holder = owner; holder && holder !== Object.prototype; holder = getPrototypeOf(holder)) {
+      for (const key of ownKeys(holder)) {
+        if (typeof key !== "string" || members.has(key) || /^(\d+|constructor|[A-Z].*)$/.test(key)) continue;
+        const { get, set, value, writable } = getOwnPropertyDescriptor(holder, key) ?? {};
+        const member: Member = { path: `${path}.${key}`, owner, key };
+        if (typeof value === "function") member.call = value;
+        else member.read = get ? () => apply(get, owner, []) : () => value;
+        if (set) member.write = (next) => apply(set, owner, [next]);
+        else if (writable && typeof value !== "function") {
+          member.write = (next) => {
+            owner[key] = next;
+          };
+        }
+        members.set(key, member);
+      }
+    }
+    return [...members.values()];
+  }
+
+  /** Objects by their path, nearest first; frames and the objects of the language are left out. */
+  function objects(): Map<string, Any> {
+    const found = new Map<string, Any>([["scope", scope]]);
+    const seen = new Set([scope]);
+    for (const [path, owner] of found) {
+      if (path.split(".").length > DEPTH) continue;
+      for (const { read, path: at } of describe(owner, path)) {
+        let next: Any;
+        try {
+          next = read?.();
+        } catch {
+          continue;
+        }
+        if (typeof next !== "object" || next === null || seen.has(next) || next.window === next) continue;
+        seen.add(next);
+        if (typeof next[Symbol.toStringTag as never] === "string") found.set(at, next);
+      }
+    }
+    return found;
+  }
+
+  function attempt(action: () => Any): Any {
+    try {
+      const value = action();
+      if (value instanceof Promise) value.catch(() => {});
+      return value;
+    } catch {
+      return undefined;
+    }
+  }
+
+  function writeTo({ read, write }: Member): void {
+    const was = attempt(() => read?.());
+    const number = typeof was === "number";
+    const values = typeof was === "boolean" ? [!was] : number ? [was + 7331] : [mark, { [mark]: mark }, () => mark];
+    for (const value of values) if (write) attempt(() => write(value));
+  }
+
+  function callOn({ owner, call }: Member): void {
+    const lists = [[], [mark], [mark, mark], [{ [mark]: mark }, mark], [mark, { value: mark }], [() => mark]];
+    for (const list of lists) attempt(() => apply(call, owner, list));
+  }
+
+  async function textOf(read: () => Any): Promise<string | undefined> {
+    try {
+      // Some wait for what never comes; those say nothing.
+      const late = new Promise((resolve) => setTimeout(resolve, 500));
+      const value = await Promise.race([read(), late]);
+      if (typeof value === "function" || value === undefined) return undefined;
+      if (typeof value !== "object" || value === null) return String(value);
+      return JSON.stringify(value)?.slice(0, 300);
+    } catch (error) {
+      return (error as Error).name;
+    }
+  }
+
+  /** The address is left alone but for its fragment: leaving the page ends the run. */
+  const mayMark = ({ key, owner }: Member) => !LEAVING.test(key) && !(owner === scope.location && key !== "hash");
+
+  function leaveOn(owner: Any, path: string, only: string | undefined): void {
+    const members = describe(owner, path).filter(mayMark);
+    const chosen = members.filter(({ key }) => only === undefined || key === only);
+    for (const member of chosen) if (member.write && member.key !== "location") writeTo(member);
+    if (only === undefined) {
+      attempt(() => {
+        owner[mark] = mark;
+      });
+    }
+    for (const member of chosen) if (member.call) callOn(member);
+  }
+
+  return {
+    paths: () => [...objects().keys()],
+    members: (path: string) =>
+      describe(objects().get(path), path)
+        .filter(mayMark)
+        .map(({ key }) => `${path}#${key}`),
+    /** Sets, adds and calls whatever the objects at the paths have, or their one member that `path#member` names. */
+    leave(marked: string[]): void {
+      const found = objects();
+      for (const one of marked) {
+        const [path, only] = one.split("#") as [string, string?];
+        if (found.has(path)) leaveOn(found.get(path), path, only);
+      }
+    },
+    /** All that can be read, by its path. */
+    async read(): Promise<Record<string, string>> {
+      const state: Record<string, string> = {};
+      const reads: [string, () => Any][] = [];
+      for (const [path, owner] of objects()) {
+        for (const { path: at, key, read, call } of describe(owner, path)) {
+          if (read) reads.push([at, read]);
+          else if (READING.test(key)) reads.push([`${at}()`, () => apply(call, owner, [])]);
+        }
+      }
+      await Promise.all(
+        reads.map(async ([at, read]) => {
+          const value = await textOf(read);
+          if (value !== undefined) state[at] = value;
+        }),
+      );
+      return state;
+    },
+  };
+}

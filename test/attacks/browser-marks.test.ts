@@ -1,0 +1,26 @@
+/** Whatever a run sets, adds or calls on any object that it can reach, the next run in the same page reads nothing of it. */
+import { expect } from "chai";
+import { MarkedPage } from "./marked-page.js";
+
+/** Marks on these cost the page, which serves no other run; test/long/browser-marks.test.ts looks at them member by member. */
+const COSTLY = ["document", "history", "indexedDB", "cookieStore", "navigator.serviceWorker"].map(
+  (path) => `scope.${path}`,
+);
+
+for (const inWorker of [false, true]) {
+  describe(`marks that a run leaves in ${inWorker ? "a worker of its own" : "its document"}`, function () {
+    this.timeout(20_000);
+    let page: MarkedPage;
+
+    before(async () => {
+      page = await MarkedPage.open(inWorker);
+    });
+    after(() => page.stop());
+
+    it("are none that the next run in the same page reads", async () => {
+      const paths = (await page.objects()).filter((path) => !COSTLY.includes(path));
+      expect(paths).to.include("scope");
+      expect(await page.leftBy(paths)).to.deep.equal([]);
+    });
+  });
+}

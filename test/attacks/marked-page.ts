@@ -1,0 +1,91 @@
+/** A page whose runs leave marks and look for them: what the test of the gate and the thorough one share. */
+import { type Chromium, startChromium } from "../../src/engine/browser/chromium.js";
+import { Page } from "../../src/engine/browser/page.js";
+import { runOf } from "../engine/browser/support.js";
+import { chromePath } from "../harness/remote-chromium.js";
+import { marks } from "./browser-marks-in-page.js";
+
+const MARK = "leftmark7331";
+const UNWATCHED = { blame: () => null, overgrown: () => false, stop: () => {} };
+
+type State = Record<string, string>;
+
+export class MarkedPage {
+  private page!: Page;
+  private quiet: State[] = [];
+  private volatile = new Set<string>();
+
+  private constructor(
+    private readonly chromium: Chromium,
+    private readonly inWorker: boolean,
+  ) {}
+
+  /** Knows what a page says that was never marked, new and renewed. */
+  static async open(inWorker: boolean): Promise<MarkedPage> {
+    const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), inWorker);
+    await marked.replace();
+    for (let count = 0; count < 4; count += 1) {
+      marked.quiet.push((await marked.ask("await tool.read()")) as State);
+      await marked.renew();
+      await marked.ask("1");
+      await marked.renew();
+    }
+    const paths = new Set(marked.quiet.flatMap((state) => Object.keys(state)));
+    const values = (path: string) => new Set(marked.quiet.map((state) => state[path]));
+    marked.volatile = new Set([...paths].filter((path) => values(path).size > 1));
+    return marked;
+  }
+
+  stop(): Promise<void> {
+    return this.chromium.stop();
+  }
+
+  /** Every object that a run can reach, by its path. */
+  async objects(): Promise<string[]> {
+    const paths = (await this.ask("tool.paths()")) as string[];
+    await this.renew();
+    return paths;
+  }
+
+  /** The members of an object that can be marked, as `path#member`. */
+  async members(path: string): Promise<string[]> {
+    const members = (await this.ask(`tool.members(${JSON.stringify(path)})`)) as string[];
+    await this.renew();
+    return members;
+  }
+
+  /** What the next run reads otherwise after one that marked the objects or members; null when that one took its page with it. */
+  async leftBy(paths: readonly string[]): Promise<string[] | null> {
+    await this.ask(`tool.leave(${JSON.stringify(paths)})`);
+    if (!(await this.renew())) return null;
+    const state = (await this.ask("await tool.read()")) as State;
+    await this.renew();
+    const [quiet] = this.quiet;
+    return Object.entries(state)
+      .filter(
+        ([at, value]) => value.includes(MARK) || at.includes(MARK) || (!this.volatile.has(at) && value !== quiet![at]),
+      )
+      .map(([at, value]) => `${at} is ${value}, not ${quiet![at]}`);
+  }
+
+  /** The value of the expression in a run of its own; null when the run took its page with it. */
+  private async ask(expression: string): Promise<unknown> {
+    const tool = `const tool = (${marks})(globalThis, "${MARK}");`;
+    const source = `const execute = async () => { ${tool} return ${expression} }`;
+    const outcome = await this.page.run(runOf(source, { inWorker: this.inWorker }));
+    return outcome.ok ? JSON.parse(outcome.data ?? "null") : null;
+  }
+
+  /** Makes the page ready for another run. @returns false when it had to be another page */
+  private async renew(): Promise<boolean> {
+    if (await this.page.renew()) return true;
+    await this.page.discard();
+    await this.replace();
+    return false;
+  }
+
+  private async replace(): Promise<void> {
+    this.page = await Page.open(this.chromium, UNWATCHED, null);
+    if (!(await this.page.settle(runOf("").origin, this.inWorker))) throw new Error("the browser gave no page");
+  }
+}

@@ -1,0 +1,37 @@
+/** As the test of the gate, for every object by itself, and every member of those whose marks cost the page. */
+import { expect } from "chai";
+import { MarkedPage } from "../attacks/marked-page.js";
+
+for (const inWorker of [false, true]) {
+  describe(`each mark that a run leaves in ${inWorker ? "a worker of its own" : "its document"}`, () => {
+    let page: MarkedPage;
+
+    before(async () => {
+      page = await MarkedPage.open(inWorker);
+    });
+    after(() => page.stop());
+
+    /** Halves what took a page with it, down to single members. @returns what was looked at in a page that was kept */
+    async function look(marks: string[], left: string[]): Promise<string[]> {
+      const found = await page.leftBy(marks);
+      if (found !== null) {
+        left.push(...found.map((what) => `${marks.join(" ")}: ${what}`));
+        return marks;
+      }
+      const [first] = marks;
+      const parts = marks.length === 1 && !first!.includes("#") ? await page.members(first!) : marks;
+      if (parts.length < 2) return [];
+      const middle = Math.ceil(parts.length / 2);
+      return [...(await look(parts.slice(0, middle), left)), ...(await look(parts.slice(middle), left))];
+    }
+
+    it("is none that the next run in the same page reads", async () => {
+      const left: string[] = [];
+      let kept = 0;
+      const objects = await page.objects();
+      for (const path of objects) kept += (await look([path], left)).length;
+      expect(left).to.deep.equal([]);
+      expect(kept).to.be.at.least(objects.length * 0.95);
+    });
+  });
+}
