@@ -3,15 +3,16 @@
  * connects to a checked one. Knows no app and no run: who asks is a lane, and what it contacts is told to a callback.
  */
 import { promises as dns, type LookupAddress } from "node:dns";
-import { Agent } from "node:http";
-import { isIP, type LookupFunction, type Socket } from "node:net";
+import { isIP, type Socket } from "node:net";
 import { networkInterfaces } from "node:os";
 import ipaddr from "ipaddr.js";
 import { type PrepareRequestFunctionOpts, type PrepareRequestFunctionResult, RequestError, Server } from "proxy-chain";
+import { agentOver, connectWithin, type Destination, tunnelTo } from "./egress-proxy/outgoing.js";
 import { peerUid } from "./egress-proxy/socket-owner.js";
 
 const LOOPBACK = "127.0.0.1";
 const WEB_PORTS: readonly number[] = [80, 443];
+const CONNECT_TIMEOUT_MS = 10_000;
 /** Everything outside it is unassigned, or an IPv4 address in one of its disguises. */
 const GLOBAL_UNICAST_V6 = ipaddr.parseCIDR("2000::/3") as [ipaddr.IPv6, number];
 
@@ -32,6 +33,8 @@ export interface EgressOptions {
   serves?: (peer: string) => boolean;
   /** Whether a lane serves a process of this machine that runs under that uid; default any. Where no uid is told, it serves. */
   servesUid?: (uid: number) => boolean;
+  /** How long a host may take to accept a connection; default 10 s. */
+  connectTimeoutMs?: number;
   /** All addresses of a name. */
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
 }
@@ -40,8 +43,10 @@ export interface EgressOptions {
 export interface EgressAccount {
   /** Each host contacted, once. */
   onHost(host: string): void;
-  /** A host that was refused, and why in words. */
+  /** A host to which there is no connection, and why in words. */
   onRefused?(host: string, reason: string): void;
+  /** A host to which a connection was made. */
+  onReached?(host: string): void;
   /** Asked before anything is looked up; default yes. */
   mayConnect?(host: string): Promise<boolean>;
 }
@@ -80,36 +85,27 @@ function bare(hostname: string): string {
   return hostname.startsWith("[") ? hostname.slice(1, -1) : hostname;
 }
 
-/** Answers any name with the addresses that were checked, so that what is connected to is what was looked at. */
-function pinned(addresses: LookupAddress[]): LookupFunction {
-  const [first] = addresses;
-  return (_hostname, { all }, callback) => {
-    if (all) callback(null, addresses);
-    else callback(null, first!.address, first!.family);
-  };
-}
-
 async function addressesOf(hostname: string, options: EgressOptions): Promise<LookupAddress[]> {
   const family = isIP(hostname);
   if (family !== 0) return [{ address: hostname, family }];
   const resolve = options.resolve ?? ((name: string) => dns.lookup(name, { all: true, verbatim: true }));
   try {
     return await resolve(hostname);
-  } catch {
-    return [];
+  } catch (error) {
+    const { code = "" } = error as NodeJS.ErrnoException;
+    const unknown = ["ENOTFOUND", "ENODATA"].includes(code);
+    throw new RequestError(
+      `${unknown ? "there is no host of that name" : "the name could not be looked up"} (${code})`,
+      502,
+    );
   }
 }
 
-interface Target {
-  addresses: LookupAddress[];
-  localAddress: string | null;
-}
-
 /** Where to connect to. @throws RequestError 403 or 502, before any connection is made */
-async function target(hostname: string, port: number, options: EgressOptions): Promise<Target> {
+async function destinationOf(hostname: string, port: number, options: EgressOptions): Promise<Destination> {
   const endpoint = options.endpoints?.().get(`${hostname}:${port}`);
   if (endpoint !== undefined) {
-    return { addresses: [{ address: endpoint, family: isIP(endpoint) }], localAddress: null };
+    return { hostname, port, addresses: [{ address: endpoint, family: isIP(endpoint) }], localAddress: null };
   }
   const { allowPrivateNetwork, ports = WEB_PORTS, localAddress = null } = options;
   if (!allowPrivateNetwork && !ports.includes(port))
@@ -120,7 +116,7 @@ async function target(hostname: string, port: number, options: EgressOptions): P
   }
   const addresses = found.filter(({ family }) => localAddress === null || family === isIP(localAddress));
   if (addresses.length === 0) throw new RequestError(`${hostname} has no address`, 502);
-  return { addresses, localAddress };
+  return { hostname, port, addresses, localAddress };
 }
 
 const ended = () => new RequestError("the run has ended", 403);
@@ -131,7 +127,8 @@ class Lane implements EgressLane {
   private asked = false;
   private readonly known = new WeakSet<Socket>();
   private closed = false;
-  private readonly agent = new Agent({ keepAlive: false });
+  /** Ends what the lane has connected to, or is about to. */
+  private outgoing = new AbortController();
   private readonly server: Server;
 
   constructor(
@@ -167,33 +164,39 @@ class Lane implements EgressLane {
   }
 
   private async prepare(call: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
-    const { hostname, port, request } = call;
+    const { port, isHttp, request } = call;
     const { account } = this;
     await this.knows(request.socket);
     this.asked = true;
-    const host = bare(hostname);
+    const host = bare(call.hostname);
     if (account === null) throw ended();
     try {
-      return await this.admit(account, host, port);
+      const socket = await this.reach(account, host, port);
+      if (!isHttp) return { customConnectServer: tunnelTo(socket) };
+      const silence = () => account.onRefused?.(`${host}:${port}`, "the host closed the connection without an answer");
+      return { httpAgent: agentOver(socket, silence) };
     } catch (error) {
       account.onRefused?.(`${host}:${port}`, (error as Error).message);
       throw error;
     }
   }
 
-  /** @throws RequestError before any connection is made */
-  private async admit(account: EgressAccount, host: string, port: number): Promise<PrepareRequestFunctionResult> {
+  /** A connection that the run may have. @throws RequestError */
+  private async reach(account: EgressAccount, host: string, port: number): Promise<Socket> {
     const name = `${host}:${port}`;
     if ((await account.mayConnect?.(name)) === false) throw new RequestError("the run may not connect there", 403);
-    const { addresses, localAddress } = await target(host, port, this.options);
+    const destination = await destinationOf(host, port, this.options);
     if (account !== this.account || this.closed) throw ended();
     if (!this.hosts.has(name)) account.onHost(name);
     this.hosts.add(name);
-    return {
-      dnsLookup: pinned(addresses) as NonNullable<PrepareRequestFunctionResult["dnsLookup"]>,
-      httpAgent: this.agent,
-      ...(localAddress === null ? {} : { localAddress, ipFamily: isIP(localAddress) }),
-    };
+    const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.options;
+    const socket = await connectWithin(destination, connectTimeoutMs, this.outgoing.signal);
+    if (account !== this.account) {
+      socket.destroy();
+      throw ended();
+    }
+    account.onReached?.(name);
+    return socket;
   }
 
   begin(account: EgressAccount): void {
@@ -205,7 +208,10 @@ class Lane implements EgressLane {
 
   end(): void {
     this.account = null;
-    if (this.asked) this.server.closeConnections();
+    if (!this.asked) return;
+    this.outgoing.abort();
+    this.outgoing = new AbortController();
+    this.server.closeConnections();
   }
 
   used(): boolean {
@@ -215,7 +221,7 @@ class Lane implements EgressLane {
   close(): void {
     if (this.closed) return;
     this.closed = true;
-    this.agent.destroy();
+    this.end();
     void this.server.close(true).catch(() => {});
     this.onClose(this);
   }

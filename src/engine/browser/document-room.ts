@@ -56,6 +56,7 @@ export function createDocumentRoom(options: RoomOptions): Room {
     lane?.begin({
       onHost: (host) => onHost?.(host),
       onRefused: (host, reason) => faults.refused(host, reason),
+      onReached: (host) => faults.reached(host),
       mayConnect: (host) => guard.mayConnect(host),
     });
     return guard.begin(mayRequest);

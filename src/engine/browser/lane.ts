@@ -4,8 +4,10 @@
 export interface LaneRun {
   /** Each host that is contacted, once. */
   onHost(host: string): void;
-  /** A host that was not contacted, and why in words. */
+  /** A host to which there is no connection, and why in words. */
   onRefused(host: string, reason: string): void;
+  /** A host to which a connection was made. */
+  onReached(host: string): void;
   /** Asked before each connection, and before each request that is not in a tunnel. */
   mayConnect(host: string): Promise<boolean>;
 }

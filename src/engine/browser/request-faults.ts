@@ -10,6 +10,8 @@ export interface RequestFaults {
   begin(told: (fault: string) => void): void;
   /** The way out refused `host:port`. */
   refused(host: string, reason: string): void;
+  /** The way out has a connection to `host:port`: what fails from here on has another reason. */
+  reached(host: string): void;
   /** The outcome with what is known, where the page could only say "Failed to fetch". */
   explain(outcome: Outcome): Outcome;
 }
@@ -29,6 +31,9 @@ function reasonOf(
     return `blocked by CORS, this host does not allow requests from ${origin} (${corsErrorStatus.corsError})`;
   }
   if (blockedReason === "mixed-content") return "blocked, a page of https may not request what is not https";
+  const code = errorText.replace(/^net::/, "");
+  if (/^ERR_CERT_/.test(code)) return `the certificate of the host is not trusted (${code})`;
+  if (/^ERR_(SSL|TLS|BAD_SSL|ECH)_/.test(code)) return `TLS with the host failed (${code})`;
   return errorText || blockedReason || "no reason is known";
 }
 
@@ -68,6 +73,10 @@ export function watchRequestFaults(session: CDPSession, origin: string): Request
 
     refused(host, reason) {
       if (refusals.size < FAULTS_MAX) refusals.set(host, reason);
+    },
+
+    reached(host) {
+      refusals.delete(host);
     },
 
     explain(outcome) {

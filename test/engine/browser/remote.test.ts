@@ -258,6 +258,7 @@ describe("browsers that others started", function () {
         serves: (peer) => peer === "127.0.0.3",
       });
       const lane = await proxy.openLane();
+      lane.begin({ onHost: () => {} });
       const { hostname, port } = new URL(lane.proxyServer);
       const answerTo = (localAddress: string) =>
         new Promise<string>((resolve) => {

@@ -1,0 +1,90 @@
+/**
+ * Makes the connection to a host before anybody is told that it is there, in bounded time, and says in words why it could not.
+ * Knows no lane: which addresses may be reached is decided before.
+ */
+import type { LookupAddress } from "node:dns";
+import { Agent, type Server } from "node:http";
+import { connect as connectTo, createServer, isIP, type LookupFunction, type Socket } from "node:net";
+import { RequestError } from "proxy-chain";
+
+export interface Destination {
+  hostname: string;
+  port: number;
+  /** Checked; nothing else is connected to. */
+  addresses: LookupAddress[];
+  localAddress: string | null;
+}
+
+const BAD_GATEWAY = 502;
+
+/** Answers any name with the addresses that were checked, so that what is connected to is what was looked at. */
+function pinned(addresses: LookupAddress[]): LookupFunction {
+  const [first] = addresses;
+  return (_hostname, { all }, callback) => {
+    if (all) callback(null, addresses);
+    else callback(null, first!.address, first!.family);
+  };
+}
+
+function reasonOf(error: NodeJS.ErrnoException, timeoutMs: number): string {
+  // Several addresses failed, each in its way: the first is told.
+  const { code = "" } = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : error;
+  switch (code) {
+    case "ECONNREFUSED":
+      return `the host refused the connection (${code})`;
+    case "ETIMEDOUT":
+      return `the host did not take the connection within ${timeoutMs / 1_000} s (${code})`;
+    case "ECONNRESET":
+      return `the host ended the connection at once (${code})`;
+    default:
+      return `the host could not be reached (${code || "no reason is known"})`;
+  }
+}
+
+/** @throws RequestError that says why there is no connection */
+export function connectWithin(destination: Destination, timeoutMs: number, signal: AbortSignal): Promise<Socket> {
+  const { hostname, port, addresses, localAddress } = destination;
+  return new Promise((resolve, reject) => {
+    const fail = (error: NodeJS.ErrnoException) => {
+      socket.destroy();
+      clearTimeout(timer);
+      reject(new RequestError(reasonOf(error, timeoutMs), BAD_GATEWAY));
+    };
+    const socket = connectTo({
+      host: hostname,
+      port,
+      lookup: pinned(addresses),
+      ...(localAddress === null ? {} : { localAddress, family: isIP(localAddress) }),
+    });
+    const timer = setTimeout(() => fail(Object.assign(new Error(), { code: "ETIMEDOUT" })), timeoutMs);
+    signal.addEventListener("abort", () => socket.destroy(), { once: true });
+    socket.once("error", fail).once("close", () => fail(Object.assign(new Error(), { code: "ECONNRESET" })));
+    socket.once("connect", () => {
+      clearTimeout(timer);
+      socket.removeAllListeners("error").removeAllListeners("close");
+      // Whoever uses it listens for more than this.
+      socket.on("error", () => {});
+      resolve(socket);
+    });
+  });
+}
+
+/** For a request that is sent on: the agent that has this one connection. `onSilence`: it ended before a byte had come. */
+export function agentOver(socket: Socket, onSilence: () => void): Agent {
+  const agent = new Agent({ keepAlive: false });
+  agent.createConnection = () => socket;
+  socket.once("close", () => {
+    if (socket.bytesRead === 0 && socket.bytesWritten > 0) onSilence();
+  });
+  return agent;
+}
+
+/** For a tunnel: the server that takes the near end of it. It is never asked for more than that. */
+export function tunnelTo(socket: Socket): Server {
+  const server = createServer((near: Socket) => {
+    near.pipe(socket).pipe(near);
+    near.once("close", () => socket.destroy());
+    socket.once("close", () => near.destroy());
+  });
+  return server as Server;
+}
