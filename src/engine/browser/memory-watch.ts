@@ -2,17 +2,20 @@
  * Watches from outside what a browser's renderers hold in memory, and kills one that holds too much. Heap limits inside
  * V8 do not count buffers; this does. Knows pids, not pages.
  */
-import { readFile } from "node:fs/promises";
 import type { Chromium } from "./chromium.js";
 import { watchFloods } from "./flood-watch.js";
+import { findFiller, residentBytes } from "./own-memory.js";
 import { createPriorities } from "./priorities.js";
 
 /** No run takes more: heap, buffers, canvases, everything its process holds. */
 export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
 /** The browser's own processes together; some 400 MB when young, since they share pages that are counted for each. */
 const OWN_MAX_BYTES = 1_024 * 1024 * 1024;
+/** Of them, past which no run is worth the machine. */
+const OWN_HARD_MAX_BYTES = 2 * OWN_MAX_BYTES;
+/** What is given back does not always come back at once: only what grew by so much since is looked into again. */
+const OWN_STEP_BYTES = 128 * 1024 * 1024;
 const INTERVAL_MS = 200;
-const PAGE_BYTES = 4_096;
 /** How long after a kill a crash is put down to it. */
 const BLAME_MS = 2_000;
 
@@ -22,14 +25,6 @@ export interface MemoryWatch {
   /** Whether the browser's own processes, which serve all runs, have grown so large that it should be replaced. */
   overgrown(): boolean;
   stop(): void;
-}
-
-async function residentBytes(pid: number): Promise<number> {
-  try {
-    return Number((await readFile(`/proc/${pid}/statm`, "latin1")).split(" ")[1]) * PAGE_BYTES;
-  } catch {
-    return 0;
-  }
 }
 
 const BLIND: MemoryWatch = { blame: () => null, overgrown: () => false, stop: () => {} };
@@ -45,6 +40,12 @@ export function watchMemory(chromium: Chromium, active: () => boolean): MemoryWa
   let killedAt = 0;
   let looking = false;
   let ownBytes = 0;
+  let lookedIntoAt = OWN_MAX_BYTES;
+
+  function kill(pid: number): void {
+    killedAt = Date.now();
+    process.kill(pid, "SIGKILL");
+  }
 
   async function look(): Promise<void> {
     const { processInfo } = await chromium.connection.send("SystemInfo.getProcessInfo");
@@ -53,16 +54,30 @@ export function watchMemory(chromium: Chromium, active: () => boolean): MemoryWa
         .filter(({ type }) => type === "renderer")
         .map(({ id: pid, cpuTime: cpuSeconds }) => ({ pid, cpuSeconds })),
     );
-    let own = 0;
+    const own: number[] = [];
+    const renderers: number[] = [];
+    ownBytes = 0;
     for (const { id, type } of processInfo) {
       const bytes = await residentBytes(id);
-      if (type !== "renderer") own += bytes;
-      else if (bytes > RENDERER_MAX_BYTES) {
-        killedAt = Date.now();
-        process.kill(id, "SIGKILL");
-      }
+      if (type !== "renderer") {
+        own.push(id);
+        ownBytes += bytes;
+      } else if (bytes > RENDERER_MAX_BYTES) kill(id);
+      else renderers.push(id);
     }
-    ownBytes = own;
+    await lookInto(own, renderers);
+  }
+
+  /** What runs store with the browser itself, blobs first of all, is bounded as what they hold themselves. */
+  async function lookInto(own: number[], renderers: number[]): Promise<void> {
+    if (ownBytes > OWN_HARD_MAX_BYTES) return chromium.stop();
+    if (ownBytes < lookedIntoAt) {
+      lookedIntoAt = Math.max(OWN_MAX_BYTES, Math.min(lookedIntoAt, ownBytes + OWN_STEP_BYTES));
+      return;
+    }
+    const filler = await findFiller(own, renderers);
+    if (filler !== null) kill(filler);
+    lookedIntoAt = ownBytes + OWN_STEP_BYTES;
   }
 
   const timer = setInterval(() => {

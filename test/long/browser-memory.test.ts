@@ -1,0 +1,85 @@
+/** What a run puts into the browser's own processes is bounded as what it puts into its page, and ends with it. */
+import { readdirSync, readFileSync } from "node:fs";
+import { expect } from "chai";
+import type { Browsers } from "../../src/engine/browser/browsers.js";
+import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
+
+const MB = 1024 * 1024;
+/** The limit for a browser's own processes, and what a busy machine lets through before it is looked at. */
+const PEAK_MAX_MB = 1_800;
+
+/** What the browser's own processes hold together. */
+function ownMegabytes(group: number): number {
+  let sum = 0;
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
+        .replace(/^.*\) /s, "")
+        .split(" ");
+      if (Number(fields[2]) !== group || readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer"))
+        continue;
+      sum += Number(fields[21]) * 4_096;
+    } catch {
+      // It has gone.
+    }
+  }
+  return sum / MB;
+}
+
+const SINKS: Record<string, string> = {
+  blobs:
+    "const kept = []; for (let i = 0; i < 300; i += 1) { kept.push(new Blob([new Uint8Array(1e7).fill(i)])); await wait(2) }",
+  "blobs of a worker": `new Worker(URL.createObjectURL(new Blob(["const kept = []; setInterval(() => kept.push(new Blob([new Uint8Array(1e7).fill(1)])), 2)"])));
+    await wait(60_000);`,
+  caches: `const cache = await caches.open("x");
+    for (let i = 0; i < 300; i += 1) await cache.put("/" + i, new Response(new Uint8Array(1e7).fill(i)));`,
+  "a database": `const open = indexedDB.open("x");
+    open.onupgradeneeded = () => open.result.createObjectStore("s");
+    const db = await new Promise((resolve) => { open.onsuccess = () => resolve(open.result) });
+    for (let i = 0; i < 300; i += 1) await new Promise((resolve, reject) => {
+      const put = db.transaction("s", "readwrite").objectStore("s").put(noise(), i);
+      put.onsuccess = resolve; put.onerror = () => reject(put.error) });`,
+  "private files": `const folder = await navigator.storage.getDirectory();
+    for (let i = 0; i < 300; i += 1) {
+      const file = await (await folder.getFileHandle("x" + i, { create: true })).createWritable();
+      await file.write(new Uint8Array(1e7).fill(i)); await file.close() }`,
+};
+
+describe("the browser's own processes", () => {
+  let browsers: Browsers;
+
+  beforeEach(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  afterEach(() => browsers.stop());
+
+  for (const [what, code] of Object.entries(SINKS)) {
+    it(`hold no more than their limit of ${what}: the run that fills them is ended, and no other`, async () => {
+      const group = browsers.pid()!;
+      let peak = 0;
+      let over = false;
+      const watching = setInterval(() => {
+        peak = Math.max(peak, ownMegabytes(group));
+      }, 50);
+      const other = { isolationKey: "2:master", origin: "https://app-2.actions.internal", timeoutMs: 30_000 };
+      const busy =
+        "const execute = async () => { for (const end = performance.now() + 100; performance.now() < end;); return 1 }";
+      const source = `let seed = 1;
+      // What repeats is stored in less.
+      const noise = () => new Uint32Array(2.5e6).map(() => (seed = (seed * 1664525 + 1013904223) >>> 0) ^ (seed << 13));
+      const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms)); const execute = async () => { ${code} }`;
+      const flood = browsers.run(runOf(source, { timeoutMs: 60_000 })).finally(() => {
+        over = true;
+      });
+      let lost = 0;
+      while (!over) if (!(await browsers.run(runOf(busy, other))).ok) lost += 1;
+      const outcome = await flood;
+      clearInterval(watching);
+      expect(outcome.ok ? "it went through" : outcome.error.message).to.match(/memory|[qQ]uota/);
+      expect(lost).to.equal(0);
+      expect(peak).to.be.lessThan(PEAK_MAX_MB);
+      expect(await resultOf(browsers, "const execute = async () => 1")).to.equal(1);
+    });
+  }
+});
