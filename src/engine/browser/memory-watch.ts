@@ -2,8 +2,10 @@
  * Watches from outside what a browser's renderers hold in memory, and kills one that holds too much. Heap limits inside
  * V8 do not count buffers; this does. Knows pids, not pages.
  */
+import type { Logger } from "pino";
 import type { Chromium } from "./chromium.js";
 import { watchFloods } from "./flood-watch.js";
+import { watchIdleness } from "./idle-watch.js";
 import { findFiller, residentBytes } from "./own-memory.js";
 import { createPriorities } from "./priorities.js";
 
@@ -33,7 +35,7 @@ const BLIND: MemoryWatch = { blame: () => null, overgrown: () => false, stop: ()
  * Looks every 200 ms while `active` says that something runs. Does nothing where there is no /proc, and nothing to somebody else's
  * browser: its process ids may be other processes here.
  */
-export function watchMemory(chromium: Chromium, active: () => boolean): MemoryWatch {
+export function watchMemory(chromium: Chromium, active: () => boolean, log: Logger): MemoryWatch {
   if (chromium.pid === null) return BLIND;
   const floods = watchFloods(chromium, active);
   const priorities = createPriorities();
@@ -80,10 +82,24 @@ export function watchMemory(chromium: Chromium, active: () => boolean): MemoryWa
     lookedIntoAt = ownBytes + OWN_STEP_BYTES;
   }
 
+  async function processes() {
+    const { processInfo } = await chromium.connection.send("SystemInfo.getProcessInfo");
+    return processInfo.map(({ id, type }) => ({ pid: id, renderer: type === "renderer" }));
+  }
+
+  const idleness = watchIdleness(processes, ({ pid, renderer }) => {
+    log.warn(
+      { browser: chromium.pid, pid, renderer },
+      "a process of the browser went on working after the last run; it is ended",
+    );
+    if (renderer) process.kill(pid, "SIGKILL");
+    else void chromium.stop();
+  });
+
   const timer = setInterval(() => {
-    if (looking || !active()) return;
+    if (looking) return;
     looking = true;
-    look()
+    Promise.all([idleness.look(active()), active() ? look() : null])
       // The process went by itself, or the browser is going: nothing to watch any more.
       .catch(() => {})
       .finally(() => {

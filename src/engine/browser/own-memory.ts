@@ -25,7 +25,8 @@ export async function residentBytes(pid: number): Promise<number> {
   }
 }
 
-async function spentMs(pid: number): Promise<number> {
+/** Processor time in milliseconds; 0 when the process is gone. */
+export async function spentMs(pid: number): Promise<number> {
   try {
     const fields = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
     return (Number(fields[11]) + Number(fields[12])) * TICK_MS;

@@ -61,7 +61,7 @@ export class Supervisor {
 
   private follow(chromium: Chromium): Generation {
     const { openLane, spares = 2, warmPages = 48 } = this.options;
-    const memory = watchMemory(chromium, () => generation.active > 0);
+    const memory = watchMemory(chromium, () => generation.active > 0, this.options.log);
     const pool = new Pool({ chromium, memory, openLane, spares, warmPages });
     const counts = { startedAt: Date.now(), runs: 0, active: 0, retired: false };
     const generation: Generation = { chromium, pool, memory, ...counts };
