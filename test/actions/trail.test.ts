@@ -31,7 +31,7 @@ describe("the trail of actions", () => {
                   audit_entry.created_at > now() - interval '1 minute' AS recent
              FROM audit_entry JOIN person ON person.id = audit_entry.person_id
              JOIN credential ON credential.id = credential_id
-            WHERE action_id = $1 ORDER BY audit_entry.id`,
+            WHERE audit_entry.action_id = $1 ORDER BY audit_entry.id`,
           [id],
         );
       const by = { person: "Editor", kind: "editor", recent: true };

@@ -52,6 +52,7 @@ describe("a way out that another user of the machine has found", () => {
       let served = own;
       proxy = createEgressProxy({ allowPrivateNetwork: true, host, servesUid: (uid) => uid === served });
       const lane = await proxy.openLane();
+      lane.begin({ onHost: () => undefined });
       expect(await ask(lane.proxyServer, own)).to.equal("200");
       expect([arrived, lane.used()]).to.deep.equal([1, true]);
       lane.begin({ onHost: () => undefined });

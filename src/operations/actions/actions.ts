@@ -53,13 +53,16 @@ export function createActions(options: { db: DataSource; judgement: Judgement; m
     /** The production copies of those masters that have one. */
     async published(masterIds: readonly number[]): Promise<PublishedCopy[]> {
       const found = await db.getRepository(ActionRow).find({
-        select: { id: true, masterId: true, active: true, lastRunAt: true, createdAt: true, updatedAt: true },
+        select: { id: true, masterId: true, active: true, lastRunAt: true, updatedAt: true },
         where: { masterId: In([...masterIds]) },
       });
-      return found.map((row) => {
-        const { id, active, lastRunAt, updatedAt } = show(row);
-        return { masterId: row.masterId!, id, active, lastRunAt, updatedAt };
-      });
+      return found.map(({ id, masterId, active, lastRunAt, updatedAt }) => ({
+        masterId: masterId!,
+        id,
+        active,
+        lastRunAt: lastRunAt?.toISOString() ?? null,
+        updatedAt: updatedAt.toISOString(),
+      }));
     },
 
     /** Either copy, by its own id. @throws ACTION_NOT_FOUND, ACTION_NOT_V3 */
