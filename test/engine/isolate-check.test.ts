@@ -67,7 +67,7 @@ describe("isolate check", () => {
   });
 
   it("stops at its memory limit and serves the next", async () => {
-    const small = createIsolateCheck({ concurrency: 1, memoryMb: 8 });
+    const small = createIsolateCheck({ concurrency: 1, memoryMb: 8, timeoutMs: 60_000 });
     const error: unknown = await small.check(LARGE[3]![1]).catch((reason: unknown) => reason);
     expect(error).to.be.instanceOf(ActionError).with.property("message", "code needs more than 8 MB to compile");
     await small.check("async function execute() {}");
