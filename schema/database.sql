@@ -58,6 +58,8 @@ CREATE TABLE app (
   data_key bytea,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  secrets_version bigint DEFAULT 0 NOT NULL,
+  secrets_forgotten bigint DEFAULT 0 NOT NULL,
   CONSTRAINT app_pkey PRIMARY KEY (id),
   CONSTRAINT app_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE
 );
@@ -94,6 +96,7 @@ CREATE TABLE app_version_setting (
   key text NOT NULL,
   value text,
   sealed bytea,
+  not_secret boolean DEFAULT false NOT NULL,
   CONSTRAINT app_version_setting_pkey PRIMARY KEY (app_version_id, key),
   CONSTRAINT app_version_setting_app_version_id_fkey FOREIGN KEY (app_version_id) REFERENCES app_version(id) ON DELETE CASCADE
 );
@@ -266,6 +269,17 @@ CREATE UNLOGGED TABLE rate_window (
   CONSTRAINT rate_window_pkey PRIMARY KEY (app_id, class)
 );
 
+CREATE TABLE replaced_setting (
+  app_id bigint NOT NULL,
+  key text NOT NULL,
+  sealed bytea NOT NULL,
+  version bigint NOT NULL,
+  replaced_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT replaced_setting_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
+CREATE INDEX replaced_setting_app ON public.replaced_setting USING btree (app_id, version);
+
 CREATE TABLE run (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   app_id bigint NOT NULL,
@@ -339,6 +353,7 @@ CREATE TABLE setting (
   sealed bytea,
   updated_at timestamp with time zone DEFAULT now() NOT NULL,
   updated_by bigint,
+  not_secret boolean DEFAULT false NOT NULL,
   CONSTRAINT setting_pkey PRIMARY KEY (app_id, key),
   CONSTRAINT setting_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
   CONSTRAINT setting_updated_by_fkey FOREIGN KEY (updated_by) REFERENCES person(id) ON DELETE SET NULL,
@@ -346,8 +361,13 @@ CREATE TABLE setting (
 CASE
     WHEN ("left"(key, 1) = '_'::text) THEN ((value IS NULL) AND (sealed IS NOT NULL))
     ELSE ((value IS NOT NULL) AND (sealed IS NULL))
-END)
+END),
+  CONSTRAINT setting_check1 CHECK (((NOT not_secret) OR (("left"(key, 1) = '_'::text) AND ("left"(key, 2) <> '__'::text))))
 );
+
+CREATE TRIGGER secrets_deleted AFTER DELETE ON public.setting REFERENCING OLD TABLE AS replaced FOR EACH STATEMENT EXECUTE FUNCTION svc_secrets_replaced();
+CREATE TRIGGER secrets_inserted AFTER INSERT ON public.setting REFERENCING NEW TABLE AS written FOR EACH STATEMENT EXECUTE FUNCTION svc_secrets_written();
+CREATE TRIGGER secrets_updated AFTER UPDATE ON public.setting REFERENCING OLD TABLE AS replaced FOR EACH STATEMENT EXECUTE FUNCTION svc_secrets_replaced();
 
 CREATE TABLE settings_key (
   only_row boolean DEFAULT true NOT NULL,
@@ -405,6 +425,42 @@ AS $function$
           RETURN coalesce(composed, '{}');
         END
       $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_secrets_replaced()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+      BEGIN
+        WITH changed AS (
+          UPDATE app SET secrets_version = secrets_version + 1
+           WHERE id IN (SELECT app_id FROM replaced WHERE left(key, 1) = '_')
+          RETURNING id, secrets_version)
+        INSERT INTO replaced_setting (app_id, key, sealed, version)
+        SELECT app_id, key, sealed, secrets_version FROM replaced JOIN changed ON changed.id = app_id
+         WHERE left(key, 1) = '_' AND NOT not_secret;
+        WITH sized AS (
+          SELECT ctid AS place, replaced_at,
+                 sum(octet_length(sealed)) OVER (PARTITION BY app_id ORDER BY version DESC) AS bytes
+            FROM replaced_setting WHERE app_id IN (SELECT app_id FROM replaced)),
+        forgotten AS (
+          DELETE FROM replaced_setting
+           WHERE ctid IN (SELECT place FROM sized
+                           WHERE bytes > 262144 OR replaced_at < now() - interval '1 hour')
+          RETURNING app_id, version)
+        UPDATE app SET secrets_forgotten = greatest(secrets_forgotten, last)
+          FROM (SELECT app_id, max(version) AS last FROM forgotten GROUP BY app_id) f WHERE app.id = f.app_id;
+        RETURN NULL;
+      END $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_secrets_written()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+      BEGIN
+        UPDATE app SET secrets_version = secrets_version + 1
+         WHERE id IN (SELECT app_id FROM written WHERE left(key, 1) = '_');
+        RETURN NULL;
+      END $function$;
 
 CREATE OR REPLACE FUNCTION public.svc_wake(run_id bigint)
  RETURNS void

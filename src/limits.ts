@@ -12,6 +12,13 @@ export const RESULT_MAX_BYTES = 6 * 1024 * 1024;
 /** Underscore settings of one app, JSON-serialized, for server actions (specification, Limits). */
 export const UNDERSCORE_SETTINGS_MAX_BYTES = 100 * 1024;
 
+/**
+ * What is looked for in everything that a run lets out: strings and long numbers of one app's underscore settings, parts of structured
+ * ones included. Beyond it such settings are refused. The bytes leave room for settings that no server action can have any more.
+ */
+export const SECRETS_MAX_COUNT = 20_000;
+export const SECRETS_MAX_BYTES = 512 * 1024;
+
 export const ACTION_NAME_MAX_CHARACTERS = 255;
 export const ACTION_DESCRIPTION_MAX_CHARACTERS = 1000;
 

@@ -37,6 +37,14 @@ export class AppRow {
   @Column("boolean", { name: "is_hidden" })
   isHidden: boolean;
 
+  /** The number of the last change of an underscore setting; kept by the database itself. */
+  @Column({ type: "bigint", name: "secrets_version", update: false, default: 0 })
+  secretsVersion: number;
+
+  /** Values that were replaced up to that change are not known any more. */
+  @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
+  secretsForgotten: number;
+
   /** The app's data key, wrapped by SETTINGS_KEY; null until a first private setting is written. */
   @Column("bytea", { name: "data_key", nullable: true, select: false })
   dataKey: Buffer | null;

@@ -21,6 +21,7 @@ import { AppVersions1763600060000 } from "../../migrations/1763600060000-app-ver
 import { PageSessions1763600061000 } from "../../migrations/1763600061000-page-sessions.js";
 import { Retention1763600070000 } from "../../migrations/1763600070000-retention.js";
 import { PageSessionsOfASignIn1763600081000 } from "../../migrations/1763600081000-page-sessions-of-a-sign-in.js";
+import { SecretValues1763600082000 } from "../../migrations/1763600082000-secret-values.js";
 import { EntryBytes1763600083000 } from "../../migrations/1763600083000-entry-bytes.js";
 import { QueueTurns1763600085000 } from "../../migrations/1763600085000-queue-turns.js";
 import { PayloadOnce1763600086000 } from "../../migrations/1763600086000-payload-once.js";
@@ -45,6 +46,7 @@ export const MIGRATIONS = [
   PageSessions1763600061000,
   Retention1763600070000,
   PageSessionsOfASignIn1763600081000,
+  SecretValues1763600082000,
   EntryBytes1763600083000,
   QueueTurns1763600085000,
   PayloadOnce1763600086000,

@@ -9,6 +9,7 @@ import { createIsolateCheck } from "../engine/isolate-check.js";
 import { createKeyRing } from "../engine/key-ring.js";
 import type { Notifications } from "../engine/notifications.js";
 import { createRateWindow } from "../engine/rate-window.js";
+import { createSecretScans } from "../engine/secret-scan.js";
 import { StartError } from "../errors.js";
 import { addressedAssets, createCatalogue, resolveAssets } from "../rules/packages.js";
 import { listAudit, type Trail } from "./access/audit.js";
@@ -32,6 +33,7 @@ import { createQueueRoom, type QueueRoom } from "./runs/queue-room.js";
 import { createRunHistory } from "./runs/run-history.js";
 import { createRunScripts } from "./runs/run-scripts.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, createRuns } from "./runs/runs.js";
+import { createSecrecy } from "./runs/secrecy.js";
 import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
 import { createLogEvents } from "./triggers/log-events.js";
@@ -94,11 +96,11 @@ function createRunning(
     credentials: Credentials;
     catalogue: ReturnType<typeof createCatalogue>;
     queueRoom: QueueRoom;
-    underscore: ReturnType<typeof createSettings>["underscore"];
+    settings: ReturnType<typeof createSettings>;
   },
 ) {
   const { config, db, notifications, browsers, apiUrl, alone, log } = surroundings;
-  const { credentials, catalogue, queueRoom, underscore } = parts;
+  const { credentials, catalogue, queueRoom, settings } = parts;
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
   const ledger = createLedger(db);
@@ -121,7 +123,7 @@ function createRunning(
     db,
     ledger,
     runPage: async (request) => browsers!.run(request),
-    readUnderscore: underscore,
+    secrecy: createSecrecy({ settings, scans: createSecretScans() }),
     console,
     scripts: createRunScripts({ db, credentials, catalogue, apiUrl }),
     timeoutMs: config.serverTimeoutMs,
@@ -158,7 +160,7 @@ export async function createOperations(surroundings: Surroundings) {
     triggerIndex,
     log,
   });
-  const running = createRunning(surroundings, { credentials, catalogue, queueRoom, underscore: settings.underscore });
+  const running = createRunning(surroundings, { credentials, catalogue, queueRoom, settings });
   const { logs, tail, ledger, instance, console, runs } = running;
   const { addressed } = assets;
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };

@@ -41,6 +41,7 @@ const CLIENTS = ["editor", "admin", "viewer", "live"] as const;
 export const ACCESS = {
   readSettings: { who: BACKENDS },
   writeSettings: { who: BACKENDS },
+  markSettings: { who: AUTHORS },
   readSettingsStatus: { who: BACKENDS },
   readRuntimeSettings: { who: CLIENTS },
   readTrail: { who: AUTHORS },
@@ -88,6 +89,7 @@ export type Operation = keyof typeof ACCESS;
 export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   readSettings: "nothing",
   writeSettings: "nothing",
+  markSettings: "nothing",
   readSettingsStatus: "nothing",
   readRuntimeSettings: "nothing",
   readTrail: "nothing",

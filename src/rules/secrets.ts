@@ -1,31 +1,125 @@
-/** Which of an app's underscore settings are secrets to be kept in, each under the key that may be named (contract, section 6). */
+/**
+ * Which of an app's underscore settings are secrets to be kept in, each under the key that may be named (contract, section 6).
+ *
+ * What counts is what nobody would write by chance: strings of 8 characters and more, numbers of 8 digits and more, wherever they
+ * stand. Shorter ones ("eu", "live", 443) are in every honest result; such a string counts only where it is all of a protected
+ * setting, and then only as the whole of a string. A part of a structured value counts by itself where it is secret by itself and
+ * has 16 characters: shorter ones are words of the structure.
+ */
+
+import { SECRETS_MAX_BYTES, SECRETS_MAX_COUNT } from "../limits.js";
+import { characters } from "./described.js";
+import { tierOf } from "./setting-tiers.js";
 
 /** Structurally the engine's Secret: rules and engine know nothing of each other. */
 export interface NamedSecret {
   name: string;
   value: string;
+  /** true: it counts only where it is the whole of a string. */
+  whole: boolean;
 }
 
-/** Numbers of fewer digits are counts and limits; they would be found everywhere. */
-const NUMBER_MIN_CHARACTERS = 8;
+const LONG_CHARACTERS = 8;
+const LONG_DIGITS = 8;
+const PART_CHARACTERS = 16;
 
-function* leaves(value: unknown): Generator<string> {
-  if (typeof value === "string") yield value;
-  else if (typeof value === "number") {
-    if (String(value).length >= NUMBER_MIN_CHARACTERS) yield String(value);
-  } else if (typeof value === "object" && value !== null) {
-    for (const inner of Object.values(value)) yield* leaves(inner);
+const LINE_BREAK = /[\r\n]+/;
+const PEM = /-----BEGIN [^-]+-----/;
+const PEM_LINE = /^[A-Za-z0-9+/=]+$/;
+const AUTHORITY = "://";
+const AUTHORITY_END = /[\s/?#]/g;
+
+/** Strings and numbers, however deep. Not recursive: a document in a string may nest without end. */
+function* leaves(value: unknown): Generator<string | number> {
+  const waiting = [value];
+  while (waiting.length > 0) {
+    const next = waiting.pop();
+    if (typeof next === "string" || typeof next === "number") yield next;
+    else if (typeof next === "object" && next !== null) for (const inner of Object.values(next)) waiting.push(inner);
   }
 }
 
-/**
- * The strings and long numbers in private and protected settings. A short string is a secret where it is a setting's whole value;
- * deeper ones ("eu", "test") are parts of a configuration that a result may well hold.
- */
-export function secretsOf(settings: Readonly<Record<string, unknown>>): NamedSecret[] {
-  return Object.entries(settings).flatMap(([name, setting]) =>
-    [...leaves(setting)]
-      .filter((value) => value.length >= NUMBER_MIN_CHARACTERS || value === setting)
-      .map((value) => ({ name, value })),
+function documentIn(text: string): unknown {
+  if (!/^\s*[[{]/.test(text)) return undefined;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+/** The passwords of the addresses in a text: between the first colon of an authority and its last @. */
+function* passwordsIn(text: string): Generator<string> {
+  for (let at = text.indexOf(AUTHORITY); at !== -1; ) {
+    const from = at + AUTHORITY.length;
+    AUTHORITY_END.lastIndex = from;
+    const authority = text.slice(from, AUTHORITY_END.exec(text)?.index);
+    const [user, host] = [authority.indexOf(":"), authority.lastIndexOf("@")];
+    if (user !== -1 && user < host) yield authority.slice(user + 1, host);
+    at = text.indexOf(AUTHORITY, from);
+  }
+}
+
+/** What is secret by itself in a string: the lines of a PEM, an address's password, the strings of a JSON document and theirs. */
+function* partsOf(text: string): Generator<string> {
+  const waiting = [text];
+  while (waiting.length > 0) {
+    const next = waiting.pop()!;
+    if (PEM.test(next)) yield* next.split(LINE_BREAK).filter((line) => PEM_LINE.test(line));
+    for (const password of passwordsIn(next)) yield* [password, decoded(password)];
+    for (const leaf of leaves(documentIn(next))) {
+      if (typeof leaf !== "string" || leaf.length < PART_CHARACTERS) continue;
+      yield leaf;
+      waiting.push(leaf);
+    }
+  }
+}
+
+const isLong = (text: string, min: number): boolean => {
+  const seen = text.trim().replaceAll(/[\r\n]/g, "");
+  return seen.length >= 2 * min || (seen.length >= min && characters(seen) >= min);
+};
+
+function* secretsIn(setting: unknown): Generator<string> {
+  for (const leaf of leaves(setting)) {
+    if (typeof leaf === "number") {
+      const digits = String(Math.abs(leaf));
+      if (digits.replaceAll(/\D/g, "").length >= LONG_DIGITS) yield digits;
+    } else if (isLong(leaf, LONG_CHARACTERS)) {
+      yield leaf;
+      for (const part of partsOf(leaf)) if (isLong(part, PART_CHARACTERS)) yield part;
+    }
+  }
+}
+
+/** The secrets of one setting, each once. */
+export function secretsOfSetting(name: string, setting: unknown): NamedSecret[] {
+  const found: NamedSecret[] = Array.from(new Set(secretsIn(setting)), (value) => ({ name, value, whole: false }));
+  const isShort = typeof setting === "string" && setting !== "" && !isLong(setting, LONG_CHARACTERS);
+  if (isShort && tierOf(name) === "protected") found.push({ name, value: setting, whole: true });
+  return found;
+}
+
+/** How many secrets there are and how many bytes they have together. */
+export function sizeOfSecrets(secrets: readonly NamedSecret[]): { count: number; bytes: number } {
+  const bytes = secrets.reduce((sum, { value }) => sum + Buffer.byteLength(value), 0);
+  return { count: secrets.length, bytes };
+}
+
+/** Why so many secrets cannot be kept in; null when they can. */
+export function secretsFault(secrets: readonly NamedSecret[]): string | null {
+  const { count, bytes } = sizeOfSecrets(secrets);
+  if (count <= SECRETS_MAX_COUNT && bytes <= SECRETS_MAX_BYTES) return null;
+  return (
+    `an app's private and protected settings may hold ${SECRETS_MAX_COUNT} strings and long numbers` +
+    ` of ${SECRETS_MAX_BYTES} bytes together; they hold ${count} of ${bytes}`
   );
 }

@@ -64,11 +64,11 @@ export const serverActionView = (settings: SettingEntries): SettingsView => view
 
 /**
  * The underscore settings of one app fit in 100 KB of JSON in UTF-8 (specification, Limits and Other rules 3).
- * @param underscoreSettings what {@link serverActionView} gives
+ * @param json of what {@link serverActionView} gives
  * @throws ActionError EXECUTION_FAILED
  */
-export function checkUnderscoreSize(underscoreSettings: SettingsView): void {
-  const bytes = Buffer.byteLength(JSON.stringify(underscoreSettings));
+export function checkUnderscoreSize(json: string): void {
+  const bytes = Buffer.byteLength(json);
   if (bytes <= UNDERSCORE_SETTINGS_MAX_BYTES) return;
   throw new ActionError("EXECUTION_FAILED", `${UNDERSCORE_SIZE_MESSAGE}: they take ${bytes} bytes`);
 }
@@ -101,6 +101,21 @@ export function checkDeletedKeys(body: unknown): string[] {
   checkCount(keys.length);
   for (const key of keys) checkKey(key);
   return [...new Set<string>(keys)];
+}
+
+/**
+ * Which private settings are to be secrets or not: `{keys: [string], secret: boolean}` (contract, section 6).
+ * @throws ActionError SETTINGS_INVALID
+ */
+export function checkMark(body: unknown): { keys: string[]; secret: boolean } {
+  const keys = checkDeletedKeys(body);
+  const secret = isObject(body) ? body["secret"] : undefined;
+  if (typeof secret !== "boolean") throw invalid(`secret must be true or false; ${described(secret)} came`);
+  const wrong = keys.find((key) => tierOf(key) !== "private");
+  if (wrong === undefined) return { keys, secret };
+  const why =
+    tierOf(wrong) === "protected" ? "a protected setting always is a secret" : "a public setting never is one";
+  throw invalid(`keys must name private settings, whose keys start with one _; ${described(wrong)} came: ${why}`);
 }
 
 /**

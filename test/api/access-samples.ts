@@ -65,6 +65,7 @@ const ACTION = `/v3/apps/:app/actions/${NOTHING}`;
 export const SAMPLES: Record<Operation, Sample> = {
   readSettings: rest("GET", "/v1/apps/:app/settings"),
   writeSettings: rest("POST", "/v1/apps/:app/settings", { sample: 1 }),
+  markSettings: rest("PUT", "/v1/apps/:app/settings/secrecy", { keys: ["_none"], secret: false }),
   readSettingsStatus: rest("GET", "/v1/apps/:app/settings/status"),
   readRuntimeSettings: rest("GET", "/v1/apps/:app/env.js"),
   readTrail: rest("GET", "/v1/apps/:app/audit"),

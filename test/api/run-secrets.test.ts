@@ -21,7 +21,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
     await service.rest("POST", "/v1/apps/1/settings", {
-      body: { open: "public value", _secret: SECRET, __deep: { key: PROTECTED }, _pin: "1234" },
+      body: { open: "public value", _secret: SECRET, __deep: { key: PROTECTED }, __pin: "1234" },
     });
   });
   after(async () => {
@@ -44,7 +44,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
 
   it("gives a server action exactly the private and the protected settings", async () => {
     const { body } = await run("return Object.keys(context.settings).sort()");
-    expect(body.result).to.deep.equal(["__deep", "_pin", "_secret"]);
+    expect(body.result).to.deep.equal(["__deep", "__pin", "_secret"]);
   });
 
   it("gives an any action no settings, also on the server", async () => {
@@ -56,7 +56,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     ["a result", "return { found: context.settings._secret }", "_secret"],
     ["a protected value deep in a result", "return [[context.settings.__deep]]", "__deep"],
     ["a result in base64", "return btoa('x' + context.settings._secret)", "_secret"],
-    ["a short value that is the whole of a string", "return { pin: context.settings._pin }", "_pin"],
+    ["a short value that is the whole of a string", "return { pin: context.settings.__pin }", "__pin"],
     ["an error's message", "throw new Error('no ' + context.settings._secret)", "_secret"],
     ["an error's name", "throw Object.assign(new Error(''), { name: context.settings.__deep.key })", "__deep"],
   ] as const) {
@@ -81,7 +81,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     const { body } = await run("return context.payload.deep[0].told.length", { payload });
     expect(body.result).to.equal(`it is ${SECRET}`.length);
     const { logs } = (await service.rest("POST", "/v3/apps/1/actions/logs", { body: { limit: 1 } })).body;
-    expect(logs[0].data.payload).to.deep.equal({ deep: [{ told: "it is «_secret»" }], "«__deep»": 1, pin: "«_pin»" });
+    expect(logs[0].data.payload).to.deep.equal({ deep: [{ told: "it is «_secret»" }], "«__deep»": 1, pin: "«__pin»" });
   });
 
   it("masks a secret in what a run prints", async () => {
@@ -116,7 +116,7 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     expect(asked).to.deep.equal(["/x?ok"]);
     const { lines } = (await service.rest("GET", `/v3/apps/1/runs/${body.runId}/console`)).body;
     const texts: string[] = lines.map(({ text }: { text: string }) => text);
-    for (const key of ["_secret", "__deep", "_pin"]) {
+    for (const key of ["_secret", "__deep", "__pin"]) {
       expect(texts).to.include(`A request was blocked: its URL holds the value of the setting ${key}`);
     }
   });

@@ -1,9 +1,9 @@
 import { expect } from "chai";
-import { createSecretScan } from "../../src/engine/secret-scan.js";
-import { secretsOf } from "../../src/rules/secrets.js";
+import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
+import { secretsOfSetting } from "../../src/rules/secrets.js";
 
 const SECRET = 'k3y/+ü"\\ of many?parts=1&2';
-const scan = createSecretScan([{ name: "_key", value: SECRET }]);
+const scan = createSecretScan([{ name: "_key", value: SECRET, whole: false }]);
 const bytes = Buffer.from(SECRET);
 const encoded = encodeURIComponent(SECRET);
 
@@ -31,39 +31,66 @@ describe("the secret scan", () => {
   for (const [form, text] of Object.entries(FORMS)) {
     it(`finds and masks a secret in the form ${form}, wherever it stands`, () => {
       const around = `before ${text} after`;
-      expect(scan.find(around)).to.equal("_key");
-      const masked = scan.mask(around);
+      expect(scan.find([{ text: around }])).to.equal("_key");
+      const masked = scan.mask({ text: around });
       expect(masked).to.include("«_key»");
-      expect(scan.find(masked)).to.equal(null);
+      expect(scan.find([{ text: masked }])).to.equal(null);
     });
   }
 
   it("finds nothing in text that holds no secret", () => {
-    expect(scan.find("k3y/+ü of few parts, nothing else; ".repeat(1000))).to.equal(null);
-    expect(scan.mask("nothing here")).to.equal("nothing here");
+    expect(scan.find([{ text: "k3y/+ü of few parts, nothing else; ".repeat(1000) }])).to.equal(null);
+    expect(scan.mask({ text: "nothing here" })).to.equal("nothing here");
   });
 
-  it("counts a value of fewer than 8 characters only where it is the whole text, or a whole string of JSON", () => {
-    const short = createSecretScan([{ name: "_pin", value: "1234" }]);
-    expect(short.find("1234")).to.equal("_pin");
-    expect(short.find("12345")).to.equal(null);
-    expect(short.findInJson('{"a":["1234"]}')).to.equal("_pin");
+  it("counts a short value only where it is the whole text, or a whole string of JSON that is no key", () => {
+    const short = createSecretScan([{ name: "__pin", value: "1234", whole: true }]);
+    expect(short.find([{ text: "1234" }])).to.equal("__pin");
+    expect(short.find([{ text: "12345" }])).to.equal(null);
+    expect(short.findInJson('{"a":["1234"]}')).to.equal("__pin");
+    expect(short.findInJson('{"a":["\\u0031234"]}')).to.equal("__pin");
     expect(short.findInJson('{"a":"0 1234"}')).to.equal(null);
-    expect(short.mask("1234")).to.equal("«_pin»");
+    expect(short.findInJson('{"1234":1}')).to.equal(null);
+    expect(short.mask({ text: "1234" })).to.equal("«__pin»");
+    expect(short.mask({ text: '{"pin":"1234"}' })).to.equal('{"pin":"«__pin»"}');
   });
 
-  it("takes the strings and long numbers of underscore settings for secrets, and no flag, count or short part", () => {
-    const settings = {
-      _flag: true,
-      _count: 12,
-      _pin: "1234",
-      _account: 1234567890,
-      __deep: { mode: "test", key: "abcdefgh" },
-    };
-    expect(secretsOf(settings)).to.deep.equal([
-      { name: "_pin", value: "1234" },
-      { name: "_account", value: "1234567890" },
-      { name: "__deep", value: "abcdefgh" },
-    ]);
+  it("counts long strings and numbers wherever they stand, and short strings that are all of a protected setting", () => {
+    const of = (name: string, value: unknown) =>
+      secretsOfSetting(name, value).map((secret) => (secret.whole ? [secret.value] : secret.value));
+    expect(of("_flag", true)).to.deep.equal([]);
+    expect(of("_count", 1234567)).to.deep.equal([]);
+    expect(of("_count", -1234567)).to.deep.equal([]);
+    expect(of("_env", "live")).to.deep.equal([]);
+    expect(of("__pin", "1234")).to.deep.equal([["1234"]]);
+    expect(of("_account", -12345678)).to.deep.equal(["12345678"]);
+    expect(of("__deep", { mode: "test", key: "abcdefgh" })).to.deep.equal(["abcdefgh"]);
+    expect(of("_blank", " ".repeat(20))).to.deep.equal([]);
+  });
+
+  it("counts the parts of structured values that are secret by themselves: PEM lines, passwords, a document's strings", () => {
+    const line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC";
+    const pem = `-----BEGIN PRIVATE KEY-----\n${line}\nabcd==\n-----END PRIVATE KEY-----\n`;
+    const values = (value: unknown) => secretsOfSetting("_x", value).map((secret) => secret.value);
+    expect(values(pem)).to.have.members([pem, line]);
+    const url = "postgres://user:p%40ssword-of-16-letters@db:5432/x";
+    expect(values(url)).to.have.members([url, "p%40ssword-of-16-letters", "p@ssword-of-16-letters"]);
+    const document = JSON.stringify({ type: "account", key: pem });
+    expect(values(document)).to.have.members([document, pem, line]);
+  });
+
+  it("finds a secret that a cut has left the beginning of, and masks it", () => {
+    const cut = `${"x".repeat(50)}${SECRET.slice(0, 15)}`;
+    expect(scan.find([{ text: cut }])).to.equal(null);
+    expect(scan.find([{ text: cut, cut: true }])).to.equal("_key");
+    expect(scan.mask({ text: cut, cut: true })).to.equal(`${"x".repeat(50)}«_key»`);
+    const inEscape = JSON.stringify(JSON.stringify(SECRET)).slice(1, 24);
+    expect(scan.find([{ text: inEscape, cut: true }])).to.equal("_key");
+  });
+
+  it("masks numbers and keys in JSON, and leaves JSON without secrets as it is written", () => {
+    const account = createSecretScan([{ name: "_account", value: "1234567890", whole: false }]);
+    expect(account.maskJson('{"a":1234567890,"k1234567890":[1]}')).to.equal('{"a":"«_account»","k«_account»":[1]}');
+    expect(account.maskJson('{"a" : 1e3}')).to.equal('{"a" : 1e3}');
   });
 });

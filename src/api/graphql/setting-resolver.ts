@@ -15,6 +15,7 @@ class SettingStatusType {
   @Field(() => Boolean) configured: boolean;
   @Field(() => DateTime, { nullable: true }) updatedAt: string | null;
   @Field(() => Int, { nullable: true }) updatedBy: number | null;
+  @Field(() => Boolean, { description: "Whether no run may let its value out." }) secret: boolean;
 }
 
 @ObjectType("AppSessionUser")
@@ -96,6 +97,20 @@ export class SettingResolver {
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
     return this.service.remove(caller, appId, { keys });
+  }
+
+  @Mutation(() => [SettingStatusType], {
+    description:
+      "Says of private settings whether they are secrets, which no run may let out; they are until it is said.",
+  })
+  async markSettings(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("keys", () => [String]) keys: unknown,
+    @Arg("secret", () => Boolean) secret: unknown,
+  ): Promise<SettingStatus[]> {
+    const caller = await this.gate.enter(context, "markSettings", appId);
+    return this.service.mark(caller, appId, { keys, secret });
   }
 
   @Mutation(() => String, {

@@ -1,7 +1,12 @@
 /** Settings over REST: rows of the facade's table. */
+import type { SettingStatus } from "../../operations/settings/settings.js";
 import type { Route } from "./route.js";
 
 const SETTINGS = "/v1/apps/:appId/settings";
+
+/** By key, of those that are set. */
+const detailsOf = (found: readonly SettingStatus[]) =>
+  Object.fromEntries(found.filter((one) => one.configured).map(({ key, configured: _, ...details }) => [key, details]));
 
 export const settingRoutes: readonly Route[] = [
   { method: "GET", path: SETTINGS, answer: ({ settings }, q) => settings.settings(q.context, q.id("appId")) },
@@ -24,15 +29,21 @@ export const settingRoutes: readonly Route[] = [
     },
   },
   {
+    method: "PUT",
+    path: `${SETTINGS}/secrecy`,
+    answer: async ({ settings }, q) => {
+      const { keys, secret } = q.object();
+      return { details: detailsOf(await settings.markSettings(q.context, q.id("appId"), keys, secret)) };
+    },
+  },
+  {
     method: "GET",
     path: `${SETTINGS}/status`,
     answer: async ({ settings }, q) => {
       const withDetails = q.flag("details");
       const found = await settings.settingsStatus(q.context, q.id("appId"), q.strings("keys"));
       const configured = Object.fromEntries(found.map((one) => [one.key, one.configured]));
-      const set = found.filter((one) => one.configured);
-      const details = set.map(({ key, updatedAt, updatedBy }) => [key, { updatedAt, updatedBy }]);
-      return withDetails ? { configured, details: Object.fromEntries(details) } : { configured };
+      return withDetails ? { configured, details: detailsOf(found) } : { configured };
     },
   },
 ];

@@ -21,6 +21,9 @@ function text(value: unknown, fallback: string): string {
   return typeof value === "string" ? value.slice(0, TEXT_MAX_CHARACTERS) : fallback;
 }
 
+/** The page cuts texts at the same length. */
+export const wasCut = (value: unknown): boolean => typeof value === "string" && value.length >= TEXT_MAX_CHARACTERS;
+
 /** Takes the harness's frames out of a stack, or out of a text that holds one. */
 export function withoutHarness(stack: string): string {
   if (!stack.includes(HARNESS_NAME)) return stack;
@@ -38,8 +41,11 @@ function readFailure(json: string): Outcome {
   const found = JSON.parse(json) as Partial<HarnessFailure>;
   const name = text(found.name, "Error");
   const message = text(found.message, "").replace(PARSED_BY, "");
-  const stack = cleanStack(text(found.stack, name), text(found.at, ""));
-  return { ok: false, cause: found.cause === "result" ? "result" : "script", error: { name, message, stack } };
+  const cut = [found.name, found.message, found.stack].some(wasCut);
+  // What was cut ends where it was cut: nothing is put behind it.
+  const stack = cleanStack(text(found.stack, name), cut ? "" : text(found.at, ""));
+  const error = { name, message, stack, ...(cut && { cut }) };
+  return { ok: false, cause: found.cause === "result" ? "result" : "script", error };
 }
 
 export function readAnswer(answer: unknown): Outcome {

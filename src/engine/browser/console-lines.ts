@@ -2,7 +2,7 @@
  * Reads what the threads of one run print, trusting nothing in it, and holds all of it together to the limits that each thread
  * holds itself to. Knows neither pages nor workers.
  */
-import { TEXT_MAX_CHARACTERS, withoutHarness } from "./answer.js";
+import { TEXT_MAX_CHARACTERS, wasCut, withoutHarness } from "./answer.js";
 import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
 import type { ConsoleLine } from "./page-run.js";
 
@@ -13,7 +13,8 @@ function readLine(payload: string): ConsoleLine | null {
   if (payload.length > PAYLOAD_MAX_CHARACTERS) return null;
   try {
     const { level, at, text } = JSON.parse(payload) as ConsoleLine;
-    return { level: String(level), at: Number(at), text: withoutHarness(String(text)) };
+    const line = { level: String(level), at: Number(at), text: withoutHarness(String(text)) };
+    return wasCut(text) ? { ...line, cut: true } : line;
   } catch {
     return null;
   }
@@ -30,6 +31,6 @@ export function createLineReader(tell: (line: ConsoleLine) => void): (payload: s
     lines += 1;
     characters += line.text.length;
     const full = lines > CONSOLE_MAX_LINES || characters > CONSOLE_MAX_CHARACTERS;
-    tell(full ? { ...line, level: "warn", text: CONSOLE_FULL } : line);
+    tell(full ? { level: "warn", at: line.at, text: CONSOLE_FULL } : line);
   };
 }

@@ -6,6 +6,8 @@ export interface ConsoleLine {
   /** Unix time in milliseconds. */
   at: number;
   text: string;
+  /** Its end was cut off. */
+  cut?: boolean;
 }
 
 /** A script by its text, or by the address from which the page loads it. */
@@ -40,10 +42,10 @@ export interface PageRun {
   /** Called once for each host that the run contacts, with its port. */
   onHost?(host: string): void;
   /**
-   * Judges the address of every request of the page, its frames and its workers before anything of it is sent; false blocks
-   * the request. Costs a networked run some milliseconds, so give it only where there is something to keep in.
+   * Judges the address of every request of the page, its frames and its workers, and the one that it gives as where it comes from,
+   * before anything of it is sent; false blocks the request. Costs a networked run some milliseconds, so give it only where there is something to keep in.
    */
-  mayRequest?(url: string): boolean;
+  mayRequest?(url: string): boolean | Promise<boolean>;
 }
 
 /** Why a run failed: the author's code, a limit, or the machinery. */
@@ -53,6 +55,8 @@ export interface RunError {
   name: string;
   message: string;
   stack: string;
+  /** The end of one of them was cut off. */
+  cut?: boolean;
 }
 
 /**

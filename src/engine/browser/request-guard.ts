@@ -5,8 +5,9 @@
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
 import type { Children } from "./children.js";
+import type { PageRun } from "./page-run.js";
 
-type Judge = (url: string) => boolean;
+type Judge = NonNullable<PageRun["mayRequest"]>;
 
 export interface RequestGuard {
   /** Puts the run's judge in place. Costs a round trip when it is the page's first, and nothing afterwards. */
@@ -39,25 +40,38 @@ export function createRequestGuard(page: CDPSession, caughtUp: Children["caughtU
   let clean = new Set<string>();
   let blocked = new Set<string>();
 
-  function passes(url: string): boolean {
+  /** The judgements of WebSockets that are under way. */
+  let judging: Promise<unknown> = Promise.resolve();
+
+  async function passes(url: string, referrer?: string): Promise<boolean> {
     const host = hostOf(url);
-    if (host === null || judge === undefined) return true;
-    if (!judge(url)) return false;
-    clean.add(host);
+    const judged = judge;
+    const hosts = clean;
+    if (host === null || judged === undefined) return true;
+    if (!(await judged(url)) || (referrer !== undefined && !(await judged(referrer)))) return false;
+    hosts.add(host);
     return true;
   }
 
   /** A WebSocket is not paused: its connection is refused, and with it every later one to that host. */
   function onWebSocket({ url }: Protocol.Network.WebSocketCreatedEvent): void {
     const host = hostOf(url);
-    if (host !== null && !passes(url)) blocked.add(host);
+    const refused = blocked;
+    const passed = passes(url).catch(() => false);
+    const decided = passed.then((may) => !may && host !== null && refused.add(host));
+    judging = Promise.all([judging, decided]);
   }
 
   function answer(session: CDPSession, { requestId, request }: Protocol.Fetch.RequestPausedEvent): void {
-    const sent = passes(request.url + (request.urlFragment ?? ""))
-      ? session.send("Fetch.continueRequest", { requestId })
-      : session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" });
-    sent.catch(() => {});
+    const referrer = request.headers["Referer"] ?? request.headers["referer"];
+    passes(request.url + (request.urlFragment ?? ""), referrer)
+      .catch(() => false)
+      .then((may) =>
+        may
+          ? session.send("Fetch.continueRequest", { requestId })
+          : session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" }),
+      )
+      .catch(() => {});
   }
 
   /** Not every kind of target knows every domain: a worker's requests are paused at its page. */
@@ -72,6 +86,7 @@ export function createRequestGuard(page: CDPSession, caughtUp: Children["caughtU
   return {
     async begin(mayRequest) {
       judge = mayRequest;
+      judging = Promise.resolve();
       clean = new Set();
       blocked = new Set();
       if (judge === undefined) return;
@@ -94,9 +109,10 @@ export function createRequestGuard(page: CDPSession, caughtUp: Children["caughtU
       } catch {
         return false;
       }
+      await judging;
       if (clean.has(host)) return !blocked.has(host);
       // Only a host was told, by a preconnect: it is judged for the sake of the word on it.
-      judge(`https://${host}/`);
+      await Promise.resolve(judge?.(`https://${host}/`)).catch(() => false);
       return false;
     },
   };

@@ -60,11 +60,13 @@ const REMOVE = `
   RETURNING key`;
 
 const BRING_BACK = `
-  INSERT INTO setting (app_id, key, value, sealed, updated_by)
-  SELECT $2, key, value, sealed, $3 FROM app_version_setting WHERE ${KEPT}
+  INSERT INTO setting (app_id, key, value, sealed, not_secret, updated_by)
+  SELECT $2, key, value, sealed, not_secret, $3 FROM app_version_setting WHERE ${KEPT}
   ON CONFLICT (app_id, key) DO UPDATE
-    SET value = excluded.value, sealed = excluded.sealed, updated_at = now(), updated_by = excluded.updated_by
-    WHERE (setting.value, setting.sealed) IS DISTINCT FROM (excluded.value, excluded.sealed)
+    SET value = excluded.value, sealed = excluded.sealed, not_secret = excluded.not_secret, updated_at = now(),
+        updated_by = excluded.updated_by
+    WHERE (setting.value, setting.sealed, setting.not_secret)
+      IS DISTINCT FROM (excluded.value, excluded.sealed, excluded.not_secret)
   RETURNING key`;
 
 const PRUNE = `
@@ -91,8 +93,8 @@ export async function snapshotApp(
   );
   await rows(
     manager,
-    `INSERT INTO app_version_setting (app_version_id, key, value, sealed)
-     SELECT $1, key, value, sealed FROM setting WHERE app_id = $2 AND left(key, 2) <> '__'`,
+    `INSERT INTO app_version_setting (app_version_id, key, value, sealed, not_secret)
+     SELECT $1, key, value, sealed, not_secret FROM setting WHERE app_id = $2 AND left(key, 2) <> '__'`,
     [made!.id, appId],
   );
   await rows(manager, PRUNE, [appId]);

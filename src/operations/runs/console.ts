@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { ConsoleLine } from "../../engine/browser/page-run.js";
 import type { Notifications } from "../../engine/notifications.js";
-import type { SecretScan } from "../../engine/secret-scan.js";
+import type { ScannedText } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import { LOG_CHANNEL } from "../logs/logs.js";
 
@@ -77,8 +77,8 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
   }
 
   return {
-    /** Where one run prints. `scan` masks its app's secrets. */
-    printer(runId: number, scan: SecretScan): Printer {
+    /** Where one run prints. `mask` takes its app's secrets out. */
+    printer(runId: number, mask: (lines: readonly ScannedText[]) => Promise<string[]>): Printer {
       let waiting: (ConsoleLine & { seq: number })[] = [];
       let seq = 0;
       let timer: NodeJS.Timeout | undefined;
@@ -92,13 +92,14 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
         if (lines.length === 0) return;
         // What a run prints is worth less than the run: a failure here ends nothing.
         kept = kept
-          .then(() =>
+          .then(() => mask(lines))
+          .then((texts) =>
             db.query(KEEP, [
               runId,
               lines.map((line) => line.seq),
               lines.map(({ level }) => level),
               lines.map(({ at }) => new Date(at)),
-              lines.map(({ text }) => storable(scan.mask(text))),
+              texts.map(storable),
             ]),
           )
           .catch(() => undefined);

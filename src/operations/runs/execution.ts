@@ -2,21 +2,18 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { Environment } from "../../data/action-types.js";
 import { isRefusedData, preparedRows, rows } from "../../data/database.js";
 import type { Outcome, PageRun } from "../../engine/browser/page-run.js";
 import { WORKER_GLOBALS } from "../../engine/browser/worker-globals.js";
-import { createSecretScan, type SecretScan } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { jsonFault } from "../../rules/json-scan.js";
 import { createPlainCode } from "../../rules/plain-code.js";
-import { secretsOf } from "../../rules/secrets.js";
-import { checkUnderscoreSize, type SettingsView } from "../../rules/setting-tiers.js";
 import { entryData, type ScriptError } from "../logs/logs.js";
 import type { Printer, RunConsole } from "./console.js";
 import type { Ending, HeldRun, Ledger, RunCode } from "./ledger.js";
 import type { RunScripts } from "./run-scripts.js";
+import type { RunSecrecy, Secrecy } from "./secrecy.js";
 
 /** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
 export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
@@ -68,24 +65,20 @@ export const cancelledEnding = (run: HeldRun): Ending => endingOf(run, CANCELLED
 /** Why a run is to end early; what its `AbortSignal` gives as the reason. */
 export type AbortReason = "cancelled" | "lost" | "shutdown";
 
-const leaked = (where: string, key: string): RunOutcome =>
-  failed("SecretLeakError", `the ${where} holds the value of the setting ${key}, which must not leave the service`);
-
 /** The outcome, unless it would carry a secret out (contract, section 6). */
-function withoutSecrets(outcome: RunOutcome, scan: SecretScan): RunOutcome {
-  if (outcome.ok) {
-    const key = outcome.data === undefined ? null : scan.findInJson(outcome.data);
-    return key === null ? outcome : leaked("result", key);
-  }
-  const { name, message, stack } = outcome.error;
-  const key = scan.find(name) ?? scan.find(message) ?? scan.find(stack);
-  return key === null ? outcome : leaked("error", key);
+async function judged(outcome: RunOutcome, cut: boolean, secrecy: RunSecrecy): Promise<RunOutcome> {
+  const judgement = outcome.ok
+    ? outcome.data !== undefined && (await secrecy.judgeResult(outcome.data))
+    : await secrecy.judgeError(
+        [outcome.error.name, outcome.error.message, outcome.error.stack].map((text) => ({ text, cut })),
+      );
+  return judgement ? failed(judgement.error.name, judgement.error.message) : outcome;
 }
 
 /** Lets an address pass unless it would carry a secret out: then the console names the key (contract, section 6). */
-function judgeOf(scan: SecretScan, { print }: Printer): (url: string) => boolean {
-  return (url) => {
-    const key = scan.findInUrl(url);
+function judgeOf(secrecy: RunSecrecy, { print }: Printer): (url: string) => Promise<boolean> {
+  return async (url) => {
+    const key = await secrecy.findInUrl(url);
     if (key !== null) {
       const text = `A request was blocked: its URL holds the value of the setting ${key}`;
       print({ level: "error", at: Date.now(), text });
@@ -109,23 +102,12 @@ interface Account {
   payload: string | undefined;
 }
 
-/** The payload's JSON with the secrets in its strings and keys masked: a caller may have sent one. undefined where there is none. */
-function maskedPayload(payload: string, scan: SecretScan): string | undefined {
-  if (scan.findInJson(payload) === null) return undefined;
-  const masked = (value: unknown): unknown => {
-    if (typeof value === "string") return scan.mask(value);
-    if (Array.isArray(value)) return value.map(masked);
-    if (typeof value !== "object" || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [scan.mask(key), masked(inner)]));
-  };
-  return JSON.stringify(masked(JSON.parse(payload)));
-}
-
 /** What became of a page, in the words of a log entry. */
 function outcomeOf(outcome: Outcome, signal: AbortSignal): RunOutcome {
   if (outcome.ok) return completed(outcome.data);
   if (outcome.cause === "cancelled") return signal.reason === "cancelled" ? CANCELLED : STOPPED;
-  return { ok: false, error: outcome.error };
+  const { name, message, stack } = outcome.error;
+  return { ok: false, error: { name, message, stack } };
 }
 
 export type Execution = ReturnType<typeof createExecution>;
@@ -134,22 +116,14 @@ export function createExecution(options: {
   db: DataSource;
   ledger: Ledger;
   runPage: (request: PageRun) => Promise<Outcome>;
-  /** All underscore settings of the app. */
-  readUnderscore: (appId: number) => Promise<SettingsView>;
+  secrecy: Secrecy;
   scripts: RunScripts;
   console: RunConsole;
   timeoutMs: number;
   log: Logger;
 }) {
-  const { db, ledger, runPage, readUnderscore, scripts, console, timeoutMs, log } = options;
+  const { db, ledger, runPage, secrecy, scripts, console, timeoutMs, log } = options;
   const needsNoDocument = createPlainCode(WORKER_GLOBALS);
-
-  /** JSON text of `context.settings` (specification, Execution context). @throws EXECUTION_FAILED over 100 KB */
-  function contextSettings(environment: Environment, underscore: SettingsView): string {
-    if (environment !== "server") return "{}";
-    checkUnderscoreSize(underscore);
-    return JSON.stringify(underscore);
-  }
 
   async function load({ actionId, versionId, code }: HeldRun): Promise<RunCode | undefined> {
     if (code) return code;
@@ -167,18 +141,19 @@ export function createExecution(options: {
   }
 
   async function evaluate(run: HeldRun, signal: AbortSignal, account: Account): Promise<RunOutcome> {
-    const [action, underscore] = await Promise.all([load(run), readUnderscore(run.appId)]);
+    const [action, kept] = await Promise.all([load(run), secrecy.begin(run.appId)]);
     if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
-    const secrets = secretsOf(underscore);
-    const scan = createSecretScan(secrets);
-    account.payload = maskedPayload(run.payload, scan);
-    const settings = contextSettings(action.environment, underscore);
+    const payload = await kept.maskPayload(run.payload);
+    if (payload !== run.payload) account.payload = payload;
+    const settings = kept.contextSettings(action.environment);
     const { packages, revoke } = await scripts.prepare(run, action, timeoutMs);
-    const printer = console.printer(run.id, scan);
+    const inWorker = packages.length === 0 && needsNoDocument(action.code);
+    if (inWorker) kept.cutOff();
+    const printer = console.printer(run.id, kept.mask);
     const outcome = await runPage({
       isolationKey: `${run.appId}:${run.copy}`,
       origin: `https://app-${run.appId}.actions.internal`,
-      inWorker: packages.length === 0 && needsNoDocument(action.code),
+      inWorker,
       source: action.code,
       sourceName: `${action.name}.js`,
       packages,
@@ -188,12 +163,12 @@ export function createExecution(options: {
       signal,
       onConsole: printer.print,
       onHost: (host) => account.hosts.add(host),
-      // Judging costs: an app without secrets is spared it.
-      ...(secrets.length > 0 && { mayRequest: judgeOf(scan, printer) }),
+      // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
+      ...((kept.needed || action.code.includes("Svc")) && { mayRequest: judgeOf(kept, printer) }),
     }).finally(() =>
       Promise.all([afterwards(run, "end its token", revoke), afterwards(run, "keep its console", printer.finish)]),
     );
-    return withoutSecrets(outcomeOf(outcome, signal), scan);
+    return judged(outcomeOf(outcome, signal), !outcome.ok && outcome.error.cut === true, kept);
   }
 
   /**

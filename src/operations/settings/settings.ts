@@ -15,11 +15,11 @@ import {
   artifactKey,
   checkAskedKeys,
   checkDeletedKeys,
+  checkMark,
   checkSettingKeys,
   httpView,
   runtimeView,
   type SettingsView,
-  serverActionView,
   tierOf,
   withoutProtected,
 } from "../../rules/setting-tiers.js";
@@ -28,16 +28,10 @@ import { audit } from "../access/audit.js";
 import type { Intake } from "../access/intake.js";
 import type { LogEvents } from "../triggers/log-events.js";
 import type { DataKeys } from "./data-keys.js";
+import { createSecretValues, markSecrets, type StoredSetting } from "./secret-values.js";
 
 /** What binds a sealed value to its place: moved to another app or key it does not open. */
 const bound = (appId: number, key: string): string => `app:${appId}:${key}`;
-
-/** A setting as it lies in a table: sealed bytes open in their own app and under their own key alone. */
-export interface StoredSetting {
-  key: string;
-  value: string | null;
-  sealed: Buffer | null;
-}
 
 /** Whether a key is set, and by whom and when. Never a value. */
 export interface SettingStatus {
@@ -46,6 +40,8 @@ export interface SettingStatus {
   /** ISO 8601; null where it is not set. */
   updatedAt: string | null;
   updatedBy: number | null;
+  /** Whether no run may let its value out. */
+  secret: boolean;
 }
 
 const READ = "SELECT key, value, sealed FROM setting WHERE app_id = $1";
@@ -53,7 +49,6 @@ const READ_TIERS = {
   all: READ,
   http: `${READ} AND left(key, 2) <> '__'`,
   runtime: `${READ} AND left(key, 1) <> '_'`,
-  underscore: `${READ} AND left(key, 1) = '_'`,
 };
 
 const UPSERT = `
@@ -81,6 +76,8 @@ export async function lockApp(executor: Executor, appId: number): Promise<void> 
   await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
 }
 
+export type { StoredSetting };
+
 export type Settings = ReturnType<typeof createSettings>;
 
 export function createSettings(options: {
@@ -93,13 +90,21 @@ export function createSettings(options: {
 }) {
   const { db, dataKeys, baseUrl, clientTimeoutMs, logEvents, intake } = options;
 
-  async function opened(appId: number, found: readonly StoredSetting[]): Promise<[string, unknown][]> {
-    const dataKey = found.some(({ sealed }) => sealed) ? await dataKeys.find(appId) : null;
+  async function opened(
+    appId: number,
+    found: readonly StoredSetting[],
+    executor?: Executor,
+  ): Promise<[string, unknown][]> {
+    const sealed = found.some((row) => row.sealed);
+    // Within a transaction the key may be one that it has made.
+    const dataKey = sealed ? await (executor ? dataKeys.findOrMake(appId, executor) : dataKeys.find(appId)) : null;
     return found.map(({ key, value, sealed }) => [
       spokenKey(key),
       JSON.parse(sealed ? open(dataKey!, sealed, bound(appId, key)) : value!),
     ]);
   }
+
+  const secretValues = createSecretValues({ db, opened });
 
   async function read(appId: number, tiers: keyof typeof READ_TIERS): Promise<[string, unknown][]> {
     return opened(appId, await preparedRows<StoredSetting>(db, `settings-${tiers}`, READ_TIERS[tiers], [appId]));
@@ -163,6 +168,31 @@ export function createSettings(options: {
     if (entries.length === 0) return;
     await lockApp(executor, appId);
     await put(executor, caller, appId, entries);
+    await secretValues.refuseTooMany(
+      executor,
+      appId,
+      entries.map(([key]) => key),
+    );
+  }
+
+  /** Whether each of `keys` is set, and since when and by whom; null asks about every underscore key. */
+  async function status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
+    if (keys) checkAskedKeys(keys);
+    const found = await rows<{ key: string; updatedAt: Date; updatedBy: number | null; notSecret: boolean }>(
+      db,
+      `SELECT key, updated_at AS "updatedAt", updated_by AS "updatedBy", not_secret AS "notSecret" FROM setting
+        WHERE app_id = $1 AND CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`,
+      [appId, keys?.map(storedKey) ?? null],
+    );
+    const unset = { configured: false, updatedAt: null, updatedBy: null };
+    const secret = (key: string) => tierOf(key) !== "public";
+    const known = new Map<string, SettingStatus>(keys?.map((key) => [key, { key, ...unset, secret: secret(key) }]));
+    for (const { updatedAt, updatedBy, notSecret, ...row } of found) {
+      const key = spokenKey(row.key);
+      const times = { updatedAt: updatedAt.toISOString(), updatedBy };
+      known.set(key, { key, configured: true, ...times, secret: secret(key) && !notSecret });
+    }
+    return [...known.values()];
   }
 
   return {
@@ -194,9 +224,21 @@ export function createSettings(options: {
       return new Map(await read(appId, "all"));
     },
 
-    /** The private and protected settings: what server actions see, and what no run may carry out. */
-    async underscore(appId: number): Promise<SettingsView> {
-      return serverActionView(await read(appId, "underscore"));
+    secretValues,
+
+    /**
+     * Says of private settings whether they are secrets, however their values change from then on; a protected one always is.
+     * Answers with their status.
+     * @throws SETTINGS_INVALID: then nothing is written
+     */
+    async mark(caller: Caller, appId: number, input: unknown): Promise<SettingStatus[]> {
+      const { keys, secret } = checkMark(input);
+      await db.transaction(async (manager) => {
+        await lockApp(manager, appId);
+        await markSecrets(manager, appId, keys, secret);
+        await audit(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
+      });
+      return status(appId, keys);
     },
 
     /**
@@ -248,23 +290,6 @@ export function createSettings(options: {
       return http(appId);
     },
 
-    /** Whether each of `keys` is set, and since when and by whom; null asks about every underscore key. */
-    async status(appId: number, keys: readonly string[] | null): Promise<SettingStatus[]> {
-      if (keys) checkAskedKeys(keys);
-      const found = await rows<{ key: string; updatedAt: Date; updatedBy: number | null }>(
-        db,
-        `SELECT key, updated_at AS "updatedAt", updated_by AS "updatedBy" FROM setting
-          WHERE app_id = $1 AND CASE WHEN $2::text[] IS NULL THEN left(key, 1) = '_' ELSE key = ANY ($2) END`,
-        [appId, keys?.map(storedKey) ?? null],
-      );
-      const unset = { configured: false, updatedAt: null, updatedBy: null };
-      const status = new Map<string, SettingStatus>(keys?.map((key) => [key, { key, ...unset }]));
-      for (const row of found) {
-        const key = spokenKey(row.key);
-        const { updatedAt, updatedBy } = row;
-        status.set(key, { key, configured: true, updatedAt: updatedAt.toISOString(), updatedBy });
-      }
-      return [...status.values()];
-    },
+    status,
   };
 }

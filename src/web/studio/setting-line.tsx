@@ -48,6 +48,16 @@ export function SettingLine({ name, value, details, settings, ask, onDirty }: Se
     <li className="setting" data-key={name}>
       <div className="setting-name">
         <code>{name}</code>
+        {details && !secret && (
+          <label className="hint" title="Whether a run fails that would let this value out">
+            <input
+              type="checkbox"
+              checked={details.secret}
+              onChange={async ({ target }) => setFault(await settings.mark(name, target.checked))}
+            />{" "}
+            secret
+          </label>
+        )}
         {details?.updatedAt && (
           <span className="hint" title={exact(details.updatedAt)}>
             set {ago(details.updatedAt)}

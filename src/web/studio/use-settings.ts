@@ -1,7 +1,7 @@
 /** The app's settings as an editor may have them: values of two tiers, of the third only that they are set. Draws nothing. */
 import { useCallback, useEffect, useState } from "react";
 import { type Api, asApiError } from "./api.js";
-import { DeleteSettings, ReadSettings, SetSettings } from "./documents.js";
+import { DeleteSettings, MarkSettings, ReadSettings, SetSettings } from "./documents.js";
 import type { SettingDetails } from "./model.js";
 
 export interface Settings {
@@ -12,6 +12,7 @@ export interface Settings {
   fault: string | null;
   /** @returns why it was refused, null when it was not */
   set(key: string, value: unknown): Promise<string | null>;
+  mark(key: string, secret: boolean): Promise<string | null>;
   remove(key: string): Promise<string | null>;
 }
 
@@ -48,6 +49,7 @@ export function useSettings(api: Api, appId: number): Settings {
     ...answer,
     fault,
     set: (key, value) => write(api.ask(SetSettings, { appId, settings: { [key]: value } })),
+    mark: (key, secret) => write(api.ask(MarkSettings, { appId, keys: [key], secret })),
     remove: (key) => write(api.ask(DeleteSettings, { appId, keys: [key] })),
   };
 }

@@ -6,7 +6,7 @@ import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { Lane } from "../../../src/engine/browser/lane.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
-import { createSecretScan } from "../../../src/engine/secret-scan.js";
+import { createSecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 const SECRET = "Canary/äß +value&of=a?setting";
@@ -105,7 +105,7 @@ describe("addresses that a run may not send", function () {
   let server: Server;
   let port: number;
   let arrived: string[] = [];
-  const scan = createSecretScan([{ name: "_secret", value: SECRET }]);
+  const scan = createSecretScan([{ name: "_secret", value: SECRET, whole: false }]);
 
   /** Sends each text that `texts` (an expression) gives by one exit, waits, and then sends a harmless request. */
   const codeFor = (way: string, texts: string) => `const execute = async ({ payload: { s } }) => {

@@ -1,0 +1,254 @@
+/**
+ * Finds any of many byte strings in a text by one pass over it (Aho and Corasick, 1975), whatever the strings and the text are.
+ * Knows bytes alone. Nodes of the trie are numbered in the order in which sorted patterns add them: the first child of `n` is `n + 1`.
+ */
+
+/** One occurrence: the bytes `[start, end)` are the pattern of that number. */
+export interface Hit {
+  pattern: number;
+  start: number;
+  end: number;
+}
+
+/** No pattern holds it: between two texts in one buffer it parts them. */
+export const SEPARATOR = 0xff;
+
+/** A pattern of so many bytes holds one word that lies at a multiple of four, wherever it stands. */
+export const PATTERN_MIN_BYTES = 8;
+const WORD = 4;
+/** How far from its last byte a text that was cut is looked at: a cut within an escape leaves up to five bytes of it. */
+const CUT_SLACK = 6;
+
+const HASH = 0x9e3779b1;
+
+interface Ordered {
+  pattern: Uint8Array;
+  index: number;
+  /** How many bytes it begins with as the one before does. */
+  shared: number;
+}
+
+function inOrder(patterns: readonly Uint8Array[]): Ordered[] {
+  const sorted = patterns.map((pattern, index) => ({ pattern, index, shared: 0 }));
+  sorted.sort((a, b) => Buffer.compare(a.pattern, b.pattern) || a.index - b.index);
+  for (let at = 1; at < sorted.length; at += 1) {
+    const { pattern } = sorted[at]!;
+    const before = sorted[at - 1]!.pattern;
+    let shared = 0;
+    while (shared < before.length && before[shared] === pattern[shared]) shared += 1;
+    sorted[at]!.shared = shared;
+  }
+  return sorted;
+}
+
+export class Automaton {
+  /** The label of a node's first child, -1 where there is none. */
+  private readonly first: Int16Array;
+  private readonly fail: Int32Array;
+  private readonly depth: Int32Array;
+  /** The node of the longest pattern that ends where this node does; 0 for none. */
+  private readonly report: Int32Array;
+  private readonly patternAt = new Map<number, number>();
+  /** Children that are not the first, by `node * 256 + label`, in open addressing. */
+  private readonly others: Int32Array;
+  private readonly otherNodes: Int32Array;
+  private readonly branches: Uint8Array;
+  private readonly root = new Int32Array(256);
+  /** Which aligned words patterns hold, hashed: what holds none of them needs no pass. */
+  private readonly words: Int32Array;
+  private readonly wordShift: number;
+  /** Steps of all passes so far, for whoever doubts that they are linear. */
+  steps = 0;
+
+  /** @param patterns of PATTERN_MIN_BYTES or more, without SEPARATOR; of equal ones the first counts */
+  constructor(patterns: readonly Uint8Array[]) {
+    const order = inOrder(patterns);
+    const total = order.reduce((sum, { pattern, shared }) => sum + pattern.length - shared, 1);
+    this.first = new Int16Array(total).fill(-1);
+    this.fail = new Int32Array(total);
+    this.depth = new Int32Array(total);
+    this.report = new Int32Array(total);
+    this.branches = new Uint8Array(total);
+    const slots = 2 ** Math.ceil(Math.log2(patterns.length * 2 + 2));
+    this.others = new Int32Array(slots).fill(-1);
+    this.otherNodes = new Int32Array(slots);
+    const bits = Math.min(24, Math.max(12, Math.ceil(Math.log2(total * 16))));
+    this.words = new Int32Array(2 ** (bits - 5));
+    this.wordShift = 32 - bits;
+    const parents = new Int32Array(total);
+    const labels = new Uint8Array(total);
+    this.grow(order, parents, labels);
+    this.link(parents, labels);
+    for (const pattern of patterns) this.noteWords(pattern);
+  }
+
+  /** Bytes that it holds, about. */
+  get bytes(): number {
+    return this.first.length * 15 + this.words.length * 4;
+  }
+
+  private grow(order: readonly Ordered[], parents: Int32Array, labels: Uint8Array): void {
+    const path = new Int32Array(order.reduce((longest, { pattern }) => Math.max(longest, pattern.length), 0) + 1);
+    let size = 1;
+    for (const { pattern, index, shared } of order) {
+      for (let at = shared; at < pattern.length; at += 1, size += 1) {
+        const parent = path[at]!;
+        const label = pattern[at]!;
+        if (this.first[parent] === -1) this.first[parent] = label;
+        else this.addOther(parent, label, size);
+        if (parent === 0) this.root[label] = size;
+        parents[size] = parent;
+        labels[size] = label;
+        this.depth[size] = at + 1;
+        path[at + 1] = size;
+      }
+      const end = path[pattern.length]!;
+      if (!this.patternAt.has(end)) this.patternAt.set(end, index);
+    }
+  }
+
+  private addOther(node: number, label: number, child: number): void {
+    this.branches[node] = 1;
+    const key = node * 256 + label;
+    const mask = this.others.length - 1;
+    let slot = Math.imul(key, HASH) & mask;
+    while (this.others[slot] !== -1) slot = (slot + 1) & mask;
+    this.others[slot] = key;
+    this.otherNodes[slot] = child;
+  }
+
+  private otherChild(node: number, label: number): number {
+    const key = node * 256 + label;
+    const mask = this.others.length - 1;
+    for (let slot = Math.imul(key, HASH) & mask; this.others[slot] !== -1; slot = (slot + 1) & mask) {
+      if (this.others[slot] === key) return this.otherNodes[slot]!;
+    }
+    return 0;
+  }
+
+  /** Failure links, nodes by rising depth. */
+  private link(parents: Int32Array, labels: Uint8Array): void {
+    for (const node of this.byDepth()) {
+      const parent = parents[node]!;
+      if (parent !== 0) this.fail[node] = this.next(this.fail[parent]!, labels[node]!);
+      this.report[node] = this.patternAt.has(node) ? node : this.report[this.fail[node]!]!;
+    }
+  }
+
+  private byDepth(): Int32Array {
+    const size = this.depth.length;
+    let deepest = 0;
+    for (let node = 1; node < size; node += 1) deepest = Math.max(deepest, this.depth[node]!);
+    const places = new Int32Array(deepest + 2);
+    for (let node = 1; node < size; node += 1) places[this.depth[node]! + 1]! += 1;
+    for (let depth = 1; depth < places.length; depth += 1) places[depth]! += places[depth - 1]!;
+    const order = new Int32Array(size - 1);
+    for (let node = 1; node < size; node += 1) {
+      const place = places[this.depth[node]!]!;
+      places[this.depth[node]!] = place + 1;
+      order[place] = node;
+    }
+    return order;
+  }
+
+  /** The node of the longest end of what was read that begins a pattern, when `byte` is read at `node`. */
+  private next(from: number, byte: number): number {
+    const { first, branches, fail } = this;
+    let steps = 1;
+    for (let node = from; ; node = fail[node]!, steps += 1) {
+      let child = 0;
+      if (node === 0) child = this.root[byte]!;
+      else if (first[node] === byte) child = node + 1;
+      else if (branches[node] === 1) child = this.otherChild(node, byte);
+      if (child !== 0 || node === 0) {
+        this.steps += steps;
+        return child;
+      }
+    }
+  }
+
+  private wordBit(word: number): number {
+    return Math.imul(word, HASH) >>> this.wordShift;
+  }
+
+  private noteWords(pattern: Uint8Array): void {
+    for (let at = 0; at + WORD <= pattern.length; at += 1) {
+      const word = pattern[at]! | (pattern[at + 1]! << 8) | (pattern[at + 2]! << 16) | (pattern[at + 3]! << 24);
+      const bit = this.wordBit(word);
+      this.words[bit >>> 5]! |= 1 << (bit & 31);
+    }
+  }
+
+  /** Tells every place where a pattern ends, with the longest that does, until `tell` answers true. */
+  private pass(bytes: Uint8Array, from: number, to: number, tell: (hit: Hit) => boolean): boolean {
+    // As `next`, in local names: this is where the time goes.
+    const { first, branches, fail, root, report, depth } = this;
+    let node = 0;
+    let failures = 0;
+    this.steps += to - from;
+    for (let at = from; at < to; at += 1) {
+      const byte = bytes[at]!;
+      for (; ; node = fail[node]!, failures += 1) {
+        if (node === 0) {
+          node = root[byte]!;
+          break;
+        }
+        if (first[node] === byte) {
+          node += 1;
+          break;
+        }
+        const other = branches[node] === 1 ? this.otherChild(node, byte) : 0;
+        if (other === 0) continue;
+        node = other;
+        break;
+      }
+      const found = report[node]!;
+      if (found === 0) continue;
+      if (tell({ pattern: this.patternAt.get(found)!, start: at + 1 - depth[found]!, end: at + 1 })) return true;
+    }
+    this.steps += failures;
+    return false;
+  }
+
+  /**
+   * Tells occurrences, by their ends from left to right, at each end the longest, until `tell` answers true.
+   * @param words the same bytes by four, whole words alone
+   */
+  scan(bytes: Uint8Array, words: Int32Array, tell: (hit: Hit) => boolean): boolean {
+    const { words: known, wordShift } = this;
+    for (let at = 0; at < words.length; at += 1) {
+      const start = at;
+      for (; at < words.length; at += 1) {
+        const bit = Math.imul(words[at]!, HASH) >>> wordShift;
+        if ((known[bit >>> 5]! & (1 << (bit & 31))) === 0) break;
+      }
+      if (at === start) continue;
+      // Around known words lie at most three bytes of a pattern that are no whole word.
+      const from = Math.max(0, start * WORD - WORD + 1);
+      if (this.pass(bytes, from, Math.min(at * WORD + WORD - 1, bytes.length), tell)) return true;
+    }
+    return false;
+  }
+
+  /** A pattern of which the end of `bytes` holds the first PATTERN_MIN_BYTES or more, cut off: from where; null for none. */
+  begunAtEnd(bytes: Uint8Array): Hit | null {
+    let node = 0;
+    let longest: Hit | null = null;
+    for (let at = 0; at < bytes.length; at += 1) {
+      node = this.next(node, bytes[at]!);
+      const length = this.depth[node]!;
+      if (at < bytes.length - CUT_SLACK || length < PATTERN_MIN_BYTES) continue;
+      if (longest === null || at + 1 - length < longest.start) {
+        longest = { pattern: this.patternBelow(node), start: at + 1 - length, end: bytes.length };
+      }
+    }
+    return longest;
+  }
+
+  /** A pattern that goes through the node. */
+  private patternBelow(node: number): number {
+    let below = node;
+    while (!this.patternAt.has(below)) below += 1;
+    return this.patternAt.get(below)!;
+  }
+}

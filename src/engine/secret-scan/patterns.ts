@@ -1,0 +1,81 @@
+/**
+ * What of a secret value is looked for in the layers of a text (layers.ts): few patterns, since the layers undo the encodings.
+ * The layers write no line breaks, so a value's own may be written any way.
+ */
+import { PATTERN_MIN_BYTES } from "./automaton.js";
+import { type Layer, plainLayer, unescapedLayer } from "./layers.js";
+
+/** A longer value is in no host. */
+const HOST_MAX_CHARACTERS = 253;
+/** Deeper escapes in a value itself are not looked for once they are taken off. */
+const PEELED_TIMES = 2;
+/** What an address does not change, and JSON neither: such a value is found as it stands. */
+const NEVER_ESCAPED = /^[\w.~-]*$/;
+/** What before it might take the beginning of a value for the rest of an escape, and its end for the beginning of one. */
+const TAKEN_AT_START = /^(?:u[\da-f]{4}|[\da-f]{1,4}|[nrt"\\/])/i;
+const TAKEN_AT_END = /(?:%[\da-f]?|\\(?:u[\da-f]{0,3}|x[\da-f]?)?)$/i;
+const LINE_BREAKS = /\r\n|\r|\n/g;
+const LABELS = /[.-]/g;
+
+const bytesOf = (text: string): Uint8Array => plainLayer(text, true).bytes;
+
+/** The value and what it becomes when a layer that stood around it is taken off and takes one off the value as well. */
+function* peelings(text: string): Generator<Uint8Array> {
+  let layer: Layer | null = plainLayer(text, true);
+  for (let times = 0; layer !== null && times <= PEELED_TIMES; times += 1, layer = unescapedLayer(layer))
+    yield layer.bytes;
+}
+
+const unescapedUrl = (text: string): string =>
+  text.replace(/(?:%[\da-f]{2})+/gi, (run) => Buffer.from(run.replaceAll("%", ""), "hex").toString());
+const reversed = (text: string): string => Array.from(text).reverse().join("");
+const reversedUnits = (text: string): string => text.split("").reverse().join("");
+
+/** A form's space is a plus, an address's backslash a slash; lines may be joined by spaces; reversed by characters or code units. */
+function writings(value: string): string[] {
+  const forward = new Set([
+    value,
+    value.replaceAll(" ", "+"),
+    value.replaceAll("\\", "/"),
+    value.replace(LINE_BREAKS, " "),
+  ]);
+  return [...forward, reversed(value), reversedUnits(value)];
+}
+
+function withoutTaken(text: string): string {
+  return NEVER_ESCAPED.test(text) ? text : text.replace(TAKEN_AT_START, "").replace(TAKEN_AT_END, "");
+}
+
+/** @param value of PATTERN_MIN_BYTES or more beside line breaks */
+export function patternsOf(value: string): Uint8Array[] {
+  // A key or an id: cheap, since there may be thousands.
+  if (NEVER_ESCAPED.test(value)) return [value, reversed(value)].map((text) => Buffer.from(text, "latin1"));
+  const found = writings(value.trim())
+    .flatMap((text) => [...peelings(text), bytesOf(unescapedUrl(text)), bytesOf(withoutTaken(text))])
+    .filter(({ length }) => length >= PATTERN_MIN_BYTES);
+  return [...new Map(found.map((pattern) => [Buffer.from(pattern).toString("latin1"), pattern])).values()];
+}
+
+/** Base64 of the bytes at each of the three places that they may have in a longer text: the characters that are the same for all such texts. */
+function base64Forms(bytes: Buffer): string[] {
+  return [0, 1, 2].flatMap((shift) => {
+    const padded = Buffer.concat([Buffer.alloc(shift), bytes]);
+    const first = Math.ceil((shift * 8) / 6);
+    const end = Math.floor(((shift + bytes.length) * 8) / 6);
+    return [padded.toString("base64").slice(first, end), padded.toString("base64url").slice(first, end)];
+  });
+}
+
+/** A host is lower case and can be decoded no more: there the encodings themselves are looked for, labels' dots and hyphens or not. */
+export function hostPatternsOf(value: string): Uint8Array[] {
+  if (value.length > HOST_MAX_CHARACTERS) return [];
+  const bytes = Buffer.from(value);
+  const forms = [value.trim(), reversed(value), bytes.toString("hex"), ...base64Forms(bytes)];
+  return forms
+    .flatMap((form) => [form, form.replace(LABELS, "")])
+    .map((form) => bytesOf(form.toLowerCase()))
+    .filter(({ length }) => length >= PATTERN_MIN_BYTES);
+}
+
+/** A host's texts: as it is, and put together again from its labels, none of which holds more than 63 characters. */
+export const hostTexts = (host: string): string[] => [host, host.replaceAll(".", ""), host.replace(LABELS, "")];

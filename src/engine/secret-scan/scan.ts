@@ -1,0 +1,208 @@
+/**
+ * Finds secret values in text, plain and in the encodings in which they usually travel. Knows names and values, not what a setting is.
+ * What it cannot see: a value that was split, encrypted, compressed, or encoded in a way of the author's own.
+ */
+import { domainToUnicode } from "node:url";
+import { Automaton, type Hit } from "./automaton.js";
+import { shortStrings } from "./json-strings.js";
+import { decodedLayers, type Layer, plainLayer, unescapedLayer } from "./layers.js";
+import { hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
+
+export interface Secret {
+  /** What may be said of it. */
+  name: string;
+  value: string;
+  /** true: it counts only where it is the whole of a string. */
+  whole: boolean;
+}
+
+/** A text that may have been cut at its end: then a secret's first characters count there. */
+export interface ScannedText {
+  text: string;
+  cut?: boolean;
+}
+
+const WHOLE_MAX_CHARACTERS = 64;
+const QUOTED = /"([^"\\]{1,64})"(\s*:)?/g;
+/** A text in a decoded layer; else it is chance. */
+const CONTROL = /(?!\t)\p{Cc}/u;
+const PROBED_BYTES = 64;
+
+interface Interval {
+  from: number;
+  to: number;
+  name: string;
+}
+
+/** As deep as escapes may be nested in one another. */
+const ESCAPED_TIMES = 8;
+
+function* layersOf(text: string, mapped: boolean): Generator<{ layer: Layer; isDecoded: boolean }> {
+  const plain = plainLayer(text, mapped);
+  let bare = plain;
+  for (let layer: Layer | null = plain, times = 0; layer !== null; layer = unescapedLayer(layer), times += 1) {
+    bare = layer;
+    yield { layer, isDecoded: false };
+    if (times === ESCAPED_TIMES) break;
+  }
+  // Both: what stands before an encoded value may have taken its first digits for the rest of an escape.
+  for (const encoded of new Set([plain, bare])) {
+    for (const layer of decodedLayers(encoded)) {
+      yield { layer, isDecoded: true };
+      const inner = isText(layer) ? unescapedLayer(layer) : null;
+      if (inner !== null) yield { layer: inner, isDecoded: true };
+    }
+  }
+}
+
+function isText({ bytes }: Layer): boolean {
+  return !CONTROL.test(Buffer.from(bytes.subarray(0, PROBED_BYTES)).toString());
+}
+
+function wordsOf(bytes: Uint8Array): Int32Array {
+  const aligned = bytes.byteOffset % 4 === 0 ? bytes : new Uint8Array(bytes);
+  return new Int32Array(aligned.buffer, aligned.byteOffset, aligned.length >> 2);
+}
+
+function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string) => Uint8Array[]) {
+  const names: string[] = [];
+  const patterns: Uint8Array[] = [];
+  for (const { name, value } of secrets) {
+    for (const pattern of patternsOfOne(value)) {
+      patterns.push(pattern);
+      names.push(name);
+    }
+  }
+  const automaton = new Automaton(patterns);
+  return {
+    automaton,
+    name: (hit: Hit): string => names[hit.pattern]!,
+    /** The occurrences in a layer until `tell` answers true. */
+    scan: ({ bytes }: Layer, tell: (hit: Hit) => boolean): boolean => automaton.scan(bytes, wordsOf(bytes), tell),
+  };
+}
+
+export type SecretScan = ReturnType<typeof createSecretScan>;
+
+export function createSecretScan(secrets: readonly Secret[]) {
+  const whole = new Map(secrets.filter((secret) => secret.whole).map(({ name, value }) => [value, name]));
+  const long = secrets.filter((secret) => !secret.whole);
+  const finder = createFinder(long, patternsOf);
+  let hostFinder: ReturnType<typeof createFinder> | null = null;
+
+  function findLong(text: string, cut = false): string | null {
+    let found: string | null = null;
+    const tell = (hit: Hit): boolean => {
+      found = finder.name(hit);
+      return true;
+    };
+    for (const { layer } of layersOf(text, false)) {
+      if (finder.scan(layer, tell)) return found;
+      const begun = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
+      if (begun) return finder.name(begun);
+    }
+    return null;
+  }
+
+  function intervalsIn(text: string, cut: boolean): Interval[] {
+    const found: Interval[] = [];
+    for (const { layer, isDecoded } of layersOf(text, true)) {
+      const at = layer.at!;
+      const tell = (hit: Hit): boolean => {
+        // A byte of base64 may end within a character, which goes as well.
+        const to = hit.end < at.length ? at[hit.end]! + (isDecoded ? 1 : 0) : text.length;
+        found.push({ from: at[hit.start]!, to, name: finder.name(hit) });
+        return false;
+      };
+      finder.scan(layer, tell);
+      const begun = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
+      if (begun) found.push({ from: at[begun.start]!, to: text.length, name: finder.name(begun) });
+    }
+    return found.sort((a, b) => a.from - b.from || b.to - a.to);
+  }
+
+  /** `text` with every secret replaced by «name». */
+  function mask({ text, cut = false }: ScannedText): string {
+    const name = whole.get(text);
+    if (name !== undefined) return `«${name}»`;
+    let masked = "";
+    let from = 0;
+    for (const interval of intervalsIn(text, cut)) {
+      if (interval.from >= from) masked += `${text.slice(from, interval.from)}«${interval.name}»`;
+      from = Math.max(from, interval.to);
+    }
+    masked += text.slice(from);
+    if (whole.size === 0) return masked;
+    return masked.replace(QUOTED, (quoted, inner: string, colon?: string) =>
+      colon === undefined && whole.has(inner) ? `"«${whole.get(inner)}»"` : quoted,
+    );
+  }
+
+  /** The name of a secret that JSON text holds, or null. */
+  function findInJson(json: string): string | null {
+    if (whole.size > 0) {
+      for (const text of shortStrings(json, WHOLE_MAX_CHARACTERS)) if (whole.has(text)) return whole.get(text)!;
+    }
+    return findLong(json);
+  }
+
+  function findInHost({ hostname }: URL): string | null {
+    hostFinder ??= createFinder(long, hostPatternsOf);
+    let found: string | null = null;
+    const tell = (hit: Hit): boolean => {
+      found = hostFinder!.name(hit);
+      return true;
+    };
+    for (const text of [hostname, domainToUnicode(hostname)].flatMap(hostTexts)) {
+      if (hostFinder.scan(plainLayer(text, false), tell)) return found;
+    }
+    return null;
+  }
+
+  function maskedValue(value: unknown): unknown {
+    if (typeof value === "string") return mask({ text: value });
+    if (typeof value === "number") return findLong(String(value)) === null ? value : mask({ text: String(value) });
+    if (Array.isArray(value)) return value.map(maskedValue);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [maskedKey(key), maskedValue(inner)]));
+  }
+
+  const maskedKey = (key: string): string => (findLong(key) === null ? key : mask({ text: key }));
+
+  return {
+    findInJson,
+    mask,
+    bytes: finder.automaton.bytes,
+    steps: (): number => finder.automaton.steps,
+
+    /** The name of a secret that one of the texts holds, or null. A short value counts where it is the whole text. */
+    find(texts: readonly ScannedText[]): string | null {
+      for (const { text, cut } of texts) {
+        const name = whole.get(text) ?? findLong(text, cut);
+        if (name !== null) return name;
+      }
+      return null;
+    },
+
+    /**
+     * The same for an address; in its host, where case is lost, whatever the case. A short value counts where it is the whole value of
+     * a parameter.
+     */
+    findInUrl(url: string): string | null {
+      const parsed = URL.parse(url);
+      const inHost = findLong(url) ?? (parsed && findInHost(parsed));
+      if (inHost !== null || parsed === null || whole.size === 0) return inHost;
+      for (const value of parsed.searchParams.values()) if (whole.has(value)) return whole.get(value)!;
+      return null;
+    },
+
+    /** JSON text of an object with the secrets in it masked, keys too; itself where there are none. */
+    maskJson(json: string): string {
+      if (findInJson(json) === null) return json;
+      const masked = JSON.stringify(maskedValue(JSON.parse(json)));
+      const left = findInJson(masked);
+      // Of more than one value together, such as an array that was a setting's text.
+      return left === null ? masked : JSON.stringify({ masked: `«${left}»` });
+    },
+  };
+}

@@ -1,0 +1,29 @@
+/** What may be asked of a scan, as a message, and its answer: the same in whichever thread. */
+import type { ScannedText, SecretScan } from "./scan.js";
+
+export type Task =
+  | { kind: "find"; texts: readonly ScannedText[] }
+  | { kind: "mask"; texts: readonly ScannedText[] }
+  | { kind: "url"; text: string }
+  | { kind: "maskJson"; text: string }
+  | { kind: "json"; text: string };
+
+/** Characters of the texts in it. */
+export function sizeOfTask(task: Task): number {
+  return "texts" in task ? task.texts.reduce((sum, { text }) => sum + text.length, 0) : task.text.length;
+}
+
+export function perform(scan: SecretScan, task: Task): unknown {
+  switch (task.kind) {
+    case "find":
+      return scan.find(task.texts);
+    case "mask":
+      return task.texts.map(scan.mask);
+    case "url":
+      return scan.findInUrl(task.text);
+    case "maskJson":
+      return scan.maskJson(task.text);
+    case "json":
+      return scan.findInJson(task.text);
+  }
+}

@@ -1,0 +1,96 @@
+/** Hands requests to the scanning thread one at a time, the askers in turn. Starts it when it is needed and ends it when it is not. */
+import { Worker } from "node:worker_threads";
+import type { Secret } from "./scan.js";
+import type { Task } from "./task.js";
+import type { Reply, Request } from "./thread.js";
+
+interface Waiting {
+  key: string;
+  secrets: readonly Secret[];
+  task: Task;
+  resolve(answer: unknown): void;
+  reject(error: Error): void;
+}
+
+/** The thread's memory goes back after so long without work. */
+const IDLE_MS = 30_000;
+const THREAD = new URL("./thread.js", import.meta.url);
+
+export interface ThreadQueue {
+  /** `asker`s wait for one another by turns, however much one of them asks. Rejects when the thread dies. */
+  ask(asker: string, key: string, secrets: readonly Secret[], task: Task): Promise<unknown>;
+}
+
+export function createThreadQueue(): ThreadQueue {
+  const queues = new Map<string, Waiting[]>();
+  let worker: Worker | null = null;
+  let current: Waiting | null = null;
+  let idle: NodeJS.Timeout | undefined;
+
+  function start(): Worker {
+    const started = new Worker(THREAD);
+    // A thread that waits keeps no process alive.
+    started.unref();
+    started.on("message", (reply: Reply) => onReply(reply));
+    started.on("error", (error) => onEnd(started, error as Error));
+    started.on("exit", () => onEnd(started, new Error("the scanning thread ended")));
+    return started;
+  }
+
+  function onEnd(ended: Worker, error: Error): void {
+    if (worker !== ended) return;
+    worker = null;
+    current?.reject(error);
+    current = null;
+    proceed();
+  }
+
+  function send(request: Request): void {
+    worker ??= start();
+    worker.ref();
+    worker.postMessage(request);
+  }
+
+  function onReply(reply: Reply): void {
+    const { key, secrets, task, resolve, reject } = current!;
+    if ("missing" in reply) {
+      send({ key, secrets, task });
+      return;
+    }
+    current = null;
+    worker?.unref();
+    if ("error" in reply) reject(new Error(reply.error));
+    else resolve(reply.answer);
+    proceed();
+  }
+
+  function proceed(): void {
+    clearTimeout(idle);
+    const turn = queues.entries().next().value;
+    if (current !== null) return;
+    if (!turn) {
+      idle = setTimeout(() => {
+        const idling = worker;
+        worker = null;
+        void idling?.terminate();
+      }, IDLE_MS).unref();
+      return;
+    }
+    const [asker, queue] = turn;
+    current = queue.shift()!;
+    // Behind all others from now on.
+    queues.delete(asker);
+    if (queue.length > 0) queues.set(asker, queue);
+    send({ key: current.key, task: current.task });
+  }
+
+  return {
+    ask: (asker, key, secrets, task) =>
+      new Promise((resolve, reject) => {
+        const queue = queues.get(asker) ?? [];
+        queue.push({ key, secrets, task, resolve, reject });
+        queues.set(asker, queue);
+        proceed();
+      }),
+  };
+}

@@ -1,0 +1,106 @@
+/**
+ * Which values of an app's settings count as secrets at a moment, and between two: what stands, what was replaced since, and by the
+ * author's word which private setting is none. Opens nothing itself.
+ */
+import type { DataSource } from "typeorm";
+import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { described } from "../../rules/described.js";
+import { secretsFault, secretsOfSetting, sizeOfSecrets } from "../../rules/secrets.js";
+import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
+import { tierOf } from "../../rules/setting-tiers.js";
+
+/** A setting as it lies in a table: sealed bytes open in their own app and under their own key alone. */
+export interface StoredSetting {
+  key: string;
+  value: string | null;
+  sealed: Buffer | null;
+}
+
+/** The values that count as secrets, and the number of the change that they stand at. */
+export interface SecretValues {
+  version: number;
+  /** Replaced values up to that change are not known any more. */
+  forgotten: number;
+  /** What stands now of the private and protected settings. */
+  underscore: [string, unknown][];
+  /** What is secret of it, and what was replaced after the change that was asked about. */
+  entries: [string, unknown][];
+}
+
+/* $1 app, $2 the change after which replaced values are wanted. One statement: what it gives stood together. */
+const SECRET_VALUES = `
+  SELECT app.secrets_version AS version, app.secrets_forgotten AS forgotten, s.key, s.value, s.sealed,
+         s.not_secret AS "notSecret", s.replaced
+    FROM app LEFT JOIN LATERAL (
+      SELECT key, value, sealed, not_secret, false AS replaced FROM setting
+       WHERE app_id = app.id AND left(key, 1) = '_'
+      UNION ALL
+      SELECT key, NULL, sealed, false, true FROM replaced_setting WHERE app_id = app.id AND version > $2) s ON true
+   WHERE app.id = $1`;
+const SECRETS_VERSION = "SELECT secrets_version AS version FROM app WHERE id = $1";
+
+interface SecretRow extends StoredSetting {
+  version: number;
+  forgotten: number;
+  notSecret: boolean;
+  replaced: boolean;
+}
+
+/** @throws SETTINGS_INVALID where one of `keys`, which are private, is not set */
+export async function markSecrets(
+  executor: Executor,
+  appId: number,
+  keys: readonly string[],
+  secret: boolean,
+): Promise<void> {
+  const sql = "UPDATE setting SET not_secret = $3 WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key";
+  const marked = await rows<{ key: string }>(executor, sql, [appId, keys.map(storedKey), !secret]);
+  const found = new Set(marked.map(({ key }) => spokenKey(key)));
+  const missing = keys.find((key) => !found.has(key));
+  if (missing !== undefined) throw new ActionError("SETTINGS_INVALID", `there is no setting ${described(missing)}`);
+}
+
+export type SecretValuesReader = ReturnType<typeof createSecretValues>;
+
+export function createSecretValues(options: {
+  db: DataSource;
+  opened: (appId: number, found: readonly StoredSetting[], executor?: Executor) => Promise<[string, unknown][]>;
+}) {
+  const { db, opened } = options;
+
+  /** @param since the change after which replaced values count too; none do without it */
+  async function read(appId: number, since?: number, executor?: Executor): Promise<SecretValues> {
+    const after = since ?? Number.MAX_SAFE_INTEGER;
+    const found = await preparedRows<SecretRow>(executor ?? db, "secret-values", SECRET_VALUES, [appId, after]);
+    const known = found.filter(({ key }) => key !== null);
+    const values = await opened(appId, known, executor);
+    return {
+      version: found[0]?.version ?? 0,
+      forgotten: found[0]?.forgotten ?? 0,
+      underscore: values.filter((_, index) => !known[index]!.replaced),
+      entries: values.filter((_, index) => !known[index]!.notSecret),
+    };
+  }
+
+  return {
+    read,
+
+    /** The number of the last change of a private or protected setting. */
+    async version(appId: number): Promise<number> {
+      const [app] = await preparedRows<{ version: number }>(db, "secrets-version", SECRETS_VERSION, [appId]);
+      return app?.version ?? 0;
+    },
+
+    /** @throws SETTINGS_INVALID when the app's settings hold more secrets than can be kept in, as they stand with `keys` written */
+    async refuseTooMany(executor: Executor, appId: number, keys: readonly string[]): Promise<void> {
+      if (keys.every((key) => tierOf(key) === "public")) return;
+      const { entries } = await read(appId, undefined, executor);
+      const fault = secretsFault(entries.flatMap(([name, value]) => secretsOfSetting(name, value)));
+      if (fault === null) return;
+      const own = sizeOfSecrets(entries.flatMap(([n, value]) => (keys.includes(n) ? secretsOfSetting(n, value) : [])));
+      const named = keys.map(described).slice(0, 5).join(", ");
+      throw new ActionError("SETTINGS_INVALID", `${fault}, of which ${own.count} of ${own.bytes} came with ${named}`);
+    },
+  };
+}

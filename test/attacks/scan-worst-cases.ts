@@ -1,0 +1,50 @@
+/** Secrets and texts that are hard on a scan: shared beginnings, repetition, escapes of escapes, great numbers. */
+
+export const KB = 1024;
+export const numbered = (count: number, before: string): string[] =>
+  Array.from({ length: count }, (_, i) => before + String(i).padStart(7, "0"));
+
+/** Every word of four letters over a small alphabet, one after the other: as many different beginnings as can be. */
+function deBruijn(letters: string, length: number): string {
+  let text = letters[0]!.repeat(3);
+  const seen = new Set<string>();
+  while (text.length < length) {
+    const next = [...letters].toReversed().find((letter) => !seen.has(text.slice(-3) + letter)) ?? letters[0]!;
+    seen.add(text.slice(-3) + next);
+    text += next;
+  }
+  return text;
+}
+
+/** 100 KB each, in as many ways as there are to be awkward. */
+export const SECRETS: Record<string, unknown> = {
+  "9,000 strings AAAA0000…": numbered(9000, "AAAA"),
+  "100 KB of A": "A".repeat(100 * KB),
+  "440 strings of A, each longer than the last": Array.from({ length: 440 }, (_, i) => "A".repeat(i + 8)),
+  "1,500 addresses": numbered(1500, "https://example.com/a/long/path/that/all/of/them/share?id="),
+  "a de Bruijn text": deBruijn("ABCDEFGH", 100 * KB),
+  "backslashes and quotes": '\\"'.repeat(25 * KB),
+  "nested escapes": "%2525".repeat(20 * KB),
+  "a document in a document": JSON.stringify({ a: JSON.stringify(numbered(3000, "inside-")) }),
+  "lines of a PEM": `-----BEGIN X-----\n${numbered(2000, "MIIEvQIBADANBgkqhkiG9w0BAQEFAASC/+").join("\n")}\n-----END X-----`,
+  "brackets without end": "[".repeat(100 * KB),
+  "an address without end": "a".repeat(50 * KB) + "://".repeat(15 * KB),
+};
+
+export function textsOf(bytes: number): Record<string, string> {
+  const fill = (unit: string) => unit.repeat(Math.ceil(bytes / unit.length)).slice(0, bytes);
+  return {
+    A: fill("A"),
+    "beginnings of secrets": fill("AAAA000"),
+    "the beginning of an address": fill("https://example.com/a/long/path/that/all/of/them/share?id"),
+    "a de Bruijn text": fill(deBruijn("ABCDEFGHI", 10 * KB)),
+    "hex digits": fill("0123456789abcdef"),
+    backslashes: fill("\\"),
+    quotes: fill('"'),
+    "escapes of escapes": fill("%2525255c\\\\u0041"),
+    objects: `[${fill("{},").slice(0, -1)}]`,
+    words: fill("the quick brown fox jumps over the lazy dog "),
+    umlauts: fill("äöü€"),
+    "lines of base64": fill(`${"QUFBQTAw".repeat(9)}\n`),
+  };
+}

@@ -1,0 +1,112 @@
+/** Every kind of value in every form in which it may travel is found and masked; generated, so that no pair is forgotten. */
+import { expect } from "chai";
+import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
+import { secretsOfSetting } from "../../src/rules/secrets.js";
+import { PEM, VALUES } from "./secret-values.js";
+
+type Encode = (text: string) => string;
+const json: Encode = (text) => JSON.stringify(text).slice(1, -1);
+const unicodeJson: Encode = (text) =>
+  text.replaceAll(/[\s\S]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`);
+const url: Encode = encodeURIComponent;
+const lowerUrl: Encode = (text) => url(text).replaceAll(/%../g, (code) => code.toLowerCase());
+const everyByte: Encode = (text) => Buffer.from(text).toString("hex").replaceAll(/../g, "%$&");
+
+const LAYERS: Record<string, Encode> = { json, unicodeJson, url, lowerUrl, everyByte };
+
+/** All nestings of up to three layers, and a few deep ones. */
+function nestings(): Record<string, Encode> {
+  const found: Record<string, Encode> = {};
+  for (const [a, first] of Object.entries(LAYERS)) {
+    found[a] = first;
+    for (const [b, second] of Object.entries({ json, url })) {
+      found[`${a}, ${b}`] = (text) => second(first(text));
+      for (const [c, third] of Object.entries({ json, url })) {
+        found[`${a}, ${b}, ${c}`] = (text) => third(second(first(text)));
+      }
+    }
+  }
+  return found;
+}
+
+const shifted =
+  (before: string, encoding: BufferEncoding): Encode =>
+  (text) =>
+    Buffer.from(`${before}${text}yz`).toString(encoding);
+
+const breaks =
+  (by: string): Encode =>
+  (text) =>
+    text.replaceAll(/\r\n|\r|\n/g, by);
+
+const FORMS: Record<string, Encode> = {
+  plain: (text) => text,
+  ...nestings(),
+  "a form's field": (text) => new URLSearchParams({ a: text }).toString(),
+  reversed: (text) => Array.from(text).reverse().join(""),
+  "reversed by code units, in JSON": (text) => JSON.stringify(text.split("").reverse().join("")),
+  "reversed, in JSON, in a URL": (text) => url(json(Array.from(text).reverse().join(""))),
+  hex: (text) => Buffer.from(text).toString("hex"),
+  "hex in capitals": (text) => Buffer.from(text).toString("hex").toUpperCase(),
+  "hex, one digit further": (text) => `a${Buffer.from(text).toString("hex")}`,
+  base64: shifted("", "base64"),
+  "base64, shifted by one": shifted("x", "base64"),
+  "base64, shifted by two": shifted("xx", "base64"),
+  base64url: shifted("", "base64url"),
+  "base64url, shifted by one": shifted("x", "base64url"),
+  "base64url, shifted by two": shifted("xx", "base64url"),
+  "base64 in a URL": (text) => url(shifted("x", "base64")(text)),
+  "base64 in lines": (text) => shifted("x", "base64")(text).replaceAll(/.{1,76}/g, "$&\r\n"),
+  "base64 of JSON": (text) => Buffer.from(JSON.stringify({ text })).toString("base64"),
+  "CRLF between lines": breaks("\r\n"),
+  "CR between lines": breaks("\r"),
+  "joined lines": breaks(""),
+  "lines joined by spaces": breaks(" "),
+  "CRLF between lines, in JSON": (text) => json(breaks("\r\n")(text)),
+  "CRLF between lines, in base64": (text) => shifted("x", "base64")(breaks("\r\n")(text)),
+  "CRLF between lines, in hex": (text) => Buffer.from(breaks("\r\n")(text)).toString("hex"),
+};
+
+/** What may stand before and after: some of it looks like the beginning of an escape. */
+const AROUND: [string, string][] = [
+  ["before ", " after"],
+  ["", ""],
+  ["\\", "n"],
+  ["5%", "41"],
+  ["C:\\keys\\", "\\"],
+];
+
+/** A backslash before an escape makes another text of it; of the shortest values too little is left to tell. */
+const aroundOf = ({ length }: string) => AROUND.slice(0, length > 10_000 ? 1 : length < 12 ? 2 : AROUND.length);
+
+describe("secrets in every form", () => {
+  for (const [kind, value] of Object.entries(VALUES)) {
+    const scan = createSecretScan(secretsOfSetting("_key", value));
+
+    it(`finds and masks ${kind} in ${Object.keys(FORMS).length} forms, whatever stands around it`, () => {
+      for (const [form, encode] of Object.entries(FORMS)) {
+        for (const [before, after] of aroundOf(value)) {
+          const text = before + encode(value) + after;
+          const where = `${form} between ${JSON.stringify(before)} and ${JSON.stringify(after)}`;
+          expect(scan.find([{ text }]), where).to.equal("_key");
+          expect(scan.findInJson(JSON.stringify({ deep: [text] })), `${where}, in a result`).to.equal("_key");
+          expect(scan.find([{ text: scan.mask({ text }) }]), `${where}, masked`).to.equal(null);
+        }
+      }
+    });
+  }
+
+  it("finds a PEM's lines one by one, in an array and in any order", () => {
+    const scan = createSecretScan(secretsOfSetting("_key", PEM));
+    expect(scan.findInJson(JSON.stringify(PEM.split("\n").toReversed()))).to.equal("_key");
+    expect(scan.findInJson(JSON.stringify(["-----BEGIN PRIVATE KEY-----", "q9Zk4w=="]))).to.equal(null);
+  });
+
+  it("finds the password of an address by itself, as written, as URL gives it and decoded", () => {
+    const scan = createSecretScan(
+      secretsOfSetting("_url", "postgres://user:p%40ss%2Fword%20of%2016@db.example.com/app"),
+    );
+    const { password } = new URL("postgres://user:p%40ss%2Fword%20of%2016@db.example.com/app");
+    for (const text of [password, decodeURIComponent(password)]) expect(scan.find([{ text }])).to.equal("_url");
+  });
+});

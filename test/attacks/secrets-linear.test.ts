@@ -1,0 +1,29 @@
+/** A scan's work grows with its text and its secrets, whatever both are made of: counted in steps, not in time. */
+import { expect } from "chai";
+import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
+import { secretsOfSetting } from "../../src/rules/secrets.js";
+import { KB, numbered, SECRETS, textsOf } from "./scan-worst-cases.js";
+
+/** Steps that a byte of text may take: two in each of the layers that are looked at, of which escapes may make nine. */
+const STEPS_PER_BYTE = 24;
+
+describe("the work of a scan", () => {
+  for (const [what, setting] of Object.entries(SECRETS)) {
+    it(`is linear in the text with ${what} for secrets`, () => {
+      const scan = createSecretScan(secretsOfSetting("_x", setting));
+      for (const [name, text] of Object.entries(textsOf(64 * KB))) {
+        const before = scan.steps();
+        scan.findInJson(text);
+        const steps = scan.steps() - before;
+        expect(steps / Buffer.byteLength(text), name).to.be.below(STEPS_PER_BYTE);
+      }
+    }).timeout(10_000);
+  }
+
+  it("finds each of 9,000 strings with a common beginning, and none that only begins so", () => {
+    const values = numbered(9000, "AAAA");
+    const scan = createSecretScan(secretsOfSetting("_x", values));
+    for (const value of values.filter((_, i) => i % 500 === 0)) expect(scan.findInJson(`["${value}"]`)).to.equal("_x");
+    expect(scan.findInJson(JSON.stringify(values.map((value) => value.slice(0, -1))))).to.equal(null);
+  });
+});

@@ -1,0 +1,33 @@
+/** The scan of 6 MB against 100 KB of secrets, in every bad case: how long it takes, and that nothing else waits for it. */
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { expect } from "chai";
+import { createSecretScans } from "../../src/engine/secret-scan.js";
+import { secretsOfSetting } from "../../src/rules/secrets.js";
+import { SECRETS, textsOf } from "../attacks/scan-worst-cases.js";
+
+const RESULT = 6 * 1024 * 1024;
+const TIME_MAX_MS = 200;
+const PAUSE_MAX_MS = 50;
+
+describe("the scan of large results", function () {
+  this.timeout(0);
+  const scans = createSecretScans();
+  const texts = textsOf(RESULT);
+
+  for (const [what, setting] of Object.entries(SECRETS)) {
+    it(`takes under ${TIME_MAX_MS} ms with ${what}, and no pause of ${PAUSE_MAX_MS} ms`, async () => {
+      const scan = scans.of("app", what, secretsOfSetting("_x", setting));
+      await scan.findInJson("[]");
+      for (const [name, text] of Object.entries(texts)) {
+        const delay = monitorEventLoopDelay({ resolution: 1 });
+        delay.enable();
+        const begun = performance.now();
+        await scan.find([{ text }]);
+        const took = performance.now() - begun;
+        delay.disable();
+        expect(took, `${name}: ${Math.round(took)} ms`).to.be.below(TIME_MAX_MS);
+        expect(delay.max / 1e6, `${name}: longest pause`).to.be.below(PAUSE_MAX_MS);
+      }
+    });
+  }
+});
