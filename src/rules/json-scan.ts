@@ -1,4 +1,5 @@
 /** Reads JSON text where it lies: whether it is JSON, how deep it nests, where a member's value stands. Makes no object of it: two million `{}` are 6 MB as text and hundreds as objects. */
+import { JSON_MAX_DEPTH } from "../limits.js";
 
 const [TAB, LINE_FEED, RETURN, BLANK, QUOTE, COMMA, MINUS, COLON] = [9, 10, 13, 32, 34, 44, 45, 58] as const;
 const [ZERO, NINE, BACKSLASH, U] = [48, 57, 92, 117] as const;
@@ -137,6 +138,9 @@ export function jsonFault(text: string, levels: number): "invalid" | "deep" | nu
   if (nesting.deepest > levels) return "deep";
   return end !== NOWHERE && skipBlank(text, end) === text.length ? null : "invalid";
 }
+
+/** `jsonFault` of a run's result, by one argument: what a thread can be asked. */
+export const resultFault = (text: string): ReturnType<typeof jsonFault> => jsonFault(text, JSON_MAX_DEPTH);
 
 /** The texts of an object's members, of two with one name the last, as JSON.parse has it. `text` is JSON. */
 export function memberTexts(text: string): Map<string, string> {

@@ -160,6 +160,23 @@ function runsOf(bytes: Uint8Array, values: Int8Array, min: number): number[] {
   return runs;
 }
 
+/** Writes bytes that four digits of base64 make, from `index` on. Answers how far it wrote: line breaks stay away. */
+function decodeFours(bytes: Uint8Array, from: number, to: number, out: Uint8Array, begun: number): number {
+  let length = begun;
+  for (let index = from; index + 4 <= to; index += 4) {
+    const high = (BASE64[bytes[index]!]! << 6) | BASE64[bytes[index + 1]!]!;
+    const low = (BASE64[bytes[index + 2]!]! << 6) | BASE64[bytes[index + 3]!]!;
+    const [first, second, third] = [high >> 4, ((high << 4) | (low >> 8)) & 0xff, low & 0xff];
+    out[length] = first;
+    if (!isLineBreak(first)) length += 1;
+    out[length] = second;
+    if (!isLineBreak(second)) length += 1;
+    out[length] = third;
+    if (!isLineBreak(third)) length += 1;
+  }
+  return length;
+}
+
 /** All runs decoded from their `shift`th digit on, where digits of so many bits make whole bytes; parted by SEPARATOR. */
 function decoded(layer: Layer, runs: readonly number[], values: Int8Array, bits: number, shift: number): Layer {
   const { bytes, at } = layer;
@@ -173,6 +190,11 @@ function decoded(layer: Layer, runs: readonly number[], values: Int8Array, bits:
     let held = 0;
     let count = 0;
     let from = runs[run]! + shift;
+    if (bits === 6 && outAt === null) {
+      // Most of a large text by a shorter way.
+      length = decodeFours(bytes, from, to, out, length);
+      from += (to - from) & ~3;
+    }
     for (let index = from; index < to; index += 1) {
       held = ((held << bits) | values[bytes[index]!]!) & 0xffff;
       count += bits;

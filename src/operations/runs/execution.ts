@@ -5,9 +5,10 @@ import type { DataSource } from "typeorm";
 import { isRefusedData, preparedRows, rows } from "../../data/database.js";
 import type { Outcome, PageRun } from "../../engine/browser/page-run.js";
 import { WORKER_GLOBALS } from "../../engine/browser/worker-globals.js";
+import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
-import { jsonFault } from "../../rules/json-scan.js";
+import { resultFault } from "../../rules/json-scan.js";
 import { createPlainCode } from "../../rules/plain-code.js";
 import { entryData, type ScriptError } from "../logs/logs.js";
 import type { Printer, RunConsole } from "./console.js";
@@ -87,9 +88,25 @@ function judgeOf(secrecy: RunSecrecy, { print }: Printer): (url: string) => Prom
   };
 }
 
+/** A longer result is read in a thread: two million `{}` would hold up the process for a tenth of a second. */
+const READ_HERE_MAX_CHARACTERS = 256 * 1024;
+const faults = createThreads<string, ReturnType<typeof resultFault>>({
+  module: new URL("../../rules/json-scan.js", import.meta.url),
+  name: "resultFault",
+  memoryMb: 64,
+  timeoutMs: 10_000,
+});
+
+async function faultOf(data: string): Promise<ReturnType<typeof resultFault>> {
+  if (data.length <= READ_HERE_MAX_CHARACTERS) return resultFault(data);
+  const called = await faults.call(data);
+  if (called.ok) return called.value;
+  throw new Error(`a result could not be read within its limit of ${called.limit}`);
+}
+
 /** The page's answer is a stranger's text: read here once as it lies, and refused where it could be neither stored nor sent. */
-function completed(data: string | undefined): RunOutcome {
-  const fault = data === undefined ? null : jsonFault(data, JSON_MAX_DEPTH);
+async function completed(data: string | undefined): Promise<RunOutcome> {
+  const fault = data === undefined ? null : await faultOf(data);
   if (fault === null) return { ok: true, data };
   if (fault === "invalid") return failed("ResultError", "the result of execute is no JSON");
   return failed("RangeError", `the result of execute nests deeper than ${JSON_MAX_DEPTH} levels`);
@@ -103,7 +120,7 @@ interface Account {
 }
 
 /** What became of a page, in the words of a log entry. */
-function outcomeOf(outcome: Outcome, signal: AbortSignal): RunOutcome {
+async function outcomeOf(outcome: Outcome, signal: AbortSignal): Promise<RunOutcome> {
   if (outcome.ok) return completed(outcome.data);
   if (outcome.cause === "cancelled") return signal.reason === "cancelled" ? CANCELLED : STOPPED;
   const { name, message, stack } = outcome.error;
@@ -141,7 +158,11 @@ export function createExecution(options: {
   }
 
   async function evaluate(run: HeldRun, signal: AbortSignal, account: Account): Promise<RunOutcome> {
-    const [action, kept] = await Promise.all([load(run), secrecy.begin(run.appId)]);
+    const [action, kept] = await Promise.all([load(run), secrecy.begin(run.appId)]).catch((error: unknown) => {
+      // Nobody looked for secrets in it.
+      account.payload = EMPTY;
+      throw error;
+    });
     if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
     const payload = await kept.maskPayload(run.payload);
     if (payload !== run.payload) account.payload = payload;
@@ -168,7 +189,7 @@ export function createExecution(options: {
     }).finally(() =>
       Promise.all([afterwards(run, "end its token", revoke), afterwards(run, "keep its console", printer.finish)]),
     );
-    return judged(outcomeOf(outcome, signal), !outcome.ok && outcome.error.cut === true, kept);
+    return judged(await outcomeOf(outcome, signal), !outcome.ok && outcome.error.cut === true, kept);
   }
 
   /**

@@ -62,10 +62,13 @@ export const RestoreVersion: Document<RestoreVersionMutation, RestoreVersionMuta
   "mutation RestoreVersion($appId:Int!$id:Int!$versionId:Int!){restoreActionVersion(appId:$appId actionId:$id versionId:$versionId){preRestoreVersionId}}";
 
 export const ReadSettings: Document<ReadSettingsQuery, ReadSettingsQueryVariables> =
-  "query ReadSettings($appId:Int!){settings(appId:$appId)settingsStatus(appId:$appId){key updatedAt updatedBy}}";
+  "query ReadSettings($appId:Int!){settings(appId:$appId)settingsStatus(appId:$appId){key updatedAt updatedBy secret}}";
 
 export const SetSettings: Document<SetSettingsMutation, SetSettingsMutationVariables> =
   "mutation SetSettings($appId:Int!$settings:JSON!){setSettings(appId:$appId settings:$settings)}";
+
+export const MarkSettings: Document<MarkSettingsMutation, MarkSettingsMutationVariables> =
+  "mutation MarkSettings($appId:Int!$keys:[String!]!$secret:Boolean!){markSettings(appId:$appId keys:$keys secret:$secret){key}}";
 
 export const DeleteSettings: Document<DeleteSettingsMutation, DeleteSettingsMutationVariables> =
   "mutation DeleteSettings($appId:Int!$keys:[String!]!){deleteSettings(appId:$appId keys:$keys)}";
@@ -348,7 +351,7 @@ export type ReadSettingsQueryVariables = Exact<{
 }>;
 
 
-export type ReadSettingsQuery = { settings: unknown, settingsStatus: Array<{ key: string, updatedAt: string | null, updatedBy: number | null }> };
+export type ReadSettingsQuery = { settings: unknown, settingsStatus: Array<{ key: string, updatedAt: string | null, updatedBy: number | null, secret: boolean }> };
 
 export type SetSettingsMutationVariables = Exact<{
   appId: number;
@@ -357,6 +360,15 @@ export type SetSettingsMutationVariables = Exact<{
 
 
 export type SetSettingsMutation = { setSettings: unknown };
+
+export type MarkSettingsMutationVariables = Exact<{
+  appId: number;
+  keys: Array<string> | string;
+  secret: boolean;
+}>;
+
+
+export type MarkSettingsMutation = { markSettings: Array<{ key: string }> };
 
 export type DeleteSettingsMutationVariables = Exact<{
   appId: number;
