@@ -236,6 +236,13 @@ describe("secrets at the exits of a run", function () {
     });
   });
 
+  it("shows nobody how often an app's secrets changed", async () => {
+    const { body } = await service.rest("PUT", "/v1/apps/1", { body: {} });
+    expect(JSON.stringify(body))
+      .to.include('"id":1')
+      .and.not.match(/secret/i);
+  });
+
   it("refuses at save more secrets than can be kept in, naming the key, what may be and what came", async () => {
     await set({ _small: "an earlier setting" });
     const many = Array.from({ length: 20_001 }, (_, i) => `a-value-${i}`);

@@ -32,7 +32,7 @@ export interface App {
 }
 
 export function toApp(row: AppRow): App {
-  const { publishedAt, createdAt, updatedAt, dataKey: _, ...fields } = row;
+  const { publishedAt, createdAt, updatedAt, dataKey: _, secretsVersion: _v, secretsForgotten: _f, ...fields } = row;
   return {
     ...fields,
     isPublished: publishedAt !== null,
