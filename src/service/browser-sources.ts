@@ -2,9 +2,9 @@
 import type { Logger } from "pino";
 import type { Config } from "../config.js";
 import type { BrowserSource } from "../engine/browser/browser-source.js";
-import { isBrowsersUid } from "../engine/browser/chromium.js";
-import { localBrowser } from "../engine/browser/local-browser.js";
-import { remoteBrowser } from "../engine/browser/remote-browser.js";
+import { isBrowsersUid } from "../engine/browser/processes/chromium.js";
+import { localBrowser } from "../engine/browser/processes/local-browser.js";
+import { remoteBrowser } from "../engine/browser/remote/remote-browser.js";
 import { findChromium, usualPlaces } from "../engine/chromium-path.js";
 import type { EgressOptions } from "../engine/egress-proxy.js";
 import { StartError } from "../errors.js";

@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { FORBIDDEN_FEATURES, FORBIDDEN_MEMBERS } from "../../src/engine/browser/document-policy.js";
+import { FORBIDDEN_FEATURES, FORBIDDEN_MEMBERS } from "../../src/engine/browser/pages/document-policy.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { walkSurface } from "./browser-walk.js";
 

@@ -1,6 +1,6 @@
 /** A page whose runs leave marks and look for them: what the test of the gate and the thorough one share. */
-import { type Chromium, startChromium } from "../../src/engine/browser/chromium.js";
-import { Page } from "../../src/engine/browser/page.js";
+import { type Chromium, startChromium } from "../../src/engine/browser/processes/chromium.js";
+import { Page } from "../../src/engine/browser/pages/page.js";
 import { runOf } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
 import { marks } from "./browser-marks-in-page.js";

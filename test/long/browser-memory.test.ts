@@ -4,8 +4,8 @@ import { expect } from "chai";
 import pino from "pino";
 import type { Protocol } from "puppeteer-core";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { startChromium } from "../../src/engine/browser/chromium.js";
-import { watchMemory } from "../../src/engine/browser/memory-watch.js";
+import { startChromium } from "../../src/engine/browser/processes/chromium.js";
+import { watchMemory } from "../../src/engine/browser/watch/browser-watch.js";
 import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
 

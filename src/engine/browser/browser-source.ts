@@ -1,5 +1,5 @@
 /** Where browsers come from, as the one who keeps them present sees it. Knows neither processes nor sockets. */
-import type { Chromium } from "./chromium.js";
+import type { Chromium } from "./processes/chromium.js";
 
 export interface BrowserSource {
   /** As logs name it. */

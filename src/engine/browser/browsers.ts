@@ -5,8 +5,8 @@
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { StartError } from "../../errors.js";
 import type { BrowserSource } from "./browser-source.js";
-import { failed, type Outcome, type PageRun } from "./page-run.js";
-import { proveSandbox, type SandboxProof } from "./sandbox-proof.js";
+import { failed, type Outcome, type PageRun } from "./run.js";
+import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
 import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
 
 export interface BrowsersOptions extends SupervisorOptions {

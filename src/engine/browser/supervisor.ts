@@ -4,10 +4,10 @@
  */
 import type { Logger } from "pino";
 import type { BrowserSource } from "./browser-source.js";
-import type { Chromium } from "./chromium.js";
-import type { Lane } from "./lane.js";
-import { type MemoryWatch, watchMemory } from "./memory-watch.js";
-import { Pool } from "./pool.js";
+import type { Chromium } from "./processes/chromium.js";
+import type { Lane } from "./network/lane.js";
+import { type MemoryWatch, watchMemory } from "./watch/browser-watch.js";
+import { Pool } from "./pages/pool.js";
 
 export interface SupervisorOptions {
   log: Logger;

@@ -1,7 +1,7 @@
 /** What runs print: kept with the run, read in order, followed live. Secrets are masked before a line is kept. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import type { ConsoleLine } from "../../engine/browser/page-run.js";
+import type { ConsoleLine } from "../../engine/browser/run.js";
 import type { Notifications } from "../../engine/notifications.js";
 import type { ScannedText } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";

@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { DataSource } from "typeorm";
-import type { PageScript } from "../../engine/browser/page-run.js";
+import type { PageScript } from "../../engine/browser/run.js";
 import { ActionError } from "../../errors.js";
 import { type Catalogue, notBuilt } from "../../rules/packages.js";
 import { appSession } from "../access/app-session.js";

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import pino from "pino";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { PageRun } from "../../../src/engine/browser/page-run.js";
+import type { PageRun } from "../../../src/engine/browser/run.js";
 import { failureOf, resultOf, runOf, testBrowsers, until } from "./support.js";
 
 /** Idle, Chromium answers the service's ten questions a second; a loop uses fifty ticks in this time, ten where it shares the processor. */

@@ -1,8 +1,8 @@
 /** No run takes more memory than it may, whatever it fills it with, and none fills this process. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/harness.js";
-import type { ConsoleLine } from "../../../src/engine/browser/page-run.js";
+import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
+import type { ConsoleLine } from "../../../src/engine/browser/run.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 describe("the memory of a run", function () {

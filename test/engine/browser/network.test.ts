@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { ConsoleLine } from "../../../src/engine/browser/page-run.js";
+import type { ConsoleLine } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { failureOf, resultOf, testBrowsers } from "./support.js";
 

@@ -2,7 +2,7 @@
 import { readdirSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect } from "chai";
-import { BROWSER_PRIORITY, priorityOf } from "../../../src/engine/browser/priorities.js";
+import { BROWSER_PRIORITY, priorityOf } from "../../../src/engine/browser/watch/priorities.js";
 import { resultOf, runOf, testBrowsers, until } from "./support.js";
 
 describe("the priority of renderers", () => {

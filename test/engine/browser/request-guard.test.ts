@@ -4,7 +4,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { Lane } from "../../../src/engine/browser/lane.js";
+import type { Lane } from "../../../src/engine/browser/network/lane.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { createSecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";

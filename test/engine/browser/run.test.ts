@@ -1,7 +1,7 @@
 /** One run: what the code sees, what becomes of its result and of its errors. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { PageRun } from "../../../src/engine/browser/page-run.js";
+import type { PageRun } from "../../../src/engine/browser/run.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { failureOf, remoteSource, resultOf, testBrowsers } from "./support.js";
 

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { type WebSocket, WebSocketServer } from "ws";
-import { openSocketTransport, type SocketTransport } from "../../../src/engine/browser/socket-transport.js";
+import { openSocketTransport, type SocketTransport } from "../../../src/engine/browser/remote/socket-transport.js";
 
 describe("the socket to a browser", () => {
   let server: WebSocketServer;

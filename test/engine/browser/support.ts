@@ -1,10 +1,10 @@
 /** What the tests of the browser share: one browser started for a file, and runs described by what differs. */
 import pino from "pino";
 import { type Browsers, type BrowsersOptions, createBrowsers } from "../../../src/engine/browser/browsers.js";
-import type { ChromiumOptions } from "../../../src/engine/browser/chromium.js";
-import { localBrowser } from "../../../src/engine/browser/local-browser.js";
-import type { Outcome, PageRun } from "../../../src/engine/browser/page-run.js";
-import { type RemoteBrowser, type RemoteOptions, remoteBrowser } from "../../../src/engine/browser/remote-browser.js";
+import type { ChromiumOptions } from "../../../src/engine/browser/processes/chromium.js";
+import { localBrowser } from "../../../src/engine/browser/processes/local-browser.js";
+import type { Outcome, PageRun } from "../../../src/engine/browser/run.js";
+import { type RemoteBrowser, type RemoteOptions, remoteBrowser } from "../../../src/engine/browser/remote/remote-browser.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 
 /** Browsers of this machine; `sources` for others. */

@@ -1,8 +1,8 @@
 /** What the workers of a run print is the run's: all of it, in its order, within the run's limits, and nobody else's. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/harness.js";
-import type { ConsoleLine, PageRun } from "../../../src/engine/browser/page-run.js";
+import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
+import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
 /** A body of `execute` that starts a worker of that code and waits for its first message. */

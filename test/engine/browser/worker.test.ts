@@ -3,8 +3,8 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { ConsoleLine, PageRun } from "../../../src/engine/browser/page-run.js";
-import { WORKER_GLOBALS } from "../../../src/engine/browser/worker-globals.js";
+import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
+import { WORKER_GLOBALS } from "../../../src/engine/browser/pages/worker-globals.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 

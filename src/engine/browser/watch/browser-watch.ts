@@ -3,9 +3,9 @@
  * V8 do not count buffers; this does. Knows pids, not pages.
  */
 import type { Logger } from "pino";
-import type { Chromium } from "./chromium.js";
-import { watchFloods } from "./flood-watch.js";
-import { watchIdleness } from "./idle-watch.js";
+import type { Chromium } from "../processes/chromium.js";
+import { watchFloods } from "./floods.js";
+import { watchIdleness } from "./idleness.js";
 import { findFiller, residentBytes } from "./own-memory.js";
 import { createPriorities } from "./priorities.js";
 

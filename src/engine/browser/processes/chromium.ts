@@ -9,11 +9,11 @@ import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { Connection, ConnectionTransport } from "puppeteer-core";
-import { StartError } from "../../errors.js";
-import { browserFlags } from "./chromium-flags.js";
+import { StartError } from "../../../errors.js";
+import { browserFlags } from "../chromium-flags.js";
 import { createPipeTransport } from "./pipe-transport.js";
-import { BROWSER_PRIORITY } from "./priorities.js";
-import { openConnection } from "./protocol.js";
+import { BROWSER_PRIORITY } from "../watch/priorities.js";
+import { openConnection } from "../protocol.js";
 
 /** Where the lanes of this machine listen. */
 const LANES_HOST = "127.0.0.1";

@@ -3,7 +3,7 @@
  * that keeps it so: the one whose processor time goes into the system calls by which it sends. Knows pids, not pages.
  */
 import { readFile } from "node:fs/promises";
-import type { Chromium } from "./chromium.js";
+import type { Chromium } from "../processes/chromium.js";
 
 const INTERVAL_MS = 100;
 /** Unanswered for so long: processor times are noted. */

@@ -5,11 +5,11 @@
 import { networkInterfaces } from "node:os";
 import type { Logger } from "pino";
 import type { Connection } from "puppeteer-core";
-import { StartError } from "../../errors.js";
-import type { BrowserSource } from "./browser-source.js";
-import type { Chromium } from "./chromium.js";
-import { containmentFaults } from "./chromium-flags.js";
-import { openConnection } from "./protocol.js";
+import { StartError } from "../../../errors.js";
+import type { BrowserSource } from "../browser-source.js";
+import type { Chromium } from "../processes/chromium.js";
+import { containmentFaults } from "../chromium-flags.js";
+import { openConnection } from "../protocol.js";
 import { nameOf, openEndpoint, reasonOf } from "./remote-endpoint.js";
 import type { SocketTransport } from "./socket-transport.js";
 

@@ -1,5 +1,5 @@
 /** The scripts that stand in a page before a run, put together from the functions of `in-page/`. Runs none of them. */
-import { RESULT_MAX_BYTES } from "../../limits.js";
+import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
 import { FORBIDDEN_MEMBERS } from "./document-policy.js";
 import { CONSOLE_BINDING } from "./fresh-document.js";

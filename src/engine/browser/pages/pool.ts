@@ -2,9 +2,9 @@
  * Owns the pages of one browser: contexts made ahead, and pages kept for the key that they served, each renewed right
  * after its run so that the next one pays for nothing. A context never serves two keys.
  */
-import type { Chromium } from "./chromium.js";
-import type { Lane } from "./lane.js";
-import type { MemoryWatch } from "./memory-watch.js";
+import type { Chromium } from "../processes/chromium.js";
+import type { Lane } from "../network/lane.js";
+import type { MemoryWatch } from "../watch/browser-watch.js";
 import { Page } from "./page.js";
 
 /** A page that ran this often is replaced, whatever its state. */

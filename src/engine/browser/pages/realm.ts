@@ -1,9 +1,9 @@
 /** What surrounds a run's code in a page, as the page sees it: made fresh for each run. Two kinds of it exist. */
 import type { CDPSession } from "puppeteer-core";
-import type { Chromium } from "./chromium.js";
-import type { Lane } from "./lane.js";
+import type { Chromium } from "../processes/chromium.js";
+import type { Lane } from "../network/lane.js";
 import type { Loss } from "./loss.js";
-import type { Outcome, PageRun } from "./page-run.js";
+import type { Outcome, PageRun } from "../run.js";
 
 export interface Room {
   /** Called once, before all else. */

@@ -1,7 +1,7 @@
 /** Code does without a document only where every name that it uses is one of those that it would be given. */
 import { expect } from "chai";
-import { WORKER_GLOBALS } from "../../src/engine/browser/worker-globals.js";
-import { createPlainCode } from "../../src/rules/plain-code.js";
+import { WORKER_GLOBALS } from "../../../src/engine/browser/pages/worker-globals.js";
+import { createPlainCode } from "../../../src/engine/browser/plain-code.js";
 
 const PLAIN: [string, string][] = [
   ["the language", "async function execute({ payload }) { return Math.max(...payload.list) + `${new Date(0)}` }"],

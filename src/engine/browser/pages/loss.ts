@@ -1,6 +1,6 @@
 /** Why a page can be used no more, and what that means for the run that was under way in it. */
-import { RENDERER_MAX_BYTES } from "./memory-watch.js";
-import { failed, type Outcome } from "./page-run.js";
+import { RENDERER_MAX_BYTES } from "../watch/browser-watch.js";
+import { failed, type Outcome } from "../run.js";
 
 export type Loss = "closed" | "crashed" | "memory" | "flood" | "crowd" | "window" | "discarded" | "browser";
 

@@ -3,7 +3,7 @@
  * Looks at one context alone, and ends nothing itself.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
-import type { Chromium } from "./chromium.js";
+import type { Chromium } from "../processes/chromium.js";
 
 /** Pages, frames and workers with a process of their own that one run may open. */
 const OTHER_TARGETS_MAX = 16;

@@ -3,7 +3,7 @@
  * query: they may hold what must not be repeated.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
-import type { Outcome } from "./page-run.js";
+import type { Outcome } from "../run.js";
 
 export interface RequestFaults {
   /** Forgets the last run's. `told` gets each reason once, a bounded number of them. */

@@ -6,10 +6,10 @@ import type { CDPSession } from "puppeteer-core";
 import { createChildren } from "./children.js";
 import { answerDocument, CONSOLE_BINDING, callHarness, installHarness, navigate } from "./fresh-document.js";
 import { BOUNDS, CHILD_CONSOLE, DOCUMENT_HARNESS } from "./harness.js";
-import type { PageRun } from "./page-run.js";
-import { watchRequestFaults } from "./request-faults.js";
-import { createRequestGuard, NO_BUFFERS } from "./request-guard.js";
-import type { Room, RoomOptions } from "./room.js";
+import type { PageRun } from "../run.js";
+import { watchRequestFaults } from "../network/request-faults.js";
+import { createRequestGuard, NO_BUFFERS } from "../network/request-guard.js";
+import type { Room, RoomOptions } from "./realm.js";
 import { watchTraces } from "./traces.js";
 
 /** What runs leave uncollected counts as memory of the next one, which may take 512 MB itself, and weighs on the machine. */

@@ -5,7 +5,7 @@
  */
 import { answerDocument, callHarness, installHarness, navigate } from "./fresh-document.js";
 import { WORKER_HARNESS } from "./harness.js";
-import type { Room, RoomOptions } from "./room.js";
+import type { Room, RoomOptions } from "./realm.js";
 
 const POLICY = {
   name: "Content-Security-Policy",

@@ -4,8 +4,8 @@
  * asks before it connects, and connects to no host but those of addresses that were judged.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
-import type { Children } from "./children.js";
-import type { PageRun } from "./page-run.js";
+import type { Children } from "../pages/children.js";
+import type { PageRun } from "../run.js";
 
 type Judge = NonNullable<PageRun["mayRequest"]>;
 

@@ -4,7 +4,7 @@
  */
 import { TEXT_MAX_CHARACTERS, wasCut, withoutHarness } from "./answer.js";
 import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
-import type { ConsoleLine } from "./page-run.js";
+import type { ConsoleLine } from "../run.js";
 
 /** What JSON may make of the longest text that a thread sends: six characters of each, and a little beside it. */
 const PAYLOAD_MAX_CHARACTERS = 6 * TEXT_MAX_CHARACTERS + 256;

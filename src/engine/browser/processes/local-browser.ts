@@ -1,7 +1,7 @@
 /** Browsers of this machine: started here, seen through /proc, ended here. */
 import type { Logger } from "pino";
-import { StartError } from "../../errors.js";
-import type { BrowserSource } from "./browser-source.js";
+import { StartError } from "../../../errors.js";
+import type { BrowserSource } from "../browser-source.js";
 import { type ChromiumOptions, startChromium, sweepFolders } from "./chromium.js";
 import { proveSandbox } from "./sandbox-proof.js";
 

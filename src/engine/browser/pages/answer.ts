@@ -1,7 +1,7 @@
 /** Reads the text with which the harness answers, trusting nothing in it: the page may have been taken over. */
-import { RESULT_MAX_BYTES } from "../../limits.js";
+import { RESULT_MAX_BYTES } from "../../../limits.js";
 import type { HarnessFailure } from "./in-page/core.js";
-import { failed, type Outcome } from "./page-run.js";
+import { failed, type Outcome } from "../run.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
 

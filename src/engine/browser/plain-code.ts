@@ -5,7 +5,7 @@
 import type { AnyNode, AssignmentProperty, Program, Property } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
-import { parseScript } from "./code-parser.js";
+import { parseScript } from "../../rules/code-parser.js";
 
 /** Looking at code costs time that grows faster than the code, and every other run waits for it. */
 const LOOKED_AT_MAX_CHARACTERS = 16_384;

@@ -4,15 +4,15 @@
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
 import { readAnswer } from "./answer.js";
-import type { Chromium } from "./chromium.js";
+import type { Chromium } from "../processes/chromium.js";
 import { createLineReader } from "./console-lines.js";
-import { createDocumentRoom } from "./document-room.js";
-import type { Lane } from "./lane.js";
+import { createDocumentRoom } from "./document-realm.js";
+import type { Lane } from "../network/lane.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
-import type { MemoryWatch } from "./memory-watch.js";
-import { failed, type Outcome, type PageRun } from "./page-run.js";
-import type { Room } from "./room.js";
-import { createWorkerRoom } from "./worker-room.js";
+import type { MemoryWatch } from "../watch/browser-watch.js";
+import { failed, type Outcome, type PageRun } from "../run.js";
+import type { Room } from "./realm.js";
+import { createWorkerRoom } from "./worker-realm.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
 /** A renderer that dies while its page is made leaves what was asked of it unanswered. */
