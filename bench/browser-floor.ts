@@ -3,7 +3,8 @@
  * protocol with nothing added. Knows nothing of pools, harnesses or runs.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
-import { type Chromium, startChromium } from "../src/engine/browser/processes/chromium.js";
+import type { Chromium } from "../src/engine/browser/browser-source.js";
+import { startChromium } from "../src/engine/browser/processes/chromium.js";
 
 const ORIGIN = "https://floor.actions.internal";
 const BODY = Buffer.from("<!doctype html>").toString("base64");

@@ -1,7 +1,8 @@
 /** How long a caller of runWithResult waits at concurrency 1, beside a bare evaluate in a context made ahead over the protocol. */
 import { setTimeout as delay } from "node:timers/promises";
 import { readConfig } from "../src/config.js";
-import { type Chromium, startChromium } from "../src/engine/browser/processes/chromium.js";
+import type { Chromium } from "../src/engine/browser/browser-source.js";
+import { startChromium } from "../src/engine/browser/processes/chromium.js";
 import { findChromium, usualPlaces } from "../src/engine/chromium-path.js";
 import { latencyRows, type Row, timeEach } from "./figure.js";
 import { type BenchService, startBenchService } from "./service.js";

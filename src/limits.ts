@@ -1,5 +1,8 @@
 /** Every number that the specification or the contract fixes, once. Units are in the names. */
 
+/** What the process of a run's page may hold: heap, buffers, canvases, everything. */
+export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
+
 /** Server action execution time (specification, Limits). Overridden by SERVER_TIMEOUT_MS. */
 export const SERVER_TIMEOUT_MS = 120_000;
 

@@ -7,13 +7,13 @@ const COSTLY = ["document", "history", "indexedDB", "cookieStore", "navigator.se
   (path) => `scope.${path}`,
 );
 
-for (const inWorker of [false, true]) {
-  describe(`marks that a run leaves in ${inWorker ? "a worker of its own" : "its document"}`, function () {
+for (const realm of ["document", "worker"] as const) {
+  describe(`marks that a run leaves in a ${realm} of its own`, function () {
     this.timeout(20_000);
     let page: MarkedPage;
 
     before(async () => {
-      page = await MarkedPage.open(inWorker);
+      page = await MarkedPage.open(realm);
     });
     after(() => page.stop());
 

@@ -72,7 +72,7 @@ describe("the surface of the browser", function () {
       new Worker(URL.createObjectURL(new Blob([${JSON.stringify(source)}]))).onmessage = ({ data }) => resolve(data) })`;
     worker = (await resultOf(browsers, inWorker)) as Surface;
     const cut = `const execute = async () => { ${walk} return walkSurface(globalThis, "DedicatedWorkerGlobalScope") }`;
-    room = (await resultOf(browsers, cut, { inWorker: true })) as Surface;
+    room = (await resultOf(browsers, cut, { realm: "worker" })) as Surface;
   });
   after(() => browsers.stop());
 

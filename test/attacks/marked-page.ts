@@ -1,12 +1,13 @@
 /** A page whose runs leave marks and look for them: what the test of the gate and the thorough one share. */
-import { type Chromium, startChromium } from "../../src/engine/browser/processes/chromium.js";
+import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { Page } from "../../src/engine/browser/pages/page.js";
+import { startChromium } from "../../src/engine/browser/processes/chromium.js";
+import type { RealmKind } from "../../src/engine/browser/run.js";
 import { runOf } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
 import { marks } from "./browser-marks-in-page.js";
 
 const MARK = "leftmark7331";
-const UNWATCHED = { blame: () => null, overgrown: () => false, stop: () => {} };
 
 type State = Record<string, string>;
 
@@ -17,12 +18,12 @@ export class MarkedPage {
 
   private constructor(
     private readonly chromium: Chromium,
-    private readonly inWorker: boolean,
+    private readonly realm: RealmKind,
   ) {}
 
   /** Knows what a page says that was never marked, new and renewed. */
-  static async open(inWorker: boolean): Promise<MarkedPage> {
-    const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), inWorker);
+  static async open(realm: RealmKind): Promise<MarkedPage> {
+    const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), realm);
     await marked.replace();
     for (let count = 0; count < 4; count += 1) {
       marked.quiet.push((await marked.ask("await tool.read()")) as State);
@@ -72,7 +73,7 @@ export class MarkedPage {
   private async ask(expression: string): Promise<unknown> {
     const tool = `const tool = (${marks})(globalThis, "${MARK}");`;
     const source = `const execute = async () => { ${tool} return ${expression} }`;
-    const outcome = await this.page.run(runOf(source, { inWorker: this.inWorker }));
+    const outcome = await this.page.run(runOf(source, { realm: this.realm }));
     return outcome.ok ? JSON.parse(outcome.data ?? "null") : null;
   }
 
@@ -85,7 +86,7 @@ export class MarkedPage {
   }
 
   private async replace(): Promise<void> {
-    this.page = await Page.open(this.chromium, UNWATCHED, null);
-    if (!(await this.page.settle(runOf("").origin, this.inWorker))) throw new Error("the browser gave no page");
+    this.page = await Page.open(this.chromium.connection, null, () => null);
+    if (!(await this.page.settle(runOf("").origin, this.realm))) throw new Error("the browser gave no page");
   }
 }

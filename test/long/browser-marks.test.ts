@@ -2,12 +2,12 @@
 import { expect } from "chai";
 import { MarkedPage } from "../attacks/marked-page.js";
 
-for (const inWorker of [false, true]) {
-  describe(`each mark that a run leaves in ${inWorker ? "a worker of its own" : "its document"}`, () => {
+for (const realm of ["document", "worker"] as const) {
+  describe(`each mark that a run leaves in a ${realm} of its own`, () => {
     let page: MarkedPage;
 
     before(async () => {
-      page = await MarkedPage.open(inWorker);
+      page = await MarkedPage.open(realm);
     });
     after(() => page.stop());
 

@@ -5,7 +5,7 @@ import pino from "pino";
 import type { Protocol } from "puppeteer-core";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
-import { watchMemory } from "../../src/engine/browser/watch/browser-watch.js";
+import { watchBrowser } from "../../src/engine/browser/watch/browser-watch.js";
 import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
 
@@ -55,7 +55,7 @@ describe("a browser without a run", () => {
     const lines: string[] = [];
     const log = pino({ level: "warn" }, { write: (line: string) => lines.push(line) });
     const chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
-    const watch = watchMemory(chromium, () => false, log);
+    const watch = watchBrowser(chromium, () => false, log);
     try {
       const { connection } = chromium;
       const { targetId } = await connection.send("Target.createTarget", { url: "about:blank" });

@@ -5,8 +5,10 @@
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { StartError } from "../../errors.js";
 import type { BrowserSource } from "./browser-source.js";
-import { failed, type Outcome, type PageRun } from "./run.js";
+import { WORKER_GLOBALS } from "./pages/worker-globals.js";
+import { createPlainCode } from "./plain-code.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
+import { failed, type PageOutcome, type PageRun, type RealmKind } from "./run.js";
 import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
 
 export interface BrowsersOptions extends SupervisorOptions {
@@ -18,7 +20,7 @@ export interface Browsers {
   /** Resolves when one browser at least is up. @throws StartError that says what to do when none is */
   start(): Promise<void>;
   /** Runs a script once, at most once, and answers what became of it. Never rejects. */
-  run(request: PageRun): Promise<Outcome>;
+  run(request: PageRun): Promise<PageOutcome>;
   /** A browser is up. */
   ready(): boolean;
   /** Runs under way. */
@@ -35,7 +37,10 @@ const ATTEMPTS_BEFORE_START = 3;
 const READY_WAIT_MS = 15_000;
 const PRESENT_POLL_MS = 20;
 
-/** Of those that have a browser, the one with the fewest runs under way, then with the fewest so far; rather one not tried. */
+/**
+ * The one that is to take a run: first one that has not failed to, among these the one with the fewest runs under way, among equals
+ * the one whose browser has had the fewest. null while none has a browser.
+ */
 function leastBusy(supervisors: readonly Supervisor[], tried: ReadonlySet<Supervisor>): Supervisor | null {
   const rank = (one: Supervisor) => [Number(tried.has(one)), one.busy(), one.current?.runs ?? 0];
   const ranked = supervisors
@@ -55,14 +60,25 @@ async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> 
   return false;
 }
 
-/** One attempt. @returns null when it ended before anything of the author's was evaluated, so that another is safe */
-async function attempt(supervisor: Supervisor, generation: Generation, request: PageRun): Promise<Outcome | null> {
+const needsNoDocument = createPlainCode(WORKER_GLOBALS);
+
+function realmFor({ packages, source }: PageRun): RealmKind {
+  return packages.length === 0 && needsNoDocument(source) ? "worker" : "document";
+}
+
+/** @returns null when it ended before anything of the author's was evaluated, so that another is safe */
+async function runIn(
+  supervisor: Supervisor,
+  generation: Generation,
+  request: PageRun,
+  realm: RealmKind,
+): Promise<PageOutcome | null> {
   const { pool } = generation;
-  const { isolationKey, origin, inWorker = false } = request;
-  const key = [isolationKey, origin, inWorker].join("\n");
+  const { isolationKey, origin } = request;
+  const key = [isolationKey, origin, realm].join("\n");
   generation.active += 1;
   try {
-    const page = await pool.acquire(key, origin, inWorker).catch(() => null);
+    const page = await pool.acquire(key, origin, realm).catch(() => null);
     if (page === null) return null;
     if (!page.ready) {
       pool.release(page, key, false);
@@ -79,7 +95,9 @@ async function attempt(supervisor: Supervisor, generation: Generation, request: 
   }
 }
 
-async function run(supervisors: readonly Supervisor[], request: PageRun): Promise<Outcome> {
+async function run(supervisors: readonly Supervisor[], request: PageRun): Promise<PageOutcome> {
+  const { realm = realmFor(request) } = request;
+  request.onRealm?.(realm);
   const tried = new Set<Supervisor>();
   for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
     if (request.signal?.aborted) return failed("cancelled", "AbortError", "The run was cancelled before it began");
@@ -87,7 +105,7 @@ async function run(supervisors: readonly Supervisor[], request: PageRun): Promis
     // Chosen and counted in one go, so that runs that come together are spread.
     const supervisor = leastBusy(supervisors, tried);
     if (!supervisor?.current) continue;
-    const outcome = await attempt(supervisor, supervisor.current, request);
+    const outcome = await runIn(supervisor, supervisor.current, request, realm);
     if (outcome !== null) return outcome;
     tried.add(supervisor);
   }

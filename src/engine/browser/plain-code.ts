@@ -2,10 +2,9 @@
  * Whether code can do without a document: judged by the names that it uses, since it may be given no others. Parses, and never
  * runs a character.
  */
-import type { AnyNode, AssignmentProperty, Program, Property } from "acorn";
+import { type AnyNode, type AssignmentProperty, type Program, type Property, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
-import { parseScript } from "../../rules/code-parser.js";
 
 /** Looking at code costs time that grows faster than the code, and every other run waits for it. */
 const LOOKED_AT_MAX_CHARACTERS = 16_384;
@@ -29,7 +28,7 @@ export function createPlainCode(globals: readonly string[], remembered = 500): (
 function isPlain(code: string, known: ReadonlySet<string>): boolean {
   if (code.length > LOOKED_AT_MAX_CHARACTERS) return false;
   try {
-    const program = parseScript(code);
+    const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
     return !reachesBeyond(program) && undeclaredNames(program).every((name) => known.has(name));
   } catch {
     // What cannot be read is not judged; the run says what is wrong with it.

@@ -13,13 +13,16 @@ export interface ConsoleLine {
 /** A script by its text, or by the address from which the page loads it. */
 export type PageScript = { name: string; source: string } | { name: string; url: string };
 
+/**
+ * Where a script is evaluated: in a document with all that a page has, or in a worker that has WORKER_GLOBALS and nothing else: no
+ * document, no network, no storage.
+ */
+export type RealmKind = "document" | "worker";
+
 /** One script to run to its end in a document of its own, or in a worker of its own. */
 export interface PageRun {
-  /**
-   * true runs the source in a worker that has WORKER_GLOBALS and nothing else: no document, no network, no storage. Takes no
-   * packages; `mayRequest` and `onHost` have nothing to do. default false
-   */
-  inWorker?: boolean;
+  /** Default: what the source needs. One in a worker takes no packages, and `mayRequest` and `onHost` have nothing to do. */
+  realm?: RealmKind;
   /** What may share a browser context over time; two keys never do. */
   isolationKey: string;
   /** The https origin of the page; it exists nowhere, its document is answered over the protocol. */
@@ -38,6 +41,8 @@ export interface PageRun {
   timeoutMs: number;
   /** Cancels the run, waiting or running. */
   signal?: AbortSignal;
+  /** Called once, before anything of the run is evaluated. A run in a worker reaches no network. */
+  onRealm?(realm: RealmKind): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, with its port. */
   onHost?(host: string): void;
@@ -63,8 +68,8 @@ export interface RunError {
  * `data` is the JSON text of what `execute` returned, as JSON.stringify gives it (a Date is its ISO text); undefined for
  * undefined, a function or a symbol. Cyclic values, BigInt and more than RESULT_MAX_BYTES fail with the cause `result`.
  */
-export type Outcome = { ok: true; data: string | undefined } | { ok: false; error: RunError; cause: FailureCause };
+export type PageOutcome = { ok: true; data: string | undefined } | { ok: false; error: RunError; cause: FailureCause };
 
-export function failed(cause: FailureCause, name: string, message: string): Outcome {
+export function failed(cause: FailureCause, name: string, message: string): PageOutcome {
   return { ok: false, cause, error: { name, message, stack: `${name}: ${message}` } };
 }

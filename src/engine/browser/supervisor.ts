@@ -3,11 +3,10 @@
  * about nor of any browser beside it.
  */
 import type { Logger } from "pino";
-import type { BrowserSource } from "./browser-source.js";
-import type { Chromium } from "./processes/chromium.js";
+import type { BrowserSource, Chromium } from "./browser-source.js";
 import type { Lane } from "./network/lane.js";
-import { type MemoryWatch, watchMemory } from "./watch/browser-watch.js";
 import { Pool } from "./pages/pool.js";
+import { type BrowserWatch, watchBrowser } from "./watch/browser-watch.js";
 
 export interface SupervisorOptions {
   log: Logger;
@@ -25,7 +24,7 @@ export interface SupervisorOptions {
 export interface Generation {
   chromium: Chromium;
   pool: Pool;
-  memory: MemoryWatch;
+  watch: BrowserWatch;
   startedAt: number;
   runs: number;
   active: number;
@@ -61,13 +60,13 @@ export class Supervisor {
 
   private follow(chromium: Chromium): Generation {
     const { openLane, spares = 2, warmPages = 48 } = this.options;
-    const memory = watchMemory(chromium, () => generation.active > 0, this.options.log);
-    const pool = new Pool({ chromium, memory, openLane, spares, warmPages });
+    const watch = watchBrowser(chromium, () => generation.active > 0, this.options.log);
+    const pool = new Pool({ chromium, blame: watch.blame, openLane, spares, warmPages });
     const counts = { startedAt: Date.now(), runs: 0, active: 0, retired: false };
-    const generation: Generation = { chromium, pool, memory, ...counts };
+    const generation: Generation = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
     void chromium.ended.then(() => {
-      memory.stop();
+      watch.stop();
       this.onEnded(generation);
     });
     return generation;
@@ -167,7 +166,7 @@ export class Supervisor {
   count(generation: Generation): void {
     const { log, runsPerBrowser = 5_000 } = this.options;
     generation.runs += 1;
-    const old = generation.runs >= runsPerBrowser || generation.memory.overgrown();
+    const old = generation.runs >= runsPerBrowser || generation.watch.overgrown();
     if (!old || generation !== this.present || this.starting !== null) return;
     log.info({ runs: generation.runs }, "replacing the browser by a young one");
     this.replace().catch((error) => log.error({ err: error }, "the browser could not be replaced"));

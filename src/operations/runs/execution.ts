@@ -3,13 +3,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { isRefusedData, preparedRows, rows } from "../../data/database.js";
-import type { Outcome, PageRun } from "../../engine/browser/run.js";
-import { WORKER_GLOBALS } from "../../engine/browser/pages/worker-globals.js";
+import type { PageOutcome, PageRun } from "../../engine/browser/run.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { resultFault } from "../../rules/json-scan.js";
-import { createPlainCode } from "../../engine/browser/plain-code.js";
 import { entryData, type ScriptError } from "../logs/logs.js";
 import type { Printer, RunConsole } from "./console.js";
 import type { Ending, HeldRun, Ledger, RunCode } from "./ledger.js";
@@ -120,7 +118,7 @@ interface Account {
 }
 
 /** What became of a page, in the words of a log entry. */
-async function outcomeOf(outcome: Outcome, signal: AbortSignal): Promise<RunOutcome> {
+async function outcomeOf(outcome: PageOutcome, signal: AbortSignal): Promise<RunOutcome> {
   if (outcome.ok) return completed(outcome.data);
   if (outcome.cause === "cancelled") return signal.reason === "cancelled" ? CANCELLED : STOPPED;
   const { name, message, stack } = outcome.error;
@@ -132,7 +130,7 @@ export type Execution = ReturnType<typeof createExecution>;
 export function createExecution(options: {
   db: DataSource;
   ledger: Ledger;
-  runPage: (request: PageRun) => Promise<Outcome>;
+  runPage: (request: PageRun) => Promise<PageOutcome>;
   secrecy: Secrecy;
   scripts: RunScripts;
   console: RunConsole;
@@ -140,7 +138,6 @@ export function createExecution(options: {
   log: Logger;
 }) {
   const { db, ledger, runPage, secrecy, scripts, console, timeoutMs, log } = options;
-  const needsNoDocument = createPlainCode(WORKER_GLOBALS);
 
   async function load({ actionId, versionId, code }: HeldRun): Promise<RunCode | undefined> {
     if (code) return code;
@@ -168,13 +165,10 @@ export function createExecution(options: {
     if (payload !== run.payload) account.payload = payload;
     const settings = kept.contextSettings(action.environment);
     const { packages, revoke } = await scripts.prepare(run, action, timeoutMs);
-    const inWorker = packages.length === 0 && needsNoDocument(action.code);
-    if (inWorker) kept.cutOff();
     const printer = console.printer(run.id, kept.mask);
     const outcome = await runPage({
       isolationKey: `${run.appId}:${run.copy}`,
       origin: `https://app-${run.appId}.actions.internal`,
-      inWorker,
       source: action.code,
       sourceName: `${action.name}.js`,
       packages,
@@ -182,6 +176,7 @@ export function createExecution(options: {
       settings,
       timeoutMs,
       signal,
+      onRealm: (realm) => realm === "worker" && kept.cutOff(),
       onConsole: printer.print,
       onHost: (host) => account.hosts.add(host),
       // Judging costs: a run of an app without secrets that reads no settings itself is spared it.

@@ -117,9 +117,9 @@ describe("the browser's life", function () {
 
   for (const [title, code, changes = {}] of [
     ["a loop", "while (true);"],
-    ["a loop in a worker of the run's own", "while (true);", { inWorker: true }],
+    ["a loop in a worker of the run's own", "while (true);", { realm: "worker" }],
     ["microtasks", "for (;;) await 0;"],
-    ["microtasks in a worker of the run's own", "for (;;) await 0;", { inWorker: true }],
+    ["microtasks in a worker of the run's own", "for (;;) await 0;", { realm: "worker" }],
     ["timers", "const again = () => setTimeout(again, 0); again(); await new Promise(() => {});"],
     ["dialogs", "for (;;) alert(1);"],
     [
@@ -127,7 +127,7 @@ describe("the browser's life", function () {
       "for (let i = 0; i < 4; i += 1) new Worker(URL.createObjectURL(new Blob(['while(true);']))); await new Promise(() => {});",
     ],
     ["a promise that never settles", "await new Promise(() => {})"],
-    ["a promise that never settles in a worker of the run's own", "await new Promise(() => {})", { inWorker: true }],
+    ["a promise that never settles in a worker of the run's own", "await new Promise(() => {})", { realm: "worker" }],
   ] as [string, string, Partial<PageRun>?][]) {
     it(`ends ${title} at the time limit, and nothing of it is left`, async () => {
       const group = browsers.pid()!;
@@ -147,9 +147,9 @@ describe("the browser's life", function () {
   it("ends what a run in a worker goes on with after its answer", async () => {
     const group = browsers.pid()!;
     const code = "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })(); return 1";
-    expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { inWorker: true })).to.equal(1);
+    expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { realm: "worker" })).to.equal(1);
     await until(() => isQuiet(group));
-    expect(await resultOf(browsers, "const execute = async () => 2", { inWorker: true })).to.equal(2);
+    expect(await resultOf(browsers, "const execute = async () => 2", { realm: "worker" })).to.equal(2);
   });
 
   it("ends a run when its signal fires, running or waiting", async () => {

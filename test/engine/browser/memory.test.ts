@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
-import type { ConsoleLine } from "../../../src/engine/browser/run.js";
+import type { ConsoleLine, RealmKind } from "../../../src/engine/browser/run.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 describe("the memory of a run", function () {
@@ -17,18 +17,18 @@ describe("the memory of a run", function () {
 
   const OBJECTS = "const kept = []; for (;;) kept.push(new Array(1e6).fill({}));";
   const BUFFERS = "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }";
-  for (const [title, code, inWorker = false] of [
+  for (const [title, code, realm = "document"] of [
     ["objects", OBJECTS],
-    ["objects, in a worker of the run's own", OBJECTS, true],
+    ["objects, in a worker of the run's own", OBJECTS, "worker"],
     ["array buffers", BUFFERS],
-    ["array buffers, in a worker of the run's own", BUFFERS, true],
-    ["a result", "return 'x'.repeat(5e8) + [...Array(5e7).keys()]", true],
+    ["array buffers, in a worker of the run's own", BUFFERS, "worker"],
+    ["a result", "return 'x'.repeat(5e8) + [...Array(5e7).keys()]", "worker"],
     [
       "a worker's buffers",
       "new Worker(URL.createObjectURL(new Blob(['const k=[];for(;;)k.push(new Uint8Array(1e7).fill(1))']))); await new Promise(() => {});",
     ],
     ["strings", "let kept = []; for (let i = 0; ; i += 1) kept.push((i + 'x').repeat(1e6).split('').join(' '));"],
-  ] as [string, string, boolean?][]) {
+  ] as [string, string, RealmKind?][]) {
     it(`ends a run that fills it with ${title}, saying so, and no other`, async () => {
       const neighbour = browsers.run(
         runOf(
@@ -38,7 +38,7 @@ describe("the memory of a run", function () {
       );
       const failure = await failureOf(browsers, `const execute = async () => { ${code} }`, {
         timeoutMs: 50_000,
-        inWorker,
+        realm,
       });
       expect(failure.cause).to.equal("memory");
       expect(failure.error.message).to.equal("The action used more than 512 MB of memory");
@@ -46,15 +46,15 @@ describe("the memory of a run", function () {
     });
   }
 
-  for (const inWorker of [false, true]) {
-    it(`counts nothing of earlier runs for a run ${inWorker ? "in a worker" : "in a document"}`, async () => {
+  for (const realm of ["document", "worker"] as const) {
+    it(`counts nothing of earlier runs for a run in a ${realm}`, async () => {
       const code = `const execute = async () => {
         const kept = []; for (let i = 0; i < 30; i += 1) kept.push(new Uint8Array(1e7).fill(1));
         await new Promise((resolve) => setTimeout(resolve, 250));
         return kept.length;
       }`;
       for (let count = 0; count < 6; count += 1) {
-        expect(await resultOf(browsers, code, { inWorker, isolationKey: "3:master" })).to.equal(30);
+        expect(await resultOf(browsers, code, { realm, isolationKey: "3:master" })).to.equal(30);
       }
     });
   }

@@ -241,6 +241,6 @@ for (const whose of ["the browser", "a browser that somebody else started"]) {
       });
     });
 
-    describe("in a worker", () => inEither({ inWorker: true }));
+    describe("in a worker", () => inEither({ realm: "worker" }));
   });
 }

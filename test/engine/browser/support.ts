@@ -3,8 +3,12 @@ import pino from "pino";
 import { type Browsers, type BrowsersOptions, createBrowsers } from "../../../src/engine/browser/browsers.js";
 import type { ChromiumOptions } from "../../../src/engine/browser/processes/chromium.js";
 import { localBrowser } from "../../../src/engine/browser/processes/local-browser.js";
-import type { Outcome, PageRun } from "../../../src/engine/browser/run.js";
-import { type RemoteBrowser, type RemoteOptions, remoteBrowser } from "../../../src/engine/browser/remote/remote-browser.js";
+import {
+  type RemoteBrowser,
+  type RemoteOptions,
+  remoteBrowser,
+} from "../../../src/engine/browser/remote/remote-browser.js";
+import type { PageOutcome, PageRun } from "../../../src/engine/browser/run.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 
 /** Browsers of this machine; `sources` for others. */
@@ -25,7 +29,7 @@ export function remoteSource(endpoint: string, changes: Partial<RemoteOptions> =
   });
 }
 
-/** A run of the given source with everything else at rest. */
+/** A run of the given source in a document, with everything else at rest. */
 export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
   return {
     isolationKey: "1:master",
@@ -35,6 +39,7 @@ export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
     payload: "{}",
     settings: "{}",
     timeoutMs: 10_000,
+    realm: "document",
     ...changes,
   };
 }
@@ -51,7 +56,7 @@ export async function failureOf(
   browsers: Browsers,
   source: string,
   changes: Partial<PageRun> = {},
-): Promise<Extract<Outcome, { ok: false }>> {
+): Promise<Extract<PageOutcome, { ok: false }>> {
   const outcome = await browsers.run(runOf(source, changes));
   if (outcome.ok) throw new Error(`expected a failure, got ${outcome.data}`);
   return outcome;

@@ -3,12 +3,15 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
 import { WORKER_GLOBALS } from "../../../src/engine/browser/pages/worker-globals.js";
+import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
-const IN_WORKER: Partial<PageRun> = { inWorker: true };
+/** Shown by what is called performance: a worker was not navigated to. */
+const HAS_DOCUMENT = "const execute = async () => 'navigation' in performance.toJSON()";
+
+const IN_WORKER: Partial<PageRun> = { realm: "worker" };
 /** Code made of text, which no look at the names can judge. */
 const DYNAMIC = "const made = (text) => (() => {}).constructor(text)();";
 
@@ -83,6 +86,15 @@ describe("a run in a worker", function () {
     await browsers.stop();
     proxy.close();
     server.close();
+  });
+
+  it("is what code gets that names nothing else and loads nothing; all other gets a document", async () => {
+    const packages = [{ name: "own.js", source: "1" }];
+    const fetching = HAS_DOCUMENT.replace("=> ", "=> fetch && ");
+    const undecided = { realm: undefined };
+    expect(await resultOf(browsers, HAS_DOCUMENT, undecided)).to.equal(false);
+    expect(await resultOf(browsers, HAS_DOCUMENT, { ...undecided, packages })).to.equal(true);
+    expect(await resultOf(browsers, fetching, undecided)).to.equal(true);
   });
 
   it("has the globals that are listed and no others", async () => {

@@ -3,7 +3,7 @@
  * query: they may hold what must not be repeated.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
-import type { Outcome } from "../run.js";
+import type { PageOutcome } from "../run.js";
 
 export interface RequestFaults {
   /** Forgets the last run's. `told` gets each reason once, a bounded number of them. */
@@ -13,7 +13,7 @@ export interface RequestFaults {
   /** The way out has a connection to `host:port`: what fails from here on has another reason. */
   reached(host: string): void;
   /** The outcome with what is known, where the page could only say "Failed to fetch". */
-  explain(outcome: Outcome): Outcome;
+  explain(outcome: PageOutcome): PageOutcome;
 }
 
 /** What Chromium's fetch says whatever happened. */

@@ -4,7 +4,6 @@
  * asks before it connects, and connects to no host but those of addresses that were judged.
  */
 import type { CDPSession, Protocol } from "puppeteer-core";
-import type { Children } from "../pages/children.js";
 import type { PageRun } from "../run.js";
 
 type Judge = NonNullable<PageRun["mayRequest"]>;
@@ -34,7 +33,8 @@ export function hostOf(address: string): string | null {
   return `${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${url.port || port}`;
 }
 
-export function createRequestGuard(page: CDPSession, caughtUp: Children["caughtUp"]): RequestGuard {
+/** `caughtUp`: resolves when all that the page and its children had said before has arrived; rejects after so long. */
+export function createRequestGuard(page: CDPSession, caughtUp: (timeoutMs: number) => Promise<void>): RequestGuard {
   let enabled: Promise<unknown> | null = null;
   let judge: Judge | undefined;
   let clean = new Set<string>();

@@ -1,7 +1,7 @@
 /** Reads the text with which the harness answers, trusting nothing in it: the page may have been taken over. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
+import { failed, type PageOutcome } from "../run.js";
 import type { HarnessFailure } from "./in-page/core.js";
-import { failed, type Outcome } from "../run.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
 
@@ -37,7 +37,7 @@ function cleanStack(stack: string, at: string): string {
   return lines.join("\n");
 }
 
-function readFailure(json: string): Outcome {
+function readFailure(json: string): PageOutcome {
   const found = JSON.parse(json) as Partial<HarnessFailure>;
   const name = text(found.name, "Error");
   const message = text(found.message, "").replace(PARSED_BY, "");
@@ -48,7 +48,7 @@ function readFailure(json: string): Outcome {
   return { ok: false, cause: found.cause === "result" ? "result" : "script", error };
 }
 
-export function readAnswer(answer: unknown): Outcome {
+export function readAnswer(answer: unknown): PageOutcome {
   if (typeof answer !== "string") return failed("browser", "Error", "The page gave no answer");
   try {
     if (answer === "u") return { ok: true, data: undefined };

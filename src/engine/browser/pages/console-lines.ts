@@ -2,9 +2,9 @@
  * Reads what the threads of one run print, trusting nothing in it, and holds all of it together to the limits that each thread
  * holds itself to. Knows neither pages nor workers.
  */
+import type { ConsoleLine } from "../run.js";
 import { TEXT_MAX_CHARACTERS, wasCut, withoutHarness } from "./answer.js";
 import { CONSOLE_FULL, CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "./harness.js";
-import type { ConsoleLine } from "../run.js";
 
 /** What JSON may make of the longest text that a thread sends: six characters of each, and a little beside it. */
 const PAYLOAD_MAX_CHARACTERS = 6 * TEXT_MAX_CHARACTERS + 256;

@@ -3,13 +3,13 @@
  * would outlive a navigation, and gives such a page up.
  */
 import type { CDPSession } from "puppeteer-core";
+import { watchRequestFaults } from "../network/request-faults.js";
+import { createRequestGuard, NO_BUFFERS } from "../network/request-guard.js";
+import type { PageRun } from "../run.js";
 import { createChildren } from "./children.js";
 import { answerDocument, CONSOLE_BINDING, callHarness, installHarness, navigate } from "./fresh-document.js";
 import { BOUNDS, CHILD_CONSOLE, DOCUMENT_HARNESS } from "./harness.js";
-import type { PageRun } from "../run.js";
-import { watchRequestFaults } from "../network/request-faults.js";
-import { createRequestGuard, NO_BUFFERS } from "../network/request-guard.js";
-import type { Room, RoomOptions } from "./realm.js";
+import type { Realm, RealmOptions } from "./realm.js";
 import { watchTraces } from "./traces.js";
 
 /** What runs leave uncollected counts as memory of the next one, which may take 512 MB itself, and weighs on the machine. */
@@ -22,7 +22,7 @@ function boundDocuments(session: CDPSession): Promise<unknown> {
   return session.send("Page.addScriptToEvaluateOnNewDocument", { source: BOUNDS });
 }
 
-export function createDocumentRoom(options: RoomOptions): Room {
+export function createDocumentRealm(options: RealmOptions): Realm {
   const { session, origin, lane, lose, print } = options;
   const traces = watchTraces({ ...options, onCrowd: () => lose("crowd"), onForbidden: () => lose("window") });
   const children = createChildren(session, (child, type) =>
@@ -108,7 +108,7 @@ export function createDocumentRoom(options: RoomOptions): Room {
       return installed.untouched && !left && !heavy && !stirred && lane?.used() !== true;
     },
 
-    async run(request) {
+    async evaluate(request) {
       running = true;
       await beginRequests(request);
       const { sourceName: name = "action.js", source, packages, payload, settings } = request;

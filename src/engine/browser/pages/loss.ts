@@ -1,13 +1,13 @@
 /** Why a page can be used no more, and what that means for the run that was under way in it. */
-import { RENDERER_MAX_BYTES } from "../watch/browser-watch.js";
-import { failed, type Outcome } from "../run.js";
+import { RENDERER_MAX_BYTES } from "../../../limits.js";
+import { failed, type PageOutcome } from "../run.js";
 
 export type Loss = "closed" | "crashed" | "memory" | "flood" | "crowd" | "window" | "discarded" | "browser";
 
 const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 
 /** `null`: the page is there, but the document that the run was in is not. */
-export function outcomeOfLoss(loss: Loss | null): Outcome {
+export function outcomeOfLoss(loss: Loss | null): PageOutcome {
   switch (loss) {
     case "memory":
       return failed("memory", "RangeError", `The action used more than ${MEMORY_MB} MB of memory`);
@@ -32,7 +32,7 @@ export function outcomeOfLoss(loss: Loss | null): Outcome {
   }
 }
 
-export function timedOut(timeoutMs: number): Outcome {
+export function timedOut(timeoutMs: number): PageOutcome {
   const seconds = timeoutMs / 1_000;
   return failed("timeout", "TimeoutError", `The action took longer than its limit of ${seconds} seconds and was ended`);
 }

@@ -1,18 +1,16 @@
 /**
- * Owns one browser context with its one page: makes it, gives it a fresh room for each run, runs, and ends it. Knows
+ * Owns one browser context with its one page: makes it, gives it a fresh realm for each run, runs, and ends it. Knows
  * nothing of other pages; which key gets which page is decided in pool.ts.
  */
-import type { CDPSession, Protocol } from "puppeteer-core";
-import { readAnswer } from "./answer.js";
-import type { Chromium } from "../processes/chromium.js";
-import { createLineReader } from "./console-lines.js";
-import { createDocumentRoom } from "./document-realm.js";
+import type { CDPSession, Connection, Protocol } from "puppeteer-core";
 import type { Lane } from "../network/lane.js";
+import { failed, type PageOutcome, type PageRun, type RealmKind } from "../run.js";
+import { readAnswer } from "./answer.js";
+import { createLineReader } from "./console-lines.js";
+import { createDocumentRealm } from "./document-realm.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
-import type { MemoryWatch } from "../watch/browser-watch.js";
-import { failed, type Outcome, type PageRun } from "../run.js";
-import type { Room } from "./realm.js";
-import { createWorkerRoom } from "./worker-realm.js";
+import type { Realm } from "./realm.js";
+import { createWorkerRealm } from "./worker-realm.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
 /** A renderer that dies while its page is made leaves what was asked of it unanswered. */
@@ -22,7 +20,7 @@ const CRASH_GRACE_MS = 25;
 export class Page {
   private session!: CDPSession;
   private contextId = "";
-  private room!: Room;
+  private realm!: Realm;
   private fresh = false;
   private lost: Loss | null = null;
   private onLost: (() => void) | null = null;
@@ -32,14 +30,17 @@ export class Page {
   targetId = "";
 
   private constructor(
-    private readonly chromium: Chromium,
-    private readonly memory: MemoryWatch,
+    private readonly connection: Connection,
     private readonly lane: Lane | null,
+    private readonly blame: () => Loss | null,
   ) {}
 
-  /** A new context with an empty page. @throws when the browser does not make one in time */
-  static async open(chromium: Chromium, memory: MemoryWatch, lane: Lane | null): Promise<Page> {
-    const page = new Page(chromium, memory, lane);
+  /**
+   * A new context with an empty page. `blame`: what a crash of it that is reported now comes from, where that is known.
+   * @throws when the browser does not make one in time
+   */
+  static async open(connection: Connection, lane: Lane | null, blame: () => Loss | null): Promise<Page> {
+    const page = new Page(connection, lane, blame);
     const made = page.make();
     if (await page.within(OPEN_TIMEOUT_MS, made)) return page;
     void page.discard();
@@ -49,8 +50,7 @@ export class Page {
   }
 
   private async make(): Promise<boolean> {
-    const { chromium, lane } = this;
-    const { connection } = chromium;
+    const { connection, lane } = this;
     const proxy = lane === null ? {} : { proxyServer: lane.proxyServer, proxyBypassList: "<-loopback>" };
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
     this.contextId = context.browserContextId;
@@ -62,7 +62,7 @@ export class Page {
     return true;
   }
 
-  /** A fresh room waits for its run. */
+  /** A fresh realm waits for its run. */
   get ready(): boolean {
     return this.fresh && this.usable;
   }
@@ -76,12 +76,11 @@ export class Page {
   }
 
   private listen(): void {
-    const { session, targetId } = this;
-    const { connection } = this.chromium;
+    const { connection, session, targetId } = this;
     const crash = (event: Protocol.Target.TargetCrashedEvent) => {
       if (event.targetId !== targetId) return;
       // The word on the heap comes by another pipe, and may come after this one.
-      setTimeout(() => this.lose(this.memory.blame() ?? "crashed"), CRASH_GRACE_MS);
+      setTimeout(() => this.lose(this.blame() ?? "crashed"), CRASH_GRACE_MS);
     };
     const detach = (event: Protocol.Target.DetachedFromTargetEvent) => {
       if (event.sessionId === session.id()) this.lose("closed");
@@ -103,7 +102,7 @@ export class Page {
     if (this.lost !== null) return;
     this.lost = loss;
     this.unlisten();
-    this.room?.stop();
+    this.realm?.stop();
     this.lane?.close();
     this.onLost?.();
   }
@@ -124,38 +123,38 @@ export class Page {
   }
 
   /**
-   * Makes the room fresh, ahead of the next run.
+   * Makes the realm fresh, ahead of the next run.
    * @returns false when the page must be thrown away instead
    */
   async renew(): Promise<boolean> {
     this.print = null;
-    this.fresh = await this.within(RENEW_TIMEOUT_MS, this.room.renew());
+    this.fresh = await this.within(RENEW_TIMEOUT_MS, this.realm.renew());
     return this.fresh;
   }
 
-  /** Gives the page its origin and its kind of room, once. @returns as `renew` */
-  async settle(origin: string, inWorker: boolean): Promise<boolean> {
-    const { chromium, session, contextId, targetId, lane } = this;
+  /** Gives the page its origin and its kind of realm, once. @returns as `renew` */
+  async settle(origin: string, kind: RealmKind): Promise<boolean> {
+    const { connection, session, contextId, targetId, lane } = this;
     const lose = (loss: Loss) => this.lose(loss);
     const print = (payload: string) => this.print?.(payload);
-    const options = { chromium, session, contextId, targetId, origin, lane, lose, print };
-    this.room = inWorker ? createWorkerRoom(options) : createDocumentRoom(options);
-    const settled = this.room.settle().then(() => true);
+    const options = { connection, session, contextId, targetId, origin, lane, lose, print };
+    this.realm = kind === "worker" ? createWorkerRealm(options) : createDocumentRealm(options);
+    const settled = this.realm.settle().then(() => true);
     return (await this.within(OPEN_TIMEOUT_MS, settled)) && this.renew();
   }
 
-  /** Runs once in the fresh room (`ready` holds). Never rejects: whatever happens is an Outcome. */
-  async run(request: PageRun): Promise<Outcome> {
+  /** Runs once in the fresh realm (`ready` holds). Never rejects: whatever happens is an PageOutcome. */
+  async run(request: PageRun): Promise<PageOutcome> {
     this.fresh = false;
     this.runs += 1;
     this.print = request.onConsole ? createLineReader(request.onConsole) : null;
-    const outcome = await new Promise<Outcome>((resolve) => {
+    const outcome = await new Promise<PageOutcome>((resolve) => {
       const timer = setTimeout(() => resolve(timedOut(request.timeoutMs)), request.timeoutMs);
       const cancel = () => resolve(failed("cancelled", "AbortError", "The run was cancelled"));
       request.signal?.addEventListener("abort", cancel, { once: true });
       const lost = () => resolve(outcomeOfLoss(this.lost));
       this.onLost = lost;
-      this.room.run(request).then(readAnswer).then(resolve, lost);
+      this.realm.evaluate(request).then(readAnswer).then(resolve, lost);
       if (request.signal?.aborted) cancel();
       this.release = () => {
         clearTimeout(timer);
@@ -167,7 +166,7 @@ export class Page {
     this.release();
     this.onLost = null;
     this.print = null;
-    return this.room.explain(outcome);
+    return this.realm.explain(outcome);
   }
 
   private release: () => void = () => {};
@@ -176,8 +175,8 @@ export class Page {
   async discard(): Promise<void> {
     this.lose("discarded");
     this.unlisten();
-    const { contextId: browserContextId, chromium } = this;
+    const { contextId: browserContextId, connection } = this;
     if (browserContextId === "") return;
-    await chromium.connection.send("Target.disposeBrowserContext", { browserContextId }).catch(() => {});
+    await connection.send("Target.disposeBrowserContext", { browserContextId }).catch(() => {});
   }
 }

@@ -2,9 +2,10 @@
  * Owns the pages of one browser: contexts made ahead, and pages kept for the key that they served, each renewed right
  * after its run so that the next one pays for nothing. A context never serves two keys.
  */
-import type { Chromium } from "../processes/chromium.js";
+import type { Chromium } from "../browser-source.js";
 import type { Lane } from "../network/lane.js";
-import type { MemoryWatch } from "../watch/browser-watch.js";
+import type { RealmKind } from "../run.js";
+import type { Loss } from "./loss.js";
 import { Page } from "./page.js";
 
 /** A page that ran this often is replaced, whatever its state. */
@@ -15,7 +16,8 @@ const SURPLUS_IDLE_MS = 10_000;
 
 export interface PoolOptions {
   chromium: Chromium;
-  memory: MemoryWatch;
+  /** What a crash that is reported now comes from, where that is known. */
+  blame: () => Loss | null;
   openLane: (() => Promise<Lane>) | null;
   /** Contexts made ahead that serve no key yet. */
   spares: number;
@@ -45,12 +47,12 @@ export class Pool {
     });
   }
 
-  /** A page with a fresh room for the key. Rejects when the browser cannot give one. */
-  async acquire(key: string, origin: string, inWorker: boolean): Promise<Page> {
+  /** A page with a fresh realm for the key. Rejects when the browser cannot give one. */
+  async acquire(key: string, origin: string, kind: RealmKind): Promise<Page> {
     const shelf = this.shelfOf(key);
     const page = this.takeIdle(shelf) ?? (await this.takeRenewed(shelf));
     this.forgetIfEmpty(key, shelf);
-    return page?.ready ? page : this.takeNew(origin, inWorker);
+    return page?.ready ? page : this.takeNew(origin, kind);
   }
 
   /** Takes the page back: renewed for its key, or thrown away. */
@@ -74,8 +76,8 @@ export class Pool {
   }
 
   private async open(): Promise<Page> {
-    const { chromium, memory, openLane } = this.options;
-    const page = await Page.open(chromium, memory, openLane === null ? null : await openLane());
+    const { chromium, blame, openLane } = this.options;
+    const page = await Page.open(chromium.connection, openLane === null ? null : await openLane(), blame);
     this.pages.add(page);
     if (!chromium.alive()) page.lose("browser");
     return page;
@@ -109,11 +111,11 @@ export class Pool {
     return new Promise((resolve) => shelf.waiting.push(resolve));
   }
 
-  private async takeNew(origin: string, inWorker: boolean): Promise<Page> {
+  private async takeNew(origin: string, kind: RealmKind): Promise<Page> {
     for (let attempt = 0; attempt < OPEN_ATTEMPTS && this.options.chromium.alive(); attempt += 1) {
       const page = this.spare.shift() ?? (await this.open());
       this.fill().catch(() => {});
-      if (page.usable && (await page.settle(origin, inWorker))) return page;
+      if (page.usable && (await page.settle(origin, kind))) return page;
       this.discard(page);
     }
     throw new Error("the browser gave no page");

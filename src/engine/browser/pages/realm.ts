@@ -1,24 +1,23 @@
-/** What surrounds a run's code in a page, as the page sees it: made fresh for each run. Two kinds of it exist. */
-import type { CDPSession } from "puppeteer-core";
-import type { Chromium } from "../processes/chromium.js";
+/** The global scope in which a run's code is evaluated, as the page sees it: made fresh for each run. Two kinds of it exist. */
+import type { CDPSession, Connection } from "puppeteer-core";
 import type { Lane } from "../network/lane.js";
+import type { PageOutcome, PageRun } from "../run.js";
 import type { Loss } from "./loss.js";
-import type { Outcome, PageRun } from "../run.js";
 
-export interface Room {
+export interface Realm {
   /** Called once, before all else. */
   settle(): Promise<void>;
   /** Makes it fresh. @returns false when the page must be thrown away instead */
   renew(): Promise<boolean>;
-  /** Runs once. @returns the harness's answer (answer.ts); rejects when the surroundings went away under the run */
-  run(request: PageRun): Promise<unknown>;
+  /** Evaluates the run's code, once. @returns the harness's answer (answer.ts); rejects when the surroundings went away under the run */
+  evaluate(request: PageRun): Promise<unknown>;
   /** The outcome with what is known of it from outside. */
-  explain(outcome: Outcome): Outcome;
+  explain(outcome: PageOutcome): PageOutcome;
   stop(): void;
 }
 
-export interface RoomOptions {
-  chromium: Chromium;
+export interface RealmOptions {
+  connection: Connection;
   session: CDPSession;
   contextId: string;
   targetId: string;

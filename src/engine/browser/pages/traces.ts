@@ -2,8 +2,7 @@
  * Notices what a run leaves behind that a navigation of its page would not end: a context with such traces is thrown away.
  * Looks at one context alone, and ends nothing itself.
  */
-import type { CDPSession, Protocol } from "puppeteer-core";
-import type { Chromium } from "../processes/chromium.js";
+import type { CDPSession, Connection, Protocol } from "puppeteer-core";
 
 /** Pages, frames and workers with a process of their own that one run may open. */
 const OTHER_TARGETS_MAX = 16;
@@ -19,7 +18,7 @@ export interface Traces {
 }
 
 export interface TracesOptions {
-  chromium: Chromium;
+  connection: Connection;
   session: CDPSession;
   contextId: string;
   targetId: string;
@@ -30,8 +29,7 @@ export interface TracesOptions {
 }
 
 export function watchTraces(options: TracesOptions): Traces {
-  const { chromium, session, contextId, targetId } = options;
-  const { connection } = chromium;
+  const { connection, session, contextId, targetId } = options;
   let left = false;
   let others = 0;
 

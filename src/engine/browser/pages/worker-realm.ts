@@ -5,7 +5,7 @@
  */
 import { answerDocument, callHarness, installHarness, navigate } from "./fresh-document.js";
 import { WORKER_HARNESS } from "./harness.js";
-import type { Room, RoomOptions } from "./realm.js";
+import type { Realm, RealmOptions } from "./realm.js";
 
 const POLICY = {
   name: "Content-Security-Policy",
@@ -15,7 +15,7 @@ const POLICY = {
 /** A worker that has ended holds 100 KB of the browser's memory until the page's own garbage is collected, which is late. */
 const COLLECT_EVERY_RUNS = 50;
 
-export function createWorkerRoom({ session, origin }: RoomOptions): Room {
+export function createWorkerRealm({ session, origin }: RealmOptions): Realm {
   let harnessId: string | null = null;
   let runs = 0;
 
@@ -40,7 +40,7 @@ export function createWorkerRoom({ session, origin }: RoomOptions): Room {
       return renewed;
     },
 
-    run({ sourceName = "action.js", source, payload, settings }) {
+    evaluate({ sourceName = "action.js", source, payload, settings }) {
       runs += 1;
       return callHarness(session, harnessId!, "run", [source, sourceName, payload, settings]);
     },

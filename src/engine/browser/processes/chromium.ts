@@ -8,12 +8,12 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import type { Connection, ConnectionTransport } from "puppeteer-core";
+import type { ConnectionTransport } from "puppeteer-core";
 import { StartError } from "../../../errors.js";
+import { type Chromium, openConnection } from "../browser-source.js";
 import { browserFlags } from "../chromium-flags.js";
-import { createPipeTransport } from "./pipe-transport.js";
 import { BROWSER_PRIORITY } from "../watch/priorities.js";
-import { openConnection } from "../protocol.js";
+import { createPipeTransport } from "./pipe-transport.js";
 
 /** Where the lanes of this machine listen. */
 const LANES_HOST = "127.0.0.1";
@@ -23,6 +23,9 @@ const STDERR_KEPT_CHARACTERS = 8_192;
 const NO_SANDBOX = /No usable sandbox|new namespace|credentials\.cc|--no-sandbox is not supported/;
 /** What a renderer says before it gives up for want of heap. */
 const OUT_OF_HEAP = /V8 (javascript|process) OOM/;
+/** The accounts of nobody from which a service that is root takes its browsers'. */
+const FIRST_UID = 64_100;
+const END_UID = 64_900;
 const FOLDER_PREFIX = "svc-chromium-";
 
 export interface ChromiumOptions {
@@ -30,24 +33,6 @@ export interface ChromiumOptions {
   /** false starts Chromium without its sandbox: for machines that cannot have one, never for strangers' code. */
   sandbox: boolean;
 }
-
-/** A browser in use: a process of ours, or a connection to somebody else's. */
-export interface Chromium {
-  readonly connection: Connection;
-  /** null where the process is not ours, and perhaps on another machine. */
-  readonly pid: number | null;
-  /** Resolves once the process has ended and its folder is gone; of somebody else's, once the connection has. */
-  readonly ended: Promise<void>;
-  alive(): boolean;
-  /** When a renderer last said that V8 reached its heap limit; Unix time in milliseconds, 0 for never. */
-  exhaustedAt(): number;
-  /** Ends the whole process group, or the connection; resolves as `ended` does. */
-  stop(): Promise<void>;
-}
-
-/** The accounts of nobody from which a service that is root takes its browsers'. */
-const FIRST_UID = 64_100;
-const END_UID = 64_900;
 
 function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
   return [
@@ -63,7 +48,7 @@ function chromiumArguments(options: ChromiumOptions, folder: string): string[] {
  * As root Chromium refuses its sandbox, so it gets an account of nobody: a uid without a name, without files, another
  * for each start. Elsewhere it runs as the service does.
  */
-function account(): { uid: number; gid: number } | null {
+function nobody(): { uid: number; gid: number } | null {
   if (process.getuid?.() !== 0) return null;
   const id = randomInt(FIRST_UID, END_UID);
   return { uid: id, gid: id };
@@ -169,7 +154,7 @@ function pipeTo(child: ChildProcess): ConnectionTransport {
  * @throws Error that says what to do when the sandbox or the binary does not start
  */
 export async function startChromium(options: ChromiumOptions): Promise<Chromium> {
-  const owner = account();
+  const owner = nobody();
   const folder = makeFolder(owner);
   const child = spawn(options.chromePath, chromiumArguments(options, folder), {
     ...owner,

@@ -1,7 +1,7 @@
 /** Reads from outside, in /proc, whether every process of a Chromium is contained. Believes nothing the browser says of itself. */
 import { readdir, readFile, readlink } from "node:fs/promises";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Chromium } from "./chromium.js";
+import type { Chromium } from "../browser-source.js";
 
 export interface ProcessProof {
   pid: number;

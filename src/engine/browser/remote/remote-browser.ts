@@ -6,10 +6,8 @@ import { networkInterfaces } from "node:os";
 import type { Logger } from "pino";
 import type { Connection } from "puppeteer-core";
 import { StartError } from "../../../errors.js";
-import type { BrowserSource } from "../browser-source.js";
-import type { Chromium } from "../processes/chromium.js";
+import { type BrowserSource, type Chromium, openConnection } from "../browser-source.js";
 import { containmentFaults } from "../chromium-flags.js";
-import { openConnection } from "../protocol.js";
 import { nameOf, openEndpoint, reasonOf } from "./remote-endpoint.js";
 import type { SocketTransport } from "./socket-transport.js";
 

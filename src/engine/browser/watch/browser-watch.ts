@@ -1,27 +1,22 @@
 /**
- * Watches from outside what a browser's renderers hold in memory, and kills one that holds too much. Heap limits inside
- * V8 do not count buffers; this does. Knows pids, not pages.
+ * Watches the processes of one browser from outside while runs are under way, and between them: what they hold, whether they still
+ * answer, how much they compute, whether they go on without a run. Knows pids, not pages.
  */
 import type { Logger } from "pino";
-import type { Chromium } from "../processes/chromium.js";
+import type { Chromium } from "../browser-source.js";
 import { watchFloods } from "./floods.js";
 import { watchIdleness } from "./idleness.js";
-import { findFiller, residentBytes } from "./own-memory.js";
+import { boundMemory } from "./memory.js";
 import { createPriorities } from "./priorities.js";
+import { askProcesses, type BrowserProcess, measure, signal } from "./processes.js";
 
-/** No run takes more: heap, buffers, canvases, everything its process holds. */
-export const RENDERER_MAX_BYTES = 512 * 1024 * 1024;
-/** The browser's own processes together; some 400 MB when young, since they share pages that are counted for each. */
-const OWN_MAX_BYTES = 1_024 * 1024 * 1024;
-/** Of them, past which no run is worth the machine. */
-const OWN_HARD_MAX_BYTES = 2 * OWN_MAX_BYTES;
-/** What is given back does not always come back at once: only what grew by so much since is looked into again. */
-const OWN_STEP_BYTES = 128 * 1024 * 1024;
-const INTERVAL_MS = 200;
+/** How often it is asked whether the browser answers, and how often its processes are measured. */
+const ANSWER_INTERVAL_MS = 100;
+const MEASURE_INTERVAL_MS = 200;
 /** How long after a kill a crash is put down to it. */
 const BLAME_MS = 2_000;
 
-export interface MemoryWatch {
+export interface BrowserWatch {
   /** What a crash that is reported now comes from: memory, by this watch's kill or V8 at its limit; a flood; or neither. */
   blame(): "memory" | "flood" | null;
   /** Whether the browser's own processes, which serve all runs, have grown so large that it should be replaced. */
@@ -29,93 +24,57 @@ export interface MemoryWatch {
   stop(): void;
 }
 
-const BLIND: MemoryWatch = { blame: () => null, overgrown: () => false, stop: () => {} };
+/** Of somebody else's browser, whose process ids may be other processes here. */
+const BLIND: BrowserWatch = { blame: () => null, overgrown: () => false, stop: () => {} };
 
-/**
- * Looks every 200 ms while `active` says that something runs. Does nothing where there is no /proc, and nothing to somebody else's
- * browser: its process ids may be other processes here.
- */
-export function watchMemory(chromium: Chromium, active: () => boolean, log: Logger): MemoryWatch {
-  if (chromium.pid === null) return BLIND;
-  const floods = watchFloods(chromium, active);
-  const priorities = createPriorities();
-  let killedAt = 0;
+/** Never twice at once. What fails is forgotten: a process went by itself, or the browser is going. */
+function every(ms: number, look: () => Promise<void>): NodeJS.Timeout {
   let looking = false;
-  let ownBytes = 0;
-  let lookedIntoAt = OWN_MAX_BYTES;
-
-  function kill(pid: number): void {
-    killedAt = Date.now();
-    process.kill(pid, "SIGKILL");
-  }
-
-  async function look(): Promise<void> {
-    const { processInfo } = await chromium.connection.send("SystemInfo.getProcessInfo");
-    priorities.look(
-      processInfo
-        .filter(({ type }) => type === "renderer")
-        .map(({ id: pid, cpuTime: cpuSeconds }) => ({ pid, cpuSeconds })),
-    );
-    const own: number[] = [];
-    const renderers: number[] = [];
-    ownBytes = 0;
-    for (const { id, type } of processInfo) {
-      const bytes = await residentBytes(id);
-      if (type !== "renderer") {
-        own.push(id);
-        ownBytes += bytes;
-      } else if (bytes > RENDERER_MAX_BYTES) kill(id);
-      else renderers.push(id);
-    }
-    await lookInto(own, renderers);
-  }
-
-  /** What runs store with the browser itself, blobs first of all, is bounded as what they hold themselves. */
-  async function lookInto(own: number[], renderers: number[]): Promise<void> {
-    if (ownBytes > OWN_HARD_MAX_BYTES) return chromium.stop();
-    if (ownBytes < lookedIntoAt) {
-      lookedIntoAt = Math.max(OWN_MAX_BYTES, Math.min(lookedIntoAt, ownBytes + OWN_STEP_BYTES));
-      return;
-    }
-    const filler = await findFiller(own, renderers);
-    if (filler !== null) kill(filler);
-    lookedIntoAt = ownBytes + OWN_STEP_BYTES;
-  }
-
-  async function processes() {
-    const { processInfo } = await chromium.connection.send("SystemInfo.getProcessInfo");
-    return processInfo.map(({ id, type }) => ({ pid: id, renderer: type === "renderer" }));
-  }
-
-  const idleness = watchIdleness(processes, ({ pid, renderer }) => {
-    log.warn(
-      { browser: chromium.pid, pid, renderer },
-      "a process of the browser went on working after the last run; it is ended",
-    );
-    if (renderer) process.kill(pid, "SIGKILL");
-    else void chromium.stop();
-  });
-
-  const timer = setInterval(() => {
+  return setInterval(() => {
     if (looking) return;
     looking = true;
-    Promise.all([idleness.look(active()), active() ? look() : null])
-      // The process went by itself, or the browser is going: nothing to watch any more.
+    look()
       .catch(() => {})
       .finally(() => {
         looking = false;
       });
-  }, INTERVAL_MS);
+  }, ms);
+}
+
+/** `active`: a run is under way. Sees nothing where there is no /proc. */
+export function watchBrowser(chromium: Chromium, active: () => boolean, log: Logger): BrowserWatch {
+  const { pid: group, connection } = chromium;
+  if (group === null) return BLIND;
+  const floods = watchFloods(chromium, group);
+  const memory = boundMemory(group, () => chromium.stop());
+  const priorities = createPriorities();
+  const idleness = watchIdleness(async () => measure(await askProcesses(connection), group), endLeftover);
+
+  function endLeftover({ pid, renderer }: BrowserProcess): void {
+    log.warn(
+      { browser: group, pid, renderer },
+      "a process of the browser went on working after the last run; it is ended",
+    );
+    if (renderer) signal(pid, "SIGKILL");
+    else void chromium.stop();
+  }
+
+  async function look(): Promise<void> {
+    if (!active()) return idleness.look();
+    idleness.forget();
+    const processes = await measure(floods.processes(), group!);
+    priorities.look(processes.filter(({ renderer }) => renderer));
+    await memory.look(processes);
+  }
+
+  const timers = [every(ANSWER_INTERVAL_MS, () => floods.look(active())), every(MEASURE_INTERVAL_MS, look)];
 
   return {
     blame() {
       if (floods.toBlame()) return "flood";
-      return Date.now() - Math.max(killedAt, chromium.exhaustedAt()) < BLAME_MS ? "memory" : null;
+      return Date.now() - Math.max(memory.endedAt(), chromium.exhaustedAt()) < BLAME_MS ? "memory" : null;
     },
-    overgrown: () => ownBytes > OWN_MAX_BYTES,
-    stop() {
-      clearInterval(timer);
-      floods.stop();
-    },
+    overgrown: memory.overgrown,
+    stop: () => timers.forEach(clearInterval),
   };
 }

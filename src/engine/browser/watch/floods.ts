@@ -2,10 +2,9 @@
  * Notices that a browser's own process, which serves all runs, is kept so busy that it does not answer, and names the renderer
  * that keeps it so: the one whose processor time goes into the system calls by which it sends. Knows pids, not pages.
  */
-import { readFile } from "node:fs/promises";
-import type { Chromium } from "../processes/chromium.js";
+import type { Chromium } from "../browser-source.js";
+import { askProcesses, type BrowserProcess, type MeasuredProcess, measure, signal } from "./processes.js";
 
-const INTERVAL_MS = 100;
 /** Unanswered for so long: processor times are noted. */
 const LATE_MS = 100;
 /** Unanswered for so long after that: they are compared. */
@@ -20,50 +19,20 @@ const SERVING_SHARE = 0.25;
 const FORGIVEN_AFTER_MS = 10_000;
 /** A browser that says nothing for so long comes back no more. */
 const HUNG_MS = 20_000;
-const TICK_MS = 10;
 const BLAME_MS = 2_000;
 
 export interface FloodWatch {
-  /** Whether a crash that is reported now is this watch's kill. */
+  /** To be called ten times a second. Asks while `active` says that something runs, and judges what has not been answered. */
+  look(active: boolean): Promise<void>;
+  /** The browser's processes, as old as its last answer. */
+  processes(): readonly BrowserProcess[];
+  /** Whether a crash that is reported now is this watch's doing. */
   toBlame(): boolean;
-  stop(): void;
-}
-
-interface Spent {
-  all: number;
-  kernel: number;
-  renderer: boolean;
-}
-
-interface Watched {
-  pid: number;
-  renderer: boolean;
-}
-
-/** Processor time in milliseconds; null when the process is gone or there is no /proc. */
-async function spentBy({ pid, renderer }: Watched, group: number | null): Promise<Spent | null> {
-  try {
-    const fields = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
-    // The list is as old as the last answer: the id may be another's by now.
-    if (Number(fields[2]) !== group) return null;
-    const kernel = Number(fields[12]) * TICK_MS;
-    return { kernel, all: Number(fields[11]) * TICK_MS + kernel, renderer };
-  } catch {
-    return null;
-  }
-}
-
-function signal(pid: number, name: "SIGSTOP" | "SIGCONT" | "SIGKILL"): void {
-  try {
-    process.kill(pid, name);
-  } catch {
-    // It went by itself.
-  }
 }
 
 interface Noted {
   at: number;
-  spent: Map<number, Spent>;
+  usages: Map<number, MeasuredProcess>;
 }
 
 /** A question that the browser has not answered yet, and what its processes had spent when that was last looked at. */
@@ -78,12 +47,12 @@ function senderOf(before: Noted, after: Noted): number | null {
   let serving = 0;
   let most = SENDING_SHARE * window;
   let sender: number | null = null;
-  for (const [pid, { all, kernel, renderer }] of after.spent) {
-    const was = before.spent.get(pid);
+  for (const [pid, { spent, kernel, renderer }] of after.usages) {
+    const was = before.usages.get(pid);
     if (was === undefined) continue;
     const sending = kernel - was.kernel;
-    if (!renderer) serving += all - was.all;
-    else if (sending >= most && sending >= SENDING_OF_OWN * (all - was.all)) {
+    if (!renderer) serving += spent - was.spent;
+    else if (sending >= most && sending >= SENDING_OF_OWN * (spent - was.spent)) {
       most = sending;
       sender = pid;
     }
@@ -91,27 +60,20 @@ function senderOf(before: Noted, after: Noted): number | null {
   return serving >= SERVING_SHARE * window ? sender : null;
 }
 
-/** Asks while `active` says that something runs. Ends nothing where there is no /proc. */
-export function watchFloods(chromium: Chromium, active: () => boolean): FloodWatch {
+/** `group`: the browser's process group. */
+export function watchFloods({ connection, stop }: Chromium, group: number): FloodWatch {
   const paused = new Set<number>();
   const warnedAt = new Map<number, number>();
-  let watched: Watched[] = [];
+  let processes: BrowserProcess[] = [];
   let question: Question | null = null;
-  let looking = false;
   let blameUntil = 0;
 
   function ask(): void {
-    const asked: Question = { at: Date.now(), noted: null };
-    question = asked;
-    const { connection } = chromium;
-    const unhurried = { timeout: 0 };
-    Promise.all([
-      connection.send("SystemInfo.getProcessInfo", undefined, unhurried),
-      // Answered by the process through which the requests of all runs go.
-      connection.send("Storage.getCookies", undefined, unhurried),
-    ])
-      .then(([{ processInfo }]) => {
-        watched = processInfo.map(({ id, type }) => ({ pid: id, renderer: type === "renderer" }));
+    question = { at: Date.now(), noted: null };
+    // The second is answered by the process through which the requests of all runs go.
+    Promise.all([askProcesses(connection, 0), connection.send("Storage.getCookies", undefined, { timeout: 0 })])
+      .then(([answer]) => {
+        processes = answer;
       })
       .catch(() => {})
       .finally(() => {
@@ -124,15 +86,9 @@ export function watchFloods(chromium: Chromium, active: () => boolean): FloodWat
   }
 
   async function note(): Promise<Noted> {
-    const spent = new Map<number, Spent>();
     const at = Date.now();
-    await Promise.all(
-      watched.map(async (one) => {
-        const found = await spentBy(one, chromium.pid);
-        if (found !== null) spent.set(one.pid, found);
-      }),
-    );
-    return { at, spent };
+    const measured = await measure(processes, group);
+    return { at, usages: new Map(measured.map((one) => [one.pid, one])) };
   }
 
   function hold(pid: number): void {
@@ -149,7 +105,7 @@ export function watchFloods(chromium: Chromium, active: () => boolean): FloodWat
   /** @param asked a question that was not answered while this process read its messages at least once */
   async function judge(asked: Question): Promise<void> {
     const now = Date.now();
-    if (now - asked.at > HUNG_MS) await chromium.stop();
+    if (now - asked.at > HUNG_MS) await stop();
     if (now - asked.at < LATE_MS || (asked.noted !== null && now - asked.noted.at < WINDOW_MS)) return;
     const before = asked.noted;
     asked.noted = await note();
@@ -158,17 +114,12 @@ export function watchFloods(chromium: Chromium, active: () => boolean): FloodWat
     if (sender !== null && !paused.has(sender)) hold(sender);
   }
 
-  const timer = setInterval(() => {
-    if (looking || (question === null && !active())) return;
-    if (question === null) return ask();
-    looking = true;
-    void judge(question).finally(() => {
-      looking = false;
-    });
-  }, INTERVAL_MS);
-
   return {
+    async look(active) {
+      if (question !== null) await judge(question);
+      else if (active) ask();
+    },
+    processes: () => processes,
     toBlame: () => Date.now() < blameUntil,
-    stop: () => clearInterval(timer),
   };
 }

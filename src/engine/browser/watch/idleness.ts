@@ -1,53 +1,52 @@
 /**
  * Notices that a browser still works although no run is under way: what goes on then was left by one. Knows pids, not pages.
  */
-import { spentMs } from "./own-memory.js";
+import { type BrowserProcess, type MeasuredProcess } from "./processes.js";
 
-/** Long enough for a page to be renewed, a context to be thrown away, and their memory to be collected. */
+/** Several are long enough for a page to be renewed, a context to be thrown away, and their memory to be collected. */
 const WINDOW_MS = 1_000;
-const BUSY_SHARE = 0.5;
 const WINDOWS_BUSY = 3;
+/** Of a window. */
+const BUSY_SHARE = 0.5;
 
-export interface IdleWatch {
-  /** To be called often. `active`: a run is under way. */
-  look(active: boolean): Promise<void>;
+export interface Idleness {
+  /** To be called often while no run is under way. */
+  look(): Promise<void>;
+  /** A run is under way: what was seen before counts no more. */
+  forget(): void;
 }
 
-/** `processes`: those of the browser, asked when a window begins. `onBusy`: one that was busy for several windows in a row. */
+/** `processes`: asked at the end of each window. `onBusy`: gets one that was busy for several windows in a row. */
 export function watchIdleness(
-  processes: () => Promise<{ pid: number; renderer: boolean }[]>,
-  onBusy: (one: { pid: number; renderer: boolean }) => void,
-): IdleWatch {
-  let begun = 0;
-  let before = new Map<number, number>();
-  let busy = new Map<number, number>();
+  processes: () => Promise<MeasuredProcess[]>,
+  onBusy: (one: BrowserProcess) => void,
+): Idleness {
+  let begunAt = 0;
+  let before = new Map<number, { spent: number; busy: number }>();
+
+  async function endWindow(window: number): Promise<void> {
+    const next: typeof before = new Map();
+    for (const one of await processes()) {
+      const { pid, spent } = one;
+      const was = before.get(pid);
+      const isBusy = was !== undefined && spent - was.spent >= BUSY_SHARE * window;
+      const busy = isBusy ? was.busy + 1 : 0;
+      next.set(pid, { spent, busy });
+      if (busy >= WINDOWS_BUSY) onBusy(one);
+    }
+    before = next;
+  }
 
   return {
-    async look(active) {
+    async look() {
       const now = Date.now();
-      if (active) {
-        begun = 0;
-        busy = new Map();
-        return;
-      }
-      if (now - begun < WINDOW_MS) return;
-      const window = now - begun;
-      const first = begun === 0;
-      begun = now;
-      const present = await processes();
-      const spent = new Map<number, number>();
-      const next = new Map<number, number>();
-      for (const one of present) {
-        const all = await spentMs(one.pid);
-        spent.set(one.pid, all);
-        const was = before.get(one.pid);
-        if (first || was === undefined || all - was < BUSY_SHARE * window) continue;
-        const times = (busy.get(one.pid) ?? 0) + 1;
-        next.set(one.pid, times);
-        if (times >= WINDOWS_BUSY) onBusy(one);
-      }
-      before = spent;
-      busy = next;
+      if (now - begunAt < WINDOW_MS) return;
+      const window = now - begunAt;
+      begunAt = now;
+      await endWindow(window);
+    },
+    forget() {
+      before.clear();
     },
   };
 }

@@ -4,6 +4,7 @@
  */
 import { readdir } from "node:fs/promises";
 import { setPriority } from "node:os";
+import type { MeasuredProcess } from "./processes.js";
 
 /** Of the browser's own processes, and of renderers that compute little. */
 export const BROWSER_PRIORITY = 5;
@@ -16,11 +17,7 @@ const BUSY: readonly (readonly [cores: number, priority: number])[] = [
 /** Over so long: a run that ends sooner has no time to be in the way. */
 const WINDOW_MS = 400;
 
-export interface Renderer {
-  pid: number;
-  /** Processor time of all its threads since its start. */
-  cpuSeconds: number;
-}
+type Renderer = Pick<MeasuredProcess, "pid" | "spent">;
 
 /** The priority of a renderer that keeps so many cores busy. */
 export function priorityOf(cores: number): number {
@@ -33,14 +30,14 @@ async function setAll(pid: number, priority: number): Promise<void> {
 }
 
 export function createPriorities(): { look(renderers: readonly Renderer[]): void } {
-  const seen = new Map<number, { at: number; cpuSeconds: number; priority: number }>();
+  const seen = new Map<number, { at: number; spent: number; priority: number }>();
 
-  function lookAt({ pid, cpuSeconds }: Renderer, at: number): void {
-    const before = seen.get(pid) ?? { at, cpuSeconds, priority: BROWSER_PRIORITY };
+  function lookAt({ pid, spent }: Renderer, at: number): void {
+    const before = seen.get(pid) ?? { at, spent, priority: BROWSER_PRIORITY };
     if (!seen.has(pid)) seen.set(pid, before);
     if (at - before.at < WINDOW_MS) return;
-    const priority = priorityOf(((cpuSeconds - before.cpuSeconds) * 1_000) / (at - before.at));
-    seen.set(pid, { at, cpuSeconds, priority });
+    const priority = priorityOf((spent - before.spent) / (at - before.at));
+    seen.set(pid, { at, spent, priority });
     // It went by itself, or has gone behind for good.
     if (priority !== before.priority) setAll(pid, priority).catch(() => {});
   }

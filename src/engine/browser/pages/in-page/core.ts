@@ -12,7 +12,7 @@ export interface HarnessLimits {
   consoleFull: string;
 }
 
-/** What `perform` answers: `u` no data, `d` and the JSON of the data, or `e` and the JSON of a HarnessFailure. */
+/** What `callExecute` answers: `u` no data, `d` and the JSON of the data, or `e` and the JSON of a HarnessFailure. */
 export interface HarnessFailure {
   cause: "script" | "result";
   name: string;
@@ -112,7 +112,7 @@ export function harnessCore(limits: HarnessLimits) {
     },
 
     /** Calls what the author's code defined. `payload` and `settings` are JSON. */
-    async perform(run: Any, payload: string, settings: string): Promise<string> {
+    async callExecute(run: Any, payload: string, settings: string): Promise<string> {
       if (typeof run !== "function") {
         return fail("script", new TypeError("The code defines no function named execute"), "");
       }

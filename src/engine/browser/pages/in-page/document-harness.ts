@@ -87,7 +87,7 @@ export function documentHarness(core: HarnessCore): unknown {
     } catch {
       run = null;
     }
-    return await core.safe(core.perform(run, payload, settings));
+    return await core.safe(core.callExecute(run, payload, settings));
   }
 
   return {

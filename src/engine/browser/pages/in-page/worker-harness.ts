@@ -10,7 +10,7 @@ declare const self: Any;
 
 /**
  * As `harnessCore`: evaluated by its source text. Talks over the port that the worker's first message brings: `r` ready, `c` and a
- * console line, `a` and the answer of `perform`; then, asked again, `b`: nothing of the run is left but this thread's end.
+ * console line, `a` and the answer of `callExecute`; then, asked again, `b`: nothing of the run is left but this thread's end.
  */
 export function workerHarness(core: HarnessCore, globals: readonly string[]): void {
   const scope = self;
@@ -28,7 +28,7 @@ export function workerHarness(core: HarnessCore, globals: readonly string[]): vo
     } catch (error) {
       return core.fail("script", error, "");
     }
-    return await core.safe(core.perform(run, payload, settings));
+    return await core.safe(core.callExecute(run, payload, settings));
   }
 
   /** Some stand on the global object, some on what it inherits from, up to what every listener inherits. */

@@ -1,0 +1,63 @@
+/** The processes of one browser, as it names them and as /proc measures them. Judges nothing, and ends nothing by itself. */
+import { readFile } from "node:fs/promises";
+import type { Connection } from "puppeteer-core";
+
+const PAGE_BYTES = 4_096;
+const TICK_MS = 10;
+
+export interface BrowserProcess {
+  pid: number;
+  /** It holds pages; every other process serves all of them. */
+  renderer: boolean;
+}
+
+export interface Usage {
+  /** Processor time since its start, and what of it was spent in the kernel; in milliseconds. */
+  spent: number;
+  kernel: number;
+  residentBytes: number;
+}
+
+/** @param timeoutMs 0 waits for as long as the connection lasts */
+export async function askProcesses(connection: Connection, timeoutMs?: number): Promise<BrowserProcess[]> {
+  const options = timeoutMs === undefined ? undefined : { timeout: timeoutMs };
+  const { processInfo } = await connection.send("SystemInfo.getProcessInfo", undefined, options);
+  return processInfo.map(({ id, type }) => ({ pid: id, renderer: type === "renderer" }));
+}
+
+/** @returns null when the process is gone, or its id is by now that of a process outside the browser's group */
+export async function usageOf(pid: number, group: number): Promise<Usage | null> {
+  try {
+    const fields = (await readFile(`/proc/${pid}/stat`, "latin1")).replace(/^.*\) /s, "").split(" ");
+    if (Number(fields[2]) !== group) return null;
+    const kernel = Number(fields[12]) * TICK_MS;
+    return { kernel, spent: Number(fields[11]) * TICK_MS + kernel, residentBytes: Number(fields[21]) * PAGE_BYTES };
+  } catch {
+    return null;
+  }
+}
+
+/** A process as the browser names it, with what it uses. */
+export type MeasuredProcess = BrowserProcess & Usage;
+
+/** Those that are still there. */
+export async function measure(processes: readonly BrowserProcess[], group: number): Promise<MeasuredProcess[]> {
+  const measured = processes.map(async (one) => {
+    const usage = await usageOf(one.pid, group);
+    return usage === null ? null : { ...one, ...usage };
+  });
+  return (await Promise.all(measured)).filter((one) => one !== null);
+}
+
+export async function residentBytesOf(pids: readonly number[], group: number): Promise<number> {
+  const usages = await Promise.all(pids.map((pid) => usageOf(pid, group)));
+  return usages.reduce((sum, usage) => sum + (usage?.residentBytes ?? 0), 0);
+}
+
+export function signal(pid: number, name: "SIGSTOP" | "SIGCONT" | "SIGKILL"): void {
+  try {
+    process.kill(pid, name);
+  } catch {
+    // It went by itself.
+  }
+}
