@@ -17,6 +17,10 @@ const SHARE_OF_OWNER = 1 / 2;
 const WRITTEN_ANSWERS = 2;
 /** Below that, two of the largest answers would not fit. */
 const LEAST_BYTES = 4 * ANSWER_MAX_BYTES;
+/** What was done cannot be refused any more: up to so many times what may be read its result is handed on all the same. */
+const DONE_TIMES = 2;
+/** Smaller results are handed on whatever there is. */
+const SMALL_BYTES = 64 * 1024;
 
 export interface AnswersOptions {
   /** Of all answers in the process. */
@@ -27,11 +31,15 @@ export interface AnswersOptions {
 
 /** What one request may still make. */
 export interface Answer {
-  /** Counts bytes before they are read. @throws REQUEST_INVALID beyond one answer's bytes, OVERLOADED beyond those of all */
+  /**
+   * Counts bytes before they are read.
+   * @throws REQUEST_INVALID beyond one answer's bytes and where nobody waits for it, OVERLOADED beyond those of all
+   */
   readonly reserve: (bytes: number) => void;
   /**
    * Does one part after the other, and counts what it gave; parts that are asked for at once wait here and not in the database. What
-   * a part has done stands, whatever it gave: the next one is refused. @throws as `reserve`, before the part is begun
+   * a part has done stands, whatever it gave: the next one is refused. The first is done whether or not anybody waits for it.
+   * @throws as `reserve`, before the part is begun; OVERLOADED after it where its result has no room
    */
   part<T>(work: () => Promise<T>): Promise<T>;
   /**
@@ -39,7 +47,7 @@ export interface Answer {
    * @throws REQUEST_INVALID where it would be several times what an answer holds
    */
   whole(result: unknown): void;
-  /** The answer has left, or nobody waits for it any more. */
+  /** The answer has left, or nobody waits for it any more. What a part holds that is under way is counted until that has ended. */
   readonly close: () => void;
 }
 
@@ -69,6 +77,7 @@ export function createAnswers({ totalBytes, ofOwnerBytes, ofAnswerBytes }: Answe
   const byOwner = new Map<string, number>();
   const most = `an answer holds at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
   const tooLarge = () => new ActionError("REQUEST_INVALID", `${most}: ask for fewer fields or entries at once`);
+  const overloaded = (message: string) => new ActionError("OVERLOADED", message, { retryAfter: RETRY_SECONDS });
   let total = 0;
 
   function add(owner: string, bytes: number): void {
@@ -87,28 +96,43 @@ export function createAnswers({ totalBytes, ofOwnerBytes, ofAnswerBytes }: Answe
       const owner = ownerOf(caller);
       let held = 0;
       let open = true;
+      let begun = false;
+      let parts = 0;
       let order: Promise<unknown> = Promise.resolve();
 
+      /** Whether there is room for so many bytes more, within `times` what may be read. */
+      const hasRoom = (bytes: number, times: number): boolean =>
+        total + bytes <= times * totalBytes && (byOwner.get(owner) ?? 0) + bytes <= times * ofOwnerBytes;
+
       function admit(bytes: number): void {
+        if (!open) throw new ActionError("REQUEST_INVALID", "nobody waits for this answer any more");
         if (held > 0 && held + bytes > ofAnswerBytes) throw tooLarge();
-        if (total + bytes > totalBytes || (byOwner.get(owner) ?? 0) + bytes > ofOwnerBytes) {
-          const message = `too many large answers are on their way; try again in ${RETRY_SECONDS} s`;
-          throw new ActionError("OVERLOADED", message, { retryAfter: RETRY_SECONDS });
-        }
+        if (hasRoom(bytes, 1)) return;
+        throw overloaded(`too many large answers are on their way; try again in ${RETRY_SECONDS} s`);
       }
 
       function count(bytes: number): void {
-        // Nobody will close it again.
-        if (!open) return;
         held += bytes;
         add(owner, bytes);
       }
 
+      /** A part that is under way goes on holding what it has read. */
+      function giveBack(): void {
+        if (open || parts > 0) return;
+        add(owner, -held);
+        held = 0;
+      }
+
       async function counted<T>(work: () => Promise<T>): Promise<T> {
-        admit(0);
+        if (begun || open) admit(0);
+        begun = true;
         const before = held;
         const result = await work();
-        count(Math.max(0, sizeOf(result) - (held - before)));
+        const bytes = Math.max(0, sizeOf(result) - (held - before));
+        if (bytes > SMALL_BYTES && !hasRoom(bytes, DONE_TIMES)) {
+          throw overloaded("it was done; its result is too large while so many answers are on their way");
+        }
+        count(bytes);
         return result;
       }
 
@@ -118,7 +142,13 @@ export function createAnswers({ totalBytes, ofOwnerBytes, ofAnswerBytes }: Answe
           count(bytes);
         },
         part<T>(work: () => Promise<T>): Promise<T> {
-          const done = order.then(() => counted(work));
+          parts += 1;
+          const done = order
+            .then(() => counted(work))
+            .finally(() => {
+              parts -= 1;
+              giveBack();
+            });
           order = done.catch(() => undefined);
           return done;
         },
@@ -126,11 +156,11 @@ export function createAnswers({ totalBytes, ofOwnerBytes, ofAnswerBytes }: Answe
           const bytes = sizeOf(result);
           if (bytes > WRITTEN_ANSWERS * ofAnswerBytes) throw tooLarge();
           count(Math.max(0, bytes - held));
+          giveBack();
         },
         close() {
-          if (!open) return;
           open = false;
-          add(owner, -held);
+          giveBack();
         },
       };
     },

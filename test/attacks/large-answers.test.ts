@@ -161,11 +161,56 @@ describe("the account of answers under way", () => {
     expect((refused as PromiseRejectedResult).reason.status).to.equal("REQUEST_INVALID");
   });
 
-  it("counts nothing for who has gone", () => {
+  it("begins no further part for who has gone, and gives back what they held once the part under way has ended", async () => {
+    const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 1_000 });
+    const answer = answers.open(caller(1));
+    const reading = Promise.withResolvers<string>();
+    let begun = 0;
+    const part = () =>
+      answer.part(async () => {
+        begun += 1;
+        answer.reserve(60);
+        return reading.promise;
+      });
+    const parts = Promise.allSettled([part(), part(), part()]);
+    await Promise.resolve();
+    answer.close();
+    expect(answers.held()).to.equal(60);
+    reading.resolve("x".repeat(60));
+    expect((await parts).map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "rejected"]);
+    expect([begun, answers.held()]).to.deep.equal([1, 0]);
+  });
+
+  it("does what was asked by who has gone before it could begin, and reads nothing for them", async () => {
     const answers = createAnswers({ totalBytes: 100, ofOwnerBytes: 100, ofAnswerBytes: 100 });
     const answer = answers.open(caller(1));
     answer.close();
-    answer.reserve(60);
+    expect(await answer.part(async () => "done")).to.equal("done");
+    expect(statusOf(() => answer.reserve(60))).to.equal("REQUEST_INVALID");
     expect(answers.held()).to.equal(0);
+  });
+
+  it("hands on what was done to twice of what may be read, and says beyond that that it was done", async () => {
+    const answers = createAnswers({ totalBytes: 10 * MB, ofOwnerBytes: 5 * MB, ofAnswerBytes: 5 * MB });
+    const run = (appId: number, bytes: number) => {
+      const { promise, resolve } = Promise.withResolvers<JsonText>();
+      const done = answers.open(caller(appId)).part(() => promise);
+      return { done, end: () => resolve(new JsonText("x".repeat(bytes))) };
+    };
+    const runs = [run(1, 4 * MB), run(1, 4 * MB), run(1, 4 * MB), run(1, 100), run(2, 4 * MB)];
+    // All have begun before the first ends.
+    await new Promise(setImmediate);
+    for (const { end } of runs) end();
+    const settled = await Promise.allSettled(runs.map(({ done }) => done));
+    expect(
+      settled.map((one) => (one.status === "fulfilled" ? one.value.text.length : one.reason.message)),
+    ).to.deep.equal([
+      4 * MB,
+      4 * MB,
+      "it was done; its result is too large while so many answers are on their way",
+      100,
+      4 * MB,
+    ]);
+    expect(answers.held()).to.be.within(12 * MB, 12 * MB + 1_000);
   });
 });
