@@ -11,6 +11,8 @@ export interface MetricSources {
   database: () => { busy: number; idle: number; waiting: number };
   /** Connections that this process has lost so far. */
   lost: () => number;
+  /** Bytes of this process's answers under way; null where it answers nobody. */
+  answers: (() => number) | null;
   /** null where this process is no runner. */
   runner: {
     places: () => { total: number; free: number };
@@ -85,6 +87,17 @@ function registerDatabase(register: Registry, { database, lost }: MetricSources)
   });
 }
 
+function registerAnswers(register: Registry, held: NonNullable<MetricSources["answers"]>): void {
+  new Gauge({
+    name: "svc_answer_bytes",
+    help: "Bytes of the answers that are being made or sent; at a tenth of the heap large ones are refused.",
+    registers: [register],
+    collect() {
+      this.set(held());
+    },
+  });
+}
+
 function registerRunner(register: Registry, runner: NonNullable<MetricSources["runner"]>): void {
   new Gauge({
     name: "svc_runner_places",
@@ -119,6 +132,7 @@ export function createMetrics(sources: MetricSources): Metrics {
   const register = new Registry();
   const readVitals = registerVitals(register, sources.vitals);
   registerDatabase(register, sources);
+  if (sources.answers) registerAnswers(register, sources.answers);
   if (sources.runner) registerRunner(register, sources.runner);
   const ofThisProcess = processRegistry();
   return {

@@ -8,6 +8,7 @@ import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { PageSessions } from "../operations/access/page-sessions.js";
 import { writeJson } from "../rules/json-text.js";
+import { whenOver } from "./answer-end.js";
 import type { Answers } from "./answers.js";
 import { registerAppPages } from "./app-pages.js";
 import { tokenIn } from "./caller.js";
@@ -151,13 +152,14 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   });
   registerCors(app);
   app.decorateRequest("context");
-  app.addHook("onRequest", async (request) => {
+  app.addHook("onRequest", async (request, reply) => {
     const token = tokenIn(request.method, request.headers);
     const caller = token === null ? null : await credentials.resolve(token);
-    request.context = { caller, address: request.ip, idempotencyKey: null, answer: answers.open(caller) };
+    const answer = answers.open(caller);
+    whenOver(request.raw, reply.raw, answer.close);
+    request.context = { caller, address: request.ip, idempotencyKey: null, answer };
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
   });
-  app.addHook("onResponse", async ({ context }) => context?.answer?.close());
   registerRest(app, ROUTES, resolvers);
   registerEnvScript(app, resolvers.settings);
   const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });

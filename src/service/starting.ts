@@ -84,6 +84,8 @@ export function partsOf({ roles }: Config): Parts {
 
 /** Each part's start; each throws when the service is wanted no more. */
 export class Starting {
+  private readonly answers = createAnswers();
+
   constructor(private readonly plan: Plan) {}
 
   async database(): Promise<Opened> {
@@ -159,7 +161,7 @@ export class Starting {
     const { credentials, gate, tail, console, clients } = operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
-    const answers = createAnswers();
+    const { answers } = this;
     const { trustProxy, runtimeUrl } = config;
     const addresses = { baseUrl, runtimeUrl, trustProxy };
     const api = await createApi({ resolvers, credentials, sessions, ...addresses, answers, log });
@@ -239,7 +241,8 @@ export class Starting {
   metrics({ db }: Opened, { vitals }: Operations, work: Work): void {
     const { config, door, releases } = this.plan;
     const runner = config.roles.has("runner") ? work : null;
-    door.tell(createMetrics({ vitals, database: () => poolUse(db), lost: lostConnections, runner }));
+    const answers = config.roles.has("api") ? this.answers.held : null;
+    door.tell(createMetrics({ vitals, database: () => poolUse(db), lost: lostConnections, answers, runner }));
     releases.add("metrics", () => door.tell(null));
   }
 }

@@ -35,6 +35,7 @@ describe("the metrics", () => {
       "svc_database_up",
       "svc_database_connections",
       "svc_database_connections_lost_total",
+      "svc_answer_bytes",
     ]);
     expect(text).to.include('svc_instances{role="api"} 1\n');
     expect(text).to.match(/^nodejs_eventloop_lag_max_seconds [\d.e-]+$/m);
@@ -66,6 +67,7 @@ describe("the metrics of one process", () => {
       vitals,
       database: () => ({ busy: 3, idle: 2, waiting: 1 }),
       lost: () => 4,
+      answers: () => 6_000_000,
       runner: { places: () => ({ total: 8, free: 5 }), taking: () => taking, queueRestarts: () => 1 },
     }).read();
 
@@ -95,6 +97,7 @@ describe("the metrics of one process", () => {
       },
       database: () => ({ busy: 0, idle: 0, waiting: 0 }),
       lost: () => 1,
+      answers: null,
       runner: null,
     });
     expect(await metrics.read()).to.match(/^svc_runs_queued 7$/m);

@@ -1,8 +1,11 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { expect } from "chai";
 import { createAnswers } from "../../src/api/answers.js";
 import { ActionError } from "../../src/errors.js";
 import { JsonText } from "../../src/rules/json-text.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 const ENTRIES = 6;
 const MB = 1024 * 1024;
@@ -79,6 +82,23 @@ describe("answers that would be too large", () => {
     );
     await client.dispose();
     expect(result).to.deep.equal({ data, errors });
+  });
+
+  it("are given back when the connection breaks off, for the answers that stand in line on it too", async () => {
+    const { port } = new URL(service.url);
+    const body = JSON.stringify({ limit: 2 });
+    const request =
+      `POST /v3/apps/1/actions/logs HTTP/1.1\r\nHost: x\r\nAuth-Token: ${service.tokens.api}\r\n` +
+      `Content-Type: application/json\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    const breakOff = async () => {
+      const socket = connect(Number(port), "127.0.0.1", () => socket.write(request.repeat(3)));
+      const [data] = await once(socket, "data");
+      socket.destroy();
+      return String(data).slice(9, 12);
+    };
+    for (let time = 0; time < 3; time += 1) expect(await breakOff()).to.equal("200");
+    const held = async () => /^svc_answer_bytes (.*)$/m.exec((await service.rest("GET", "/metrics")).body)?.[1];
+    await until(async () => (await held()) === "0");
   });
 
   it("come over the websocket as they do over HTTP", async () => {

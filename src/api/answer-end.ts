@@ -1,0 +1,31 @@
+/** When an HTTP answer is over: it has left, or the connection that it stood in line on is gone. Knows no answer's content. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+/** What is to be told of each connection's end: of answers in line on it only the first hears of that itself. */
+const waiting = new WeakMap<Socket, Set<() => void>>();
+
+function waitingOn(socket: Socket): Set<() => void> {
+  const known = waiting.get(socket);
+  if (known) return known;
+  const ends = new Set<() => void>();
+  waiting.set(socket, ends);
+  socket.once("close", () => {
+    for (const end of ends) end();
+  });
+  return ends;
+}
+
+/** Calls `over` once, at once where it is over already. */
+export function whenOver({ socket }: IncomingMessage, response: ServerResponse, over: () => void): void {
+  if (response.closed || socket.destroyed) {
+    over();
+    return;
+  }
+  const ends = waitingOn(socket);
+  const end = () => {
+    if (ends.delete(end)) over();
+  };
+  ends.add(end);
+  response.once("close", end);
+}
