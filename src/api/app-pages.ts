@@ -49,7 +49,7 @@ export function registerAppPages(app: FastifyInstance, { resolvers, sessions, or
     const moved = origin.moved(request, reply, `/apps/${appId}`);
     if (moved) return moved;
     try {
-      return await sendApp(request, reply, await sessions.visit(appId, request.ip));
+      return await sendApp(request, reply, await sessions.visit(appId, request.context.address ?? ""));
     } catch (error) {
       return sendRefusal(reply, pages, error);
     }

@@ -8,6 +8,7 @@ import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { PageSessions } from "../operations/access/page-sessions.js";
 import { writeJson } from "../rules/json-text.js";
+import type { AddressOf } from "./address.js";
 import { whenOver } from "./answer-end.js";
 import type { Answers } from "./answers.js";
 import { registerAppPages } from "./app-pages.js";
@@ -44,8 +45,7 @@ export interface ApiOptions {
   baseUrl: string;
   /** The origin of the pages that run authors' code; null: the service's own. */
   runtimeUrl: string | null;
-  /** Whose `X-Forwarded-For` is believed: false for nobody's. */
-  trustProxy: number | string[] | false;
+  addressOf: AddressOf;
   answers: Answers;
   log: Logger;
 }
@@ -87,10 +87,7 @@ function parseOther(request: FastifyRequest, body: string, done: (error: Error |
     );
 }
 
-function createFastify(
-  log: Logger,
-  trustProxy: ApiOptions["trustProxy"],
-): { app: FastifyInstance; handle: RequestListener } {
+function createFastify(log: Logger): { app: FastifyInstance; handle: RequestListener } {
   let handle: RequestListener = () => undefined;
   const fail = (error: unknown, reply: FastifyReply): FastifyReply => {
     const { http, headers, body } = errorReply(error, log);
@@ -98,8 +95,6 @@ function createFastify(
   };
   const app = Fastify({
     bodyLimit: BODY_MAX_BYTES,
-    // As proxies are counted: the nearest is the socket's own peer.
-    trustProxy: typeof trustProxy === "number" ? (_address, hop) => hop < trustProxy : trustProxy,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: PARAM_MAX_CHARACTERS },
     frameworkErrors: (error, _request, reply) => void fail(error, reply as FastifyReply),
     // A server that never listens: the port is the front door's, and closing the API must not wait for the port's connections.
@@ -142,10 +137,10 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
 
 /** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
-  const { resolvers, credentials, sessions, baseUrl, runtimeUrl, trustProxy, answers, log } = options;
+  const { resolvers, credentials, sessions, baseUrl, runtimeUrl, addressOf, answers, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema);
-  const { app, handle } = createFastify(log, trustProxy);
+  const { app, handle } = createFastify(log);
   const addresses: { method: string; path: string }[] = [];
   app.addHook("onRoute", ({ method, url }) => {
     for (const one of [method].flat()) addresses.push({ method: one, path: url });
@@ -153,11 +148,12 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerCors(app);
   app.decorateRequest("context");
   app.addHook("onRequest", async (request, reply) => {
+    const address = addressOf(request.raw);
     const token = tokenIn(request.method, request.headers);
     const caller = token === null ? null : await credentials.resolve(token);
     const answer = answers.open(caller);
     whenOver(request.raw, reply.raw, answer.close);
-    request.context = { caller, address: request.ip, idempotencyKey: null, answer };
+    request.context = { caller, idempotencyKey: null, answer, ...(address && { address }) };
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
   });
   registerRest(app, ROUTES, resolvers);

@@ -12,6 +12,7 @@ import type { LogTail } from "../operations/logs/log-tail.js";
 import type { RunConsole } from "../operations/runs/console.js";
 import type { Caller } from "../rules/access.js";
 import { writeJson } from "../rules/json-text.js";
+import type { AddressOf } from "./address.js";
 import type { Answer, Answers } from "./answers.js";
 import { isForeign, tokenIn } from "./caller.js";
 import { formatGraphqlError } from "./error-reply.js";
@@ -43,6 +44,7 @@ type Sources = Pick<TailContext & ConsoleContext & ClientFeedContext, "gate" | "
 interface SocketOptions {
   schema: GraphQLSchema;
   documents: Documents;
+  addressOf: AddressOf;
   answers: Answers;
   credentials: Credentials;
   gate: Gate;
@@ -96,7 +98,15 @@ async function perform(args: ExecutionArgs, log: Logger): Promise<AsyncGenerator
   return nothing();
 }
 
-export function createSockets({ schema, documents, answers, credentials, log, ...sources }: SocketOptions): Sockets {
+export function createSockets({
+  schema,
+  documents,
+  addressOf,
+  answers,
+  credentials,
+  log,
+  ...sources
+}: SocketOptions): Sockets {
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: BODY_MAX_BYTES,
@@ -112,7 +122,7 @@ export function createSockets({ schema, documents, answers, credentials, log, ..
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     const deliver = (result: string | Buffer) =>
       typeof result === "string" ? extra.outbox.send(`${head}${result}}`) : extra.outbox.send(head, result, "}");
-    const address = extra.request.socket.remoteAddress;
+    const address = addressOf(extra.request);
     const caller = { caller: extra.caller, ...(address && { address }) };
     const answer = answers.open(extra.caller);
     const reply = (result: string) => extra.outbox.sendLarge(`${head}${result}}`, answer.close);

@@ -3,6 +3,7 @@ import type { Server } from "node:http";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
+import { createAddressOf } from "../api/address.js";
 import { createAnswers } from "../api/answers.js";
 import type { FrontDoor, Parts } from "../api/health.js";
 import { createMetrics } from "../api/metrics.js";
@@ -162,12 +163,12 @@ export class Starting {
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const { answers } = this;
-    const { trustProxy, runtimeUrl } = config;
-    const addresses = { baseUrl, runtimeUrl, trustProxy };
-    const api = await createApi({ resolvers, credentials, sessions, ...addresses, answers, log });
+    const { runtimeUrl } = config;
+    const shared = { credentials, answers, addressOf: createAddressOf(config.trustProxy), log };
+    const api = await createApi({ ...shared, resolvers, sessions, baseUrl, runtimeUrl });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
-    const sockets = createSockets({ schema, documents, answers, credentials, gate, tail, console, clientFeed, log });
+    const sockets = createSockets({ ...shared, schema, documents, gate, tail, console, clientFeed });
     releases.add("sockets", () => sockets.stop());
     return () => {
       server.on("upgrade", sockets.upgrade);

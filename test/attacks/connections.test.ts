@@ -1,6 +1,9 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, type Socket } from "node:net";
 import { expect } from "chai";
+import type { FormattedExecutionResult } from "graphql";
+import { createClient } from "graphql-ws";
+import WebSocket from "ws";
 import { createFrontDoor } from "../../src/api/health.js";
 import { createPort, type PortLimits } from "../../src/api/port.js";
 import { ConfigError, readConfig } from "../../src/config.js";
@@ -136,6 +139,51 @@ describe("the address of a visitor", () => {
     expect(await letIn({ TRUST_PROXY: "1" }, (at) => `198.51.100.${at}, 203.0.113.1`)).to.equal(
       PAGE_SESSIONS_PER_ADDRESS,
     );
+  });
+
+  /** Statuses of visitors who send, each over a websocket, what one address may send but once. */
+  async function sendOverSockets(environment: Record<string, string>, headers: string[]): Promise<string[]> {
+    const service = await startTestService({ ROLES: "api", INTAKE_QUOTA_MB: "1", ...environment });
+    started.push(service);
+    await service.rest("POST", "/v1/apps/1/publish");
+    const events = Array.from({ length: 3 }, () => ({
+      createdAt: 1,
+      type: "analytics.pageView",
+      data: { text: "x".repeat(30_000) },
+    }));
+    const query =
+      "mutation ($events: [AnalyticsEventInput!]!) { recordAnalytics(appId: 1, events: $events) { __typename } }";
+    const statuses: string[] = [];
+    for (const header of headers) {
+      const client = createClient({
+        url: `${service.url.replace("http", "ws")}/graphql`,
+        webSocketImpl: class extends WebSocket {
+          constructor(url: string, protocols: string[]) {
+            super(url, protocols, { headers: { "x-forwarded-for": header } });
+          }
+        },
+        connectionParams: { authToken: service.tokens.live },
+        retryAttempts: 0,
+      });
+      const result = await new Promise<FormattedExecutionResult>((resolve, reject) =>
+        client.subscribe({ query, variables: { events } }, { next: resolve, error: reject, complete: () => undefined }),
+      );
+      await client.dispose();
+      statuses.push(String(result.errors?.[0]?.extensions?.["status"] ?? "sent"));
+    }
+    return statuses;
+  }
+
+  it("is the same on a websocket as over HTTP, by the same rule", async () => {
+    const [mine, other, claimed] = ["198.51.100.1", "198.51.100.2", "198.51.100.3, 198.51.100.1"];
+    const full = "RATE_LIMIT_EXCEEDED";
+    expect(await sendOverSockets({}, [mine, other])).to.deep.equal(["sent", full]);
+    expect(await sendOverSockets({ TRUST_PROXY: "127.0.0.1,::1" }, [mine, other, claimed])).to.deep.equal([
+      "sent",
+      "sent",
+      full,
+    ]);
+    expect(await sendOverSockets({ TRUST_PROXY: "1" }, [mine, other, claimed])).to.deep.equal(["sent", "sent", full]);
   });
 
   it("names the variable when it is neither a count nor addresses, or everybody", () => {
