@@ -69,7 +69,8 @@ export function sizeOf(value: unknown): number {
 
 /** Those who share one bucket: an app's credentials, or a person. */
 const ownerOf = (caller: Caller | null): string =>
-  caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : `app ${caller.appId}`;
+  caller === null ? "nobody" : caller.appId === null ? `person ${caller.personId}` : ownerOfApp(caller.appId);
+const ownerOfApp = (appId: number): string => `app ${appId}`;
 
 export type Answers = ReturnType<typeof createAnswers>;
 
@@ -78,6 +79,7 @@ export function createAnswers({ totalBytes, ofOwnerBytes, ofAnswerBytes }: Answe
   const most = `an answer holds at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
   const tooLarge = () => new ActionError("REQUEST_INVALID", `${most}: ask for fewer fields or entries at once`);
   const overloaded = (message: string) => new ActionError("OVERLOADED", message, { retryAfter: RETRY_SECONDS });
+  const tooMany = () => overloaded(`too many large answers are on their way; try again in ${RETRY_SECONDS} s`);
   let total = 0;
 
   function add(owner: string, bytes: number): void {
@@ -87,9 +89,25 @@ export function createAnswers({ totalBytes, ofOwnerBytes, ofAnswerBytes }: Answe
     else byOwner.delete(owner);
   }
 
+  /** Whether there is room for so many bytes more, within `times` what may be read. */
+  const hasRoom = (owner: string, bytes: number, times: number): boolean =>
+    total + bytes <= times * totalBytes && (byOwner.get(owner) ?? 0) + bytes <= times * ofOwnerBytes;
+
   return {
     /** Bytes of all answers that are open. */
     held: (): number => total,
+
+    /**
+     * Counts a text that goes to any number of one app's sockets, until what it answers is called.
+     * @throws REQUEST_INVALID where it would be several times what an answer holds, OVERLOADED where there is no room
+     */
+    share(appId: number, bytes: number): () => void {
+      const owner = ownerOfApp(appId);
+      if (bytes > WRITTEN_ANSWERS * ofAnswerBytes) throw tooLarge();
+      if (!hasRoom(owner, bytes, 1)) throw tooMany();
+      add(owner, bytes);
+      return () => add(owner, -bytes);
+    },
 
     /** Opens the account of one request. */
     open(caller: Caller | null): Answer {
@@ -100,15 +118,10 @@ export function createAnswers({ totalBytes, ofOwnerBytes, ofAnswerBytes }: Answe
       let parts = 0;
       let order: Promise<unknown> = Promise.resolve();
 
-      /** Whether there is room for so many bytes more, within `times` what may be read. */
-      const hasRoom = (bytes: number, times: number): boolean =>
-        total + bytes <= times * totalBytes && (byOwner.get(owner) ?? 0) + bytes <= times * ofOwnerBytes;
-
       function admit(bytes: number): void {
         if (!open) throw new ActionError("REQUEST_INVALID", "nobody waits for this answer any more");
         if (held > 0 && held + bytes > ofAnswerBytes) throw tooLarge();
-        if (hasRoom(bytes, 1)) return;
-        throw overloaded(`too many large answers are on their way; try again in ${RETRY_SECONDS} s`);
+        if (!hasRoom(owner, bytes, 1)) throw tooMany();
       }
 
       function count(bytes: number): void {
@@ -129,7 +142,7 @@ export function createAnswers({ totalBytes, ofOwnerBytes, ofAnswerBytes }: Answe
         const before = held;
         const result = await work();
         const bytes = Math.max(0, sizeOf(result) - (held - before));
-        if (bytes > SMALL_BYTES && !hasRoom(bytes, DONE_TIMES)) {
+        if (bytes > SMALL_BYTES && !hasRoom(owner, bytes, DONE_TIMES)) {
           throw overloaded("it was done; its result is too large while so many answers are on their way");
         }
         count(bytes);

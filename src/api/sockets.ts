@@ -35,6 +35,7 @@ const INIT_WAIT_MS = 5_000;
 /** Close codes of the graphql-transport-ws protocol, and of websockets. */
 const FORBIDDEN = 4403;
 const GOING_AWAY = 1001;
+const TRY_AGAIN_LATER = 1013;
 /** "Service restart": clients come again, and each of their subscriptions passes the gate anew. */
 const RIGHTS_CHANGED = 1012;
 
@@ -120,20 +121,21 @@ export function createSockets({
 
   function contextOf({ extra }: SocketContext, id: string, shape: string): OperationContext {
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
-    const deliver = (result: string | Buffer) =>
-      typeof result === "string" ? extra.outbox.send(`${head}${result}}`) : extra.outbox.send(head, result, "}");
+    const deliver = (result: string | Buffer, left: (() => void) | null) =>
+      left ? extra.outbox.sendCounted(left, head, result, "}") : extra.outbox.send(`${head}${result}}`);
+    const miss = () => extra.socket.close(TRY_AGAIN_LATER, "Too many large events are on their way");
     const address = addressOf(extra.request);
     const caller = { caller: extra.caller, ...(address && { address }) };
     const answer = answers.open(extra.caller);
-    const reply = (result: string) => extra.outbox.sendLarge(`${head}${result}}`, answer.close);
-    return { ...caller, idempotencyKey: null, ...sources, shape, deliver, answer, reply };
+    const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${head}${result}}`);
+    return { ...caller, idempotencyKey: null, ...sources, shape, deliver, miss, answer, reply };
   }
 
   const take = createTransport<Held>(
     {
       schema,
       connectionInitWaitTimeout: INIT_WAIT_MS,
-      subscribe: createSharedResults(log),
+      subscribe: createSharedResults(answers, log),
       execute: (args) => perform(args, log),
       async onConnect(context) {
         const { extra } = context;

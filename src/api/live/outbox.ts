@@ -21,7 +21,7 @@ export interface Outbox {
    */
   send(...parts: Part[]): void;
   /** The same; `settled` is called once the text has left, or never will. */
-  sendLarge(text: string, settled: () => void): void;
+  sendCounted(settled: () => void, ...parts: Part[]): void;
   /** To be asked from time to time. */
   isStalled(now: number): boolean;
 }
@@ -110,7 +110,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
 
   return {
     send: (...parts) => add({ parts }),
-    sendLarge: (text, settled) => add({ parts: [text], settled }),
+    sendCounted: (settled, ...parts) => add({ parts, settled }),
     isStalled: (now) => (waiting.length > 0 || socket.bufferedAmount > 0) && now - movedAt > STALLED_MS,
   };
 }

@@ -1,12 +1,14 @@
 /**
  * Subscriptions whose events go to many: an event is executed and written out once for all who asked for the same of it, and
- * each socket gets that text with its own id. Knows no transport and no event.
+ * each socket gets that text with its own id. Long texts are counted until the last socket has sent them. Knows no transport and no
+ * event.
  */
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
 import { isLiveSource, type LiveSource } from "../../operations/logs/live-source.js";
 import { writeJson } from "../../rules/json-text.js";
+import { type Answers, sizeOf } from "../answers.js";
 import { formatGraphqlError } from "../error-reply.js";
 
 /** Subscriptions of one app in one process. */
@@ -19,8 +21,20 @@ const LONG_CHARACTERS = 4_096;
 export interface Receiver {
   /** Equal for all who ask for the same fields with the same arguments. */
   shape: string;
-  /** Takes the JSON text of one result: a long one as bytes, which all who take it share. */
-  deliver(result: string | Buffer): void;
+  /** Takes the JSON text of one result: a long one as bytes, which all who take it share, until each has called `left`. */
+  deliver(result: string | Buffer, left: (() => void) | null): void;
+  /** There was no room to write the result out: what is missed cannot be made up for on this connection. */
+  miss(): void;
+}
+
+/** What one event says to all who asked for the same of it. */
+interface Text {
+  /** null where there was no room for it. */
+  written: Promise<string | Buffer | null>;
+  /** Those who have still to send it. */
+  claims: number;
+  /** Ends its being counted; null for a short one. */
+  giveBack: (() => void) | null;
 }
 
 /** An iterable that gives nothing: the results take the short way. It ends when it is told to. */
@@ -56,25 +70,55 @@ async function* executed(
   for await (const event of source) yield await execute({ ...args, rootValue: event });
 }
 
-export function createSharedResults(log: Logger) {
-  const texts = new WeakMap<object, Map<string, Promise<string | Buffer>>>();
-  const perApp = new Map<number, number>();
+/** Each event's texts by shape. They are counted by `answers` where they are long, and never written where that has no room. */
+function createTexts(answers: Pick<Answers, "share">, log: Logger) {
+  const texts = new WeakMap<object, Map<string, Text>>();
 
-  async function write(event: object, args: ExecutionArgs): Promise<string | Buffer> {
+  async function resultOf(event: object, args: ExecutionArgs): Promise<object> {
     const { errors, ...result } = await execute({ ...args, rootValue: event });
-    const text = writeJson(
-      errors ? { ...result, errors: errors.map((error) => formatGraphqlError(error, log)) } : result,
-    );
-    return text.length < LONG_CHARACTERS ? text : Buffer.from(text);
+    return errors ? { ...result, errors: errors.map((error) => formatGraphqlError(error, log)) } : result;
   }
 
-  function textOf(event: object, args: ExecutionArgs, shape: string): Promise<string | Buffer> {
-    const byShape = texts.get(event) ?? new Map<string, Promise<string | Buffer>>();
-    texts.set(event, byShape);
-    const text = byShape.get(shape) ?? write(event, args);
-    byShape.set(shape, text);
-    return text;
+  async function write(text: Text, appId: number, event: object, args: ExecutionArgs): Promise<string | Buffer | null> {
+    const result = await resultOf(event, args);
+    const length = sizeOf(result);
+    try {
+      if (length >= LONG_CHARACTERS) text.giveBack = answers.share(appId, length);
+    } catch (error) {
+      // The texts of others are on their way; one that is too large in itself is said to be.
+      if ((error as ActionError).status === "OVERLOADED") return null;
+      return writeJson({ data: null, errors: [formatGraphqlError(error, log)] });
+    }
+    const written = writeJson(result);
+    return text.giveBack ? Buffer.from(written) : written;
   }
+
+  return {
+    /** The text for one more who has asked for it. */
+    claim(appId: number, event: object, args: ExecutionArgs, shape: string): Text {
+      const byShape = texts.get(event) ?? new Map<string, Text>();
+      texts.set(event, byShape);
+      let text = byShape.get(shape);
+      if (!text) {
+        text = { written: Promise.resolve(null), claims: 0, giveBack: null };
+        text.written = write(text, appId, event, args);
+        byShape.set(shape, text);
+      }
+      text.claims += 1;
+      return text;
+    },
+
+    /** One of those who claimed it has sent it, or never will. */
+    leave(text: Text): void {
+      text.claims -= 1;
+      if (text.claims === 0) text.giveBack?.();
+    },
+  };
+}
+
+export function createSharedResults(answers: Pick<Answers, "share">, log: Logger) {
+  const texts = createTexts(answers, log);
+  const perApp = new Map<number, number>();
 
   function enter(appId: number): () => void {
     const count = perApp.get(appId) ?? 0;
@@ -90,17 +134,26 @@ export function createSharedResults(log: Logger) {
   }
 
   function follow(source: LiveSource<object>, args: ExecutionArgs & { contextValue: Receiver }) {
-    const { shape, deliver } = args.contextValue;
-    const leave = enter(source.appId);
+    const { shape, deliver, miss } = args.contextValue;
+    const { appId } = source;
+    const leave = enter(appId);
     let open = true;
     let order = Promise.resolve();
+
+    async function hand(text: Text): Promise<void> {
+      const written = await text.written.catch((error: unknown) => {
+        texts.leave(text);
+        throw error;
+      });
+      if (open && written !== null) return deliver(written, text.giveBack && (() => texts.leave(text)));
+      texts.leave(text);
+      if (open) miss();
+    }
+
     const stop = source.listen((event) => {
-      const text = textOf(event, args, shape);
+      const text = texts.claim(appId, event, args, shape);
       order = order
-        .then(async () => {
-          const written = await text;
-          if (open) deliver(written);
-        })
+        .then(() => hand(text))
         .catch((error: unknown) => log.warn({ err: error }, "an event could not be delivered"));
     });
     return endless(() => {

@@ -1,0 +1,92 @@
+import { expect } from "chai";
+import { buildSchema, parse } from "graphql";
+import { pino } from "pino";
+import { createAnswers } from "../../src/api/answers.js";
+import { createSharedResults, type Receiver } from "../../src/api/live/shared-results.js";
+import { type LiveSource, liveSource } from "../../src/operations/logs/live-source.js";
+
+const EVENT = { text: "x".repeat(10_000) };
+
+describe("one event to sockets that each ask for it in words of their own", () => {
+  const schema = buildSchema("type Query { none: Int } type Event { text: String } type Subscription { added: Event }");
+  const answers = createAnswers({ totalBytes: 100_000, ofOwnerBytes: 50_000, ofAnswerBytes: 40_000 });
+  const subscribe = createSharedResults(answers, pino({ level: "silent" }));
+  let listeners: ((event: object) => void)[] = [];
+  let ends: (() => unknown)[] = [];
+  afterEach(async () => {
+    for (const end of ends) await end();
+    [listeners, ends] = [[], []];
+    expect(answers.held()).to.equal(0);
+  });
+
+  interface Got {
+    results: (string | Buffer)[];
+    missed: number;
+    /** Sends what it holds. */
+    send(): void;
+  }
+
+  async function follow(fields: string, appId = 1): Promise<Got> {
+    const lefts: (() => void)[] = [];
+    const got: Got = { results: [], missed: 0, send: () => lefts.splice(0).forEach((left) => void left()) };
+    const contextValue: Receiver = {
+      shape: fields,
+      deliver(result, left) {
+        got.results.push(result);
+        if (left) lefts.push(left);
+      },
+      miss() {
+        got.missed += 1;
+      },
+    };
+    const source: LiveSource<object> = liveSource(appId, (listener) => {
+      listeners.push(listener);
+      return () => undefined;
+    });
+    const document = parse(`subscription { added { ${fields} } }`);
+    const events = await subscribe({ schema, document, contextValue, rootValue: { added: source } });
+    ends.push(() => (events as AsyncGenerator).return(undefined), got.send);
+    return got;
+  }
+
+  async function emit(event: object = EVENT): Promise<void> {
+    const root = { added: event };
+    for (const listener of listeners) listener(root);
+    await new Promise(setImmediate);
+  }
+
+  it("is written for as many as there is room for, and the others' sockets are asked to come again", async () => {
+    const sockets = await Promise.all(Array.from({ length: 9 }, (_, at) => follow(`a${at}: text`)));
+    const other = await follow("text", 2);
+    await emit();
+    expect(sockets.filter(({ results }) => results.length === 1)).to.have.length(4);
+    expect(sockets.filter(({ missed }) => missed === 1)).to.have.length(5);
+    expect([other.results.length, other.missed]).to.deep.equal([1, 0]);
+    expect(answers.held()).to.be.within(50_000, 51_000);
+  });
+
+  it("is written once for all who ask alike, and counted until the last of them has sent it", async () => {
+    const sockets = await Promise.all(Array.from({ length: 100 }, () => follow("text")));
+    await emit();
+    expect(new Set(sockets.map(({ results }) => results[0])).size).to.equal(1);
+    for (const { send } of sockets.slice(1)) send();
+    expect(answers.held()).to.be.within(10_000, 10_200);
+    sockets[0]!.send();
+    expect(answers.held()).to.equal(0);
+  });
+
+  it("is refused in words where one asks for it under too many names", async () => {
+    const names = Array.from({ length: 10 }, (_, at) => `a${at}: text`);
+    const [many, one] = [await follow(names.join(" ")), await follow("text")];
+    await emit();
+    expect(String(many.results[0])).to.contain('"data":null').and.to.contain('"status":"REQUEST_INVALID"');
+    expect(String(one.results[0])).to.contain(EVENT.text);
+  });
+
+  it("costs nothing where it is short", async () => {
+    const sockets = await Promise.all(Array.from({ length: 100 }, (_, at) => follow(`a${at}: text`)));
+    await emit({ text: "short" });
+    expect(sockets.every(({ results }) => String(results[0]).includes("short"))).to.equal(true);
+    expect(answers.held()).to.equal(0);
+  });
+});
