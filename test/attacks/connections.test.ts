@@ -115,12 +115,15 @@ describe("the address of a visitor", () => {
     for (const service of started.splice(0)) await service.stop();
   });
 
-  /** How many new visitors are let in, of one more than one address has a right to, each with a header of its own. */
+  /** More than one address has a right to, by more than it regains meanwhile on a slow machine. */
+  const VISITS = PAGE_SESSIONS_PER_ADDRESS + 40;
+
+  /** How many new visitors are let in of VISITS, each with a header of its own. */
   async function letIn(environment: Record<string, string>, header: (at: number) => string): Promise<number> {
     const service = await startTestService({ ROLES: "api", ...environment });
     started.push(service);
     await service.rest("POST", "/v1/apps/1/publish");
-    const visits = Array.from({ length: PAGE_SESSIONS_PER_ADDRESS + 1 }, async (_, at) => {
+    const visits = Array.from({ length: VISITS }, async (_, at) => {
       const headers = { accept: "text/html", "x-forwarded-for": header(at) };
       return (await service.rest("GET", "/apps/1", { as: null, headers })).http;
     });
@@ -128,17 +131,14 @@ describe("the address of a visitor", () => {
   }
 
   it("is the connection's: X-Forwarded-For counts for nothing unless a proxy is named", async () => {
-    expect(await letIn({}, (at) => `198.51.100.${at}`)).to.equal(PAGE_SESSIONS_PER_ADDRESS);
-    expect(await letIn({ TRUST_PROXY: "10.0.0.0/8" }, (at) => `198.51.100.${at}`)).to.equal(PAGE_SESSIONS_PER_ADDRESS);
+    expect(await letIn({}, (at) => `198.51.100.${at}`)).to.be.below(VISITS);
+    expect(await letIn({ TRUST_PROXY: "10.0.0.0/8" }, (at) => `198.51.100.${at}`)).to.be.below(VISITS);
   });
 
   it("is what the named proxy says, and not what the visitor had said to that proxy", async () => {
-    const all = PAGE_SESSIONS_PER_ADDRESS + 1;
-    expect(await letIn({ TRUST_PROXY: "127.0.0.1,::1" }, (at) => `198.51.100.${at}`)).to.equal(all);
-    expect(await letIn({ TRUST_PROXY: "1" }, (at) => `198.51.100.${at}`)).to.equal(all);
-    expect(await letIn({ TRUST_PROXY: "1" }, (at) => `198.51.100.${at}, 203.0.113.1`)).to.equal(
-      PAGE_SESSIONS_PER_ADDRESS,
-    );
+    expect(await letIn({ TRUST_PROXY: "127.0.0.1,::1" }, (at) => `198.51.100.${at}`)).to.equal(VISITS);
+    expect(await letIn({ TRUST_PROXY: "1" }, (at) => `198.51.100.${at}`)).to.equal(VISITS);
+    expect(await letIn({ TRUST_PROXY: "1" }, (at) => `198.51.100.${at}, 203.0.113.1`)).to.be.below(VISITS);
   });
 
   /** Statuses of visitors who send, each over a websocket, what one address may send but once. */
