@@ -2,7 +2,7 @@
  * The bare floors beside which the service's runs are measured: the same Chromium with the same arguments, driven over the
  * protocol with nothing added. Knows nothing of pools, harnesses or runs.
  */
-import type { CDPSession, Protocol } from "puppeteer-core";
+import type { CDPSession, Protocol } from "puppeteer";
 import type { Chromium } from "../src/engine/browser/browser-source.js";
 import { startChromium } from "../src/engine/browser/processes/chromium.js";
 

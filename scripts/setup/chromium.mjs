@@ -40,8 +40,8 @@ async function installByApt() {
 }
 
 async function installByPuppeteer(root, cache) {
-  const args = ["install", "chrome-headless-shell@stable", "--path", cache];
-  const installer = join(root, "node_modules/.bin/browsers");
+  const args = ["browsers", "install", "chrome-headless-shell", "--path", cache];
+  const installer = join(root, "node_modules/.bin/puppeteer");
   await step("downloading chrome-headless-shell", () =>
     attempt("Puppeteer's installer", installer, args, { cwd: root }),
   );

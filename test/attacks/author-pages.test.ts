@@ -4,7 +4,7 @@
  */
 import { expect } from "chai";
 import { pino } from "pino";
-import type { Browser, ConsoleMessage, Page } from "puppeteer-core";
+import type { Browser, ConsoleMessage, Page } from "puppeteer";
 import { createApi } from "../../src/api/server.js";
 import { type Network, startNetwork } from "../harness/network.js";
 import { startTestService, type TestService } from "../harness/service.js";

@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import pino from "pino";
-import type { Protocol } from "puppeteer-core";
+import type { Protocol } from "puppeteer";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
 import { watchBrowser } from "../../src/engine/browser/watch/browser-watch.js";

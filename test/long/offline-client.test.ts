@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import { expect } from "chai";
-import type { Browser, Page } from "puppeteer-core";
+import type { Browser, Page } from "puppeteer";
 import { type Network, startNetwork } from "../harness/network.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Browser, Page } from "puppeteer-core";
+import type { Browser, Page } from "puppeteer";
 import { type Network, startNetwork } from "../harness/network.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

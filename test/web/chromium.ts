@@ -1,5 +1,5 @@
 /** A real Chromium for tests of our own pages. Knows nothing of running actions. */
-import { type Browser, launch, type Page } from "puppeteer-core";
+import { type Browser, launch, type Page } from "puppeteer";
 import { readConfig } from "../../src/config.js";
 import { findChromium, usualPlaces } from "../../src/engine/chromium-path.js";
 

@@ -1,5 +1,5 @@
 /** Opens the client library in a real page for each test of a suite, with its service and a foreign host beside it. */
-import type { Browser, Page } from "puppeteer-core";
+import type { Browser, Page } from "puppeteer";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type ClientService, startClientService } from "./client-service.js";
 

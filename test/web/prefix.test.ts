@@ -1,6 +1,6 @@
 /** The service behind a proxy that serves it under a path: every page, script, socket, redirect, cookie and package stays under it. */
 import { expect } from "chai";
-import type { Browser, Page } from "puppeteer-core";
+import type { Browser, Page } from "puppeteer";
 import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

@@ -2,7 +2,7 @@
  * Where browsers come from, as the one who keeps them present sees it: what opens one, and what is in hand once it is open. Starts no
  * process, and opens no socket.
  */
-import { type Connection, type ConnectionTransport, connect } from "puppeteer-core";
+import { type Connection, type ConnectionTransport, connect } from "puppeteer";
 
 /** A browser in use: a process of ours, or a connection to somebody else's. */
 export interface Chromium {

@@ -2,7 +2,7 @@
  * Remembers why requests of a run failed, since the page is told only that one did. Says hosts and reasons, never a path or a
  * query: they may hold what must not be repeated.
  */
-import type { CDPSession, Protocol } from "puppeteer-core";
+import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome } from "../run.js";
 
 export interface RequestFaults {

@@ -3,7 +3,7 @@
  * address may hold is asked. The protocol pauses all requests but those of WebSockets, which it only tells of; so the lane
  * asks before it connects, and connects to no host but those of addresses that were judged.
  */
-import type { CDPSession, Protocol } from "puppeteer-core";
+import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRun } from "../run.js";
 
 type Judge = NonNullable<PageRun["mayRequest"]>;

@@ -2,7 +2,7 @@
  * Attaches to every worker that a page starts, and every frame of another process, before its first line runs. Knows nothing of
  * what is to be set up in them.
  */
-import type { CDPSession, Protocol } from "puppeteer-core";
+import type { CDPSession, Protocol } from "puppeteer";
 
 export interface Children {
   /** From here on each child waits until it is prepared. */

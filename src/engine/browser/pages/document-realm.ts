@@ -2,7 +2,7 @@
  * A document of its own for each run: everything that a page has, with a way out through the page's lane. Knows what of a run
  * would outlive a navigation, and gives such a page up.
  */
-import type { CDPSession } from "puppeteer-core";
+import type { CDPSession } from "puppeteer";
 import { watchRequestFaults } from "../network/request-faults.js";
 import { createRequestGuard, NO_BUFFERS } from "../network/request-guard.js";
 import type { PageRun } from "../run.js";

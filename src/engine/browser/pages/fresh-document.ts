@@ -2,7 +2,7 @@
  * Gives a page a fresh document with a harness in it: answered over the protocol, so that its origin exists nowhere. Knows no
  * run and keeps nothing.
  */
-import type { CDPSession, Protocol } from "puppeteer-core";
+import type { CDPSession, Protocol } from "puppeteer";
 import { POLICY_HEADER } from "./document-policy.js";
 
 /** Stands in a global scope until the harness has taken it away, before any line of the author's. */

@@ -2,7 +2,7 @@
  * Owns one browser context with its one page: makes it, gives it a fresh realm for each run, runs, and ends it. Knows
  * nothing of other pages; which key gets which page is decided in pool.ts.
  */
-import type { CDPSession, Connection, Protocol } from "puppeteer-core";
+import type { CDPSession, Connection, Protocol } from "puppeteer";
 import type { Lane } from "../network/lane.js";
 import { failed, type PageOutcome, type PageRun, type RealmKind } from "../run.js";
 import { readAnswer } from "./answer.js";

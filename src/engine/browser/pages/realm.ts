@@ -1,5 +1,5 @@
 /** The global scope in which a run's code is evaluated, as the page sees it: made fresh for each run. Two kinds of it exist. */
-import type { CDPSession, Connection } from "puppeteer-core";
+import type { CDPSession, Connection } from "puppeteer";
 import type { Lane } from "../network/lane.js";
 import type { PageOutcome, PageRun } from "../run.js";
 import type { Loss } from "./loss.js";

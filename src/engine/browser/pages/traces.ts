@@ -2,7 +2,7 @@
  * Notices what a run leaves behind that a navigation of its page would not end: a context with such traces is thrown away.
  * Looks at one context alone, and ends nothing itself.
  */
-import type { CDPSession, Connection, Protocol } from "puppeteer-core";
+import type { CDPSession, Connection, Protocol } from "puppeteer";
 
 /** Pages, frames and workers with a process of their own that one run may open. */
 const OTHER_TARGETS_MAX = 16;

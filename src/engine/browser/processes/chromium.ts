@@ -8,7 +8,7 @@ import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import type { ConnectionTransport } from "puppeteer-core";
+import type { ConnectionTransport } from "puppeteer";
 import { StartError } from "../../../errors.js";
 import { type Chromium, openConnection } from "../browser-source.js";
 import { browserFlags } from "../chromium-flags.js";

@@ -1,6 +1,6 @@
 /** Carries protocol messages over Chromium's debugging pipe: JSON texts parted by NUL. Knows nothing of what they say. */
 import type { Readable, Writable } from "node:stream";
-import type { ConnectionTransport } from "puppeteer-core";
+import type { ConnectionTransport } from "puppeteer";
 
 const NUL = 0;
 

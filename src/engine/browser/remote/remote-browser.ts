@@ -4,7 +4,7 @@
  */
 import { networkInterfaces } from "node:os";
 import type { Logger } from "pino";
-import type { Connection } from "puppeteer-core";
+import type { Connection } from "puppeteer";
 import { StartError } from "../../../errors.js";
 import { type BrowserSource, type Chromium, openConnection } from "../browser-source.js";
 import { containmentFaults } from "../chromium-flags.js";

@@ -1,5 +1,5 @@
 /** Carries protocol messages over a WebSocket, and notices when nobody is there any more. Knows nothing of what they say. */
-import type { ConnectionTransport } from "puppeteer-core";
+import type { ConnectionTransport } from "puppeteer";
 import WebSocket from "ws";
 
 const HANDSHAKE_TIMEOUT_MS = 3_000;

@@ -1,6 +1,6 @@
 /** The processes of one browser, as it names them and as /proc measures them. Judges nothing, and ends nothing by itself. */
 import { readFile } from "node:fs/promises";
-import type { Connection } from "puppeteer-core";
+import type { Connection } from "puppeteer";
 
 const PAGE_BYTES = 4_096;
 const TICK_MS = 10;
