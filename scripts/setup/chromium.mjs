@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { run, SetupError, step } from "./steps.mjs";
+import { ownEnvironment, run, SetupError, step } from "./steps.mjs";
 
 const PACKAGE = "chromium-headless-shell";
 
@@ -40,10 +40,11 @@ async function installByApt() {
 }
 
 async function installByPuppeteer(root, cache) {
-  const args = ["browsers", "install", "chrome-headless-shell", "--path", cache];
+  const args = ["browsers", "install", "chrome-headless-shell"];
   const installer = join(root, "node_modules/.bin/puppeteer");
+  const env = { ...ownEnvironment(root), PUPPETEER_CACHE_DIR: cache };
   await step("downloading chrome-headless-shell", () =>
-    attempt("Puppeteer's installer", installer, args, { cwd: root }),
+    attempt("Puppeteer's installer", installer, args, { cwd: root, env }),
   );
 }
 
