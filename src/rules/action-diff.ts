@@ -61,12 +61,15 @@ export function unifiedDiff(before: string, after: string, labels: { before: str
   return formatPatch(patch, FILE_HEADERS_ONLY);
 }
 
-/** What changed from `before` to `after`; `labels` head the code's diff. */
-export function diffActions(
-  before: ActionInput,
-  after: ActionInput,
-  labels: { before: string; after: string },
-): ActionDiff {
+/** Two states of one action; `labels` head the code's diff. */
+export interface DiffedActions {
+  before: ActionInput;
+  after: ActionInput;
+  labels: { before: string; after: string };
+}
+
+/** What changed from `before` to `after`. Of one argument, so that a thread can be asked. */
+export function diffActions({ before, after, labels }: DiffedActions): ActionDiff {
   const changed = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
   return {
     changes: changed.map((field) => ({ field, before: before[field], after: after[field] })),

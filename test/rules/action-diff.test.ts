@@ -20,12 +20,15 @@ const action: ActionInput = {
 
 describe("the difference of two actions", () => {
   it("is nothing for the same", () => {
-    expect(diffActions(action, structuredClone(action), LABELS)).to.deep.equal({ changes: [], code: null });
+    expect(diffActions({ before: action, after: structuredClone(action), labels: LABELS })).to.deep.equal({
+      changes: [],
+      code: null,
+    });
   });
 
   it("names each field that differs, with what was and what is", () => {
     const after: ActionInput = { ...action, active: true, triggers: [{ trigger: "manual" }], frequency: "0 9 * * *" };
-    expect(diffActions(action, after, LABELS)).to.deep.equal({
+    expect(diffActions({ before: action, after, labels: LABELS })).to.deep.equal({
       changes: [
         { field: "active", before: false, after: true },
         { field: "triggers", before: [], after: [{ trigger: "manual" }] },

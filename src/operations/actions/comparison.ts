@@ -1,7 +1,10 @@
 /** What differs between two states of one action: a version, the master, the production copy. Changes nothing. */
 import type { DataSource } from "typeorm";
+import { createFairLine } from "../../engine/fair-line.js";
+import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
-import { type ActionDiff, diffActions } from "../../rules/action-diff.js";
+import { CODE_READ_MEMORY_MB, CODE_READ_TIMEOUT_MS } from "../../limits.js";
+import { type ActionDiff, type DiffedActions, diffActions } from "../../rules/action-diff.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { findAction, inputOf, productionOf } from "./action-rows.js";
 import { findVersion } from "./versions.js";
@@ -24,10 +27,30 @@ interface State {
 
 const labelOf = (side: Side): string => (typeof side === "number" ? `version ${side}` : side);
 
-function compared(from: State, to: State): Comparison {
+/** Shorter code is compared where it is; half a million lines would hold up the process for a second and a half. */
+const INLINE_MAX_CHARACTERS = 8_192;
+/** As many at once as read authors' code, and of one app one. */
+const AT_ONCE = 4;
+const line = createFairLine(AT_ONCE, 1);
+const threads = createThreads<DiffedActions, ActionDiff>({
+  module: new URL("../../rules/action-diff.js", import.meta.url),
+  name: "diffActions",
+  memoryMb: CODE_READ_MEMORY_MB,
+  timeoutMs: CODE_READ_TIMEOUT_MS,
+});
+
+async function diffApart(appId: number, actions: DiffedActions): Promise<ActionDiff> {
+  if (actions.before.code.length + actions.after.code.length <= INLINE_MAX_CHARACTERS) return diffActions(actions);
+  const leave = await line.enter(appId);
+  const called = await threads.call(actions).finally(leave);
+  if (called.ok) return called.value;
+  throw new ActionError("REQUEST_INVALID", `the two states take more ${called.limit} to compare than there is for it`);
+}
+
+async function compared(appId: number, from: State, to: State): Promise<Comparison> {
   const labels = { before: labelOf(from.side), after: labelOf(to.side) };
   const [before, after] = [from.input, to.input];
-  return { from: from.side, to: to.side, before, after, ...diffActions(before, after, labels) };
+  return { from: from.side, to: to.side, before, after, ...(await diffApart(appId, { before, after, labels })) };
 }
 
 function sideOf(against: string): Side {
@@ -58,7 +81,7 @@ export function createComparison({ db }: { db: DataSource }) {
       const side = sideOf(against);
       const master = inputOf(await findAction(db.manager, appId, actionId));
       const from = await state(actionId, master, versionId);
-      return compared(from, await state(actionId, master, side));
+      return compared(appId, from, await state(actionId, master, side));
     },
 
     /**
@@ -69,7 +92,7 @@ export function createComparison({ db }: { db: DataSource }) {
       const found = await findAction(db.manager, appId, actionId);
       const master = found.masterId === null ? found : await findAction(db.manager, appId, found.masterId);
       const input = inputOf(master);
-      return compared(await state(master.id, input, "production"), { side: "master", input });
+      return compared(appId, await state(master.id, input, "production"), { side: "master", input });
     },
   };
 }

@@ -1,0 +1,63 @@
+/** Histories of large states: listed without reading them, and compared beside the event loop. */
+import { expect } from "chai";
+import { createComparison } from "../../src/operations/actions/comparison.js";
+import { createAppVersions } from "../../src/operations/apps/app-versions.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+type AppVersionsOptions = Parameters<typeof createAppVersions>[0];
+type ComparisonOptions = Parameters<typeof createComparison>[0];
+
+describe("large histories", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  it("of an app are listed without what the snapshots hold", async () => {
+    const hooks = `{"\\u0000":[${"{},".repeat(20_000)}{}]}`;
+    const name = JSON.stringify('quotes " and \\ and a comma,');
+    await service.db.query(
+      `INSERT INTO app_version (app_id, action, data)
+       SELECT 1, 'create', $1::json FROM generate_series(1, 100)`,
+      [`{"name":${name},"startingPageId":null,"hooks":${hooks}}`],
+    );
+    let read = 0;
+    const db = {
+      async query(...asked: [string, unknown[]]) {
+        const found = await service.db.query(...asked);
+        read += JSON.stringify(found).length;
+        return found;
+      },
+    };
+    const versions = createAppVersions({ db } as unknown as AppVersionsOptions);
+    const { versions: listed } = await versions.list(1, { limit: 100 });
+    expect(listed).to.have.length(100);
+    expect(listed.at(-1)!.name).to.equal('quotes " and \\ and a comma,');
+    expect(read).to.be.below(50_000);
+  });
+
+  it("of an action are compared while others are served", async () => {
+    const block = "\n".repeat(1_000);
+    const code = (word: string) => Array.from({ length: 100 }, (_, at) => `${block}${word}${at}`).join("\n");
+    const row = (id: number, masterId: number | null) => ({
+      id,
+      masterId,
+      actionVersion: "v3",
+      code: code(`//${id} `),
+    });
+    const [master, production] = [row(1, null), row(2, 1)];
+    // Answers at once, so that nothing but the comparison itself gives others a turn.
+    const findOne = async (_row: unknown, { where }: { where: object }) => ("masterId" in where ? production : master);
+    const db = { manager: { findOne } };
+    let turns = 0;
+    let timer = setImmediate(function turn() {
+      turns += 1;
+      timer = setImmediate(turn);
+    });
+    const compared = await createComparison({ db } as unknown as ComparisonOptions).copies(1, 1);
+    clearImmediate(timer);
+    expect(compared.code).to.contain("-//2 99").and.to.contain("+//1 99");
+    expect(turns).to.be.above(0);
+  });
+});
