@@ -121,6 +121,18 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     }
   });
 
+  it("tells of a hundred blocked requests of a run at most", async () => {
+    const { body } = await run(`
+      let blocked = 0;
+      const ask = () => fetch("${url}/x?k=" + context.settings._secret).catch(() => { blocked += 1 });
+      for (let at = 0; at < 15; at += 1) await Promise.all(Array.from({ length: 10 }, ask));
+      return blocked`);
+    expect(body.result).to.equal(150);
+    const { lines } = (await service.rest("GET", `/v3/apps/1/runs/${body.runId}/console`)).body;
+    const told = lines.filter(({ text }: { text: string }) => text.startsWith("A request was blocked"));
+    expect(told).to.have.length(100);
+  });
+
   it("shows live what a run prints, until it has ended", async () => {
     const client = service.socket();
     const code = "for (const n of [1, 2, 3]) { console.log(n); await new Promise((r) => setTimeout(r, 300)); }";
