@@ -47,4 +47,17 @@ describe("GraphQL variables that are wrong throughout", () => {
       expect(JSON.stringify(refusal)).to.include("REQUEST_INVALID");
     });
   }
+
+  it("are refused where they nest as deeply as a request can hold, in the rules' own words up to 1,000 levels", async () => {
+    const query = "mutation ($settings: JSON!) { setSettings(appId: 1, settings: $settings) }";
+    const refusalOf = async (levels: number) => {
+      const nested = "[".repeat(levels) + "]".repeat(levels);
+      const body = `{"query":${JSON.stringify(query)},"variables":{"settings":${nested}}}`;
+      const headers = { "auth-token": service.tokens.editor, "content-type": "application/json" };
+      const response = await fetch(`${service.url}/graphql`, { method: "POST", headers, body });
+      return ((await response.json()) as { errors: { extensions: object }[] }).errors[0]!.extensions;
+    };
+    expect(await refusalOf(50_000)).to.deep.equal({ status: "REQUEST_INVALID" });
+    expect(await refusalOf(900)).to.deep.equal({ status: "SETTINGS_INVALID" });
+  });
 });

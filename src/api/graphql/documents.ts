@@ -2,6 +2,8 @@
 import { createHash } from "node:crypto";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, specifiedRules, validate } from "graphql";
 import { LRUCache } from "lru-cache";
+import { JSON_MAX_DEPTH } from "../../limits.js";
+import { nestsDeeperThan } from "../../rules/described.js";
 import { createCostJudge, type Variables } from "./document-cost.js";
 import { judgeForm } from "./document-form.js";
 import { variablesFault } from "./variables.js";
@@ -9,6 +11,8 @@ import { variablesFault } from "./variables.js";
 /** Names in one document, aliases included; a hand-written document has some hundreds. */
 const DOCUMENT_MAX_TOKENS = 5_000;
 const FAULTS_MAX = 20;
+/** What nests deeper than the rules allow is told by them; what nests deeper still would overflow the stack before they are asked. */
+const VARIABLES_MAX_DEPTH = 2 * JSON_MAX_DEPTH;
 /** Of all that is remembered; a parsed document takes some fifty times the memory of its text. */
 const REMEMBERED_CHARACTERS = 500_000;
 
@@ -52,6 +56,7 @@ export function createDocuments(schema: GraphQLSchema): Documents {
 
   return {
     check({ query, operationName, variables }) {
+      if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) return [new GraphQLError("the variables nest too deeply")];
       const hash = hashOf(query);
       const found = passed.get(hash) ?? read(query);
       if (!("kind" in found)) return found;
