@@ -47,6 +47,8 @@ interface SocketOptions {
   documents: Documents;
   addressOf: AddressOf;
   answers: Answers;
+  /** The origin of pages that run authors' code, where no API is; null: the service's own. */
+  runtimeUrl: string | null;
   credentials: Credentials;
   gate: Gate;
   tail: LogTail;
@@ -104,10 +106,12 @@ export function createSockets({
   documents,
   addressOf,
   answers,
+  runtimeUrl,
   credentials,
   log,
   ...sources
 }: SocketOptions): Sockets {
+  const runtimeHost = runtimeUrl === null ? null : new URL(runtimeUrl).host;
   const server = new WebSocketServer({
     noServer: true,
     maxPayload: BODY_MAX_BYTES,
@@ -176,7 +180,8 @@ export function createSockets({
       // Until the protocol has taken over, nobody else listens for the peer's going away.
       socket.on("error", () => socket.destroy());
       const [path] = (request.url ?? "").split("?");
-      if (path !== PATH) return void socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
+      if (path !== PATH || request.headers.host?.toLowerCase() === runtimeHost)
+        return void socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
       server.handleUpgrade(request, socket, head, (upgraded) => {
         upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
         take(upgraded, request, { token: null, caller: null });

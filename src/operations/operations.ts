@@ -15,7 +15,7 @@ import { addressedAssets, createCatalogue, resolveAssets } from "../rules/packag
 import { listAudit, type Trail } from "./access/audit.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
-import { createIntake } from "./access/intake.js";
+import { createIntake, type Intake } from "./access/intake.js";
 import { createPeople } from "./access/people.js";
 import type { Addressed } from "./actions/action-rows.js";
 import { createAuthoring } from "./actions/authoring.js";
@@ -96,11 +96,12 @@ function createRunning(
     credentials: Credentials;
     catalogue: ReturnType<typeof createCatalogue>;
     queueRoom: QueueRoom;
+    intake: Intake;
     settings: ReturnType<typeof createSettings>;
   },
 ) {
   const { config, db, notifications, browsers, apiUrl, alone, log } = surroundings;
-  const { credentials, catalogue, queueRoom, settings } = parts;
+  const { credentials, catalogue, queueRoom, intake, settings } = parts;
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
   const ledger = createLedger(db);
@@ -130,7 +131,8 @@ function createRunning(
     log,
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;
-  const runs = createRuns({ db, ledger, queueRoom, logs, execution, notifications, holder: instance.id, concurrency });
+  const rooms = { queueRoom, intake };
+  const runs = createRuns({ db, ledger, ...rooms, logs, execution, notifications, holder: instance.id, concurrency });
   return { logs, tail, ledger, instance, console, runs };
 }
 
@@ -160,7 +162,7 @@ export async function createOperations(surroundings: Surroundings) {
     triggerIndex,
     log,
   });
-  const running = createRunning(surroundings, { credentials, catalogue, queueRoom, settings });
+  const running = createRunning(surroundings, { credentials, catalogue, queueRoom, intake, settings });
   const { logs, tail, ledger, instance, console, runs } = running;
   const { addressed } = assets;
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };

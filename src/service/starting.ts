@@ -168,7 +168,7 @@ export class Starting {
     const api = await createApi({ ...shared, resolvers, sessions, baseUrl, runtimeUrl });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
-    const sockets = createSockets({ ...shared, schema, documents, gate, tail, console, clientFeed });
+    const sockets = createSockets({ ...shared, runtimeUrl, schema, documents, gate, tail, console, clientFeed });
     releases.add("sockets", () => sockets.stop());
     return () => {
       server.on("upgrade", sockets.upgrade);

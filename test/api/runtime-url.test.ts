@@ -1,6 +1,7 @@
 /** RUNTIME_URL: the pages that run authors' code at an origin of their own, and nothing else there. */
 import { get, type IncomingHttpHeaders } from "node:http";
 import { expect } from "chai";
+import WebSocket from "ws";
 import { readConfig } from "../../src/config.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -40,6 +41,19 @@ describe("RUNTIME_URL", () => {
     ask(path, as === null ? {} : { cookie: `auth_token=${service.tokens[as]}` });
   const there = (path: string) => ask(path, { host: "apps.example.net" });
   const sent = async (path: string) => (await here(path)).headers.location!.replace(RUNTIME, "");
+
+  it("has no API there, over websockets neither", async () => {
+    const answer = (host: string) =>
+      new Promise<number>((resolve, reject) => {
+        const socket = new WebSocket(`${service.url.replace("http", "ws")}/graphql`, "graphql-transport-ws", {
+          headers: { host },
+        });
+        socket.on("open", () => resolve(101)).on("open", () => socket.close());
+        socket.on("unexpected-response", (_request, { statusCode = 0 }) => resolve(statusCode)).on("error", reject);
+      });
+    expect(await answer("apps.example.net")).to.equal(404);
+    expect(await answer(new URL(service.url).host)).to.equal(101);
+  });
 
   it("takes a browser there by a code that is no credential, and shows the page with a token of its own", async () => {
     for (const path of [viewer, debug]) {

@@ -49,6 +49,14 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
     });
   }
 
+  function takeOfVisitors(sender: Sender, appId: number, cost: number): void {
+    // The address first: what is refused there is not to use up what the others share.
+    const wait = addresses.take(addressOf(sender), cost);
+    if (wait > 0) throw refusal("one address", megabytes(INTAKE_ADDRESS_SHARE), wait);
+    const waitOfAll = visitors.take(String(appId), cost);
+    if (waitOfAll > 0) throw refusal("the visitors of one app", megabytes(INTAKE_VISITORS_SHARE), waitOfAll);
+  }
+
   return {
     checkRoom,
 
@@ -65,11 +73,15 @@ export function createIntake({ quotaBytes, room }: { quotaBytes: number; room: D
         if (wait > 0) throw refusal("this app", megabytes(1), wait);
         return;
       }
-      // The address first: what is refused there is not to use up what the others share.
-      const wait = addresses.take(addressOf(sender), cost);
-      if (wait > 0) throw refusal("one address", megabytes(INTAKE_ADDRESS_SHARE), wait);
-      const waitOfAll = visitors.take(String(appId), cost);
-      if (waitOfAll > 0) throw refusal("the visitors of one app", megabytes(INTAKE_VISITORS_SHARE), waitOfAll);
+      takeOfVisitors(sender, appId, cost);
+    },
+
+    /**
+     * Counts the payload of a run against its visitor's quota, or refuses it. The app's own runs are bounded by rate and queue.
+     * @throws RATE_LIMIT_EXCEEDED
+     */
+    takePayload(sender: Sender, appId: number, bytes: number): void {
+      if (quotaBytes > 0 && isVisitor(sender)) takeOfVisitors(sender, appId, bytes);
     },
 
     /** Counts rows that have been stored already: the next to send waits for them. */

@@ -7,6 +7,7 @@ import type { Caller } from "../../rules/access.js";
 import { nestsDeeperThan } from "../../rules/described.js";
 import { memberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
+import type { Intake } from "../access/intake.js";
 import { entryOfRun } from "../logs/log-wait.js";
 import type { LogEntry, Logs, ScriptError } from "../logs/logs.js";
 import { cancelledEnding, type Execution, type RunOutcome } from "./execution.js";
@@ -64,6 +65,7 @@ export function createRuns(options: {
   db: DataSource;
   ledger: Ledger;
   queueRoom: QueueRoom;
+  intake: Intake;
   logs: Logs;
   execution: Execution;
   notifications: Notifications;
@@ -72,7 +74,7 @@ export function createRuns(options: {
   /** How many runs this process performs at once while few apps run; 0 where it is no runner. */
   concurrency: number;
 }) {
-  const { db, ledger, queueRoom, logs, execution, notifications, holder, concurrency } = options;
+  const { db, ledger, queueRoom, intake, logs, execution, notifications, holder, concurrency } = options;
   const places = createPlaces(concurrency, () => {
     // What is not begun here is found by the next look.
     if (behind) takeTurns().catch(() => undefined);
@@ -209,6 +211,7 @@ export function createRuns(options: {
     const payload = payloadText(request.payload);
     const { id: actionId, ...code } = await findTarget(db, appId, caller.copy, nameOrId);
     const { copy, personId, credentialId, runId: causeRunId } = caller;
+    intake.takePayload(caller, appId, Buffer.byteLength(payload));
     if (causeRunId !== null && (await ledger.depthOf(causeRunId)) >= CHAIN_DEPTH_MAX) {
       throw new ActionError(
         "EXECUTION_FAILED",
