@@ -101,7 +101,7 @@ const tame = fc.record(
         filter.map((data) => ({ trigger: "analytics", where: { type: "analytics.event", data } })),
       ),
     ),
-    dependencies: fc.uniqueArray(fc.constantFrom("svc-csv", "svc-media", "https://cdn.example.com/lib.js?v=1")),
+    dependencies: fc.uniqueArray(fc.constantFrom("svc-csv", "svc-barcode", "https://cdn.example.com/lib.js?v=1")),
     frequency: fc.constantFrom(null, "0 9 * * 1", "*/5 * * * *"),
     timezone: fc.constantFrom(null, "Europe/Paris", "UTC"),
   },
