@@ -28,6 +28,7 @@ CREATE TABLE action (
 CREATE INDEX action_list ON public.action USING btree (app_id, id DESC) WHERE (master_id IS NULL);
 CREATE UNIQUE INDEX action_name ON public.action USING btree (app_id, name, ((master_id IS NULL)));
 CREATE TRIGGER action_changed AFTER INSERT OR DELETE OR UPDATE OF app_id, master_id, name, code, active, environment, action_version, triggers, assets ON public.action FOR EACH ROW EXECUTE FUNCTION svc_action_changed();
+CREATE TRIGGER action_edited AFTER INSERT OR DELETE OR UPDATE OF updated_at ON public.action FOR EACH ROW EXECUTE FUNCTION svc_action_edited();
 
 CREATE TABLE action_version (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -386,6 +387,19 @@ AS $function$
           ELSIF TG_OP <> 'DELETE' AND NEW.environment <> 'server' THEN
             PERFORM pg_notify('svc_action', NEW.app_id || ':' || NEW.id);
           END IF;
+          RETURN NULL;
+        END
+      $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_action_edited()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+        DECLARE
+          copy action := CASE WHEN TG_OP = 'DELETE' THEN OLD ELSE NEW END;
+        BEGIN
+          PERFORM pg_notify('svc_action_edited',
+            copy.app_id || ':' || coalesce(copy.master_id, copy.id) || ':' || (TG_OP = 'DELETE' AND copy.master_id IS NULL));
           RETURN NULL;
         END
       $function$;

@@ -44,6 +44,7 @@ export const STATUS = {
   CLIENT_ACTION_NOT_RUNNABLE: { http: 409, message: "a client action runs in the browser only" },
   APP_NOT_PUBLISHED: { http: 409, message: "the app is not published" },
   ACTION_NOT_PUBLISHED: { http: 409, message: "the action is not published" },
+  ACTION_CHANGED: { http: 409, message: "the action was changed meanwhile" },
   RUN_NOT_CANCELLABLE: { http: 409, message: "the run has ended already" },
   PAYLOAD_TOO_LARGE: { http: 413, message: "the request is larger than 1 MB" },
   RATE_LIMIT_EXCEEDED: { http: 429, message: "too many requests for this app" },
@@ -64,6 +65,8 @@ export interface ErrorDetails {
   nextValidRequestDate?: string;
   /** The run that failed (EXECUTION_FAILED). */
   runId?: number;
+  /** The action as it stands now (ACTION_CHANGED). */
+  action?: object;
   /** Which actions of an import are at fault. */
   faults?: readonly { index: number; name: string | null; status: Status; error: string }[];
 }

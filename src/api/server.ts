@@ -8,6 +8,7 @@ import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { PageSessions } from "../operations/access/page-sessions.js";
 import { writeJson } from "../rules/json-text.js";
+import { entityTag } from "../rules/precondition.js";
 import type { AddressOf } from "./address.js";
 import { whenOver } from "./answer-end.js";
 import type { Answers } from "./answers.js";
@@ -119,7 +120,7 @@ function createFastify(log: Logger): { app: FastifyInstance; handle: RequestList
 }
 
 function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers: Resolvers): void {
-  for (const { method, path, http = 200, answer } of routes) {
+  for (const { method, path, http = 200, answer, updatedAt } of routes) {
     app.route({
       method,
       url: path,
@@ -128,6 +129,7 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
         const { context } = request;
         const body = await context.answer!.part(() => answer(resolvers, restRequest(request, context)));
         reply.code(http).headers(quotaHeaders(context)).type("application/json; charset=utf-8");
+        if (updatedAt) reply.header("ETag", entityTag(updatedAt(body as never)));
         // Depends on who asks, and holds what caches may not keep.
         return reply.header("Cache-Control", "no-store").send(writeJson(body));
       },

@@ -7,15 +7,13 @@ import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
-import type { Gate } from "../operations/access/gate.js";
-import type { LogTail } from "../operations/logs/log-tail.js";
-import type { RunConsole } from "../operations/runs/console.js";
 import type { Caller } from "../rules/access.js";
 import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
 import type { Answer, Answers } from "./answers.js";
 import { isForeign, tokenIn } from "./caller.js";
 import { formatGraphqlError } from "./error-reply.js";
+import type { ActionFeedContext } from "./graphql/action-resolver.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
 import type { Documents } from "./graphql/documents.js";
 import type { TailContext } from "./graphql/log-resolver.js";
@@ -40,9 +38,12 @@ const TRY_AGAIN_LATER = 1013;
 const RIGHTS_CHANGED = 1012;
 
 /** The parts of the context that subscriptions take their events from. */
-type Sources = Pick<TailContext & ConsoleContext & ClientFeedContext, "gate" | "tail" | "console" | "clientFeed">;
+type Sources = Pick<
+  TailContext & ConsoleContext & ClientFeedContext & ActionFeedContext,
+  "gate" | "tail" | "console" | "clientFeed" | "actionFeed"
+>;
 
-interface SocketOptions {
+interface SocketOptions extends Sources {
   schema: GraphQLSchema;
   documents: Documents;
   addressOf: AddressOf;
@@ -50,10 +51,6 @@ interface SocketOptions {
   /** The origin of pages that run authors' code, where no API is; null: the service's own. */
   runtimeUrl: string | null;
   credentials: Credentials;
-  gate: Gate;
-  tail: LogTail;
-  console: RunConsole;
-  clientFeed: ClientFeedContext["clientFeed"];
   log: Logger;
 }
 

@@ -25,6 +25,7 @@ import { SecretValues1763600082000 } from "../../migrations/1763600082000-secret
 import { EntryBytes1763600083000 } from "../../migrations/1763600083000-entry-bytes.js";
 import { QueueTurns1763600085000 } from "../../migrations/1763600085000-queue-turns.js";
 import { PayloadOnce1763600086000 } from "../../migrations/1763600086000-payload-once.js";
+import { ActionChanges1763600090000 } from "../../migrations/1763600090000-action-changes.js";
 import { BOUNDED_POOL, createPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
@@ -50,6 +51,7 @@ export const MIGRATIONS = [
   EntryBytes1763600083000,
   QueueTurns1763600085000,
   PayloadOnce1763600086000,
+  ActionChanges1763600090000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

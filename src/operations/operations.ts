@@ -17,6 +17,7 @@ import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "./acces
 import { createGate } from "./access/gate.js";
 import { createIntake, type Intake } from "./access/intake.js";
 import { createPeople } from "./access/people.js";
+import { ACTION_EDITED_CHANNEL, createActionFeed } from "./actions/action-feed.js";
 import type { Addressed } from "./actions/action-rows.js";
 import { createAuthoring } from "./actions/authoring.js";
 import { createAppVersions } from "./apps/app-versions.js";
@@ -52,6 +53,7 @@ export const CHANNELS = [
   CONSOLE_CHANNEL,
   SCHEDULE_CHANNEL,
   ACTION_CHANNEL,
+  ACTION_EDITED_CHANNEL,
 ];
 
 export interface Surroundings {
@@ -175,6 +177,7 @@ export async function createOperations(surroundings: Surroundings) {
     people,
     apps,
     authoring,
+    actionFeed: createActionFeed({ db, notifications, log }),
     appVersions,
     trail,
     logs,

@@ -159,7 +159,7 @@ export class Starting {
   async api(operations: Operations, baseUrl: string): Promise<() => void> {
     const { config, log, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
-    const { credentials, gate, tail, console, clients } = operations;
+    const { credentials, gate, tail, console, clients, actionFeed } = operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const { answers } = this;
@@ -168,7 +168,8 @@ export class Starting {
     const api = await createApi({ ...shared, resolvers, sessions, baseUrl, runtimeUrl });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
-    const sockets = createSockets({ ...shared, runtimeUrl, schema, documents, gate, tail, console, clientFeed });
+    const sources = { gate, tail, console, clientFeed, actionFeed };
+    const sockets = createSockets({ ...shared, ...sources, runtimeUrl, schema, documents });
     releases.add("sockets", () => sockets.stop());
     return () => {
       server.on("upgrade", sockets.upgrade);

@@ -99,6 +99,7 @@ export const SAMPLES: Record<Operation, Sample> = {
   previewApp: page("/apps/:app/viewer"),
   recordAnalytics: rest("POST", "/v1/apps/:app/analytics", { events: [] }),
   clientTriggers: subscription("clientTriggers(appId: $app) { __typename }"),
+  followActions: subscription("actionChanged(appId: $app) { __typename }"),
   compileAction: query(`compiledAction(appId: $app, id: ${NOTHING}) { id }`),
   reportClientRun: rest("POST", `${ACTION}/clientRuns`, {}),
   cancelRun: rest("POST", "/v3/apps/:app/runs/:run/cancel"),

@@ -1,11 +1,20 @@
 /** Actions over GraphQL: the authoring verbs. Each method: the gate, then one call. */
-import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
+import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
+import type { ActionChange, ActionFeed } from "../../operations/actions/action-feed.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Actions, PublishedCopy } from "../../operations/actions/actions.js";
 import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+import { ActionChangeType } from "./version-types.js";
+
+/** What the subscription needs of its context: decorators know no instance. */
+export interface ActionFeedContext extends RequestContext {
+  gate: Gate;
+  actionFeed: ActionFeed;
+}
 
 @Resolver(() => ActionListType)
 export class ActionResolver {
@@ -58,9 +67,10 @@ export class ActionResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
     @Arg("data", () => UpdateActionInput, { nullable: true }) data: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "updateAction", appId);
-    return this.service.update(caller, appId, id, data);
+    return this.service.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, data);
   }
 
   @Mutation(() => Boolean, { description: "Removes the master, its production copy and its history." })
@@ -68,9 +78,24 @@ export class ActionResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeAction", appId);
-    await this.service.remove(caller, appId, id);
+    await this.service.remove(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
     return true;
+  }
+
+  @Subscription(() => ActionChangeType, {
+    description:
+      "How an action stands after each change of it or its publication, and by whom: first a reset, then as it happens.",
+    subscribe: async ({ args, context }) => {
+      const { appId } = args as { appId: number };
+      const { gate, actionFeed, ...visitor } = context as ActionFeedContext;
+      await gate.enter(visitor, "followActions", appId);
+      return actionFeed.follow(appId);
+    },
+  })
+  actionChanged(@Root() change: ActionChange, @Arg("appId", () => Int) _appId: number): ActionChange {
+    return change;
   }
 }

@@ -5,6 +5,7 @@ import type { Action } from "../../operations/actions/action-rows.js";
 import type { Publishing } from "../../operations/actions/publishing.js";
 import type { RequestContext } from "../context.js";
 import { ActionType } from "./action-types.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
 @ObjectType("PublishedAction")
 class PublishedActionType {
@@ -23,9 +24,11 @@ export class PublishResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<PublishedActionType> {
     const caller = await this.gate.enter(context, "publishAction", appId);
-    return { action: await this.service.publish(caller, appId, id) };
+    const target = { appId, id, precondition: preconditionOf(ifUpdatedAt) };
+    return { action: await this.service.publish(caller, target) };
   }
 
   @Mutation(() => Boolean, { description: "Takes the production copy away; the master stays." })
@@ -33,9 +36,10 @@ export class PublishResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "unpublishAction", appId);
-    await this.service.unpublish(caller, appId, id);
+    await this.service.unpublish(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
     return true;
   }
 }

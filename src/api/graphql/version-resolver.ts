@@ -5,6 +5,7 @@ import type { Comparing, Comparison } from "../../operations/actions/comparison.
 import type { Restored, Restoring } from "../../operations/actions/restoring.js";
 import type { Version, Versions } from "../../operations/actions/versions.js";
 import type { RequestContext } from "../context.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { ActionFieldEnum } from "./leaf-types.js";
 import { ActionDiffType, RestoredType, VersionListType, VersionType } from "./version-types.js";
 
@@ -46,9 +47,11 @@ export class VersionResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("actionId", () => Int) actionId: number,
     @Arg("versionId", () => Int) versionId: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Restored> {
     const caller = await this.gate.enter(context, "restoreVersion", appId);
-    return this.services.restoring.restore(caller, appId, actionId, versionId);
+    const target = { appId, id: actionId, precondition: preconditionOf(ifUpdatedAt) };
+    return this.services.restoring.restore(caller, target, versionId);
   }
 
   @Query(() => ActionDiffType, { description: "What changed from the version to what it is compared with." })

@@ -85,3 +85,16 @@ export class ActionDiffType {
   @Field(() => String, { nullable: true, description: "A unified diff of the code; null when it is the same." })
   code: string | null;
 }
+
+@ObjectType("ActionChange", { description: "A change of a master or of its production copy." })
+export class ActionChangeType {
+  @Field(() => Boolean, { description: "At first, and after a gap: read anew what you show. All else is empty then." })
+  reset: boolean;
+  @Field(() => Int, { nullable: true, description: "The master's." }) id: number | null;
+  @Field(() => Boolean) removed: boolean;
+  @Field(() => DateTime, { nullable: true, description: "The master's as it stands now." }) updatedAt: string | null;
+  @Field(() => String, { nullable: true, description: "The trail's word for it, such as appAction.v3.update." })
+  type: string | null;
+  @Field(() => [String], { description: "Those that an update changed." }) fields: string[];
+  @Field(() => VersionUserType, { nullable: true }) user: VersionUserType | null;
+}

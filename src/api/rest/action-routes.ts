@@ -1,7 +1,10 @@
 /** Actions over REST: rows of the facade's table. */
+import type { Action } from "../../operations/actions/action-rows.js";
 import type { Route } from "./route.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
+
+const updatedAt = ({ action }: { action: Action }): string => action.updatedAt;
 
 export const actionRoutes: readonly Route[] = [
   {
@@ -16,6 +19,7 @@ export const actionRoutes: readonly Route[] = [
     method: "POST",
     path: ACTIONS,
     http: 201,
+    updatedAt,
     answer: async ({ actions }, q) => ({
       status: "ACTION_CREATED",
       action: await actions.createAction(q.context, q.id("appId"), q.body),
@@ -45,6 +49,7 @@ export const actionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ACTIONS}/:id`,
+    updatedAt,
     answer: async ({ actions }, q) => ({
       status: "ACTION_RETRIEVED",
       action: await actions.action(q.context, q.id("appId"), q.id("id")),
@@ -53,16 +58,17 @@ export const actionRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: `${ACTIONS}/:id`,
+    updatedAt,
     answer: async ({ actions }, q) => ({
       status: "ACTION_UPDATED",
-      action: await actions.updateAction(q.context, q.id("appId"), q.id("id"), q.body),
+      action: await actions.updateAction(q.context, q.id("appId"), q.id("id"), q.body, q.ifMatch()),
     }),
   },
   {
     method: "DELETE",
     path: `${ACTIONS}/:id`,
     answer: async ({ actions }, q) => {
-      await actions.removeAction(q.context, q.id("appId"), q.id("id"));
+      await actions.removeAction(q.context, q.id("appId"), q.id("id"), q.ifMatch());
       return { status: "ACTION_DELETED" };
     },
   },
@@ -71,14 +77,14 @@ export const actionRoutes: readonly Route[] = [
     path: `${ACTIONS}/:id/publish`,
     answer: async ({ publishing }, q) => ({
       status: "ACTION_PUBLISHED",
-      ...(await publishing.publishAction(q.context, q.id("appId"), q.id("id"))),
+      ...(await publishing.publishAction(q.context, q.id("appId"), q.id("id"), q.ifMatch())),
     }),
   },
   {
     method: "POST",
     path: `${ACTIONS}/:id/unpublish`,
     answer: async ({ publishing }, q) => {
-      await publishing.unpublishAction(q.context, q.id("appId"), q.id("id"));
+      await publishing.unpublishAction(q.context, q.id("appId"), q.id("id"), q.ifMatch());
       return { status: "ACTION_UNPUBLISHED" };
     },
   },

@@ -1,6 +1,7 @@
 /** A REST request as the routes read it: ids, query, body, each with its fault. Knows no operation. */
 import type { FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
+import { type Precondition, readIfMatch } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
 
 export interface RestRequest {
@@ -19,6 +20,8 @@ export interface RestRequest {
   flag(name: string): boolean;
   /** A JSON array of strings in the query. @throws REQUEST_INVALID */
   strings(name: string): string[] | undefined;
+  /** The states that the change may start from, by `If-Match`. @throws REQUEST_INVALID */
+  ifMatch(): Precondition;
   /** The body as an object, `{}` when there was none. @throws REQUEST_INVALID */
   object(): Record<string, unknown>;
 }
@@ -67,6 +70,7 @@ export function restRequest(request: FastifyRequest, context: RequestContext): R
       const text = query[name];
       return text === undefined ? undefined : stringsIn(String(text), name);
     },
+    ifMatch: () => readIfMatch(request.headers["if-match"]),
     object() {
       if (body === undefined || body === null) return {};
       if (typeof body === "object" && !Array.isArray(body)) return body as Record<string, unknown>;

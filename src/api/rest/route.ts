@@ -7,6 +7,8 @@ export interface Route {
   path: string;
   /** 200 unless said. */
   http?: number;
+  /** When that which the answer shows was changed last, for its `ETag`. */
+  updatedAt?: (body: never) => string;
   /** Calls the resolver and shapes the body. */
   answer: (resolvers: Resolvers, request: RestRequest) => Promise<object>;
 }

@@ -1,4 +1,5 @@
 /** Version history and comparisons over REST: rows of the facade's table. */
+import type { Action } from "../../operations/actions/action-rows.js";
 import type { Comparison } from "../../operations/actions/comparison.js";
 import type { Route } from "./route.js";
 
@@ -33,9 +34,16 @@ export const versionRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${ACTION}/versions/:versionId/restore`,
+    updatedAt: ({ action }: { action: Action }) => action.updatedAt,
     answer: async ({ versions }, q) => ({
       status: "ACTION_RESTORED",
-      ...(await versions.restoreActionVersion(q.context, q.id("appId"), q.id("actionId"), q.id("versionId"))),
+      ...(await versions.restoreActionVersion(
+        q.context,
+        q.id("appId"),
+        q.id("actionId"),
+        q.id("versionId"),
+        q.ifMatch(),
+      )),
     }),
   },
   {

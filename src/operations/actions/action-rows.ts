@@ -5,6 +5,7 @@ import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
+import { mustStand, type Precondition } from "../../rules/precondition.js";
 
 /** An action as callers see it (specification, Action object). Times are ISO 8601. */
 export interface Action {
@@ -68,17 +69,31 @@ export async function findAction(
   return row;
 }
 
-/** The master of that id, locked; `refusal` is what a production copy's id is answered with. */
-export async function lockMaster(
-  manager: EntityManager,
-  appId: number,
-  id: number,
-  refusal: Status,
-): Promise<ActionRow> {
-  const row = await findAction(manager, appId, id, { lock: true });
-  if (row.masterId !== null) throw new ActionError(refusal);
-  return row;
+/** Whose master is to be changed, and from which state; `precondition` undefined: from whatever stands. */
+export interface Target {
+  appId: number;
+  id: number;
+  precondition?: Precondition;
 }
+
+export type LockMaster = (manager: EntityManager, target: Target, refusal: Status) => Promise<ActionRow>;
+
+/**
+ * What finds a master and locks it; `refusal` is what a production copy's id is answered with.
+ * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED with the action as it stands now
+ */
+export const createLockMaster =
+  (show: ShowAction): LockMaster =>
+  async (manager, { appId, id, precondition }, refusal) => {
+    const row = await findAction(manager, appId, id, { lock: true });
+    if (row.masterId !== null) throw new ActionError(refusal);
+    mustStand(row.updatedAt, precondition, () => {
+      const action = show(row);
+      const message = `the action was changed at ${action.updatedAt}, after the state that this change started from`;
+      return new ActionError("ACTION_CHANGED", message, { action });
+    });
+    return row;
+  };
 
 /** The production copy of a master; null when it has none. */
 export function productionOf(manager: EntityManager, masterId: number): Promise<ActionRow | null> {

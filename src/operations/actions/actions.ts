@@ -5,7 +5,7 @@ import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 import { audit } from "../access/audit.js";
-import { type Action, findAction, lockMaster, type ShowAction, storable } from "./action-rows.js";
+import { type Action, findAction, type LockMaster, type ShowAction, storable, type Target } from "./action-rows.js";
 import { once } from "./idempotency.js";
 import type { Judgement } from "./judgement.js";
 import type { Masters } from "./masters.js";
@@ -21,8 +21,14 @@ export interface PublishedCopy {
 
 export type Actions = ReturnType<typeof createActions>;
 
-export function createActions(options: { db: DataSource; judgement: Judgement; masters: Masters; show: ShowAction }) {
-  const { db, judgement, masters, show } = options;
+export function createActions(options: {
+  db: DataSource;
+  judgement: Judgement;
+  masters: Masters;
+  show: ShowAction;
+  lockMaster: LockMaster;
+}) {
+  const { db, judgement, masters, show, lockMaster } = options;
   return {
     /**
      * The app's masters, newest first; legacy ones are not among them. Fewer than `limit` come where they would be more than
@@ -82,23 +88,31 @@ export function createActions(options: { db: DataSource; judgement: Judgement; m
       );
     },
 
-    /** @throws a status of the validation table, NAME_ALREADY_EXISTS, CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3 */
-    async update(caller: Caller, appId: number, id: number, data: unknown): Promise<Action> {
+    /**
+     * @throws a status of the validation table, NAME_ALREADY_EXISTS, CANNOT_UPDATE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3,
+     *   ACTION_CHANGED
+     */
+    async update(caller: Caller, target: Target, data: unknown): Promise<Action> {
+      const { appId, id } = target;
       const given = (data as { code?: unknown } | null | undefined)?.code;
       const stored = async () =>
         storable(id) ? (await db.getRepository(ActionRow).findOneBy({ id, appId }))?.code : undefined;
       await judgement.readAhead(appId, given ?? (await stored()));
       return db.transaction(async (manager) => {
-        const current = await lockMaster(manager, appId, id, "CANNOT_UPDATE_PRODUCTION");
+        const current = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
         const judged = await judgement.updated(manager, current, data);
         return show(await masters.replace(manager, caller, current, judged));
       });
     },
 
-    /** Removes the master, its production copy and its history. @throws CANNOT_DELETE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3 */
-    async remove(caller: Caller, appId: number, id: number): Promise<void> {
+    /**
+     * Removes the master, its production copy and its history.
+     * @throws CANNOT_DELETE_PRODUCTION, ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_CHANGED
+     */
+    async remove(caller: Caller, target: Target): Promise<void> {
+      const { appId, id } = target;
       await db.transaction(async (manager) => {
-        const master = await lockMaster(manager, appId, id, "CANNOT_DELETE_PRODUCTION");
+        const master = await lockMaster(manager, target, "CANNOT_DELETE_PRODUCTION");
         await manager.delete(ActionRow, id);
         const { name } = master;
         await audit(manager, caller, { appId, type: "appAction.v3.remove", actionId: id, data: { name } });

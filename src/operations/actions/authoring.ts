@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { StoredAsset } from "../../data/action-types.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
-import { type Addressed, createShowAction } from "./action-rows.js";
+import { type Addressed, createLockMaster, createShowAction } from "./action-rows.js";
 import { createActions } from "./actions.js";
 import { createCodeReadings } from "./code-readings.js";
 import { createComparison } from "./comparison.js";
@@ -27,13 +27,14 @@ export interface Authoring {
 
 export function createAuthoring({ db, checkCode, resolveAssets, addressed, triggerIndex, log }: Authoring) {
   const show = createShowAction(addressed);
+  const lockMaster = createLockMaster(show);
   const judgement = createJudgement({ codeReadings: createCodeReadings(checkCode), resolveAssets });
   const masters = createMasters({ log });
   return {
-    actions: createActions({ db, judgement, masters, show }),
-    publishing: createPublishing({ db, resolveAssets, log, show, triggerIndex }),
+    actions: createActions({ db, judgement, masters, show, lockMaster }),
+    publishing: createPublishing({ db, resolveAssets, log, show, lockMaster, triggerIndex }),
     versions: createVersions({ db, addressed }),
-    restoring: createRestoring({ db, judgement, log, show }),
+    restoring: createRestoring({ db, judgement, log, show, lockMaster }),
     comparison: createComparison({ db }),
     transfer: createTransfer({ db, judgement, masters }),
   };

@@ -7,6 +7,7 @@ import { ActionError } from "../../errors.js";
 import { ACTIONS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
+import { changedAfter } from "../../rules/precondition.js";
 import { audit } from "../access/audit.js";
 import { inputOf, nameTaken, uniquelyNamed, writeRow } from "./action-rows.js";
 import type { Judged } from "./judgement.js";
@@ -20,7 +21,7 @@ export function changedFields(before: ActionInput, after: ActionInput): string[]
 
 /** Brings a row to what was judged. @throws NAME_ALREADY_EXISTS; the transaction is of no more use then */
 export async function store(manager: EntityManager, row: ActionRow, { input, assets }: Judged): Promise<void> {
-  Object.assign(row, input, { assets, updatedAt: new Date() });
+  Object.assign(row, input, { assets, updatedAt: changedAfter(row.updatedAt) });
   await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
 }
 

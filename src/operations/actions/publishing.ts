@@ -6,14 +6,16 @@ import type { StoredAsset } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
+import { changedAfter } from "../../rules/precondition.js";
 import { audit } from "../access/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,
   inputOf,
-  lockMaster,
+  type LockMaster,
   productionOf,
   type ShowAction,
+  type Target,
   uniquelyNamed,
   writeRow,
 } from "./action-rows.js";
@@ -27,7 +29,7 @@ async function mustBePublished(manager: EntityManager, appId: number): Promise<v
 
 function overwritten(production: ActionRow | null, master: ActionRow): ActionRow {
   const { appId, id: masterId, actionVersion, assets } = master;
-  const link = { appId, masterId, actionVersion, assets, updatedAt: new Date() };
+  const link = { appId, masterId, actionVersion, assets, updatedAt: changedAfter(production?.updatedAt) };
   return Object.assign(production ?? new ActionRow(), inputOf(master), link);
 }
 
@@ -39,12 +41,14 @@ export function createPublishing(options: {
   resolveAssets: (dependencies: readonly string[]) => StoredAsset[];
   log: Logger;
   show: ShowAction;
+  lockMaster: LockMaster;
   triggerIndex: TriggerIndex;
 }) {
-  const { db, resolveAssets, log, show, triggerIndex } = options;
+  const { db, resolveAssets, log, show, lockMaster, triggerIndex } = options;
 
-  async function publish(manager: EntityManager, caller: Caller, appId: number, id: number): Promise<Action> {
-    const master = await lockMaster(manager, appId, id, "CANNOT_UPDATE_PRODUCTION");
+  async function publish(manager: EntityManager, caller: Caller, target: Target): Promise<Action> {
+    const { appId, id } = target;
+    const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await mustBePublished(manager, appId);
     // The master may be older than a catalogue without its package: no run of the copy could succeed.
     resolveAssets(master.dependencies);
@@ -58,8 +62,9 @@ export function createPublishing(options: {
     return show(production);
   }
 
-  async function unpublish(manager: EntityManager, caller: Caller, appId: number, id: number): Promise<void> {
-    const { name } = await lockMaster(manager, appId, id, "CANNOT_UPDATE_PRODUCTION");
+  async function unpublish(manager: EntityManager, caller: Caller, target: Target): Promise<void> {
+    const { appId, id } = target;
+    const { name } = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
     const production = await productionOf(manager, id);
     if (!production) throw new ActionError("ACTION_NOT_PUBLISHED");
     await manager.delete(ActionRow, production.id);
@@ -72,18 +77,18 @@ export function createPublishing(options: {
      * Makes the production copy, or brings it to the master's state; it keeps its id when it is published again.
      * @returns the production copy
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a production copy's id, APP_NOT_PUBLISHED,
-     *   NAME_ALREADY_EXISTS when another master was published under that name, DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED,
-     *   PUBLISH_FAILED
+     *   ACTION_CHANGED, NAME_ALREADY_EXISTS when another master was published under that name, DEPENDENCIES_INVALID,
+     *   DEPENDENCY_UNRESOLVED, PUBLISH_FAILED
      */
-    publish: (caller: Caller, appId: number, id: number): Promise<Action> =>
+    publish: (caller: Caller, target: Target): Promise<Action> =>
       failingAs(
         "PUBLISH_FAILED",
         log,
-        db.transaction((manager) => publish(manager, caller, appId, id)),
+        db.transaction((manager) => publish(manager, caller, target)),
       ),
 
-    /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_NOT_PUBLISHED */
-    unpublish: (caller: Caller, appId: number, id: number): Promise<void> =>
-      db.transaction((manager) => unpublish(manager, caller, appId, id)),
+    /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_CHANGED, ACTION_NOT_PUBLISHED */
+    unpublish: (caller: Caller, target: Target): Promise<void> =>
+      db.transaction((manager) => unpublish(manager, caller, target)),
   };
 }

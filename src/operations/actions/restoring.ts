@@ -4,7 +4,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { audit } from "../access/audit.js";
-import { type Action, lockMaster, productionOf, type ShowAction } from "./action-rows.js";
+import { type Action, type LockMaster, productionOf, type ShowAction, type Target } from "./action-rows.js";
 import { failingAs } from "./failures.js";
 import type { Judged, Judgement } from "./judgement.js";
 import { store } from "./masters.js";
@@ -19,8 +19,14 @@ export interface Restored {
 
 export type Restoring = ReturnType<typeof createRestoring>;
 
-export function createRestoring(options: { db: DataSource; judgement: Judgement; log: Logger; show: ShowAction }) {
-  const { db, judgement, log, show } = options;
+export function createRestoring(options: {
+  db: DataSource;
+  judgement: Judgement;
+  log: Logger;
+  show: ShowAction;
+  lockMaster: LockMaster;
+}) {
+  const { db, judgement, log, show, lockMaster } = options;
 
   /* What was valid once need not be today: a package may have left the catalogue. The request is not at fault then. */
   async function judged(appId: number, { id, data }: StoredVersion): Promise<Judged> {
@@ -30,12 +36,9 @@ export function createRestoring(options: { db: DataSource; judgement: Judgement;
     });
   }
 
-  async function restore(
-    manager: EntityManager,
-    caller: Caller,
-    { appId, actionId, versionId }: { appId: number; actionId: number; versionId: number },
-  ): Promise<Restored> {
-    const row = await lockMaster(manager, appId, actionId, "CANNOT_RESTORE_PRODUCTION");
+  async function restore(manager: EntityManager, caller: Caller, target: Target, versionId: number): Promise<Restored> {
+    const { appId, id: actionId } = target;
+    const row = await lockMaster(manager, target, "CANNOT_RESTORE_PRODUCTION");
     const version = await findVersion(manager, actionId, versionId);
     const revived = await judged(appId, version);
     const { personId } = caller;
@@ -47,21 +50,21 @@ export function createRestoring(options: { db: DataSource; judgement: Judgement;
     return { action: { ...show(row), isPublished }, ...ids };
   }
 
-  async function restoreReadAhead(caller: Caller, ids: { appId: number; actionId: number; versionId: number }) {
-    const { appId, actionId, versionId } = ids;
+  async function restoreReadAhead(caller: Caller, target: Target, versionId: number) {
+    const { appId, id } = target;
     // Whatever is wrong with the request, or the code, is said where it is restored.
-    const read = async () => judgement.readAhead(appId, (await findVersion(db.manager, actionId, versionId)).data.code);
+    const read = async () => judgement.readAhead(appId, (await findVersion(db.manager, id, versionId)).data.code);
     await read().catch(() => undefined);
-    return db.transaction((manager) => restore(manager, caller, ids));
+    return db.transaction((manager) => restore(manager, caller, target, versionId));
   }
 
   return {
     /**
      * The snapshot's configuration as it was; its dependencies are resolved anew, and the links between the copies stay.
-     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, VERSION_NOT_FOUND, NAME_ALREADY_EXISTS,
-     *   RESTORE_FAILED also for a snapshot that today's rules refuse
+     * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED, VERSION_NOT_FOUND,
+     *   NAME_ALREADY_EXISTS, RESTORE_FAILED also for a snapshot that today's rules refuse
      */
-    restore: (caller: Caller, appId: number, actionId: number, versionId: number): Promise<Restored> =>
-      failingAs("RESTORE_FAILED", log, restoreReadAhead(caller, { appId, actionId, versionId })),
+    restore: (caller: Caller, target: Target, versionId: number): Promise<Restored> =>
+      failingAs("RESTORE_FAILED", log, restoreReadAhead(caller, target, versionId)),
   };
 }

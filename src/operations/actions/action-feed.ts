@@ -1,0 +1,111 @@
+/** What an app's editors are told of its actions as these change: which one, by whom and what. Holds no code. */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import type { Notifications } from "../../engine/notifications.js";
+import { type LiveSource, liveSource } from "../logs/live-source.js";
+import type { VersionUser } from "./versions.js";
+
+/** Channel of the notice `appId:masterId:removed`, sent by the database as either copy is written or removed. */
+export const ACTION_EDITED_CHANNEL = "svc_action_edited";
+
+/** A change of a master or of its production copy. With `reset` some may have been missed, and nothing else is known. */
+export interface ActionChange {
+  reset: boolean;
+  /** The master's; null with `reset`. */
+  id: number | null;
+  removed: boolean;
+  /** The master's as it stands now; null when it is not there any more. */
+  updatedAt: string | null;
+  /** The trail's word for the change, such as `appAction.v3.update`; null where the trail has none. */
+  type: string | null;
+  /** Those that an update changed. */
+  fields: string[];
+  user: VersionUser | null;
+}
+
+interface Found {
+  updatedAt: Date | null;
+  type: string | null;
+  data: { fields?: string[] } | null;
+  user: VersionUser | null;
+}
+
+/* The change has just been committed together with its entry in the trail. */
+const CHANGE = `
+  SELECT master.updated_at AS "updatedAt", entry.type, entry.data,
+         CASE WHEN person.id IS NOT NULL THEN json_build_object('id', person.id, 'firstName', person.first_name,
+           'lastName', person.last_name, 'email', person.email) END AS "user"
+    FROM (VALUES ($1::bigint, $2::bigint)) AS asked (app_id, id)
+    LEFT JOIN action master ON master.app_id = asked.app_id AND master.id = asked.id
+    LEFT JOIN LATERAL (
+      SELECT type, data, person_id FROM audit_entry
+       WHERE app_id = asked.app_id AND action_id = asked.id AND created_at > now() - interval '1 minute'
+       ORDER BY id DESC LIMIT 1) entry ON true
+    LEFT JOIN person ON person.id = entry.person_id`;
+
+const RESET: ActionChange = {
+  reset: true,
+  id: null,
+  removed: false,
+  updatedAt: null,
+  type: null,
+  fields: [],
+  user: null,
+};
+
+function tell(listeners: Iterable<(change: ActionChange) => void>, change: ActionChange): void {
+  for (const listener of listeners) listener(change);
+}
+
+export type ActionFeed = ReturnType<typeof createActionFeed>;
+
+export function createActionFeed({
+  db,
+  notifications,
+  log,
+}: {
+  db: DataSource;
+  notifications: Notifications;
+  log: Logger;
+}) {
+  const byApp = new Map<number, Set<(change: ActionChange) => void>>();
+
+  async function read(appId: number, id: number, removed: boolean): Promise<ActionChange> {
+    const [found] = await rows<Found>(db, CHANGE, [appId, id]);
+    const { updatedAt, type, data, user } = found!;
+    return {
+      ...{ reset: false, id, removed, type, user, fields: data?.fields ?? [] },
+      updatedAt: updatedAt?.toISOString() ?? null,
+    };
+  }
+
+  notifications.listen(ACTION_EDITED_CHANNEL, (notice) => {
+    const [appId, id, removed] = notice.split(":") as [string, string, string];
+    const listeners = byApp.get(Number(appId));
+    if (!listeners) return;
+    const change = read(Number(appId), Number(id), removed === "true").catch((error: unknown) => {
+      log.warn({ err: error, appId }, "a change of an action could not be read");
+      return { ...RESET };
+    });
+    void change.then((known) => tell(listeners, known));
+  });
+
+  notifications.onGap(() => {
+    for (const listeners of byApp.values()) tell(listeners, { ...RESET });
+  });
+
+  return {
+    /** First a `reset`, from which on nothing is missed; then how an action stands after each change, several at once in one. */
+    follow: (appId: number): LiveSource<ActionChange> =>
+      liveSource<ActionChange>(appId, (listener) => {
+        const listeners = byApp.get(appId) ?? new Set();
+        byApp.set(appId, listeners.add(listener));
+        listener({ ...RESET });
+        return () => {
+          listeners.delete(listener);
+          if (listeners.size === 0 && byApp.get(appId) === listeners) byApp.delete(appId);
+        };
+      }),
+  };
+}

@@ -1,0 +1,157 @@
+/** Two editors at one action: neither overwrites what it has not seen, and each learns of the other's changes. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { restExit } from "./exits.js";
+import { CODE, make, publishApp } from "./support.js";
+
+const OTHER_CODE = `${CODE} // the other's`;
+
+describe("a change of an action that names the state it started from", () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    await publishApp(service);
+  });
+  after(() => service.stop());
+
+  const path = (id: number, rest = "") => `/v3/apps/${service.appId}/actions/${id}${rest}`;
+  const read = async (id: number) => {
+    const { headers, body } = await service.rest("GET", path(id));
+    return { tag: headers.get("etag")!, action: body.action };
+  };
+
+  interface Change {
+    method: string;
+    rest?: string;
+    body?: object;
+    mutation: string;
+  }
+  const CHANGES: Record<string, Change> = {
+    update: {
+      method: "PUT",
+      body: { description: "mine" },
+      mutation: 'updateAction(ARGS, data: { description: "mine" })',
+    },
+    remove: { method: "DELETE", mutation: "removeAction(ARGS)" },
+    publish: { method: "POST", rest: "/publish", mutation: "publishAction(ARGS)" },
+    unpublish: { method: "POST", rest: "/unpublish", mutation: "unpublishAction(ARGS)" },
+    restore: {
+      method: "POST",
+      rest: "/versions/VERSION/restore",
+      mutation: "restoreActionVersion(ARGS, versionId: VERSION)",
+    },
+  };
+
+  const fields: Record<string, string> = {
+    update: " { id }",
+    publish: " { action { id } }",
+    restore: " { restoredFromVersionId }",
+  };
+
+  /** Over either exit: the status of a refusal, with the action that it shows; null when it was done. */
+  const EXITS = {
+    async REST(name: string, id: number, versionId: number, updatedAt: string) {
+      const { method, rest = "", body } = CHANGES[name]!;
+      const call = { headers: { "if-match": `"${updatedAt}"` }, ...(body && { body }) };
+      const answer = await service.rest(method, path(id, rest.replace("VERSION", String(versionId))), call);
+      return answer.http < 300 ? null : { http: answer.http, status: answer.body.status, action: answer.body.action };
+    },
+    async GraphQL(name: string, id: number, versionId: number, updatedAt: string) {
+      const key = name === "restore" ? "actionId" : "id";
+      const args = `appId: ${service.appId}, ${key}: ${id}, ifUpdatedAt: "${updatedAt}"`;
+      const mutation = CHANGES[name]!.mutation.replace("ARGS", args).replace("VERSION", String(versionId));
+      const { errors } = await service.graphql(`mutation { ${mutation}${fields[name] ?? ""} }`);
+      return errors ? { http: 409, status: errors[0].extensions.status, action: errors[0].extensions.action } : null;
+    },
+  };
+
+  for (const [exit, send] of Object.entries(EXITS)) {
+    for (const name of Object.keys(CHANGES)) {
+      it(`${name} over ${exit}: is refused with what stands now, changes nothing, and is done from there`, async () => {
+        const { id, updatedAt } = await make(restExit(service));
+        if (name === "unpublish") await service.rest("POST", path(id, "/publish"));
+        await service.rest("PUT", path(id), { body: { code: OTHER_CODE } });
+        const { body } = await service.rest("GET", path(id, "/versions"));
+        const versionId = body.versions.at(-1).id as number;
+        const stands = (await read(id)).action;
+        const copies = () => service.db.query("SELECT * FROM action WHERE id = $1 OR master_id = $1 ORDER BY id", [id]);
+        const before = await copies();
+        expect(await send(name, id, versionId, updatedAt)).to.deep.equal({
+          http: 409,
+          status: "ACTION_CHANGED",
+          action: stands,
+        });
+        expect(await copies()).to.deep.equal(before);
+        expect(await send(name, id, versionId, stands.updatedAt)).to.equal(null);
+        expect(await copies()).to.not.deep.equal(before);
+      });
+    }
+  }
+
+  it("is done by one of many who started from the same state, however quick they are", async () => {
+    const { id } = await make(restExit(service));
+    const { tag } = await read(id);
+    const saves = Array.from({ length: 12 }, (_, at) =>
+      service.rest("PUT", path(id), { body: { description: String(at) }, headers: { "if-match": tag } }),
+    );
+    const codes = (await Promise.all(saves)).map(({ http }) => http).sort();
+    expect(codes).to.deep.equal([200, ...Array(11).fill(409)]);
+  });
+
+  it("finds another tag after every change, within one millisecond too, and the same after a run", async () => {
+    const { id } = await make(restExit(service), { active: true, triggers: [{ trigger: "manual" }] });
+    const tags = new Set<string>();
+    for (let change = 0; change < 20; change += 1) {
+      const { headers } = await service.rest("PUT", path(id), { body: { description: String(change) } });
+      tags.add(headers.get("etag")!);
+    }
+    expect(tags.size).to.equal(20);
+    await service.db.query("UPDATE action SET last_run_at = now() WHERE id = $1", [id]);
+    expect((await read(id)).tag).to.equal([...tags].at(-1));
+  });
+
+  it("takes any of several tags, weakened ones and *, and refuses what is no tag", async () => {
+    const { id, updatedAt } = await make(restExit(service));
+    const remove = (tag: string) => service.rest("DELETE", path(id), { headers: { "if-match": tag } });
+    for (const bad of ["", "2026-01-01", '"a', `"${updatedAt}",`, Array(30).fill('"a"').join()]) {
+      const { http, body } = await remove(bad);
+      expect([http, body.status], bad).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(body.error).to.match(/^If-Match must be/);
+    }
+    expect((await remove('"a", "b"')).http).to.equal(409);
+    const put = await service.rest("PUT", path(id), { body: { description: "x" }, headers: { "if-match": "*" } });
+    expect(put.http).to.equal(200);
+    expect((await remove(`"a", W/${put.headers.get("etag")}`)).http).to.equal(200);
+  });
+
+  it("is told to the app's editors as it happens: who, what, and nobody else's", async () => {
+    const socket = service.socket("editor");
+    const fields = "reset id removed type fields updatedAt user { id }";
+    const query = `subscription { actionChanged(appId: ${service.appId}) { ${fields} } }`;
+    const events = socket.iterate<{ actionChanged: Record<string, unknown> }>({ query });
+    const next = async () => (await events.next()).value!.data!.actionChanged;
+    expect(await next()).to.deep.include({ reset: true, id: null });
+    const other = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } });
+    const elsewhere = `/v3/apps/${other.body.app.id}/actions`;
+    await service.rest("POST", elsewhere, { as: "admin", body: { name: "elsewhere", code: CODE } });
+    const { id, updatedAt } = await make(restExit(service));
+    const known = { reset: false, id, removed: false };
+    const created = await next();
+    expect(created).to.deep.include({ ...known, type: "appAction.v3.create", updatedAt });
+    expect((created["user"] as { id: number }).id).to.be.a("number");
+    const change = { code: OTHER_CODE, description: "last" };
+    const { action } = (await service.rest("PUT", path(id), { body: change })).body;
+    const updated = await next();
+    expect(updated).to.deep.include({ ...known, type: "appAction.v3.update", updatedAt: action.updatedAt });
+    expect(updated["fields"]).to.have.members(["code", "description"]);
+    await service.rest("POST", path(id, "/publish"));
+    expect(await next()).to.deep.include({ ...known, type: "appAction.v3.publish", updatedAt: action.updatedAt });
+    await service.rest("DELETE", path(id));
+    // The master and its production copy go together.
+    const removals = [await next(), await next()].filter(({ removed }) => removed);
+    expect(removals).to.have.length(1);
+    expect(removals[0]).to.deep.include({ id, type: "appAction.v3.remove", updatedAt: null });
+    socket.dispose();
+  });
+});
