@@ -2,6 +2,7 @@ import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
 
 const CODE = `async function execute({ payload, settings }) {
   console.log("for", payload.name);
@@ -16,12 +17,14 @@ describe("Studio at GET /studio", function () {
   let browser: Browser;
   let page: Page;
   let watch: PageWatch;
+  let studio: StudioPage;
 
   before(async () => {
     [service, browser] = await Promise.all([startTestService(), launchChromium()]);
     page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, service.url);
+    studio = studioPage(page);
     await page.goto(`${service.url}/studio`);
   });
 
@@ -30,58 +33,19 @@ describe("Studio at GET /studio", function () {
     await service?.stop();
   });
 
-  const withText = (tag: string, text: string, inside = "") =>
-    `::-p-xpath(${inside}//${tag}[normalize-space(.)="${text}"])`;
-  const button = async (name: string, inside?: string) => {
-    const found = await page.waitForSelector(withText("button", name, inside));
-    await found!.click();
-  };
-  const textOf = async (selector: string) => (await page.waitForSelector(selector))!.evaluate((e) => e.textContent);
-
-  async function press(key: "s" | "a" | "Enter"): Promise<void> {
-    await page.keyboard.down("Control");
-    await page.keyboard.press(key);
-    await page.keyboard.up("Control");
-  }
-
-  async function replace(selector: string, text: string): Promise<void> {
-    await page.waitForSelector(selector);
-    await page.focus(selector);
-    await press("a");
-    await page.keyboard.press("Delete");
-    await page.keyboard.sendCharacter(text);
-  }
-
-  /** Pasted, for what is typed is indented and closed by the editor. */
-  async function write(code: string): Promise<void> {
-    await replace(".code-editor textarea", " ");
-    await press("a");
-    await page.evaluate(
-      `{
-        const clipboardData = new DataTransfer();
-        clipboardData.setData("text/plain", ${JSON.stringify(code)});
-        const paste = new ClipboardEvent("paste", { clipboardData, bubbles: true, cancelable: true });
-        document.activeElement.dispatchEvent(paste);
-      }`,
-    );
-    const first = JSON.stringify(code.split("\n")[0]);
-    const lines = 'document.querySelector(".code-editor .view-lines").textContent.replaceAll("\\u00a0", " ")';
-    await page.waitForFunction(`${lines}.includes(${first})`);
-  }
-
   const outcome = (state: string) => page.waitForSelector(`.outcome[data-state="${state}"]`);
   const api = async (path: string) => (await service.rest("GET", `/v3/apps/${service.appId}${path}`)).body;
 
   it("refuses a token that is not valid, in words at its field", async () => {
-    await replace('input[name="token"]', "svc_editor_of-nobody");
-    await button("Sign in");
+    await studio.replace('input[name="token"]', "svc_editor_of-nobody");
+    await studio.button("Sign in");
     await page.waitForSelector('input[name="token"][aria-invalid="true"]');
-    expect(await textOf("#sign-in-fault")).to.contain("not valid");
+    expect(await studio.textOf("#sign-in-fault")).to.contain("not valid");
   });
 
   it("signs in by a token, keeps it in memory alone, and forgets it with the page", async () => {
-    await replace('input[name="token"]', service.tokens.editor);
-    await button("Sign in");
+    await studio.replace('input[name="token"]', service.tokens.editor);
+    await studio.button("Sign in");
     await page.waitForSelector(".top-bar");
     expect(await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")).to.equal(
       '[{},{},""]',
@@ -93,9 +57,9 @@ describe("Studio at GET /studio", function () {
   it("stays signed in by a cookie that no script can read when asked to, until the person signs out", async () => {
     const signIn = async () => {
       await page.waitForSelector('form[aria-busy="false"]');
-      await replace('input[name="token"]', service.tokens.editor);
+      await studio.replace('input[name="token"]', service.tokens.editor);
       await page.click('input[type="checkbox"]');
-      await button("Sign in");
+      await studio.button("Sign in");
       await page.waitForSelector(".top-bar");
     };
     await signIn();
@@ -104,23 +68,23 @@ describe("Studio at GET /studio", function () {
     expect(await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")).to.equal(
       '[{},{},""]',
     );
-    await button("Sign out");
+    await studio.button("Sign out");
     await page.waitForSelector('input[name="token"]');
     expect(await page.browserContext().cookies()).to.deep.equal([]);
     await signIn();
   });
 
   it("shows a refused name at the name, and creates the action when it is right", async () => {
-    await button("New");
+    await studio.button("New");
     await page.waitForSelector(".code-editor .view-line");
-    await write(CODE);
-    await replace('[data-field="name"] input', "not a name");
-    await press("s");
+    await studio.write(CODE);
+    await studio.replace('[data-field="name"] input', "not a name");
+    await studio.press("s");
     await page.waitForSelector('[data-field="name"] input[aria-invalid="true"]');
-    expect(await textOf('[data-field="name"] .fault')).to.contain("NAME_INVALID_CHARS");
-    await replace('[data-field="name"] input', "greet");
-    await press("s");
-    await page.waitForSelector(withText("b", "greet", '//*[@class="action-name"]'));
+    expect(await studio.textOf('[data-field="name"] .fault')).to.contain("NAME_INVALID_CHARS");
+    await studio.replace('[data-field="name"] input', "greet");
+    await studio.press("s");
+    await page.waitForSelector(studio.withText("b", "greet", '//*[@class="action-name"]'));
     const { actions } = await api("/actions");
     expect(actions.map(({ name, code }: { name: string; code: string }) => ({ name, code }))).to.deep.equal([
       { name: "greet", code: CODE },
@@ -128,91 +92,93 @@ describe("Studio at GET /studio", function () {
   });
 
   it("runs the action by Ctrl+Enter with the payload, and shows what it prints and returns", async () => {
-    await replace("#payload", '{"name": "Ada"}');
-    await press("Enter");
+    await studio.replace("#payload", '{"name": "Ada"}');
+    await studio.press("Enter");
     await outcome("completed");
-    expect(JSON.parse((await textOf(".result"))!)).to.deep.equal({ hello: "Ada", keys: [] });
+    expect(JSON.parse((await studio.textOf(".result"))!)).to.deep.equal({ hello: "Ada", keys: [] });
     await page.waitForSelector(".console li");
-    expect(await textOf(".console li span:last-child")).to.equal("for Ada");
+    expect(await studio.textOf(".console li span:last-child")).to.equal("for Ada");
   });
 
   it("shows what the action threw, and adds its entry to the open log as it is written", async () => {
-    await replace("#payload", "{}");
-    await press("Enter");
+    await studio.replace("#payload", "{}");
+    await studio.press("Enter");
     await outcome("failed");
-    expect(await textOf(".result.failed")).to.equal("TypeError: a name is required");
-    await button("Log", '//*[@role="tablist"]');
+    expect(await studio.textOf(".result.failed")).to.equal("TypeError: a name is required");
+    await studio.button("Log", '//*[@role="tablist"]');
     await page.waitForSelector(".entry.failed");
     const body = { name: "live" };
     await service.rest("POST", `/v3/apps/${service.appId}/actions/greet/runWithResult`, { body });
     await page.waitForFunction('document.querySelectorAll(".entry").length === 3');
-    expect(await textOf(".entry:first-child .gist")).to.contain('"hello":"live"');
+    expect(await studio.textOf(".entry:first-child .gist")).to.contain('"hello":"live"');
     await page.click(".entry.failed button");
-    expect(await textOf(".entry-details pre.failed")).to.match(/TypeError: a name is required\n.*execute/);
+    expect(await studio.textOf(".entry-details pre.failed")).to.match(/TypeError: a name is required\n.*execute/);
   });
 
   it("marks the line of code that was refused", async () => {
-    await write("async function execute() {\n  return 1 +;\n}");
-    await press("s");
-    expect(await textOf(".code-fault")).to.match(/line 2, column \d+.*CODE_VALIDATION_FAILED/);
+    await studio.write("async function execute() {\n  return 1 +;\n}");
+    await studio.press("s");
+    expect(await studio.textOf(".code-fault")).to.match(/line 2, column \d+.*CODE_VALIDATION_FAILED/);
     await page.waitForSelector(".code-editor .squiggly-error");
   });
 
   it("asks before unsaved work is left, and stays when the person wishes so", async () => {
-    await button("Settings");
+    await studio.button("Settings");
     await page.waitForSelector("dialog[open]");
-    await button("Cancel", "//dialog");
+    await studio.button("Cancel", "//dialog");
     await page.waitForSelector("dialog", { hidden: true });
-    expect(await textOf(".workspace-head h2")).to.equal("greet");
-    await write(`// second\n${CODE}`);
-    await press("s");
-    await page.waitForSelector(withText("span", "saved"));
+    expect(await studio.textOf(".workspace-head h2")).to.equal("greet");
+    await studio.write(`// second\n${CODE}`);
+    await studio.press("s");
+    await page.waitForSelector(studio.withText("span", "saved"));
   });
 
   it("publishes the app and the action, and shows what the next publication would change", async () => {
-    await button("Publish", '//*[@role="tablist"]');
-    expect(await textOf(".publish-panel")).to.contain("Switching a master off leaves its production copy as it is");
-    await button("Publish the app");
-    await page.waitForSelector(withText("span", "published", '//*[@class="top-bar"]'));
-    await button("Publish", '//*[@role="tabpanel"]');
-    await page.waitForSelector(withText("button", "Publish again"));
+    await studio.button("Publish", '//*[@role="tablist"]');
+    expect(await studio.textOf(".publish-panel")).to.contain(
+      "Switching a master off leaves its production copy as it is",
+    );
+    await studio.button("Publish the app");
+    await page.waitForSelector(studio.withText("span", "published", '//*[@class="top-bar"]'));
+    await studio.button("Publish", '//*[@role="tabpanel"]');
+    await page.waitForSelector(studio.withText("button", "Publish again"));
     await page.click('[data-field="active"] input');
-    await press("s");
+    await studio.press("s");
     await page.waitForSelector(".diff td.added");
     const change = await page.$$eval(".diff tbody tr > *", (cells) => cells.map((cell) => cell.textContent));
     expect(change).to.deep.equal(["active", "true", "false"]);
-    expect(await textOf(".publish-panel .notice")).to.contain("its production copy still runs");
+    expect(await studio.textOf(".publish-panel .notice")).to.contain("its production copy still runs");
   });
 
   it("restores a version and says so in the history", async () => {
-    await button("Versions", '//*[@role="tablist"]');
+    await studio.button("Versions", '//*[@role="tablist"]');
     await page.waitForSelector(".versions li:nth-child(3) button");
     await page.click(".versions li:nth-child(3) button");
     await page.waitForSelector(".diff .added");
-    await button("Restore");
-    await button("Restore", "//dialog");
-    await page.waitForSelector(withText("span", "before a restore"));
+    await studio.button("Restore");
+    await studio.button("Restore", "//dialog");
+    await page.waitForSelector(studio.withText("span", "before a restore"));
     const { actions } = await api("/actions");
     expect(actions[0]).to.include({ code: CODE, active: true });
   });
 
   it("keeps settings in their tiers: a protected value is written and never shown again", async () => {
-    await button("Settings");
+    await studio.button("Settings");
     for (const [key, value] of [
       ["title", "Shop"],
       ["_region", "eu"],
       ["__apiKey", "a-very-secret-value"],
     ] as const) {
-      await replace('[aria-label="Key of the new setting"]', key);
-      await replace('[aria-label="Value of the new setting"]', value);
-      await button("Add");
+      await studio.replace('[aria-label="Key of the new setting"]', key);
+      await studio.replace('[aria-label="Value of the new setting"]', value);
+      await studio.button("Add");
       await page.waitForSelector(`.setting[data-key="${key}"]`);
     }
     const tiers = await page.$$eval("section[data-tier]", (sections) =>
       sections.map((section) => [...section.querySelectorAll(".setting code")].map((key) => key.textContent).join()),
     );
     expect(tiers).to.deep.equal(["title", "_region", "__apiKey"]);
-    expect(await textOf('.setting[data-key="__apiKey"] .hint')).to.contain("set ");
+    expect(await studio.textOf('.setting[data-key="__apiKey"] .hint')).to.contain("set ");
     const shown = await page.evaluate(
       '[...document.querySelectorAll("input, textarea")].map((e) => e.value).join() + document.body.textContent',
     );

@@ -96,3 +96,20 @@ export function CodeEditor({ code, onChange, fault }: CodeEditorProps) {
 
   return <div ref={host} className="code-editor" />;
 }
+
+/** Two codes side by side, one below the other where it is narrow. Neither can be changed. */
+export function CodeCompare({ before, after }: { before: string; after: string }) {
+  const host = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (!host.current) return;
+    const made = monaco.editor.createDiffEditor(host.current, { ...OPTIONS, readOnly: true, renderSideBySide: true });
+    const [original, modified] = [before, after].map((code) => monaco.editor.createModel(code, "javascript"));
+    made.setModel({ original: original!, modified: modified! });
+    return () => {
+      made.dispose();
+      original!.dispose();
+      modified!.dispose();
+    };
+  }, [before, after]);
+  return <div ref={host} className="code-compare" />;
+}

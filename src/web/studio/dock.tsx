@@ -96,6 +96,7 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
           setPayloadFault(null);
         }}
         start={() => void saveAndRun()}
+        blocked={editor.others.theirs !== null}
         seeLog={() => setTab("Log")}
       />
     ),

@@ -17,10 +17,13 @@ export const CreateAction: Document<CreateActionMutation, CreateActionMutationVa
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
 
 export const UpdateAction: Document<UpdateActionMutation, UpdateActionMutationVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!){saved:updateAction(appId:$appId id:$id data:$data){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
 
 export const RemoveAction: Document<RemoveActionMutation, RemoveActionMutationVariables> =
-  "mutation RemoveAction($appId:Int!$id:Int!){removeAction(appId:$appId id:$id)}";
+  "mutation RemoveAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){removeAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
+
+export const FollowActions: Document<FollowActionsSubscription, FollowActionsSubscriptionVariables> =
+  "subscription FollowActions($appId:Int!){change:actionChanged(appId:$appId){reset id removed updatedAt fields user{firstName lastName}}}";
 
 export const RunAction: Document<RunActionMutation, RunActionMutationVariables> =
   "mutation RunAction($appId:Int!$id:ID!$payload:JSON){run:runAction(appId:$appId nameOrId:$id payload:$payload){runId}}";
@@ -41,10 +44,10 @@ export const ReadLog: Document<ReadLogQuery, ReadLogQueryVariables> =
   "fragment LogRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}query ReadLog($appId:Int!$options:ActionLogsInput){page:actionLogs(appId:$appId options:$options){count logs{...LogRow}}}";
 
 export const PublishAction: Document<PublishActionMutation, PublishActionMutationVariables> =
-  "mutation PublishAction($appId:Int!$id:Int!){publishAction(appId:$appId id:$id){action{id}}}";
+  "mutation PublishAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){publishAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt){action{id}}}";
 
 export const UnpublishAction: Document<UnpublishActionMutation, UnpublishActionMutationVariables> =
-  "mutation UnpublishAction($appId:Int!$id:Int!){unpublishAction(appId:$appId id:$id)}";
+  "mutation UnpublishAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){unpublishAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
 
 export const PublishApp: Document<PublishAppMutation, PublishAppMutationVariables> =
   "mutation PublishApp($appId:Int!){publishApp(appId:$appId){isPublished}}";
@@ -59,7 +62,7 @@ export const CompareVersion: Document<CompareVersionQuery, CompareVersionQueryVa
   "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...Diff}}";
 
 export const RestoreVersion: Document<RestoreVersionMutation, RestoreVersionMutationVariables> =
-  "mutation RestoreVersion($appId:Int!$id:Int!$versionId:Int!){restoreActionVersion(appId:$appId actionId:$id versionId:$versionId){preRestoreVersionId}}";
+  "mutation RestoreVersion($appId:Int!$id:Int!$versionId:Int!$ifUpdatedAt:DateTime!){restoreActionVersion(appId:$appId actionId:$id versionId:$versionId ifUpdatedAt:$ifUpdatedAt){preRestoreVersionId}}";
 
 export const ReadSettings: Document<ReadSettingsQuery, ReadSettingsQueryVariables> =
   "query ReadSettings($appId:Int!){settings(appId:$appId)settingsStatus(appId:$appId){key updatedAt updatedBy secret}}";
@@ -226,6 +229,7 @@ export type UpdateActionMutationVariables = Exact<{
   appId: number;
   id: number;
   data: UpdateActionInput;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -234,10 +238,18 @@ export type UpdateActionMutation = { saved: { code: string, timezone: string | n
 export type RemoveActionMutationVariables = Exact<{
   appId: number;
   id: number;
+  ifUpdatedAt: string;
 }>;
 
 
 export type RemoveActionMutation = { removeAction: boolean };
+
+export type FollowActionsSubscriptionVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type FollowActionsSubscription = { change: { reset: boolean, id: number | null, removed: boolean, updatedAt: string | null, fields: Array<string>, user: { firstName: string, lastName: string } | null } };
 
 export type RunActionMutationVariables = Exact<{
   appId: number;
@@ -291,6 +303,7 @@ export type ReadLogQuery = { page: { count: number, logs: Array<{ id: number, ty
 export type PublishActionMutationVariables = Exact<{
   appId: number;
   id: number;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -299,6 +312,7 @@ export type PublishActionMutation = { publishAction: { action: { id: number } } 
 export type UnpublishActionMutationVariables = Exact<{
   appId: number;
   id: number;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -341,6 +355,7 @@ export type RestoreVersionMutationVariables = Exact<{
   appId: number;
   id: number;
   versionId: number;
+  ifUpdatedAt: string;
 }>;
 
 

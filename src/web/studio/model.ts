@@ -3,6 +3,7 @@ import type {
   ActionSummaryFragment,
   AppsQuery,
   DiffFragment,
+  FollowActionsSubscription,
   FollowConsoleSubscription,
   ListVersionsQuery,
   LogRowFragment,
@@ -26,6 +27,8 @@ export interface ActionList {
   published: PublishedCopy[];
   total: number;
 }
+
+export type ActionChange = FollowActionsSubscription["change"];
 
 export type LogEntry = LogRowFragment;
 

@@ -91,7 +91,7 @@ export function PublishPanel(props: PublishPanelProps) {
     }
     setBusy(false);
   }, []);
-  const ids = { appId, id: saved.id };
+  const ids = { appId, id: saved.id, ifUpdatedAt: saved.updatedAt };
   const unpublish = async () => {
     const text = "The production copy is removed: nothing runs it any more. The master and its history stay.";
     const yes = await ask({ title: `Unpublish ${saved.name}?`, text, yes: "Unpublish", danger: true });

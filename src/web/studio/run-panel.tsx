@@ -62,10 +62,13 @@ interface RunPanelProps {
   payloadFault: string | null;
   setPayload: (text: string) => void;
   start: () => void;
+  /** Somebody else's version stands: nothing is saved or run before the person has chosen. */
+  blocked: boolean;
   seeLog: () => void;
 }
 
-export function RunPanel({ draft, dirty, runner, payload, payloadFault, setPayload, start, seeLog }: RunPanelProps) {
+export function RunPanel(props: RunPanelProps) {
+  const { draft, dirty, runner, payload, payloadFault, setPayload, start, blocked, seeLog } = props;
   const { run, cancel } = runner;
   const why = obstacle(draft);
   return (
@@ -91,7 +94,7 @@ export function RunPanel({ draft, dirty, runner, payload, payloadFault, setPaylo
               Cancel the run
             </button>
           ) : (
-            <button type="button" className="primary" title="Ctrl+Enter" onClick={start}>
+            <button type="button" className="primary" title="Ctrl+Enter" disabled={blocked} onClick={start}>
               {dirty ? "Save and run" : "Run"}
             </button>
           )}

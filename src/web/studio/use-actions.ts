@@ -1,14 +1,20 @@
 /** The app's list of actions and the tail of its log, which says when each ran last. Holds no code of theirs. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
-import { FollowLog, ListActions } from "./documents.js";
-import type { ActionList, LogEntry, PublishedCopy } from "./model.js";
+import { FollowActions, FollowLog, ListActions } from "./documents.js";
+import type { ActionChange, ActionList, LogEntry, PublishedCopy } from "./model.js";
 
 /** The app's execution log as it is written, one subscription for the whole page. */
 export interface Tail {
   live: boolean;
   /** @returns what ends it */
   onEntry(listener: (entry: LogEntry) => void): () => void;
+}
+
+/** The changes of the app's actions as they are made, by whomever. */
+export interface Changes {
+  /** @returns what ends it */
+  onChange(listener: (change: ActionChange) => void): () => void;
 }
 
 export interface Actions {
@@ -20,6 +26,33 @@ export interface Actions {
   /** The name behind a log entry's `taskId`, which names either copy. */
   whose(taskId: number): { name: string; live: boolean } | null;
   tail: Tail;
+  changes: Changes;
+}
+
+/** A list that many changes at once make old is read once. */
+const RELOAD_MS = 300;
+
+function useChanges(api: Api, appId: number | null, reload: () => Promise<void>): Changes {
+  const listeners = useRef(new Set<(change: ActionChange) => void>());
+  useEffect(() => {
+    if (appId === null) return;
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const tell = (change: ActionChange) => {
+      clearTimeout(due);
+      due = setTimeout(() => void reload(), RELOAD_MS);
+      for (const listener of listeners.current) listener(change);
+    };
+    const end = api.follow(FollowActions, { appId }, { next: ({ change }) => tell(change) });
+    return () => {
+      clearTimeout(due);
+      end();
+    };
+  }, [api, appId, reload]);
+  const onChange = useCallback((listener: (change: ActionChange) => void) => {
+    listeners.current.add(listener);
+    return () => void listeners.current.delete(listener);
+  }, []);
+  return useMemo(() => ({ onChange }), [onChange]);
 }
 
 function useTail(api: Api, appId: number | null, first: (entry: LogEntry) => void): Tail {
@@ -70,6 +103,7 @@ export function useActions(api: Api, appId: number | null): Actions {
     setList((old) => old && { ...old, actions: touched(old.actions), published: touched(old.published) });
   }, []);
   const tail = useTail(api, appId, onEntry);
+  const changes = useChanges(api, appId, reload);
 
   return useMemo(() => {
     const copies = new Map(list?.published.map((copy) => [copy.masterId, copy]));
@@ -80,9 +114,9 @@ export function useActions(api: Api, appId: number | null): Actions {
       if (copy) owners.set(copy.id, { name, live: true });
     }
     return {
-      ...{ list, fault, reload, tail },
+      ...{ list, fault, reload, tail, changes },
       copyOf: (masterId) => copies.get(masterId),
       whose: (taskId) => owners.get(taskId) ?? null,
     };
-  }, [list, fault, reload, tail]);
+  }, [list, fault, reload, tail, changes]);
 }

@@ -5,6 +5,8 @@ import { CreateAction, GetAction, UpdateAction } from "./documents.js";
 import { type Draft, dataOf, draftOf, newDraft, same } from "./draft.js";
 import { type FieldFault, fieldFault } from "./field-fault.js";
 import type { Action } from "./model.js";
+import type { Changes } from "./use-actions.js";
+import { type Others, useOthers } from "./use-others.js";
 
 export interface Editor {
   /** null while the action is loaded. */
@@ -18,16 +20,24 @@ export interface Editor {
   /** @returns the action as it is now, null when it was refused */
   save(): Promise<Action | null>;
   reload(): Promise<void>;
+  others: Others;
+  /** Another's version in the place of the draft. */
+  takeTheirs(): void;
+  /** The draft stays, and what it is saved over is another's version. */
+  keepMine(): void;
+  /** The action is gone: the next save makes a new one of the draft. */
+  detach(): void;
 }
 
 interface Options {
   api: Api;
   appId: number;
   id: number | "new";
-  onSaved: (action: Action) => void;
+  changes: Changes;
+  onSaved: (action: Action, isNew: boolean) => void;
 }
 
-export function useEditor({ api, appId, id, onSaved }: Options): Editor {
+export function useEditor({ api, appId, id, changes, onSaved }: Options): Editor {
   const [saved, setSaved] = useState<Action | null>(null);
   const [draft, setDrawn] = useState<Draft | null>(id === "new" ? newDraft : null);
   // What is drawn may lag behind what was typed; a save that follows at once takes what was typed.
@@ -58,36 +68,71 @@ export function useEditor({ api, appId, id, onSaved }: Options): Editor {
     }
   }, [api, appId, id, take]);
 
+  const [detached, setDetached] = useState(false);
   useEffect(() => {
-    if (id !== saved?.id) void reload();
-  }, [id, saved?.id, reload]);
+    if (id !== saved?.id && !detached) void reload();
+  }, [id, saved?.id, detached, reload]);
 
   const [blank] = useState(newDraft);
   const before = useMemo(() => (saved ? draftOf(saved) : blank), [saved, blank]);
   const dirty = useMemo(() => draft !== null && !same(draft, before), [draft, before]);
 
-  const save = useCallback(async () => {
-    const { current } = latest;
-    if (!current || busy) return null;
-    if (saved && same(current, before)) return saved;
-    setBusy(true);
-    try {
+  const known = useRef({ saved, dirty });
+  known.current = { saved, dirty };
+  const saving = useRef<Promise<unknown>>(Promise.resolve());
+  const others = useOthers({ api, appId, changes, known, saving, take });
+  const { theirs, refused, settle } = others;
+
+  const send = useCallback(
+    async (current: Draft) => {
       const data = dataOf(current);
       const answer = saved
-        ? await api.ask(UpdateAction, { appId, id: saved.id, data })
+        ? await api.ask(UpdateAction, { appId, id: saved.id, data, ifUpdatedAt: saved.updatedAt })
         : await api.ask(CreateAction, { appId, data });
       // What was typed while it was being saved stays, unsaved.
       if (latest.current === current) take(answer.saved);
       else setSaved(answer.saved);
-      onSaved(answer.saved);
+      known.current = { saved: answer.saved, dirty: latest.current !== current };
       return answer.saved;
+    },
+    [api, appId, saved, take],
+  );
+
+  const save = useCallback(async () => {
+    const { current } = latest;
+    if (!current || busy || theirs) return null;
+    if (saved && same(current, before)) return saved;
+    setBusy(true);
+    const sending = send(current);
+    saving.current = sending.catch(() => undefined);
+    try {
+      const action = await sending;
+      settle();
+      onSaved(action, saved === null);
+      return action;
     } catch (error) {
-      setFault(fieldFault(asApiError(error)));
+      const told = asApiError(error);
+      if (told.status === "ACTION_CHANGED") await refused().catch(() => setFault(fieldFault(told)));
+      else setFault(fieldFault(told));
       return null;
     } finally {
       setBusy(false);
     }
-  }, [api, appId, before, busy, saved, onSaved, take]);
+  }, [before, busy, saved, theirs, send, onSaved, refused, settle]);
+
+  const takeTheirs = useCallback(() => {
+    if (theirs?.action) take(theirs.action);
+    settle();
+  }, [theirs, take, settle]);
+  const keepMine = useCallback(() => {
+    if (theirs?.action) setSaved(theirs.action);
+    settle();
+  }, [theirs, settle]);
+  const detach = useCallback(() => {
+    setDetached(true);
+    setSaved(null);
+    settle();
+  }, [settle]);
 
   const change = useCallback(
     (changed: Partial<Draft>) => {
@@ -97,5 +142,5 @@ export function useEditor({ api, appId, id, onSaved }: Options): Editor {
     [setDraft],
   );
 
-  return { draft, saved, dirty, busy, fault, change, save, reload };
+  return { draft, saved, dirty, busy, fault, change, save, reload, others, takeTheirs, keepMine, detach };
 }

@@ -70,7 +70,7 @@ export function VersionPanel(props: VersionPanelProps) {
     }. The production copy stays as it is.`;
     if (!(await ask({ title: "Restore this version?", text, yes: "Restore" }))) return;
     try {
-      await api.ask(RestoreVersion, { appId, id: saved.id, versionId: id });
+      await api.ask(RestoreVersion, { appId, id: saved.id, versionId: id, ifUpdatedAt: saved.updatedAt });
       setFault(null);
       setSelected(null);
       await onRestored();

@@ -5,6 +5,7 @@ import { Dock } from "./dock.js";
 import { RemoveAction } from "./documents.js";
 import { Fields } from "./fields.js";
 import type { Action } from "./model.js";
+import { OthersBanner } from "./others-banner.js";
 import { type Editor, useEditor } from "./use-editor.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
@@ -24,11 +25,12 @@ function useSaveKey(save: () => void): void {
 
 function Heading({ editor }: { editor: Editor }) {
   const { draft, saved, dirty, busy, fault, save } = editor;
+  const { theirs } = editor.others;
   return (
     <div className="workspace-head">
       <h2>{draft?.name || (saved ? saved.name : "New action")}</h2>
       <span className="hint" role="status">
-        {busy ? "saving…" : dirty || !saved ? "not saved" : "saved"}
+        {busy ? "saving…" : theirs ? "not as it is stored" : dirty || !saved ? "not saved" : "saved"}
       </span>
       {fault && fault.field === null && (
         <span className="fault" role="alert">
@@ -40,7 +42,7 @@ function Heading({ editor }: { editor: Editor }) {
         type="button"
         className="primary"
         title="Ctrl+S"
-        disabled={busy || (saved !== null && !dirty)}
+        disabled={busy || theirs !== null || (saved !== null && !dirty)}
         onClick={() => void save()}
       >
         {saved ? "Save" : "Create"}
@@ -53,13 +55,13 @@ export function Workspace(props: WorkspaceProps) {
   const { api, appId, id, actions, ask, go, setDirty, onCreated } = props;
   const { reload: reloadList } = actions;
   const onSaved = useCallback(
-    (action: Action) => {
-      if (id === "new") onCreated(action.id);
+    (action: Action, isNew: boolean) => {
+      if (isNew) onCreated(action.id);
       void reloadList();
     },
-    [id, onCreated, reloadList],
+    [onCreated, reloadList],
   );
-  const editor = useEditor({ api, appId, id, onSaved });
+  const editor = useEditor({ api, appId, id, changes: actions.changes, onSaved });
   const { draft, saved, dirty, fault, change, save } = editor;
   const [removeFault, setRemoveFault] = useState<string | null>(null);
   useEffect(() => setDirty(dirty), [dirty, setDirty]);
@@ -70,7 +72,7 @@ export function Workspace(props: WorkspaceProps) {
     const text = "Its production copy and its version history go with it. The execution log stays.";
     if (!(await ask({ title: `Delete ${saved.name}?`, text, yes: "Delete", danger: true }))) return;
     try {
-      await api.ask(RemoveAction, { appId, id: saved.id });
+      await api.ask(RemoveAction, { appId, id: saved.id, ifUpdatedAt: saved.updatedAt });
       go({ actionId: null }, { force: true });
       await reloadList();
     } catch (error) {
@@ -84,7 +86,10 @@ export function Workspace(props: WorkspaceProps) {
   const codeFault = fault?.field === "code" ? fault : null;
   return (
     <main className="workspace">
-      <Heading editor={editor} />
+      <div>
+        <Heading editor={editor} />
+        <OthersBanner editor={editor} />
+      </div>
       <div className="upper">
         <section className="code" aria-label="Code">
           <CodeEditor code={draft.code} onChange={(code) => change({ code })} fault={codeFault} />

@@ -1,0 +1,144 @@
+/** Two people in Studio at one action, each in a browser of their own: what one saves the other sees, and nothing is lost. */
+import { expect } from "chai";
+import type { Browser, HTTPRequest, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+const code = (words: string) => `async function execute() {\n  return ${JSON.stringify(words)};\n}\n`;
+
+interface Seat {
+  page: Page;
+  watch: PageWatch;
+  studio: StudioPage;
+}
+
+describe("two people in Studio at one action", function () {
+  this.timeout(20_000);
+  let service: TestService;
+  let browser: Browser;
+  let mine: Seat;
+  let theirs: Seat;
+  let actionId: number;
+
+  async function sit(token: string): Promise<Seat> {
+    const page = await (await browser.createBrowserContext()).newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    const watch = watchPage(page, service.url);
+    await page.goto(`${service.url}/studio#/${service.appId}/actions/${actionId}`);
+    const studio = studioPage(page);
+    await studio.signIn(token);
+    await page.waitForSelector(".code-editor .view-line");
+    return { page, watch, studio };
+  }
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    const { rest, appId } = service;
+    const action = { name: "shared", active: true, triggers: [{ trigger: "manual" }], code: code("first") };
+    actionId = (await rest("POST", `/v3/apps/${appId}/actions`, { body: action })).body.action.id;
+    const person = { firstName: "Grace", lastName: "Hopper", email: "grace@example.com" };
+    const { user, token } = (await rest("POST", "/v1/admin/users", { as: "admin", body: person })).body;
+    await rest("POST", `/v1/apps/${appId}/editors`, { body: { userId: user.id } });
+    mine = await sit(service.tokens.editor);
+    theirs = await sit(token);
+  });
+
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  const stored = async () => (await service.rest("GET", `/v3/apps/${service.appId}/actions/${actionId}`)).body.action;
+  const shows = ({ page }: Seat, words: string) =>
+    page.waitForFunction(
+      `document.querySelector(".code-editor .view-lines").textContent.includes(${JSON.stringify(words)})`,
+    );
+  const save = async ({ page, studio }: Seat, words: string) => {
+    await page.bringToFront();
+    await studio.write(code(words));
+    await page.waitForFunction('document.querySelector(".workspace-head .primary").disabled === false');
+    await studio.press("s");
+  };
+  const saved = ({ page, studio }: Seat) => page.waitForSelector(studio.withText("span", "saved"));
+
+  it("shows what the other saves at once, with who it was, where nothing here would be lost", async () => {
+    await save(theirs, "second");
+    await saved(theirs);
+    await mine.page.bringToFront();
+    await shows(mine, "second");
+    expect(await mine.studio.textOf(".news")).to.match(/^Grace Hopper changed code/);
+    await saved(mine);
+  });
+
+  it("tells of the other's save while something here is unsaved, and lets no save or run go over it", async () => {
+    await mine.page.bringToFront();
+    await mine.studio.write(code("mine"));
+    await save(theirs, "third");
+    await saved(theirs);
+    await mine.page.bringToFront();
+    expect(await mine.studio.textOf(".banner")).to.contain(
+      "Grace Hopper has saved this action while you were changing it",
+    );
+    await mine.studio.press("s");
+    await mine.studio.press("Enter");
+    await mine.page.waitForSelector(".workspace-head .primary:disabled");
+    expect((await stored()).code).to.equal(code("third"));
+  });
+
+  it("shows both side by side, and goes on with this one where the person says so", async () => {
+    await mine.studio.button("See both");
+    await mine.page.waitForFunction('document.querySelectorAll("dialog[open] .view-line").length >= 6');
+    const sides = await mine.page.$$eval("dialog .view-lines", (lines) => lines.map((one) => one.textContent));
+    expect(sides.join("|")).to.match(/third.*\|.*mine/s);
+    await mine.studio.button("Go on with mine", "//dialog");
+    await mine.studio.press("s");
+    await saved(mine);
+    expect((await stored()).code).to.equal(code("mine"));
+    await theirs.page.bringToFront();
+    await shows(theirs, "mine");
+  });
+
+  it("refuses what was saved before the other's change could be heard, and takes theirs where the person says so", async () => {
+    await mine.page.bringToFront();
+    await mine.studio.write(code("late"));
+    // The save is on its way while the other's is stored.
+    await mine.page.setRequestInterception(true);
+    const held = new Promise<HTTPRequest>((resolve) => {
+      mine.page.on("request", (request) => {
+        if (request.postData()?.includes("UpdateAction")) resolve(request);
+        else void request.continue();
+      });
+    });
+    await mine.studio.press("s");
+    const request = await held;
+    const { rest, appId } = service;
+    await rest("PUT", `/v3/apps/${appId}/actions/${actionId}`, { body: { code: code("fourth") } });
+    await request.continue();
+    await mine.studio.textOf(".banner");
+    expect((await stored()).code).to.equal(code("fourth"));
+    mine.page.removeAllListeners("request");
+    await mine.page.setRequestInterception(false);
+    await mine.studio.button("Take theirs");
+    await shows(mine, "fourth");
+    await saved(mine);
+  });
+
+  it("says that the action was deleted, and makes a new one of what is here where the person says so", async () => {
+    await mine.page.bringToFront();
+    await mine.studio.write(code("kept"));
+    await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${actionId}`);
+    expect(await mine.studio.textOf(".banner")).to.contain("has deleted this action");
+    await mine.studio.button("Make it a new action");
+    await mine.studio.button("Create");
+    await saved(mine);
+    const { actions } = (await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body;
+    expect(actions.map((action: { id: number; code: string }) => [action.id === actionId, action.code])).to.deep.equal([
+      [false, code("kept")],
+    ]);
+  });
+
+  it("does all that without an error in either page", () => {
+    expect([...mine.watch.errors, ...theirs.watch.errors]).to.deep.equal([]);
+  });
+});
