@@ -1,5 +1,5 @@
 /**
- * `npm test` after the set-up: every check, then one last line with the sum. The files are shared out between processes, each with a
+ * `npm test` after the set-up: every check, then what failed once more, and one last line with the sum. The files are shared out between processes, each with a
  * database server of its own. Arguments: the test files to run instead of all.
  */
 import { spawn } from "node:child_process";
@@ -53,7 +53,10 @@ function gateFiles() {
     .map((name) => `dist/test/${name}`);
 }
 
-/** Runs the files in several processes. Resolves to the sum, and to the number of processes that ended badly without a failed test. */
+/**
+ * Runs the files in several processes. Resolves to the sum, to each failure, and to the number of processes that ended badly without a
+ * failed test.
+ */
 async function runTests(node, files) {
   const chunks = chunksOf(files);
   const ended = [];
@@ -65,7 +68,13 @@ async function runTests(node, files) {
   await Promise.all(Array.from({ length: PROCESSES }, worker));
   const sum = (key) => ended.reduce((total, { figures }) => total + (figures?.[key] ?? 0), 0);
   const broken = ended.filter(({ code, figures }) => code !== 0 && !figures?.failures).length;
-  return { passed: sum("passes"), failed: sum("failures"), broken };
+  const failures = ended.flatMap(({ figures }) => figures?.failed ?? []);
+  return { passed: sum("passes"), failed: sum("failures"), failures, broken };
+}
+
+/** So that nobody looks for it in thousands of lines. */
+function repeat({ title, file, message }) {
+  process.stdout.write(`failed: ${title}\n  in ${file}\n  ${message.replaceAll("\n", "\n  ")}\n`);
 }
 
 async function main() {
@@ -74,7 +83,8 @@ async function main() {
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
   const node = ownNode();
   const lint = await run(node, ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."]);
-  const { passed, failed, broken } = await runTests(node, files.length > 0 ? files : gateFiles());
+  const { passed, failed, failures, broken } = await runTests(node, files.length > 0 ? files : gateFiles());
+  for (const failure of failures) repeat(failure);
   const beside = Array(broken).fill("mocha itself");
   if (lint.code !== 0) beside.push("biome check");
   for (const check of beside) process.stdout.write(`failed beside the tests: ${check}, see its output above\n`);
