@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError, STATUS } from "../errors.js";
-import type { PageSession, PageSessions } from "../operations/access/page-sessions.js";
+import type { PageSession, PageSessions } from "../operations/client/page-sessions.js";
 import { appPage, messagePage } from "./app-page.js";
 import type { Resolvers } from "./graphql/schema.js";
 import type { PageOrigin } from "./page-origin.js";

@@ -1,7 +1,7 @@
 /** An action's script at its own address, and the debug page around it. Decides nothing: the resolver and the sessions do. */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
-import type { PageSessions } from "../operations/access/page-sessions.js";
+import type { PageSessions } from "../operations/client/page-sessions.js";
 import { sendRefusal } from "./app-pages.js";
 import { debugPage } from "./debug-page.js";
 import type { Resolvers } from "./graphql/schema.js";

@@ -4,7 +4,7 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
-import type { PageSession, PageSessions, Preview } from "../operations/access/page-sessions.js";
+import type { PageSession, PageSessions, Preview } from "../operations/client/page-sessions.js";
 
 export interface PageOriginOptions {
   sessions: PageSessions;

@@ -17,7 +17,7 @@ import { TriggerResolver } from "./graphql/trigger-resolver.js";
 import { VersionResolver } from "./graphql/version-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
-  const { history, logEvents, schedule } = operations.triggers;
+  const { backtest, history, logEvents, schedule } = operations.triggers;
   const { gate, apps, appVersions, trail, console, credentials, logs, people, runs, settings } = operations;
   const { actions, comparison, publishing, restoring, transfer, versions } = operations.authoring;
   const { analytics, clientActions, clientRuns } = operations.clients;
@@ -35,6 +35,6 @@ export function createResolvers(operations: Operations): Resolvers {
     tokens: new TokenResolver(gate, credentials, people),
     transfer: new TransferResolver(gate, transfer),
     versions: new VersionResolver(gate, { versions, restoring, comparison }),
-    triggers: new TriggerResolver(gate, logEvents, schedule),
+    triggers: new TriggerResolver(gate, logEvents, schedule, backtest),
   };
 }

@@ -6,7 +6,7 @@ import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
-import type { PageSessions } from "../operations/access/page-sessions.js";
+import type { PageSessions } from "../operations/client/page-sessions.js";
 import { writeJson } from "../rules/json-text.js";
 import { entityTag } from "../rules/precondition.js";
 import type { AddressOf } from "./address.js";

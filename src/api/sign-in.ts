@@ -3,7 +3,7 @@ import { stringifySetCookie } from "cookie";
 import type { FastifyInstance, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import type { Credentials } from "../operations/access/credentials.js";
-import type { PageSessions } from "../operations/access/page-sessions.js";
+import type { PageSessions } from "../operations/client/page-sessions.js";
 import { COOKIE, isForeign } from "./caller.js";
 import { pathBefore } from "./page-origin.js";
 

@@ -11,33 +11,34 @@ import type { Notifications } from "../engine/notifications.js";
 import { createRateWindow } from "../engine/rate-window.js";
 import { createSecretScans } from "../engine/secret-scan.js";
 import { StartError } from "../errors.js";
-import { addressedAssets, createCatalogue, resolveAssets } from "../rules/packages.js";
-import { listAudit, type Trail } from "./access/audit.js";
+import type { SessionOf } from "../rules/env-script.js";
+import { type Addressed, addressedAssets, createCatalogue, resolveAssets } from "../rules/packages.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
-import { createIntake, type Intake } from "./access/intake.js";
 import { createPeople } from "./access/people.js";
 import { ACTION_EDITED_CHANNEL, createActionFeed } from "./actions/action-feed.js";
-import type { Addressed } from "./actions/action-rows.js";
 import { createAuthoring } from "./actions/authoring.js";
 import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
 import { ACTION_CHANNEL } from "./client/client-feed.js";
 import { createClients } from "./client/clients.js";
-import { createLogTail } from "./logs/log-tail.js";
-import { createLogs, LOG_CHANNEL } from "./logs/logs.js";
+import { listAudit, type Trail } from "./records/audit.js";
+import { createIntake, type Intake } from "./records/intake.js";
+import { createLogEvents } from "./records/log-events.js";
+import { createLogTail } from "./records/log-tail.js";
+import { createLogs, LOG_CHANNEL } from "./records/logs.js";
+import { createQueueRoom, type QueueRoom } from "./records/queue-room.js";
 import { CONSOLE_CHANNEL, createRunConsole } from "./runs/console.js";
 import { createExecution, lostEnding } from "./runs/execution.js";
 import { createInstance } from "./runs/instance.js";
 import { createLedger } from "./runs/ledger.js";
-import { createQueueRoom, type QueueRoom } from "./runs/queue-room.js";
 import { createRunHistory } from "./runs/run-history.js";
 import { createRunScripts } from "./runs/run-scripts.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, createRuns } from "./runs/runs.js";
 import { createSecrecy } from "./runs/secrecy.js";
 import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
-import { createLogEvents } from "./triggers/log-events.js";
+import { createBacktest } from "./triggers/backtest.js";
 import { createSchedule } from "./triggers/schedule.js";
 import { createTriggerIndex, SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 import { createRetention } from "./upkeep/retention.js";
@@ -100,10 +101,11 @@ function createRunning(
     queueRoom: QueueRoom;
     intake: Intake;
     settings: ReturnType<typeof createSettings>;
+    sessionOf: SessionOf;
   },
 ) {
   const { config, db, notifications, browsers, apiUrl, alone, log } = surroundings;
-  const { credentials, catalogue, queueRoom, intake, settings } = parts;
+  const { credentials, catalogue, queueRoom, intake, settings, sessionOf } = parts;
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
   const ledger = createLedger(db);
@@ -128,7 +130,7 @@ function createRunning(
     runPage: async (request) => browsers!.run(request),
     secrecy: createSecrecy({ settings, scans: createSecretScans() }),
     console,
-    scripts: createRunScripts({ db, credentials, catalogue, apiUrl }),
+    scripts: createRunScripts({ sessionOf, credentials, catalogue, apiUrl }),
     timeoutMs: config.serverTimeoutMs,
     log,
   });
@@ -149,9 +151,10 @@ export async function createOperations(surroundings: Surroundings) {
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
   const { clientTimeoutMs, defaultTimezone } = config;
-  const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, logEvents, intake });
   const people = createPeople({ db, credentials });
-  const apps = createApps({ db, people, settings, logEvents });
+  const { session: sessionOf, organizationOf } = people;
+  const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
+  const apps = createApps({ db, organizationOf, settings, logEvents });
   const appVersions = createAppVersions({ db, settings, logEvents, intake });
   const catalogue = readCatalogue(config);
   const assets = assetsOf(catalogue, baseUrl);
@@ -164,7 +167,7 @@ export async function createOperations(surroundings: Surroundings) {
     triggerIndex,
     log,
   });
-  const running = createRunning(surroundings, { credentials, catalogue, queueRoom, intake, settings });
+  const running = createRunning(surroundings, { credentials, catalogue, queueRoom, intake, settings, sessionOf });
   const { logs, tail, ledger, instance, console, runs } = running;
   const { addressed } = assets;
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
@@ -184,10 +187,10 @@ export async function createOperations(surroundings: Surroundings) {
     tail,
     console,
     runs,
-    triggers: { schedule, history: createRunHistory({ db, runs }), logEvents },
+    triggers: { schedule, history: createRunHistory({ db, runs }), logEvents, backtest: createBacktest(db) },
     retention: createRetention({ db, days: config.logRetentionDays }),
     trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
-    vitals: createVitals({ db, schedule }),
+    vitals: createVitals({ db, lag: schedule.lag }),
     instance,
     dataKeys,
     clients,

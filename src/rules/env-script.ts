@@ -1,13 +1,18 @@
 /** The script that sets `window.ENV` in an app's page (specification, App settings, rule 2). Pure. */
+import type { Copy } from "../data/action-types.js";
+import type { Person } from "../data/person.js";
 import type { SettingsView } from "./setting-tiers.js";
 
 /** Who a page, or a server run, works for (specification, Authentication 3): what `Svc.Session.get()` gives. A description, no credential. */
 export interface AppSession {
   appId: number;
   /** null: a visitor without a name, or a run without a user, such as a scheduled one. */
-  user: { id: number; firstName: string; lastName: string; email: string } | null;
-  environment: "master" | "production";
+  user: Person | null;
+  environment: Copy;
 }
+
+/** Finds whom a page, or a run, of that copy works for. */
+export type SessionOf = (whom: { appId: number; personId: number | null; copy: Copy }) => Promise<AppSession>;
 
 /** What the app's own code, and the client library, know of where they run. */
 export interface RuntimeEnv {

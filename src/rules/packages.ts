@@ -79,6 +79,9 @@ export function notBuilt(dependency: string): ActionError {
   return new ActionError("DEPENDENCY_UNRESOLVED", message);
 }
 
+/** Gives stored assets the addresses that they have now. */
+export type Addressed = (stored: readonly StoredAsset[]) => Asset[];
+
 /**
  * Stored assets with the addresses that they have now (specification, Action object, `assets`).
  * @param baseUrl of the service, without a closing slash

@@ -3,7 +3,7 @@ import { buildSchema, parse } from "graphql";
 import { pino } from "pino";
 import { createAnswers } from "../../src/api/answers.js";
 import { createSharedResults, type Receiver } from "../../src/api/live/shared-results.js";
-import { type LiveSource, liveSource } from "../../src/operations/logs/live-source.js";
+import { type LiveSource, liveSource } from "../../src/operations/records/live-source.js";
 
 const EVENT = { text: "x".repeat(10_000) };
 

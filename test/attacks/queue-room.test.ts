@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { QUEUE_MAX, QUEUE_MAX_PER_APP, QUEUE_MIN_PER_APP } from "../../src/limits.js";
-import { queueShare } from "../../src/operations/runs/queue-room.js";
+import { queueShare } from "../../src/operations/records/queue-room.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 describe("the queue", () => {

@@ -1,8 +1,8 @@
 /** The trail of writes over GraphQL. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, ObjectType, Query, Resolver } from "type-graphql";
-import type { AuditEntry, Trail } from "../../operations/access/audit.js";
 import type { Gate } from "../../operations/access/gate.js";
+import type { AuditEntry, Trail } from "../../operations/records/audit.js";
 import type { RequestContext } from "../context.js";
 import { PaginationType } from "./action-types.js";
 import { DateTime } from "./leaf-types.js";

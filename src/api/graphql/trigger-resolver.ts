@@ -2,7 +2,8 @@
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import { ActionError } from "../../errors.js";
 import type { Gate } from "../../operations/access/gate.js";
-import type { Backtest, LogEvent, LogEvents } from "../../operations/triggers/log-events.js";
+import type { LogEvent, LogEvents } from "../../operations/records/log-events.js";
+import type { Backtest, BacktestResult } from "../../operations/triggers/backtest.js";
 import type { Preview, Schedule } from "../../operations/triggers/schedule.js";
 import type { RequestContext } from "../context.js";
 import { TriggerWhereInput } from "./action-inputs.js";
@@ -31,6 +32,7 @@ export class TriggerResolver {
     private readonly gate: Gate,
     private readonly events: LogEvents,
     private readonly schedule: Schedule,
+    private readonly backtest: Backtest,
   ) {}
 
   @Mutation(() => LogEventType, { description: "Stores the event and starts the actions whose trigger matches it." })
@@ -50,9 +52,9 @@ export class TriggerResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("where", () => TriggerWhereInput) where: unknown,
-  ): Promise<Backtest> {
+  ): Promise<BacktestResult> {
     await this.gate.enter(context, "backtestTrigger", appId);
-    return this.events.backtest(appId, where);
+    return this.backtest(appId, where);
   }
 
   @Query(() => SchedulePreviewType, { description: "The next ticks of a frequency, and what it says in words." })

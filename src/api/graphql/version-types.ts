@@ -1,8 +1,9 @@
 /** Shapes of the version history and of comparisons in the GraphQL schema. No behaviour. */
 import { Field, ID, Int, ObjectType } from "type-graphql";
 import type { Asset, Environment } from "../../data/action-types.js";
+import type { Person } from "../../data/person.js";
 import type { Side } from "../../operations/actions/comparison.js";
-import type { Snapshot, VersionSummary, VersionUser } from "../../operations/actions/versions.js";
+import type { Snapshot, VersionSummary } from "../../operations/actions/versions.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { ActionConfigurationType, ActionType, AssetType } from "./action-types.js";
 import { DateTime, EnvironmentEnum } from "./leaf-types.js";
@@ -20,7 +21,7 @@ abstract class VersionHeadType {
   @Field(() => Int) id: number;
   @Field(() => DateTime) createdAt: string;
   @Field(() => Int, { nullable: true }) userId: number | null;
-  @Field(() => VersionUserType, { nullable: true }) user: VersionUser | null;
+  @Field(() => VersionUserType, { nullable: true }) user: Person | null;
 }
 
 @ObjectType("ActionVersionSummary", { description: "Specification, Version snapshot: list summary." })

@@ -6,7 +6,7 @@
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
-import { isLiveSource, type LiveSource } from "../../operations/logs/live-source.js";
+import { isLiveSource, type LiveSource } from "../../operations/records/live-source.js";
 import { writeJson } from "../../rules/json-text.js";
 import { type Answers, sizeOf } from "../answers.js";
 import { formatGraphqlError } from "../error-reply.js";

@@ -1,20 +1,20 @@
 /** Organizations, people and editors: made by administrators, named by id. Knows no token's use. */
 import type { DataSource } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
+import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
+import type { SessionOf } from "../../rules/env-script.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
 import type { Credentials } from "./credentials.js";
 
-/** A person. */
-export interface User {
-  id: number;
+/** A person of an organization. */
+export interface User extends Person {
   organizationId: number;
-  firstName: string;
-  lastName: string;
-  email: string;
 }
 
 const COLUMNS = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
+
+const PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
 
 /** @throws REQUEST_INVALID unless it is a positive integer */
 function requiredId(value: unknown, field: string): number {
@@ -44,9 +44,16 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
     );
   }
 
+  /** Who a page or a server run works for, as `Svc.Session` reads it (specification, Authentication 3). */
+  const session: SessionOf = async ({ appId, personId, copy }) => {
+    const found = personId === null ? [] : await rows<Person>(db, PERSON, [personId]);
+    return { appId, user: found[0] ?? null, environment: copy };
+  };
+
   return {
     organizationOf,
     editors,
+    session,
 
     /** Makes a person with an editor's session, who edits nothing yet. @throws REQUEST_INVALID */
     async create(data: Record<string, unknown>, executor: Executor = db): Promise<{ user: User; token: string }> {

@@ -2,9 +2,9 @@
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
+import type { Person } from "../../data/person.js";
 import type { Notifications } from "../../engine/notifications.js";
-import { type LiveSource, liveSource } from "../logs/live-source.js";
-import type { VersionUser } from "./versions.js";
+import { type LiveSource, liveSource } from "../records/live-source.js";
 
 /** Channel of the notice `appId:masterId:removed`, sent by the database as either copy is written or removed. */
 export const ACTION_EDITED_CHANNEL = "svc_action_edited";
@@ -21,14 +21,14 @@ export interface ActionChange {
   type: string | null;
   /** Those that an update changed. */
   fields: string[];
-  user: VersionUser | null;
+  user: Person | null;
 }
 
 interface Found {
   updatedAt: Date | null;
   type: string | null;
   data: { fields?: string[] } | null;
-  user: VersionUser | null;
+  user: Person | null;
 }
 
 /* The change has just been committed together with its entry in the trail. */

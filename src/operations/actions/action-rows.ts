@@ -1,10 +1,11 @@
 /** Rows of actions: found, locked, named and shown to callers. Judges no input and writes nothing but through `uniquelyNamed`. */
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import type { Asset, Copy, Environment, StoredAsset, Trigger } from "../../data/action-types.js";
+import type { Asset, Copy, Environment, Trigger } from "../../data/action-types.js";
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
+import type { Addressed } from "../../rules/packages.js";
 import { mustStand, type Precondition } from "../../rules/precondition.js";
 
 /** An action as callers see it (specification, Action object). Times are ISO 8601. */
@@ -26,9 +27,6 @@ export interface Action {
   createdAt: string;
   updatedAt: string;
 }
-
-/** Gives stored assets the addresses that they have now. */
-export type Addressed = (assets: readonly StoredAsset[]) => Asset[];
 
 export type ShowAction = (row: ActionRow) => Action;
 

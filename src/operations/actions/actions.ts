@@ -4,7 +4,7 @@ import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
-import { audit } from "../access/audit.js";
+import { audit } from "../records/audit.js";
 import { type Action, findAction, type LockMaster, type ShowAction, storable, type Target } from "./action-rows.js";
 import { once } from "./idempotency.js";
 import type { Judgement } from "./judgement.js";

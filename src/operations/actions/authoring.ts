@@ -2,8 +2,9 @@
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { StoredAsset } from "../../data/action-types.js";
+import type { Addressed } from "../../rules/packages.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
-import { type Addressed, createLockMaster, createShowAction } from "./action-rows.js";
+import { createLockMaster, createShowAction } from "./action-rows.js";
 import { createActions } from "./actions.js";
 import { createCodeReadings } from "./code-readings.js";
 import { createComparison } from "./comparison.js";

@@ -8,7 +8,7 @@ import { ACTIONS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { changedAfter } from "../../rules/precondition.js";
-import { audit } from "../access/audit.js";
+import { audit } from "../records/audit.js";
 import { inputOf, nameTaken, uniquelyNamed, writeRow } from "./action-rows.js";
 import type { Judged } from "./judgement.js";
 import { recordVersion } from "./versions.js";

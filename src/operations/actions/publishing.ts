@@ -7,7 +7,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { changedAfter } from "../../rules/precondition.js";
-import { audit } from "../access/audit.js";
+import { audit } from "../records/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,

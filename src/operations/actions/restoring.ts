@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
-import { audit } from "../access/audit.js";
+import { audit } from "../records/audit.js";
 import { type Action, type LockMaster, productionOf, type ShowAction, type Target } from "./action-rows.js";
 import { failingAs } from "./failures.js";
 import type { Judged, Judgement } from "./judgement.js";

@@ -4,11 +4,13 @@ import type { DataSource, EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { Asset, Environment, StoredAsset } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
+import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
 import type { ActionInput } from "../../rules/action-input.js";
+import type { Addressed } from "../../rules/packages.js";
 import { page } from "../../rules/page.js";
-import { type Addressed, findAction, inputOf, productionOf, storable } from "./action-rows.js";
+import { findAction, inputOf, productionOf, storable } from "./action-rows.js";
 
 /** What a snapshot was taken of. */
 export type SnapshotOccasion = "create" | "update" | "pre-restore";
@@ -28,19 +30,12 @@ interface StoredSnapshot extends ActionInput {
 /** The same as callers see it (specification, Version snapshot: `version.data`). */
 export type Snapshot = Omit<StoredSnapshot, "assets"> & { assets: Asset[] };
 
-export interface VersionUser {
-  id: number;
-  firstName: string;
-  lastName: string;
-  email: string;
-}
-
 interface VersionHead {
   id: number;
   /** ISO 8601. */
   createdAt: string;
   userId: number | null;
-  user: VersionUser | null;
+  user: Person | null;
 }
 
 export interface VersionSummary extends VersionHead {

@@ -5,6 +5,7 @@
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { rows } from "../../data/database.js";
+import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -12,11 +13,10 @@ import { appUpdate } from "../../rules/app-events.js";
 import { page } from "../../rules/page.js";
 import { spokenKey } from "../../rules/setting-key-text.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
-import { audit } from "../access/audit.js";
-import type { Intake } from "../access/intake.js";
-import type { User } from "../access/people.js";
+import { audit } from "../records/audit.js";
+import type { Intake } from "../records/intake.js";
+import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings, type StoredSetting } from "../settings/settings.js";
-import type { LogEvents } from "../triggers/log-events.js";
 import { applyChanges, changesIn, keptFields } from "./app-fields.js";
 
 /** What a snapshot was taken for. */
@@ -27,7 +27,7 @@ export interface AppVersion {
   id: number;
   createdAt: string;
   userId: number | null;
-  user: Omit<User, "organizationId"> | null;
+  user: Person | null;
   action: AppVersionAction;
   /** The app's name at the time. */
   name: string | null;

@@ -7,10 +7,9 @@ import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
-import { audit } from "../access/audit.js";
-import type { People } from "../access/people.js";
+import { audit } from "../records/audit.js";
+import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings } from "../settings/settings.js";
-import type { LogEvents } from "../triggers/log-events.js";
 import { type AppChanges, applyChanges, changesIn } from "./app-fields.js";
 import { snapshotApp } from "./app-versions.js";
 
@@ -43,8 +42,14 @@ export function toApp(row: AppRow): App {
 
 export type Apps = ReturnType<typeof createApps>;
 
-export function createApps(options: { db: DataSource; people: People; settings: Settings; logEvents: LogEvents }) {
-  const { db, people, settings, logEvents } = options;
+export function createApps(options: {
+  db: DataSource;
+  /** The organization of that id; of null, the first. @throws REQUEST_INVALID where there is none */
+  organizationOf: (id: number | null) => Promise<number>;
+  settings: Settings;
+  logEvents: LogEvents;
+}) {
+  const { db, organizationOf, settings, logEvents } = options;
 
   async function find(appId: number): Promise<AppRow> {
     const row = appId > 0 ? await db.getRepository(AppRow).findOneBy({ id: appId }) : null;
@@ -86,7 +91,7 @@ export function createApps(options: { db: DataSource; people: People; settings: 
     /** @throws REQUEST_INVALID */
     async create(data: Record<string, unknown>, executor: Executor = db): Promise<App> {
       const name = requiredText(data["name"], "name");
-      const organizationId = await people.organizationOf(optionalId(data["organizationId"], "organizationId"));
+      const organizationId = await organizationOf(optionalId(data["organizationId"], "organizationId"));
       const [made] = await rows<{ id: number }>(
         executor,
         "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id",

@@ -5,8 +5,8 @@ import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
 import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
 import { ANALYTICS_EVENT_TYPES } from "../../rules/trigger-match.js";
-import type { Intake } from "../access/intake.js";
-import type { LogEvents } from "../triggers/log-events.js";
+import type { Intake } from "../records/intake.js";
+import type { LogEvents } from "../records/log-events.js";
 
 const TYPES: readonly unknown[] = ANALYTICS_EVENT_TYPES;
 

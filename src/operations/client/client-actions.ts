@@ -6,7 +6,7 @@ import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { compileScript } from "../../rules/compile-script.js";
-import type { Addressed } from "../actions/action-rows.js";
+import type { Addressed } from "../../rules/packages.js";
 
 /** What a client is told of an action that it may start on events. The code comes by its own address. */
 export interface ClientAction {

@@ -5,7 +5,7 @@
 import type { Logger } from "pino";
 import type { Copy } from "../../data/action-types.js";
 import type { Notifications } from "../../engine/notifications.js";
-import { type LiveSource, liveSource } from "../logs/live-source.js";
+import { type LiveSource, liveSource } from "../records/live-source.js";
 import type { ClientAction, ClientActions } from "./client-actions.js";
 
 /** Channel of the notice `appId:actionId`, sent by the database as a copy of an action is written or removed. */

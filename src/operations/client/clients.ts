@@ -7,16 +7,16 @@ import { createTokenBucket } from "../../engine/token-bucket.js";
 import { ActionError } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
+import type { Addressed } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
-import type { Intake } from "../access/intake.js";
-import { createPageSessions } from "../access/page-sessions.js";
-import type { Addressed } from "../actions/action-rows.js";
+import type { Intake } from "../records/intake.js";
+import type { LogEvents } from "../records/log-events.js";
 import type { Ledger } from "../runs/ledger.js";
-import type { LogEvents } from "../triggers/log-events.js";
 import { createAnalytics } from "./analytics.js";
 import { createClientActions } from "./client-actions.js";
 import { createClientFeed } from "./client-feed.js";
 import { createClientRuns } from "./client-runs.js";
+import { createPageSessions } from "./page-sessions.js";
 
 /** What one credential may send, so that a visitor cannot fill an app's log. */
 function createBound(): (caller: Caller) => void {

@@ -4,11 +4,10 @@
  */
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import type { DataSource } from "typeorm";
 import type { PageScript } from "../../engine/browser/run.js";
 import { ActionError } from "../../errors.js";
+import type { SessionOf } from "../../rules/env-script.js";
 import { type Catalogue, notBuilt } from "../../rules/packages.js";
-import { appSession } from "../access/app-session.js";
 import type { Credentials } from "../access/credentials.js";
 import type { HeldRun } from "./ledger.js";
 
@@ -36,13 +35,13 @@ export interface RunScripts {
 }
 
 export function createRunScripts(options: {
-  db: DataSource;
+  sessionOf: SessionOf;
   credentials: Credentials;
   catalogue: Catalogue;
   /** The service's address as a run reaches it. */
   apiUrl: string;
 }): RunScripts {
-  const { db, credentials, catalogue, apiUrl } = options;
+  const { sessionOf, credentials, catalogue, apiUrl } = options;
   const known = new Map<string, Promise<SourceScript>>();
 
   /** A file of the build, read once. */
@@ -67,7 +66,7 @@ export function createRunScripts(options: {
   }
 
   async function sessionScript(run: HeldRun): Promise<SourceScript> {
-    const session = JSON.stringify(await appSession(db, run));
+    const session = JSON.stringify(await sessionOf(run));
     return { name: "svc-run-session.js", source: `globalThis.__svcSession = ${session};` };
   }
 

@@ -7,13 +7,13 @@ import type { Caller } from "../../rules/access.js";
 import { nestsDeeperThan } from "../../rules/described.js";
 import { memberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
-import type { Intake } from "../access/intake.js";
-import { entryOfRun } from "../logs/log-wait.js";
-import type { LogEntry, Logs, ScriptError } from "../logs/logs.js";
+import type { Intake } from "../records/intake.js";
+import { entryOfRun } from "../records/log-wait.js";
+import type { LogEntry, Logs, ScriptError } from "../records/logs.js";
+import type { QueueRoom } from "../records/queue-room.js";
 import { cancelledEnding, type Execution, type RunOutcome } from "./execution.js";
 import type { HeldRun, Ledger, NewRun } from "./ledger.js";
 import { createPlaces, type Place } from "./places.js";
-import type { QueueRoom } from "./queue-room.js";
 import { findTarget } from "./targets.js";
 
 /** Channel of the notice that the run of that id is to be cancelled, whoever holds it. */

@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { SETTINGS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
-import type { RuntimeEnv } from "../../rules/env-script.js";
+import type { RuntimeEnv, SessionOf } from "../../rules/env-script.js";
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import {
   artifactKey,
@@ -23,10 +23,9 @@ import {
   tierOf,
   withoutProtected,
 } from "../../rules/setting-tiers.js";
-import { appSession } from "../access/app-session.js";
-import { audit } from "../access/audit.js";
-import type { Intake } from "../access/intake.js";
-import type { LogEvents } from "../triggers/log-events.js";
+import { audit } from "../records/audit.js";
+import type { Intake } from "../records/intake.js";
+import type { LogEvents } from "../records/log-events.js";
 import type { DataKeys } from "./data-keys.js";
 import { createSecretValues, markSecrets, type StoredSetting } from "./secret-values.js";
 
@@ -85,10 +84,11 @@ export function createSettings(options: {
   dataKeys: DataKeys;
   baseUrl: string;
   clientTimeoutMs: number;
+  sessionOf: SessionOf;
   logEvents: LogEvents;
   intake: Intake;
 }) {
-  const { db, dataKeys, baseUrl, clientTimeoutMs, logEvents, intake } = options;
+  const { db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake } = options;
 
   async function opened(
     appId: number,
@@ -214,7 +214,7 @@ export function createSettings(options: {
     /** `window.ENV`: public keys alone. */
     async runtimeEnv({ kind, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
       const appSettings = runtimeView(await read(appId, "runtime"));
-      const session = await appSession(db, { appId, personId, copy });
+      const session = await sessionOf({ appId, personId, copy });
       const environment = kind === "live" ? "live" : "viewer";
       return { appId, apiUrl: baseUrl, environment, appSettings, clientTimeoutMs, session };
     },

@@ -1,7 +1,6 @@
 /** The whole service in numbers, for those who watch over it: sums over all apps, nothing of any one. */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import type { Schedule } from "../triggers/schedule.js";
 
 export interface Vitals {
   /** How long the oldest due tick has waited to be claimed; 0 when none waits. */
@@ -27,12 +26,9 @@ const COUNTS = `
 
 export type ReadVitals = () => Promise<Vitals>;
 
-export function createVitals({ db, schedule }: { db: DataSource; schedule: Schedule }): ReadVitals {
+export function createVitals({ db, lag }: { db: DataSource; lag: () => Promise<number> }): ReadVitals {
   return async () => {
-    const [[counts], scheduleLagMs] = await Promise.all([
-      rows<Omit<Vitals, "scheduleLagMs">>(db, COUNTS),
-      schedule.lag(),
-    ]);
+    const [[counts], scheduleLagMs] = await Promise.all([rows<Omit<Vitals, "scheduleLagMs">>(db, COUNTS), lag()]);
     return { ...counts!, scheduleLagMs };
   };
 }

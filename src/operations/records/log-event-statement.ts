@@ -3,7 +3,7 @@
  * Knows the tables, not who asks.
  */
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
-import { QUEUE_FULL } from "../runs/queue-room.js";
+import { QUEUE_FULL } from "./queue-room.js";
 
 export const HALTED = {
   depth: `recursion: more than ${CHAIN_DEPTH_MAX} runs deep`,

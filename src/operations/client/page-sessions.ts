@@ -15,8 +15,8 @@ import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VIEWS_PER_APP, VIEWS_PER_VIE
 import { type Caller, mayEnter } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { appView } from "../../rules/app-events.js";
-import type { Emitter, LogEvents } from "../triggers/log-events.js";
-import { type Credentials, hashToken, type NewCredential, newToken } from "./credentials.js";
+import { type Credentials, hashToken, type NewCredential, newToken } from "../access/credentials.js";
+import type { Emitter, LogEvents } from "../records/log-events.js";
 
 const HOUR_MS = 60 * 60 * 1000;
 const VISIT_MS = 12 * HOUR_MS;

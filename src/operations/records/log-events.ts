@@ -1,18 +1,14 @@
 /** Log events: stored in the specified shape, and in the same transaction the start of every action they trigger. Knows no transport. */
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
-import type { LogWhere } from "../../data/action-types.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { BACKTEST_EVENTS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
-import { parseLogWhere } from "../../rules/trigger-input.js";
-import { matchesLog } from "../../rules/trigger-match.js";
-import type { Intake, Sender } from "../access/intake.js";
-import type { QueueRoom } from "../runs/queue-room.js";
 import { logHalted } from "./chains.js";
+import type { Intake, Sender } from "./intake.js";
 import { STORE_EVENT, type StoredEvent } from "./log-event-statement.js";
+import type { QueueRoom } from "./queue-room.js";
 
 /** A log entry (specification, Log entry). Times are ISO 8601; ids that were not given are null. */
 export interface LogEvent {
@@ -32,29 +28,6 @@ export interface LogEvent {
   updatedAt: string;
 }
 
-/** An event that a filter would have matched. */
-export interface MatchedEvent {
-  id: number;
-  type: string;
-  dataSourceId: number | null;
-  dataSourceEntryId: number | null;
-  userId: number | null;
-  createdAt: string;
-}
-
-export interface Backtest {
-  /** How many events were looked at: the app's last 1,000 at the most. */
-  examined: number;
-  matched: number;
-  /** Most recent first. */
-  events: MatchedEvent[];
-}
-
-const RECENT = `
-  SELECT id, type, data_source_id AS "dataSourceId", data_source_entry_id AS "dataSourceEntryId",
-         user_id AS "userId", created_at AS "createdAt"
-    FROM log_event WHERE app_id = $1 ORDER BY id DESC LIMIT ${BACKTEST_EVENTS}`;
-
 /**
  * The data as JSON text that one more key may follow. Who names a user of the organization has the service say its address; whatever
  * else came is stored as it came.
@@ -68,12 +41,6 @@ function openData({ data, userId }: LogEventInput) {
     separator: userId === null ? null : separator,
     claimed: claimed === undefined ? null : JSON.stringify(claimed),
   };
-}
-
-function checkWhere(where: unknown): LogWhere {
-  const parsed = parseLogWhere(where);
-  if ("fault" in parsed) throw new ActionError("TRIGGERS_INVALID", parsed.fault);
-  return parsed.where;
 }
 
 /** Whom an event is stored for. */
@@ -132,15 +99,6 @@ export function createLogEvents({ db, queueRoom, intake }: { db: DataSource; que
     async emit(executor: Executor, emitter: Emitter, appId: number, event: { type: string; data: object }) {
       const data = event.data as Record<string, unknown>;
       await store(emitter, appId, { ...NO_IDS, userId: null, type: event.type, data }, executor);
-    },
-
-    /** Which of the app's last 1,000 events the `where` of a log trigger would have matched. @throws TRIGGERS_INVALID */
-    async backtest(appId: number, where: unknown): Promise<Backtest> {
-      const filter = checkWhere(where);
-      const recent = await rows<Omit<MatchedEvent, "createdAt"> & { createdAt: Date }>(db, RECENT, [appId]);
-      const matching = recent.filter((event) => matchesLog(filter, event));
-      const events = matching.map((event) => ({ ...event, createdAt: event.createdAt.toISOString() }));
-      return { examined: recent.length, matched: events.length, events };
     },
   };
 }

@@ -1,0 +1,50 @@
+/** Which events of the past a log trigger's filter would have matched. Starts nothing. */
+import type { DataSource } from "typeorm";
+import type { LogWhere } from "../../data/action-types.js";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { BACKTEST_EVENTS } from "../../limits.js";
+import { parseLogWhere } from "../../rules/trigger-input.js";
+import { matchesLog } from "../../rules/trigger-match.js";
+
+/** An event that a filter would have matched. */
+export interface MatchedEvent {
+  id: number;
+  type: string;
+  dataSourceId: number | null;
+  dataSourceEntryId: number | null;
+  userId: number | null;
+  createdAt: string;
+}
+
+export interface BacktestResult {
+  /** How many events were looked at: the app's last 1,000 at the most. */
+  examined: number;
+  matched: number;
+  /** Most recent first. */
+  events: MatchedEvent[];
+}
+
+const RECENT = `
+  SELECT id, type, data_source_id AS "dataSourceId", data_source_entry_id AS "dataSourceEntryId",
+         user_id AS "userId", created_at AS "createdAt"
+    FROM log_event WHERE app_id = $1 ORDER BY id DESC LIMIT ${BACKTEST_EVENTS}`;
+
+function checkWhere(where: unknown): LogWhere {
+  const parsed = parseLogWhere(where);
+  if ("fault" in parsed) throw new ActionError("TRIGGERS_INVALID", parsed.fault);
+  return parsed.where;
+}
+
+/** Holds the `where` of a log trigger against the app's last 1,000 events. @throws TRIGGERS_INVALID */
+export type Backtest = (appId: number, where: unknown) => Promise<BacktestResult>;
+
+export const createBacktest =
+  (db: DataSource): Backtest =>
+  async (appId, where) => {
+    const filter = checkWhere(where);
+    const recent = await rows<Omit<MatchedEvent, "createdAt"> & { createdAt: Date }>(db, RECENT, [appId]);
+    const matching = recent.filter((event) => matchesLog(filter, event));
+    const events = matching.map((event) => ({ ...event, createdAt: event.createdAt.toISOString() }));
+    return { examined: recent.length, matched: events.length, events };
+  };
