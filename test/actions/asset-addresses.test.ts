@@ -9,8 +9,7 @@ const PATH = "/client/packages/svc-csv.js";
 const MOVED = "https://moved.example.com/actions";
 const SETTINGS_KEY = randomBytes(32).toString("base64");
 
-describe("The address of an asset", function () {
-  this.timeout(30_000);
+describe("The address of an asset", () => {
   let service: TestService;
   /** The same database, after the service has moved. */
   let moved: Service;

@@ -5,8 +5,7 @@ import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-describe("events of the app itself", function () {
-  this.timeout(30_000);
+describe("events of the app itself", () => {
   let service: TestService;
   let app: string;
   let last = 0;
@@ -108,7 +107,7 @@ describe("events of the app itself", function () {
     const [entry] = await until(async () => {
       const logs = await list({});
       return logs.length > 0 && logs;
-    }, 10_000);
+    });
     const data = { fields: ["settings"], keys: ["start"] };
     expect(entry.data.payload.log).to.deep.include({ type: "app.update", data });
     for (let depth = 1; depth <= 9; depth += 1) {

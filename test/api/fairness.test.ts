@@ -53,7 +53,7 @@ describe("the places of a runner", () => {
     await service.db.query("DELETE FROM run WHERE state = 'queued'");
     const [{ id }] = await service.db.query("SELECT id FROM run WHERE state = 'running'");
     expect((await service.rest("POST", `/v3/apps/1/runs/${id}/cancel`)).body.status).to.equal("RUN_CANCELLED");
-    await until(async () => !(await states()).includes("running"), 10_000);
+    await until(async () => !(await states()).includes("running"));
   });
 
   it("are left by a run that its starter cancels, with one log entry that says so", async () => {

@@ -99,7 +99,7 @@ describe("a run's end", () => {
       [holder],
     );
     const entries = () => service.db.query("SELECT type FROM execution_log WHERE run_id = $1", [id]);
-    await until(async () => (await entries()).length === 1, 10_000);
+    await until(async () => (await entries()).length === 1);
     expect(await entries()).to.deep.equal([{ type: "app.task.failed" }]);
   });
 });

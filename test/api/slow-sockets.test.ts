@@ -36,7 +36,7 @@ describe("Sockets that do not read what is sent to them", () => {
       sent.push(note);
       await addLogEntry(db, service.appId, { note });
       return heldOpen(service.url, stalled) === 0;
-    }, 15_000);
+    });
     const got = () => reader.payloads().filter(({ note }) => note !== "warm-up");
     await until(() => reader.received() >= sent.length && got().length === sent.length);
     expect(got()).to.deep.equal(sent.map((note) => ({ note })));

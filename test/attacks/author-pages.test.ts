@@ -176,8 +176,7 @@ function attacked(runtimeHost: string | null): void {
   }
 }
 
-describe("A signed-in admin's browser", function () {
-  this.timeout(60_000);
+describe("A signed-in admin's browser", () => {
   describe("at pages that share the service's origin", () => attacked(null));
   describe("at pages of an origin of their own", () => {
     attacked("localhost");

@@ -50,8 +50,7 @@ const WAYS: Record<string, (at: string) => string> = {
     `const form = Object.assign(document.createElement("form"), { action: "${at}", method: "post" }); document.body.append(form); form.submit()`,
 };
 
-describe("after the end of a run", function () {
-  this.timeout(30_000);
+describe("after the end of a run", () => {
   let browsers: Browsers;
   let proxy: EgressProxy;
   let server: Server;

@@ -8,8 +8,7 @@ const COSTLY = ["document", "history", "indexedDB", "cookieStore", "navigator.se
 );
 
 for (const realm of ["document", "worker"] as const) {
-  describe(`marks that a run leaves in a ${realm} of its own`, function () {
-    this.timeout(20_000);
+  describe(`marks that a run leaves in a ${realm} of its own`, () => {
     let page: MarkedPage;
 
     before(async () => {

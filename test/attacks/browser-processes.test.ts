@@ -44,8 +44,7 @@ const SUMMONS: Record<string, string> = {
   paper: "print();",
 };
 
-describe("the processes of a browser", function () {
-  this.timeout(20_000);
+describe("the processes of a browser", () => {
   let browsers: Browsers;
 
   before(async () => {

@@ -51,8 +51,7 @@ function entriesOf(surface: Surface, scope: "d" | "w"): string[] {
   );
 }
 
-describe("the surface of the browser", function () {
-  this.timeout(20_000);
+describe("the surface of the browser", () => {
   const walk = `const walkSurface = ${walkSurface};`;
   const table = readTable();
   let browsers: Browsers;

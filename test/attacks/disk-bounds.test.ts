@@ -28,8 +28,7 @@ it("SECURITY.md says of every table what bounds it", () => {
   expect(told.sort()).to.deep.equal(tables.sort());
 });
 
-describe("an app's share of the disk", function () {
-  this.timeout(20_000);
+describe("an app's share of the disk", () => {
   let database: FreshDatabase;
   let db: DataSource;
 
@@ -131,8 +130,7 @@ describe("an app's share of the disk", function () {
   });
 });
 
-describe("what an app's authors can store", function () {
-  this.timeout(30_000);
+describe("what an app's authors can store", () => {
   let service: TestService;
   before(async () => {
     service = await startTestService();

@@ -16,8 +16,7 @@ function sized<T extends { data: object }>(event: T, bytes: number): T {
   return { ...event, data: { text: "é".repeat(Math.floor(left / 2)) + "e".repeat(left % 2) } };
 }
 
-describe("events and the disk", function () {
-  this.timeout(30_000);
+describe("events and the disk", () => {
   let service: TestService;
   let logs: string;
   let analytics: string;

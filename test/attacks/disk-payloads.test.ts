@@ -12,8 +12,7 @@ const LIMIT = 32 * 1024;
 /** What compression cannot make smaller. */
 const noise = (bytes: number) => randomBytes(bytes / 2).toString("hex");
 
-describe("a payload is stored once", function () {
-  this.timeout(30_000);
+describe("a payload is stored once", () => {
   let service: TestService;
   let ids: number[];
 

@@ -81,7 +81,7 @@ describe("an app that means no harm", () => {
     }
     const accepted = async (app: number) =>
       (await count(service, app, "queued")) + (await count(service, app, "running"));
-    for (const app of hostile) await until(async () => (await accepted(app)) === 46, 15_000);
+    for (const app of hostile) await until(async () => (await accepted(app)) === 46);
     // Its share of ordinary places, and one place beside each of its runs.
     for (const app of hostile) expect(await count(service, app, "running")).to.be.within(1, 6);
     await expectServed();

@@ -7,8 +7,7 @@ import { VALUES } from "./secret-values.js";
 
 const SETTINGS = "/v1/apps/1/settings";
 
-describe("secrets at the exits of a run", function () {
-  this.timeout(60_000);
+describe("secrets at the exits of a run", () => {
   let service: TestService;
   let server: Server;
   let url: string;

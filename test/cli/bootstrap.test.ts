@@ -17,9 +17,7 @@ function bootstrap(environment: Record<string, string>): Promise<{ code: number;
   });
 }
 
-describe("npm run bootstrap", function () {
-  this.timeout(60_000);
-
+describe("npm run bootstrap", () => {
   it("migrates an empty database and makes the first app once; a second time it says that there is one", async () => {
     const database = await emptyDatabase();
     const folder = mkdtempSync(join(tmpdir(), "svc-bootstrap-"));

@@ -48,6 +48,19 @@ describe("An open page whose network is gone for 30 s", () => {
       return isDeepStrictEqual(await page.evaluate("[...window.ran].sort()"), expected);
     }, 40_000);
 
+  it("runs what is published within 2 s while the network is there", async () => {
+    await post(`/v1/apps/${service.appId}/publish`);
+    const master = await published("first");
+    await page.goto(`${network.url}/apps/${service.appId}`);
+    await startsExactly("first");
+    await service.rest("PUT", `${actions()}/${master}`, { body: { code: noting("second") } });
+    await post(`${actions()}/${master}/publish`);
+    const begun = Date.now();
+    await startsExactly("second");
+    expect(Date.now() - begun).to.be.below(2_000);
+    await service.rest("DELETE", `${actions()}/${master}`);
+  });
+
   it("runs what was changed, added and removed meanwhile, and that alone", async () => {
     await post(`/v1/apps/${service.appId}/publish`);
     const [changed, removed, unpublished] = [await published("old"), await published("gone"), await published("over")];

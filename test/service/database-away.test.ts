@@ -104,4 +104,4 @@ describe("a service whose database is away", () => {
     await until(async () => (await state()) === "completed");
     expect(await metric("svc_runner_taking")).to.equal("1");
   });
-}).timeout(60_000);
+});

@@ -6,8 +6,7 @@ import { type RemoteChromium, startRemoteChromium } from "../harness/remote-chro
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
-describe("a service on browsers that others started", function () {
-  this.timeout(30_000);
+describe("a service on browsers that others started", () => {
   let remotes: RemoteChromium[];
   let service: TestService;
 
@@ -47,8 +46,7 @@ describe("a service on browsers that others started", function () {
   });
 });
 
-describe("the addresses of browsers", function () {
-  this.timeout(30_000);
+describe("the addresses of browsers", () => {
   const faults = (environment: Record<string, string>): string => {
     try {
       readConfig(environment);

@@ -89,7 +89,7 @@ describe("several processes on one database", () => {
     const answer = call("POST", "/endless/runWithResult", {});
     const held = async () =>
       (await db.query("SELECT holder FROM run WHERE action_id = $1 AND state = 'running'", [id]))[0]?.holder;
-    await until(held, 15_000);
+    await until(held);
     // Whichever of the two holds it.
     await Promise.all([processes.runner.clean(), processes.second.clean()]);
     const entry = await until(async () => (await logs({ id }))[0], BURIAL_LIMIT_MS);

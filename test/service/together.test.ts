@@ -71,7 +71,7 @@ describe("service processes among others", function () {
     await client.query(cut);
     await client.end();
     await until(() => service.log.some(({ msg }) => msg === "lost the connection for notices"));
-    await until(async () => (await get(`${url}/health/ready`)).http === 200, 10_000);
+    await until(async () => (await get(`${url}/health/ready`)).http === 200);
     const { body } = await editor.call("POST", "/quick/runWithResult");
     expect(body.result).to.deep.equal({ quick: true });
     service.signal("SIGTERM");

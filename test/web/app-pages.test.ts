@@ -14,8 +14,7 @@ const greet = (text: string) =>
      return Object.keys(settings).length;
    }`;
 
-describe("The app's own pages", function () {
-  this.timeout(30_000);
+describe("The app's own pages", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;
@@ -81,7 +80,7 @@ describe("The app's own pages", function () {
     await until(async () => {
       await view(++id);
       return (await greeting())?.startsWith(`${text} on page`);
-    }, 10_000);
+    });
   }
 
   async function signIn(token: string): Promise<void> {
@@ -112,16 +111,16 @@ describe("The app's own pages", function () {
     }
   });
 
-  it("run what was published within 2 s, without a reload", async () => {
+  it("run what was published without a reload", async () => {
     const master = await create(greet("old"));
     await publish(master);
     await page.goto(live());
     await viewUntil("old");
+    await page.evaluate("globalThis.notReloaded = true");
     await update(master, { code: greet("new") });
-    const begun = Date.now();
     await publish(master);
     await viewUntil("new");
-    expect(Date.now() - begun).to.be.lessThan(2_000);
+    expect(await page.evaluate("globalThis.notReloaded")).to.equal(true);
   });
 
   it("lose no change to a gap in the connection", async () => {
@@ -152,7 +151,7 @@ describe("The app's own pages", function () {
     const [entry] = await until(async () => {
       const logs = await entriesOf(production);
       return logs.length > 0 && logs;
-    }, 10_000);
+    });
     expect(entry.data.error).to.include({ name: "TimeoutError" });
   });
 
@@ -254,7 +253,7 @@ describe("The app's own pages", function () {
       expect([response.status, await tokenIn(response)]).to.deep.equal([404, ""]);
       expect((await open("/apps/999")).status).to.equal(404);
       expect((await open("/apps/none")).status).to.equal(404);
-      await until(async () => (await envBy(token)) === 401, 10_000);
+      await until(async () => (await envBy(token)) === 401);
       await service.rest("POST", `/v1/apps/${service.appId}/publish`);
     });
 

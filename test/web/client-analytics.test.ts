@@ -4,8 +4,7 @@ import { useClientPage } from "./client-page.js";
 
 const PATH = "/v1/apps/1/analytics";
 
-describe("Svc.App.Analytics in a browser", function () {
-  this.timeout(20_000);
+describe("Svc.App.Analytics in a browser", () => {
   const client = useClientPage();
 
   const namesIn = ({ body }: { body: unknown }) =>

@@ -2,8 +2,7 @@ import { get } from "node:http";
 import { expect } from "chai";
 import { rejectionOf, useClientPage } from "./client-page.js";
 
-describe("The client library's credential", function () {
-  this.timeout(20_000);
+describe("The client library's credential", () => {
   const client = useClientPage();
   const actions = (call: string) => client.run(`Svc.App.V3.Actions.${call}`);
   const rejection = (call: string) => client.run(rejectionOf(`Svc.App.V3.Actions.${call}`));
@@ -46,8 +45,7 @@ describe("The client library's credential", function () {
   });
 });
 
-describe("The client library's files", function () {
-  this.timeout(20_000);
+describe("The client library's files", () => {
   const client = useClientPage();
 
   it("is an ES module too, which defines the same window.Svc", async () => {

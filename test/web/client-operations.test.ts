@@ -75,8 +75,7 @@ const CASES: Case[] = [
   },
 ];
 
-describe("Svc.App.V3.Actions in a browser", function () {
-  this.timeout(20_000);
+describe("Svc.App.V3.Actions in a browser", () => {
   const client = useClientPage();
   const actions = (call: string) => client.run(`Svc.App.V3.Actions.${call}`);
   const rejection = (call: string) => client.run(rejectionOf(`Svc.App.V3.Actions.${call}`));

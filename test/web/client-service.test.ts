@@ -12,8 +12,7 @@ interface Settled {
 const ECHO = "async function execute({ payload }) { return [payload, 1]; }";
 
 /** The operations between them: the client library in Chromium, and the service that it is made for. */
-describe("Svc.App.V3.Actions in a browser, against the service", function () {
-  this.timeout(30_000);
+describe("Svc.App.V3.Actions in a browser, against the service", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;

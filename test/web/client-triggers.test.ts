@@ -42,8 +42,7 @@ function useTriggers() {
   };
 }
 
-describe("A client action", function () {
-  this.timeout(20_000);
+describe("A client action", () => {
   const { client, openWith, view, report } = useTriggers();
 
   it("starts on a page view, even one before the socket is open, with the event as its payload and no settings", async () => {
@@ -111,8 +110,7 @@ describe("A client action", function () {
   });
 });
 
-describe("A client action that changes while a page is open", function () {
-  this.timeout(20_000);
+describe("A client action that changes while a page is open", () => {
   const { client, openWith, view, report } = useTriggers();
 
   /** Views pages until a run of action 5 gives a value. */
@@ -183,8 +181,7 @@ describe("A client action that changes while a page is open", function () {
   });
 });
 
-describe("A client action that fails", function () {
-  this.timeout(20_000);
+describe("A client action that fails", () => {
   const { client, openWith, view, report } = useTriggers();
 
   it("is reported with name, message and a stack that points into its own code", async () => {
@@ -227,8 +224,7 @@ describe("A client action that fails", function () {
   });
 });
 
-describe("Svc.App.Analytics", function () {
-  this.timeout(20_000);
+describe("Svc.App.Analytics", () => {
   const { client, view } = useTriggers();
   const PATH = "/v1/apps/1/analytics";
 

@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import { useClientPage } from "./client-page.js";
 
-describe("The debug page", function () {
-  this.timeout(20_000);
+describe("The debug page", () => {
   const client = useClientPage();
 
   async function openFor(code: string, name = "greet"): Promise<void> {

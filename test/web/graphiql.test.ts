@@ -57,8 +57,7 @@ async function answerTo(page: Page, kind: "query" | "subscription", headers: obj
   return String(await shown.jsonValue());
 }
 
-describe("GraphiQL at GET /graphql", function () {
-  this.timeout(20_000);
+describe("GraphiQL at GET /graphql", () => {
   let service: GraphqlService;
   let browser: Browser;
   let page: Page;

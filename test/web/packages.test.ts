@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import { rejectionOf, useClientPage } from "./client-page.js";
 
-describe("The packages without a back end", function () {
-  this.timeout(20_000);
+describe("The packages without a back end", () => {
   const client = useClientPage();
   const load = (name: string) => client.open(`/client/packages/svc-${name}.js`, "/client/svc.js");
 

@@ -17,8 +17,7 @@ const CODE = `async function execute() {
   return text;
 }`;
 
-describe("Under a path of another host", function () {
-  this.timeout(30_000);
+describe("Under a path of another host", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;
@@ -94,14 +93,14 @@ describe("Under a path of another host", function () {
 
   it("the live page runs its client actions with their packages, for a visitor without a name", async () => {
     await page.goto(`${proxy.url}/apps/${service.appId}`);
-    await until(async () => (await greeting()) === "a\r\nnobody", 10_000);
+    await until(async () => (await greeting()) === "a\r\nnobody");
     expect(watch.errors).to.deep.equal([]);
   });
 
   it("the viewer asks for a sign-in, and runs them for who signed in", async () => {
     await page.goto(`${proxy.url}/apps/${service.appId}/viewer`);
     await signIn();
-    await until(async () => (await greeting()) === "a\r\nFirst", 10_000);
+    await until(async () => (await greeting()) === "a\r\nFirst");
   });
 
   it("the debug page runs its action with its packages, for who signed in", async () => {

@@ -11,8 +11,7 @@ const CODE = `async function execute({ payload, settings }) {
 }
 `;
 
-describe("Studio at GET /studio", function () {
-  this.timeout(20_000);
+describe("Studio at GET /studio", () => {
   let service: TestService;
   let browser: Browser;
   let page: Page;

@@ -136,8 +136,7 @@ const TOOLS = `
     peer.createDataChannel("c"); await peer.setLocalDescription(); await late(); await late(); peer.close();
   };`;
 
-describe("the ways out of a run", function () {
-  this.timeout(60_000);
+describe("the ways out of a run", () => {
   let browsers: Browsers;
   let open: Browsers;
   let proxies: EgressProxy[] = [];

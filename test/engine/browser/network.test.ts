@@ -15,8 +15,7 @@ const ANSWERS: Record<string, string> = {
   "/syntax.js": "const = ;",
 };
 
-describe("a run with a network", function () {
-  this.timeout(30_000);
+describe("a run with a network", () => {
   let open: Browsers;
   let shut: Browsers;
   let proxies: EgressProxy[] = [];

@@ -46,7 +46,7 @@ describe("the priority of renderers", () => {
             return false;
           }
         });
-    await until(last, 15_000);
+    await until(last);
     expect(await resultOf(browsers, "const execute = async () => 1", { isolationKey: "2:master" })).to.equal(1);
     abort.abort();
     await busy;

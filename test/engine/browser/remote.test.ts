@@ -51,8 +51,7 @@ async function startBroker(socketUrl: string): Promise<{ endpoint: string; stop(
   };
 }
 
-describe("browsers that others started", function () {
-  this.timeout(30_000);
+describe("browsers that others started", () => {
   const remotes: RemoteChromium[] = [];
   const started: Browsers[] = [];
   let lines: string[] = [];
@@ -151,7 +150,7 @@ describe("browsers that others started", function () {
     abort.abort();
     expect(await kept.outcome).to.deep.include({ ok: false, cause: "cancelled" });
     await named("one", first.port);
-    await until(async () => (await resultOf(browsers, WHO)) === "one", 2_000);
+    await until(async () => (await resultOf(browsers, WHO)) === "one");
   });
 
   it("finds the browser that was started again although its address named the last one", async () => {
@@ -161,7 +160,7 @@ describe("browsers that others started", function () {
     await first.kill();
     await until(() => !browsers.ready());
     await named("again", first.port);
-    await until(() => browsers.ready(), 2_000);
+    await until(() => browsers.ready());
     expect(await resultOf(browsers, WHO)).to.equal("again");
   });
 
@@ -184,7 +183,7 @@ describe("browsers that others started", function () {
     expect(lines.join()).to.include(`${gone.endpoint} (BROWSER_WS_ENDPOINTS) cannot be used: connect ECONNREFUSED`);
     expect(await resultOf(browsers, WHO)).to.equal("up");
     await named("late", gone.port);
-    await until(async () => (await resultOf(browsers, WHO)) === "late", 2_000);
+    await until(async () => (await resultOf(browsers, WHO)) === "late");
   });
 
   it("names each in one fault when none is up", async () => {

@@ -41,8 +41,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-describe("a request that fails", function () {
-  this.timeout(20_000);
+describe("a request that fails", () => {
   let browsers: Browsers;
   let strict: Browsers;
   let proxies: EgressProxy[] = [];

@@ -98,8 +98,7 @@ const TOOLS = `
   const frame = (code) => element("iframe", "srcdoc", {}, script(code));
   const worker = (code) => { new Worker(URL.createObjectURL(new Blob([code]))).onerror = () => {}; };`;
 
-describe("addresses that a run may not send", function () {
-  this.timeout(60_000);
+describe("addresses that a run may not send", () => {
   let browsers: Browsers;
   let proxy: EgressProxy;
   let server: Server;

@@ -171,8 +171,7 @@ function inEither(kind: Partial<PageRun>): void {
 }
 
 for (const whose of ["the browser", "a browser that somebody else started"]) {
-  describe(`a run in ${whose}`, function () {
-    this.timeout(20_000);
+  describe(`a run in ${whose}`, () => {
     let remote: RemoteChromium | undefined;
 
     before(async () => {

@@ -63,7 +63,7 @@ export async function failureOf(
 }
 
 /** Polls until the condition holds. Throws after `boundMs`. */
-export async function until(condition: () => boolean | Promise<boolean>, boundMs = 5_000): Promise<void> {
+export async function until(condition: () => boolean | Promise<boolean>, boundMs = 20_000): Promise<void> {
   const deadline = Date.now() + boundMs;
   while (!(await condition())) {
     if (Date.now() > deadline) throw new Error(`not within ${boundMs} ms: ${condition}`);

@@ -13,8 +13,7 @@ const waitingFor = (code: string) => `
     worker.onerror = (event) => reject(new Error(event.message));
   });`;
 
-describe("the console of a run's workers", function () {
-  this.timeout(30_000);
+describe("the console of a run's workers", () => {
   let browsers: Browsers;
 
   before(async () => {

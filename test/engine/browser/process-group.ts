@@ -1,0 +1,88 @@
+/** The browser's processes as the machine sees them, and runs while these die. */
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import type { PageRun } from "../../../src/engine/browser/run.js";
+import { runOf, until } from "./support.js";
+
+/** Live processes of the browser's process group; zombies are the init process's to reap. */
+export function groupMembers(group: number): number[] {
+  return readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name) && existsSync(`/proc/${name}/stat`))
+    .filter((name) => {
+      try {
+        const [state, , pgrp] = readFileSync(`/proc/${name}/stat`, "utf8")
+          .replace(/^.*\) /, "")
+          .split(" ");
+        return Number(pgrp) === group && state !== "Z";
+      } catch {
+        return false;
+      }
+    })
+    .map(Number);
+}
+
+/** What /proc says of a process; empty when it is gone by now. */
+function said(pid: number, what: "cmdline" | "statm"): string {
+  try {
+    return readFileSync(`/proc/${pid}/${what}`, "utf8");
+  } catch {
+    return "";
+  }
+}
+
+export const renderersOf = (group: number) =>
+  groupMembers(group).filter((pid) => said(pid, "cmdline").includes("--type=renderer"));
+
+/** The process of the group that holds most memory. */
+export function largestRenderer(group: number): number {
+  const resident = (pid: number) => Number(said(pid, "statm").split(" ")[1] ?? 0);
+  return renderersOf(group).reduce((largest, pid) => (resident(pid) > resident(largest) ? pid : largest));
+}
+
+/** A run that never ends by itself, and the moment at which it is under way. */
+export function hangingRun(browsers: Browsers, changes: Partial<PageRun> = {}, code = "") {
+  const source = `async function execute() { ${code} console.log("on"); await new Promise(() => {}) }`;
+  let onConsole = () => {};
+  const begun = new Promise<void>((resolve) => {
+    onConsole = resolve;
+  });
+  return { run: browsers.run(runOf(source, { onConsole: () => onConsole(), ...changes })), begun };
+}
+
+/** Has four callers run code without a pause while so many renderers are killed, each once the callers went on after the last. */
+export async function amidDyingRenderers(
+  browsers: Browsers,
+  kills: number,
+): Promise<{ outcomes: string[]; longestMs: number }> {
+  const group = browsers.pid()!;
+  const outcomes: string[] = [];
+  let over = false;
+  let longestMs = 0;
+  // Each throws its context away, so that pages are made all the time.
+  const code = "const execute = async () => { localStorage.n = 1; return 1 }";
+  const caller = async (key: number) => {
+    while (!over) {
+      const begun = performance.now();
+      const outcome = await browsers.run(runOf(code, { isolationKey: `${key}:master` }));
+      longestMs = Math.max(longestMs, performance.now() - begun);
+      outcomes.push(outcome.ok ? "ok" : outcome.cause);
+    }
+  };
+  const callers = [1, 2, 3, 4].map(caller);
+  try {
+    for (let kill = 0; kill < kills; kill += 1) {
+      const before = outcomes.length;
+      const alive = renderersOf(group);
+      try {
+        process.kill(alive[kill % alive.length]!, "SIGKILL");
+      } catch {
+        // It had ended by itself.
+      }
+      await until(() => outcomes.length > before + 1);
+    }
+  } finally {
+    over = true;
+  }
+  await Promise.all(callers);
+  return { outcomes, longestMs };
+}

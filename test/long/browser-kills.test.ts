@@ -1,0 +1,33 @@
+/** How soon the browser is back after a death, on a machine that does nothing else. */
+import { expect } from "chai";
+import type { Browsers } from "../../src/engine/browser/browsers.js";
+import { amidDyingRenderers, hangingRun } from "../engine/browser/process-group.js";
+import { resultOf, testBrowsers } from "../engine/browser/support.js";
+
+/** What a page is given to open, and the run in the next one. */
+const GIVEN_UP_MS = 7_000;
+const BACK_MS = 2_000;
+
+describe("a browser whose processes die", () => {
+  let browsers: Browsers;
+  beforeEach(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  afterEach(() => browsers.stop());
+
+  it("is back within two seconds when it is killed as a whole", async () => {
+    const { run: lost, begun } = hangingRun(browsers);
+    await begun;
+    process.kill(browsers.pid()!, "SIGKILL");
+    await lost;
+    const lostAt = performance.now();
+    expect(await resultOf(browsers, "const execute = async () => 3")).to.equal(3);
+    expect(performance.now() - lostAt).to.be.below(BACK_MS);
+  });
+
+  it("lets no run wait for a renderer that died while its page was made", async () => {
+    const { longestMs } = await amidDyingRenderers(browsers, 40);
+    expect(longestMs).to.be.below(GIVEN_UP_MS);
+  });
+});
