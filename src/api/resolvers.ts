@@ -26,7 +26,7 @@ export function createResolvers(operations: Operations): Resolvers {
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
     apps: new AppResolver(gate, apps, people),
     appVersions: new AppVersionResolver(gate, appVersions, apps),
-    history: new HistoryResolver(gate, history),
+    history: new HistoryResolver(gate, history, logs),
     logs: new LogResolver(gate, logs),
     publishing: new PublishResolver(gate, publishing),
     runs: new RunResolver(gate, runs, console),

@@ -51,6 +51,33 @@ describe("the ledger over REST and GraphQL", () => {
     expect(run.logId).to.equal(row.id);
   });
 
+  it("shows one run in whatever state it is, with the entry in which it ended", async () => {
+    const { runId } = (await post("/actions/job/runWithResult", { n: 7 }, "api")).body;
+    const { http, body } = await service.rest("GET", `${base}/runs/${runId}`);
+    expect([http, body.status]).to.deep.equal([200, "RUN_RETRIEVED"]);
+    expect(body.run).to.deep.include({ id: runId, actionId: production, state: "completed", trigger: "manual" });
+    expect(body.run.log).to.deep.include({ id: body.run.logId, type: "app.task.completed" });
+    expect(body.run.log.data.result).to.deep.equal({ data: { mark: "first", n: 7 }, success: true });
+    const query = `{ run(appId: ${service.appId}, runId: ${runId}) { state log { id duration result } } }`;
+    const { run } = (await service.graphql(query)).data;
+    expect(run).to.deep.equal({
+      state: "completed",
+      log: { id: body.run.logId, duration: body.run.log.data.duration, result: body.run.log.data.result },
+    });
+    const queued = await service.db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, state, payload, tick, reason, finished_at)
+       VALUES ($1, $2, 'production', 'schedule', 'skipped', '{}', now(), 'late', now()) RETURNING id`,
+      [service.appId, master],
+    );
+    const skipped = (await service.rest("GET", `${base}/runs/${queued[0].id}`)).body.run;
+    expect(skipped).to.deep.include({ state: "skipped", log: null });
+    await service.db.query("DELETE FROM run WHERE id = $1", [skipped.id]);
+    for (const nobody of ["0", "x", "999999"]) {
+      const refused = await service.rest("GET", `${base}/runs/${nobody}`);
+      expect([refused.http, refused.body.status]).to.deep.equal([404, "RUN_NOT_FOUND"]);
+    }
+  });
+
   it("lists runs most recent first, of either copy's id, by state and page", async () => {
     for (const n of [1, 2, 3]) await post("/actions/job/runWithResult", { n }, n === 3 ? "api" : "editor");
     const all = await runs();

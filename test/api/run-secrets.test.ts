@@ -146,6 +146,26 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     await client.dispose();
   });
 
+  it("shows all of a run's lines, of one that has ended with more than a socket may have waiting, beside other subscriptions", async () => {
+    const { body } = await run("return 1");
+    const texts = Array.from({ length: 5_000 }, (_, at) => `line ${at}`);
+    await service.db.query(
+      `INSERT INTO console_line (run_id, seq, level, at, text)
+       SELECT $1, place - 1, 'log', now(), text FROM unnest($2::text[]) WITH ORDINALITY AS line (text, place)`,
+      [body.runId, texts],
+    );
+    const client = service.socket();
+    const query = `subscription { runConsoleAdded(appId: 1, runId: ${body.runId}) { text } }`;
+    const read = async () => {
+      const got: string[] = [];
+      for await (const { data } of client.iterate<{ runConsoleAdded: { text: string } }>({ query }))
+        got.push(data!.runConsoleAdded.text);
+      return got;
+    };
+    for (const got of await Promise.all([read(), read(), read()])) expect(got).to.deep.equal(texts);
+    await client.dispose();
+  });
+
   it("fails every server action of an app whose underscore settings pass 100 KB, and logs it", async () => {
     await service.rest("POST", "/v1/apps/1/settings", { body: { __big: "x".repeat(101 * 1024) } });
     const { http, body } = await run("return 1");

@@ -13,8 +13,7 @@ interface Seat {
   studio: StudioPage;
 }
 
-describe("two people in Studio at one action", function () {
-  this.timeout(20_000);
+describe("two people in Studio at one action", () => {
   let service: TestService;
   let browser: Browser;
   let mine: Seat;

@@ -1,11 +1,13 @@
 /** The ledger over GraphQL: runs and skipped ticks, and a past run again. Each method: the gate, then one call. */
-import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import { Arg, Ctx, Field, FieldResolver, Int, Mutation, ObjectType, Query, Resolver, Root } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
+import type { LogEntry, Logs } from "../../operations/records/logs.js";
 import type { RunHistory, RunSummary } from "../../operations/runs/run-history.js";
 import type { RequestContext } from "../context.js";
 import { ReplayInput } from "./action-inputs.js";
 import { PaginationType } from "./action-types.js";
 import { CopyEnum, DateTime, RunStateEnum, TriggerTypeEnum } from "./leaf-types.js";
+import { LogEntryType } from "./log-types.js";
 import { QueuedRunType } from "./run-resolver.js";
 
 @ObjectType("Run", { description: "A run, or a tick that became none." })
@@ -29,18 +31,37 @@ class RunType {
   @Field(() => Int, { nullable: true, description: "The run whose payload it repeats." }) replayOf: number | null;
 }
 
+@ObjectType("RunDetails", { description: "One run with the execution log entry in which it ended." })
+class RunDetailsType extends RunType {}
+
 @ObjectType("RunList")
 class RunListType {
   @Field(() => [RunType]) runs: RunSummary[];
   @Field(() => PaginationType) pagination: PaginationType;
 }
 
-@Resolver()
+@Resolver(() => RunDetailsType)
 export class HistoryResolver {
   constructor(
     private readonly gate: Gate,
     private readonly service: RunHistory,
+    private readonly logs: Logs,
   ) {}
+
+  @Query(() => RunDetailsType, { description: "One run or skipped tick, in whatever state it is." })
+  async run(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("runId", () => Int) runId: number,
+  ): Promise<RunSummary> {
+    await this.gate.enter(context, "listRuns", appId);
+    return this.service.get(appId, runId);
+  }
+
+  @FieldResolver(() => LogEntryType, { nullable: true, description: "null until it has ended." })
+  async log(@Root() run: RunSummary, @Ctx() context: RequestContext): Promise<LogEntry | null> {
+    return this.logs.ofRun(run.id, context.answer?.reserve);
+  }
 
   @Query(() => RunListType, { description: "Most recent first; either copy's id stands for both." })
   async runs(

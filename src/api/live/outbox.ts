@@ -9,6 +9,9 @@ import type { WebSocket } from "ws";
 const HANDED_OVER_BYTES = 64 * 1024;
 const WAITING_MESSAGES = 1_000;
 const WAITING_LENGTH = 16 * 1024 * 1024;
+/** Below both, who can wait with the next text need not. */
+const ROOM_MESSAGES = 100;
+const ROOM_LENGTH = 1024 * 1024;
 /** A peer that reads nothing for this long while something waits is gone, or as good as gone. */
 export const STALLED_MS = 15_000;
 
@@ -22,6 +25,8 @@ export interface Outbox {
   send(...parts: Part[]): void;
   /** The same; `settled` is called once the text has left, or never will. */
   sendCounted(settled: () => void, ...parts: Part[]): void;
+  /** Resolves while little waits, or nothing ever will: for who makes texts at the reader's pace. */
+  room(): Promise<void>;
   /** To be asked from time to time. */
   isStalled(now: number): boolean;
 }
@@ -54,6 +59,17 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   let length = 0;
   let movedAt = Date.now();
   let isDue = false;
+  let isCrowded = false;
+  let roomy = Promise.withResolvers<void>();
+  roomy.resolve();
+
+  /** Closes the door behind what waits, and opens it again when that has left. */
+  function tellRoom(): void {
+    const hasRoom = socket.readyState !== socket.OPEN || (waiting.length < ROOM_MESSAGES && length < ROOM_LENGTH);
+    if (hasRoom) roomy.resolve();
+    else if (!isCrowded) roomy = Promise.withResolvers();
+    isCrowded = !hasRoom;
+  }
 
   function handOver(): void {
     isDue = false;
@@ -69,6 +85,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
       });
     }
     wire.uncork();
+    tellRoom();
   }
 
   function plan(): void {
@@ -87,6 +104,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
   function clear(): void {
     for (const { settled } of waiting.splice(0)) settled?.();
     length = 0;
+    tellRoom();
   }
 
   function cutOff(): void {
@@ -106,11 +124,16 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     // A single text of any size is sent; many are not collected.
     if (waiting.length > WAITING_MESSAGES || (waiting.length > 1 && length > WAITING_LENGTH)) cutOff();
     else plan();
+    tellRoom();
   }
+
+  // A socket that ends with nothing under way says no more that it has sent.
+  socket.once("close", clear);
 
   return {
     send: (...parts) => add({ parts }),
     sendCounted: (settled, ...parts) => add({ parts, settled }),
+    room: () => roomy.promise,
     isStalled: (now) => (waiting.length > 0 || socket.bufferedAmount > 0) && now - movedAt > STALLED_MS,
   };
 }

@@ -52,7 +52,11 @@ export function createTransport<Held extends object>(options: ServerOptions<Para
     const closed = protocol.opened(
       {
         protocol: socket.protocol,
-        send: (text) => outbox.send(text),
+        // What a subscription makes one after the other, it makes at the pace at which its reader takes it.
+        send(text) {
+          outbox.send(text);
+          return outbox.room();
+        },
         // What was sent before it goes before it.
         close: (code, reason) => void setImmediate(() => socket.close(code, reason)),
         onMessage(take) {

@@ -48,6 +48,14 @@ export const triggerRoutes: readonly Route[] = [
     }),
   },
   {
+    method: "GET",
+    path: `${APP}/runs/:runId`,
+    answer: async ({ history }, q) => {
+      const run = await history.run(q.context, q.id("appId"), q.id("runId"));
+      return { status: "RUN_RETRIEVED", run: { ...run, log: await history.log(run, q.context) } };
+    },
+  },
+  {
     method: "POST",
     path: `${APP}/runs/:runId/replay`,
     http: 202,

@@ -200,7 +200,11 @@ export function createLogs(db: DataSource) {
       return found.reverse().map((entry) => entry.id);
     },
 
-    async ofRun(runId: number): Promise<LogEntry | null> {
+    /** The entry in which a run ended; null while it has none. @throws what `reserve` throws */
+    async ofRun(runId: number, reserve?: Reserve): Promise<LogEntry | null> {
+      if (reserve) {
+        pageOf(await rows<Sized>(db, `SELECT id, ${SIZE} FROM execution_log WHERE run_id = $1`, [runId]), reserve);
+      }
       const [row] = await rows<EntryRow>(db, `SELECT ${ENTRY} FROM execution_log WHERE run_id = $1`, [runId]);
       return row ? toEntry(row) : null;
     },

@@ -13,6 +13,8 @@ export const CONSOLE_CHANNEL = "svc_console";
 /** Lines are kept in batches this far apart. */
 const FLUSH_MS = 200;
 const LOOK_MS = 1_000;
+/** As many lines as a follower is given from one reading: a slow one must not hold all that a run printed. */
+const READ_AT_ONCE = 500;
 
 /** One line; `at` is ISO 8601, `seq` counts from 0 within the run. */
 export interface PrintedLine {
@@ -42,11 +44,11 @@ const storable = (text: string): string => text.toWellFormed().replaceAll("\0", 
 export type RunConsole = ReturnType<typeof createRunConsole>;
 
 export function createRunConsole({ db, notifications }: { db: DataSource; notifications: Notifications }) {
-  async function read(runId: number, after: number): Promise<PrintedLine[]> {
+  async function read(runId: number, after: number, limit: number | null = null): Promise<PrintedLine[]> {
     const found = await rows<PrintedLine & { at: Date }>(
       db,
-      "SELECT seq, level, at, text FROM console_line WHERE run_id = $1 AND seq > $2 ORDER BY seq",
-      [runId, after],
+      "SELECT seq, level, at, text FROM console_line WHERE run_id = $1 AND seq > $2 ORDER BY seq LIMIT $3",
+      [runId, after, limit],
     );
     return found.map((line) => ({ ...line, at: line.at.toISOString() }));
   }
@@ -127,10 +129,12 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
     /** The run's lines from the first on, then each as it is printed, until the run has ended. @throws RUN_NOT_FOUND */
     async *follow(appId: number, runId: number): AsyncGenerator<PrintedLine> {
       for (let last = -1, over = false; ; ) {
-        for (const line of await read(runId, last)) {
+        const lines = await read(runId, last, READ_AT_ONCE);
+        for (const line of lines) {
           last = line.seq;
           yield line;
         }
+        if (lines.length === READ_AT_ONCE) continue;
         if (over) return;
         // Listening starts before the state is read, so that no end falls in between.
         const next = news(runId);

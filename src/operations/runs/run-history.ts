@@ -139,6 +139,15 @@ export function createRunHistory({ db, runs }: { db: DataSource; runs: Runs }) {
       return { runs: found.map(toSummary), pagination: { total: count, hasMore: offset + found.length < count } };
     },
 
+    /** One run, or skipped tick. @throws RUN_NOT_FOUND */
+    async get(appId: number, runId: number): Promise<RunSummary> {
+      const storable = Number.isSafeInteger(runId) && runId > 0;
+      const sql = `SELECT ${SUMMARY} FROM run WHERE run.app_id = $1 AND run.id = $2`;
+      const [found] = storable ? await rows<SummaryRow>(db, sql, [appId, runId]) : [];
+      if (!found) throw new ActionError("RUN_NOT_FOUND");
+      return toSummary(found);
+    },
+
     /**
      * Runs a past run's payload again: the copy that ran, unless another or a version is named. A version's code runs as the master
      * does, without being published.

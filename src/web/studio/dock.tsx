@@ -97,7 +97,6 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
         }}
         start={() => void saveAndRun()}
         blocked={editor.others.theirs !== null}
-        seeLog={() => setTab("Log")}
       />
     ),
     Log: () => saved && <LogPanel {...shared} actions={actions} ids={copy ? [saved.id, copy.id] : [saved.id]} />,

@@ -28,8 +28,8 @@ export const FollowActions: Document<FollowActionsSubscription, FollowActionsSub
 export const RunAction: Document<RunActionMutation, RunActionMutationVariables> =
   "mutation RunAction($appId:Int!$id:ID!$payload:JSON){run:runAction(appId:$appId nameOrId:$id payload:$payload){runId}}";
 
-export const RunActionWithResult: Document<RunActionWithResultMutation, RunActionWithResultMutationVariables> =
-  "mutation RunActionWithResult($appId:Int!$id:ID!$payload:JSON){run:runActionWithResult(appId:$appId nameOrId:$id payload:$payload){result}}";
+export const GetRun: Document<GetRunQuery, GetRunQueryVariables> =
+  "query GetRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){state log{duration result error{name message stack}}}}";
 
 export const CancelRun: Document<CancelRunMutation, CancelRunMutationVariables> =
   "mutation CancelRun($appId:Int!$runId:Int!){cancelRun(appId:$appId runId:$runId)}";
@@ -139,6 +139,15 @@ export type Environment =
 export type RunOn =
   | 'client'
   | 'server';
+
+/** Where a run is in its life; the last four are for good. */
+export type RunState =
+  | 'cancelled'
+  | 'completed'
+  | 'failed'
+  | 'queued'
+  | 'running'
+  | 'skipped';
 
 /** Specification, Trigger object. */
 export type TriggerInput = {
@@ -260,14 +269,13 @@ export type RunActionMutationVariables = Exact<{
 
 export type RunActionMutation = { run: { runId: number } };
 
-export type RunActionWithResultMutationVariables = Exact<{
+export type GetRunQueryVariables = Exact<{
   appId: number;
-  id: string | number;
-  payload?: unknown;
+  runId: number;
 }>;
 
 
-export type RunActionWithResultMutation = { run: { result: unknown } };
+export type GetRunQuery = { run: { state: RunState, log: { duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } | null } };
 
 export type CancelRunMutationVariables = Exact<{
   appId: number;

@@ -1,6 +1,8 @@
 /** The payload on the left, what came of it on the right. Starts nothing by itself. */
+import { ConsoleLines } from "./console-lines.js";
 import type { Draft } from "./draft.js";
-import { lasted, moment, shown } from "./format.js";
+import { lasted } from "./format.js";
+import { ResultView } from "./result-view.js";
 import type { Run, Runner } from "./use-run.js";
 
 /** Why the service would refuse a run on demand, in words. */
@@ -11,24 +13,29 @@ function obstacle({ active, environment, triggers }: Draft): string | null {
   return null;
 }
 
-function Console({ lines }: Pick<Run, "lines">) {
-  if (lines.length === 0) return null;
+const STATES = { running: "Running…", completed: "Completed", failed: "Failed", cancelled: "Cancelled" };
+
+function Failure({ error }: { error: NonNullable<Run["error"]> }) {
+  if ("status" in error) {
+    return (
+      <pre className="result failed">
+        {error.message}
+        {`\n${error.status}`}
+      </pre>
+    );
+  }
   return (
-    <ol className="console" aria-label="Console">
-      {lines.map(({ seq, level, at, text }) => (
-        <li key={seq} className={level}>
-          <time dateTime={at}>{moment(at)}</time>
-          <span className="level">{level}</span>
-          <span>{text}</span>
-        </li>
-      ))}
-    </ol>
+    <>
+      <pre className="result failed">{`${error.name}: ${error.message}`}</pre>
+      <details>
+        <summary>Stack</summary>
+        <pre>{error.stack}</pre>
+      </details>
+    </>
   );
 }
 
-const STATES = { running: "Running…", completed: "Completed", failed: "Failed" };
-
-function Outcome({ run, seeLog }: { run: Run; seeLog: () => void }) {
+function Outcome({ run }: { run: Run }) {
   const { state, runId, took, error, result } = run;
   return (
     <div className="outcome" data-state={state}>
@@ -36,20 +43,10 @@ function Outcome({ run, seeLog }: { run: Run; seeLog: () => void }) {
         <span className={`state ${state}`}>{STATES[state]}</span>
         {took !== undefined && <span className="hint">after {lasted(took)}</span>}
         {runId !== null && <span className="hint">run {runId}</span>}
-        {error?.status === "EXECUTION_FAILED" && (
-          <button type="button" className="link" onClick={seeLog}>
-            Stack in the log
-          </button>
-        )}
       </p>
-      <Console lines={run.lines} />
-      {error && (
-        <pre className="result failed">
-          {error.message}
-          {error.status !== "EXECUTION_FAILED" && `\n${error.status}`}
-        </pre>
-      )}
-      {state === "completed" && <pre className="result">{shown(result)}</pre>}
+      {error && <Failure error={error} />}
+      {state === "completed" && <ResultView value={result} name={`run-${runId}.json`} />}
+      <ConsoleLines lines={run.lines} />
     </div>
   );
 }
@@ -64,11 +61,10 @@ interface RunPanelProps {
   start: () => void;
   /** Somebody else's version stands: nothing is saved or run before the person has chosen. */
   blocked: boolean;
-  seeLog: () => void;
 }
 
 export function RunPanel(props: RunPanelProps) {
-  const { draft, dirty, runner, payload, payloadFault, setPayload, start, blocked, seeLog } = props;
+  const { draft, dirty, runner, payload, payloadFault, setPayload, start, blocked } = props;
   const { run, cancel } = runner;
   const why = obstacle(draft);
   return (
@@ -103,11 +99,7 @@ export function RunPanel(props: RunPanelProps) {
           </span>
         </div>
       </div>
-      {run ? (
-        <Outcome run={run} seeLog={seeLog} />
-      ) : (
-        <p className="hint empty">The result and what the action prints appear here.</p>
-      )}
+      {run ? <Outcome run={run} /> : <p className="hint empty">The result and what the action prints appear here.</p>}
     </div>
   );
 }

@@ -83,7 +83,7 @@ export function Studio({ api, apps: given, signOut }: StudioProps) {
     <div className="studio">
       <TopBar apps={apps} app={app} view={view} go={go} signOut={signOut} />
       {view === "actions" && (
-        <div className="actions-view">
+        <div className={actionId === null ? "actions-view choosing" : "actions-view"}>
           <ActionList key={app.id} actions={actions} selected={actionId} go={go} />
           {actionId === null ? (
             <Welcome none={actions.list?.actions.length === 0} />

@@ -1,22 +1,20 @@
 /** One run after the other of an action: what it prints as it prints it, then its result or its failure. Draws nothing. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { type Api, asApiError } from "./api.js";
-import { CancelRun, FollowConsole, RunAction, RunActionWithResult } from "./documents.js";
-import type { ConsoleLine } from "./model.js";
+import { CancelRun, FollowConsole, GetRun, RunAction } from "./documents.js";
+import type { ConsoleLine, ScriptError } from "./model.js";
 
 export interface Run {
-  state: "running" | "completed" | "failed";
+  state: "running" | "completed" | "failed" | "cancelled";
   /** null until the service has accepted it. */
   runId: number | null;
   lines: ConsoleLine[];
   result?: unknown;
-  error?: { status: string; message: string };
-  /** Milliseconds until the answer was here. */
+  /** A refusal has the service's status; a script's failure its name and stack. */
+  error?: { status: string; message: string } | ScriptError;
+  /** Milliseconds that it ran. */
   took?: number;
 }
-
-const randomKey = () =>
-  [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 export interface Runner {
   run: Run | null;
@@ -24,33 +22,78 @@ export interface Runner {
   cancel(): Promise<void>;
 }
 
+/** How often a run is asked after that has no connection to be followed on. */
+const LOOK_MS = 1_000;
+/** Lines are drawn together that come within one picture of the screen or two. */
+const DRAW_MS = 32;
+
+/** The run once it has ended. @throws ApiError */
+async function ended(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<Partial<Run> | null> {
+  for (;;) {
+    const { run } = await api.ask(GetRun, { appId, runId });
+    if (signal.aborted) return null;
+    const { state, log } = run;
+    if (log) {
+      const took = log.duration;
+      if (state === "cancelled") return { state, took };
+      if (log.error) return { state: "failed", error: log.error, took };
+      return { state: "completed", result: (log.result as { data?: unknown } | null)?.data, took };
+    }
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+  }
+}
+
+/** Gathers lines, and hands them on together. */
+function inBatches(hand: (lines: ConsoleLine[]) => void) {
+  let waiting: ConsoleLine[] = [];
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const flush = () => {
+    clearTimeout(timer);
+    timer = undefined;
+    if (waiting.length > 0) hand(waiting);
+    waiting = [];
+  };
+  return {
+    add(line: ConsoleLine) {
+      waiting.push(line);
+      timer ??= setTimeout(flush, DRAW_MS);
+    },
+    flush,
+  };
+}
+
 export function useRun(api: Api, appId: number): Runner {
   const [run, setRun] = useState<Run | null>(null);
-  const unfollow = useRef<() => void>(undefined);
-  useEffect(() => () => unfollow.current?.(), []);
+  const current = useRef(new AbortController());
+  useEffect(() => () => current.current.abort(), []);
 
   const start = useCallback(
     async (id: number, payload: unknown) => {
-      const began = performance.now();
-      const change = (part: Partial<Run>) => setRun((old) => old && { ...old, ...part });
-      const variables = { appId, id, payload };
-      // The second request is the same run for the same key: the first tells its id, the second waits for its end.
-      const key = randomKey();
-      unfollow.current?.();
+      current.current.abort();
+      current.current = new AbortController();
+      const { signal } = current.current;
+      const change = (part: Partial<Run>) => signal.aborted || setRun((old) => old && { ...old, ...part });
       setRun({ state: "running", runId: null, lines: [] });
+      const batches = inBatches(
+        (lines) => signal.aborted || setRun((old) => old && { ...old, lines: old.lines.concat(lines) }),
+      );
       try {
-        const { runId } = (await api.ask(RunAction, variables, key)).run;
+        const { runId } = (await api.ask(RunAction, { appId, id, payload })).run;
         change({ runId });
-        unfollow.current = api.follow(
-          FollowConsole,
-          { appId, runId },
-          { next: ({ line }) => setRun((old) => old && { ...old, lines: [...old.lines, line] }) },
-        );
-        const { result } = (await api.ask(RunActionWithResult, variables, key)).run;
-        change({ state: "completed", result, took: performance.now() - began });
+        // The console ends with the run.
+        await new Promise<void>((resolve) => {
+          const over = () => resolve();
+          const next = ({ line }: { line: ConsoleLine }) => batches.add(line);
+          const unfollow = api.follow(FollowConsole, { appId, runId }, { next, failed: over, complete: over });
+          signal.addEventListener("abort", unfollow);
+          signal.addEventListener("abort", over);
+        });
+        batches.flush();
+        const outcome = await ended(api, appId, runId, signal);
+        if (outcome) change(outcome);
       } catch (error) {
         const { status, message } = asApiError(error);
-        change({ state: "failed", error: { status, message }, took: performance.now() - began });
+        change({ state: "failed", error: { status, message } });
       }
     },
     [api, appId],

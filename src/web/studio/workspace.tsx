@@ -23,11 +23,14 @@ function useSaveKey(save: () => void): void {
   }, [save]);
 }
 
-function Heading({ editor }: { editor: Editor }) {
+function Heading({ editor, back }: { editor: Editor; back: () => void }) {
   const { draft, saved, dirty, busy, fault, save } = editor;
   const { theirs } = editor.others;
   return (
     <div className="workspace-head">
+      <button type="button" className="quiet narrow-only" aria-label="Back to the list of actions" onClick={back}>
+        ‹
+      </button>
       <h2>{draft?.name || (saved ? saved.name : "New action")}</h2>
       <span className="hint" role="status">
         {busy ? "saving…" : theirs ? "not as it is stored" : dirty || !saved ? "not saved" : "saved"}
@@ -86,8 +89,8 @@ export function Workspace(props: WorkspaceProps) {
   const codeFault = fault?.field === "code" ? fault : null;
   return (
     <main className="workspace">
-      <div>
-        <Heading editor={editor} />
+      <div className="workspace-top">
+        <Heading editor={editor} back={() => go({ actionId: null })} />
         <OthersBanner editor={editor} />
       </div>
       <div className="upper">

@@ -1,0 +1,85 @@
+/** Studio on a phone and at 200 %: every screen within the width, and the way from the list to a run and back. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+const CODE = `async function execute() {
+  console.log("a line that is longer than any phone is wide, ${"and then some ".repeat(10)}");
+  return { text: ${JSON.stringify("a result as wide ".repeat(20))} };
+}
+`;
+
+for (const width of [390, 640]) {
+  describe(`Studio ${width} pixels wide`, () => {
+    let service: TestService;
+    let browser: Browser;
+    let page: Page;
+    let studio: StudioPage;
+
+    before(async () => {
+      [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+      const name = `a-name-that-is-long-${"x".repeat(120)}`;
+      const action = { name, active: true, triggers: [{ trigger: "manual" }], code: CODE };
+      await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
+      await service.rest("POST", `/v1/apps/${service.appId}/settings`, {
+        body: { ["k".repeat(90)]: "v".repeat(300), _b: { c: 1 } },
+      });
+      page = await browser.newPage();
+      await page.setViewport({ width, height: 800, isMobile: width < 500, hasTouch: width < 500 });
+      studio = studioPage(page);
+      await page.goto(`${service.url}/studio`);
+      await studio.signIn(service.tokens.editor);
+    });
+
+    after(async () => {
+      await browser?.close();
+      await service?.stop();
+    });
+
+    /** What stands out to the right, where nothing that scrolls holds it. */
+    const wider = () =>
+      page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
+        if (element.closest(".code-editor, .console, .top-bar nav, .tabs, .diff, .result, .unseen")) return false;
+        const { right, width } = element.getBoundingClientRect();
+        return width > 0 && right > ${width} + 0.5;
+      }).map((element) => element.outerHTML.slice(0, 120))`);
+    const fits = async () => {
+      expect(await page.evaluate("document.documentElement.scrollWidth")).to.equal(width);
+      expect(await wider()).to.deep.equal([]);
+    };
+
+    it("goes from the list to the action and its run, and back", async () => {
+      await page.waitForSelector(".action-list .action");
+      await fits();
+      await page.click(".action-list .action");
+      await page.waitForSelector(".code-editor .view-line");
+      await fits();
+      await studio.button("Run", '//*[@role="tabpanel"]');
+      await page.waitForSelector('.outcome[data-state="completed"]');
+      await page.waitForSelector(".console li");
+      await fits();
+      for (const tab of ["Log", "Publish", "Versions", "Run"]) {
+        await studio.button(tab, '//*[@role="tablist"]');
+        const opened = { Log: ".entry button", Versions: ".versions li button" }[tab];
+        if (opened) await (await page.waitForSelector(opened))!.click();
+        await fits();
+      }
+      if (width < 500) {
+        expect(await page.$eval(".action-list", (list) => list.checkVisibility())).to.equal(false);
+        await page.click(".workspace-head .narrow-only");
+        await page.waitForSelector(".action-list .action", { visible: true });
+      }
+    });
+
+    it("shows the log and the settings within the width", async () => {
+      await studio.button("Log", "//nav");
+      await page.waitForSelector(".entry");
+      await fits();
+      await studio.button("Settings", "//nav");
+      await page.waitForSelector(".setting");
+      await fits();
+    });
+  });
+}

@@ -1,0 +1,99 @@
+/** A run in Studio as the person at it sees it: thousands of lines, megabytes, a cancellation, one place of the limit. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+const LIMIT = 20;
+
+const CODES = {
+  lines:
+    "for (let at = 0; at < 1_500; at += 1) console.log(`line ${at}`); await new Promise((r) => setTimeout(r, 60_000));",
+  large: 'return Array.from({ length: 60_000 }, (_, at) => ({ at, text: "x".repeat(60) }));',
+};
+
+describe("a run in Studio", () => {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+  let studio: StudioPage;
+  const ids: Record<string, number> = {};
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService({ RATE_LIMIT_RUN: String(LIMIT) }), launchChromium()]);
+    for (const [name, body] of Object.entries(CODES)) {
+      const action = { name, active: true, triggers: [{ trigger: "manual" }] };
+      const code = `async function execute() { ${body} }`;
+      const path = `/v3/apps/${service.appId}/actions`;
+      ids[name] = (await service.rest("POST", path, { body: { ...action, code } })).body.action.id;
+    }
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    watch = watchPage(page, service.url);
+    studio = studioPage(page);
+    await page.goto(`${service.url}/studio#/${service.appId}/actions/${ids["lines"]}`);
+    await studio.signIn(service.tokens.editor);
+    await page.waitForSelector(".code-editor .view-line");
+  });
+
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  const inView = (selector: string) =>
+    page.evaluate(`(() => {
+      const { top, bottom } = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect();
+      return top >= 0 && bottom <= innerHeight;
+    })()`);
+  const outcome = (state: string) => page.waitForSelector(`.outcome[data-state="${state}"]`);
+
+  it("shows as many lines as are kept while it runs, the last one in sight, few of them drawn", async () => {
+    await studio.press("Enter");
+    await page.waitForSelector('.console[aria-label="Console, 1001 lines"]');
+    await page.waitForFunction('/console is full/.test(document.querySelector(".console li:last-child")?.textContent)');
+    expect(await page.$$eval(".console li", (lines) => lines.length)).to.be.lessThan(60);
+    expect(await inView(".console li:last-child")).to.equal(true);
+    expect(await inView(".payload .row button")).to.equal(true);
+  });
+
+  it("is left where the person has scrolled to, and is cancelled by a button that never left the screen", async () => {
+    await page.hover(".console");
+    await page.mouse.wheel({ deltaY: -100_000 });
+    await page.waitForFunction('/line 0$/.test(document.querySelector(".console li").textContent)');
+    await studio.button("Cancel the run");
+    await outcome("cancelled");
+    expect(await studio.textOf(".outcome .state")).to.equal("Cancelled");
+  });
+
+  it("takes one place of the app's limit", async () => {
+    const other = `/v3/apps/${service.appId}/actions/${ids["large"]}/run`;
+    const { headers } = await service.rest("POST", other);
+    expect(headers.get("ratelimit-remaining")).to.equal(String(LIMIT - 2));
+  });
+
+  it("shows the beginning of megabytes, and hands them over whole", async () => {
+    await page.goto(`${service.url}/studio#/${service.appId}/actions/${ids["large"]}`);
+    await page.waitForSelector(studio.withText("h2", "large"));
+    await studio.press("Enter");
+    await outcome("completed");
+    expect(await studio.textOf(".result-view .hint")).to.match(/The beginning of \d\.\d MB/);
+    expect(await page.$eval(".result", (result) => result.textContent!.length)).to.be.lessThan(30_000);
+    // What the person would save, read where the page makes the file.
+    const saved = page.evaluate(`new Promise((resolve) => {
+      const { createObjectURL } = URL;
+      URL.createObjectURL = (file) => {
+        resolve(file.text().then((text) => JSON.parse(text).length));
+        return createObjectURL.call(URL, file);
+      };
+    })`);
+    await studio.button("Download");
+    expect(await saved).to.equal(60_000);
+  });
+
+  it("does all that without an error in the page", () => {
+    expect(watch.errors).to.deep.equal([]);
+  });
+});
