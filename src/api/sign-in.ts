@@ -20,16 +20,25 @@ export function registerSignIn(
 ): void {
   const secure = baseUrl.startsWith("https:");
   const path = pathBefore(baseUrl) || "/";
-  const cookie = (value: string, maxAge: number) =>
-    stringifySetCookie({ name: COOKIE, value, path, maxAge, httpOnly: true, sameSite: "lax", secure });
+  /** @param maxAge null: until the browser is closed */
+  const cookie = (value: string, maxAge: number | null) => {
+    const age = maxAge === null ? {} : { maxAge };
+    return stringifySetCookie({ name: COOKIE, value, path, ...age, httpOnly: true, sameSite: "lax", secure });
+  };
+
+  app.get("/v1/session", async ({ context: { caller } }, reply) => {
+    reply.header("cache-control", "no-store");
+    return caller ? { status: "SIGNED_IN", kind: caller.kind } : { status: "SIGNED_OUT" };
+  });
 
   app.post("/v1/session", async (request, reply) => {
     refuseForeign(request);
-    const { token } = (request.body ?? {}) as { token?: unknown };
+    const { token, keep = true } = (request.body ?? {}) as { token?: unknown; keep?: unknown };
+    if (typeof keep !== "boolean") throw new ActionError("REQUEST_INVALID", "keep must be true or false");
     const caller = typeof token === "string" ? await credentials.resolve(token) : null;
     if (!caller) throw new ActionError("UNAUTHORIZED");
     const seconds = Math.min(SIGNED_IN_SECONDS, Math.floor((caller.expiresAt - Date.now()) / 1000));
-    reply.header("set-cookie", cookie(token as string, seconds)).header("cache-control", "no-store");
+    reply.header("set-cookie", cookie(token as string, keep ? seconds : null)).header("cache-control", "no-store");
     return { status: "SIGNED_IN", kind: caller.kind };
   });
 

@@ -328,6 +328,18 @@ describe("The app's own pages", () => {
       expect(out.headers.get("set-cookie")).to.match(/^auth_token=; Max-Age=0; Path=\//);
     });
 
+    it("until the browser is closed where it is not to be kept, and says who is signed in", async () => {
+      const into = await session("POST", { token: service.tokens.editor, keep: false }, service.url);
+      expect(into.headers.get("set-cookie")).to.match(/^auth_token=svc_editor_[^;]*; Path=\/; HttpOnly; SameSite=Lax$/);
+      const cookie = into.headers.get("set-cookie")!.split(";")[0]!;
+      const who = await service.rest("GET", "/v1/session", { as: null, headers: { cookie } });
+      expect(who.body).to.deep.equal({ status: "SIGNED_IN", kind: "editor" });
+      expect((await session("GET")).body).to.deep.equal({ status: "SIGNED_OUT" });
+      expect((await session("POST", { token: service.tokens.editor, keep: 1 })).body.status).to.equal(
+        "REQUEST_INVALID",
+      );
+    });
+
     it("not by a token that does not hold, and not from another origin", async () => {
       for (const body of [{}, { token: 1 }, { token: "svc_editor_x" }]) {
         expect((await session("POST", body)).body.status).to.equal("UNAUTHORIZED");

@@ -1,11 +1,32 @@
 import { expect } from "chai";
-import { parse, validate } from "graphql";
+import { Kind, parse, validate } from "graphql";
 import { createSchema, type Resolvers } from "../../src/api/graphql/schema.js";
 import { FIRST_QUERY } from "../../src/web/graphiql/first-visit.js";
+import { startTestService } from "../harness/service.js";
 
 describe("GraphiQL's first query", () => {
   it("is valid against the service's own schema", async () => {
     const schema = await createSchema({} as Resolvers);
     expect(validate(schema, parse(FIRST_QUERY)).map(({ message }) => message)).to.deep.equal([]);
+  });
+
+  it("runs as it stands, operation after operation, beside what the README makes", async () => {
+    const service = await startTestService();
+    const readme = { name: "hello", code: "async function execute() {}" };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: readme });
+    const document = parse(FIRST_QUERY);
+    const names = document.definitions.flatMap((one) =>
+      one.kind === Kind.OPERATION_DEFINITION && one.operation !== "subscription" ? [one.name!.value] : [],
+    );
+    const answers: Record<string, unknown> = {};
+    for (const operationName of names) {
+      const body = { query: FIRST_QUERY, operationName };
+      const { data, errors } = (await service.rest("POST", "/graphql", { body })).body;
+      expect(errors, operationName).to.equal(undefined);
+      answers[operationName] = data;
+    }
+    expect(answers["RunAction"]).to.have.nested.property("runActionWithResult.result.hello", "world");
+    expect(answers["ReadLog"]).to.have.nested.property("actionLogs.count", 1);
+    await service.stop();
   });
 });

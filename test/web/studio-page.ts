@@ -45,9 +45,11 @@ export function studioPage(page: Page) {
           document.activeElement.dispatchEvent(paste);
         }`,
       );
-      const first = JSON.stringify(code.split("\n")[0]);
+      const all = code.split("\n").filter((line) => line.trim() !== "");
+      // A long text is shown at its end, where the cursor is.
+      const ends = JSON.stringify([all[0], all.at(-1)]);
       const lines = 'document.querySelector(".code-editor .view-lines").textContent.replaceAll("\\u00a0", " ")';
-      await page.waitForFunction(`${lines}.includes(${first})`);
+      await page.waitForFunction(`((shown) => ${ends}.some((line) => shown.includes(line)))(${lines})`);
     },
 
     async signIn(token: string): Promise<void> {

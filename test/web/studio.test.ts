@@ -42,35 +42,44 @@ describe("Studio at GET /studio", () => {
     expect(await studio.textOf("#sign-in-fault")).to.contain("not valid");
   });
 
-  it("signs in by a token, keeps it in memory alone, and forgets it with the page", async () => {
-    await studio.replace('input[name="token"]', service.tokens.editor);
+  it("refuses a token of another kind in words, and leaves nobody signed in", async () => {
+    await studio.replace('input[name="token"]', service.tokens.api);
     await studio.button("Sign in");
-    await page.waitForSelector(".top-bar");
-    expect(await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")).to.equal(
-      '[{},{},""]',
-    );
-    await page.reload();
-    await page.waitForSelector('form[aria-busy="false"] input[name="token"]');
+    await page.waitForFunction('/kind .api./.test(document.querySelector("#sign-in-fault").textContent)');
+    expect(await page.browserContext().cookies()).to.deep.equal([]);
+    // The browser reports what was refused on purpose.
+    expect(watch.errors.splice(0)).to.have.length(1);
   });
 
-  it("stays signed in by a cookie that no script can read when asked to, until the person signs out", async () => {
-    const signIn = async () => {
-      await page.waitForSelector('form[aria-busy="false"]');
-      await studio.replace('input[name="token"]', service.tokens.editor);
-      await page.click('input[type="checkbox"]');
-      await studio.button("Sign in");
-      await page.waitForSelector(".top-bar");
-    };
-    await signIn();
+  it("signs in by a cookie that no script can read, which outlives F5 and not the browser", async () => {
+    await studio.signIn(service.tokens.editor);
     await page.reload();
     await page.waitForSelector(".top-bar");
-    expect(await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")).to.equal(
-      '[{},{},""]',
-    );
+    const kept = "JSON.stringify([localStorage, sessionStorage, document.cookie])";
+    expect(await page.evaluate(kept)).to.equal('[{},{},""]');
+    const cookies = await page.browserContext().cookies();
+    expect(cookies.map(({ session, httpOnly }) => ({ session, httpOnly }))).to.deep.equal([
+      { session: true, httpOnly: true },
+    ]);
     await studio.button("Sign out");
     await page.waitForSelector('input[name="token"]');
     expect(await page.browserContext().cookies()).to.deep.equal([]);
-    await signIn();
+  });
+
+  it("stays signed in for a week when asked to", async () => {
+    await page.waitForSelector('form[aria-busy="false"]');
+    await page.click('input[type="checkbox"]');
+    await studio.signIn(service.tokens.editor);
+    const [cookie] = await page.browserContext().cookies();
+    const days = (cookie!.expires - Date.now() / 1000) / 86_400;
+    expect(days).to.be.within(6, 7);
+  });
+
+  it("says that there is no such app, and leads to one that is there", async () => {
+    await page.evaluate('location.hash = "#/99/actions"');
+    expect(await studio.textOf(".welcome h2")).to.equal("No app 99");
+    await studio.button("Go to First app");
+    await page.waitForSelector(".top-bar");
   });
 
   it("shows a refused name at the name, and creates the action when it is right", async () => {
@@ -159,6 +168,34 @@ describe("Studio at GET /studio", () => {
     await page.waitForSelector(studio.withText("span", "before a restore"));
     const { actions } = await api("/actions");
     expect(actions[0]).to.include({ code: CODE, active: true });
+  });
+
+  it("tells while it is typed what the service makes of a frequency, or why it refuses it", async () => {
+    await page.select('[data-field="triggers"] select:has(option[value="schedule"])', "schedule");
+    await studio.replace('[data-field="frequency"] input', "0 9 L * *");
+    await page.waitForSelector('[data-field="frequency"] input[aria-invalid="true"]');
+    expect(await studio.textOf('[data-field="frequency"] .fault')).to.contain("FREQUENCY_INVALID");
+    await studio.replace('[data-field="frequency"] input', "0 9 * * 1-5");
+    await page.waitForSelector(".ticks li:nth-child(5)");
+    expect(await page.$('[data-field="frequency"] input[aria-invalid="true"]')).to.equal(null);
+    expect(await studio.textOf('[data-field="frequency"] .hint')).to.contain("09:00");
+    await studio.replace('[data-field="frequency"] input', "");
+    expect(await studio.textOf('[data-field="frequency"] .notice')).to.contain("never runs on schedule");
+  });
+
+  it("tells in the service's words that a code is too long to be sent", async () => {
+    await studio.write(`// long\n${`// ${"x".repeat(97)}\n`.repeat(11_000)}// the end`);
+    await studio.press("s");
+    await page.waitForFunction('/PAYLOAD_TOO_LARGE/.test(document.querySelector(".workspace").textContent)');
+    watch.errors.splice(0);
+  });
+
+  it("asks before signing out would lose what is unsaved", async () => {
+    await studio.button("Sign out");
+    await page.waitForSelector("dialog[open]");
+    await studio.button("Discard changes", "//dialog");
+    await page.waitForSelector('input[name="token"]');
+    await studio.signIn(service.tokens.editor);
   });
 
   it("keeps settings in their tiers: a protected value is written and never shown again", async () => {

@@ -29,9 +29,11 @@ export class ActionResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("limit", () => Int, { nullable: true }) limit?: number,
     @Arg("offset", () => Int, { nullable: true }) offset?: number,
+    @Arg("search", () => String, { nullable: true, description: "Words that name or description must hold." })
+    search?: string | null,
   ): Promise<ActionListType> {
     await this.gate.enter(context, "listActions", appId);
-    return this.service.list(appId, { limit, offset }, context.answer?.reserve);
+    return this.service.list(appId, { limit, offset, search }, context.answer?.reserve);
   }
 
   @FieldResolver(() => [PublishedCopyType], { description: "The production copies of the masters in this list." })

@@ -12,7 +12,7 @@ export const actionRoutes: readonly Route[] = [
     path: ACTIONS,
     answer: async ({ actions }, q) => ({
       status: "ACTIONS_LISTED",
-      ...(await actions.actions(q.context, q.id("appId"), q.number("limit"), q.number("offset"))),
+      ...(await actions.actions(q.context, q.id("appId"), q.number("limit"), q.number("offset"), q.text("search"))),
     }),
   },
   {

@@ -19,6 +19,13 @@ export interface PublishedCopy {
   updatedAt: string;
 }
 
+/** More words of a search are not looked at. */
+const SEARCH_WORDS = 10;
+
+/* Of the app, with every word somewhere in name or description, case aside. */
+const MASTERS = `app_id = $1 AND master_id IS NULL AND action_version = 'v3' AND NOT EXISTS (
+  SELECT 1 FROM unnest($2::text[]) word WHERE strpos(lower(name || ' ' || coalesce(description, '')), word) = 0)`;
+
 export type Actions = ReturnType<typeof createActions>;
 
 export function createActions(options: {
@@ -32,23 +39,26 @@ export function createActions(options: {
   return {
     /**
      * The app's masters, newest first; legacy ones are not among them. Fewer than `limit` come where they would be more than
-     * PAGE_MAX_BYTES together; `hasMore` says so. @throws REQUEST_INVALID, and what `reserve` throws
+     * PAGE_MAX_BYTES together; `hasMore` says so. `search`: words that name or description must hold. @throws REQUEST_INVALID, and what `reserve` throws
      */
     async list(
       appId: number,
-      options: { limit?: unknown; offset?: unknown },
+      options: { limit?: unknown; offset?: unknown; search?: string | null | undefined },
       reserve?: Reserve,
     ): Promise<{ actions: Action[]; pagination: { total: number; hasMore: boolean } }> {
       const { limit, offset } = page(options);
-      const masters = "app_id = $1 AND master_id IS NULL AND action_version = 'v3'";
-      const [count] = await rows<{ total: number }>(db, `SELECT count(*) AS total FROM action WHERE ${masters}`, [
-        appId,
-      ]);
+      const words = options.search?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
+      const parameters = [appId, words.slice(0, SEARCH_WORDS)];
+      const [count] = await rows<{ total: number }>(
+        db,
+        `SELECT count(*) AS total FROM action WHERE ${MASTERS}`,
+        parameters,
+      );
       const sized = await rows<Sized>(
         db,
         `SELECT id, octet_length(code) + octet_length(triggers::text) AS bytes FROM action
-          WHERE ${masters} ORDER BY id DESC LIMIT $2 OFFSET $3`,
-        [appId, limit, offset],
+          WHERE ${MASTERS} ORDER BY id DESC LIMIT $3 OFFSET $4`,
+        [...parameters, limit, offset],
       );
       const { total } = count!;
       const chosen = In(pageOf(sized, reserve));

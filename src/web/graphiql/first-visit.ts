@@ -2,17 +2,16 @@
 
 /** Run one operation after the other with the play button. */
 export const FIRST_QUERY = `# 1. Paste a token into Headers, below.
-# 2. Check the app's id in Variables.
-# 3. Press play and take the operations in turn.
+# 2. Press play and take the operations in turn.
 #
-# The first app's id and tokens are in
+# The first app has the id 1; its tokens are in
 # .data/credentials.json, made at the first start.
 
-mutation CreateAction($appId: Int!) {
+mutation CreateAction {
   createAction(
-    appId: $appId
+    appId: 1
     data: {
-      name: "hello"
+      name: "first"
       active: true
       triggers: [{ trigger: manual }]
       code: """
@@ -29,10 +28,10 @@ mutation CreateAction($appId: Int!) {
   }
 }
 
-mutation RunAction($appId: Int!) {
+mutation RunAction {
   runActionWithResult(
-    appId: $appId
-    nameOrId: "hello"
+    appId: 1
+    nameOrId: "first"
     payload: { name: "world" }
   ) {
     runId
@@ -40,8 +39,8 @@ mutation RunAction($appId: Int!) {
   }
 }
 
-query ReadLog($appId: Int!) {
-  actionLogs(appId: $appId, options: { limit: 5 }) {
+query ReadLog {
+  actionLogs(appId: 1, options: { limit: 5 }) {
     count
     logs {
       type
@@ -53,17 +52,12 @@ query ReadLog($appId: Int!) {
 
 # Follows the log as it grows: start this one,
 # then run the action in a second tab.
-subscription FollowLog($appId: Int!) {
-  actionLogAdded(appId: $appId) {
+subscription FollowLog {
+  actionLogAdded(appId: 1) {
     type
     createdAt
     data
   }
-}
-`;
-
-export const FIRST_VARIABLES = `{
-  "appId": 1
 }
 `;
 

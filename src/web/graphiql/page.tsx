@@ -6,7 +6,7 @@ import { GraphiQL, HISTORY_PLUGIN } from "graphiql";
 import { createRoot } from "react-dom/client";
 import { serviceAddress } from "../service-address.js";
 import { createFetcher } from "./fetcher.js";
-import { FIRST_HEADERS, FIRST_QUERY, FIRST_VARIABLES } from "./first-visit.js";
+import { FIRST_HEADERS, FIRST_QUERY } from "./first-visit.js";
 import { headerlessStorage } from "./storage.js";
 
 const root = document.getElementById("graphiql");
@@ -21,7 +21,7 @@ createRoot(root).render(
     shouldPersistHeaders={false}
     showPersistHeadersSettings={false}
     defaultHeaders={FIRST_HEADERS}
-    defaultTabs={[{ query: FIRST_QUERY, variables: FIRST_VARIABLES, headers: FIRST_HEADERS }]}
+    defaultTabs={[{ query: FIRST_QUERY, headers: FIRST_HEADERS }]}
   >
     <GraphiQL.Logo>
       <span className="svc-logo">App Actions</span>

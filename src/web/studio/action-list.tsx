@@ -5,6 +5,9 @@ import type { ActionSummary, PublishedCopy } from "./model.js";
 import type { Navigation } from "./place.js";
 import type { Actions } from "./use-actions.js";
 
+/** A person has stopped typing. */
+const TYPED_MS = 250;
+
 function matches({ name, description, environment, triggers }: ActionSummary, words: string[]): boolean {
   const kinds = triggers.map(({ trigger }) => trigger);
   const text = [name, description, environment, ...kinds].join(" ").toLowerCase();
@@ -85,13 +88,34 @@ interface ActionListProps {
   go: Navigation["go"];
 }
 
-export function ActionList({ actions: { list, fault, copyOf, reload }, selected, go }: ActionListProps) {
+/** Of a list that is longer than what is here: found by the service. */
+function useFound({ find }: Actions, search: string): ActionSummary[] | null {
+  const [found, setFound] = useState<ActionSummary[] | null>(null);
+  useEffect(() => {
+    let over = false;
+    const timer = setTimeout(() => {
+      const asked = find(search.trim()) ?? Promise.resolve(null);
+      asked.catch(() => null).then((actions) => over || setFound(actions));
+    }, TYPED_MS);
+    return () => {
+      over = true;
+      clearTimeout(timer);
+    };
+  }, [find, search]);
+  return found;
+}
+
+export function ActionList({ actions, selected, go }: ActionListProps) {
+  const { list, fault, copyOf, reload } = actions;
   const [search, setSearch] = useState("");
+  const elsewhere = useFound(actions, search);
   const box = useRef<HTMLInputElement>(null);
   const found = useMemo(() => {
     const words = search.toLowerCase().split(/\s+/).filter(Boolean);
-    return list?.actions.filter((action) => matches(action, words)) ?? [];
-  }, [list, search]);
+    const here = list?.actions.filter((action) => matches(action, words)) ?? [];
+    const ids = new Set(here.map(({ id }) => id));
+    return [...here, ...(words.length > 0 ? (elsewhere ?? []) : []).filter(({ id }) => !ids.has(id))];
+  }, [list, search, elsewhere]);
 
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent) => {
@@ -148,7 +172,9 @@ export function ActionList({ actions: { list, fault, copyOf, reload }, selected,
       {list && found.length === 0 && search !== "" && <p className="hint">No action matches.</p>}
       {list && list.total > list.actions.length && (
         <p className="hint">
-          The newest {list.actions.length} of {list.total}.
+          {search === ""
+            ? `The newest ${list.actions.length} of ${list.total}: search for the others.`
+            : `Searched all ${list.total}.`}
         </p>
       )}
     </section>

@@ -30,14 +30,18 @@ interface GraphqlError {
 interface Answer<Data> {
   data?: Data | null;
   errors?: readonly GraphqlError[];
+  /** Of a request that was refused before it was read as GraphQL. */
+  status?: string;
+  error?: string;
 }
 
 function told({ message, extensions: { status = "INTERNAL_ERROR", ...details } = {} }: GraphqlError): ApiError {
   return new ApiError(status, message, details);
 }
 
-function dataOf<Data>({ data, errors }: Answer<Data>): Data {
+function dataOf<Data>({ data, errors, status, error }: Answer<Data>): Data {
   if (errors?.[0]) throw told(errors[0]);
+  if (status && error) throw new ApiError(status, error);
   if (!data) throw new ApiError("INTERNAL_ERROR", "the service gave an answer without data");
   return data;
 }
@@ -94,13 +98,12 @@ function follow<Data, Variables>(
   );
 }
 
-/** @param token of an editor or admin; null where this browser's session cookie speaks */
-export function createApi(token: string | null): Api {
+/** The browser's session cookie speaks. */
+export function createApi(): Api {
   const url = new URL(ADDRESS);
   url.protocol = url.protocol.replace("http", "ws");
   const client = createClient({
     url: url.href,
-    connectionParams: token === null ? {} : { authToken: token },
     retryAttempts: Number.POSITIVE_INFINITY,
     shouldRetry: (event) => !(event instanceof CloseEvent && event.code === 4403),
   });
@@ -108,7 +111,6 @@ export function createApi(token: string | null): Api {
     async ask<Data, Variables>(query: Document<Data, Variables>, variables: Variables, idempotencyKey?: string) {
       const headers = {
         "content-type": "application/json",
-        ...(token !== null && { "auth-token": token }),
         ...(idempotencyKey !== undefined && { "idempotency-key": idempotencyKey }),
       };
       const response = await fetch(ADDRESS, { method: "POST", headers, body: JSON.stringify({ query, variables }) });

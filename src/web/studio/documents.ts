@@ -8,7 +8,7 @@ export const Apps: Document<AppsQuery, AppsQueryVariables> =
   "query Apps{apps{id name isPublished}}";
 
 export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!){actions(appId:$appId limit:1000){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
 
 export const GetAction: Document<GetActionQuery, GetActionQueryVariables> =
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
@@ -75,6 +75,9 @@ export const MarkSettings: Document<MarkSettingsMutation, MarkSettingsMutationVa
 
 export const DeleteSettings: Document<DeleteSettingsMutation, DeleteSettingsMutationVariables> =
   "mutation DeleteSettings($appId:Int!$keys:[String!]!){deleteSettings(appId:$appId keys:$keys)}";
+
+export const PreviewSchedule: Document<PreviewScheduleQuery, PreviewScheduleQueryVariables> =
+  "query PreviewSchedule($appId:Int!$frequency:String!$timezone:String){preview:nextRuns(appId:$appId frequency:$frequency timezone:$timezone count:5){description timezone ticks{utc local}}}";
 /** A field that an author gives. */
 export type ActionField =
   | 'active'
@@ -213,6 +216,7 @@ export type AppsQuery = { apps: Array<{ id: number, name: string, isPublished: b
 
 export type ListActionsQueryVariables = Exact<{
   appId: number;
+  search?: string | null | undefined;
 }>;
 
 
@@ -400,4 +404,13 @@ export type DeleteSettingsMutationVariables = Exact<{
 
 
 export type DeleteSettingsMutation = { deleteSettings: unknown };
+
+export type PreviewScheduleQueryVariables = Exact<{
+  appId: number;
+  frequency: string;
+  timezone?: string | null | undefined;
+}>;
+
+
+export type PreviewScheduleQuery = { preview: { description: string, timezone: string, ticks: Array<{ utc: string, local: string }> } };
 

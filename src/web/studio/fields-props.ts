@@ -1,8 +1,11 @@
 /** What each group of an action's fields is given. */
+import type { Api } from "./api.js";
 import type { Draft } from "./draft.js";
 import type { FieldFault } from "./field-fault.js";
 
 export interface FieldsProps {
+  api: Api;
+  appId: number;
   draft: Draft;
   fault: FieldFault | null;
   change: (change: Partial<Draft>) => void;

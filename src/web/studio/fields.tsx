@@ -16,7 +16,8 @@ const SETTINGS_HINT: Record<string, string> = {
   server: "Sees _private and __protected settings in context.settings.",
 };
 
-export function Fields({ draft, fault, change }: FieldsProps) {
+export function Fields(props: FieldsProps) {
+  const { draft, fault, change } = props;
   const { environment } = draft;
   return (
     <>
@@ -74,9 +75,9 @@ export function Fields({ draft, fault, change }: FieldsProps) {
           </select>
         )}
       </Field>
-      <TriggerFields {...{ draft, fault, change }} />
-      <ScheduleFields {...{ draft, fault, change }} />
-      <DependencyFields {...{ draft, fault, change }} />
+      <TriggerFields {...props} />
+      <ScheduleFields {...props} />
+      <DependencyFields {...props} />
     </>
   );
 }

@@ -4,9 +4,18 @@ import type { Api } from "./api.js";
 import { exact, lasted, moment, shown } from "./format.js";
 import type { LogEntry, ScriptError } from "./model.js";
 import type { Actions } from "./use-actions.js";
-import { useLog } from "./use-log.js";
+import { isFailed, useLog } from "./use-log.js";
 
-const failed = ({ type }: LogEntry) => type === "app.task.failed";
+interface Verdict {
+  className: string;
+  words: string;
+}
+
+function verdictOf(entry: LogEntry): Verdict {
+  if (!isFailed(entry)) return { className: "entry", words: "✓ completed" };
+  if (entry.error?.name === "CancelledError") return { className: "entry cancelled", words: "⊘ cancelled" };
+  return { className: "entry failed", words: "✕ failed" };
+}
 
 /** A stack begins with the error as a rule; then it says it all. */
 function errorText({ name, message, stack }: ScriptError): string {
@@ -42,10 +51,11 @@ function Entry({ entry, whose }: { entry: LogEntry; whose: Actions["whose"] }) {
   const { error, createdAt, taskId, mode, duration } = entry;
   const owner = whose(taskId);
   const text = error ? `${error.name}: ${error.message}` : (JSON.stringify(resultOf(entry)?.data) ?? "");
+  const { className, words } = verdictOf(entry);
   return (
-    <li className={failed(entry) ? "entry failed" : "entry"}>
+    <li className={className}>
       <button type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
-        <span className="verdict">{failed(entry) ? "✕ failed" : "✓ completed"}</span>
+        <span className="verdict">{words}</span>
         <time dateTime={createdAt} title={exact(createdAt)}>
           {moment(createdAt)}
         </time>
@@ -72,9 +82,8 @@ export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
   const [all, setAll] = useState(false);
   const [failuresOnly, setFailuresOnly] = useState(false);
   const { live } = actions.tail;
-  const { entries, more, fault, loadMore } = useLog({ api, appId, tail: actions.tail, ids: all ? null : ids });
-  const own = all || !ids ? entries : (entries?.filter(({ taskId }) => ids.includes(taskId)) ?? null);
-  const shownEntries = own?.filter((entry) => !failuresOnly || failed(entry));
+  const wanted = all ? null : ids;
+  const { entries, more, fault, loadMore } = useLog({ api, appId, tail: actions.tail, ids: wanted, failuresOnly });
   return (
     <section className={ids ? "log-panel" : "log-panel whole"} aria-label="Execution log">
       <div className="row log-head">
@@ -96,11 +105,15 @@ export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
         )}
       </div>
       <ul className="entries">
-        {shownEntries?.map((entry) => (
+        {entries?.map((entry) => (
           <Entry key={entry.id} entry={entry} whose={actions.whose} />
         ))}
       </ul>
-      {shownEntries?.length === 0 && <p className="hint empty">Nothing here yet. Executions appear as they end.</p>}
+      {entries?.length === 0 && (
+        <p className="hint empty">
+          {failuresOnly ? "No execution has failed." : "Nothing here yet. Executions appear as they end."}
+        </p>
+      )}
       {more && (
         <button type="button" className="link" onClick={loadMore}>
           Load older entries

@@ -1,5 +1,5 @@
 /** A new setting: its key says its tier while it is typed. */
-import { type FormEvent, useId, useState } from "react";
+import { type FormEvent, useEffect, useId, useState } from "react";
 import { parsed, type TypedValue, tierOf } from "./setting-value.js";
 import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
@@ -12,13 +12,27 @@ const MEANS = {
 
 const EMPTY: TypedValue = { plain: true, text: "" };
 
-export function NewSetting({ settings }: { settings: Settings }) {
+/** Under which the row is told as edited; no key is empty. */
+const NEW = "";
+
+interface NewSettingProps {
+  settings: Settings;
+  onDirty: (name: string, dirty: boolean) => void;
+}
+
+export function NewSetting({ settings, onDirty }: NewSettingProps) {
   const [key, setKey] = useState("");
   const [value, setValue] = useState(EMPTY);
   const [fault, setFault] = useState<string | null>(null);
   const id = useId();
   const tier = tierOf(key);
   const taken = Object.hasOwn(settings.values ?? {}, key) || Object.hasOwn(settings.details, key);
+
+  const dirty = key !== "" || value.text !== "";
+  useEffect(() => {
+    onDirty(NEW, dirty);
+    return () => onDirty(NEW, false);
+  }, [dirty, onDirty]);
 
   const submit = async (event: FormEvent) => {
     event.preventDefault();

@@ -29,6 +29,8 @@ export interface Navigation {
   go(change: Partial<Place>, options?: { force?: boolean }): void;
   /** Whether leaving would lose work. */
   setDirty(dirty: boolean): void;
+  /** Asks the person where work would be lost. @returns whether to go */
+  mayGo(): Promise<boolean>;
 }
 
 /** @param mayLeave asks the person, when there is unsaved work */
@@ -82,5 +84,6 @@ export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
   const setDirty = useCallback((value: boolean) => {
     dirty.current = value;
   }, []);
-  return { place: placeOf(fragment), go, setDirty };
+  const mayGo = useCallback(async () => !dirty.current || (await mayLeave()), [mayLeave]);
+  return { place: placeOf(fragment), go, setDirty, mayGo };
 }

@@ -1,40 +1,88 @@
-/** When a scheduled action runs: cron expression, its meaning in words, time zone. Shown where there is a schedule. */
-import cronstrue from "cronstrue";
+/** When a scheduled action runs: cron expression, what the service makes of it, time zone. Shown where there is a schedule. */
+import { useEffect, useState } from "react";
+import { type Api, asApiError } from "./api.js";
+import { PreviewSchedule, type PreviewScheduleQuery } from "./documents.js";
 import { Field } from "./field.js";
+import { type FieldFault, fieldFault } from "./field-fault.js";
 import type { FieldsProps } from "./fields-props.js";
 
 const ZONES = Intl.supportedValuesOf("timeZone");
+/** A person has stopped typing. */
+const TYPED_MS = 300;
 
-function inWords(frequency: string): string {
-  if (frequency.trim() === "") return "Minute, hour, day of month, month, day of week.";
-  try {
-    return cronstrue.toString(frequency, { use24HourTimeFormat: true, verbose: false });
-  } catch {
-    return "Five fields: minute, hour, day of month, month, day of week.";
-  }
+type Preview = PreviewScheduleQuery["preview"];
+
+/** The service's own reading of what is typed: its next five ticks, or its refusal. */
+function usePreview(api: Api, appId: number, frequency: string, timezone: string) {
+  const [preview, setPreview] = useState<Preview | null>(null);
+  const [fault, setFault] = useState<FieldFault | null>(null);
+  useEffect(() => {
+    setPreview(null);
+    setFault(null);
+    if (frequency.trim() === "") return;
+    let over = false;
+    const timer = setTimeout(() => {
+      const asked = { appId, frequency: frequency.trim(), timezone: timezone.trim() || null };
+      api.ask(PreviewSchedule, asked).then(
+        (answer) => over || setPreview(answer.preview),
+        (error: unknown) => over || setFault(fieldFault(asApiError(error))),
+      );
+    }, TYPED_MS);
+    return () => {
+      over = true;
+      clearTimeout(timer);
+    };
+  }, [api, appId, frequency, timezone]);
+  return { preview, fault };
 }
 
-export function ScheduleFields({ draft, fault, change }: FieldsProps) {
+function Ticks({ preview: { description, ticks, timezone } }: { preview: Preview }) {
+  return (
+    <>
+      {description}. Next, in {timezone}:
+      <ol className="ticks">
+        {ticks.map(({ utc, local }) => (
+          <li key={utc}>
+            <time dateTime={utc}>{local}</time>
+          </li>
+        ))}
+      </ol>
+    </>
+  );
+}
+
+export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps) {
   const { frequency, timezone, triggers } = draft;
   const scheduled = triggers.some(({ trigger }) => trigger === "schedule");
+  const { preview, fault: typed } = usePreview(api, appId, frequency, timezone);
   if (!scheduled && frequency === "" && timezone === "") return null;
+  const missing = scheduled && frequency.trim() === "";
+  const shownFault = typed?.field === "frequency" || typed?.field === "timezone" ? typed : fault;
   return (
     <div className="schedule">
-      <Field name="frequency" label="Frequency" fault={fault} hint={inWords(frequency)}>
+      <Field
+        name="frequency"
+        label="Frequency"
+        fault={shownFault}
+        hint={preview ? <Ticks preview={preview} /> : "Minute, hour, day of month, month, day of week."}
+      >
         {(tied) => (
-          <input
-            {...tied}
-            className="mono"
-            placeholder="0 9 * * 1-5"
-            value={frequency}
-            onChange={(event) => change({ frequency: event.target.value })}
-          />
+          <>
+            <input
+              {...tied}
+              className="mono"
+              placeholder="0 9 * * 1-5"
+              value={frequency}
+              onChange={(event) => change({ frequency: event.target.value })}
+            />
+            {missing && <p className="notice">Without a frequency it never runs on schedule.</p>}
+          </>
         )}
       </Field>
       <Field
         name="timezone"
         label="Time zone"
-        fault={fault}
+        fault={shownFault}
         hint={scheduled ? "Only the production copy runs on schedule." : "No schedule trigger: this has no effect."}
       >
         {(tied) => (

@@ -1,4 +1,4 @@
-/** Who works here: by a token that lives in this page's memory alone, or by the browser's HttpOnly cookie. Stores nothing. */
+/** Who works here, by the browser's HttpOnly cookie, which no script can read. Stores nothing. */
 import { serviceAddress } from "../service-address.js";
 import { type Api, ApiError, createApi } from "./api.js";
 import { Apps } from "./documents.js";
@@ -11,25 +11,24 @@ export interface Session {
   end(): Promise<void>;
 }
 
-async function cookieSession(method: "POST" | "DELETE", token?: string): Promise<void> {
+/** What a token stands for (contract, section 2). */
+type Kind = "editor" | "admin" | "api" | "task" | "viewer" | "live";
+
+const AUTHORS: readonly Kind[] = ["editor", "admin"];
+
+async function ask(method: "GET" | "POST" | "DELETE", given?: { token: string; keep: boolean }): Promise<Kind | null> {
   const response = await fetch(serviceAddress("/v1/session"), {
     method,
-    ...(token !== undefined && {
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ token }),
-    }),
+    ...(given && { headers: { "content-type": "application/json" }, body: JSON.stringify(given) }),
   });
-  if (response.ok) return;
-  const { status, error } = (await response.json()) as { status: string; error: string };
-  throw new ApiError(status, error);
+  const { status, error, kind } = (await response.json()) as { status: string; error: string; kind?: Kind };
+  if (!response.ok) throw new ApiError(status, error);
+  return kind ?? null;
 }
 
-/**
- * @param token null: as the cookie says
- * @throws ApiError UNAUTHORIZED
- */
-async function open(token: string | null): Promise<Session> {
-  const api = createApi(token);
+/** @throws ApiError */
+async function open(): Promise<Session> {
+  const api = createApi();
   const { apps } = await api.ask(Apps, {});
   return {
     api,
@@ -37,19 +36,29 @@ async function open(token: string | null): Promise<Session> {
     async end() {
       api.close();
       // Without an answer the cookie stays; the page says so by being signed in when it is opened again.
-      if (token === null) await cookieSession("DELETE").catch(() => undefined);
+      await ask("DELETE").catch(() => null);
     },
   };
 }
 
-/** The session that this browser has already, null when it has none. */
+/** The session that this browser has already; null when it has none, or that of an app's user. */
 export async function presentSession(): Promise<Session | null> {
-  return open(null).catch(() => null);
+  try {
+    const kind = await ask("GET");
+    return kind && AUTHORS.includes(kind) ? await open() : null;
+  } catch {
+    return null;
+  }
 }
 
-/** @param keep in the browser's cookie, which no script can read; else the token is gone with the page */
+/**
+ * @param keep for a week; else until the browser is closed
+ * @throws ApiError also for a token of another kind
+ */
 export async function signIn(token: string, keep: boolean): Promise<Session> {
-  if (!keep) return open(token);
-  await cookieSession("POST", token);
-  return open(null);
+  const kind = await ask("POST", { token, keep });
+  if (kind && AUTHORS.includes(kind)) return open();
+  await ask("DELETE");
+  const message = `This is a token of the kind “${kind}”. Studio needs an editor's or an administrator's.`;
+  throw new ApiError("FORBIDDEN", message);
 }

@@ -43,7 +43,7 @@ export function SettingsView({ api, appId, ask, setDirty }: SettingsViewProps) {
       </p>
       <section aria-label="New setting">
         <h2>New setting</h2>
-        <NewSetting settings={settings} />
+        <NewSetting settings={settings} onDirty={onDirty} />
       </section>
       {TIERS.map(([tier, title, text]) => {
         const own = keys.filter((key) => tierOf(key) === tier);

@@ -67,7 +67,7 @@ export function SignIn({ onSession }: { onSession: (session: Session) => void })
         </p>
         <label className="check">
           <input type="checkbox" checked={keep} onChange={(event) => setKeep(event.target.checked)} />
-          Stay signed in in this browser
+          Stay signed in for a week in this browser
         </label>
         <button type="submit" className="primary" disabled={busy || token.trim() === ""}>
           {busy ? "Signing in…" : "Sign in"}

@@ -26,6 +26,34 @@ function Welcome({ none }: { none: boolean }) {
   );
 }
 
+interface NoAppProps {
+  asked: number | null;
+  first: App | undefined;
+  go: Navigation["go"];
+  signOut: () => void;
+}
+
+function NoApp({ asked, first, go, signOut }: NoAppProps) {
+  return (
+    <main className="welcome">
+      <h2>{asked === null ? "No app" : `No app ${asked}`}</h2>
+      <p>
+        {first
+          ? `There is no app ${asked}, or you are not an editor of it.`
+          : "You are no editor of any app yet. An administrator can make one, or make you an editor of one."}
+      </p>
+      {first && (
+        <button type="button" className="primary" onClick={() => go({ appId: first.id, actionId: null })}>
+          Go to {first.name}
+        </button>
+      )}
+      <button type="button" onClick={signOut}>
+        Sign out
+      </button>
+    </main>
+  );
+}
+
 /** Tells workspaces apart. One that has just created its action keeps its key, and with it its run and its panels. */
 function useWorkspaceKey(appId: number | undefined, actionId: number | "new" | null, go: Navigation["go"]) {
   const [made, setMade] = useState<{ id: number; turn: number } | null>(null);
@@ -59,29 +87,22 @@ export function Studio({ api, apps: given, signOut }: StudioProps) {
   const [apps, setApps] = useState(given);
   const { ask, dialog } = useConfirm();
   const mayLeave = useCallback(() => ask(LEAVE), [ask]);
-  const { place, go, setDirty } = usePlace(mayLeave);
-  const app = apps.find(({ id }) => id === place.appId) ?? apps[0];
+  const { place, go, setDirty, mayGo } = usePlace(mayLeave);
+  const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
   const actions = useActions(api, app?.id ?? null);
   const { key, onCreated } = useWorkspaceKey(app?.id, place.actionId, go);
   const onAppPublished = () =>
     setApps((all) => all.map((one) => (one.id === app?.id ? { ...one, isPublished: true } : one)));
 
-  if (!app) {
-    return (
-      <main className="welcome">
-        <h2>No app</h2>
-        <p>This token reaches no app. An administrator can make one, or make you an editor of one.</p>
-        <button type="button" onClick={signOut}>
-          Sign out
-        </button>
-      </main>
-    );
-  }
+  if (!app) return <NoApp asked={place.appId} first={apps[0]} go={go} signOut={signOut} />;
   const { view, actionId } = place;
+  const leave = async () => {
+    if (await mayGo()) signOut();
+  };
   const shared = { api, appId: app.id, ask };
   return (
     <div className="studio">
-      <TopBar apps={apps} app={app} view={view} go={go} signOut={signOut} />
+      <TopBar apps={apps} app={app} view={view} go={go} signOut={() => void leave()} />
       {view === "actions" && (
         <div className={actionId === null ? "actions-view choosing" : "actions-view"}>
           <ActionList key={app.id} actions={actions} selected={actionId} go={go} />

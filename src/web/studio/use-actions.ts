@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
 import { FollowActions, FollowLog, ListActions } from "./documents.js";
-import type { ActionChange, ActionList, LogEntry, PublishedCopy } from "./model.js";
+import type { ActionChange, ActionList, ActionSummary, LogEntry, PublishedCopy } from "./model.js";
 
 /** The app's execution log as it is written, one subscription for the whole page. */
 export interface Tail {
@@ -22,6 +22,8 @@ export interface Actions {
   list: ActionList | null;
   fault: ApiError | null;
   reload(): Promise<void>;
+  /** Those that hold every word, where the list here is not all of them; null where it is. @throws ApiError */
+  find(search: string): Promise<ActionSummary[]> | null;
   copyOf(masterId: number): PublishedCopy | undefined;
   /** The name behind a log entry's `taskId`, which names either copy. */
   whose(taskId: number): { name: string; live: boolean } | null;
@@ -105,6 +107,15 @@ export function useActions(api: Api, appId: number | null): Actions {
   const tail = useTail(api, appId, onEntry);
   const changes = useChanges(api, appId, reload);
 
+  const isWhole = list === null || list.total <= list.actions.length;
+  const find = useCallback(
+    (search: string) => {
+      if (appId === null || isWhole || search === "") return null;
+      return api.ask(ListActions, { appId, search }).then(({ actions: found }) => found.actions);
+    },
+    [api, appId, isWhole],
+  );
+
   return useMemo(() => {
     const copies = new Map(list?.published.map((copy) => [copy.masterId, copy]));
     const owners = new Map<number, { name: string; live: boolean }>();
@@ -114,9 +125,9 @@ export function useActions(api: Api, appId: number | null): Actions {
       if (copy) owners.set(copy.id, { name, live: true });
     }
     return {
-      ...{ list, fault, reload, tail, changes },
+      ...{ list, fault, reload, find, tail, changes },
       copyOf: (masterId) => copies.get(masterId),
       whose: (taskId) => owners.get(taskId) ?? null,
     };
-  }, [list, fault, reload, tail, changes]);
+  }, [list, fault, reload, find, tail, changes]);
 }

@@ -1,25 +1,25 @@
-/** The execution log as it grows: a page of what was, then each entry as it is written. Draws nothing. */
-import { useCallback, useEffect, useState } from "react";
+/** The execution log as it grows: pages of what was, as far back as is asked for, then each entry as it is written. Draws nothing. */
+import { useCallback, useEffect, useRef, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
 import { ReadLog } from "./documents.js";
 import type { LogEntry } from "./model.js";
 import type { Tail } from "./use-actions.js";
 
 const PAGE = 50;
-/** Entries kept in the page while it follows. */
-const KEPT = 1000;
 
 export interface Log {
-  /** Newest first, among them others of the app; null while they are loaded for the first time. */
+  /** Newest first; null while they are loaded for the first time. */
   entries: LogEntry[] | null;
   more: boolean;
   fault: ApiError | null;
   loadMore(): void;
 }
 
+export const isFailed = ({ type }: Pick<LogEntry, "type">) => type === "app.task.failed";
+
 function merged(...lists: LogEntry[][]): LogEntry[] {
   const byId = new Map(lists.flat().map((entry) => [entry.id, entry]));
-  return [...byId.values()].sort((a, b) => b.id - a.id).slice(0, KEPT);
+  return [...byId.values()].sort((a, b) => b.id - a.id);
 }
 
 interface Options {
@@ -28,32 +28,57 @@ interface Options {
   tail: Tail;
   /** The copies whose entries are wanted; null for all of the app. */
   ids: number[] | null;
+  failuresOnly: boolean;
 }
 
-export function useLog({ api, appId, tail: { live, onEntry }, ids }: Options): Log {
+export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly }: Options): Log {
   const [entries, setEntries] = useState<LogEntry[] | null>(null);
-  const [limit, setLimit] = useState(PAGE);
   const [more, setMore] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
+  const known = useRef<LogEntry[]>([]);
+  known.current = entries ?? [];
   const wanted = JSON.stringify(ids);
 
-  const load = useCallback(async () => {
-    const copies = (JSON.parse(wanted) as number[] | null) ?? [undefined];
-    try {
-      const pages = await Promise.all(copies.map((id) => api.ask(ReadLog, { appId, options: { id, limit } })));
-      setEntries((old) => merged(old ?? [], ...pages.map(({ page }) => page.logs)));
-      setMore(pages.some(({ page }) => page.count > page.logs.length));
-      setFault(null);
-    } catch (error) {
-      setFault(asApiError(error));
-    }
-  }, [api, appId, limit, wanted]);
+  /** A page of each copy: the newest, or those that follow what is here. */
+  const load = useCallback(
+    async (isFollowing: boolean) => {
+      const copies = (JSON.parse(wanted) as number[] | null) ?? [null];
+      const where = failuresOnly ? { type: "app.task.failed" } : null;
+      const pageOf = async (id: number | null) => {
+        const own = isFollowing ? known.current.filter(({ taskId }) => id === null || taskId === id).length : 0;
+        const { page } = await api.ask(ReadLog, { appId, options: { id, where, limit: PAGE, offset: own } });
+        return { logs: page.logs, more: page.count > own + page.logs.length };
+      };
+      try {
+        const pages = await Promise.all(copies.map(pageOf));
+        setEntries((old) => merged(old ?? [], ...pages.map(({ logs }) => logs)));
+        setMore(pages.some((page) => page.more));
+        setFault(null);
+      } catch (error) {
+        setFault(asApiError(error));
+      }
+    },
+    [api, appId, wanted, failuresOnly],
+  );
 
+  // biome-ignore lint/correctness/useExhaustiveDependencies: other entries are wanted
+  useEffect(() => {
+    known.current = [];
+    setEntries(null);
+  }, [wanted, failuresOnly]);
   // Again when the tail comes back: it may have missed entries.
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above
-  useEffect(() => void load(), [load, live]);
-  useEffect(() => onEntry((entry) => setEntries((old) => merged(old ?? [], [entry]))), [onEntry]);
+  useEffect(() => void load(false), [load, live]);
+  useEffect(
+    () =>
+      onEntry((entry) => {
+        const copies = JSON.parse(wanted) as number[] | null;
+        const fits = (!failuresOnly || isFailed(entry)) && (copies?.includes(entry.taskId) ?? true);
+        if (fits) setEntries((old) => merged(old ?? [], [entry]));
+      }),
+    [onEntry, failuresOnly, wanted],
+  );
 
-  const loadMore = useCallback(() => setLimit((old) => old + PAGE), []);
+  const loadMore = useCallback(() => void load(true), [load]);
   return { entries, more, fault, loadMore };
 }

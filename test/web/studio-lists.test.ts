@@ -1,0 +1,87 @@
+/** Lists in Studio that are longer than a page: found, filtered and followed to their end by the service. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+const CODE = "async function execute(context) { if (context.payload.fail) throw new Error('as asked'); return 1; }";
+
+describe("Studio with a thousand actions and a long log", () => {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let studio: StudioPage;
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    const { db, appId } = service;
+    const action = { name: "ran", active: true, triggers: [{ trigger: "manual" }], code: CODE };
+    await service.rest("POST", `/v3/apps/${appId}/actions`, { body: action });
+    await service.rest("POST", `/v3/apps/${appId}/actions/ran/runWithResult`, { body: { fail: true } });
+    // The first failure is older than what the log's first pages hold.
+    for (let round = 0; round < 12; round += 1) {
+      const runs = Array.from({ length: 10 }, () =>
+        service.rest("POST", `/v3/apps/${appId}/actions/ran/runWithResult`),
+      );
+      await Promise.all(runs);
+    }
+    await db.query(
+      `INSERT INTO action (app_id, name, description, code, environment, action_version, active, triggers, dependencies, assets)
+       SELECT $1, 'many-' || place, 'number ' || place, $2, 'server', 'v3', true, '[]', '[]', '[]'
+         FROM generate_series(1, 1100) place`,
+      [appId, CODE],
+    );
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    studio = studioPage(page);
+    await page.goto(`${service.url}/studio`);
+    await studio.signIn(service.tokens.editor);
+  });
+
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  it("finds an action that is older than the thousand that are listed", async () => {
+    await page.waitForSelector(".action-list .action");
+    expect(await studio.textOf(".action-list > .hint")).to.contain("1000 of 1101");
+    await studio.replace(".action-list input", "ran");
+    const found = await page.waitForSelector(studio.withText("b", "ran", '//*[@class="action-name"]'));
+    await found!.click();
+    await page.waitForSelector(studio.withText("h2", "ran"));
+  });
+
+  it("shows failures only, as the service finds them, and all of the log down to its first entry", async () => {
+    await studio.button("Log", '//*[@role="tablist"]');
+    await page.waitForFunction('document.querySelectorAll(".entry").length === 50');
+    expect(await page.$(".entry.failed")).to.equal(null);
+    await page.click(".log-head label:last-of-type input");
+    await page.waitForSelector(".entry.failed");
+    expect(await page.$$eval(".entry", (entries) => entries.length)).to.equal(1);
+    await page.click(".log-head label:last-of-type input");
+    await page.waitForFunction('document.querySelectorAll(".entry").length === 50');
+    for (const count of [100, 121]) {
+      await studio.button("Load older entries");
+      await page.waitForFunction(`document.querySelectorAll(".entry").length === ${count}`);
+    }
+    await page.waitForSelector(".entry.failed");
+    expect(await page.$("::-p-xpath(//button[.='Load older entries'])")).to.equal(null);
+  });
+
+  it("asks before a half-typed setting is left", async () => {
+    await studio.button("Settings");
+    await page.waitForSelector(".new-setting");
+    await studio.replace('input[aria-label="Key of the new setting"]', "half");
+    await studio.button("Log", "//nav");
+    await page.waitForSelector("dialog[open]");
+    await studio.button("Cancel", "//dialog");
+    expect(
+      await page.$eval(
+        'input[aria-label="Key of the new setting"]',
+        (input) => (input as never as { value: string }).value,
+      ),
+    ).to.equal("half");
+  });
+});
