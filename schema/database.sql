@@ -162,6 +162,67 @@ CREATE INDEX credential_expiry ON public.credential USING btree (expires_at) WHE
 CREATE INDEX credential_parent ON public.credential USING btree (parent_id) WHERE (parent_id IS NOT NULL);
 CREATE INDEX credential_revoked ON public.credential USING btree (revoked_at) WHERE (revoked_at IS NOT NULL);
 
+CREATE TABLE data_source (
+  id integer GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  organization_id bigint NOT NULL,
+  name text NOT NULL,
+  columns jsonb DEFAULT '[]'::jsonb NOT NULL,
+  access_rules jsonb DEFAULT '[]'::jsonb NOT NULL,
+  hooks jsonb DEFAULT '[]'::jsonb NOT NULL,
+  indexes jsonb DEFAULT '[]'::jsonb NOT NULL,
+  created_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
+  updated_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
+  CONSTRAINT data_source_pkey PRIMARY KEY (app_id, id),
+  CONSTRAINT data_source_app_id_name_key UNIQUE (app_id, name),
+  CONSTRAINT data_source_id_key UNIQUE (id),
+  CONSTRAINT data_source_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT data_source_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE
+);
+
+CREATE INDEX data_source_organization ON public.data_source USING btree (organization_id);
+
+CREATE TABLE data_source_entry (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  data_source_id integer NOT NULL,
+  data json NOT NULL,
+  doc jsonb GENERATED ALWAYS AS ((data)::jsonb) STORED NOT NULL,
+  "order" double precision DEFAULT nextval('data_source_entry_order'::regclass) NOT NULL,
+  created_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
+  updated_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
+  CONSTRAINT data_source_entry_pkey PRIMARY KEY (app_id, id),
+  CONSTRAINT data_source_entry_app_id_data_source_id_fkey FOREIGN KEY (app_id, data_source_id) REFERENCES data_source(app_id, id) ON DELETE CASCADE,
+  CONSTRAINT data_source_entry_data_check CHECK ((json_typeof(data) = 'object'::text))
+);
+
+CREATE INDEX data_source_entry_in_order ON public.data_source_entry USING btree (app_id, data_source_id, "order", id);
+
+CREATE TABLE data_source_version (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  data_source_id integer NOT NULL,
+  user_id bigint,
+  operation text NOT NULL,
+  columns jsonb NOT NULL,
+  entries integer NOT NULL,
+  bytes bigint NOT NULL,
+  created_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
+  CONSTRAINT data_source_version_pkey PRIMARY KEY (app_id, id),
+  CONSTRAINT data_source_version_app_id_data_source_id_fkey FOREIGN KEY (app_id, data_source_id) REFERENCES data_source(app_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX data_source_version_newest ON public.data_source_version USING btree (app_id, data_source_id, id);
+
+CREATE TABLE data_source_version_part (
+  app_id bigint NOT NULL,
+  version_id bigint NOT NULL,
+  part integer NOT NULL,
+  content bytea NOT NULL,
+  CONSTRAINT data_source_version_part_pkey PRIMARY KEY (app_id, version_id, part),
+  CONSTRAINT data_source_version_part_app_id_version_id_fkey FOREIGN KEY (app_id, version_id) REFERENCES data_source_version(app_id, id) ON DELETE CASCADE
+);
+
 CREATE TABLE execution_log (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   app_id bigint NOT NULL,

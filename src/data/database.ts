@@ -26,6 +26,7 @@ import { EntryBytes1763600083000 } from "../../migrations/1763600083000-entry-by
 import { QueueTurns1763600085000 } from "../../migrations/1763600085000-queue-turns.js";
 import { PayloadOnce1763600086000 } from "../../migrations/1763600086000-payload-once.js";
 import { ActionChanges1763600090000 } from "../../migrations/1763600090000-action-changes.js";
+import { DataSources1763600100000 } from "../../migrations/1763600100000-data-sources.js";
 import { BOUNDED_POOL, createPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
@@ -52,6 +53,7 @@ export const MIGRATIONS = [
   QueueTurns1763600085000,
   PayloadOnce1763600086000,
   ActionChanges1763600090000,
+  DataSources1763600100000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */
