@@ -35,10 +35,13 @@ export const STATUS = {
   CANNOT_UPDATE_PRODUCTION: { http: 403, message: "a production action changes only by publishing its master" },
   CANNOT_DELETE_PRODUCTION: { http: 403, message: "a production action is removed only by unpublishing its master" },
   CANNOT_RESTORE_PRODUCTION: { http: 403, message: "a production action cannot be restored, only its master" },
+  DATA_SOURCE_ACCESS_DENIED: { http: 403, message: "the access rules of this data source do not allow that" },
   ACTION_NOT_FOUND: { http: 404, message: "no action with that id or name" },
   VERSION_NOT_FOUND: { http: 404, message: "no such version" },
   APP_NOT_FOUND: { http: 404, message: "no such app" },
   RUN_NOT_FOUND: { http: 404, message: "no such run" },
+  DATA_SOURCE_NOT_FOUND: { http: 404, message: "no such data source" },
+  ENTRY_NOT_FOUND: { http: 404, message: "no such entry" },
   NOT_FOUND: { http: 404, message: "there is nothing at this address" },
   ACTION_INACTIVE: { http: 409, message: "the action is inactive" },
   CLIENT_ACTION_NOT_RUNNABLE: { http: 409, message: "a client action runs in the browser only" },
@@ -46,6 +49,7 @@ export const STATUS = {
   ACTION_NOT_PUBLISHED: { http: 409, message: "the action is not published" },
   ACTION_CHANGED: { http: 409, message: "the action was changed meanwhile" },
   RUN_NOT_CANCELLABLE: { http: 409, message: "the run has ended already" },
+  ENTRY_CHANGED: { http: 409, message: "the entry has changed meanwhile" },
   PAYLOAD_TOO_LARGE: { http: 413, message: "the request is larger than 1 MB" },
   RATE_LIMIT_EXCEEDED: { http: 429, message: "too many requests for this app" },
   EXECUTION_FAILED: { http: 500, message: "the action failed" },
@@ -67,6 +71,8 @@ export interface ErrorDetails {
   runId?: number;
   /** The action as it stands now (ACTION_CHANGED). */
   action?: object;
+  /** The entry as it stands now and as the caller may see it (ENTRY_CHANGED); null where it sees nothing of it. */
+  entry?: object | null;
   /** Which actions of an import are at fault. */
   faults?: readonly { index: number; name: string | null; status: Status; error: string }[];
 }

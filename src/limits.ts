@@ -132,3 +132,18 @@ export const PAGE_MAX_BYTES = 8 * 1024 * 1024;
 
 /** Answers of one GraphQL document together, and the document of an export. */
 export const ANSWER_MAX_BYTES = 16 * 1024 * 1024;
+
+/** Data sources: one entry as JSON in UTF-8, what one commit may name, what one data source and one app may hold. */
+export const ENTRY_MAX_BYTES = 1024 * 1024;
+export const COMMIT_ENTRIES_MAX = 100_000;
+export const ENTRIES_PER_DATA_SOURCE = 5_000_000;
+export const DATA_SOURCES_PER_APP = 1_000;
+/** What the entries of one app may take together. Overridden by DATA_SOURCE_QUOTA_MB. */
+export const DATA_SOURCE_QUOTA_MB = 10_240;
+/** An import's file, and how long one may take. */
+export const IMPORT_MAX_BYTES = 1024 * 1024 * 1024;
+export const IMPORT_LIMIT_MS = 15 * 60_000;
+/** Snapshots of one data source, the oldest pruned. */
+export const DATA_SOURCE_VERSIONS_KEPT = 30;
+/** Beyond so many changed entries one write is a bulk: one log event for all, and subscribers read anew. */
+export const BULK_ENTRIES = 1_000;

@@ -1,0 +1,51 @@
+/** Names of columns, and which of them a data source comes to know. Pure. */
+import { ActionError } from "../../errors.js";
+import { described, unstorableAt } from "../described.js";
+
+export const COLUMN_MAX_CHARACTERS = 255;
+/** Beyond it new columns are stored with their entries, and not listed: visitors cannot make the list grow without end. */
+export const COLUMNS_LISTED = 1_000;
+
+/** @throws REQUEST_INVALID */
+export function checkColumnName(name: string, place: string): void {
+  const fits = name !== "" && name.length <= COLUMN_MAX_CHARACTERS && unstorableAt(name) < 0 && name !== "__proto__";
+  if (fits) return;
+  const expected = `must be a name of 1 to ${COLUMN_MAX_CHARACTERS} characters, and not __proto__`;
+  throw new ActionError("REQUEST_INVALID", `a column of ${place} ${expected}; ${described(name)} came`);
+}
+
+/** The columns of a new data source. @throws REQUEST_INVALID */
+export function parseColumns(value: unknown): string[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value) || value.length > COLUMNS_LISTED) {
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `columns must be an array of at most ${COLUMNS_LISTED} names; ${described(value)} came`,
+    );
+  }
+  for (const name of value) {
+    if (typeof name !== "string") {
+      throw new ActionError("REQUEST_INVALID", `columns must be an array of names; ${described(name)} came`);
+    }
+    checkColumnName(name, "columns");
+  }
+  return [...new Set(value as string[])];
+}
+
+/** Gathers the columns that are met in entries, in their order, which a data source does not list yet. */
+export class MetColumns {
+  private readonly known: Set<string>;
+  readonly added: string[] = [];
+
+  constructor(listed: readonly string[]) {
+    this.known = new Set(listed);
+  }
+
+  meet(data: object): void {
+    for (const name in data) {
+      if (this.known.has(name) || this.known.size >= COLUMNS_LISTED) continue;
+      this.known.add(name);
+      this.added.push(name);
+    }
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * Who may do what with the entries of one data source: the first access rule that fits decides, and what it leaves visible. Pure; knows
+ * no credential and no SQL.
+ */
+import { ActionError } from "../../errors.js";
+import { isObject } from "../described.js";
+import type { AccessRule, Allow, ColumnTests, EntryVerb, Scalar, ValueTest } from "./access-rules.js";
+
+/** The data of the entry that a page's user signed in by. */
+export type UserData = Readonly<Record<string, unknown>>;
+
+/** For whom entries are read or written: for the app itself, or for a page, with the user that is signed in to it. */
+export type EntryCaller = { trusted: true } | { trusted: false; user: UserData | null };
+
+/** What one caller may see of one data source. */
+export interface EntryScope {
+  /**
+   * Whether the top-level column may appear: in entries, where, order, joins, aggregates, indexes, exports. Hashed ones never may.
+   */
+  sees(column: string): boolean;
+  /** A further `where` that every entry must meet; it may name columns that `sees` refuses. null: none. */
+  filter: Record<string, unknown> | null;
+}
+
+/** What one caller may do by one verb. */
+export interface EntryGrant {
+  /** Whether the caller may see, or write, the column. A hashed one may be written. */
+  mayTouch(column: string): boolean;
+  /** Columns that the where (select, delete) or the data (insert, update) must hold. */
+  required: readonly string[];
+  /** Tests that an entry must meet: before it is read, changed or removed, and in what is written. Without `{{…}}`. */
+  tests: ColumnTests;
+}
+
+export const denied = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DENIED");
+
+const PLACEHOLDER = /\{\{\s*user\.(?:\[([^\]]+)\]|([^}]+?))\s*\}\}/g;
+
+function isScalar(value: unknown): value is Scalar {
+  return (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean";
+}
+
+/** The value of the user's column; undefined where it is nothing that could be compared: such a rule fits nobody. */
+function ofUser(user: UserData | null, column: string): Scalar | undefined {
+  const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
+  return isScalar(value) ? value : undefined;
+}
+
+/** The value with the user's columns in it: alone as they are, within a text as text. */
+function filled<T extends Scalar>(value: T, user: UserData | null): Scalar | undefined {
+  if (typeof value !== "string") return value;
+  const found = [...value.matchAll(PLACEHOLDER)];
+  const values = found.map(([, bracketed, plain]) => ofUser(user, bracketed ?? plain!));
+  if (values.includes(undefined)) return undefined;
+  if (found.length === 1 && found[0]![0] === value) return values[0];
+  let at = 0;
+  return value.replace(PLACEHOLDER, () => String(values[at++]));
+}
+
+function filledTest(test: ValueTest, user: UserData | null): ValueTest | null {
+  const entries = Object.entries(test).map(([name, value]) => [name, filled(value as Scalar, user)] as const);
+  if (entries.some(([, value]) => value === undefined)) return null;
+  return Object.fromEntries(entries.map(([name, value]) => [name, name === "contains" ? String(value) : value]));
+}
+
+/** null where the user has not what a value asks for. */
+function filledTests(tests: ColumnTests, user: UserData | null): ColumnTests | null {
+  const entries = Object.entries(tests).map(([column, test]) => [column, filledTest(test, user)] as const);
+  return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnTests);
+}
+
+/** As the query language's `$eq`, which also looks into arrays. */
+const isEqual = (value: unknown, expected: Scalar): boolean =>
+  value === expected || (Array.isArray(value) && value.includes(expected));
+
+function holdsPart(value: unknown, part: string): boolean {
+  if (Array.isArray(value)) return value.some((one) => holdsPart(one, part));
+  return typeof value === "string" && value.toLowerCase().includes(part.toLowerCase());
+}
+
+/** Whether the entry's data meet every test. */
+export function meets(data: UserData, tests: ColumnTests): boolean {
+  return Object.entries(tests).every(([column, { equals, notequals, contains }]) => {
+    const value = Object.hasOwn(data, column) ? data[column] : undefined;
+    if (equals !== undefined && !isEqual(value, equals)) return false;
+    if (notequals !== undefined && isEqual(value, notequals)) return false;
+    return contains === undefined || holdsPart(value, contains);
+  });
+}
+
+/** Whether it is said of this user, or of a page where nobody is signed in. */
+export function allows(allow: Allow, user: UserData | null): boolean {
+  if (allow === "all") return true;
+  if (user === null) return false;
+  if (allow === "loggedIn") return true;
+  const tests = filledTests(allow.user, user);
+  return tests !== null && meets(user, tests);
+}
+
+const fits = (rule: AccessRule, verb: EntryVerb, user: UserData | null): boolean =>
+  rule.enabled !== false && rule.type.includes(verb) && allows(rule.allow, user);
+
+const EVERYTHING: EntryGrant = { mayTouch: () => true, required: [], tests: {} };
+
+function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
+  const { include, exclude = [], require = [] } = rule;
+  const all = require.filter((one) => typeof one !== "string").map((tests) => filledTests(tests, user));
+  if (all.includes(null)) throw denied();
+  const tests = mergeTests(all as ColumnTests[]);
+  const required = [...require.filter((one) => typeof one === "string"), ...Object.keys(tests)];
+  const mayTouch = (column: string) => (include?.includes(column) ?? true) && !exclude.includes(column);
+  return { mayTouch, required, tests };
+}
+
+/** Two tests of one column that ask for different things can never both be written as one: then nothing meets them. */
+function mergeTests(all: readonly ColumnTests[]): ColumnTests {
+  const merged: Record<string, ValueTest> = {};
+  for (const [column, test] of all.flatMap((tests) => Object.entries(tests))) {
+    const before = Object.hasOwn(merged, column) ? merged[column]! : {};
+    const clash = Object.entries(test).some(
+      ([name, value]) => Object.hasOwn(before, name) && before[name as keyof ValueTest] !== value,
+    );
+    if (clash) throw denied();
+    merged[column] = { ...before, ...test };
+  }
+  return merged;
+}
+
+/**
+ * What the caller may do by the verb.
+ * @throws DATA_SOURCE_ACCESS_DENIED where no rule fits, or the user has not what the deciding rule asks for
+ */
+export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: EntryCaller): EntryGrant {
+  if (caller.trusted) return EVERYTHING;
+  const rule = rules.find((one) => fits(one, verb, caller.user));
+  if (!rule) throw denied();
+  return grantOf(rule, caller.user);
+}
+
+/** The tests as a `where` of the query language; null for none. */
+export function testsAsWhere(tests: ColumnTests): Record<string, unknown> | null {
+  const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => [
+    ...(equals === undefined ? [] : [{ [column]: { $eq: equals } }]),
+    ...(notequals === undefined ? [] : [{ [column]: { $ne: notequals } }]),
+    ...(contains === undefined ? [] : [{ [column]: { $iLike: contains } }]),
+  ]);
+  return conditions.length === 0 ? null : { $and: conditions };
+}
+
+/** Columns of which the where says something that every found entry must meet: its own, and those of its `$and`. */
+export function demandedColumns(where: unknown): Set<string> {
+  const found = new Set<string>();
+  if (!isObject(where)) return found;
+  for (const [key, value] of Object.entries(where)) {
+    if (key === "$and" && Array.isArray(value)) {
+      for (const column of value.flatMap((one) => [...demandedColumns(one)])) found.add(column);
+    } else if (key === "$filters" && Array.isArray(value)) {
+      for (const one of value) if (isObject(one) && typeof one["column"] === "string") found.add(one["column"]);
+    } else if (!key.startsWith("$")) found.add(key);
+  }
+  return found;
+}
+
+/** @throws DATA_SOURCE_ACCESS_DENIED naming what is missing where the caller may know of that column */
+export function requireColumns(grant: EntryGrant, given: ReadonlySet<string>, place: "where" | "data"): void {
+  const missing = grant.required.find((column) => !given.has(column));
+  if (missing === undefined) return;
+  if (!grant.mayTouch(missing)) throw denied();
+  throw new ActionError(
+    "DATA_SOURCE_ACCESS_DENIED",
+    `the access rule asks for ${JSON.stringify(missing)} in the ${place}`,
+  );
+}
+
+/**
+ * What a read may show. @throws DATA_SOURCE_ACCESS_DENIED
+ * @param hashed columns that nobody sees
+ */
+export function scopeFor(grant: EntryGrant, hashed: ReadonlySet<string>): EntryScope {
+  return { sees: (column) => !hashed.has(column) && grant.mayTouch(column), filter: testsAsWhere(grant.tests) };
+}

@@ -1,0 +1,162 @@
+/** What a caller may say of entries: their data, and what a commit holds. Pure; knows no table. */
+import { ActionError } from "../../errors.js";
+import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
+import { described, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "../described.js";
+import type { Precondition } from "../precondition.js";
+import { checkColumnName } from "./columns.js";
+
+/** Deeper data parse, but neither a `where` nor a page that shows them take them surely. */
+const DATA_MAX_DEPTH = 100;
+const COLUMNS_PER_ENTRY = 1_000;
+
+export type EntryData = Record<string, unknown>;
+
+/** JSON writes what a text column cannot hold in one of these two ways; both are looked for before anything is walked. */
+const SUSPECT = /\\u(?:0000|[dD][89a-fA-F])/;
+
+function unstorableText(value: unknown): boolean {
+  if (typeof value === "string") return unstorableAt(value) >= 0;
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(([key, inner]) => unstorableAt(key) >= 0 || unstorableText(inner));
+}
+
+/** The data as JSON text. @throws REQUEST_INVALID, PAYLOAD_TOO_LARGE, naming `place` and the column */
+export function entryText(data: unknown, place: string): string {
+  if (!isObject(data))
+    throw new ActionError("REQUEST_INVALID", `${place} must be an object of columns; ${described(data)} came`);
+  const columns = Object.keys(data);
+  if (columns.length > COLUMNS_PER_ENTRY) {
+    throw new ActionError("REQUEST_INVALID", `${place} may have ${COLUMNS_PER_ENTRY} columns; ${columns.length} came`);
+  }
+  for (const column of columns) {
+    checkColumnName(column, place);
+    const value = data[column];
+    if (typeof value === "object" && value !== null && nestsDeeperThan(value, DATA_MAX_DEPTH)) {
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `${described(column)} of ${place} must nest at most ${DATA_MAX_DEPTH} levels`,
+      );
+    }
+    if (holdsInfinity(value)) {
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `${described(column)} of ${place} must not hold a number beyond 1.8e308`,
+      );
+    }
+  }
+  const text = JSON.stringify(data);
+  const bytes = Buffer.byteLength(text);
+  if (bytes > ENTRY_MAX_BYTES) {
+    throw new ActionError(
+      "PAYLOAD_TOO_LARGE",
+      `${place} must be at most ${ENTRY_MAX_BYTES} bytes of JSON (1 MB); ${bytes} came`,
+    );
+  }
+  if (SUSPECT.test(text)) refuseUnstorable(data, place);
+  return text;
+}
+
+function refuseUnstorable(data: EntryData, place: string): void {
+  for (const [column, value] of Object.entries(data)) {
+    if (!unstorableText(value)) continue;
+    const reason = "must not hold the character U+0000 or half of a surrogate pair";
+    throw new ActionError("REQUEST_INVALID", `${described(column)} of ${place} ${reason}`);
+  }
+}
+
+/** An entry's data: the body itself, or what stands under `data` where that is all there is. @throws REQUEST_INVALID */
+export function bareData(body: unknown): unknown {
+  return isObject(body) && isObject(body["data"]) && Object.keys(body).length === 1 ? body["data"] : body;
+}
+
+/** The array of an import or an append: of data, or of `{data}` each. @throws REQUEST_INVALID */
+export function rowsOf(value: unknown, field: string): unknown[] {
+  if (!Array.isArray(value))
+    throw new ActionError("REQUEST_INVALID", `${field} must be an array of entries; ${described(value)} came`);
+  if (value.length <= COMMIT_ENTRIES_MAX) return value;
+  throw new ActionError("REQUEST_INVALID", `${field} may hold ${COMMIT_ENTRIES_MAX} entries; ${value.length} came`);
+}
+
+/** A commit in parts: what is new, what is changed, what is removed. */
+export interface Commit {
+  inserts: EntryData[];
+  updates: { id: number; data: EntryData; precondition: Precondition }[];
+  deletes: number[];
+  /** false: what the commit does not name is removed. */
+  append: boolean;
+  /** true: updates merge top-level columns; false: they replace the data. */
+  extend: boolean;
+  returnEntries: boolean;
+}
+
+const COMMIT_FIELDS = ["entries", "append", "extend", "delete", "returnEntries", "runHooks"];
+
+/** The id of an entry. @throws REQUEST_INVALID */
+export function entryId(value: unknown, field: string): number {
+  if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value;
+  throw new ActionError("REQUEST_INVALID", `${field} must be an entry's id; ${described(value)} came`);
+}
+
+/** An `updatedAt` as it was answered; undefined where none was given. @throws REQUEST_INVALID */
+export function ifUpdatedAtOf(value: unknown, field: string): Precondition {
+  if (value === undefined || value === null) return undefined;
+  const time = typeof value === "string" ? new Date(value).getTime() : Number.NaN;
+  if (!Number.isNaN(time)) return [new Date(time).toISOString()];
+  throw new ActionError("REQUEST_INVALID", `${field} must be an entry's updatedAt; ${described(value)} came`);
+}
+
+function flag(body: Record<string, unknown>, name: string, otherwise: boolean): boolean {
+  const value = body[name] ?? otherwise;
+  if (typeof value === "boolean") return value;
+  throw new ActionError("REQUEST_INVALID", `${name} must be true or false; ${described(value)} came`);
+}
+
+function dataOf(entry: Record<string, unknown>, field: string): EntryData {
+  const { data } = entry;
+  if (isObject(data)) return data;
+  throw new ActionError("REQUEST_INVALID", `${field}.data must be an object of columns; ${described(data)} came`);
+}
+
+/** @throws REQUEST_INVALID naming the field */
+export function parseCommit(body: unknown): Commit {
+  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `a commit must be an object; ${described(body)} came`);
+  const unknown = Object.keys(body).find((key) => !COMMIT_FIELDS.includes(key));
+  if (unknown !== undefined) throw new ActionError("REQUEST_INVALID", `a commit has no field ${described(unknown)}`);
+  const entries = rowsOf(body["entries"] ?? [], "entries");
+  const deletes = rowsOf(body["delete"] ?? [], "delete").map((id, at) => entryId(id, `delete[${at}]`));
+  if (entries.length + deletes.length > COMMIT_ENTRIES_MAX) {
+    const came = entries.length + deletes.length;
+    throw new ActionError("REQUEST_INVALID", `a commit may name ${COMMIT_ENTRIES_MAX} entries; ${came} came`);
+  }
+  const inserts: EntryData[] = [];
+  const updates: Commit["updates"] = [];
+  for (const [at, entry] of entries.entries()) {
+    const field = `entries[${at}]`;
+    if (!isObject(entry))
+      throw new ActionError("REQUEST_INVALID", `${field} must be an object; ${described(entry)} came`);
+    const data = dataOf(entry, field);
+    const { id, ifUpdatedAt } = entry;
+    if (id === undefined || id === null) inserts.push(data);
+    else
+      updates.push({
+        id: entryId(id, `${field}.id`),
+        data,
+        precondition: ifUpdatedAtOf(ifUpdatedAt, `${field}.ifUpdatedAt`),
+      });
+  }
+  refuseTwice([...updates.map(({ id }) => id), ...deletes]);
+  const flags = {
+    append: flag(body, "append", true),
+    extend: flag(body, "extend", false),
+    returnEntries: flag(body, "returnEntries", false),
+  };
+  return { inserts, updates, deletes, ...flags };
+}
+
+function refuseTwice(ids: readonly number[]): void {
+  const seen = new Set<number>();
+  for (const id of ids) {
+    if (seen.has(id)) throw new ActionError("REQUEST_INVALID", `a commit names entry ${id} twice`);
+    seen.add(id);
+  }
+}

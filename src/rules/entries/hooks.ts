@@ -1,0 +1,111 @@
+/** Hooks of a data source: judges their form, and says what they do to a column's text. Hashing itself is elsewhere: it takes time. */
+import { ActionError } from "../../errors.js";
+import { described, isObject } from "../described.js";
+import { checkColumnName } from "./columns.js";
+
+const OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
+type FieldOperation = (typeof OPERATIONS)[number];
+const VERBS = ["insert", "update"] as const;
+type HookVerb = (typeof VERBS)[number];
+
+/** What is done to columns as they are written. */
+export interface OperationsHook {
+  type: "operations";
+  runOn: readonly HookVerb[];
+  fields: Readonly<Record<string, readonly FieldOperation[]>>;
+}
+
+/** Hooks that send something. */
+const SENDING = ["email", "sms"];
+const HOOKS_MAX = 50;
+const FIELDS_MAX = 200;
+
+function refuse(field: string, expected: string, came: unknown): never {
+  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
+}
+
+function isListOf(value: unknown, words: readonly string[]): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every((one) => words.includes(one as string));
+}
+
+function checkOperations(hook: Record<string, unknown>, field: string): void {
+  const { runOn, fields } = hook;
+  const unknown = Object.keys(hook).find((key) => !["type", "runOn", "fields"].includes(key));
+  if (unknown !== undefined) throw new ActionError("REQUEST_INVALID", `${field} has no field ${described(unknown)}`);
+  if (!isListOf(runOn, VERBS)) refuse(`${field}.runOn`, `an array of ${VERBS.join(" and ")}`, runOn);
+  if (!isObject(fields) || Object.keys(fields).length > FIELDS_MAX)
+    refuse(`${field}.fields`, "an object of columns", fields);
+  for (const [column, operations] of Object.entries(fields)) {
+    checkColumnName(column, `${field}.fields`);
+    if (!isListOf(operations, OPERATIONS))
+      refuse(`${field}.fields.${column}`, `an array of ${OPERATIONS.join(", ")}`, operations);
+  }
+}
+
+/** The hooks as they came; none for null. @throws REQUEST_INVALID naming the field */
+export function parseHooks(value: unknown): OperationsHook[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value) || value.length > HOOKS_MAX)
+    refuse("hooks", `an array of at most ${HOOKS_MAX} hooks`, value);
+  for (const [at, hook] of value.entries()) {
+    const field = `hooks[${at}]`;
+    if (!isObject(hook)) refuse(field, "an object", hook);
+    const { type } = hook;
+    if (SENDING.includes(type as string)) {
+      throw new ActionError("REQUEST_INVALID", `${field} is of type ${type}: this service does not send messages yet`);
+    }
+    if (type !== "operations") refuse(`${field}.type`, '"operations", "email" or "sms"', type);
+    checkOperations(hook, field);
+  }
+  return value as OperationsHook[];
+}
+
+/** Columns that the hooks hash. */
+export function hashedBy(hooks: readonly OperationsHook[]): string[] {
+  const found = hooks.flatMap(({ fields }) =>
+    Object.entries(fields).filter(([, operations]) => operations.includes("hash")),
+  );
+  return found.map(([column]) => column);
+}
+
+/** The text operations of one column, in their order. */
+function textOperations(hooks: readonly OperationsHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
+  const found = new Map<string, FieldOperation[]>();
+  for (const { runOn, fields } of hooks) {
+    if (verb !== null && !runOn.includes(verb)) continue;
+    for (const [column, operations] of Object.entries(fields)) {
+      found.set(column, [...(found.get(column) ?? []), ...operations.filter((one) => one !== "hash")]);
+    }
+  }
+  return found;
+}
+
+function apply(text: string, operations: readonly FieldOperation[]): string {
+  let result = text;
+  for (const operation of operations) {
+    if (operation === "trim") result = result.trim();
+    else if (operation === "lower") result = result.toLowerCase();
+    else result = result.toUpperCase();
+  }
+  return result;
+}
+
+/**
+ * Answers what does the hooks' work on one entry's data, hashing left out; it changes nothing that it is given.
+ * @param verb null: as for a comparison, all operations whenever they run
+ */
+export function textHooks(
+  hooks: readonly OperationsHook[],
+  verb: HookVerb | null,
+): (data: Record<string, unknown>) => Record<string, unknown> {
+  const byColumn = [...textOperations(hooks, verb)].filter(([, operations]) => operations.length > 0);
+  if (byColumn.length === 0) return (data) => data;
+  return (data) => {
+    const changed = { ...data };
+    for (const [column, operations] of byColumn) {
+      const value = Object.hasOwn(changed, column) ? changed[column] : undefined;
+      if (typeof value === "string") changed[column] = apply(value, operations);
+    }
+    return changed;
+  };
+}
