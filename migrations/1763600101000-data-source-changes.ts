@@ -42,6 +42,7 @@ export class DataSourceChanges1763600101000 implements MigrationInterface {
         entry_id bigint NOT NULL,
         columns jsonb NOT NULL,
         proof bytea NOT NULL,
+        locale text,
         created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
         FOREIGN KEY (app_id, data_source_id) REFERENCES data_source (app_id, id) ON DELETE CASCADE
       );

@@ -5,6 +5,7 @@ import { resolve } from "node:path";
 import { StartError } from "./errors.js";
 import {
   CLIENT_TIMEOUT_MS,
+  DATA_SOURCE_QUOTA_MB,
   DISK_FREE_MIN_MB,
   INTAKE_QUOTA_MB,
   LOG_MAX_MB,
@@ -57,6 +58,8 @@ export interface Config {
   logMaxMb: number;
   /** What one app's own credentials may have stored in a minute, and its visitors half of; 0 is unlimited. */
   intakeQuotaMb: number;
+  /** What the entries of one app may take together, and its snapshots of them once more; 0 is unlimited. */
+  dataSourceQuotaMb: number;
   /** Room below which events are refused; 0 never refuses. */
   diskFreeMinMb: number;
   /** What a database of DATABASE_URL may grow to; 0 leaves that to whoever runs it. */
@@ -230,6 +233,7 @@ export function readConfig(env: Environment = process.env): Config {
     logRetentionDays: read.integer("LOG_RETENTION_DAYS", 30, 1, 36_500),
     logMaxMb: read.integer("LOG_MAX_MB", LOG_MAX_MB, 0, 1_000_000),
     intakeQuotaMb: read.integer("INTAKE_QUOTA_MB", INTAKE_QUOTA_MB, 0, 1_000_000),
+    dataSourceQuotaMb: read.integer("DATA_SOURCE_QUOTA_MB", DATA_SOURCE_QUOTA_MB, 0, 100_000_000),
     diskFreeMinMb: read.integer("DISK_FREE_MIN_MB", DISK_FREE_MIN_MB, 0, 1_000_000),
     databaseMaxMb: read.integer("DATABASE_MAX_MB", 0, 0, 1_000_000_000),
     defaultTimezone: read.timezone("DEFAULT_TIMEZONE", "UTC"),

@@ -147,3 +147,6 @@ export const IMPORT_LIMIT_MS = 15 * 60_000;
 export const DATA_SOURCE_VERSIONS_KEPT = 30;
 /** Beyond so many changed entries one write is a bulk: one log event for all, and subscribers read anew. */
 export const BULK_ENTRIES = 1_000;
+/** Signing a page's user in: failures of one entry, or from one address, within the window. */
+export const SIGN_IN_FAILURES = 10;
+export const SIGN_IN_WINDOW_SECONDS = 600;

@@ -4,11 +4,14 @@ import { ActionResolver } from "./graphql/action-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
 import { AppVersionResolver } from "./graphql/app-version-resolver.js";
 import { ClientResolver } from "./graphql/client-resolver.js";
+import { DataSourceResolver } from "./graphql/data-source-resolver.js";
+import { EntryResolver } from "./graphql/entry-resolver.js";
 import { HistoryResolver } from "./graphql/history-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
 import { PublishResolver } from "./graphql/publish-resolver.js";
 import { RunResolver } from "./graphql/run-resolver.js";
 import type { Resolvers } from "./graphql/schema.js";
+import { SessionResolver } from "./graphql/session-resolver.js";
 import { SettingResolver } from "./graphql/setting-resolver.js";
 import { TokenResolver } from "./graphql/token-resolver.js";
 import { TrailResolver } from "./graphql/trail-resolver.js";
@@ -26,10 +29,13 @@ export function createResolvers(operations: Operations): Resolvers {
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
     apps: new AppResolver(gate, apps, people),
     appVersions: new AppVersionResolver(gate, appVersions, apps),
+    dataSources: new DataSourceResolver(gate, operations.store.dataSources, operations.store.entries),
+    entries: new EntryResolver(gate, operations.store.entries),
     history: new HistoryResolver(gate, history, logs),
     logs: new LogResolver(gate, logs),
     publishing: new PublishResolver(gate, publishing),
     runs: new RunResolver(gate, runs, console),
+    sessions: new SessionResolver(gate, operations.store.sessions),
     settings: new SettingResolver(gate, settings),
     trail: new TrailResolver(gate, trail),
     tokens: new TokenResolver(gate, credentials, people),

@@ -120,11 +120,11 @@ function createFastify(log: Logger): { app: FastifyInstance; handle: RequestList
 }
 
 function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers: Resolvers): void {
-  for (const { method, path, http = 200, answer, updatedAt } of routes) {
+  for (const { method, path, http = 200, answer, updatedAt, open } of routes) {
     app.route({
       method,
       url: path,
-      onRequest: gated,
+      ...(!open && { onRequest: gated }),
       handler: async (request, reply) => {
         const { context } = request;
         const body = await context.answer!.part(() => answer(resolvers, restRequest(request, context)));

@@ -22,6 +22,9 @@ import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
 import { ACTION_CHANNEL } from "./client/client-feed.js";
 import { createClients } from "./client/clients.js";
+import { DATA_SOURCE_CHANNEL } from "./data-sources/data-source-rows.js";
+import { ENTRY_CHANNEL } from "./data-sources/entry-changes.js";
+import { createStore } from "./data-sources/store.js";
 import { listAudit, type Trail } from "./records/audit.js";
 import { createIntake, type Intake } from "./records/intake.js";
 import { createLogEvents } from "./records/log-events.js";
@@ -55,6 +58,8 @@ export const CHANNELS = [
   SCHEDULE_CHANNEL,
   ACTION_CHANNEL,
   ACTION_EDITED_CHANNEL,
+  DATA_SOURCE_CHANNEL,
+  ENTRY_CHANNEL,
 ];
 
 export interface Surroundings {
@@ -152,7 +157,10 @@ export async function createOperations(surroundings: Surroundings) {
   await dataKeys.start();
   const { clientTimeoutMs, defaultTimezone } = config;
   const people = createPeople({ db, credentials });
-  const { session: sessionOf, organizationOf } = people;
+  const quotaBytes = config.dataSourceQuotaMb * 2 ** 20;
+  const store = createStore({ db, notifications, logEvents, intake, quotaBytes, person: people.session, log });
+  const { sessionOf } = store;
+  const { organizationOf } = people;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
   const apps = createApps({ db, organizationOf, settings, logEvents });
   const appVersions = createAppVersions({ db, settings, logEvents, intake });
@@ -194,5 +202,6 @@ export async function createOperations(surroundings: Surroundings) {
     instance,
     dataKeys,
     clients,
+    store,
   };
 }

@@ -36,6 +36,8 @@ const BACKENDS = ["editor", "admin", "api", "task"] as const;
 const RUNNERS = ["editor", "admin", "api", "task", "viewer", "live"] as const;
 /** Whoever may stand before a page of the app: its users, and those who make it. */
 const CLIENTS = ["editor", "admin", "viewer", "live"] as const;
+/** A page of the app, whose credential a user is signed in to. */
+const PAGES = ["viewer", "live"] as const;
 
 /** The whole matrix. An operation that is not here does not exist. */
 export const ACCESS = {
@@ -79,6 +81,15 @@ export const ACCESS = {
   compileAction: { who: CLIENTS },
   reportClientRun: { who: CLIENTS },
   cancelRun: { who: RUNNERS },
+  readDataSources: { who: BACKENDS },
+  writeDataSources: { who: BACKENDS },
+  removeDataSources: { who: BACKENDS },
+  // Of entries these may all; whom else, with a credential or none, the data source's own access rules say.
+  readEntries: { who: BACKENDS },
+  writeEntries: { who: BACKENDS },
+  removeEntries: { who: BACKENDS },
+  signInAppUser: { who: PAGES },
+  readSession: { who: CLIENTS },
 } as const satisfies Record<string, Rule>;
 
 export type Operation = keyof typeof ACCESS;
@@ -128,6 +139,14 @@ export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   compileAction: "nothing",
   reportClientRun: "rows",
   cancelRun: "nothing",
+  readDataSources: "nothing",
+  writeDataSources: "rows",
+  removeDataSources: "nothing",
+  readEntries: "nothing",
+  writeEntries: "rows",
+  removeEntries: "nothing",
+  signInAppUser: "nothing",
+  readSession: "nothing",
 };
 
 export function rateClassOf(operation: Operation): RateClass | undefined {

@@ -8,11 +8,18 @@ export interface AppSession {
   appId: number;
   /** null: a visitor without a name, or a run without a user, such as a scheduled one. */
   user: Person | null;
+  /** The entry by which the page's user signed in, without its hashed columns; absent while nobody is. */
+  entries?: { dataSource: { id: number; dataSourceId: number; data: Record<string, unknown> } };
   environment: Copy;
 }
 
-/** Finds whom a page, or a run, of that copy works for. */
-export type SessionOf = (whom: { appId: number; personId: number | null; copy: Copy }) => Promise<AppSession>;
+/** Finds whom a page, or a run, of that copy works for; by the credential, the user who is signed in to the page. */
+export type SessionOf = (whom: {
+  appId: number;
+  personId: number | null;
+  credentialId: number | null;
+  copy: Copy;
+}) => Promise<AppSession>;
 
 /** What the app's own code, and the client library, know of where they run. */
 export interface RuntimeEnv {

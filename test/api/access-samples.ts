@@ -102,5 +102,13 @@ export const SAMPLES: Record<Operation, Sample> = {
   followActions: subscription("actionChanged(appId: $app) { __typename }"),
   compileAction: query(`compiledAction(appId: $app, id: ${NOTHING}) { id }`),
   reportClientRun: rest("POST", `${ACTION}/clientRuns`, {}),
+  readDataSources: rest("GET", "/v1/apps/:app/data-sources"),
+  writeDataSources: rest("POST", "/v1/apps/:app/data-sources", {}),
+  removeDataSources: rest("DELETE", `/v1/apps/:app/data-sources/${NOTHING}`),
+  readEntries: rest("GET", `/v1/apps/:app/data-sources/${NOTHING}/entries/1`),
+  writeEntries: rest("POST", `/v1/apps/:app/data-sources/${NOTHING}/entries`, {}),
+  removeEntries: rest("DELETE", `/v1/apps/:app/data-sources/${NOTHING}/entries/1`),
+  signInAppUser: rest("DELETE", "/v1/apps/:app/session"),
+  readSession: rest("GET", "/v1/apps/:app/session"),
   cancelRun: rest("POST", "/v3/apps/:app/runs/:run/cancel"),
 };

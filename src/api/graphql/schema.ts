@@ -7,10 +7,13 @@ import { ActionResolver } from "./action-resolver.js";
 import { AppResolver } from "./app-resolver.js";
 import { AppVersionResolver } from "./app-version-resolver.js";
 import { ClientResolver } from "./client-resolver.js";
+import { DataSourceResolver } from "./data-source-resolver.js";
+import { EntryResolver } from "./entry-resolver.js";
 import { HistoryResolver } from "./history-resolver.js";
 import { LogResolver } from "./log-resolver.js";
 import { PublishResolver } from "./publish-resolver.js";
 import { RunResolver } from "./run-resolver.js";
+import { SessionResolver } from "./session-resolver.js";
 import { SettingResolver } from "./setting-resolver.js";
 import { TokenResolver } from "./token-resolver.js";
 import { TrailResolver } from "./trail-resolver.js";
@@ -23,10 +26,13 @@ const CLASSES = {
   apps: AppResolver,
   clients: ClientResolver,
   appVersions: AppVersionResolver,
+  dataSources: DataSourceResolver,
+  entries: EntryResolver,
   history: HistoryResolver,
   logs: LogResolver,
   publishing: PublishResolver,
   runs: RunResolver,
+  sessions: SessionResolver,
   settings: SettingResolver,
   trail: TrailResolver,
   tokens: TokenResolver,

@@ -26,12 +26,26 @@ class AppSessionUserType {
   @Field(() => String) email: string;
 }
 
+@ObjectType("AppSessionEntry", { description: "The entry by which the page's user signed in." })
+class AppSessionEntryType {
+  @Field(() => Int) id: number;
+  @Field(() => Int) dataSourceId: number;
+  @Field(() => GraphQLJSON, { description: "Without hashed columns." }) data: unknown;
+}
+
+@ObjectType("AppSessionEntries")
+class AppSessionEntriesType {
+  @Field(() => AppSessionEntryType, { nullable: true }) dataSource?: AppSessionEntryType;
+}
+
 @ObjectType("AppSession", { description: "Who a page works for: what `Svc.Session.get()` gives." })
-class AppSessionType {
+export class AppSessionType {
   @Field(() => Int) appId: number;
   @Field(() => AppSessionUserType, { nullable: true, description: "null: a visitor without a name" })
   user: AppSessionUserType | null;
   @Field(() => CopyEnum) environment: Copy;
+  @Field(() => AppSessionEntriesType, { nullable: true, description: "null: nobody is signed in to the page." })
+  entries?: AppSessionEntriesType;
 }
 
 @ObjectType("RuntimeEnv", { description: "What `env.js` sets `window.ENV` to." })

@@ -9,6 +9,8 @@ export interface Route {
   http?: number;
   /** When that which the answer shows was changed last, for its `ETag`. */
   updatedAt?: (body: never) => string;
+  /** Access rules may let in who has no credential: the operation refuses whom they do not. */
+  open?: true;
   /** Calls the resolver and shapes the body. */
   answer: (resolvers: Resolvers, request: RestRequest) => Promise<object>;
 }

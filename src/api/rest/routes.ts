@@ -2,9 +2,11 @@
 import { actionRoutes } from "./action-routes.js";
 import { appRoutes } from "./app-routes.js";
 import { clientRoutes } from "./client-routes.js";
+import { dataSourceRoutes } from "./data-source-routes.js";
 import { peopleRoutes } from "./people-routes.js";
 import type { Route } from "./route.js";
 import { runRoutes } from "./run-routes.js";
+import { sessionRoutes } from "./session-routes.js";
 import { settingRoutes } from "./setting-routes.js";
 import { triggerRoutes } from "./trigger-routes.js";
 import { versionRoutes } from "./version-routes.js";
@@ -18,4 +20,6 @@ export const ROUTES: readonly Route[] = [
   ...settingRoutes,
   ...appRoutes,
   ...peopleRoutes,
+  ...dataSourceRoutes,
+  ...sessionRoutes,
 ];

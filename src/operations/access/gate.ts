@@ -24,12 +24,27 @@ export interface Visitor {
   quota?: RateAnswer & { limit: number };
 }
 
+/** Who was let through to what an app's access rules may grant. */
+export interface Admission {
+  /** null: nobody that is known. */
+  caller: Caller | null;
+  /** Whether the matrix lets the caller do it; else the rules have to. */
+  isTrusted: boolean;
+  /** The network address of the request. */
+  address?: string;
+}
+
 export interface Gate {
   /**
    * Lets the visitor through to `operation` on the app, or throws.
    * @throws UNAUTHORIZED, FORBIDDEN, APP_NOT_FOUND (to admins alone), RATE_LIMIT_EXCEEDED, OVERLOADED on a full disk
    */
   enter(visitor: Visitor, operation: Operation, appId: number): Promise<Caller>;
+  /**
+   * The same for what access rules may grant to others: to the app's visitors, with a credential or without. Those come through here, and
+   * the operation asks the rules. @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
+   */
+  admit(visitor: Visitor, operation: Operation, appId: number): Promise<Admission>;
   /** The same for an operation that belongs to no single app. */
   enterService(visitor: Visitor, operation: Operation): Caller;
 }
@@ -71,7 +86,21 @@ export function createGate(options: {
     return appId > 0 && (await rows(db, "SELECT 1 FROM app WHERE id = $1", [appId])).length > 0;
   }
 
+  const isVisitorOf = ({ kind, appId: own }: Caller, appId: number) =>
+    (kind === "live" || kind === "viewer") && own === appId;
+
   return {
+    async admit(visitor, operation, appId) {
+      const { caller, address } = visitor;
+      if (caller && mayEnter(caller, operation, appId)) {
+        const entered = await this.enter(visitor, operation, appId);
+        return { caller: entered, isTrusted: true, ...(address !== undefined && { address }) };
+      }
+      if (caller && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
+      if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
+      return { caller, isTrusted: false, ...(address !== undefined && { address }) };
+    },
+
     async enter(visitor, operation, appId) {
       const { caller, address } = visitor;
       if (!caller) throw new ActionError("UNAUTHORIZED");

@@ -212,9 +212,9 @@ export function createSettings(options: {
     },
 
     /** `window.ENV`: public keys alone. */
-    async runtimeEnv({ kind, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
+    async runtimeEnv({ kind, credentialId, personId, copy }: Caller, appId: number): Promise<RuntimeEnv> {
       const appSettings = runtimeView(await read(appId, "runtime"));
-      const session = await sessionOf({ appId, personId, copy });
+      const session = await sessionOf({ appId, personId, credentialId, copy });
       const environment = kind === "live" ? "live" : "viewer";
       return { appId, apiUrl: baseUrl, environment, appSettings, clientTimeoutMs, session };
     },

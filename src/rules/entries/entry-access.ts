@@ -161,6 +161,25 @@ export function demandedColumns(where: unknown): Set<string> {
   return found;
 }
 
+/** The values that the where says a column must equal, in the places of `demandedColumns`. */
+function* equalities(where: unknown): Generator<[column: string, value: unknown]> {
+  if (!isObject(where)) return;
+  for (const [key, value] of Object.entries(where)) {
+    if (key === "$and" && Array.isArray(value)) for (const one of value) yield* equalities(one);
+    else if (key.startsWith("$")) continue;
+    else if (!isObject(value)) yield [key, value];
+    else if (Object.hasOwn(value, "$eq")) yield [key, value["$eq"]];
+  }
+}
+
+/** A where that asks for another value than the rule does is refused, and not only empty. @throws DATA_SOURCE_ACCESS_DENIED */
+export function requireValues({ tests }: EntryGrant, where: unknown): void {
+  for (const [column, value] of equalities(where)) {
+    const test = Object.hasOwn(tests, column) ? tests[column]! : {};
+    if (test.equals !== undefined && test.equals !== value) throw denied();
+  }
+}
+
 /** @throws DATA_SOURCE_ACCESS_DENIED naming what is missing where the caller may know of that column */
 export function requireColumns(grant: EntryGrant, given: ReadonlySet<string>, place: "where" | "data"): void {
   const missing = grant.required.find((column) => !given.has(column));

@@ -1,0 +1,100 @@
+/** Data sources over GraphQL: the lists themselves, their snapshots. Each method: the gate, then one call. */
+import { Arg, Ctx, ID, Int, Mutation, Query, Resolver } from "type-graphql";
+import type { Gate } from "../../operations/access/gate.js";
+import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
+import type { DataSources } from "../../operations/data-sources/data-sources.js";
+import type { Entries } from "../../operations/data-sources/entries.js";
+import type { EntryVersion } from "../../operations/data-sources/entry-versions.js";
+import type { RequestContext } from "../context.js";
+import {
+  CreateDataSourceInput,
+  DataSourceType,
+  EntryVersionType,
+  ImportedType,
+  UpdateDataSourceInput,
+} from "./data-source-types.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+
+const DATA_SOURCE = { description: "Its id or its name." };
+
+@Resolver()
+export class DataSourceResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly service: DataSources,
+    private readonly entries: Pick<Entries, "listVersions" | "restore">,
+  ) {}
+
+  @Query(() => [DataSourceType], { description: "Oldest first." })
+  async dataSources(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<DataSourceView[]> {
+    await this.gate.enter(context, "readDataSources", appId);
+    return this.service.list(appId);
+  }
+
+  @Query(() => DataSourceType, { description: "By its id or its name." })
+  async dataSource(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => ID, DATA_SOURCE) ref: string,
+  ): Promise<DataSourceView> {
+    await this.gate.enter(context, "readDataSources", appId);
+    return this.service.get(appId, ref);
+  }
+
+  @Mutation(() => DataSourceType)
+  async createDataSource(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("data", () => CreateDataSourceInput, { nullable: true }) data: unknown,
+  ): Promise<DataSourceView> {
+    const caller = await this.gate.enter(context, "writeDataSources", appId);
+    return this.service.create(caller, appId, data);
+  }
+
+  @Mutation(() => DataSourceType, { description: "Changes the fields that are given." })
+  async updateDataSource(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => ID, DATA_SOURCE) ref: string,
+    @Arg("data", () => UpdateDataSourceInput, { nullable: true }) data: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+  ): Promise<DataSourceView> {
+    const caller = await this.gate.enter(context, "writeDataSources", appId);
+    return this.service.update(caller, { appId, ref, precondition: preconditionOf(ifUpdatedAt ?? null) }, data);
+  }
+
+  @Mutation(() => Boolean, { description: "Removes it with its entries and snapshots." })
+  async deleteDataSource(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => ID, DATA_SOURCE) ref: string,
+  ): Promise<boolean> {
+    const caller = await this.gate.enter(context, "removeDataSources", appId);
+    await this.service.remove(caller, appId, ref);
+    return true;
+  }
+
+  @Query(() => [EntryVersionType], { description: "Newest first." })
+  async dataSourceVersions(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+  ): Promise<EntryVersion[]> {
+    await this.gate.enter(context, "readDataSources", appId);
+    return this.entries.listVersions({ appId, ref });
+  }
+
+  @Mutation(() => ImportedType, {
+    description: "Brings the entries back as they were; those of now become a snapshot.",
+  })
+  async restoreDataSourceVersion(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Arg("versionId", () => Int) versionId: number,
+  ): Promise<ImportedType> {
+    const visit = await this.gate.admit(context, "writeDataSources", appId);
+    if (!visit.isTrusted) await this.gate.enter(context, "writeDataSources", appId);
+    return this.entries.restore(visit, { appId, ref }, versionId);
+  }
+}

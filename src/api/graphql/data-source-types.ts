@@ -1,0 +1,90 @@
+/** Shapes of data sources and their entries in the GraphQL schema. No behaviour. */
+import { GraphQLJSON } from "graphql-scalars";
+import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
+import { DateTime } from "./leaf-types.js";
+
+@ObjectType("DataSource", { description: "A named list of entries, each a JSON object." })
+export class DataSourceType {
+  @Field(() => Int) id: number;
+  @Field(() => Int) appId: number;
+  @Field(() => Int) organizationId: number;
+  @Field(() => String) name: string;
+  @Field(() => [String], { description: "In the order in which they were met." }) columns: string[];
+  @Field(() => GraphQLJSON) accessRules: unknown;
+  @Field(() => GraphQLJSON) hooks: unknown;
+  @Field(() => GraphQLJSON, { description: "Columns, or lists of columns." }) indexes: unknown;
+  @Field(() => DateTime) createdAt: string;
+  @Field(() => DateTime) updatedAt: string;
+}
+
+@ObjectType("DataSourceEntry")
+export class EntryType {
+  @Field(() => Int) id: number;
+  @Field(() => Int) dataSourceId: number;
+  @Field(() => GraphQLJSON) data: unknown;
+  @Field(() => Float) order: number;
+  @Field(() => DateTime) createdAt: string;
+  @Field(() => DateTime) updatedAt: string;
+}
+
+@ObjectType("DataSourceVersion", { description: "A snapshot of the entries, taken before what changed many." })
+export class EntryVersionType {
+  @Field(() => Int) id: number;
+  @Field(() => Int) dataSourceId: number;
+  @Field(() => String, { description: "What was about to be done." }) operation: string;
+  @Field(() => Int, { nullable: true }) userId: number | null;
+  @Field(() => [String]) columns: string[];
+  @Field(() => Int) entries: number;
+  @Field(() => Float) bytes: number;
+  @Field(() => DateTime) createdAt: string;
+}
+
+@ObjectType("CommittedEntries", { description: "The entries where `returnEntries` asked for them, else how many." })
+export class CommittedType {
+  @Field(() => [EntryType], { nullable: true }) entries?: EntryType[];
+  @Field(() => Int, { nullable: true }) inserted?: number;
+  @Field(() => Int, { nullable: true }) updated?: number;
+  @Field(() => Int, { nullable: true }) deleted?: number;
+}
+
+@ObjectType("ImportedEntries")
+export class ImportedType {
+  @Field(() => Int) inserted: number;
+}
+
+@InputType("CommitEntryInput", { description: "Without an id it is inserted, with one updated." })
+class CommitEntryInput {
+  @Field(() => Int, { nullable: true }) id?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true }) data?: unknown;
+  @Field(() => String, { nullable: true, description: "The updatedAt that the update starts from." })
+  ifUpdatedAt?: unknown;
+}
+
+@InputType("CommitInput")
+export class CommitInput {
+  @Field(() => [CommitEntryInput], { nullable: true }) entries?: unknown;
+  @Field(() => [Int], { nullable: true, description: "Ids to remove." }) delete?: unknown;
+  @Field(() => Boolean, { nullable: true, description: "false: what is not named is removed." }) append?: unknown;
+  @Field(() => Boolean, { nullable: true, description: "true: updates merge columns; else they replace the data." })
+  extend?: unknown;
+  @Field(() => Boolean, { nullable: true }) returnEntries?: unknown;
+}
+
+@InputType("CreateDataSourceInput")
+export class CreateDataSourceInput {
+  @Field(() => String, { nullable: true }) name?: unknown;
+  @Field(() => [String], { nullable: true }) columns?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true }) accessRules?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true }) hooks?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true }) indexes?: unknown;
+  @Field(() => [GraphQLJSON], { nullable: true, description: "The data of its first entries." }) entries?: unknown;
+}
+
+@InputType("UpdateDataSourceInput")
+export class UpdateDataSourceInput {
+  @Field(() => String, { nullable: true }) name?: unknown;
+  @Field(() => [String], { nullable: true }) columns?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true }) accessRules?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true }) hooks?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true }) indexes?: unknown;
+}

@@ -1,0 +1,106 @@
+/** Entries of data sources over GraphQL. Each method: the gate, then one call; whom the gate does not trust the access rules judge. */
+import { GraphQLJSON } from "graphql-scalars";
+import { Arg, Ctx, ID, Int, Mutation, Query, Resolver } from "type-graphql";
+import type { Gate } from "../../operations/access/gate.js";
+import type { Entries } from "../../operations/data-sources/entries.js";
+import type { Entry } from "../../operations/data-sources/entry.js";
+import type { Committed } from "../../operations/data-sources/entry-commits.js";
+import type { RequestContext } from "../context.js";
+import { CommitInput, CommittedType, EntryType, ImportedType } from "./data-source-types.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
+
+const DATA_SOURCE = { description: "Its id or its name." };
+
+@Resolver()
+export class EntryResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly service: Entries,
+  ) {}
+
+  @Query(() => EntryType)
+  async dataSourceEntry(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Arg("id", () => Int) id: number,
+  ): Promise<Entry> {
+    const visit = await this.gate.admit(context, "readEntries", appId);
+    return this.service.get(visit, { appId, ref }, id);
+  }
+
+  @Mutation(() => EntryType)
+  async insertEntry(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Arg("data", () => GraphQLJSON, { nullable: true }) data: unknown,
+  ): Promise<Entry> {
+    const visit = await this.gate.admit(context, "writeEntries", appId);
+    return this.service.insert(visit, { appId, ref }, data);
+  }
+
+  @Mutation(() => EntryType, { description: "Merges top-level columns." })
+  async updateEntry(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Arg("id", () => Int) id: number,
+    @Arg("data", () => GraphQLJSON, { nullable: true }) data: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+  ): Promise<Entry> {
+    const visit = await this.gate.admit(context, "writeEntries", appId);
+    return this.service.update(visit, { appId, ref }, id, data, preconditionOf(ifUpdatedAt ?? null));
+  }
+
+  @Mutation(() => EntryType, { description: "Answers the entry that was removed." })
+  async deleteEntry(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Arg("id", () => Int) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+  ): Promise<Entry> {
+    const visit = await this.gate.admit(context, "removeEntries", appId);
+    return this.service.remove(visit, { appId, ref }, id, preconditionOf(ifUpdatedAt ?? null));
+  }
+
+  @Mutation(() => CommittedType, { description: "Inserts, updates and removes, all of it or nothing." })
+  async commitEntries(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Arg("commit", () => CommitInput, { nullable: true }) commit: unknown,
+  ): Promise<Committed> {
+    const visit = await this.gate.admit(context, "writeEntries", appId);
+    return this.service.commit(visit, { appId, ref }, commit);
+  }
+
+  @Mutation(() => ImportedType, {
+    description: "Replaces all entries, or adds to them; all or nothing. Files go by REST.",
+  })
+  async importEntries(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Arg("entries", () => [GraphQLJSON]) entries: unknown[],
+    @Arg("append", () => Boolean, { nullable: true }) append?: boolean,
+  ): Promise<ImportedType> {
+    const visit = await this.gate.admit(context, "writeEntries", appId);
+    const rows = async function* () {
+      yield* entries;
+    };
+    return this.service.import(visit, { appId, ref }, { append: append ?? false, rows });
+  }
+
+  /** A file, as REST brings it. */
+  async importFile(
+    context: RequestContext,
+    appId: number,
+    ref: string,
+    file: { append: boolean; rows: () => AsyncIterable<unknown> },
+  ): Promise<ImportedType> {
+    const visit = await this.gate.admit(context, "writeEntries", appId);
+    return this.service.import(visit, { appId, ref }, file);
+  }
+}

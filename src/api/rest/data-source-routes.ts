@@ -1,0 +1,106 @@
+/** Data sources and their entries over REST: rows of the facade's table. Files come and go elsewhere (entry-files.ts). */
+import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
+import type { Entry } from "../../operations/data-sources/entry.js";
+import type { Route } from "./route.js";
+
+const SOURCES = "/v1/apps/:appId/data-sources";
+const SOURCE = `${SOURCES}/:ds`;
+const ENTRIES = `${SOURCE}/entries`;
+
+const ofSource = ({ dataSource }: { dataSource: DataSourceView }): string => dataSource.updatedAt;
+const ofEntry = ({ updatedAt }: Entry): string => updatedAt;
+
+const sourceRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: SOURCES,
+    answer: async ({ dataSources }, q) => ({ dataSources: await dataSources.dataSources(q.context, q.id("appId")) }),
+  },
+  {
+    method: "POST",
+    path: SOURCES,
+    http: 201,
+    updatedAt: ofSource,
+    answer: async ({ dataSources }, q) => ({
+      dataSource: await dataSources.createDataSource(q.context, q.id("appId"), q.object()),
+    }),
+  },
+  {
+    method: "GET",
+    path: SOURCE,
+    updatedAt: ofSource,
+    answer: async ({ dataSources }, q) => ({
+      dataSource: await dataSources.dataSource(q.context, q.id("appId"), q.param("ds")),
+    }),
+  },
+  {
+    method: "PUT",
+    path: SOURCE,
+    updatedAt: ofSource,
+    answer: async ({ dataSources }, q) => ({
+      dataSource: await dataSources.updateDataSource(q.context, q.id("appId"), q.param("ds"), q.object(), q.ifMatch()),
+    }),
+  },
+  {
+    method: "DELETE",
+    path: SOURCE,
+    answer: async ({ dataSources }, q) => {
+      await dataSources.deleteDataSource(q.context, q.id("appId"), q.param("ds"));
+      return { status: "DATA_SOURCE_DELETED" };
+    },
+  },
+  {
+    method: "GET",
+    path: `${SOURCE}/versions`,
+    answer: async ({ dataSources }, q) => ({
+      versions: await dataSources.dataSourceVersions(q.context, q.id("appId"), q.param("ds")),
+    }),
+  },
+  {
+    method: "POST",
+    path: `${SOURCE}/versions/:versionId/restore`,
+    answer: ({ dataSources }, q) =>
+      dataSources.restoreDataSourceVersion(q.context, q.id("appId"), q.param("ds"), q.id("versionId")),
+  },
+];
+
+const entryRoutes: readonly Route[] = [
+  {
+    method: "POST",
+    path: ENTRIES,
+    http: 201,
+    open: true,
+    updatedAt: ofEntry,
+    answer: ({ entries }, q) => entries.insertEntry(q.context, q.id("appId"), q.param("ds"), q.body),
+  },
+  {
+    method: "GET",
+    path: `${ENTRIES}/:entryId`,
+    open: true,
+    updatedAt: ofEntry,
+    answer: ({ entries }, q) => entries.dataSourceEntry(q.context, q.id("appId"), q.param("ds"), q.id("entryId")),
+  },
+  {
+    method: "PUT",
+    path: `${ENTRIES}/:entryId`,
+    open: true,
+    updatedAt: ofEntry,
+    answer: ({ entries }, q) =>
+      entries.updateEntry(q.context, q.id("appId"), q.param("ds"), q.id("entryId"), q.body, q.ifMatch()),
+  },
+  {
+    method: "DELETE",
+    path: `${ENTRIES}/:entryId`,
+    open: true,
+    answer: ({ entries }, q) =>
+      entries.deleteEntry(q.context, q.id("appId"), q.param("ds"), q.id("entryId"), q.ifMatch()),
+  },
+  {
+    method: "POST",
+    path: `${SOURCE}/commit`,
+    open: true,
+    answer: ({ entries }, q) => entries.commitEntries(q.context, q.id("appId"), q.param("ds"), q.body),
+  },
+];
+
+export const dataSourceRoutes: readonly Route[] = [...sourceRoutes, ...entryRoutes];

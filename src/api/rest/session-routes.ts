@@ -1,0 +1,29 @@
+/** The session of a page over REST: rows of the facade's table. */
+import type { Route } from "./route.js";
+
+const SESSION = "/v1/apps/:appId/session";
+
+export const sessionRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: SESSION,
+    answer: async ({ sessions }, q) => ({ session: await sessions.appSession(q.context, q.id("appId")) }),
+  },
+  {
+    method: "POST",
+    path: SESSION,
+    answer: async ({ sessions }, q) => ({ session: await sessions.authorize(q.context, q.id("appId"), q.object()) }),
+  },
+  {
+    method: "PUT",
+    path: SESSION,
+    answer: async ({ sessions }, q) => ({
+      session: await sessions.setSessionLocale(q.context, q.id("appId"), q.object()["locale"]),
+    }),
+  },
+  {
+    method: "DELETE",
+    path: SESSION,
+    answer: async ({ sessions }, q) => ({ session: await sessions.logoutAppUser(q.context, q.id("appId")) }),
+  },
+];

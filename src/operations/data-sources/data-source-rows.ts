@@ -1,0 +1,95 @@
+/** Data sources as their rows say, found by id or name, and remembered until they change. Knows no caller and no entry. */
+import type { DataSource as Database } from "typeorm";
+import { type Executor, preparedRows, rows } from "../../data/database.js";
+import type { Notifications } from "../../engine/notifications.js";
+import { ActionError } from "../../errors.js";
+import type { AccessRule } from "../../rules/entries/access-rules.js";
+import type { OperationsHook } from "../../rules/entries/hooks.js";
+
+/** Channel of the notice that a data source was changed or removed: `appId`. */
+export const DATA_SOURCE_CHANNEL = "svc_data_source";
+
+/** An answer is trusted this long at the most, whatever becomes of the notices. */
+const KNOWN_MS = 5_000;
+const KNOWN_MAX = 5_000;
+
+/** An index that an editor asked for: one column or several. */
+export type IndexWish = string | readonly string[];
+
+export interface StoredDataSource {
+  id: number;
+  appId: number;
+  organizationId: number;
+  name: string;
+  /** In the order in which they were met. */
+  columns: string[];
+  accessRules: AccessRule[];
+  hooks: OperationsHook[];
+  /** Columns that are hashed or ever were: nobody reads them. */
+  hashedColumns: string[];
+  indexes: IndexWish[];
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** A data source as callers see it (contract, packages). Times are ISO 8601. */
+export type DataSourceView = Omit<StoredDataSource, "createdAt" | "updatedAt" | "hashedColumns"> & {
+  createdAt: string;
+  updatedAt: string;
+};
+
+export const FIELDS = `
+  id, app_id AS "appId", organization_id AS "organizationId", name, columns, access_rules AS "accessRules", hooks,
+  hashed_columns AS "hashedColumns", indexes, created_at AS "createdAt", updated_at AS "updatedAt"`;
+
+const FIND = `
+  SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND (name = $2 OR id = $3) ORDER BY id = $3 DESC LIMIT 1`;
+
+export function viewOf({ hashedColumns: _, createdAt, updatedAt, ...row }: StoredDataSource): DataSourceView {
+  return { ...row, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
+}
+
+/** What a path or an argument calls a data source: its id or its name. An id goes first. */
+export type DataSourceRef = string | number;
+
+/** 0, which none has, for what is no id. */
+const idIn = (ref: DataSourceRef): number =>
+  /^[1-9]\d{0,8}$/.test(String(ref)) && Number(ref) < 2 ** 31 ? Number(ref) : 0;
+
+export type DataSourceRows = ReturnType<typeof createDataSourceRows>;
+
+export function createDataSourceRows({ db, notifications }: { db: Database; notifications: Notifications }) {
+  const known = new Map<string, { row: StoredDataSource; until: number }>();
+  let epoch = 0;
+  const forget = () => {
+    epoch += 1;
+    known.clear();
+  };
+  notifications.listen(DATA_SOURCE_CHANNEL, forget);
+  notifications.onGap(forget);
+
+  return {
+    /** Says to every process, when the transaction of `executor` is committed, that the app's data sources are to be read anew. */
+    async announce(executor: Executor, appId: number): Promise<void> {
+      await rows(executor, `SELECT pg_notify('${DATA_SOURCE_CHANNEL}', $1)`, [String(appId)]);
+    },
+
+    /** Whoever has changed one forgets what this process knew, once that is committed. */
+    forget,
+
+    /** @throws DATA_SOURCE_NOT_FOUND */
+    async find(appId: number, ref: DataSourceRef): Promise<StoredDataSource> {
+      const key = `${appId}:${ref}`;
+      const hit = known.get(key);
+      const now = Date.now();
+      if (hit && hit.until > now && notifications.healthy()) return hit.row;
+      const asked = epoch;
+      const values = [appId, String(ref), idIn(ref)];
+      const [row] = await preparedRows<StoredDataSource>(db, "find-data-source", FIND, values);
+      if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
+      if (known.size >= KNOWN_MAX) known.clear();
+      if (asked === epoch) known.set(key, { row, until: now + KNOWN_MS });
+      return row;
+    },
+  };
+}

@@ -1,0 +1,188 @@
+/** Data sources themselves: made, changed and removed, with their first entries (contract, packages). Knows no where. */
+import type { DataSource as Database } from "typeorm";
+import { isDuplicate, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { DATA_SOURCES_PER_APP } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { MetColumns } from "../../rules/entries/columns.js";
+import {
+  type DataSourceFields,
+  parseDataSourceChange,
+  parseNewDataSource,
+} from "../../rules/entries/data-source-input.js";
+import type { EntryData } from "../../rules/entries/entry-input.js";
+import { hashedBy } from "../../rules/entries/hooks.js";
+import type { Precondition } from "../../rules/precondition.js";
+import { audit } from "../records/audit.js";
+import type { Intake } from "../records/intake.js";
+import {
+  type DataSourceRef,
+  type DataSourceRows,
+  type DataSourceView,
+  FIELDS,
+  type StoredDataSource,
+  viewOf,
+} from "./data-source-rows.js";
+import { type EntryChange, finishNew } from "./entry-changes.js";
+import { createJudge, type ReadyEntry } from "./entry-judgement.js";
+import { insertTexts } from "./entry-statements.js";
+
+const LIST = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 ORDER BY id`;
+
+const CREATE = `
+  INSERT INTO data_source (app_id, organization_id, name, columns, access_rules, hooks, hashed_columns)
+  SELECT id, organization_id, $2, $3, $4, $5, $6 FROM app WHERE id = $1 RETURNING ${FIELDS}`;
+
+/* What has been hashed stays hidden, whatever becomes of the hook. */
+const UPDATE = `
+  UPDATE data_source
+     SET name = coalesce($3, name), columns = coalesce($4, columns), access_rules = coalesce($5, access_rules),
+         hooks = coalesce($6, hooks),
+         hashed_columns = (SELECT coalesce(jsonb_agg(DISTINCT one), '[]') FROM jsonb_array_elements(hashed_columns || $7::jsonb) AS one),
+         updated_at = greatest(clock_timestamp(), updated_at + interval '1 ms')
+   WHERE app_id = $1 AND id = $2 RETURNING ${FIELDS}`;
+
+const EVERYTHING = { mayTouch: () => true, required: [], tests: {} };
+
+/** The lists as the statements take them; null: as it was. */
+const asJson = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));
+
+function nameTaken(error: unknown): unknown {
+  if (!isDuplicate(error)) return error;
+  return new ActionError("NAME_ALREADY_EXISTS", "another data source of this app has that name");
+}
+
+/** Made and dropped as an editor asks for them; who makes them knows what an index may be. */
+export interface Indexing {
+  /** @throws REQUEST_INVALID */
+  judge(wishes: unknown): void;
+  change(source: StoredDataSource, wishes: unknown): Promise<void>;
+  drop(source: Pick<StoredDataSource, "appId" | "id">): Promise<void>;
+}
+
+export type DataSources = ReturnType<typeof createDataSources>;
+
+export function createDataSources(options: {
+  db: Database;
+  sources: DataSourceRows;
+  intake: Intake;
+  indexing: Indexing;
+}) {
+  const { db, sources, intake, indexing } = options;
+
+  async function judged(source: StoredDataSource, entries: readonly unknown[]): Promise<ReadyEntry[]> {
+    const judge = createJudge(source, "insert", EVERYTHING);
+    const made: ReadyEntry[] = [];
+    for (const [at, data] of entries.entries()) {
+      made.push(await judge(data as EntryData, `entries[${at}]`));
+    }
+    return made;
+  }
+
+  async function checkCount(appId: number): Promise<void> {
+    const [held] = await rows<{ count: number }>(db, "SELECT count(*) FROM data_source WHERE app_id = $1", [appId]);
+    if (held!.count < DATA_SOURCES_PER_APP) return;
+    throw new ActionError("REQUEST_INVALID", `an app may have ${DATA_SOURCES_PER_APP} data sources`);
+  }
+
+  return {
+    async list(appId: number): Promise<DataSourceView[]> {
+      return (await rows<StoredDataSource>(db, LIST, [appId])).map(viewOf);
+    },
+
+    /** @throws DATA_SOURCE_NOT_FOUND */
+    async get(appId: number, ref: DataSourceRef): Promise<DataSourceView> {
+      return viewOf(await sources.find(appId, ref));
+    },
+
+    /** @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+    async create(caller: Caller, appId: number, body: unknown): Promise<DataSourceView> {
+      const { name, columns = [], accessRules = [], hooks = [], indexes, entries } = parseNewDataSource(body);
+      if (indexes !== undefined) indexing.judge(indexes);
+      await checkCount(appId);
+      const hashedColumns = [...new Set(hashedBy(hooks))];
+      const first = await judged({ hooks, hashedColumns } as unknown as StoredDataSource, entries);
+      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
+      const met = new MetColumns(columns);
+      for (const { data } of first) met.meet(data);
+      const values = [
+        name,
+        asJson([...columns, ...met.added]),
+        asJson(accessRules),
+        asJson(hooks),
+        asJson(hashedColumns),
+      ];
+      const made = await db
+        .transaction(async (manager) => {
+          const [source] = await rows<StoredDataSource>(manager, CREATE, [appId, ...values]);
+          const texts = first.map(({ text }) => text);
+          await insertTexts(manager, source!, texts);
+          await finishNew(manager, source!, texts);
+          await audit(manager, caller, { appId, type: "dataSource.create", data: { id: source!.id, name } });
+          await sources.announce(manager, appId);
+          return source!;
+        })
+        .catch((error: unknown) => {
+          throw nameTaken(error);
+        });
+      sources.forget();
+      if (indexes !== undefined) await indexing.change(made, indexes);
+      return this.get(appId, made.id);
+    },
+
+    /**
+     * Changes the fields that are given.
+     * @throws as `create`; DATA_SOURCE_NOT_FOUND; ENTRY_CHANGED where the data source is not at the state that was named
+     */
+    async update(
+      caller: Caller,
+      { appId, ref, precondition }: { appId: number; ref: DataSourceRef; precondition?: Precondition },
+      body: unknown,
+    ): Promise<DataSourceView> {
+      const fields = parseDataSourceChange(body);
+      if (fields.indexes !== undefined) indexing.judge(fields.indexes);
+      const { id } = await sources.find(appId, ref);
+      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
+      const changed = await db
+        .transaction((manager) => change(manager, caller, { appId, id, precondition }, fields))
+        .catch((error: unknown) => {
+          throw nameTaken(error);
+        });
+      sources.forget();
+      if (fields.indexes !== undefined) await indexing.change(changed, fields.indexes);
+      return this.get(appId, id);
+    },
+
+    /** Removes it with its entries and snapshots. @throws DATA_SOURCE_NOT_FOUND */
+    async remove(caller: Caller, appId: number, ref: DataSourceRef): Promise<void> {
+      const source = await sources.find(appId, ref);
+      await db.transaction(async (manager) => {
+        await rows(manager, "DELETE FROM data_source WHERE app_id = $1 AND id = $2", [appId, source.id]);
+        await audit(manager, caller, { appId, type: "dataSource.delete", data: { id: source.id, name: source.name } });
+        await sources.announce(manager, appId);
+      });
+      sources.forget();
+      await indexing.drop(source);
+    },
+  };
+
+  async function change(
+    manager: EntryChange["executor"],
+    caller: Caller,
+    { appId, id, precondition }: { appId: number; id: number; precondition: Precondition },
+    fields: DataSourceFields,
+  ): Promise<StoredDataSource> {
+    const locked = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE`;
+    const [before] = await rows<StoredDataSource>(manager, locked, [appId, id]);
+    if (!before) throw new ActionError("DATA_SOURCE_NOT_FOUND");
+    if (precondition && !precondition.includes(before.updatedAt.toISOString())) {
+      throw new ActionError("ENTRY_CHANGED", "the data source was changed meanwhile", { entry: viewOf(before) });
+    }
+    const { name, columns, accessRules, hooks } = fields;
+    const values = [name ?? null, asJson(columns), asJson(accessRules), asJson(hooks), asJson(hashedBy(hooks ?? []))];
+    const [after] = await rows<StoredDataSource>(manager, UPDATE, [appId, id, ...values]);
+    await audit(manager, caller, { appId, type: "dataSource.update", data: { id, fields: Object.keys(fields) } });
+    await sources.announce(manager, appId);
+    return after!;
+  }
+}

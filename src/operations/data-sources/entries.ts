@@ -1,0 +1,126 @@
+/** What a caller does with entries, verb by verb: finds the data source and the right, judges the request, calls what does it. */
+import type { DataSource as Database } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { isObject } from "../../rules/described.js";
+import type { EntryVerb } from "../../rules/entries/access-rules.js";
+import { denied, meets } from "../../rules/entries/entry-access.js";
+import { bareData, type EntryData, parseCommit } from "../../rules/entries/entry-input.js";
+import type { Precondition } from "../../rules/precondition.js";
+import type { Admission } from "../access/gate.js";
+import type { DataSourceRef, DataSourceRows, StoredDataSource } from "./data-source-rows.js";
+import { type Entry, entryView, type HeldEntry } from "./entry.js";
+import type { EntryChanges } from "./entry-changes.js";
+import type { Committed, EntryCommits } from "./entry-commits.js";
+import type { EntryImports } from "./entry-imports.js";
+import type { EntryRights, Rights } from "./entry-rights.js";
+import type { EntryVersion, EntryVersions } from "./entry-versions.js";
+import type { EntryWrites } from "./entry-writes.js";
+
+/** Of which app, and which data source of it. */
+export interface Place {
+  appId: number;
+  ref: DataSourceRef;
+}
+
+const ONE = `
+  SELECT id, data, "order", created_at AS "createdAt", updated_at AS "updatedAt" FROM data_source_entry
+   WHERE app_id = $1 AND data_source_id = $2 AND id = $3`;
+
+function dataIn(body: unknown): EntryData {
+  const data = bareData(body);
+  if (isObject(data)) return data;
+  throw new ActionError("REQUEST_INVALID", "an entry must be an object of columns");
+}
+
+export type Entries = ReturnType<typeof createEntries>;
+
+export function createEntries(options: {
+  db: Database;
+  sources: DataSourceRows;
+  rights: EntryRights;
+  changes: EntryChanges;
+  writes: EntryWrites;
+  commits: EntryCommits;
+  imports: EntryImports;
+  versions: EntryVersions;
+}) {
+  const { db, sources, changes, writes, commits, imports, versions } = options;
+
+  /** Who has no right to it is not told whether it is there. */
+  async function open(visit: Admission, { appId, ref }: Place, verb?: EntryVerb) {
+    const rights = await options.rights.of(visit);
+    const source = await sources.find(appId, ref).catch((error: unknown) => {
+      throw rights.as.trusted || !(error instanceof ActionError) ? error : rights.refused();
+    });
+    if (verb) rights.grant(source, verb);
+    return { rights, source };
+  }
+
+  async function one(rights: Rights, source: StoredDataSource, id: number): Promise<Entry> {
+    const grant = rights.grant(source, "select");
+    // An id is no where: what the rule asks for by name alone cannot be given, what it tests is tested.
+    if (grant.required.some((column) => !Object.hasOwn(grant.tests, column))) throw denied();
+    const [entry] = await rows<HeldEntry>(db, ONE, [source.appId, source.id, id]);
+    if (!entry || !meets(entry.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
+    return entryView(entry, source.id, rights.scopeOfOne(source)!.sees);
+  }
+
+  return {
+    open,
+
+    /** @throws DATA_SOURCE_NOT_FOUND, DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND */
+    async get(visit: Admission, place: Place, id: number): Promise<Entry> {
+      const { rights, source } = await open(visit, place, "select");
+      return one(rights, source, id);
+    },
+
+    async insert(visit: Admission, place: Place, body: unknown): Promise<Entry> {
+      const { rights, source } = await open(visit, place, "insert");
+      return writes.insert(rights, source, dataIn(body));
+    },
+
+    async update(
+      visit: Admission,
+      place: Place,
+      id: number,
+      body: unknown,
+      precondition: Precondition,
+    ): Promise<Entry> {
+      const { rights, source } = await open(visit, place, "update");
+      return writes.update(rights, source, { id, precondition }, dataIn(body));
+    },
+
+    async remove(visit: Admission, place: Place, id: number, precondition: Precondition): Promise<Entry> {
+      const { rights, source } = await open(visit, place, "delete");
+      return writes.remove(rights, source, { id, precondition });
+    },
+
+    async commit(visit: Admission, place: Place, body: unknown): Promise<Committed> {
+      const { rights, source } = await open(visit, place);
+      if (!rights.as.trusted && !isObject(body)) throw rights.refused();
+      const commit = parseCommit(body);
+      return commits.commit(rights, source, commit, Buffer.byteLength(JSON.stringify(body)));
+    },
+
+    /** @param rows what is imported; read only once the caller's right is known */
+    async import(
+      visit: Admission,
+      place: Place,
+      { append, rows }: { append: boolean; rows: () => AsyncIterable<unknown> },
+    ): Promise<{ inserted: number }> {
+      const { rights, source } = await open(visit, place, "insert");
+      return imports.import(rights, source, { append, rows: rows(), operation: append ? "append" : "import" });
+    },
+
+    async listVersions({ appId, ref }: Place): Promise<EntryVersion[]> {
+      return versions.list(await sources.find(appId, ref));
+    },
+
+    /** @throws VERSION_NOT_FOUND */
+    async restore(visit: Admission, place: Place, versionId: number): Promise<{ inserted: number }> {
+      const { rights, source } = await open(visit, place);
+      return { inserted: await versions.restore(changes, source, rights.writer, versionId) };
+    },
+  };
+}

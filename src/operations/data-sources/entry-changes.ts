@@ -1,0 +1,200 @@
+/**
+ * One change of a data source's entries: a transaction in which what was written, its log events, its tally and the notice to those who
+ * follow it hold together. Judges nothing; knows no rule and no transport.
+ */
+import type { DataSource as Database } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
+import { MetColumns } from "../../rules/entries/columns.js";
+import { type EntryEvent, entryEvent, importEvent } from "../../rules/entries/entry-events.js";
+import type { Emitter, LogEvents } from "../records/log-events.js";
+import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
+import type { HeldEntry } from "./entry.js";
+
+/** Channel of the notice `appId:dataSourceId` that entries have changed. */
+export const ENTRY_CHANNEL = "svc_entry";
+
+/** What followers may be told of one change, entry by entry; beyond it they read anew. */
+const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
+
+const NEW_COLUMNS = `
+  UPDATE data_source SET columns = columns || (
+    SELECT coalesce(jsonb_agg(name ORDER BY place), '[]') FROM jsonb_array_elements_text($3::jsonb) WITH ORDINALITY AS met (name, place)
+     WHERE NOT columns @> jsonb_build_array(name))
+   WHERE app_id = $1 AND id = $2`;
+
+/*
+ * $1 app, $2 data source, $3 entries more, $4 bytes more, $5 bulk, $6 ids inserted, $7 what was replaced.
+ * The tally's row is locked before the change has its number: who has read one change knows all before it.
+ */
+const FINISH = `
+  WITH tally AS (
+    INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (app_id, data_source_id) DO UPDATE
+      SET entries = data_source_tally.entries + excluded.entries, bytes = data_source_tally.bytes + excluded.bytes
+    RETURNING entries, bytes),
+  change AS (
+    INSERT INTO data_source_change (app_id, data_source_id, bulk, inserted, replaced)
+    SELECT $1, $2, $5, $6::bigint[], $7::json FROM tally)
+  SELECT entries, pg_notify('${ENTRY_CHANNEL}', $1 || ':' || $2),
+         (SELECT coalesce(sum(bytes), 0) FROM data_source_tally
+           WHERE app_id = $1 AND data_source_id <> $2)::float8 + bytes AS bytes
+    FROM tally`;
+
+/** Who writes: whom events are stored for, and the page's user by address. */
+export interface Writer {
+  emitter: Emitter;
+  userEmail: string | null;
+}
+
+interface Told {
+  event: EntryEvent;
+  id: number;
+  columns: readonly string[];
+}
+
+/** Gathers what one transaction has done. */
+export class EntryChange {
+  readonly met: MetColumns;
+  readonly events: Told[] = [];
+  readonly inserted: number[] = [];
+  readonly replaced: object[] = [];
+  private replacedBytes = 0;
+  /** Set for what is told as one whole, however few entries it has. */
+  operation: string | null = null;
+  counts = { inserted: 0, updated: 0, deleted: 0 };
+  bytes = 0;
+
+  constructor(
+    readonly executor: Executor,
+    readonly source: StoredDataSource,
+  ) {
+    this.met = new MetColumns(source.columns);
+  }
+
+  get isBulk(): boolean {
+    const { inserted, updated, deleted } = this.counts;
+    return this.operation !== null || inserted + updated + deleted > BULK_ENTRIES;
+  }
+
+  /** Whether followers are told entry by entry. */
+  get isListed(): boolean {
+    const { inserted, updated, deleted } = this.counts;
+    const listed = this.inserted.length === inserted && this.replaced.length === updated + deleted;
+    return listed && inserted + updated + deleted <= BULK_ENTRIES;
+  }
+
+  addInserted(id: number, data: Record<string, unknown>, bytes: number): void {
+    this.counts.inserted += 1;
+    this.bytes += bytes;
+    this.met.meet(data);
+    if (this.inserted.length >= BULK_ENTRIES) return;
+    this.inserted.push(id);
+    this.events.push({ event: "create", id, columns: Object.keys(data) });
+  }
+
+  /** @param columns those that were written */
+  addUpdated(before: HeldEntry, data: Record<string, unknown>, columns: readonly string[], bytes: number): void {
+    this.counts.updated += 1;
+    this.bytes += bytes;
+    this.met.meet(data);
+    this.keep(before, false);
+    if (this.events.length < BULK_ENTRIES) this.events.push({ event: "update", id: before.id, columns });
+  }
+
+  addRemoved(before: HeldEntry, bytes: number): void {
+    this.counts.deleted += 1;
+    this.bytes -= bytes;
+    this.keep(before, true);
+    if (this.events.length < BULK_ENTRIES) {
+      this.events.push({ event: "delete", id: before.id, columns: Object.keys(before.data) });
+    }
+  }
+
+  /** Entries that are counted and no more: of a bulk. */
+  addCounted(counts: Partial<typeof this.counts>, bytes: number): void {
+    for (const [name, count] of Object.entries(counts)) this.counts[name as keyof typeof this.counts] += count;
+    this.bytes += bytes;
+  }
+
+  private keep({ id, data, order, createdAt, updatedAt }: HeldEntry, removed: boolean): void {
+    if (this.replacedBytes > REPLACED_MAX_BYTES || this.replaced.length >= BULK_ENTRIES) return;
+    this.replacedBytes += JSON.stringify(data).length;
+    if (this.replacedBytes <= REPLACED_MAX_BYTES)
+      this.replaced.push({ id, data, order, createdAt, updatedAt, removed });
+  }
+}
+
+export type EntryChanges = ReturnType<typeof createEntryChanges>;
+
+/** @param quotaBytes what the entries of one app may take together; 0 is unlimited */
+export function createEntryChanges(options: {
+  db: Database;
+  logEvents: LogEvents;
+  sources: DataSourceRows;
+  quotaBytes: number;
+}) {
+  const { db, logEvents, sources, quotaBytes } = options;
+
+  async function tell(change: EntryChange, { emitter, userEmail }: Writer): Promise<void> {
+    const { executor, source, events, counts, operation } = change;
+    const about = { userId: emitter.personId, appNotificationId: null, sessionId: null, dataSourceId: source.id };
+    const store = (event: { type: string; data: Record<string, unknown> }, dataSourceEntryId: number | null) =>
+      logEvents.store(emitter, source.appId, { ...event, ...about, dataSourceEntryId }, executor);
+    if (change.isBulk) {
+      const columns = [...source.columns, ...change.met.added];
+      await store(importEvent({ operation: operation ?? "commit", ...counts }, columns, userEmail), null);
+      return;
+    }
+    for (const { event, id, columns } of events) await store(entryEvent(event, columns, userEmail), id);
+  }
+
+  async function finish(change: EntryChange): Promise<void> {
+    const { executor, source, counts, met, bytes } = change;
+    const place = [source.appId, source.id];
+    if (met.added.length > 0) await rows(executor, NEW_COLUMNS, [...place, JSON.stringify(met.added)]);
+    const more = counts.inserted - counts.deleted;
+    const told = change.isListed ? [false, change.inserted, JSON.stringify(change.replaced)] : [true, [], "[]"];
+    const [tally] = await rows<{ entries: number; bytes: number }>(executor, FINISH, [...place, more, bytes, ...told]);
+    if (more > 0 && tally!.entries > ENTRIES_PER_DATA_SOURCE) {
+      const message = `a data source may have ${ENTRIES_PER_DATA_SOURCE} entries; with these it would have ${tally!.entries}`;
+      throw new ActionError("REQUEST_INVALID", message);
+    }
+    if (bytes > 0 && quotaBytes > 0 && tally!.bytes > quotaBytes) {
+      const message = `the data sources of one app may take ${quotaBytes} bytes; with these they would take ${tally!.bytes}`;
+      throw new ActionError("REQUEST_INVALID", message);
+    }
+  }
+
+  return {
+    /** Does `work` and all that belongs to it, or nothing of it. @throws what `work` throws; REQUEST_INVALID beyond a quota */
+    async commit<T>(source: StoredDataSource, writer: Writer, work: (change: EntryChange) => Promise<T>): Promise<T> {
+      let columnsAdded = false;
+      const result = await db.transaction(async (manager) => {
+        const change = new EntryChange(manager, source);
+        const done = await work(change);
+        const { inserted, updated, deleted } = change.counts;
+        if (inserted + updated + deleted === 0 && change.operation === null) return done;
+        await tell(change, writer);
+        await finish(change);
+        columnsAdded = change.met.added.length > 0;
+        if (columnsAdded) await sources.announce(manager, source.appId);
+        return done;
+      });
+      if (columnsAdded) sources.forget();
+      return result;
+    },
+  };
+}
+
+/** The tally of a new data source; its first entries are part of its making, and no event of their own. */
+export async function finishNew(
+  executor: Executor,
+  { appId, id }: StoredDataSource,
+  texts: readonly string[],
+): Promise<void> {
+  const bytes = texts.reduce((sum, text) => sum + Buffer.byteLength(text), 0);
+  const sql = "INSERT INTO data_source_tally (app_id, data_source_id, entries, bytes) VALUES ($1, $2, $3, $4)";
+  await rows(executor, sql, [appId, id, texts.length, bytes]);
+}

@@ -1,0 +1,215 @@
+/** Many entries inserted, changed and removed at once: a commit, and what a where finds (contract, packages). All or nothing. */
+import { ActionError } from "../../errors.js";
+import { BULK_ENTRIES } from "../../limits.js";
+import { denied, type EntryGrant, meets } from "../../rules/entries/entry-access.js";
+import type { Commit, EntryData } from "../../rules/entries/entry-input.js";
+import type { Intake } from "../records/intake.js";
+import type { StoredDataSource } from "./data-source-rows.js";
+import type { Entry } from "./entry.js";
+import type { EntryChange, EntryChanges } from "./entry-changes.js";
+import { createJudge, type ReadyEntry, ready } from "./entry-judgement.js";
+import type { Rights } from "./entry-rights.js";
+import {
+  batches,
+  dataOf,
+  insertTexts,
+  type LockedEntry,
+  lockEntries,
+  removeEntries,
+  removeOthers,
+  updateTexts,
+} from "./entry-statements.js";
+import type { EntryVersions } from "./entry-versions.js";
+import { mustStandAs, replaced, viewFor } from "./entry-writes.js";
+
+/** What a commit answers: the entries that it wrote, or how many. */
+export type Committed = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
+
+/** Answers of one commit, as JSON, before its entries are no longer given back. */
+const RETURNED_MAX_BYTES = 8 * 1024 * 1024;
+
+interface Grants {
+  insert: EntryGrant | null;
+  update: EntryGrant | null;
+  delete: EntryGrant | null;
+}
+
+/** The rights that the commit needs, and no other. @throws DATA_SOURCE_ACCESS_DENIED */
+function grantsOf(rights: Rights, source: StoredDataSource, commit: Commit): Grants {
+  const removes = commit.deletes.length > 0 || !commit.append;
+  const grants = {
+    insert: commit.inserts.length > 0 ? rights.grant(source, "insert") : null,
+    update: commit.updates.length > 0 ? rights.grant(source, "update") : null,
+    delete: removes ? rights.grant(source, "delete") : null,
+  };
+  // A commit of nothing is no way to learn what is there.
+  if (!grants.insert && !grants.update && !grants.delete) rights.grant(source, "insert");
+  if (grants.delete) refuseUnnamed(grants.delete, commit.append);
+  return grants;
+}
+
+/** Without a where nothing names what the rule asks for, and all the others are more than it lets go. */
+function refuseUnnamed(grant: EntryGrant, append: boolean): void {
+  const untested = grant.required.some((column) => !Object.hasOwn(grant.tests, column));
+  if (untested || (!append && Object.keys(grant.tests).length > 0)) throw denied();
+}
+
+/** Ids that are not there, or that the rule keeps from the caller, are answered alike. */
+function mustAllBeThere(found: ReadonlyMap<number, LockedEntry>, ids: readonly number[]): void {
+  const missing = ids.find((id) => !found.has(id));
+  if (missing !== undefined) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${missing}`);
+}
+
+export type EntryCommits = ReturnType<typeof createEntryCommits>;
+
+export function createEntryCommits(options: { changes: EntryChanges; intake: Intake; versions: EntryVersions }) {
+  const { changes, intake, versions } = options;
+
+  /** Gathers what is to be given back, up to a bound. */
+  function createReturned(rights: Rights, source: StoredDataSource, wanted: boolean) {
+    const entries: Entry[] = [];
+    let bytes = 0;
+    return {
+      entries,
+      add(entry: Parameters<typeof viewFor>[2], text: string, written: readonly string[]) {
+        if (!wanted) return;
+        bytes += text.length;
+        if (bytes > RETURNED_MAX_BYTES) {
+          const message = `a commit gives back ${RETURNED_MAX_BYTES} bytes at most: leave returnEntries out`;
+          throw new ActionError("REQUEST_INVALID", message);
+        }
+        entries.push(viewFor(rights, source, entry, written));
+      },
+    };
+  }
+
+  type Returned = ReturnType<typeof createReturned>;
+
+  async function insertAll(
+    change: EntryChange,
+    made: readonly ReadyEntry[],
+    given: readonly EntryData[],
+    returned: Returned,
+  ) {
+    const texts = made.map(({ text }) => text);
+    const stored = await insertTexts(change.executor, change.source, texts);
+    for (const [at, { data, text }] of made.entries()) {
+      change.addInserted(stored[at]!.id, data, Buffer.byteLength(text));
+      returned.add({ ...stored[at]!, data }, text, Object.keys(given[at]!));
+    }
+  }
+
+  async function updateAll(
+    change: EntryChange,
+    { rights, grant, commit }: { rights: Rights; grant: EntryGrant; commit: Commit },
+    judged: ReadonlyMap<number, EntryData>,
+    found: ReadonlyMap<number, LockedEntry>,
+    returned: Returned,
+  ): Promise<void> {
+    const { source, executor } = change;
+    const wishes = new Map(commit.updates.map((update) => [update.id, update]));
+    const entries = [...wishes.keys()].map((id) => found.get(id)!).sort((a, b) => a.id - b.id);
+    for (const batch of batches(entries, ({ bytes }) => bytes)) {
+      const texts: { id: number; text: string; done: (updatedAt: Date) => void }[] = [];
+      for (const before of await dataOf(executor, source, batch)) {
+        const { data: given, precondition } = wishes.get(before.id)!;
+        if (!meets(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
+        mustStandAs(rights, source, before, precondition);
+        const written = judged.get(before.id)!;
+        const whole = commit.extend ? { ...before.data, ...written } : replaced(source, before.data, written);
+        // What the caller may not see it cannot mean to take away.
+        const merged = commit.extend ? whole : { ...hiddenFrom(grant, before.data), ...whole };
+        const { data, text } = ready(merged, `entry ${before.id}`);
+        const done = (updatedAt: Date) => {
+          change.addUpdated(before, data, Object.keys(given), Buffer.byteLength(text) - found.get(before.id)!.bytes);
+          returned.add({ ...before, data, updatedAt }, text, Object.keys(given));
+        };
+        texts.push({ id: before.id, text, done });
+      }
+      const times = await updateTexts(executor, source, texts);
+      for (const { id, done } of texts) done(times.get(id)!);
+    }
+  }
+
+  /** Removes locked entries, and says what they were where followers are told of each. */
+  async function removeAll(change: EntryChange, entries: readonly LockedEntry[], grant: EntryGrant): Promise<void> {
+    const { source, executor } = change;
+    const tested = Object.keys(grant.tests).length > 0;
+    for (const batch of batches(entries, ({ bytes }) => bytes)) {
+      if (tested || change.counts.deleted + batch.length <= BULK_ENTRIES) {
+        for (const [at, before] of (await dataOf(executor, source, batch)).entries()) {
+          if (!meets(before.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND", `no entry ${before.id}`);
+          change.addRemoved(before, batch[at]!.bytes);
+        }
+      } else {
+        change.addCounted({ deleted: batch.length }, -batch.reduce((sum, { bytes }) => sum + bytes, 0));
+      }
+      await removeEntries(
+        executor,
+        source,
+        batch.map(({ id }) => id),
+      );
+    }
+  }
+
+  async function apply(change: EntryChange, rights: Rights, commit: Commit, judged: Judged): Promise<Returned> {
+    const { source, executor } = change;
+    const { grants, inserts, updates } = judged;
+    const returned = createReturned(rights, source, commit.returnEntries);
+    const named = [...commit.updates.map(({ id }) => id), ...commit.deletes];
+    const found = await lockEntries(executor, source, named);
+    mustAllBeThere(found, named);
+    if (!commit.append) {
+      await versions.snapshot(change, rights.writer, "commit");
+      const gone = await removeOthers(executor, source, named);
+      change.addCounted({ deleted: gone.count }, -gone.bytes);
+    }
+    if (grants.delete)
+      await removeAll(
+        change,
+        commit.deletes.map((id) => found.get(id)!).sort((a, b) => a.id - b.id),
+        grants.delete,
+      );
+    if (grants.update) await updateAll(change, { rights, grant: grants.update, commit }, updates, found, returned);
+    await insertAll(change, inserts, commit.inserts, returned);
+    return returned;
+  }
+
+  async function judge(rights: Rights, source: StoredDataSource, commit: Commit): Promise<Judged> {
+    const grants = grantsOf(rights, source, commit);
+    const inserts: ReadyEntry[] = [];
+    const updates = new Map<number, EntryData>();
+    const judgeInsert = grants.insert && createJudge(source, "insert", grants.insert);
+    const judgeUpdate = grants.update && createJudge(source, "update", grants.update);
+    for (const [at, data] of commit.inserts.entries()) {
+      inserts.push(await judgeInsert!(data, `entry ${at + 1} to insert`));
+    }
+    for (const { id, data } of commit.updates) updates.set(id, (await judgeUpdate!(data, `entry ${id}`)).data);
+    return { grants, inserts, updates };
+  }
+
+  return {
+    removeAll,
+
+    /** @throws as an insert, an update and a removal: then nothing of it is done */
+    async commit(rights: Rights, source: StoredDataSource, commit: Commit, bytes: number): Promise<Committed> {
+      const judged = await judge(rights, source, commit);
+      intake.take(rights.writer.emitter, source.appId, bytes, commit.inserts.length + commit.updates.length);
+      return changes.commit(source, rights.writer, async (change) => {
+        const { entries } = await apply(change, rights, commit, judged);
+        return commit.returnEntries ? { entries } : { ...change.counts };
+      });
+    },
+  };
+}
+
+interface Judged {
+  grants: Grants;
+  inserts: ReadyEntry[];
+  updates: Map<number, EntryData>;
+}
+
+/** Columns that the writer's rule keeps from it. */
+function hiddenFrom(grant: EntryGrant, data: EntryData): EntryData {
+  return Object.fromEntries(Object.entries(data).filter(([column]) => !grant.mayTouch(column)));
+}

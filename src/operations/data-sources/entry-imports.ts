@@ -1,0 +1,164 @@
+/** Imports: the rows of a file become entries, all or none, as they come in (contract, packages). Knows no format and no transport. */
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { PoolClient } from "pg";
+import { from as copyFrom } from "pg-copy-streams";
+import type { EntityManager } from "typeorm";
+import { rows as rowsOf } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { BULK_ENTRIES, IMPORT_LIMIT_MS } from "../../limits.js";
+import { isObject } from "../../rules/described.js";
+import { denied } from "../../rules/entries/entry-access.js";
+import { bareData, type EntryData } from "../../rules/entries/entry-input.js";
+import type { Intake } from "../records/intake.js";
+import type { StoredDataSource } from "./data-source-rows.js";
+import type { EntryChange, EntryChanges } from "./entry-changes.js";
+import { createJudge, type ReadyEntry } from "./entry-judgement.js";
+import type { Rights } from "./entry-rights.js";
+import { insertTexts, removeOthers } from "./entry-statements.js";
+import type { EntryVersions } from "./entry-versions.js";
+
+/** Each holds a connection of the pool until its last row. */
+const AT_ONCE = 2;
+const RETRY_SECONDS = 10;
+
+/** Text that goes to the database at once, and after how many bytes the disk is looked at. */
+const COPY_CHARACTERS = 256 * 1024;
+const ROOM_BYTES = 16 * 1024 * 1024;
+
+const COPY = "COPY data_source_entry (app_id, data_source_id, data) FROM STDIN";
+
+export interface ImportWish {
+  rows: AsyncIterable<unknown>;
+  /** false: what stands now is replaced. */
+  append: boolean;
+  /** What the log calls it. */
+  operation: string;
+}
+
+type Ready = AsyncGenerator<ReadyEntry & { bytes: number }>;
+
+/** The first entries, and whether there are more behind them. */
+async function take(ready: Ready, most: number) {
+  const first: (ReadyEntry & { bytes: number })[] = [];
+  while (first.length <= most) {
+    const { value, done } = await ready.next();
+    if (done) return { first, more: false };
+    first.push(value);
+  }
+  return { first, more: true };
+}
+
+export type EntryImports = ReturnType<typeof createEntryImports>;
+
+export function createEntryImports(options: { changes: EntryChanges; intake: Intake; versions: EntryVersions }) {
+  const { changes, intake, versions } = options;
+  let working = 0;
+
+  async function* readied(rights: Rights, source: StoredDataSource, rows: AsyncIterable<unknown>): Ready {
+    const judge = createJudge(source, "insert", rights.grant(source, "insert"));
+    const { trusted } = rights.as;
+    let row = 0;
+    let unlooked = 0;
+    for await (const given of rows) {
+      row += 1;
+      const data = bareData(given);
+      if (!isObject(data))
+        throw new ActionError("REQUEST_INVALID", `entry ${row} of the import must be an object of columns`);
+      const ready = await judge(data as EntryData, `entry ${row} of the import`);
+      const bytes = Buffer.byteLength(ready.text);
+      // What the app itself brings is bounded by the disk and its quota; what pages bring by theirs.
+      if (!trusted) intake.take(rights.writer.emitter, source.appId, bytes);
+      unlooked += bytes;
+      if (unlooked > ROOM_BYTES) {
+        intake.checkRoom();
+        unlooked = 0;
+      }
+      yield { ...ready, bytes };
+    }
+  }
+
+  /** Lines of COPY's text format: JSON has no tab and no line break that is not escaped. */
+  async function* copyLines(change: EntryChange, first: readonly (ReadyEntry & { bytes: number })[], rest: Ready) {
+    const { appId, id } = change.source;
+    const head = `${appId}\t${id}\t`;
+    let text = "";
+    const add = ({ data, text: json, bytes }: ReadyEntry & { bytes: number }) => {
+      change.met.meet(data);
+      change.addCounted({ inserted: 1 }, bytes);
+      text += `${head}${json.replaceAll("\\", "\\\\")}\n`;
+    };
+    for (const entry of first) add(entry);
+    for await (const entry of rest) {
+      add(entry);
+      if (text.length < COPY_CHARACTERS) continue;
+      yield text;
+      text = "";
+    }
+    yield text;
+  }
+
+  async function copyAll(
+    change: EntryChange,
+    first: readonly (ReadyEntry & { bytes: number })[],
+    rest: Ready,
+  ): Promise<void> {
+    const manager = change.executor as EntityManager;
+    const client = (await manager.queryRunner!.connect()) as PoolClient;
+    // The file comes as fast as its sender sends: the statement has as long as the import.
+    await rowsOf(change.executor, `SET LOCAL statement_timeout = ${IMPORT_LIMIT_MS}`);
+    await pipeline(Readable.from(copyLines(change, first, rest)), client.query(copyFrom(COPY)));
+    await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
+  }
+
+  async function load(change: EntryChange, rights: Rights, { rows, append, operation }: ImportWish): Promise<void> {
+    const { source, executor } = change;
+    const ready = readied(rights, source, rows);
+    const { first, more } = await take(ready, BULK_ENTRIES);
+    if (more) await copyAll(change, first, ready);
+    else {
+      const stored = await insertTexts(
+        executor,
+        source,
+        first.map(({ text }) => text),
+      );
+      for (const [at, { data, bytes }] of first.entries()) change.addInserted(stored[at]!.id, data, bytes);
+    }
+    // The file has come in: only now is anything locked that others write to.
+    if (!append || more) await versions.snapshot(change, rights.writer, operation);
+    if (append) return;
+    const gone = await removeOthers(executor, source, []);
+    change.addCounted({ deleted: gone.count }, -gone.bytes);
+  }
+
+  /** To replace is to remove what is not named: a right over some of the entries is none over all. */
+  function mayReplace(rights: Rights, source: StoredDataSource): void {
+    const { required } = rights.grant(source, "delete");
+    if (required.length > 0) throw denied();
+  }
+
+  return {
+    /**
+     * Makes an entry of each row, and of none where one is refused.
+     * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID naming the row, RATE_LIMIT_EXCEEDED, OVERLOADED
+     */
+    async import(rights: Rights, source: StoredDataSource, wish: ImportWish): Promise<{ inserted: number }> {
+      rights.grant(source, "insert");
+      if (!wish.append) mayReplace(rights, source);
+      intake.checkRoom();
+      if (working >= AT_ONCE) {
+        throw new ActionError("OVERLOADED", "other imports are under way", { retryAfter: RETRY_SECONDS });
+      }
+      working += 1;
+      try {
+        return await changes.commit(source, rights.writer, async (change) => {
+          change.operation = wish.operation;
+          await load(change, rights, wish);
+          return { inserted: change.counts.inserted };
+        });
+      } finally {
+        working -= 1;
+      }
+    },
+  };
+}

@@ -1,0 +1,87 @@
+/**
+ * What a caller may do with the entries of a data source: the access rules, asked for the page's user; and the where on hashed columns,
+ * which compares without showing. Reads no entry but by what it is given.
+ */
+
+import { ActionError } from "../../errors.js";
+import type { EntryVerb } from "../../rules/entries/access-rules.js";
+import {
+  demandedColumns,
+  denied,
+  type EntryCaller,
+  type EntryGrant,
+  type EntryScope,
+  grantFor,
+  requireColumns,
+  requireValues,
+  scopeFor,
+} from "../../rules/entries/entry-access.js";
+import type { Admission } from "../access/gate.js";
+import type { Emitter } from "../records/log-events.js";
+import type { AppUsers } from "./app-users.js";
+import type { StoredDataSource } from "./data-source-rows.js";
+import type { Writer } from "./entry-changes.js";
+
+/** One caller of entries, for the length of one request. */
+export interface Rights {
+  as: EntryCaller;
+  writer: Writer;
+  /** What a caller without a right is answered, whether or not the thing is there. */
+  refused(): ActionError;
+  /** The right by the verb. @throws DATA_SOURCE_ACCESS_DENIED */
+  grant(source: StoredDataSource, verb: EntryVerb): EntryGrant;
+  /** What a read with that where may show. @throws DATA_SOURCE_ACCESS_DENIED */
+  scope(source: StoredDataSource, where: unknown): EntryScope;
+  /** What may be shown of an entry that is known by its id; null: nothing. */
+  scopeOfOne(source: StoredDataSource): EntryScope | null;
+}
+
+const NOBODY: Emitter = { kind: "live", credentialId: 0, personId: null, runId: null };
+
+export function hashedOf(source: StoredDataSource): ReadonlySet<string> {
+  return new Set(source.hashedColumns);
+}
+
+function emailOf(data: Readonly<Record<string, unknown>> | undefined): string | null {
+  const email = data && Object.hasOwn(data, "Email") ? data["Email"] : undefined;
+  return typeof email === "string" ? email.slice(0, 320) : null;
+}
+
+export type EntryRights = ReturnType<typeof createEntryRights>;
+
+export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
+  return {
+    async of({ caller, isTrusted, address }: Admission): Promise<Rights> {
+      const user = isTrusted ? null : await appUsers.userOf(caller);
+      const as: EntryCaller = isTrusted ? { trusted: true } : { trusted: false, user: user?.data ?? null };
+      const emitter = { ...(caller ?? NOBODY), ...(address !== undefined && { address }) };
+      const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : denied());
+      const grant: Rights["grant"] = (source, verb) => {
+        try {
+          return grantFor(source.accessRules, verb, as);
+        } catch {
+          throw refused();
+        }
+      };
+      return {
+        as,
+        writer: { emitter, userEmail: emailOf(user?.data) },
+        refused,
+        grant,
+        scope(source, where) {
+          const found = grant(source, "select");
+          requireColumns(found, demandedColumns(where), "where");
+          requireValues(found, where);
+          return scopeFor(found, hashedOf(source));
+        },
+        scopeOfOne(source) {
+          try {
+            return scopeFor(grant(source, "select"), hashedOf(source));
+          } catch {
+            return null;
+          }
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,157 @@
+/** The statements by which entries are written, each for many rows at once. Every one names app and data source. Decides nothing. */
+import { type Executor, rows } from "../../data/database.js";
+import type { StoredDataSource } from "./data-source-rows.js";
+import type { HeldEntry } from "./entry.js";
+
+/** A statement's parameters are held several times on their way. */
+const BATCH_BYTES = 2 * 1024 * 1024;
+const BATCH_ROWS = 2_000;
+const REMOVED_AT_ONCE = 20_000;
+
+const TIMES = `created_at AS "createdAt", updated_at AS "updatedAt"`;
+
+const INSERT = `
+  INSERT INTO data_source_entry (app_id, data_source_id, data)
+  SELECT $1, $2, text::json FROM unnest($3::text[]) WITH ORDINALITY AS given (text, place) ORDER BY place
+  RETURNING id, "order", ${TIMES}`;
+
+/* Locked in the order of their ids: two that change the same entries wait for each other, and never in a circle. */
+const LOCK = `
+  SELECT id, octet_length(data::text) AS bytes, "order", ${TIMES} FROM data_source_entry
+   WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[]) ORDER BY id FOR UPDATE`;
+
+const DATA = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND id = ANY ($2::bigint[])";
+
+const UPDATE = `
+  UPDATE data_source_entry AS entry
+     SET data = given.text::json, updated_at = greatest(clock_timestamp(), entry.updated_at + interval '1 ms')
+    FROM unnest($3::bigint[], $4::text[]) AS given (id, text)
+   WHERE entry.app_id = $1 AND entry.data_source_id = $2 AND entry.id = given.id
+  RETURNING entry.id, entry.updated_at AS "updatedAt"`;
+
+const REMOVE = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
+
+/* In parts, so that no statement takes long. What this transaction itself has written stays. */
+const REMOVE_OTHERS = `
+  WITH next AS (
+    SELECT id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id > $3 AND id <= $4
+     ORDER BY id LIMIT ${REMOVED_AT_ONCE}),
+  gone AS (
+    DELETE FROM data_source_entry AS entry USING next
+     WHERE entry.app_id = $1 AND entry.data_source_id = $2 AND entry.id = next.id AND entry.id <> ALL ($5::bigint[])
+       AND entry.xmin <> pg_current_xact_id()::xid
+    RETURNING octet_length(entry.data::text) AS bytes)
+  SELECT (SELECT max(id) FROM next) AS last, (SELECT count(*) FROM gone) AS count,
+         (SELECT coalesce(sum(bytes), 0) FROM gone)::float8 AS bytes`;
+
+/** An entry that nobody else changes until the transaction ends; its data are read apart. */
+export interface LockedEntry extends Omit<HeldEntry, "data"> {
+  bytes: number;
+}
+
+/** Rows in runs that one statement takes. */
+export function* batches<T>(items: readonly T[], bytesOf: (item: T) => number): Generator<T[]> {
+  let batch: T[] = [];
+  let bytes = 0;
+  for (const item of items) {
+    if (batch.length >= BATCH_ROWS || (batch.length > 0 && bytes + bytesOf(item) > BATCH_BYTES)) {
+      yield batch;
+      batch = [];
+      bytes = 0;
+    }
+    batch.push(item);
+    bytes += bytesOf(item);
+  }
+  if (batch.length > 0) yield batch;
+}
+
+type Place = Pick<StoredDataSource, "appId" | "id">;
+
+/** The stored entries without their data, in the order of the texts. */
+export async function insertTexts(
+  executor: Executor,
+  { appId, id }: Place,
+  texts: readonly string[],
+): Promise<Omit<HeldEntry, "data">[]> {
+  const made: Omit<HeldEntry, "data">[] = [];
+  for (const batch of batches(texts, (text) => text.length)) {
+    // RETURNING gives rows as they were inserted; their ids rise in the order of the texts.
+    const found = await rows<Omit<HeldEntry, "data">>(executor, INSERT, [appId, id, batch]);
+    made.push(...found.sort((a, b) => a.id - b.id));
+  }
+  return made;
+}
+
+/** Those of the ids that are there, locked until the transaction ends. */
+export async function lockEntries(
+  executor: Executor,
+  { appId, id }: Place,
+  ids: readonly number[],
+): Promise<Map<number, LockedEntry>> {
+  const found = await rows<LockedEntry>(executor, LOCK, [appId, id, ids]);
+  return new Map(found.map((entry) => [entry.id, entry]));
+}
+
+/** The data of locked entries. Whoever asks for many asks in batches. */
+export async function dataOf(
+  executor: Executor,
+  { appId }: Place,
+  entries: readonly LockedEntry[],
+): Promise<HeldEntry[]> {
+  const found = await rows<{ id: number; data: HeldEntry["data"] }>(executor, DATA, [
+    appId,
+    entries.map(({ id }) => id),
+  ]);
+  const byId = new Map(found.map(({ id, data }) => [id, data]));
+  return entries.map((entry) => ({ ...entry, data: byId.get(entry.id)! }));
+}
+
+/** Answers each entry's new `updatedAt`. */
+export async function updateTexts(
+  executor: Executor,
+  { appId, id }: Place,
+  changes: readonly { id: number; text: string }[],
+): Promise<Map<number, Date>> {
+  const times = new Map<number, Date>();
+  for (const batch of batches(changes, ({ text }) => text.length)) {
+    const values = [appId, id, batch.map((one) => one.id), batch.map(({ text }) => text)];
+    for (const row of await rows<{ id: number; updatedAt: Date }>(executor, UPDATE, values))
+      times.set(row.id, row.updatedAt);
+  }
+  return times;
+}
+
+export async function removeEntries(executor: Executor, { appId, id }: Place, ids: readonly number[]): Promise<void> {
+  await rows(executor, REMOVE, [appId, id, ids]);
+}
+
+interface RemovedPart {
+  last: number | null;
+  count: number;
+  bytes: number;
+}
+
+/** Removes all entries but those of `kept`, and those that the transaction has written itself. */
+export async function removeOthers(
+  executor: Executor,
+  { appId, id }: Place,
+  kept: readonly number[],
+): Promise<{ count: number; bytes: number }> {
+  const until = await newestId(executor, { appId, id });
+  const total = { count: 0, bytes: 0 };
+  let after: number | null = 0;
+  while (after !== null) {
+    const values: unknown[] = [appId, id, after, until, kept];
+    const [part]: RemovedPart[] = await rows(executor, REMOVE_OTHERS, values);
+    total.count += part!.count;
+    total.bytes += part!.bytes;
+    after = part!.last;
+  }
+  return total;
+}
+
+/** The newest id that any entry of the data source has; 0 for none. */
+export async function newestId(executor: Executor, { appId, id }: Place): Promise<number> {
+  const sql = "SELECT coalesce(max(id), 0) AS id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2";
+  return (await rows<{ id: number }>(executor, sql, [appId, id]))[0]!.id;
+}

@@ -1,0 +1,155 @@
+/** Snapshots of a data source's entries, taken before what changes many, and brought back. Never leaves the database to do so. */
+import type { DataSource as Database } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
+import type { StoredDataSource } from "./data-source-rows.js";
+import type { EntryChange, EntryChanges, Writer } from "./entry-changes.js";
+import { newestId, removeOthers } from "./entry-statements.js";
+
+/** A snapshot, without its entries. Times are ISO 8601. */
+export interface EntryVersion {
+  id: number;
+  dataSourceId: number;
+  /** What was about to be done: import, commit, delete or restore. */
+  operation: string;
+  userId: number | null;
+  columns: string[];
+  entries: number;
+  bytes: number;
+  createdAt: string;
+}
+
+/** Entries that one statement reads, and about how many bytes of them make a part. */
+const READ_ROWS = 2_000;
+const PART_BYTES = 4 * 1024 * 1024;
+
+const HEAD = `
+  INSERT INTO data_source_version (app_id, data_source_id, user_id, operation, columns, entries, bytes)
+  VALUES ($1, $2, $3, $4, $5, 0, 0) RETURNING id`;
+
+/*
+ * $1 app, $2 data source, $3 and $4 the ids between which it reads, $5 the version, $6 the number of the first part.
+ * What the transaction itself has written is not there yet. An entry's text stays as it is: json, not jsonb.
+ */
+const PARTS = `
+  WITH next AS (
+    SELECT id, data, "order", created_at, updated_at, octet_length(data::text) AS bytes FROM data_source_entry
+     WHERE app_id = $1 AND data_source_id = $2 AND id > $3 AND id <= $4
+       AND xmin <> pg_current_xact_id()::xid ORDER BY id LIMIT ${READ_ROWS}),
+  summed AS (SELECT *, sum(bytes) OVER (ORDER BY id) / ${PART_BYTES} AS part FROM next),
+  made AS (
+    INSERT INTO data_source_version_part (app_id, version_id, part, content)
+    SELECT $1, $5, $6 + part::int,
+           convert_to(json_agg(json_build_array(id, "order", created_at, updated_at, data) ORDER BY id)::text, 'UTF8')
+      FROM summed GROUP BY part
+    RETURNING part, octet_length(content) AS bytes)
+  SELECT (SELECT max(id) FROM next) AS last, (SELECT count(*) FROM next) AS count,
+         (SELECT coalesce(max(part) + 1, $6) FROM made) AS next, (SELECT coalesce(sum(bytes), 0) FROM made)::float8 AS bytes`;
+
+const EMPTY = "DELETE FROM data_source_version WHERE app_id = $1 AND id = $2";
+const COUNTED = "UPDATE data_source_version SET entries = $3, bytes = $4 WHERE app_id = $1 AND id = $2";
+
+/* $1 app, $2 data source, $3 how many stay, $4 bytes of the app's snapshots, 0: without a bound. The newest always stays. */
+const PRUNE = `
+  DELETE FROM data_source_version WHERE app_id = $1 AND id IN (
+    SELECT id FROM (
+      SELECT id, data_source_id, row_number() OVER (PARTITION BY data_source_id ORDER BY id DESC) AS place,
+             row_number() OVER (ORDER BY id DESC) AS age, sum(bytes) OVER (ORDER BY id DESC) AS total
+        FROM data_source_version WHERE app_id = $1) AS one
+     WHERE age > 1 AND ((data_source_id = $2 AND place > $3) OR ($4::float8 > 0 AND total > $4::float8)))`;
+
+const LIST = `
+  SELECT id, data_source_id AS "dataSourceId", operation, user_id AS "userId", columns, entries, bytes,
+         created_at AS "createdAt"
+    FROM data_source_version WHERE app_id = $1 AND data_source_id = $2 ORDER BY id DESC LIMIT ${DATA_SOURCE_VERSIONS_KEPT}`;
+
+/* $1 app, $2 data source, $3 version, $4 part. */
+const RESTORE_PART = `
+  WITH made AS (
+    INSERT INTO data_source_entry (id, app_id, data_source_id, data, "order", created_at, updated_at) OVERRIDING SYSTEM VALUE
+    SELECT (one ->> 0)::bigint, $1, $2, one -> 4, (one ->> 1)::float8, (one ->> 2)::timestamptz, (one ->> 3)::timestamptz
+      FROM data_source_version_part, json_array_elements(convert_from(content, 'UTF8')::json) AS one
+     WHERE app_id = $1 AND version_id = $3 AND part = $4
+    RETURNING octet_length(data::text) AS bytes)
+  SELECT count(*) AS count, coalesce(sum(bytes), 0)::float8 AS bytes FROM made`;
+
+export type EntryVersions = ReturnType<typeof createEntryVersions>;
+
+/** @param quotaBytes what the snapshots of one app may take together; 0 is unlimited */
+export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaBytes: number }) {
+  async function keep(change: EntryChange, writer: Writer, operation: string): Promise<void> {
+    const { executor, source } = change;
+    const newest = await newestId(executor, source);
+    if (newest === 0) return;
+    const values = [source.appId, source.id, writer.emitter.personId, operation, JSON.stringify(source.columns)];
+    const [head] = await rows<{ id: number }>(executor, HEAD, values);
+    const total = { entries: 0, bytes: 0, part: 0 };
+    let after: number | null = 0;
+    while (after !== null) {
+      const place: unknown[] = [source.appId, source.id, after, newest, head!.id, total.part];
+      const [read]: { last: number | null; count: number; next: number; bytes: number }[] = await rows(
+        executor,
+        PARTS,
+        place,
+      );
+      total.entries += read!.count;
+      total.bytes += read!.bytes;
+      total.part = read!.next;
+      after = read!.last;
+    }
+    if (total.entries === 0) return void (await rows(executor, EMPTY, [source.appId, head!.id]));
+    await rows(executor, COUNTED, [source.appId, head!.id, total.entries, total.bytes]);
+  }
+
+  async function prune({ executor, source }: EntryChange): Promise<void> {
+    await rows(executor, PRUNE, [source.appId, source.id, DATA_SOURCE_VERSIONS_KEPT, quotaBytes]);
+  }
+
+  return {
+    /** Keeps the entries as they stood before the transaction. No snapshot where there are none. */
+    async snapshot(change: EntryChange, writer: Writer, operation: string): Promise<void> {
+      await keep(change, writer, operation);
+      await prune(change);
+    },
+
+    /** Newest first. */
+    async list({ appId, id }: StoredDataSource): Promise<EntryVersion[]> {
+      const found = await rows<EntryVersion & { createdAt: Date }>(db, LIST, [appId, id]);
+      return found.map((version) => ({ ...version, createdAt: version.createdAt.toISOString() }));
+    },
+
+    /**
+     * Brings the entries back as they were, under their ids; those of now become a snapshot first.
+     * @throws VERSION_NOT_FOUND
+     */
+    async restore(changes: EntryChanges, source: StoredDataSource, writer: Writer, versionId: number): Promise<number> {
+      return changes.commit(source, writer, async (change) => {
+        const { executor } = change;
+        const parts = await rows<{ part: number }>(
+          executor,
+          `SELECT part FROM data_source_version JOIN data_source_version_part USING (app_id)
+            WHERE app_id = $1 AND data_source_id = $2 AND id = $3 AND version_id = id ORDER BY part`,
+          [source.appId, source.id, versionId],
+        );
+        if (parts.length === 0) throw new ActionError("VERSION_NOT_FOUND");
+        change.operation = "restore";
+        // What restores twice at once would find the other's ids; the data source's row makes one wait.
+        await rows(executor, "SELECT FROM data_source WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE", [
+          source.appId,
+          source.id,
+        ]);
+        await keep(change, writer, "restore");
+        const gone = await removeOthers(executor, source, []);
+        change.addCounted({ deleted: gone.count }, -gone.bytes);
+        for (const { part } of parts) {
+          const values = [source.appId, source.id, versionId, part];
+          const [made] = await rows<{ count: number; bytes: number }>(executor, RESTORE_PART, values);
+          change.addCounted({ inserted: made!.count }, made!.bytes);
+        }
+        await prune(change);
+        return change.counts.inserted;
+      });
+    },
+  };
+}

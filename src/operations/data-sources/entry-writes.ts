@@ -1,0 +1,126 @@
+/** Entries inserted, changed and removed one by one (contract, packages: Data sources). Knows no file and no transport. */
+import { ActionError } from "../../errors.js";
+import { denied, meets } from "../../rules/entries/entry-access.js";
+import type { EntryData } from "../../rules/entries/entry-input.js";
+import type { Precondition } from "../../rules/precondition.js";
+import type { Intake } from "../records/intake.js";
+import type { StoredDataSource } from "./data-source-rows.js";
+import { type Entry, entryView, type HeldEntry } from "./entry.js";
+import type { EntryChanges } from "./entry-changes.js";
+import { createJudge, ready } from "./entry-judgement.js";
+import type { Rights } from "./entry-rights.js";
+import { dataOf, insertTexts, type LockedEntry, lockEntries, removeEntries, updateTexts } from "./entry-statements.js";
+
+export type EntryWrites = ReturnType<typeof createEntryWrites>;
+
+/** Which entry, and from which state it may be changed. */
+export interface EntryTarget {
+  id: number;
+  precondition?: Precondition;
+}
+
+/**
+ * The entry as its writer may see it: what it reads of it by the rules, and else the columns that it has just written.
+ * @param written columns that the caller itself gave
+ */
+export function viewFor(rights: Rights, source: StoredDataSource, entry: HeldEntry, written: readonly string[]): Entry {
+  const scope = rights.scopeOfOne(source);
+  const readable = scope !== null && meetsFilter(rights, source, entry.data);
+  const hashed = new Set(source.hashedColumns);
+  const sees = readable ? scope.sees : (column: string) => written.includes(column) && !hashed.has(column);
+  return entryView(entry, source.id, sees);
+}
+
+function meetsFilter(rights: Rights, source: StoredDataSource, data: EntryData): boolean {
+  try {
+    return meets(data, rights.grant(source, "select").tests);
+  } catch {
+    return false;
+  }
+}
+
+/** @throws ENTRY_CHANGED with what stands now, as far as the caller sees it */
+export function mustStandAs(
+  rights: Rights,
+  source: StoredDataSource,
+  entry: HeldEntry,
+  precondition: Precondition,
+): void {
+  if (!precondition || precondition.includes(entry.updatedAt.toISOString())) return;
+  const sees = rights.scopeOfOne(source) !== null && meetsFilter(rights, source, entry.data);
+  throw new ActionError("ENTRY_CHANGED", undefined, { entry: sees ? viewFor(rights, source, entry, []) : null });
+}
+
+/** What replaces an entry's data: hashed columns that nobody could have read stay where none are given. */
+export function replaced(source: StoredDataSource, before: EntryData, given: EntryData): EntryData {
+  const kept = source.hashedColumns.filter((column) => Object.hasOwn(before, column) && !Object.hasOwn(given, column));
+  return kept.length === 0
+    ? given
+    : { ...given, ...Object.fromEntries(kept.map((column) => [column, before[column]])) };
+}
+
+export function createEntryWrites({ changes, intake }: { changes: EntryChanges; intake: Intake }) {
+  function take(rights: Rights, source: StoredDataSource, bytes: number): void {
+    intake.take(rights.writer.emitter, source.appId, bytes);
+  }
+
+  /** The one entry, locked, if the verb's rule lets it be touched. @throws ENTRY_NOT_FOUND, alike for one that is kept from the caller */
+  function mustBeThere(found: LockedEntry | undefined): LockedEntry {
+    if (!found) throw new ActionError("ENTRY_NOT_FOUND");
+    return found;
+  }
+
+  return {
+    /** @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED */
+    async insert(rights: Rights, source: StoredDataSource, given: EntryData): Promise<Entry> {
+      const judge = createJudge(source, "insert", rights.grant(source, "insert"));
+      const { data, text } = await judge(given, "the entry");
+      const bytes = Buffer.byteLength(text);
+      take(rights, source, bytes);
+      return changes.commit(source, rights.writer, async (change) => {
+        const [made] = await insertTexts(change.executor, source, [text]);
+        change.addInserted(made!.id, data, bytes);
+        return viewFor(rights, source, { ...made!, data }, Object.keys(given));
+      });
+    },
+
+    /**
+     * Merges top-level columns into the entry.
+     * @throws as `insert`; ENTRY_NOT_FOUND, ENTRY_CHANGED
+     */
+    async update(rights: Rights, source: StoredDataSource, target: EntryTarget, given: EntryData): Promise<Entry> {
+      const grant = rights.grant(source, "update");
+      const judge = createJudge(source, "update", grant);
+      const { data: written } = await judge(given, "the entry");
+      return changes.commit(source, rights.writer, async (change) => {
+        const found = await lockEntries(change.executor, source, [target.id]);
+        const [before] = await dataOf(change.executor, source, [mustBeThere(found.get(target.id))]);
+        if (!meets(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
+        mustStandAs(rights, source, before!, target.precondition);
+        const { data, text } = ready({ ...before!.data, ...written }, "the entry");
+        const bytes = Buffer.byteLength(text);
+        take(rights, source, bytes);
+        const times = await updateTexts(change.executor, source, [{ id: target.id, text }]);
+        const columns = Object.keys(given);
+        change.addUpdated(before!, data, columns, bytes - found.get(target.id)!.bytes);
+        return viewFor(rights, source, { ...before!, data, updatedAt: times.get(target.id)! }, columns);
+      });
+    },
+
+    /** @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED */
+    async remove(rights: Rights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
+      const grant = rights.grant(source, "delete");
+      // By id there is no where that could name what the rule asks for; its tests can be asked of the entry.
+      if (grant.required.some((column) => !Object.hasOwn(grant.tests, column))) throw denied();
+      return changes.commit(source, rights.writer, async (change) => {
+        const found = await lockEntries(change.executor, source, [target.id]);
+        const [before] = await dataOf(change.executor, source, [mustBeThere(found.get(target.id))]);
+        if (!meets(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
+        mustStandAs(rights, source, before!, target.precondition);
+        await removeEntries(change.executor, source, [target.id]);
+        change.addRemoved(before!, found.get(target.id)!.bytes);
+        return viewFor(rights, source, before!, []);
+      });
+    },
+  };
+}

@@ -1,0 +1,33 @@
+/** An entry as it is answered, and what a caller may see of one. Reads and writes nothing. */
+import type { EntryScope } from "../../rules/entries/entry-access.js";
+import type { JsonText } from "../../rules/json-text.js";
+
+/** An entry (contract, packages). Times are ISO 8601. */
+export interface Entry {
+  id: number;
+  dataSourceId: number;
+  data: Record<string, unknown> | JsonText;
+  order: number;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** An entry as this process holds it while it writes. */
+export interface HeldEntry {
+  id: number;
+  data: Record<string, unknown>;
+  order: number;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+/** The data less the columns that may not be seen. */
+export function visible(data: Record<string, unknown>, sees: (column: string) => boolean): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(data).filter(([column]) => sees(column)));
+}
+
+export function entryView(entry: HeldEntry, dataSourceId: number, sees: EntryScope["sees"]): Entry {
+  const { id, order, createdAt, updatedAt } = entry;
+  const times = { createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
+  return { id, dataSourceId, data: visible(entry.data, sees), order, ...times };
+}

@@ -1,0 +1,98 @@
+/** What a page may say of its own session: who its user is, in which language. Makes no credential. */
+import type { DataSource as Database } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { described, isObject } from "../../rules/described.js";
+import type { AppSession, SessionOf } from "../../rules/env-script.js";
+import type { Intake } from "../records/intake.js";
+import type { LogEvents } from "../records/log-events.js";
+import type { AppUsers } from "./app-users.js";
+import type { DataSourceRef, DataSourceRows } from "./data-source-rows.js";
+
+/** The only way to sign in there is. */
+const PASSPORT = "dataSource";
+
+function localeOf(value: unknown): string {
+  try {
+    if (typeof value === "string" && value.length <= 85) return Intl.getCanonicalLocales(value)[0] ?? "";
+  } catch {
+    // Falls through to the refusal.
+  }
+  throw new ActionError("REQUEST_INVALID", `locale must be a language tag such as en-GB; ${described(value)} came`);
+}
+
+const refOf = (value: unknown): DataSourceRef => {
+  if (typeof value === "string" || typeof value === "number") return value;
+  throw new ActionError("REQUEST_INVALID", `dataSourceId must be an id or a name; ${described(value)} came`);
+};
+
+export type Sessions = ReturnType<typeof createSessions>;
+
+export function createSessions(options: {
+  db: Database;
+  sources: DataSourceRows;
+  appUsers: AppUsers;
+  logEvents: LogEvents;
+  intake: Intake;
+  /** The session less the page's user. */
+  person: SessionOf;
+}) {
+  const { db, sources, appUsers, logEvents, intake, person } = options;
+
+  const sessionOf: SessionOf = async (whom) => {
+    const [session, entry] = await Promise.all([
+      person(whom),
+      appUsers.userOfCredential(whom.credentialId, whom.appId),
+    ]);
+    return entry ? { ...session, entries: { dataSource: entry } } : session;
+  };
+
+  /** What `Svc.Session.get()` gives. */
+  const session = async ({ personId, credentialId, copy }: Caller, appId: number): Promise<AppSession> =>
+    sessionOf({ appId, personId, credentialId, copy });
+
+  return {
+    sessionOf,
+    session,
+
+    /**
+     * Signs the page's user in by an entry.
+     * @throws UNAUTHORIZED, alike for a wrong and an unknown one, and a data source without users; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
+     */
+    async authorize(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
+      if (!isObject(body))
+        throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
+      const { passport = PASSPORT, dataSourceId, dataSourceName, where } = body;
+      if (passport !== PASSPORT) {
+        throw new ActionError("REQUEST_INVALID", `passport must be "${PASSPORT}"; ${described(passport)} came`);
+      }
+      await appUsers.signIn(caller, await sources.find(appId, refOf(dataSourceId ?? dataSourceName)), where);
+      return session(caller, appId);
+    },
+
+    async logout(caller: Caller, appId: number): Promise<AppSession> {
+      await appUsers.signOut(caller);
+      return session(caller, appId);
+    },
+
+    /** Says in which language the page speaks, as the log event `session.locale.updated`. @throws REQUEST_INVALID */
+    async set(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
+      const locale = localeOf(isObject(body) ? body["locale"] : undefined);
+      intake.take(caller, appId, locale.length);
+      const user = await appUsers.userOf(caller);
+      const about = user === null ? {} : { dataSourceId: user.dataSourceId, dataSourceEntryId: user.id };
+      await rows(db, "UPDATE app_user_session SET locale = $2 WHERE credential_id = $1", [caller.credentialId, locale]);
+      const ids = {
+        userId: null,
+        dataSourceId: null,
+        dataSourceEntryId: null,
+        appNotificationId: null,
+        sessionId: null,
+        ...about,
+      };
+      await logEvents.store(caller, appId, { type: "session.locale.updated", data: { locale }, ...ids });
+      return session(caller, appId);
+    },
+  };
+}

@@ -1,0 +1,76 @@
+/** What an editor says of a data source itself. Pure; knows no table. */
+import { ActionError } from "../../errors.js";
+import { described, isObject, unstorableAt } from "../described.js";
+import { type AccessRule, parseAccessRules } from "./access-rules.js";
+import { parseColumns } from "./columns.js";
+import { type EntryData, rowsOf } from "./entry-input.js";
+import { type OperationsHook, parseHooks } from "./hooks.js";
+
+const NAME_MAX_CHARACTERS = 255;
+const FIELDS = ["name", "columns", "accessRules", "hooks", "indexes"] as const;
+type Field = (typeof FIELDS)[number];
+
+/** Fields that were given; `indexes` are judged where they are made. */
+export interface DataSourceFields {
+  name?: string;
+  columns?: string[];
+  accessRules?: AccessRule[];
+  hooks?: OperationsHook[];
+  indexes?: unknown;
+}
+
+function parseName(value: unknown): string {
+  if (value === undefined || value === null) throw new ActionError("NAME_REQUIRED");
+  const isText = typeof value === "string" && unstorableAt(value) < 0;
+  if (!isText) throw new ActionError("REQUEST_INVALID", `name must be a text; ${described(value)} came`);
+  if (value.trim() === "") throw new ActionError("NAME_EMPTY");
+  if (value.length > NAME_MAX_CHARACTERS) throw new ActionError("NAME_TOO_LONG");
+  return value.trim();
+}
+
+function checkFields(body: Record<string, unknown>, allowed: readonly string[]): void {
+  const unknown = Object.keys(body).find((key) => !allowed.includes(key));
+  if (unknown === undefined) return;
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `a data source has no field ${described(unknown)}; it may be given ${allowed.join(", ")}`,
+  );
+}
+
+function parseField(body: Record<string, unknown>, field: Field): unknown {
+  const value = body[field];
+  if (field === "name") return parseName(value);
+  if (field === "columns") return parseColumns(value);
+  if (field === "accessRules") return parseAccessRules(value);
+  return field === "hooks" ? parseHooks(value) : value;
+}
+
+/** The rows of a new data source: an entry's data each, or `{data}`. */
+function parseRows(value: unknown): unknown[] {
+  if (value === undefined || value === null) return [];
+  return rowsOf(value, "entries").map((row) => (isData(row) ? row["data"] : row));
+}
+
+const isData = (row: unknown): row is { data: EntryData } =>
+  isObject(row) && isObject(row["data"]) && Object.keys(row).length === 1;
+
+/** @throws NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID naming the field */
+export function parseNewDataSource(body: unknown): DataSourceFields & { name: string; entries: unknown[] } {
+  if (!isObject(body))
+    throw new ActionError("REQUEST_INVALID", `a data source must be an object; ${described(body)} came`);
+  checkFields(body, [...FIELDS, "entries"]);
+  return { ...given(body), name: parseName(body["name"]), entries: parseRows(body["entries"]) };
+}
+
+function given(body: Record<string, unknown>): DataSourceFields {
+  const named = FIELDS.filter((field) => body[field] !== undefined);
+  return Object.fromEntries(named.map((field) => [field, parseField(body, field)]));
+}
+
+/** The fields that are to change. @throws as `parseNewDataSource` */
+export function parseDataSourceChange(body: unknown): DataSourceFields {
+  if (!isObject(body))
+    throw new ActionError("REQUEST_INVALID", `the fields must be an object; ${described(body)} came`);
+  checkFields(body, FIELDS);
+  return given(body);
+}
