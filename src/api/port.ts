@@ -1,12 +1,13 @@
 /** The HTTP server at the port: how long a request may take to arrive, and how many connections may be open that say nothing. Answers no request. */
-import { createServer, type Server } from "node:http";
+import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { Socket } from "node:net";
 import type { FrontDoor } from "./health.js";
 
 export interface PortLimits {
-  /** For a request's head, and for all of it. */
+  /** For a request's head, and for all of it; a form with files has longer. */
   headMs: number;
   requestMs: number;
+  formMs: number;
   /** How often the two are looked after. */
   checkMs: number;
   connections: number;
@@ -18,6 +19,7 @@ export interface PortLimits {
 const LIMITS: PortLimits = {
   headMs: 10_000,
   requestMs: 60_000,
+  formMs: 900_000,
   checkMs: 2_000,
   connections: 30_000,
   silentPerAddress: 512,
@@ -48,15 +50,39 @@ function createSilence(most: number) {
   };
 }
 
+/** A file, in a form or by itself. */
+const isForm = ({ headers, url = "" }: IncomingMessage): boolean =>
+  (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
+  /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/import(?:\?|$)/.test(url);
+
+/** Node has one limit for all requests, which is that of forms: any other is refused here when its time is over. */
+function timed({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse">, limitMs: number): RequestListener {
+  const late = Object.assign(new Error("the request did not arrive in time"), { code: "ERR_HTTP_REQUEST_TIMEOUT" });
+  return (request, response) => {
+    const { headers } = request;
+    const hasBody = headers["transfer-encoding"] !== undefined || (headers["content-length"] ?? "0") !== "0";
+    if (hasBody && !isForm(request)) {
+      const timer = setTimeout(() => {
+        if (request.complete) return;
+        if (response.headersSent) request.socket.destroy();
+        else refuse(late, request.socket);
+        request.socket.destroySoon();
+      }, limitMs);
+      request.once("close", () => clearTimeout(timer)).once("end", () => clearTimeout(timer));
+    }
+    handle(request, response);
+  };
+}
+
 export function createPort(door: Pick<FrontDoor, "handle" | "refuse">, limits: PortLimits = LIMITS): Server {
   const server = createServer({
     headersTimeout: limits.headMs,
-    requestTimeout: limits.requestMs,
+    requestTimeout: limits.formMs,
     connectionsCheckingInterval: limits.checkMs,
   });
   server.maxConnections = limits.connections;
   return server
     .on("connection", createSilence(limits.silentPerAddress).enter)
-    .on("request", door.handle)
+    .on("request", timed(door, limits.requestMs))
     .on("clientError", door.refuse);
 }

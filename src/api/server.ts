@@ -17,6 +17,7 @@ import { tokenIn } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey } from "./context.js";
 import { registerCors } from "./cors.js";
+import { registerEntryFiles } from "./entry-files.js";
 import { registerEnvScript } from "./env-script-route.js";
 import { errorReply } from "./error-reply.js";
 import { registerFirstPage } from "./first-page.js";
@@ -159,6 +160,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
   });
   registerRest(app, ROUTES, resolvers);
+  registerEntryFiles(app, resolvers.entries);
   registerEnvScript(app, resolvers.settings);
   const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });
   const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });

@@ -10,7 +10,10 @@ import { ConfigError, readConfig } from "../../src/config.js";
 import { PAGE_SESSIONS_PER_ADDRESS } from "../../src/limits.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
-const SHORT: PortLimits = { headMs: 100, requestMs: 200, checkMs: 20, connections: 1_000, silentPerAddress: 20 };
+const SHORT: PortLimits = {
+  ...{ headMs: 100, requestMs: 200, formMs: 60_000, checkMs: 20 },
+  ...{ connections: 1_000, silentPerAddress: 20 },
+};
 
 describe("connections that waste the port", () => {
   const sockets: Socket[] = [];

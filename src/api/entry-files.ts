@@ -1,0 +1,123 @@
+/** Files of entries over HTTP: imports that come in, exports that go out, both as they stream. Decides nothing: the resolver and the rules do. */
+import { Readable, Transform } from "node:stream";
+import multipart from "@fastify/multipart";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { ActionError } from "../errors.js";
+import { BODY_MAX_BYTES, IMPORT_MAX_BYTES } from "../limits.js";
+import { type RowFormat, readRows } from "../operations/data-sources/row-streams.js";
+import { quotaHeaders } from "./context.js";
+import type { Resolvers } from "./graphql/schema.js";
+import { toId } from "./rest/request.js";
+
+const SOURCE = "/v1/apps/:appId/data-sources/:ds";
+
+/** A sender that says nothing for so long keeps a transaction open for nothing. */
+const SILENCE_LIMIT_MS = 20_000;
+
+/** Beside the file there is nothing to say. */
+const FORM = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100, files: 1 } as const;
+
+interface FileRoute {
+  Params: { appId: string; ds: string };
+  Querystring: Record<string, string | string[] | undefined>;
+}
+
+const FORMATS: readonly (readonly [RegExp, RowFormat])[] = [
+  [/^(?:text\/csv|application\/csv|application\/vnd\.ms-excel)\b/i, "csv"],
+  [/^application\/(?:x-ndjson|jsonl|json-?lines|x-jsonlines)\b/i, "jsonl"],
+  [/^application\/json\b/i, "json"],
+];
+
+/** By the type, else by the file's name. @throws REQUEST_INVALID */
+function formatOf(type: string, name = ""): RowFormat {
+  const byName = /\.(csv|json|jsonl|ndjson)$/i.exec(name)?.[1]?.toLowerCase();
+  const named = byName === "ndjson" ? "jsonl" : (byName as RowFormat | undefined);
+  const found = named ?? FORMATS.find(([pattern]) => pattern.test(type))?.[1];
+  if (found) return found;
+  throw new ActionError(
+    "REQUEST_INVALID",
+    "an import must be text/csv, application/json, application/x-ndjson or a form with such a file",
+  );
+}
+
+/** @throws REQUEST_INVALID */
+function flagOf(query: FileRoute["Querystring"], name: string): boolean {
+  const text = query[name] ?? "false";
+  if (text === "true" || text === "false") return text === "true";
+  throw new ActionError("REQUEST_INVALID", `${name} must be true or false`);
+}
+
+/** No more than `most` bytes, and none that let wait for long. */
+function bounded(bytes: Readable, most: number, { raw }: FastifyRequest): Readable {
+  let left = most;
+  const end = (error: Error) => bytes.destroy(error);
+  const silent = setTimeout(
+    () => end(new ActionError("REQUEST_INVALID", "the file did not go on coming in")),
+    SILENCE_LIMIT_MS,
+  );
+  const counted = new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      silent.refresh();
+      left -= chunk.length;
+      const megabytes = Math.floor(most / 2 ** 20);
+      done(left < 0 ? new ActionError("PAYLOAD_TOO_LARGE", `the file is larger than ${megabytes} MB`) : null, chunk);
+    },
+  });
+  const broken = () => {
+    if (!raw.complete) end(new ActionError("REQUEST_INVALID", "the file broke off"));
+  };
+  raw.once("close", broken);
+  bytes.once("error", (error) => counted.destroy(error));
+  counted.once("close", () => {
+    clearTimeout(silent);
+    raw.off("close", broken);
+  });
+  return bytes.pipe(counted);
+}
+
+async function fileOf(request: FastifyRequest): Promise<{ bytes: Readable; format: RowFormat }> {
+  if (!request.isMultipart()) {
+    return { bytes: request.raw, format: formatOf(request.headers["content-type"] ?? "") };
+  }
+  const part = await request.file();
+  if (!part) throw new ActionError("REQUEST_INVALID", "the form holds no file");
+  return { bytes: part.file, format: formatOf(part.mimetype, part.filename) };
+}
+
+async function importFile(request: FastifyRequest<FileRoute>, reply: FastifyReply, entries: Resolvers["entries"]) {
+  const { context, params, query } = request;
+  const append = flagOf(query, "append");
+  // What a page brings has the bound of every other request of it.
+  const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
+  const most = isVisitor ? BODY_MAX_BYTES : IMPORT_MAX_BYTES;
+  const rows = async function* () {
+    const { bytes, format } = await fileOf(request);
+    yield* readRows(bounded(bytes, most, request), format);
+  };
+  try {
+    const imported = await entries.importFile(context, toId(params.appId), params.ds, { append, rows });
+    return reply.headers(quotaHeaders(context)).header("Cache-Control", "no-store").send(imported);
+  } catch (error) {
+    // What is still on its way is not read to its end.
+    if (!request.raw.complete) reply.header("Connection", "close");
+    throw asRefusal(error);
+  }
+}
+
+/** Busboy's own faults are the form's. */
+function asRefusal(error: unknown): unknown {
+  if (error instanceof ActionError) return error;
+  const { code = "", message = "" } = error as NodeJS.ErrnoException;
+  const ofForm = code.startsWith("FST_") || /form|multipart|boundary|premature/i.test(message);
+  return ofForm ? new ActionError("REQUEST_INVALID", "the form is not whole, or is no multipart/form-data") : error;
+}
+
+/** Registers POST `…/data-sources/:ds/import`. */
+export function registerEntryFiles(app: FastifyInstance, entries: Resolvers["entries"]): void {
+  app.register(async (scope) => {
+    scope.removeAllContentTypeParsers();
+    await scope.register(multipart, { limits: { ...FORM, fileSize: Number.POSITIVE_INFINITY } });
+    scope.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
+    scope.post<FileRoute>(`${SOURCE}/import`, (request, reply) => importFile(request, reply, entries));
+  });
+}

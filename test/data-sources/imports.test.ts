@@ -1,0 +1,220 @@
+/** Files that become entries: every form, all or nothing; the snapshots before what changes many, and their return. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("imports of entries", () => {
+  let service: TestService;
+  let base: string;
+  let made = 0;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    base = `/v1/apps/${service.appId}/data-sources`;
+  });
+  after(() => service.stop());
+
+  const make = async (entries: object[] = [], more: object = {}): Promise<number> => {
+    made += 1;
+    return (await service.rest("POST", base, { body: { name: `imports ${made}`, entries, ...more } })).body.dataSource
+      .id;
+  };
+  const dataOf = async (id: number) => {
+    const found = await rows<{ data: object }>(
+      service.db,
+      'SELECT data FROM data_source_entry WHERE data_source_id = $1 ORDER BY "order", id',
+      [id],
+    );
+    return found.map(({ data }) => data);
+  };
+  const upload = (id: number, type: string, body: string, query = "") =>
+    service.rest("POST", `${base}/${id}/import${query}`, { body, headers: { "content-type": type } });
+  const tally = async (id: number) =>
+    (
+      await rows<{ entries: number; bytes: number }>(
+        service.db,
+        "SELECT entries, bytes FROM data_source_tally WHERE data_source_id = $1",
+        [id],
+      )
+    )[0]!;
+
+  it("read CSV as texts, with quotes, line breaks, another delimiter and a mark of byte order", async () => {
+    const id = await make();
+    const csv = '\uFEFFName,Zip,"Multi\nline"\r\n"Ada ""Countess""",00123,"a\r\nb"\r\nGrace,,é\r\n\r\n';
+    const { http, body } = await upload(id, "text/csv", csv);
+    expect([http, body]).to.deep.equal([200, { inserted: 2 }]);
+    expect(await dataOf(id)).to.deep.equal([
+      { Name: 'Ada "Countess"', Zip: "00123", "Multi\nline": "a\r\nb" },
+      { Name: "Grace", Zip: "", "Multi\nline": "é" },
+    ]);
+    expect((await upload(id, "text/csv", "a;b\n1;2\n")).body).to.deep.equal({ inserted: 1 });
+    expect(await dataOf(id)).to.deep.equal([{ a: "1", b: "2" }]);
+  });
+
+  it("read a JSON array, JSON lines and a form's file, and add or replace as asked", async () => {
+    const id = await make([{ n: 0 }]);
+    expect((await upload(id, "application/json", '[{"n":1},{"n":{"deep":[2]}}]', "?append=true")).body).to.deep.equal({
+      inserted: 2,
+    });
+    expect(await dataOf(id)).to.deep.equal([{ n: 0 }, { n: 1 }, { n: { deep: [2] } }]);
+    expect((await upload(id, "application/x-ndjson", '{"n":3}\n\n{"n":4}')).body).to.deep.equal({ inserted: 2 });
+    expect(await dataOf(id)).to.deep.equal([{ n: 3 }, { n: 4 }]);
+    const form = new FormData();
+    form.set("file", new Blob(["n\n5\n"], { type: "application/octet-stream" }), "people.csv");
+    const response = await fetch(`${service.url}${base}/${id}/import?append=true`, {
+      method: "POST",
+      headers: { "auth-token": service.tokens.editor },
+      body: form,
+    });
+    expect([response.status, await response.json()]).to.deep.equal([200, { inserted: 1 }]);
+    expect(await dataOf(id)).to.deep.equal([{ n: 3 }, { n: 4 }, { n: "5" }]);
+    const graphql = await service.graphql(
+      "mutation ($app: Int!, $id: ID!) { importEntries(appId: $app, dataSourceId: $id, entries: [{n: 6}], append: true) { inserted } }",
+      { app: service.appId, id: String(id) },
+    );
+    expect(graphql.data.importEntries).to.deep.equal({ inserted: 1 });
+  });
+
+  it("of many rows keep their order, their texts and an exact tally", async () => {
+    const id = await make([{ old: true }]);
+    const texts = Array.from({ length: 3_000 }, (_, at) => `row ${at} \\ "quoted"\t\\n \u2028 é`);
+    const { body } = await upload(
+      id,
+      "application/json",
+      JSON.stringify(texts.map((text) => ({ text }))),
+      "?append=true",
+    );
+    expect(body).to.deep.equal({ inserted: 3_000 });
+    const found = (await dataOf(id)) as { text?: string }[];
+    expect(found.map(({ text }) => text)).to.deep.equal([undefined, ...texts]);
+    const [counted] = await rows<{ entries: number; bytes: number }>(
+      service.db,
+      "SELECT count(*) AS entries, sum(octet_length(data::text)) AS bytes FROM data_source_entry WHERE data_source_id = $1",
+      [id],
+    );
+    expect(await tally(id)).to.deep.equal(counted);
+    expect((await service.rest("GET", `${base}/${id}`)).body.dataSource.columns).to.deep.equal(["old", "text"]);
+  });
+
+  const bad: [string, string, string, RegExp][] = [
+    [
+      "a row with more fields than the header",
+      "text/csv",
+      `a,b\n${"1,2\n".repeat(1_500)}1,2,3\n`,
+      /^row 1502 .* 3 fields, its header 2$/,
+    ],
+    ["a header that names a column twice", "text/csv", "a,a\n1,2\n", /names "a" twice/],
+    ["a header without a name", "text/csv", "a,\n1,2\n", /a name of 1 to 255 characters/],
+    ["a quote that does not end", "text/csv", 'a\n"1\n', /quote/],
+    [
+      "a row that is no object",
+      "application/json",
+      `[${'{"a":1},'.repeat(2_000)}5]`,
+      /^entry 2001 of the import must be an object/,
+    ],
+    ["JSON that breaks off", "application/json", '[{"a":1},{"a"', /must be a JSON array/],
+    ["JSON that is no array", "application/json", '{"a":1}', /must be a JSON array/],
+    ["a line that is no JSON", "application/x-ndjson", '{"a":1}\n{a}\n', /each line/],
+    ["the character U+0000", "application/json", '[{"a":"\\u0000"}]', /U\+0000/],
+    ["a type that is no table", "image/png", "x", /must be text\/csv/],
+  ];
+  for (const [what, type, body, words] of bad) {
+    it(`are refused whole for ${what}: nothing is added, nothing is taken away`, async () => {
+      const id = await make([{ kept: 1 }]);
+      const before = await tally(id);
+      const answer = await upload(id, type, body);
+      expect([answer.http, answer.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(answer.body.error).to.match(words);
+      expect(await dataOf(id)).to.deep.equal([{ kept: 1 }]);
+      expect(await tally(id)).to.deep.equal(before);
+      expect(await rows(service.db, "SELECT FROM log_event WHERE data_source_id = $1", [id])).to.deep.equal([]);
+    });
+  }
+
+  it("that are not UTF-8 are refused", async () => {
+    const id = await make();
+    const response = await fetch(`${service.url}${base}/${id}/import`, {
+      method: "POST",
+      headers: { "auth-token": service.tokens.editor, "content-type": "text/csv" },
+      body: Buffer.from([0x61, 0x0a, 0xe9, 0x0a]),
+    });
+    expect([response.status, ((await response.json()) as { error: string }).error]).to.deep.equal([
+      400,
+      "the file must be UTF-8",
+    ]);
+  });
+
+  it("log one event each, with the counts", async () => {
+    const id = await make([{ a: 1 }]);
+    await upload(id, "application/json", '[{"b":1},{"b":2}]');
+    const events = await rows<{ type: string; data: object }>(
+      service.db,
+      "SELECT type, data FROM log_event WHERE data_source_id = $1",
+      [id],
+    );
+    expect(events.map(({ type }) => type)).to.deep.equal(["dataSource.import"]);
+    expect(events[0]!.data).to.deep.include({
+      operation: "import",
+      inserted: 2,
+      updated: 0,
+      deleted: 1,
+      columns: ["a", "b"],
+    });
+  });
+
+  describe("leave snapshots", () => {
+    const versionsOf = async (id: number) => (await service.rest("GET", `${base}/${id}/versions`)).body.versions;
+
+    it("that bring the entries back as they were, under their ids, and can be undone themselves", async () => {
+      const id = await make([
+        { z: 1, a: "x\\y" },
+        { z: 2, a: null },
+      ]);
+      const before = (await service.rest("GET", `${base}/${id}`)).body;
+      const entries = await rows(
+        service.db,
+        'SELECT id, data::text, "order", created_at, updated_at FROM data_source_entry WHERE data_source_id = $1 ORDER BY id',
+        [id],
+      );
+      await upload(id, "application/json", '[{"new":1}]');
+      const [version] = await versionsOf(id);
+      expect(version).to.deep.include({
+        operation: "import",
+        entries: 2,
+        dataSourceId: id,
+        columns: before.dataSource.columns,
+      });
+      const restored = await service.rest("POST", `${base}/${id}/versions/${version.id}/restore`);
+      expect([restored.http, restored.body]).to.deep.equal([200, { inserted: 2 }]);
+      const after = await rows(
+        service.db,
+        'SELECT id, data::text, "order", created_at, updated_at FROM data_source_entry WHERE data_source_id = $1 ORDER BY id',
+        [id],
+      );
+      expect(after).to.deep.equal(entries);
+      const [undo] = await versionsOf(id);
+      await service.rest("POST", `${base}/${id}/versions/${undo.id}/restore`);
+      expect(await dataOf(id)).to.deep.equal([{ new: 1 }]);
+      expect(await tally(id)).to.deep.equal({ entries: 1, bytes: 9 });
+    });
+
+    it("of which the newest thirty stay", async () => {
+      const id = await make([{ n: 0 }]);
+      for (let at = 1; at <= 32; at += 1) await upload(id, "application/json", `[{"n":${at}}]`);
+      const versions = await versionsOf(id);
+      expect(versions).to.have.length(30);
+      const stored = await rows(service.db, "SELECT FROM data_source_version WHERE data_source_id = $1", [id]);
+      expect(stored).to.have.length(30);
+    });
+
+    it("that are nobody else's: another data source's version is not found", async () => {
+      const id = await make([{ n: 0 }]);
+      const other = await make([{ n: 1 }]);
+      await upload(id, "application/json", "[]");
+      const [version] = await versionsOf(id);
+      const answer = await service.rest("POST", `${base}/${other}/versions/${version.id}/restore`);
+      expect([answer.http, answer.body.status]).to.deep.equal([404, "VERSION_NOT_FOUND"]);
+      expect(await dataOf(other)).to.deep.equal([{ n: 1 }]);
+    });
+  });
+});
