@@ -1,0 +1,175 @@
+/**
+ * `aggregate`: a list of stages, compiled to selects within one another. Each gives documents `d` and their place `n, m`. Until a stage
+ * makes documents of its own they are the entries', of which the caller sees what it may. Knows no table.
+ */
+import { isObject } from "../described.js";
+import { ACCUMULATORS, expression, fieldName, gathered, NAME_MAX, rankOf } from "./expressions.js";
+import { FIELDS_MAX, fields, list, ORDER_MAX, refuse, STAGES_MAX, text, wholeNumber } from "./judge.js";
+import { keyAt, orNull, parsePath, type Source } from "./path.js";
+import type { Statement } from "./statement.js";
+import { compileWhere } from "./where.js";
+
+/** What one stage leaves. */
+export interface Documents {
+  /** A select of d, n, m. */
+  sql: string;
+  /** Whether `d` is still an entry's document, with columns that the caller may not see. */
+  areEntries: boolean;
+  /** The names that a stage gave, in its order; null for an entry's own. */
+  keys: readonly string[] | null;
+}
+
+/** What a $push gathers together, in bytes; one more ends the query. */
+const PUSHED_MAX_BYTES = 8 * 1024 * 1024;
+
+type Stage = (spec: unknown, place: string, input: Documents, sees: Source["sees"], statement: Statement) => Documents;
+
+const source = ({ areEntries }: Documents, sees: Source["sees"]): Source => ({
+  doc: "d",
+  entry: null,
+  sees: areEntries ? sees : () => true,
+});
+
+const from = ({ sql }: Documents, statement: Statement): string => `FROM (${sql}) ${statement.name()}`;
+
+const match: Stage = (spec, place, input, sees, statement) => {
+  if (!isObject(spec)) refuse(place, "an object of columns and operators", spec);
+  const condition = compileWhere(spec, source(input, sees), statement, place);
+  return { ...input, sql: `SELECT d, n, m ${from(input, statement)} WHERE ${condition}` };
+};
+
+const sort: Stage = (spec, place, input, sees, statement) => {
+  if (!isObject(spec)) refuse(place, "an object of columns and 1 or -1", spec);
+  const columns = Object.entries(spec);
+  if (columns.length === 0 || columns.length > ORDER_MAX) refuse(place, `of 1 to ${ORDER_MAX} columns`, spec);
+  const order = columns.flatMap(([column, direction]) => {
+    const inside = `${place}.${column}`;
+    if (direction !== 1 && direction !== -1) refuse(inside, "1 or -1", direction);
+    const at = source(input, sees);
+    const key = keyAt(parsePath(column, inside, at), at, statement);
+    const sign = direction === 1 ? "ASC" : "DESC";
+    return [`${rankOf(key)} ${sign}`, `${key} ${sign}`];
+  });
+  const place_ = `row_number() OVER (ORDER BY ${order.join(", ")}, n, m)`;
+  return { ...input, sql: `SELECT d, ${place_}::float8 AS n, 0::bigint AS m ${from(input, statement)}` };
+};
+
+const limit: Stage = (spec, place, input, _sees, statement) => {
+  const bound = statement.bind(wholeNumber(spec, place, 1, 1_000_000), "integer");
+  return { ...input, sql: `SELECT d, n, m ${from(input, statement)} ORDER BY n, m LIMIT ${bound}` };
+};
+
+const count: Stage = (spec, place, input, _sees, statement) => {
+  const name = fieldName(text(spec, place, NAME_MAX), place);
+  const d = `jsonb_build_object(${statement.bind(name, "text")}, count(*))`;
+  const sql = `SELECT ${d} AS d, 0::float8 AS n, 0::bigint AS m ${from(input, statement)}`;
+  return { sql, areEntries: false, keys: [name] };
+};
+
+/** An object of those members whose value is there. */
+function built(members: readonly [name: string, value: string][], statement: Statement): string {
+  const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
+  const x = statement.name();
+  return `(SELECT COALESCE(jsonb_object_agg(${x}.k, ${x}.v), '{}') FROM (VALUES ${rows}) ${x}(k, v) WHERE ${x}.v IS NOT NULL)`;
+}
+
+const isOff = (value: unknown): boolean => value === 0 || value === false;
+const isOn = (value: unknown): boolean => typeof value === "number" || value === true;
+
+const project: Stage = (spec, place, input, sees, statement) => {
+  if (!isObject(spec)) refuse(place, "an object of columns and expressions", spec);
+  const entries = Object.entries(spec);
+  if (entries.length === 0 || entries.length > FIELDS_MAX) refuse(place, `of 1 to ${FIELDS_MAX} fields`, spec);
+  for (const [name] of entries) fieldName(name, `${place}.${name}`);
+  if (entries.every(([, value]) => isOff(value))) {
+    const left = statement.bind(
+      entries.map(([name]) => name),
+      "text[]",
+    );
+    return { ...input, sql: `SELECT d - ${left} AS d, n, m ${from(input, statement)}` };
+  }
+  const made = entries.filter(([name, value]) => !(name === "_id" && isOff(value)));
+  const off = made.find(([, value]) => isOff(value));
+  if (off) refuse(`${place}.${off[0]}`, "1 or an expression, where others are; only _id may be 0 beside them", off[1]);
+  const at = source(input, sees);
+  const members = made.map(([name, value]): [string, string] => [
+    name,
+    expression(isOn(value) ? `$${name.replaceAll(".", "\\.")}` : value, `${place}.${name}`, at, statement),
+  ]);
+  if (!entries.some(([name]) => name === "_id")) members.unshift(["_id", expression("$_id", place, at, statement)]);
+  const sql = `SELECT ${built(members, statement)} AS d, n, m ${from(input, statement)}`;
+  return { sql, areEntries: false, keys: members.map(([name]) => name) };
+};
+
+/** SQL of what a group is known by: a value, or an object of several. */
+function groupKey(id: unknown, place: string, at: Source, statement: Statement): string {
+  const isOperator = isObject(id) && Object.keys(id).some((key) => key.startsWith("$"));
+  if (!isObject(id) || isOperator) return orNull(expression(id ?? null, place, at, statement));
+  const parts = Object.entries(id);
+  if (parts.length === 0 || parts.length > FIELDS_MAX) refuse(place, `of 1 to ${FIELDS_MAX} fields`, id);
+  const members = parts.map(([name, value]): [string, string] => [
+    fieldName(name, `${place}.${name}`),
+    expression(value, `${place}.${name}`, at, statement),
+  ]);
+  return built(members, statement);
+}
+
+const group: Stage = (spec, place, input, sees, statement) => {
+  if (!isObject(spec) || !("_id" in spec)) refuse(place, "an object with _id", spec);
+  const at = source(input, sees);
+  const key = groupKey(spec["_id"], `${place}._id`, at, statement);
+  const parts = gathered(spec, place, at, statement);
+  const values = parts.map(({ value }, index) => `${value} AS v${index}`);
+  const inner = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${from(input, statement)}`;
+  const first = parts.some(({ operator }) => operator === "$first")
+    ? ", row_number() OVER (PARTITION BY g ORDER BY n, m) = 1 AS f"
+    : "";
+  const pushed = parts.flatMap(({ operator }, index) =>
+    operator === "$push" ? [`COALESCE(octet_length(v${index}::text), 0)`] : [],
+  );
+  // Gathering knows no bound of PostgreSQL's: a division by zero ends the query that would hold more.
+  const bounded = pushed.length === 0 ? "" : `, sum(${pushed.join(" + ")}) OVER (ROWS UNBOUNDED PRECEDING) AS held`;
+  const guard = pushed.length === 0 ? "" : ` WHERE 1 / (CASE WHEN held > ${PUSHED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
+  const rows = `SELECT *${first}${bounded} FROM (${inner}) ${statement.name()}`;
+  const members = parts.map(({ name, operator }, index): [string, string] => [
+    name,
+    ACCUMULATORS[operator]!(`v${index}`, "f"),
+  ]);
+  const columns = members.map(([, sql], index) => `, ${sql} AS a${index}`).join("");
+  const grouped = `SELECT g, min(n) AS n, min(m) AS m${columns} FROM (${rows}) ${statement.name()}${guard} GROUP BY g`;
+  const d = built([["_id", "g"], ...members.map(([name], index): [string, string] => [name, `a${index}`])], statement);
+  return {
+    sql: `SELECT ${d} AS d, n, m FROM (${grouped}) ${statement.name()}`,
+    areEntries: false,
+    keys: ["_id", ...members.map(([name]) => name)],
+  };
+};
+
+const STAGES: Readonly<Record<string, Stage>> = {
+  $match: match,
+  $project: project,
+  $group: group,
+  $sort: sort,
+  $limit: limit,
+  $count: count,
+};
+
+/** @param entries a select of d, n, m @throws REQUEST_INVALID naming the stage */
+export function compileAggregate(
+  aggregate: unknown,
+  entries: string,
+  sees: Source["sees"],
+  statement: Statement,
+): Documents {
+  const stages = list(aggregate, "aggregate", STAGES_MAX, 1);
+  return stages.reduce<Documents>(
+    (input, stage, at) => {
+      const place = `aggregate[${at}]`;
+      const spec = fields(stage, place, Object.keys(STAGES));
+      const [name, ...more] = Object.keys(spec);
+      if (name === undefined || more.length > 0) refuse(place, "an object of one stage", stage);
+      return STAGES[name]!(spec[name], `${place}.${name}`, input, sees, statement);
+    },
+    { sql: entries, areEntries: true, keys: null },
+  );
+}

@@ -1,0 +1,83 @@
+/** Expressions and accumulators of `aggregate`, as SQL over the documents of one stage. Knows no stage. */
+import { isObject } from "../described.js";
+import { numberOf } from "./filters.js";
+import { FIELDS_MAX, fields, jsonValue, refuse, refuseName, text } from "./judge.js";
+import { textOf, typeOf } from "./operators.js";
+import { orNull, parsePath, type Source, valueAt } from "./path.js";
+import type { Statement } from "./statement.js";
+
+export const NAME_MAX = 255;
+
+/** Where among the types a value is sorted: as MongoDB does, nothing and null first. */
+export const rankOf = (value: string): string =>
+  `CASE ${typeOf(value)} WHEN 'null' THEN 0 WHEN 'number' THEN 1 WHEN 'string' THEN 2 WHEN 'object' THEN 3 WHEN 'array' THEN 4 ELSE 5 END`;
+
+/** A name of a field that a stage makes: no path, no operator. */
+export function fieldName(name: string, place: string): string {
+  const checked = text(name, place, NAME_MAX);
+  if (checked === "" || checked.startsWith("$") || checked.includes("."))
+    refuse(place, "a name without $ or dots", name);
+  return checked;
+}
+
+/** SQL of a jsonb, SQL's null for nothing. */
+export function expression(value: unknown, place: string, source: Source, statement: Statement): string {
+  if (typeof value === "string" && value.startsWith("$")) {
+    return valueAt(parsePath(value.slice(1), place, source), source, statement);
+  }
+  if (!isObject(value)) return statement.bind(jsonValue(value, place), "jsonb");
+  const [operator = "", ...more] = Object.keys(value);
+  if (more.length > 0) refuse(place, 'a value, "$column" or an object of one operator', value);
+  if (operator === "$literal") return statement.bind(jsonValue(value[operator], `${place}.$literal`), "jsonb");
+  if (operator === "$convertToNumber") {
+    return `COALESCE(to_jsonb(${numberOf(expression(value[operator], `${place}.$convertToNumber`, source, statement))}), 'null')`;
+  }
+  return refuseName(place, ["$literal", "$convertToNumber"], operator);
+}
+
+/** What is gathered of a group: SQL of an aggregate over rows whose value is `v`. */
+export const ACCUMULATORS: Readonly<Record<string, (v: string, first: string) => string>> = {
+  $sum: (v) => `to_jsonb(COALESCE(sum(${numeric(v)}), 0))`,
+  $avg: (v) => `COALESCE(to_jsonb(avg(${numeric(v)})::float8), 'null')`,
+  $min: (v) => extreme("min", v),
+  $max: (v) => extreme("max", v),
+  $first: (v, first) => `COALESCE((array_agg(${v}) FILTER (WHERE ${first}))[1], 'null')`,
+  $push: (v) => `jsonb_agg(${orNull(v)} ORDER BY n, m)`,
+};
+
+const numeric = (v: string): string => `CASE WHEN ${typeOf(v)} = 'number' THEN ${textOf(v)}::numeric END`;
+
+/** Numbers are below texts and texts below booleans, as they are sorted; lists and objects are not compared. */
+function extreme(aggregate: "min" | "max", v: string): string {
+  const number = `to_jsonb(${aggregate}(${numeric(v)}))`;
+  const words = `to_jsonb(${aggregate}(CASE WHEN ${typeOf(v)} = 'string' THEN ${textOf(v)} COLLATE "C" END))`;
+  const truth = `to_jsonb(${aggregate === "min" ? "bool_and" : "bool_or"}(CASE WHEN ${typeOf(v)} = 'boolean' THEN ${textOf(v)}::boolean END))`;
+  const parts = aggregate === "min" ? [number, words, truth] : [truth, words, number];
+  return `COALESCE(${parts.join(", ")}, 'null')`;
+}
+
+export interface Gathered {
+  name: string;
+  operator: string;
+  value: string;
+}
+
+/** The accumulators of a $group beside its _id. @throws REQUEST_INVALID */
+export function gathered(
+  spec: Record<string, unknown>,
+  place: string,
+  source: Source,
+  statement: Statement,
+): Gathered[] {
+  const names = Object.keys(spec).filter((name) => name !== "_id");
+  if (names.length > FIELDS_MAX) refuse(place, `of at most ${FIELDS_MAX} fields`, spec);
+  return names.map((name) => {
+    const inside = `${place}.${name}`;
+    const accumulator = fields(spec[name], inside, [...Object.keys(ACCUMULATORS), "$count"]);
+    const [operator, ...more] = Object.keys(accumulator);
+    if (operator === undefined || more.length > 0) refuse(inside, "an object of one accumulator", accumulator);
+    fieldName(name, inside);
+    if (operator === "$count") return { name, operator: "$sum", value: "'1'::jsonb" };
+    return { name, operator, value: expression(accumulator[operator], `${inside}.${operator}`, source, statement) };
+  });
+}

@@ -1,0 +1,130 @@
+/** `$filters`: conditions as people choose them in a list, `{column, condition, value}`, lenient about case and types. Knows no operator. */
+import { isObject } from "../described.js";
+import { fields, list, refuse, refuseName, text } from "./judge.js";
+import { holdsText, isScalar, textOf, typeOf, UNICODE } from "./operators.js";
+import { anyAt, parsePath, type Source, type Test } from "./path.js";
+import type { Statement } from "./statement.js";
+
+const TEXT_MAX = 10_000;
+const LIST_MAX = 1_000;
+const NUMBER = /^\s*[-+]?(?:\d{1,300}(?:\.\d{0,300})?|\.\d{1,300})(?:[eE][-+]?\d{1,3})?\s*$/;
+/** The same for PostgreSQL, whose braces count to 255. */
+const NUMBER_SQL = "'^\\s*[-+]?(\\d{1,255}(\\.\\d{0,255})?|\\.\\d{1,255})([eE][-+]?\\d{1,3})?\\s*$'";
+const DAY = /^\d{4}-\d{2}-\d{2}/;
+const DAY_SQL = "'^\\d{4}-\\d{2}-\\d{2}'";
+
+/** A number, or a text that is one, as SQL's numeric; else null. */
+export const numberOf = (value: string): string =>
+  `CASE WHEN ${typeOf(value)} IN ('number', 'string') AND ${textOf(value)} ~ ${NUMBER_SQL} THEN ${textOf(value)}::numeric END`;
+
+const dayOf = (value: string): string =>
+  `CASE WHEN ${typeOf(value)} = 'string' AND ${textOf(value)} ~ ${DAY_SQL} THEN left(${textOf(value)}, 10) COLLATE "C" END`;
+
+const held = (sql: string): string => `COALESCE(${sql}, false)`;
+
+function scalarText(value: unknown, place: string): string {
+  if (value === null || value === undefined) return "";
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  return text(value, place, TEXT_MAX);
+}
+
+function day(value: unknown, place: string): string {
+  if (typeof value === "string" && DAY.test(value)) return value.slice(0, 10);
+  return refuse(place, "a day as YYYY-MM-DD", value);
+}
+
+/** The two ends of `between`, as `[from, to]` or `{from, to}`. */
+function ends(value: unknown, place: string): [unknown, unknown] {
+  if (isObject(value)) {
+    const { from, to } = fields(value, place, ["from", "to"]);
+    return [from, to];
+  }
+  const [from, to] = list(value, place, 2, 2);
+  return [from, to];
+}
+
+type Condition = (value: unknown, place: string, statement: Statement) => Test;
+
+const isText = (value: unknown, place: string, statement: Statement): Test => {
+  const expected = statement.bind(scalarText(value, place), "text");
+  return (sql) =>
+    `(${typeOf(sql)} NOT IN ('array', 'object') AND lower(COALESCE(${textOf(sql)}, '') ${UNICODE}) = lower(${expected} ${UNICODE}))`;
+};
+
+/** By number where the operand is one, else by text. */
+const compared =
+  (sign: string): Condition =>
+  (value, place, statement) => {
+    const operand = scalarText(value, place);
+    if (NUMBER.test(operand)) {
+      const number = statement.bind(operand.trim(), "numeric");
+      return (sql) => held(`${numberOf(sql)} ${sign} ${number}`);
+    }
+    const bound = statement.bind(operand, "text");
+    return (sql) => `(${typeOf(sql)} = 'string' AND ${textOf(sql)} ${sign} ${bound})`;
+  };
+
+const dayCompared =
+  (sign: string): Condition =>
+  (value, place, statement) => {
+    const bound = statement.bind(day(value, place), "text");
+    return (sql) => held(`${dayOf(sql)} ${sign} ${bound}`);
+  };
+
+const both =
+  (first: Condition, second: Condition): Condition =>
+  (value, place, statement) => {
+    const [from, to] = ends(value, place);
+    const tests = [first(from, `${place}[0]`, statement), second(to, `${place}[1]`, statement)];
+    return (sql) => `(${tests.map((test) => test(sql)).join(" AND ")})`;
+  };
+
+const oneOf: Condition = (value, place, statement) => {
+  const values = typeof value === "string" ? value.split(",").map((one) => one.trim()) : list(value, place, LIST_MAX);
+  const expected = statement.bind(
+    values.map((one, at) => scalarText(one, `${place}[${at}]`)),
+    "text[]",
+  );
+  return (sql) =>
+    `(${typeOf(sql)} NOT IN ('array', 'object') AND lower(COALESCE(${textOf(sql)}, '') ${UNICODE}) IN (SELECT lower(one ${UNICODE}) FROM unnest(${expected}) one))`;
+};
+
+const contains: Condition = (value, place, statement) => {
+  const part = statement.bind(scalarText(value, place), "text");
+  return (sql) => `(${isScalar(sql)} AND ${holdsText(textOf(sql), part)})`;
+};
+
+const EMPTY = `'[null, "", [], {}]'::jsonb`;
+const empty: Condition = () => (sql) => `(${sql} IS NULL OR ${sql} IN (SELECT jsonb_array_elements(${EMPTY})))`;
+
+/** `elements`: what is in an array counts; `ofNothing`: may hold where nothing is. */
+const CONDITIONS: Record<string, { condition: Condition; negated?: boolean; elements?: boolean; ofNothing?: boolean }> =
+  {
+    "==": { condition: isText, ofNothing: true },
+    "!=": { condition: isText, ofNothing: true, negated: true },
+    ">": { condition: compared(">") },
+    ">=": { condition: compared(">=") },
+    "<": { condition: compared("<") },
+    "<=": { condition: compared("<=") },
+    contains: { condition: contains },
+    empty: { condition: empty, elements: false, ofNothing: true },
+    notempty: { condition: empty, elements: false, ofNothing: true, negated: true },
+    between: { condition: both(compared(">="), compared("<=")) },
+    oneof: { condition: oneOf, ofNothing: true },
+    dateis: { condition: dayCompared("=") },
+    datebefore: { condition: dayCompared("<") },
+    dateafter: { condition: dayCompared(">") },
+    datebetween: { condition: both(dayCompared(">="), dayCompared("<=")) },
+  };
+
+/** SQL of one of them, never null. @throws REQUEST_INVALID */
+export function filterCondition(filter: unknown, place: string, source: Source, statement: Statement): string {
+  const { column, condition: name, value } = fields(filter, place, ["column", "condition", "value"]);
+  const path = parsePath(column, `${place}.column`, source);
+  const known = typeof name === "string" && Object.hasOwn(CONDITIONS, name) ? CONDITIONS[name] : undefined;
+  if (!known) refuseName(`${place}.condition`, Object.keys(CONDITIONS), String(name));
+  const test = known.condition(value, `${place}.value`, statement);
+  const { elements = true, ofNothing = false } = known;
+  const sql = anyAt(path, source, statement, test, { elements, ofNothing });
+  return known.negated ? `NOT (${sql})` : `(${sql})`;
+}

@@ -1,0 +1,71 @@
+/** How a query's JSON is refused, and the bounds of what it may hold. Knows no operator and no SQL. */
+import { ActionError } from "../../errors.js";
+import { described, holdsInfinity, isObject, unstorableAt } from "../described.js";
+
+/** Bounds of one query; README of the language is docs/data-sources.md. */
+export const WHERE_MAX_DEPTH = 12;
+export const WHERE_MAX_OPERATORS = 250;
+export const LIST_MAX = 10_000;
+export const VALUE_MAX_DEPTH = 20;
+export const PATH_MAX_SEGMENTS = 10;
+export const PATH_MAX_CHARACTERS = 512;
+export const ORDER_MAX = 5;
+export const JOINS_MAX = 5;
+export const STAGES_MAX = 10;
+export const FIELDS_MAX = 50;
+
+/** @throws REQUEST_INVALID: what must stand at `place`, and what came */
+export function refuse(place: string, expected: string, came: unknown): never {
+  throw new ActionError("REQUEST_INVALID", `${place} must be ${expected}; ${described(came)} came`);
+}
+
+/** @throws REQUEST_INVALID: what `place` may hold, and the name that came */
+export function refuseName(place: string, allowed: readonly string[], came: string): never {
+  throw new ActionError("REQUEST_INVALID", `${place} may hold ${allowed.join(", ")}; ${described(came)} came`);
+}
+
+/** An object of known names, absent ones undefined. @throws REQUEST_INVALID for another name, or no object */
+export function fields(value: unknown, place: string, allowed: readonly string[]): Record<string, unknown> {
+  if (!isObject(value)) refuse(place, "an object", value);
+  const unknown = Object.keys(value).find((key) => !allowed.includes(key));
+  if (unknown !== undefined) refuseName(place, allowed, unknown);
+  return value;
+}
+
+export function list(value: unknown, place: string, max: number, min = 0): unknown[] {
+  if (Array.isArray(value) && value.length <= max && value.length >= min) return value;
+  return refuse(place, `an array of ${min} to ${max.toLocaleString("en")}`, value);
+}
+
+export function wholeNumber(value: unknown, place: string, min: number, max: number): number {
+  if (Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max) return value as number;
+  return refuse(place, `a whole number from ${min} to ${max}`, value);
+}
+
+/** A text that PostgreSQL can hold. */
+export function text(value: unknown, place: string, max: number): string {
+  if (typeof value === "string" && value.length <= max && unstorableAt(value) < 0) return value;
+  return refuse(place, `a text of at most ${max} storable characters`, value);
+}
+
+export function flag(value: unknown, place: string): boolean {
+  if (value === undefined || value === null) return false;
+  return typeof value === "boolean" ? value : refuse(place, "true or false", value);
+}
+
+/** The first text in it, keys too, that PostgreSQL cannot store. */
+function unstorable(value: unknown, levels: number): boolean {
+  if (typeof value === "string") return unstorableAt(value) >= 0;
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  if (Array.isArray(value)) return value.some((one) => unstorable(one, levels - 1));
+  return Object.entries(value).some(([key, one]) => unstorableAt(key) >= 0 || unstorable(one, levels - 1));
+}
+
+/** A JSON value as the text of a parameter. @throws REQUEST_INVALID where no entry could hold it */
+export function jsonValue(value: unknown, place: string): string {
+  if (value === undefined || unstorable(value, VALUE_MAX_DEPTH) || holdsInfinity(value)) {
+    refuse(place, `a JSON value that an entry can hold, ${VALUE_MAX_DEPTH} levels deep at most`, value);
+  }
+  return JSON.stringify(value);
+}

@@ -1,0 +1,131 @@
+/** The operators of `where` that test one value, each as SQL. Knows neither paths nor how tests are joined. */
+import { jsonValue, LIST_MAX, list, refuse, text, wholeNumber } from "./judge.js";
+import { orNull, type Test } from "./path.js";
+import { translatePattern } from "./regular-expression.js";
+import type { Statement } from "./statement.js";
+
+/** Case-blind means the same on every database: by Unicode, not by how it was set up. */
+export const UNICODE = 'COLLATE "und-x-icu"';
+
+/** A test with what it says of: see `anyAt`. */
+export interface ValueTest {
+  test: Test;
+  /** Elements of an array count as values. */
+  elements: boolean;
+  ofNothing: boolean;
+}
+
+type Operator = (operand: unknown, place: string, statement: Statement, siblings: Record<string, unknown>) => ValueTest;
+
+export const typeOf = (value: string): string => `jsonb_typeof(${orNull(value)})`;
+/** A scalar's own text; SQL's null for JSON's. */
+export const textOf = (value: string): string => `(${value} #>> '{}')`;
+
+const ofValues = (test: Test, ofNothing = false): ValueTest => ({ test, elements: true, ofNothing });
+const ofArrays = (test: Test): ValueTest => ({ test, elements: false, ofNothing: false });
+
+const equal: Operator = (operand, place, statement) => {
+  const expected = statement.bind(jsonValue(operand, place), "jsonb");
+  return ofValues((value) => `${orNull(value)} = ${expected}`, operand === null);
+};
+
+const oneOf: Operator = (operand, place, statement) => {
+  const operands = list(operand, place, LIST_MAX);
+  const expected = statement.bind(
+    operands.map((one, at) => jsonValue(one, `${place}[${at}]`)),
+    "jsonb[]",
+  );
+  return ofValues((value) => `${orNull(value)} = ANY(${expected})`, operands.includes(null));
+};
+
+const comparison =
+  (sign: string): Operator =>
+  (operand, place, statement) => {
+    const type = typeof operand;
+    if (type !== "number" && type !== "string" && type !== "boolean")
+      refuse(place, "a number, a text or a boolean", operand);
+    const expected = statement.bind(jsonValue(operand, place), "jsonb");
+    return ofValues((value) => `(${orNull(value)} ${sign} ${expected} AND ${typeOf(value)} = '${type}')`);
+  };
+
+const size: Operator = (operand, place, statement) => {
+  const length = statement.bind(wholeNumber(operand, place, 0, 1_000_000), "integer");
+  return ofArrays(
+    (value) => `CASE WHEN ${typeOf(value)} = 'array' THEN jsonb_array_length(${value}) = ${length} ELSE false END`,
+  );
+};
+
+const exists: Operator = (operand, place) => {
+  if (typeof operand !== "boolean") refuse(place, "true or false", operand);
+  return ofArrays((value) => `${value} IS NOT NULL`);
+};
+
+const TYPES: Record<string, string> = {
+  string: "string",
+  number: "number",
+  double: "number",
+  int: "number",
+  long: "number",
+  decimal: "number",
+  bool: "boolean",
+  boolean: "boolean",
+  object: "object",
+  array: "array",
+  null: "null",
+};
+
+const type: Operator = (operand, place) => {
+  const name = typeof operand === "string" && Object.hasOwn(TYPES, operand) ? TYPES[operand] : undefined;
+  if (name === undefined) refuse(place, `one of ${Object.keys(TYPES).join(", ")}`, operand);
+  return ofValues((value) => `COALESCE(jsonb_typeof(${value}) = '${name}', false)`);
+};
+
+const modulo: Operator = (operand, place, statement) => {
+  const [divisor, remainder] = list(operand, place, 2, 2).map((one, at) =>
+    wholeNumber(one, `${place}[${at}]`, -Number.MAX_SAFE_INTEGER, Number.MAX_SAFE_INTEGER),
+  );
+  if (divisor === 0) refuse(`${place}[0]`, "a divisor other than 0", divisor);
+  const [by, rest] = [statement.bind(divisor, "numeric"), statement.bind(remainder, "numeric")];
+  return ofValues(
+    (value) =>
+      `CASE WHEN ${typeOf(value)} = 'number' THEN mod(${textOf(value)}::numeric, ${by}) = ${rest} ELSE false END`,
+  );
+};
+
+const regex: Operator = (operand, place, statement, siblings) => {
+  const { pattern, ignoreCase } = translatePattern(operand, siblings["$options"], place.replace(/\.\$regex$/, ""));
+  const bound = statement.bind(pattern, "text");
+  return ofValues(
+    (value) =>
+      `(${typeOf(value)} = 'string' AND ${textOf(value)} ${ignoreCase ? `${UNICODE} ~*` : 'COLLATE "C" ~'} ${bound})`,
+  );
+};
+
+/** SQL of whether a text holds another, case and all that Unicode says of it aside. */
+export const holdsText = (whole: string, part: string): string =>
+  `strpos(lower(${whole} ${UNICODE}), lower(${part} ${UNICODE})) > 0`;
+
+export const isScalar = (value: string): string => `${typeOf(value)} IN ('string', 'number', 'boolean')`;
+
+const caseBlindPart: Operator = (operand, place, statement) => {
+  const part = statement.bind(text(operand, place, 10_000), "text");
+  return ofValues((value) => `(${isScalar(value)} AND ${holdsText(textOf(value), part)})`);
+};
+
+/** Operators that hold where the test holds for any value, and those that hold where it holds for none. */
+export const TESTS: Readonly<Record<string, { operator: Operator; negated?: boolean }>> = {
+  $eq: { operator: equal },
+  $ne: { operator: equal, negated: true },
+  $gt: { operator: comparison(">") },
+  $gte: { operator: comparison(">=") },
+  $lt: { operator: comparison("<") },
+  $lte: { operator: comparison("<=") },
+  $in: { operator: oneOf },
+  $nin: { operator: oneOf, negated: true },
+  $size: { operator: size },
+  $exists: { operator: exists },
+  $type: { operator: type },
+  $mod: { operator: modulo },
+  $regex: { operator: regex },
+  $iLike: { operator: caseBlindPart },
+};

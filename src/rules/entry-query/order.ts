@@ -1,0 +1,129 @@
+/** `order`, and pages that begin behind an entry: which keys a list is sorted by, and what comes after a given place in it. */
+import { createHash } from "node:crypto";
+import { ActionError } from "../../errors.js";
+import { isObject } from "../described.js";
+import { list, ORDER_MAX, refuse } from "./judge.js";
+import { keyAt, type OwnField, ownSql, type Path, parsePath, type Source } from "./path.js";
+import type { Statement } from "./statement.js";
+
+export interface OrderKey {
+  path: Path;
+  descending: boolean;
+}
+
+const ID: Path = { own: "id" };
+
+/** The keys that entries are sorted by, the id last, so that no two stand in one place. @throws REQUEST_INVALID */
+export function parseOrder(order: unknown, source: Source, place = "order"): OrderKey[] {
+  const given = order === undefined || order === null ? [] : list(order, place, ORDER_MAX);
+  const keys = given.map((one, at): OrderKey => {
+    const inside = `${place}[${at}]`;
+    const [column, direction = "ASC"] = typeof one === "string" ? [one] : list(one, inside, 2, 1);
+    const upper = typeof direction === "string" ? direction.toUpperCase() : "";
+    if (upper !== "ASC" && upper !== "DESC") refuse(`${inside}[1]`, "ASC or DESC", direction);
+    return { path: parsePath(column, `${inside}[0]`, source, true), descending: upper === "DESC" };
+  });
+  if (keys.length === 0) keys.push({ path: { own: "order" }, descending: false });
+  // In the direction of the key before it: an index then serves both.
+  if (!keys.some(({ path }) => path.own === "id")) keys.push({ path: ID, descending: keys.at(-1)!.descending });
+  return keys;
+}
+
+/** SQL of what is compared for each key: the entry's own columns as they are, all others as jsonb. */
+export const keySql = ({ path }: OrderKey, source: Source, statement: Statement): string =>
+  path.own === null ? keyAt(path, source, statement) : ownSql(path.own, source);
+
+/** @param reversed for the page before */
+export function orderBy(keys: readonly OrderKey[], sql: readonly string[], reversed = false): string {
+  return keys.map(({ descending }, at) => `${sql[at]} ${descending === reversed ? "ASC" : "DESC"}`).join(", ");
+}
+
+const TYPES: Record<OwnField, string> = {
+  id: "bigint",
+  order: "float8",
+  createdAt: "timestamptz",
+  updatedAt: "timestamptz",
+};
+const VALUES: Record<OwnField, RegExp> = {
+  id: /^\d{1,16}$/,
+  order: /^-?\d{1,20}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?$/,
+  createdAt: /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[-+]\d\d(?::\d\d)?$/,
+  updatedAt: /^\d{4,6}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?[-+]\d\d(?::\d\d)?$/,
+};
+
+/** SQL of the text by which a key's value travels in a cursor. */
+export const keyText = (sql: string): string => `(${sql})::text`;
+
+/** SQL of whether an entry stands behind those values in the order; before them, reversed. */
+export function behind(
+  keys: readonly OrderKey[],
+  sql: readonly string[],
+  values: readonly string[],
+  reversed: boolean,
+  statement: Statement,
+): string {
+  const bound = keys.map(({ path }, at) => {
+    if (path.own === null) return statement.bind(values[at]!, "jsonb");
+    return `(${statement.bind(values[at]!, "text")})::${TYPES[path.own]}`;
+  });
+  const sign = ({ descending }: OrderKey) => (descending === reversed ? ">" : "<");
+  const [first] = keys;
+  if (keys.every(({ descending }) => descending === first!.descending)) {
+    return `(${sql.join(", ")}) ${sign(first!)} (${bound.join(", ")})`;
+  }
+  return keys.reduceRight(
+    (rest, key, at) => `(${sql[at]} ${sign(key)} ${bound[at]} OR (${sql[at]} = ${bound[at]} AND ${rest}))`,
+    "false",
+  );
+}
+
+/** Where a page begins. Opaque to callers; it says no more than values that they were shown, and is judged like any input. */
+export interface Cursor {
+  values: readonly string[];
+  reversed: boolean;
+}
+
+const fingerprint = (keys: readonly OrderKey[], dataSourceId: number): string =>
+  createHash("sha256")
+    .update(JSON.stringify([dataSourceId, keys]))
+    .digest("base64url")
+    .slice(0, 12);
+
+export function writeCursor(keys: readonly OrderKey[], dataSourceId: number, { values, reversed }: Cursor): string {
+  const content = { f: fingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
+  return Buffer.from(JSON.stringify(content)).toString("base64url");
+}
+
+function decoded(cursor: string): Record<string, unknown> | null {
+  try {
+    const content: unknown = JSON.parse(Buffer.from(cursor, "base64url").toString());
+    return isObject(content) ? content : null;
+  } catch {
+    return null;
+  }
+}
+
+function isKeyValue(value: unknown, { path }: OrderKey): value is string {
+  if (typeof value !== "string" || value.includes("\\u0000")) return false;
+  if (path.own !== null) return VALUES[path.own].test(value);
+  try {
+    JSON.parse(value);
+    return value.isWellFormed();
+  } catch {
+    return false;
+  }
+}
+
+/** @throws REQUEST_INVALID for what is no cursor of this data source in this order */
+export function readCursor(cursor: unknown, keys: readonly OrderKey[], dataSourceId: number): Cursor {
+  const content = typeof cursor === "string" ? decoded(cursor) : null;
+  const values = content?.["k"];
+  const isOurs =
+    content !== null &&
+    content["f"] === fingerprint(keys, dataSourceId) &&
+    Array.isArray(values) &&
+    values.length === keys.length &&
+    keys.every((key, at) => isKeyValue(values[at], key));
+  if (isOurs) return { values: values as string[], reversed: content["r"] === 1 };
+  throw new ActionError("REQUEST_INVALID", "cursor must be one that a page of this data source in this order gave");
+}

@@ -1,0 +1,138 @@
+/**
+ * Regular expressions of JavaScript in the words of PostgreSQL. What both read alike is translated, what they read differently is
+ * refused; groups catch nothing, so that PostgreSQL decides by an automaton and never by trying. Knows no query.
+ */
+import { type AST, RegExpParser } from "@eslint-community/regexpp";
+import { ActionError } from "../../errors.js";
+import { described } from "../described.js";
+
+const PATTERN_MAX_CHARACTERS = 200;
+/** PostgreSQL's own bound on a count, and ours on counts within counts: each copy is work for its automaton. */
+const REPEAT_MAX = 255;
+const COPIES_MAX = 1_000;
+
+const LINE_ENDS = "\\n\\r\\u2028\\u2029";
+const SPACES = "\\t-\\r \\u00a0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000\\ufeff";
+const SETS = { digit: "0-9", space: SPACES, word: "A-Za-z0-9_" } as const;
+const PLAIN = /[A-Za-z0-9 ]/;
+
+/** In PostgreSQL's words; `ignoreCase` wants a collation that knows all letters. */
+export interface TranslatedPattern {
+  pattern: string;
+  ignoreCase: boolean;
+}
+
+class Untranslatable extends Error {}
+
+const unlike = (what: string): never => {
+  throw new Untranslatable(`${what}, which PostgreSQL reads in another way`);
+};
+
+function character(code: number): string {
+  if (code === 0) return unlike("U+0000");
+  if (code >= 0xd800 && code <= 0xdfff) return unlike("half of a character");
+  const text = String.fromCodePoint(code);
+  if (PLAIN.test(text)) return text;
+  return code > 0xffff ? `\\U${code.toString(16).padStart(8, "0")}` : `\\u${code.toString(16).padStart(4, "0")}`;
+}
+
+function classElement(element: AST.CharacterClassElement): string {
+  if (element.type === "Character") return character(element.value);
+  if (element.type === "CharacterClassRange") return `${character(element.min.value)}-${character(element.max.value)}`;
+  if (element.type !== "CharacterSet" || element.kind === "property") return unlike("a class of properties");
+  return element.negate ? unlike(`${element.raw} within brackets`) : SETS[element.kind];
+}
+
+function characterClass(node: AST.CharacterClass): string {
+  if (node.elements.length === 0) return node.negate ? "." : "(?!)";
+  return `[${node.negate ? "^" : ""}${node.elements.map((one) => classElement(one as AST.CharacterClassElement)).join("")}]`;
+}
+
+function characterSet(node: AST.CharacterSet, dotAll: boolean): string {
+  if (node.kind === "any") return dotAll ? "." : `[^${LINE_ENDS}]`;
+  if (node.kind === "property") return unlike(node.raw);
+  return `[${node.negate ? "^" : ""}${SETS[node.kind]}]`;
+}
+
+/** Writes one pattern; counts what its repetitions multiply to. */
+class Translation {
+  private copies = 0;
+
+  constructor(private readonly dotAll: boolean) {}
+
+  alternatives(nodes: readonly AST.Alternative[], factor: number): string {
+    return nodes.map(({ elements }) => this.sequence(elements, factor)).join("|");
+  }
+
+  private sequence(elements: readonly AST.Element[], factor: number): string {
+    let written = "";
+    for (let at = 0; at < elements.length; at += 1) {
+      const [one, next] = [elements[at]!, elements[at + 1]];
+      const pair = one.type === "Character" && next?.type === "Character" && isPair(one.value, next.value);
+      // JavaScript sees the two halves, PostgreSQL the character.
+      if (pair) at += 1;
+      written += pair ? character(whole(one.value, next.value)) : this.element(one, factor);
+    }
+    return written;
+  }
+
+  private element(node: AST.Element, factor: number): string {
+    this.copies += factor;
+    if (this.copies > COPIES_MAX) throw new Untranslatable("repetitions of repetitions beyond what is searched for");
+    if (node.type === "Character") return character(node.value);
+    if (node.type === "CharacterSet") return characterSet(node, this.dotAll);
+    if (node.type === "CharacterClass") return characterClass(node);
+    if (node.type === "Group" || node.type === "CapturingGroup") {
+      if (node.type === "Group" && node.modifiers) return unlike("a group with flags");
+      return `(?:${this.alternatives(node.alternatives, factor)})`;
+    }
+    if (node.type === "Quantifier") return this.quantifier(node, factor);
+    if (node.type === "Assertion") return this.assertion(node, factor);
+    return unlike(node.type === "Backreference" ? "a reference back" : node.type);
+  }
+
+  private quantifier({ element, min, max }: AST.Quantifier, factor: number): string {
+    const most = max === Number.POSITIVE_INFINITY ? min + 1 : max;
+    if (most > REPEAT_MAX) throw new Untranslatable(`a count above ${REPEAT_MAX}`);
+    if (element.type === "Assertion") return unlike("a repeated assertion");
+    const inner = this.element(element, factor * Math.max(1, most));
+    return `(?:${inner}){${min},${max === Number.POSITIVE_INFINITY ? "" : max}}`;
+  }
+
+  private assertion(node: AST.Assertion, factor: number): string {
+    if (node.kind === "start") return "^";
+    if (node.kind === "end") return "$";
+    if (node.kind === "lookahead")
+      return `(?${node.negate ? "!" : "="}${this.alternatives(node.alternatives, factor)})`;
+    if (node.kind === "lookbehind") return unlike("a look back");
+    if (node.kind !== "word") return unlike("an assertion");
+    const [before, after] = ["(?<![A-Za-z0-9_])", "(?![A-Za-z0-9_])"];
+    const [word, behind] = ["(?=[A-Za-z0-9_])", "(?<=[A-Za-z0-9_])"];
+    return node.negate ? `(?:${behind}${word}|${before}${after})` : `(?:${before}${word}|${behind}${after})`;
+  }
+}
+
+const isPair = (high: number, low: number) => high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff;
+const whole = (high: number, low: number) => (high - 0xd800) * 0x400 + (low - 0xdc00) + 0x10000;
+
+const parser = new RegExpParser({ ecmaVersion: 2025 });
+
+/** @throws REQUEST_INVALID naming the place and what cannot be searched for */
+export function translatePattern(pattern: unknown, flags: unknown, place: string): TranslatedPattern {
+  if (typeof pattern !== "string" || pattern.length > PATTERN_MAX_CHARACTERS) {
+    const expected = `a regular expression of at most ${PATTERN_MAX_CHARACTERS} characters`;
+    throw new ActionError("REQUEST_INVALID", `${place}.$regex must be ${expected}; ${described(pattern)} came`);
+  }
+  if (flags !== undefined && (typeof flags !== "string" || !/^(?!.*(.).*\1)[is]*$/.test(flags))) {
+    throw new ActionError("REQUEST_INVALID", `${place}.$options must be of i and s; ${described(flags)} came`);
+  }
+  try {
+    const tree = parser.parsePattern(pattern, undefined, undefined, { unicode: false });
+    const written = new Translation(flags?.includes("s") ?? false).alternatives(tree.alternatives, 1);
+    // `***:` and a first `(?` would be directives of PostgreSQL's; a group of its own takes that meaning away.
+    return { pattern: `(?:${written})`, ignoreCase: flags?.includes("i") ?? false };
+  } catch (error) {
+    const reason = error instanceof Untranslatable ? `holds ${error.message}` : "is no regular expression";
+    throw new ActionError("REQUEST_INVALID", `${place}.$regex ${reason}: ${described(pattern)}`);
+  }
+}

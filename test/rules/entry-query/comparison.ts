@@ -1,0 +1,63 @@
+/** A number of generated questions, asked of all: used with few in the gate and with many in test/long. */
+import fc from "fast-check";
+import type { Client } from "pg";
+import { aggregate, document, flatDocument, type Json, where } from "./generated.js";
+import { aggregatedByMingo, aggregatedBySql, type Disagreement, disagreements } from "./oracle.js";
+
+const DOCUMENTS = 20;
+const QUERIES = 25;
+
+/** As they come out of a request: plain objects, no -0. */
+function sample<T>(arbitrary: fc.Arbitrary<T>, seed: number, numRuns: number): T[] {
+  return JSON.parse(JSON.stringify(fc.sample(arbitrary, { seed, numRuns })));
+}
+
+export interface Comparison {
+  queries: number;
+  pairs: number;
+  likeMingo: Disagreement[];
+  wrong: Disagreement[];
+}
+
+/** @param count of queries, each asked of twenty documents */
+export async function compareWheres(client: Client, count: number, seed: number): Promise<Comparison> {
+  const documents = sample(document, seed, Math.ceil(count / QUERIES) * DOCUMENTS);
+  const queries = sample(where, seed + 1, count);
+  const total: Comparison = { queries: 0, pairs: 0, likeMingo: [], wrong: [] };
+  for (let at = 0; at < count; at += QUERIES) {
+    const asked = queries.slice(at, at + QUERIES);
+    const from = (at / QUERIES) * DOCUMENTS;
+    const { wrong, likeMingo } = await disagreements(client, documents.slice(from, from + DOCUMENTS), asked);
+    total.queries += asked.length;
+    total.pairs += asked.length * DOCUMENTS;
+    total.likeMingo.push(...likeMingo);
+    total.wrong.push(...wrong);
+  }
+  return total;
+}
+
+/** Numbers to twelve digits: sums are exact here and rounded there. */
+function rounded(value: unknown): unknown {
+  if (typeof value === "number") return Number(value.toPrecision(12));
+  if (Array.isArray(value)) return value.map(rounded);
+  if (typeof value !== "object" || value === null) return value ?? null;
+  const members = Object.entries(value).filter(([, one]) => one !== undefined);
+  return Object.fromEntries(
+    members.sort(([one], [two]) => (one < two ? -1 : 1)).map(([key, one]) => [key, rounded(one)]),
+  );
+}
+
+const text = (documents: readonly Json[]): string => JSON.stringify(documents.map(rounded));
+
+/** Pipelines on which our SQL and mingo answer differently, with both answers. */
+export async function compareAggregates(client: Client, count: number, seed: number) {
+  const documents = sample(flatDocument, seed, count * 10);
+  const pipelines = sample(aggregate, seed + 1, count);
+  const wrong: unknown[] = [];
+  for (const [at, stages] of pipelines.entries()) {
+    const asked = documents.slice(at * 10, at * 10 + 10);
+    const [ours, theirs] = [text(await aggregatedBySql(client, asked, stages)), text(aggregatedByMingo(asked, stages))];
+    if (ours !== theirs) wrong.push({ stages, documents: asked, ours, theirs });
+  }
+  return { pipelines: pipelines.length, wrong };
+}

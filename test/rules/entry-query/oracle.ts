@@ -1,0 +1,123 @@
+/** Asks our SQL, sift and mingo the same of the same documents, many questions in one statement. Knows no generator. */
+import { Query as MingoQuery, aggregate as mingoAggregate } from "mingo";
+import type { Client } from "pg";
+import siftModule from "sift";
+import { compileAggregate } from "../../../src/rules/entry-query/aggregate.js";
+import { Statement } from "../../../src/rules/entry-query/statement.js";
+import { compileWhere } from "../../../src/rules/entry-query/where.js";
+import type { Json, Query } from "./generated.js";
+
+type Sift = {
+  (query: Query, options: object): (document: unknown) => boolean;
+  createEqualsOperation(test: (value: unknown) => boolean, owner: unknown, options: unknown): unknown;
+};
+const plainSift = siftModule as unknown as Sift;
+/** Of MongoDB a remainder is a number's; sift and mingo let JavaScript make numbers of null, false and lists. */
+const $mod = ([by, rest]: [number, number], owner: unknown, options: unknown) =>
+  plainSift.createEqualsOperation((value: unknown) => typeof value === "number" && value % by === rest, owner, options);
+const sift = (query: Query) => plainSift(query, { operations: { $mod } });
+const sees = () => true;
+
+/** Which documents each query finds, by our SQL. */
+export async function foundBySql(
+  client: Client,
+  documents: readonly Json[],
+  queries: readonly Query[],
+): Promise<boolean[][]> {
+  const statement = new Statement(documents.map((one) => JSON.stringify(one)));
+  const source = { doc: "e.doc", entry: null, sees };
+  const conditions = queries.map((query) => compileWhere(query, source, statement));
+  const sql = `SELECT ARRAY[${conditions.join(", ")}] AS found FROM unnest($1::jsonb[]) WITH ORDINALITY e(doc, n) ORDER BY n`;
+  const { rows } = await client.query<{ found: boolean[] }>(sql, statement.values);
+  return queries.map((_, at) => rows.map(({ found }) => found[at]!));
+}
+
+/** What sift and MongoDB's rules, as mingo has them, read differently; MongoDB's are ours. docs/data-sources.md has the reasons. */
+const UNLIKE_SIFT = /\.\d/;
+
+export const foundBySift = (documents: readonly Json[], query: Query): boolean[] => documents.map(sift(query));
+export function foundByMingo(documents: readonly Json[], query: Query): boolean[] {
+  const asked = new MingoQuery(query as never);
+  return documents.map((one) => asked.test(one as never));
+}
+
+export interface Disagreement {
+  query: Query;
+  document: Json;
+  ours: boolean;
+  sift: boolean;
+}
+
+/** Values at a path, lists looked through. */
+function valuesAt(value: Json | undefined, path: readonly string[]): (Json | undefined)[] {
+  const [name, ...rest] = path;
+  if (name === undefined) return [value];
+  if (Array.isArray(value) && !/^\d$/.test(name)) return value.flatMap((one) => valuesAt(one, path));
+  return typeof value === "object" && value !== null ? valuesAt((value as Record<string, Json>)[name], rest) : [];
+}
+
+/** sift takes the third letter of a text for its `a.2`. Such a question is not asked of it. */
+function asksForALetter(document: Json, query: Query): boolean {
+  const paths = [...JSON.stringify(query).matchAll(/"((?:\w+\.)+)\d"/g)].map(([, prefix]) =>
+    prefix!.slice(0, -1).split("."),
+  );
+  return paths.some((path) => valuesAt(document, path).some((one) => typeof one === "string"));
+}
+
+/** Where ours is neither sift's answer nor, for what sift reads differently, mingo's. */
+export async function disagreements(client: Client, documents: readonly Json[], queries: readonly Query[]) {
+  const ours = await foundBySql(client, documents, queries);
+  const wrong: Disagreement[] = [];
+  const likeMingo: Disagreement[] = [];
+  for (const [at, query] of queries.entries()) {
+    const expected = foundBySift(documents, query);
+    const differing = documents.flatMap((_, n) =>
+      ours[at]![n] === expected[n] || asksForALetter(documents[n]!, query) ? [] : [n],
+    );
+    if (differing.length === 0) continue;
+    const excused = UNLIKE_SIFT.test(JSON.stringify(query)) ? foundByMingo(documents, query) : expected;
+    for (const n of differing) {
+      const one = { query, document: documents[n]!, ours: ours[at]![n]!, sift: expected[n]! };
+      if (one.ours === excused[n]) likeMingo.push(one);
+      else wrong.push(one);
+    }
+  }
+  return { wrong, likeMingo };
+}
+
+export async function aggregatedBySql(
+  client: Client,
+  documents: readonly Json[],
+  stages: readonly Query[],
+): Promise<Json[]> {
+  const statement = new Statement(documents.map((one) => JSON.stringify(one)));
+  const entries =
+    "SELECT e.doc AS d, e.n::float8 AS n, 0::bigint AS m FROM unnest($1::jsonb[]) WITH ORDINALITY e(doc, n)";
+  const { sql } = compileAggregate(stages, entries, sees, statement);
+  const { rows } = await client.query<{ d: Json }>(`SELECT d FROM (${sql}) made ORDER BY n, m`, statement.values);
+  return rows.map(({ d }) => d);
+}
+
+/** mingo has no $convertToNumber: its $convert takes no boolean and no empty text then. */
+function convertToNumber(expression: unknown): unknown {
+  if (Array.isArray(expression)) return expression.map(convertToNumber);
+  if (typeof expression !== "object" || expression === null) return expression;
+  return Object.fromEntries(
+    Object.entries(expression).map(([key, one]) =>
+      key === "$convertToNumber"
+        ? [
+            "$convert",
+            {
+              input: { $cond: [{ $or: [{ $eq: [{ $type: one }, "bool"] }, { $eq: [one, ""] }] }, null, one] },
+              to: "double",
+              onError: null,
+              onNull: null,
+            },
+          ]
+        : [key, convertToNumber(one)],
+    ),
+  );
+}
+
+export const aggregatedByMingo = (documents: readonly Json[], stages: readonly Query[]): Json[] =>
+  mingoAggregate(structuredClone(documents) as never, convertToNumber(stages) as never) as Json[];
