@@ -150,3 +150,5 @@ export const BULK_ENTRIES = 1_000;
 /** Signing a page's user in: failures of one entry, or from one address, within the window. */
 export const SIGN_IN_FAILURES = 10;
 export const SIGN_IN_WINDOW_SECONDS = 600;
+/** One statement of a query on entries (data sources). */
+export const QUERY_TIMEOUT_MS = 5_000;

@@ -27,8 +27,8 @@ import { QueueTurns1763600085000 } from "../../migrations/1763600085000-queue-tu
 import { PayloadOnce1763600086000 } from "../../migrations/1763600086000-payload-once.js";
 import { ActionChanges1763600090000 } from "../../migrations/1763600090000-action-changes.js";
 import { DataSources1763600100000 } from "../../migrations/1763600100000-data-sources.js";
-import { DataSourceChanges1763600101000 } from "../../migrations/1763600101000-data-source-changes.js";
 import { EntrySize1763600100500 } from "../../migrations/1763600100500-entry-size.js";
+import { DataSourceChanges1763600101000 } from "../../migrations/1763600101000-data-source-changes.js";
 import { BOUNDED_POOL, createPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
@@ -56,8 +56,8 @@ export const MIGRATIONS = [
   PayloadOnce1763600086000,
   ActionChanges1763600090000,
   DataSources1763600100000,
-  DataSourceChanges1763600101000,
   EntrySize1763600100500,
+  DataSourceChanges1763600101000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

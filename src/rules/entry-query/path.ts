@@ -105,6 +105,18 @@ function arrayOnTheWay(segments: readonly string[], source: Source, statement: S
   });
 }
 
+/** SQL of whether an array stands at the path or on the way, as `anyAt` asks for it; null where none could. */
+export function arrayAt(
+  segments: readonly string[],
+  source: Source,
+  statement: Statement,
+  elements = true,
+): string | null {
+  const arrays = arrayOnTheWay(segments, source, statement, elements);
+  if (arrays.length === 0) return null;
+  return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
+}
+
 /** Rows of every value at the path, elements of arrays on the way looked through one by one, as `name.v`. */
 function valuesFrom(segments: readonly string[], source: Source, statement: Statement, elements: boolean) {
   const first = statement.name();
@@ -136,11 +148,10 @@ function valuesFrom(segments: readonly string[], source: Source, statement: Stat
 export function anyAt(path: Path, source: Source, statement: Statement, test: Test, reach: Reach): string {
   const direct = test(valueAt(path, source, statement));
   if (path.own !== null || path.segments.length === 0 || isHidden(path, source)) return direct;
-  const arrays = arrayOnTheWay(path.segments, source, statement, reach.elements);
-  if (arrays.length === 0) return direct;
+  const isArray = arrayAt(path.segments, source, statement, reach.elements);
+  if (isArray === null) return direct;
   const { from, value } = valuesFrom(path.segments, source, statement, reach.elements);
   const inside = `EXISTS (SELECT FROM ${from} WHERE ${test(value)})`;
-  const isArray = arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
   if (reach.ofNothing) return `CASE WHEN ${isArray} THEN ${inside} ELSE ${direct} END`;
   return `(${direct} OR (${isArray} AND ${inside}))`;
 }

@@ -1,0 +1,214 @@
+/**
+ * Joins: what other data sources of the app hold for entries. The values that a page of entries is joined by are gathered, and each
+ * join is one statement for all of them; `required` is part of the statement that finds the page. Knows no page.
+ */
+import { ActionError } from "../../errors.js";
+import { refuse } from "../../rules/entry-query/judge.js";
+import { textOf, typeOf } from "../../rules/entry-query/operators.js";
+import type { EntryScope, Join } from "../../rules/entry-query/options.js";
+import { keySql, orderBy, parseOrder } from "../../rules/entry-query/order.js";
+import { keyAt, parsePath, valueAt } from "../../rules/entry-query/path.js";
+import { Statement } from "../../rules/entry-query/statement.js";
+import { JsonText } from "../../rules/json-text.js";
+import {
+  bounded,
+  type DataSourceKey,
+  type EntryView,
+  entriesOf,
+  type RawRow,
+  rowColumns,
+  sourceOf,
+  viewOf,
+} from "./entry-rows.js";
+import type { Read } from "./read-pool.js";
+
+/** How joined data sources are found, and what the caller may see of them. */
+export interface JoinSources<Source extends DataSourceKey> {
+  /** Of the app. @throws DATA_SOURCE_NOT_FOUND */
+  joined(dataSource: Join["dataSource"]): Promise<Source>;
+  /** @throws DATA_SOURCE_ACCESS_DENIED */
+  scopeOf(source: Source, where: unknown): EntryScope | Promise<EntryScope>;
+}
+
+interface Opened {
+  join: Join;
+  key: DataSourceKey;
+  scope: EntryScope;
+}
+
+type JoinedRow = RawRow & { at: number };
+
+/** The values of the entries' side, one list of texts for each pair; an entry without one of them has nothing joined. */
+type Keys = readonly (readonly string[] | null)[];
+
+const isShown = (sql: string): string => `${typeOf(sql)} IN ('string', 'number', 'boolean')`;
+
+const ID = /^[1-9]\d{0,14}$/;
+
+/** The forms in which one text may stand in the other data source: `5` and `"5"` are joined. */
+function forms(text: string): string[] {
+  const asText = JSON.stringify(text);
+  const isOther =
+    text === "true" || text === "false" || (/^-?(?:0|[1-9]\d{0,14})(?:\.\d{1,15})?$/.test(text) && text !== "-0");
+  return isOther ? [asText, text] : [asText];
+}
+
+export function createEntryJoins(read: Read) {
+  async function open<Source extends DataSourceKey>(
+    key: DataSourceKey,
+    join: Join,
+    sources: JoinSources<Source>,
+  ): Promise<Opened> {
+    const source = await sources.joined(join.dataSource);
+    // By construction too: a join that left the app would find the other app's entries under this one's id, which are none.
+    if (source.appId !== key.appId) throw new ActionError("DATA_SOURCE_NOT_FOUND");
+    return { join, key: source, scope: await sources.scopeOf(source, join.where) };
+  }
+
+  /** The texts by which each entry is joined. */
+  async function keysOf(
+    key: DataSourceKey,
+    entries: readonly EntryView[],
+    join: Join,
+    scope: EntryScope,
+  ): Promise<Keys> {
+    const statement = new Statement(
+      entries.map(({ id }) => id),
+      key.appId,
+    );
+    const source = sourceOf("e", scope.sees);
+    const texts = join.on.map(([left]) => {
+      const value = valueAt(parsePath(left, `join.${join.name}.on`, source, true), source, statement);
+      return `CASE WHEN ${isShown(value)} THEN ${textOf(value)} END`;
+    });
+    const sql = `SELECT e.id, ARRAY[${texts.join(", ")}] AS texts FROM data_source_entry e WHERE e.app_id = $2 AND e.id = ANY($1::bigint[])`;
+    const rows = await read<{ id: number; texts: (string | null)[] }>(key.appId, sql, statement.values);
+    const byId = new Map(rows.map(({ id, texts }) => [id, texts]));
+    return entries.map(({ id }) => {
+      const found = byId.get(id);
+      return found && !found.includes(null) ? (found as string[]) : null;
+    });
+  }
+
+  /** A select of what each entry is joined with: `at` says which entry, by its place in `keys`. */
+  function matching({ join, key, scope }: Opened, keys: Keys, statement: Statement): string {
+    const source = sourceOf("j", scope.sees);
+    const place = `join.${join.name}`;
+    const condition = entriesOf(key, { scope, where: join.where }, statement, "j");
+    const paths = join.on.map(([left, right]) => parsePath(right, `${place}.on.${left}`, source, true));
+    const values = paths.map((path) => keyAt(path, source, statement));
+    const asked = values.map((value, pair) => {
+      const texts = [...new Set(keys.flatMap((found) => (found ? [found[pair]!] : [])))];
+      // By the primary key, not by its text.
+      if (paths[pair]!.own === "id")
+        return `j.id = ANY(${statement.bind(
+          texts.filter((one) => ID.test(one)),
+          "bigint[]",
+        )})`;
+      const all = new Set(texts.flatMap(forms));
+      return `${value} = ANY(${statement.bind([...all], "jsonb[]")})`;
+    });
+    const present = keys.flatMap((texts, at) => (texts ? [{ at, texts }] : []));
+    const columns = [
+      statement.bind(
+        present.map(({ at }) => at),
+        "bigint[]",
+      ),
+    ];
+    for (const pair of join.on.keys())
+      columns.push(
+        statement.bind(
+          present.map(({ texts }) => texts[pair]!),
+          "text[]",
+        ),
+      );
+    const names = join.on.map((_, pair) => `t${pair}`);
+    const equal = values.map((value, pair) => `${textOf(value)} = k.t${pair}`);
+    return `FROM unnest(${columns.join(", ")}) k(at, ${names.join(", ")})
+      JOIN data_source_entry j ON ${equal.join(" AND ")} WHERE ${[condition, ...asked].join(" AND ")}`;
+  }
+
+  async function entriesFor(opened: Opened, keys: Keys): Promise<unknown[]> {
+    const { join, key, scope } = opened;
+    const statement = new Statement();
+    const from = matching(opened, keys, statement);
+    const source = sourceOf("j", scope.sees);
+    const order = parseOrder(join.order, source, `join.${join.name}.order`);
+    const sorted = orderBy(
+      order,
+      order.map((one) => keySql(one, source, statement)),
+    );
+    const numbered = `SELECT k.at, ${rowColumns("j")}, row_number() OVER (PARTITION BY k.at ORDER BY ${sorted}) AS nth ${from}`;
+    const select = `SELECT * FROM (${numbered}) found WHERE nth <= ${statement.bind(join.limit, "bigint")} ORDER BY at, nth`;
+    const rows = await read<JoinedRow & { found: number }>(
+      key.appId,
+      bounded(select, ["at", "found"]),
+      statement.values,
+    );
+    if (rows.length > 0 && rows[0]!.found > rows.length)
+      refuse(`join.${join.name}`, "less than 8 MB together: fewer entries or a smaller limit", undefined);
+    const found: unknown[][] = keys.map(() => []);
+    for (const row of rows) found[row.at]!.push(viewOf(row, key.id, scope, join.attributes));
+    return found;
+  }
+
+  async function figuresFor(opened: Opened, keys: Keys): Promise<unknown[]> {
+    const { join, key, scope } = opened;
+    const statement = new Statement();
+    const from = matching(opened, keys, statement);
+    const { shows } = join;
+    let figure = "count(*)";
+    if (shows.as === "sum") {
+      const source = sourceOf("j", scope.sees);
+      const value = valueAt(parsePath(shows.column, `join.${join.name}.sum`, source), source, statement);
+      figure = `COALESCE(sum(CASE WHEN ${typeOf(value)} = 'number' THEN ${textOf(value)}::numeric END), 0)`;
+    }
+    const sql = `SELECT k.at, (${figure})::text AS figure ${from} GROUP BY k.at`;
+    const rows = await read<{ at: number; figure: string }>(key.appId, sql, statement.values);
+    const figures = new Map(rows.map(({ at, figure: text }) => [at, text]));
+    if (shows.as === "has") return keys.map((_, at) => figures.has(at));
+    return keys.map((_, at) => new JsonText(figures.get(at) ?? "0"));
+  }
+
+  return {
+    /** Conditions that keep the entries for which every required join has something. */
+    async required<Source extends DataSourceKey>(
+      key: DataSourceKey,
+      joins: readonly Join[],
+      sources: JoinSources<Source> & { scope: EntryScope },
+      statement: Statement,
+    ): Promise<string[]> {
+      const conditions: string[] = [];
+      for (const join of joins.filter((one) => one.required)) {
+        const opened = await open(key, join, sources);
+        const [left, right] = [sourceOf("e", sources.scope.sees), sourceOf("j", opened.scope.sees)];
+        const equal = join.on.map(([one, two]) => {
+          const place = `join.${join.name}.on`;
+          const ours = valueAt(parsePath(one, place, left, true), left, statement);
+          const theirs = valueAt(parsePath(two, place, right, true), right, statement);
+          return `${isShown(ours)} AND ${isShown(theirs)} AND ${textOf(ours)} = ${textOf(theirs)}`;
+        });
+        const condition = entriesOf(opened.key, { scope: opened.scope, where: join.where }, statement, "j");
+        conditions.push(`EXISTS (SELECT FROM data_source_entry j WHERE ${condition} AND ${equal.join(" AND ")})`);
+      }
+      return conditions;
+    },
+
+    /** What stands under `joins` of each entry. */
+    async of<Source extends DataSourceKey>(
+      key: DataSourceKey,
+      entries: readonly EntryView[],
+      joins: readonly Join[],
+      sources: JoinSources<Source> & { scope: EntryScope },
+    ): Promise<Record<string, unknown>[]> {
+      const results: Record<string, unknown>[] = entries.map(() => ({}));
+      for (const join of joins) {
+        const opened = await open(key, join, sources);
+        const keys = await keysOf(key, entries, join, sources.scope);
+        const values = join.shows.as === "entries" ? await entriesFor(opened, keys) : await figuresFor(opened, keys);
+        for (const [at, value] of values.entries()) results[at]![join.name] = value;
+      }
+      return results;
+    },
+  };
+}

@@ -1,0 +1,233 @@
+/** What is read of entries: lists, pages behind a cursor, one, distinct values, aggregates. Writes nothing, and knows no caller but a scope. */
+import { ActionError } from "../../errors.js";
+import { compileAggregate } from "../../rules/entry-query/aggregate.js";
+import { FIELDS_MAX, list } from "../../rules/entry-query/judge.js";
+import { type EntryScope, type FindOptions, parseFind } from "../../rules/entry-query/options.js";
+import {
+  behind,
+  keySql,
+  keyText,
+  type OrderKey,
+  orderBy,
+  parseOrder,
+  readCursor,
+  writeCursor,
+} from "../../rules/entry-query/order.js";
+import { parsePath, valueAt } from "../../rules/entry-query/path.js";
+import { Statement } from "../../rules/entry-query/statement.js";
+import { memberTexts } from "../../rules/json-scan.js";
+import { JsonText } from "../../rules/json-text.js";
+import type { Reserve } from "../../rules/page.js";
+import { createEntryCounts } from "./entry-counts.js";
+import { createEntryJoins, type JoinSources } from "./entry-joins.js";
+import {
+  bounded,
+  type DataSourceKey,
+  type EntryView,
+  entriesOf,
+  type RawRow,
+  rowColumns,
+  sourceOf,
+  viewOf,
+} from "./entry-rows.js";
+import type { Read } from "./read-pool.js";
+
+/** For whom is read, and what a join may reach. */
+export interface Reader<Source extends DataSourceKey> extends JoinSources<Source> {
+  scope: EntryScope;
+  /** Only among these entries. */
+  ids?: readonly number[];
+  /** Asked before an answer is kept in memory. */
+  reserve?: Reserve;
+}
+
+export interface Pagination {
+  total: number;
+  limit: number;
+  offset: number;
+  /** `total` is an estimate: the entries were too many to count. */
+  about?: true;
+}
+
+export interface Pages {
+  isFirstPage: boolean;
+  isLastPage: boolean;
+  /** Cursors; null where there is no such page. */
+  next: string | null;
+  prev: string | null;
+}
+
+export interface Found {
+  entries: (EntryView | JsonText)[];
+  pagination?: Pagination;
+  cursor?: Pages;
+}
+
+const DISTINCT_MAX = 10_000;
+
+type KeyedRow = RawRow & { keys?: string[] };
+
+export type EntryReads = ReturnType<typeof createEntryReads>;
+
+export function createEntryReads({ read }: { read: Read }) {
+  const counts = createEntryCounts(read);
+  const joins = createEntryJoins(read);
+
+  /** @param keys that `order` was judged to @param cursor where the page begins; one more row than asked for says whether it is the last */
+  async function rowsOf<Source extends DataSourceKey>(
+    key: Source,
+    options: FindOptions,
+    reader: Reader<Source>,
+    keys: readonly OrderKey[],
+  ): Promise<{ rows: KeyedRow[]; pages?: Pages }> {
+    const statement = new Statement();
+    const source = sourceOf("e", reader.scope.sees);
+    const where = [entriesOf(key, { scope: reader.scope, where: options.where, ids: reader.ids }, statement, "e")];
+    where.push(...(await joins.required(key, options.joins, reader, statement)));
+    const sql = keys.map((one) => keySql(one, source, statement));
+    const at = typeof options.cursor === "string" ? readCursor(options.cursor, keys, key.id) : null;
+    const reversed = at?.reversed ?? false;
+    if (at) where.push(behind(keys, sql, at.values, reversed, statement));
+    const paged = options.cursor !== null;
+    const columns = paged ? `${rowColumns("e")}, ARRAY[${sql.map(keyText).join(", ")}] AS keys` : rowColumns("e");
+    const bound = statement.bind(options.limit + (paged ? 1 : 0), "bigint");
+    const select = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
+      ORDER BY ${orderBy(keys, sql, reversed)} LIMIT ${bound} OFFSET ${statement.bind(options.offset, "bigint")}`;
+    const rows = await read<KeyedRow>(key.appId, bounded(select, paged ? ["keys", "found"] : []), statement.values);
+    if (!paged) return { rows };
+    return pageOf(rows, options.limit, keys, key.id, at);
+  }
+
+  async function aggregated<Source extends DataSourceKey>(
+    key: Source,
+    options: FindOptions,
+    reader: Reader<Source>,
+  ): Promise<Found> {
+    const { scope } = reader;
+    const statement = new Statement();
+    const from = entriesOf(key, { scope, where: options.where, ids: reader.ids }, statement, "e");
+    const entries = `SELECT e.doc AS d, e."order" AS n, e.id AS m FROM data_source_entry e WHERE ${from}`;
+    const made = compileAggregate(options.aggregate, entries, scope.sees, statement);
+    const limit = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
+    const select = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${made.sql}) made ORDER BY n, m ${limit}`;
+    const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place
+      FROM (${select}) chosen) sized WHERE held <= ${8 * 1024 * 1024} OR place = 1 ORDER BY place`;
+    const rows = await read<{ data: string }>(key.appId, sql, statement.values);
+    const shows = (column: string) => !made.areEntries || scope.sees(column);
+    return { entries: rows.map(({ data }) => new JsonText(ordered(data, made.keys, shows))) };
+  }
+
+  async function find<Source extends DataSourceKey>(
+    key: Source,
+    query: unknown,
+    reader: Reader<Source>,
+  ): Promise<Found> {
+    const options = parseFind(query);
+    if (options.aggregate !== null) return aggregated(key, options, reader);
+    const keys = parseOrder(options.order, sourceOf("e", reader.scope.sees));
+    const { rows, pages } = await rowsOf(key, options, reader, keys);
+    reader.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
+    const entries = rows.map((row) => viewOf(row, key.id, reader.scope, options.attributes));
+    const joined = await joins.of(key, entries, options.joins, reader);
+    for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joined[at]!;
+    const found: Found = { entries };
+    if (pages) found.cursor = pages;
+    if (options.includePagination) found.pagination = await pagination(key, options, reader);
+    return found;
+  }
+
+  async function pagination<Source extends DataSourceKey>(
+    key: Source,
+    options: FindOptions,
+    reader: Reader<Source>,
+  ): Promise<Pagination> {
+    const { limit, offset } = options;
+    const required = (statement: Statement) => joins.required(key, options.joins, reader, statement);
+    const { total, about } = await counts.count(
+      key,
+      { scope: reader.scope, where: options.where, ids: reader.ids },
+      required,
+    );
+    return { total, limit, offset, ...(about ? { about } : {}) };
+  }
+
+  return {
+    /**
+     * Entries, or what an aggregate makes of them. Fewer than `limit` come where they are more than 8 MB together.
+     * @throws REQUEST_INVALID naming the path, what was expected and what came; what `reader` throws for a joined data source
+     */
+    find,
+
+    async findOne<Source extends DataSourceKey>(key: Source, query: unknown, reader: Reader<Source>) {
+      const { entries } = await find(key, { ...(query as object), limit: 1 }, reader);
+      return entries[0];
+    },
+
+    /** @throws ENTRY_NOT_FOUND, also where the scope's filter does not hold */
+    async findById<Source extends DataSourceKey>(key: Source, id: number, reader: Reader<Source>): Promise<EntryView> {
+      const { entries } = await find(key, { limit: 1 }, { ...reader, ids: [id] });
+      const [entry] = entries;
+      if (entry) return entry as EntryView;
+      throw new ActionError("ENTRY_NOT_FOUND");
+    },
+
+    /** Exact up to some ten thousand entries looked at; beyond, `about`. */
+    count: <Source extends DataSourceKey>(key: Source, where: unknown, scope: EntryScope) =>
+      counts.count(key, { scope, where }, async () => []),
+
+    /** Distinct values of columns, sorted, the first ten thousand of each; what is nothing or null is none. */
+    async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
+      const found: Record<string, JsonText[]> = {};
+      for (const [at, column] of list(columns, "columns", FIELDS_MAX, 1).entries()) {
+        const statement = new Statement();
+        const source = sourceOf("e", scope.sees);
+        const value = valueAt(parsePath(column, `columns[${at}]`, source), source, statement);
+        const from = entriesOf(key, { scope, where: null }, statement, "e");
+        const rows = await read<{ value: string }>(
+          key.appId,
+          `SELECT value::text FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${from}) held
+            WHERE value <> 'null' ORDER BY held.value LIMIT ${DISTINCT_MAX}`,
+          statement.values,
+        );
+        found[String(column)] = rows.map((row) => new JsonText(row.value));
+      }
+      return found;
+    },
+  };
+}
+
+/** An object's members in the order of the stage that made it: jsonb has an order of its own. */
+function ordered(text: string, keys: readonly string[] | null, shows: (column: string) => boolean): string {
+  const members = memberTexts(text);
+  const names = keys ?? [...members.keys()].filter(shows);
+  return `{${names.flatMap((name) => (members.has(name) ? [`${JSON.stringify(name)}:${members.get(name)}`] : [])).join(",")}}`;
+}
+
+/** The rows of a page and the cursors at its ends; a page that was asked for backwards is turned. */
+function pageOf(
+  found: KeyedRow[],
+  limit: number,
+  keys: readonly OrderKey[],
+  dataSourceId: number,
+  at: { reversed: boolean } | null,
+): { rows: KeyedRow[]; pages: Pages } {
+  const reversed = at?.reversed ?? false;
+  // Beside the row too many, what 8 MB had no room for is left for the next page as well.
+  const total = Number((found[0] as { found?: number } | undefined)?.found ?? 0);
+  const rows = found.slice(0, limit);
+  const more = total > rows.length || found.length > limit;
+  if (reversed) rows.reverse();
+  const cursor = (row: KeyedRow | undefined, back: boolean) =>
+    row ? writeCursor(keys, dataSourceId, { values: row.keys!, reversed: back }) : null;
+  const isFirstPage = reversed ? !more : at === null;
+  const isLastPage = reversed ? false : !more;
+  return {
+    rows,
+    pages: {
+      isFirstPage,
+      isLastPage,
+      next: isLastPage ? null : cursor(rows.at(-1), false),
+      prev: isFirstPage ? null : cursor(rows[0], true),
+    },
+  };
+}

@@ -1,0 +1,98 @@
+/** Entries as the database gives them to readers: which rows, which columns of them, in which shape. Knows no caller's options. */
+import { PAGE_MAX_BYTES } from "../../limits.js";
+import { type EntryScope, EVERYTHING } from "../../rules/entry-query/options.js";
+import type { Source } from "../../rules/entry-query/path.js";
+import type { Statement } from "../../rules/entry-query/statement.js";
+import { compileWhere } from "../../rules/entry-query/where.js";
+import { memberTexts } from "../../rules/json-scan.js";
+import { JsonText } from "../../rules/json-text.js";
+
+/** What a data source is found by. */
+export interface DataSourceKey {
+  id: number;
+  appId: number;
+}
+
+/** An entry (contract, packages). Times are ISO 8601. */
+export interface EntryView {
+  id: number;
+  dataSourceId: number;
+  data: JsonText;
+  order: number;
+  createdAt: string;
+  updatedAt: string;
+  /** By the names that the query gave them. */
+  joins?: Record<string, unknown>;
+}
+
+export const sourceOf = (entry: string, sees: (column: string) => boolean): Source => ({
+  doc: `${entry}.doc`,
+  entry,
+  sees,
+});
+
+/** SQL of which entries of a data source a caller is asked about. The app stands first in it, whatever else does. */
+export function entriesOf(
+  key: DataSourceKey,
+  { scope, where, ids }: { scope: EntryScope; where: unknown; ids?: readonly number[] | undefined },
+  statement: Statement,
+  entry: string,
+): string {
+  const conditions = [
+    `${entry}.app_id = ${statement.bind(key.appId, "bigint")}`,
+    `${entry}.data_source_id = ${statement.bind(key.id, "integer")}`,
+  ];
+  if (ids) conditions.push(`${entry}.id = ANY(${statement.bind(ids, "bigint[]")})`);
+  if (scope.filter) conditions.push(compileWhere(scope.filter, sourceOf(entry, EVERYTHING.sees), statement));
+  conditions.push(compileWhere(where, sourceOf(entry, scope.sees), statement));
+  return conditions.join(" AND ");
+}
+
+/**
+ * The first rows of a select that PAGE_MAX_BYTES have room for, one at least. The texts are unpacked only here, so that sorting
+ * carries none.
+ * @param select of ROW_COLUMNS and `more`, in order
+ */
+export const bounded = (select: string, more: readonly string[] = []): string => `
+  SELECT ${["id", '"order"', "created_at", "updated_at", "data::text AS data", ...more].join(", ")} FROM (
+    SELECT chosen.*, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place${more.includes("found") ? ", count(*) OVER () AS found" : ""} FROM (${select}) chosen) sized
+   WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
+
+export const rowColumns = (entry: string): string =>
+  ["id", '"order"', "created_at", "updated_at", "data", "bytes"].map((column) => `${entry}.${column}`).join(", ");
+
+/** The members of an object that may be shown, their texts untouched and in their order. */
+function pruned(text: string, shows: (column: string) => boolean): string {
+  const members = [...memberTexts(text)].flatMap(([column, value]) =>
+    shows(column) ? [`${JSON.stringify(column)}:${value}`] : [],
+  );
+  return `{${members.join(",")}}`;
+}
+
+export interface RawRow {
+  id: number;
+  order: number;
+  created_at: Date;
+  updated_at: Date;
+  data: string;
+}
+
+/** @param attributes the only columns asked for */
+export function viewOf(
+  row: RawRow,
+  dataSourceId: number,
+  scope: EntryScope,
+  attributes: ReadonlySet<string> | null,
+): EntryView {
+  // What nothing is taken out of is not taken apart.
+  const whole = scope.sees === EVERYTHING.sees && attributes === null;
+  const shows = (column: string) => scope.sees(column) && (attributes === null || attributes.has(column));
+  return {
+    id: row.id,
+    dataSourceId,
+    data: new JsonText(whole ? row.data : pruned(row.data, shows)),
+    order: row.order,
+    createdAt: row.created_at.toISOString(),
+    updatedAt: row.updated_at.toISOString(),
+  };
+}

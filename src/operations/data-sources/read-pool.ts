@@ -1,0 +1,74 @@
+/**
+ * Connections on which strangers' queries run: read-only, five seconds a statement, memory and temporary files bounded, few in number
+ * and fewer for one app. Knows no query.
+ */
+import type pg from "pg";
+import { createFairLine } from "../../engine/fair-line.js";
+import { ActionError } from "../../errors.js";
+import { OVERLOADED_RETRY_SECONDS, QUERY_TIMEOUT_MS } from "../../limits.js";
+import { createPool } from "../../postgres.js";
+
+const CONNECTIONS = 6;
+/** So that one app whose queries take their five seconds leaves half to all others. */
+const CONNECTIONS_PER_APP = 3;
+const WAITING_PER_APP = 200;
+
+/* JIT compiles for longer than these run; a parallel plan would take cores from neighbours. */
+const SETTINGS = `
+  SET default_transaction_read_only = on; SET statement_timeout = ${QUERY_TIMEOUT_MS}; SET work_mem = '16MB';
+  SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;
+/* Superusers alone may set it: elsewhere the time bounds what is written. */
+const TEMP_FILES = "SET temp_file_limit = '1GB'";
+
+/** Runs one statement for an app, in its turn. @throws REQUEST_INVALID where the query asks for too much, OVERLOADED */
+export type Read = <Row>(appId: number, sql: string, values: readonly unknown[]) => Promise<Row[]>;
+
+const TOO_LONG = `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s: name fewer entries in where, or a column with an index`;
+
+/** What the caller is told of the database's refusal; undefined where the query is not at fault. */
+function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
+  if (code === "57014") return TOO_LONG;
+  if (code === "22012") return "the query gathers more than 8 MB in $push";
+  if (code === "2201B") return "a regular expression is more than can be searched for";
+  if (code === "53400" || code === "53200") return "the query sorts or groups more than there is room for";
+  return /^(22|54)/.test(code) ? "the query asks for a value that cannot be computed" : undefined;
+}
+
+export type ReadPool = ReturnType<typeof createReadPool>;
+
+export function createReadPool(url: string) {
+  const pool = createPool(url, CONNECTIONS, "svc-app-actions entries");
+  // Sent before whatever the connection is asked first. A lost connection is told to that one.
+  pool.on("connect", (client) => {
+    client.query(SETTINGS).catch(() => undefined);
+    client.query(TEMP_FILES).catch(() => undefined);
+  });
+  const line = createFairLine(CONNECTIONS, CONNECTIONS_PER_APP);
+  const waiting = new Map<number, number>();
+
+  async function enter(appId: number): Promise<() => void> {
+    const before = waiting.get(appId) ?? 0;
+    if (before >= WAITING_PER_APP)
+      throw new ActionError("OVERLOADED", undefined, { retryAfter: OVERLOADED_RETRY_SECONDS });
+    waiting.set(appId, before + 1);
+    return line.enter(appId).finally(() => {
+      const left = waiting.get(appId)! - 1;
+      if (left === 0) waiting.delete(appId);
+      else waiting.set(appId, left);
+    });
+  }
+
+  const read: Read = async <Row>(appId: number, sql: string, values: readonly unknown[]) => {
+    const leave = await enter(appId);
+    try {
+      return (await pool.query(sql, [...values])).rows as Row[];
+    } catch (error) {
+      const refusal = refusalOf(error as Partial<pg.DatabaseError>);
+      throw refusal === undefined ? error : new ActionError("REQUEST_INVALID", refusal);
+    } finally {
+      leave();
+    }
+  };
+
+  return { read, end: () => pool.end() };
+}

@@ -1,0 +1,168 @@
+/** What a caller asks of `find`, judged: every field but where, order and aggregate, which their compilers judge. Knows no SQL. */
+import { isObject } from "../described.js";
+import { page } from "../page.js";
+import { fields, flag, JOINS_MAX, list, refuse, text, wholeNumber } from "./judge.js";
+import { parsePath } from "./path.js";
+
+export const ENTRIES_DEFAULT = 1_000;
+export const ENTRIES_MAX = 10_000;
+const JOINED_DEFAULT = 100;
+const ATTRIBUTES_MAX = 500;
+const ON_MAX = 3;
+const NAME_MAX = 100;
+
+/** What one caller may see of one data source. */
+export interface EntryScope {
+  /** Whether the top-level column may appear: in entries, where, order, joins, aggregates, indexes, exports. */
+  sees(column: string): boolean;
+  /** A further `where`; it may name columns that `sees` refuses. null: none. */
+  filter: Record<string, unknown> | null;
+}
+
+/** For the app itself. */
+export const EVERYTHING: EntryScope = { sees: () => true, filter: null };
+
+export interface FindOptions {
+  where: unknown;
+  order: unknown;
+  aggregate: unknown;
+  /** The only columns to show; null for all. */
+  attributes: ReadonlySet<string> | null;
+  limit: number;
+  offset: number;
+  includePagination: boolean;
+  /** true for the first page, the text of a cursor for another; null for pages by offset. */
+  cursor: string | true | null;
+  joins: readonly Join[];
+}
+
+export interface Join {
+  name: string;
+  /** Of the joined data source: its id or its name. */
+  dataSource: { id: number } | { name: string };
+  /** Pairs of paths: the entry's, the joined entry's. */
+  on: readonly (readonly [left: string, right: string])[];
+  required: boolean;
+  /** What is shown: the joined entries, whether there are any, how many, or a column's sum. */
+  shows: { as: "entries" } | { as: "has" } | { as: "count" } | { as: "sum"; column: string };
+  where: unknown;
+  order: unknown;
+  attributes: ReadonlySet<string> | null;
+  limit: number;
+}
+
+const FIELDS = [
+  "type",
+  "where",
+  "attributes",
+  "order",
+  "limit",
+  "offset",
+  "includePagination",
+  "join",
+  "aggregate",
+  "cursor",
+];
+const JOIN_FIELDS = [
+  "dataSourceId",
+  "dataSourceName",
+  "on",
+  "required",
+  "has",
+  "count",
+  "sum",
+  "where",
+  "attributes",
+  "limit",
+  "order",
+];
+
+/** Whole columns by name, with or without `data.`. */
+function attributes(value: unknown, place: string): ReadonlySet<string> | null {
+  if (value === undefined || value === null) return null;
+  const columns = list(value, place, ATTRIBUTES_MAX).map((one, at) => {
+    const path = parsePath(one, `${place}[${at}]`, { entry: "" });
+    if (path.own !== null || path.segments.length > 1) refuse(`${place}[${at}]`, "the name of a column", one);
+    return path.segments[0]!;
+  });
+  return new Set(columns);
+}
+
+function joinedSource(join: Record<string, unknown>, place: string): Join["dataSource"] {
+  const { dataSourceId, dataSourceName } = join;
+  if (dataSourceId !== undefined && dataSourceId !== null) {
+    return { id: wholeNumber(dataSourceId, `${place}.dataSourceId`, 1, 2 ** 31 - 1) };
+  }
+  if (typeof dataSourceName === "string") return { name: text(dataSourceName, `${place}.dataSourceName`, 255) };
+  return refuse(place, "an object with dataSourceId or dataSourceName", join);
+}
+
+function pairs(value: unknown, place: string): Join["on"] {
+  const found = isObject(value) ? Object.entries(value) : [];
+  if (found.length === 0 || found.length > ON_MAX) refuse(place, `an object of 1 to ${ON_MAX} pairs of columns`, value);
+  return found.map(([left, right]) => [left, text(right, `${place}.${left}`, 512)] as const);
+}
+
+function shown(join: Record<string, unknown>, place: string): Join["shows"] {
+  const { sum } = join;
+  const asked = [
+    flag(join["has"], `${place}.has`),
+    flag(join["count"], `${place}.count`),
+    sum !== undefined && sum !== null,
+  ];
+  if (asked.filter(Boolean).length > 1) refuse(place, "an object with one of has, count and sum", join);
+  if (asked[0]) return { as: "has" };
+  if (asked[1]) return { as: "count" };
+  return asked[2] ? { as: "sum", column: text(sum, `${place}.sum`, 512) } : { as: "entries" };
+}
+
+function parseJoin(name: string, value: unknown): Join {
+  const place = `join.${name}`;
+  text(name, "join's names", NAME_MAX);
+  const join = fields(value, place, JOIN_FIELDS);
+  return {
+    name,
+    dataSource: joinedSource(join, place),
+    on: pairs(join["on"], `${place}.on`),
+    required: flag(join["required"], `${place}.required`),
+    shows: shown(join, place),
+    where: join["where"],
+    order: join["order"],
+    attributes: attributes(join["attributes"], `${place}.attributes`),
+    limit:
+      join["limit"] === undefined ? JOINED_DEFAULT : wholeNumber(join["limit"], `${place}.limit`, 1, ENTRIES_DEFAULT),
+  };
+}
+
+function parseJoins(value: unknown): Join[] {
+  if (value === undefined || value === null) return [];
+  if (!isObject(value) || Object.keys(value).length > JOINS_MAX)
+    refuse("join", `an object of at most ${JOINS_MAX} joins`, value);
+  return Object.entries(value).map(([name, join]) => parseJoin(name, join));
+}
+
+function parseCursor(value: unknown): FindOptions["cursor"] {
+  if (value === undefined || value === null || value === false) return null;
+  return value === true ? true : text(value, "cursor", 20_000);
+}
+
+/** @throws REQUEST_INVALID naming the field, what was expected and what came */
+export function parseFind(value: unknown): FindOptions {
+  const options = fields(value ?? {}, "the query", FIELDS);
+  const parsed = {
+    where: options["where"],
+    order: options["order"],
+    aggregate: options["aggregate"] ?? null,
+    attributes: attributes(options["attributes"], "attributes"),
+    ...page(options, ENTRIES_DEFAULT, ENTRIES_MAX),
+    includePagination: flag(options["includePagination"], "includePagination"),
+    cursor: parseCursor(options["cursor"]),
+    joins: parseJoins(options["join"]),
+  };
+  if (parsed.cursor !== null && parsed.offset > 0) refuse("offset", "left out where there is a cursor", parsed.offset);
+  const besideAggregate = ["attributes", "order", "join", "cursor", "includePagination"].find((name) => options[name]);
+  if (parsed.aggregate !== null && besideAggregate) {
+    refuse(besideAggregate, "left out where there is an aggregate, which has stages for it", options[besideAggregate]);
+  }
+  return parsed;
+}
