@@ -78,8 +78,9 @@ async function startParts(
   const alone = config.databaseUrl === null;
   const { now } = clock;
   const operations = await createOperations({
-    ...{ config, db, notifications, browsers, room, baseUrl, apiUrl, alone, now, log },
+    ...{ config, db, databaseUrl, notifications, browsers, room, baseUrl, apiUrl, alone, now, log },
   });
+  plan.releases.add("data sources", operations.store.stop);
   await starting.instance(operations);
   const openDoor = await starting.api(operations, baseUrl);
   const work = await starting.work(opened, operations);

@@ -120,6 +120,11 @@ export function isDuplicate(error: unknown, constraint?: string): boolean {
   return code === "23505" && (constraint === undefined || violated === constraint);
 }
 
+/** Whether what a row refers to is not there, or not any longer. */
+export function isMissing(error: unknown): boolean {
+  return driverErrorOf(error).code === "23503";
+}
+
 /** Whether two transactions waited for each other, and this one was ended. */
 export function isDeadlock(error: unknown): boolean {
   return driverErrorOf(error).code === "40P01";

@@ -65,6 +65,8 @@ export const CHANNELS = [
 export interface Surroundings {
   config: Config;
   db: DataSource;
+  /** Its address, for readers with connections of their own. */
+  databaseUrl: string;
   notifications: Notifications;
   /** null in a process that is no runner. */
   browsers: Browsers | null;
@@ -146,7 +148,7 @@ function createRunning(
 }
 
 export async function createOperations(surroundings: Surroundings) {
-  const { config, db, notifications, room, baseUrl, now, log } = surroundings;
+  const { config, db, databaseUrl, notifications, room, baseUrl, now, log } = surroundings;
   const credentials = createCredentials({ db, notifications });
   const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room });
   const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room });
@@ -158,7 +160,16 @@ export async function createOperations(surroundings: Surroundings) {
   const { clientTimeoutMs, defaultTimezone } = config;
   const people = createPeople({ db, credentials });
   const quotaBytes = config.dataSourceQuotaMb * 2 ** 20;
-  const store = createStore({ db, notifications, logEvents, intake, quotaBytes, person: people.session, log });
+  const store = createStore({
+    db,
+    databaseUrl,
+    notifications,
+    logEvents,
+    intake,
+    quotaBytes,
+    person: people.session,
+    log,
+  });
   const { sessionOf } = store;
   const { organizationOf } = people;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });

@@ -25,6 +25,51 @@ export class EntryType {
   @Field(() => Float) order: number;
   @Field(() => DateTime) createdAt: string;
   @Field(() => DateTime) updatedAt: string;
+  @Field(() => GraphQLJSON, { nullable: true, description: "By the names that the query gave its joins." })
+  joins?: unknown;
+}
+
+@ObjectType("DataSourcePagination")
+class EntryPaginationType {
+  @Field(() => Float) total: number;
+  @Field(() => Int) limit: number;
+  @Field(() => Float) offset: number;
+  @Field(() => Boolean, { nullable: true, description: "true: `total` is an estimate." }) about?: boolean;
+}
+
+@ObjectType("DataSourceCursor")
+class EntryCursorType {
+  @Field(() => Boolean) isFirstPage: boolean;
+  @Field(() => Boolean) isLastPage: boolean;
+  @Field(() => String, { nullable: true }) next: string | null;
+  @Field(() => String, { nullable: true }) prev: string | null;
+}
+
+@ObjectType("DataSourceEntryList")
+export class EntryListType {
+  @Field(() => [EntryType]) entries: EntryType[];
+  @Field(() => [GraphQLJSON], { nullable: true, description: "What an aggregate made." }) documents: unknown[] | null;
+  @Field(() => EntryPaginationType, { nullable: true }) pagination?: EntryPaginationType;
+  @Field(() => EntryCursorType, { nullable: true }) cursor?: EntryCursorType;
+}
+
+@InputType("DataSourceQueryInput", { description: "What REST's query takes." })
+export class EntryQueryInput {
+  @Field(() => GraphQLJSON, { nullable: true }) where?: unknown;
+  @Field(() => [String], { nullable: true }) attributes?: string[];
+  @Field(() => GraphQLJSON, { nullable: true, description: '[["data.Name", "ASC"]]' }) order?: unknown;
+  @Field(() => Int, { nullable: true, description: "1,000 unless given, 10,000 at most." }) limit?: number;
+  @Field(() => Int, { nullable: true }) offset?: number;
+  @Field(() => Boolean, { nullable: true }) includePagination?: boolean;
+  @Field(() => GraphQLJSON, { nullable: true }) join?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true }) aggregate?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true, description: "true for the first page, then what `cursor.next` gives." })
+  cursor?: unknown;
+}
+
+@ObjectType("DeletedEntries")
+export class DeletedType {
+  @Field(() => Int) deletedCount: number;
 }
 
 @ObjectType("DataSourceVersion", { description: "A snapshot of the entries, taken before what changed many." })

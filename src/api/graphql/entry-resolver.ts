@@ -5,11 +5,24 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { Entries } from "../../operations/data-sources/entries.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
 import type { Committed } from "../../operations/data-sources/entry-commits.js";
+import type { Found } from "../../operations/data-sources/entry-reads.js";
 import type { RequestContext } from "../context.js";
-import { CommitInput, CommittedType, EntryType, ImportedType } from "./data-source-types.js";
+import {
+  CommitInput,
+  CommittedType,
+  DeletedType,
+  EntryListType,
+  EntryQueryInput,
+  EntryType,
+  ImportedType,
+} from "./data-source-types.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
 const DATA_SOURCE = { description: "Its id or its name." };
+
+/** A query as REST brings it: without what was not given. */
+const given = (query: object | null | undefined): object =>
+  Object.fromEntries(Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null));
 
 @Resolver()
 export class EntryResolver {
@@ -27,6 +40,46 @@ export class EntryResolver {
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.get(visit, { appId, ref }, id);
+  }
+
+  @Query(() => EntryListType, { description: "Bare documents where there is an aggregate: under `documents`." })
+  async dataSourceEntries(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Arg("query", () => EntryQueryInput, { nullable: true }) query?: EntryQueryInput | null,
+  ): Promise<EntryListType> {
+    const { entries, ...pages } = await this.find(context, appId, ref, given(query));
+    const isAggregate = query?.aggregate != null;
+    return { entries: isAggregate ? [] : (entries as EntryType[]), documents: isAggregate ? entries : null, ...pages };
+  }
+
+  @Query(() => GraphQLJSON, { description: "Distinct values by column." })
+  async dataSourceIndexes(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Arg("columns", () => [String]) columns: string[],
+  ): Promise<object> {
+    const visit = await this.gate.admit(context, "readEntries", appId);
+    return this.service.distinct(visit, { appId, ref }, columns);
+  }
+
+  @Mutation(() => DeletedType, { description: "Removes the entries that the where finds." })
+  async deleteEntries(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Arg("where", () => GraphQLJSON) where: unknown,
+  ): Promise<DeletedType> {
+    const visit = await this.gate.admit(context, "removeEntries", appId);
+    return this.service.removeWhere(visit, { appId, ref }, where);
+  }
+
+  /** As REST answers it. */
+  async find(context: RequestContext, appId: number, ref: string, query: unknown): Promise<Found> {
+    const visit = await this.gate.admit(context, "readEntries", appId);
+    return this.service.find(visit, { appId, ref }, query, context.answer?.reserve);
   }
 
   @Mutation(() => EntryType)

@@ -1,6 +1,8 @@
 /** Data sources and their entries over REST: rows of the facade's table. Files come and go elsewhere (entry-files.ts). */
+import { ActionError } from "../../errors.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
+import { described } from "../../rules/described.js";
 import type { Route } from "./route.js";
 
 const SOURCES = "/v1/apps/:appId/data-sources";
@@ -9,6 +11,16 @@ const ENTRIES = `${SOURCE}/entries`;
 
 const ofSource = ({ dataSource }: { dataSource: DataSourceView }): string => dataSource.updatedAt;
 const ofEntry = ({ updatedAt }: Entry): string => updatedAt;
+
+/** A deletion has a where and nothing else that would bound it. */
+function whereIn({ type: _, where, ...rest }: Record<string, unknown>): unknown {
+  const unknown = Object.keys(rest)[0];
+  if (unknown === undefined) return where;
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `a query of type "delete" has a where alone; ${described(unknown)} came too`,
+  );
+}
 
 const sourceRoutes: readonly Route[] = [
   {
@@ -94,6 +106,24 @@ const entryRoutes: readonly Route[] = [
     open: true,
     answer: ({ entries }, q) =>
       entries.deleteEntry(q.context, q.id("appId"), q.param("ds"), q.id("entryId"), q.ifMatch()),
+  },
+  {
+    method: "POST",
+    path: `${SOURCE}/query`,
+    open: true,
+    answer: ({ entries }, q) => {
+      const { type = "select" } = q.object();
+      if (type === "delete") return entries.deleteEntries(q.context, q.id("appId"), q.param("ds"), whereIn(q.object()));
+      if (type === "select") return entries.find(q.context, q.id("appId"), q.param("ds"), q.object());
+      throw new ActionError("REQUEST_INVALID", `type must be "select" or "delete"; ${described(type)} came`);
+    },
+  },
+  {
+    method: "GET",
+    path: `${SOURCE}/indexes/:columns`,
+    open: true,
+    answer: ({ entries }, q) =>
+      entries.dataSourceIndexes(q.context, q.id("appId"), q.param("ds"), q.param("columns").split(",")),
   },
   {
     method: "POST",

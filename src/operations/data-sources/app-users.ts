@@ -2,19 +2,17 @@
  * The users of an app: entries of a data source with a hashed column, by which a page signs somebody in. The sign-in belongs to the
  * page's credential and holds while the entry has what it was proven by. Makes no credential.
  */
-import { createHash } from "node:crypto";
 import type { DataSource as Database } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import { SIGN_IN_FAILURES, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { addressBlock } from "../../rules/address-block.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
 import { parseSignIn } from "../../rules/entries/sign-in.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visible } from "./entry.js";
 import { matches } from "./hashes.js";
+import { digest, type SignInAttempts } from "./sign-in-attempts.js";
 
 /** Who is signed in to a page: an entry, without its hashed columns. */
 export interface AppUser {
@@ -47,19 +45,6 @@ const SIGN_IN = `
     SET data_source_id = excluded.data_source_id, entry_id = excluded.entry_id, columns = excluded.columns,
         proof = excluded.proof, created_at = clock_timestamp()`;
 
-/* An attempt counts from its start, so that many at once are counted too; one that succeeds is taken away again. */
-const ATTEMPT = "INSERT INTO app_user_failure (subject) SELECT unnest($1::bytea[]) RETURNING id";
-const COUNT = `
-  SELECT count(*) AS count, extract(epoch FROM min(created_at) + interval '${SIGN_IN_WINDOW_SECONDS} seconds' - now())::float8 AS wait
-    FROM app_user_failure
-   WHERE subject = ANY ($1::bytea[]) AND created_at > now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds' GROUP BY subject`;
-const FORGET = `
-  DELETE FROM app_user_failure WHERE id = ANY ($1::bigint[]) OR id IN
-    (SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
-      ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
-
-const digest = (...parts: readonly unknown[]): Buffer => createHash("sha256").update(JSON.stringify(parts)).digest();
-
 /** What the entry's values are while nobody has changed them. */
 const proofOf = (data: EntryData, columns: readonly string[]): Buffer =>
   digest(columns.map((column) => (Object.hasOwn(data, column) ? data[column] : null)));
@@ -74,23 +59,9 @@ interface FoundUser extends AppUser {
 
 export type AppUsers = ReturnType<typeof createAppUsers>;
 
-export function createAppUsers({ db }: { db: Database }) {
-  /** Those of the subjects that have failed too often. @throws RATE_LIMIT_EXCEEDED */
-  async function countAttempt(subjects: readonly Buffer[]): Promise<number[]> {
-    const made = await rows<{ id: number }>(db, ATTEMPT, [subjects]);
-    const ids = made.map(({ id }) => id);
-    const counts = await rows<{ count: number; wait: number }>(db, COUNT, [subjects]);
-    const full = counts.filter(({ count }) => count > SIGN_IN_FAILURES);
-    if (full.length === 0) return ids;
-    await rows(db, FORGET, [ids]);
-    const retryAfter = Math.max(1, Math.ceil(Math.max(...full.map(({ wait }) => wait))));
-    const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
-    const message = `${SIGN_IN_FAILURES} attempts in ten minutes are enough; try again in ${retryAfter} s`;
-    throw new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
-  }
-
+export function createAppUsers({ db, attempts }: { db: Database; attempts: SignInAttempts }) {
   /** Whether every secret is the entry's: all are computed, and as long for an entry that is not there. */
-  async function proven(secrets: EntryData, found: EntryData | undefined): Promise<boolean> {
+  async function proves(secrets: EntryData, found: EntryData | undefined): Promise<boolean> {
     let proven = found !== undefined;
     for (const [column, value] of Object.entries(secrets)) {
       const stored = found && Object.hasOwn(found, column) ? found[column] : undefined;
@@ -125,20 +96,22 @@ export function createAppUsers({ db }: { db: Database }) {
       const { known, secrets } = parseSignIn(where, source.hashedColumns);
       const normal = textHooks(source.hooks, null);
       const named = normal(known);
-      const from = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
-      const subjects = [
-        digest("entry", source.appId, source.id, Object.entries(named).sort()),
-        digest("from", source.appId, from),
-      ];
-      const attempt = await countAttempt(subjects);
-      const values = [source.appId, source.id, JSON.stringify(named)];
-      const [found] = await rows<{ id: number; data: EntryData }>(db, CANDIDATE, values);
-      if (!(await proven(normal(secrets), found?.data))) throw wrong();
+      let found: { id: number; data: EntryData } | undefined;
+      const proven = await attempts.counted(
+        source.appId,
+        [source.id, Object.entries(named).sort()],
+        caller,
+        async () => {
+          const values = [source.appId, source.id, JSON.stringify(named)];
+          [found] = await rows<{ id: number; data: EntryData }>(db, CANDIDATE, values);
+          return proves(normal(secrets), found?.data);
+        },
+      );
+      if (!proven) throw wrong();
       const columns = Object.keys(secrets);
       const proof = proofOf(found!.data, columns);
       const session = [caller.credentialId, source.appId, source.id, found!.id, JSON.stringify(columns), proof];
       await rows(db, SIGN_IN, session);
-      await rows(db, FORGET, [attempt]);
       const hashed = source.hashedColumns;
       return {
         id: found!.id,

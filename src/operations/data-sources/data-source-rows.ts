@@ -5,6 +5,7 @@ import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
 import type { OperationsHook } from "../../rules/entries/hooks.js";
+import type { IndexWish } from "./entry-indexes.js";
 
 /** Channel of the notice that a data source was changed or removed: `appId`. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
@@ -12,9 +13,6 @@ export const DATA_SOURCE_CHANNEL = "svc_data_source";
 /** An answer is trusted this long at the most, whatever becomes of the notices. */
 const KNOWN_MS = 5_000;
 const KNOWN_MAX = 5_000;
-
-/** An index that an editor asked for: one column or several. */
-export type IndexWish = string | readonly string[];
 
 export interface StoredDataSource {
   id: number;

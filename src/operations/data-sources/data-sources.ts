@@ -1,4 +1,6 @@
 /** Data sources themselves: made, changed and removed, with their first entries (contract, packages). Knows no where. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
@@ -24,14 +26,15 @@ import {
   viewOf,
 } from "./data-source-rows.js";
 import { type EntryChange, finishNew } from "./entry-changes.js";
+import { checkIndexes, type EntryIndexes, type IndexWish } from "./entry-indexes.js";
 import { createJudge, type ReadyEntry } from "./entry-judgement.js";
-import { insertTexts } from "./entry-statements.js";
+import { insertTexts, removeOthers } from "./entry-statements.js";
 
 const LIST = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 ORDER BY id`;
 
 const CREATE = `
-  INSERT INTO data_source (app_id, organization_id, name, columns, access_rules, hooks, hashed_columns)
-  SELECT id, organization_id, $2, $3, $4, $5, $6 FROM app WHERE id = $1 RETURNING ${FIELDS}`;
+  INSERT INTO data_source (app_id, organization_id, name, columns, access_rules, hooks, hashed_columns, indexes)
+  SELECT id, organization_id, $2, $3, $4, $5, $6, $7 FROM app WHERE id = $1 RETURNING ${FIELDS}`;
 
 /* What has been hashed stays hidden, whatever becomes of the hook. */
 const UPDATE = `
@@ -39,8 +42,11 @@ const UPDATE = `
      SET name = coalesce($3, name), columns = coalesce($4, columns), access_rules = coalesce($5, access_rules),
          hooks = coalesce($6, hooks),
          hashed_columns = (SELECT coalesce(jsonb_agg(DISTINCT one), '[]') FROM jsonb_array_elements(hashed_columns || $7::jsonb) AS one),
+         indexes = coalesce($8, indexes),
          updated_at = greatest(clock_timestamp(), updated_at + interval '1 ms')
    WHERE app_id = $1 AND id = $2 RETURNING ${FIELDS}`;
+
+type Key = Pick<StoredDataSource, "appId" | "id">;
 
 const EVERYTHING = { mayTouch: () => true, required: [], tests: {} };
 
@@ -52,13 +58,8 @@ function nameTaken(error: unknown): unknown {
   return new ActionError("NAME_ALREADY_EXISTS", "another data source of this app has that name");
 }
 
-/** Made and dropped as an editor asks for them; who makes them knows what an index may be. */
-export interface Indexing {
-  /** @throws REQUEST_INVALID */
-  judge(wishes: unknown): void;
-  change(source: StoredDataSource, wishes: unknown): Promise<void>;
-  drop(source: Pick<StoredDataSource, "appId" | "id">): Promise<void>;
-}
+/** An index of millions of entries takes minutes: so long a request waits to hear that it is refused. */
+const INDEX_WAIT_MS = 3_000;
 
 export type DataSources = ReturnType<typeof createDataSources>;
 
@@ -66,9 +67,19 @@ export function createDataSources(options: {
   db: Database;
   sources: DataSourceRows;
   intake: Intake;
-  indexing: Indexing;
+  indexes: EntryIndexes;
+  log: Logger;
 }) {
-  const { db, sources, intake, indexing } = options;
+  const { db, sources, intake, indexes, log } = options;
+
+  /** Begins to make and drop what is wished for; it goes on behind the answer. @throws REQUEST_INVALID for too many */
+  async function index(key: Key, wishes: readonly IndexWish[]): Promise<void> {
+    const done = indexes.apply(key, wishes);
+    done.catch((error: unknown) => log.warn({ err: error, ...key }, "an index could not be made"));
+    const waited = new AbortController();
+    const enough = delay(INDEX_WAIT_MS, undefined, { signal: waited.signal, ref: false }).catch(() => undefined);
+    await Promise.race([done, enough]).finally(() => waited.abort());
+  }
 
   async function judged(source: StoredDataSource, entries: readonly unknown[]): Promise<ReadyEntry[]> {
     const judge = createJudge(source, "insert", EVERYTHING);
@@ -97,8 +108,8 @@ export function createDataSources(options: {
 
     /** @throws NAME_ALREADY_EXISTS, NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
     async create(caller: Caller, appId: number, body: unknown): Promise<DataSourceView> {
-      const { name, columns = [], accessRules = [], hooks = [], indexes, entries } = parseNewDataSource(body);
-      if (indexes !== undefined) indexing.judge(indexes);
+      const { name, columns = [], accessRules = [], hooks = [], entries, ...more } = parseNewDataSource(body);
+      const wishes = checkIndexes(more.indexes ?? []);
       await checkCount(appId);
       const hashedColumns = [...new Set(hashedBy(hooks))];
       const first = await judged({ hooks, hashedColumns } as unknown as StoredDataSource, entries);
@@ -111,6 +122,7 @@ export function createDataSources(options: {
         asJson(accessRules),
         asJson(hooks),
         asJson(hashedColumns),
+        asJson(wishes),
       ];
       const made = await db
         .transaction(async (manager) => {
@@ -126,7 +138,12 @@ export function createDataSources(options: {
           throw nameTaken(error);
         });
       sources.forget();
-      if (indexes !== undefined) await indexing.change(made, indexes);
+      if (wishes.length > 0) {
+        await index(made, wishes).catch(async (error: unknown) => {
+          await this.remove(caller, appId, made.id);
+          throw error;
+        });
+      }
       return this.get(appId, made.id);
     },
 
@@ -140,16 +157,18 @@ export function createDataSources(options: {
       body: unknown,
     ): Promise<DataSourceView> {
       const fields = parseDataSourceChange(body);
-      if (fields.indexes !== undefined) indexing.judge(fields.indexes);
-      const { id } = await sources.find(appId, ref);
+      const wishes = fields.indexes === undefined ? undefined : checkIndexes(fields.indexes ?? []);
+      const { id, indexes: before } = await sources.find(appId, ref);
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
-      const changed = await db
-        .transaction((manager) => change(manager, caller, { appId, id, precondition }, fields))
-        .catch((error: unknown) => {
+      // First, for it may be refused; what is refused afterwards takes it back.
+      if (wishes) await index({ appId, id }, wishes);
+      await db
+        .transaction((manager) => change(manager, caller, { appId, id, precondition }, { ...fields, indexes: wishes }))
+        .catch(async (error: unknown) => {
+          if (wishes) await index({ appId, id }, before);
           throw nameTaken(error);
         });
       sources.forget();
-      if (fields.indexes !== undefined) await indexing.change(changed, fields.indexes);
       return this.get(appId, id);
     },
 
@@ -157,12 +176,17 @@ export function createDataSources(options: {
     async remove(caller: Caller, appId: number, ref: DataSourceRef): Promise<void> {
       const source = await sources.find(appId, ref);
       await db.transaction(async (manager) => {
+        // In parts: no statement takes as long as millions of entries.
+        await removeOthers(manager, source, []);
         await rows(manager, "DELETE FROM data_source WHERE app_id = $1 AND id = $2", [appId, source.id]);
         await audit(manager, caller, { appId, type: "dataSource.delete", data: { id: source.id, name: source.name } });
         await sources.announce(manager, appId);
       });
       sources.forget();
-      await indexing.drop(source);
+      // It waits for all who read: nobody is to wait for it.
+      indexes
+        .drop(source)
+        .catch((error: unknown) => log.warn({ err: error, id: source.id }, "indexes could not be dropped"));
     },
   };
 
@@ -178,8 +202,9 @@ export function createDataSources(options: {
     if (precondition && !precondition.includes(before.updatedAt.toISOString())) {
       throw new ActionError("ENTRY_CHANGED", "the data source was changed meanwhile", { entry: viewOf(before) });
     }
-    const { name, columns, accessRules, hooks } = fields;
-    const values = [name ?? null, asJson(columns), asJson(accessRules), asJson(hooks), asJson(hashedBy(hooks ?? []))];
+    const { name, columns, accessRules, hooks, indexes } = fields;
+    const lists = [columns, accessRules, hooks, hashedBy(hooks ?? []), indexes].map(asJson);
+    const values = [name ?? null, ...lists];
     const [after] = await rows<StoredDataSource>(manager, UPDATE, [appId, id, ...values]);
     await audit(manager, caller, { appId, type: "dataSource.update", data: { id, fields: Object.keys(fields) } });
     await sources.announce(manager, appId);

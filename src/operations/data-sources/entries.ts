@@ -6,6 +6,8 @@ import { isObject } from "../../rules/described.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import { denied, meets } from "../../rules/entries/entry-access.js";
 import { bareData, type EntryData, parseCommit } from "../../rules/entries/entry-input.js";
+import type { JsonText } from "../../rules/json-text.js";
+import type { Reserve } from "../../rules/page.js";
 import type { Precondition } from "../../rules/precondition.js";
 import type { Admission } from "../access/gate.js";
 import type { DataSourceRef, DataSourceRows, StoredDataSource } from "./data-source-rows.js";
@@ -13,7 +15,9 @@ import { type Entry, entryView, type HeldEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
 import type { Committed, EntryCommits } from "./entry-commits.js";
 import type { EntryImports } from "./entry-imports.js";
+import type { Found } from "./entry-reads.js";
 import type { EntryRights, Rights } from "./entry-rights.js";
+import type { EntrySearches } from "./entry-searches.js";
 import type { EntryVersion, EntryVersions } from "./entry-versions.js";
 import type { EntryWrites } from "./entry-writes.js";
 
@@ -44,8 +48,9 @@ export function createEntries(options: {
   commits: EntryCommits;
   imports: EntryImports;
   versions: EntryVersions;
+  searches: EntrySearches;
 }) {
-  const { db, sources, changes, writes, commits, imports, versions } = options;
+  const { db, sources, changes, writes, commits, imports, versions, searches } = options;
 
   /** Who has no right to it is not told whether it is there. */
   async function open(visit: Admission, { appId, ref }: Place, verb?: EntryVerb) {
@@ -73,6 +78,25 @@ export function createEntries(options: {
     async get(visit: Admission, place: Place, id: number): Promise<Entry> {
       const { rights, source } = await open(visit, place, "select");
       return one(rights, source, id);
+    },
+
+    /** A page of entries, or what an aggregate makes of them. @throws as `get`; REQUEST_INVALID */
+    async find(visit: Admission, place: Place, query: unknown, reserve?: Reserve): Promise<Found> {
+      const { rights, source } = await open(visit, place, "select");
+      return searches.find(rights, source, query, reserve);
+    },
+
+    async distinct(visit: Admission, place: Place, columns: readonly string[]): Promise<Record<string, JsonText[]>> {
+      const { rights, source } = await open(visit, place, "select");
+      return searches.distinct(rights, source, columns);
+    },
+
+    async removeWhere(visit: Admission, place: Place, where: unknown): Promise<{ deletedCount: number }> {
+      const { rights, source } = await open(visit, place, "delete");
+      if (!isObject(where)) {
+        throw new ActionError("REQUEST_INVALID", "where must be an object: {} for all entries");
+      }
+      return searches.remove(rights, source, where);
     },
 
     async insert(visit: Admission, place: Place, body: unknown): Promise<Entry> {

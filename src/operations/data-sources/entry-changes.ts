@@ -2,8 +2,8 @@
  * One change of a data source's entries: a transaction in which what was written, its log events, its tally and the notice to those who
  * follow it hold together. Judges nothing; knows no rule and no transport.
  */
-import type { DataSource as Database } from "typeorm";
-import { type Executor, rows } from "../../data/database.js";
+import type { DataSource as Database, EntityManager } from "typeorm";
+import { type Executor, isMissing, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
 import { MetColumns } from "../../rules/entries/columns.js";
@@ -126,6 +126,16 @@ export class EntryChange {
   }
 }
 
+/** What the database says of entries that it cannot hold. */
+function refusalOf(error: unknown): unknown {
+  if (isMissing(error)) return new ActionError("DATA_SOURCE_NOT_FOUND");
+  if (!isRefusedData(error)) return error;
+  return new ActionError(
+    "REQUEST_INVALID",
+    "a value is larger than the index of its column, or the database, can hold",
+  );
+}
+
 export type EntryChanges = ReturnType<typeof createEntryChanges>;
 
 /** @param quotaBytes what the entries of one app may take together; 0 is unlimited */
@@ -171,16 +181,19 @@ export function createEntryChanges(options: {
     /** Does `work` and all that belongs to it, or nothing of it. @throws what `work` throws; REQUEST_INVALID beyond a quota */
     async commit<T>(source: StoredDataSource, writer: Writer, work: (change: EntryChange) => Promise<T>): Promise<T> {
       let columnsAdded = false;
-      const result = await db.transaction(async (manager) => {
-        const change = new EntryChange(manager, source);
-        const done = await work(change);
-        const { inserted, updated, deleted } = change.counts;
-        if (inserted + updated + deleted === 0 && change.operation === null) return done;
-        await tell(change, writer);
-        await finish(change);
-        columnsAdded = change.met.added.length > 0;
+      const change = async (manager: EntityManager) => {
+        const made = new EntryChange(manager, source);
+        const done = await work(made);
+        const { inserted, updated, deleted } = made.counts;
+        if (inserted + updated + deleted === 0 && made.operation === null) return done;
+        await tell(made, writer);
+        await finish(made);
+        columnsAdded = made.met.added.length > 0;
         if (columnsAdded) await sources.announce(manager, source.appId);
         return done;
+      };
+      const result = await db.transaction(change).catch((error: unknown) => {
+        throw refusalOf(error);
       });
       if (columnsAdded) sources.forget();
       return result;

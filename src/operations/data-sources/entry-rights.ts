@@ -10,12 +10,12 @@ import {
   denied,
   type EntryCaller,
   type EntryGrant,
-  type EntryScope,
   grantFor,
   requireColumns,
   requireValues,
   scopeFor,
 } from "../../rules/entries/entry-access.js";
+import type { EntryScope } from "../../rules/entry-query/options.js";
 import type { Admission } from "../access/gate.js";
 import type { Emitter } from "../records/log-events.js";
 import type { AppUsers } from "./app-users.js";
@@ -32,6 +32,8 @@ export interface Rights {
   grant(source: StoredDataSource, verb: EntryVerb): EntryGrant;
   /** What a read with that where may show. @throws DATA_SOURCE_ACCESS_DENIED */
   scope(source: StoredDataSource, where: unknown): EntryScope;
+  /** What a removal by that where may look at. @throws DATA_SOURCE_ACCESS_DENIED */
+  scopeOfRemoval(source: StoredDataSource, where: unknown): EntryScope;
   /** What may be shown of an entry that is known by its id; null: nothing. */
   scopeOfOne(source: StoredDataSource): EntryScope | null;
 }
@@ -63,6 +65,13 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
           throw refused();
         }
       };
+      const scopeOfOne: Rights["scopeOfOne"] = (source) => {
+        try {
+          return scopeFor(grant(source, "select"), hashedOf(source));
+        } catch {
+          return null;
+        }
+      };
       return {
         as,
         writer: { emitter, userEmail: emailOf(user?.data) },
@@ -74,13 +83,20 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
           requireValues(found, where);
           return scopeFor(found, hashedOf(source));
         },
-        scopeOfOne(source) {
-          try {
-            return scopeFor(grant(source, "select"), hashedOf(source));
-          } catch {
-            return null;
-          }
+        scopeOfRemoval(source, where) {
+          const found = grant(source, "delete");
+          requireColumns(found, demandedColumns(where), "where");
+          requireValues(found, where);
+          const { sees, filter } = scopeFor(found, hashedOf(source));
+          if (as.trusted) return { sees, filter };
+          // How many were removed must not tell of columns that the caller cannot read.
+          const readable = scopeOfOne(source);
+          return {
+            sees: (column) => sees(column) && (readable?.sees(column) ?? found.required.includes(column)),
+            filter,
+          };
         },
+        scopeOfOne,
       };
     },
   };

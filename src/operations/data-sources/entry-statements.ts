@@ -17,7 +17,7 @@ const INSERT = `
 
 /* Locked in the order of their ids: two that change the same entries wait for each other, and never in a circle. */
 const LOCK = `
-  SELECT id, octet_length(data::text) AS bytes, "order", ${TIMES} FROM data_source_entry
+  SELECT id, bytes, "order", ${TIMES} FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[]) ORDER BY id FOR UPDATE`;
 
 const DATA = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND id = ANY ($2::bigint[])";
@@ -40,7 +40,7 @@ const REMOVE_OTHERS = `
     DELETE FROM data_source_entry AS entry USING next
      WHERE entry.app_id = $1 AND entry.data_source_id = $2 AND entry.id = next.id AND entry.id <> ALL ($5::bigint[])
        AND entry.xmin <> pg_current_xact_id()::xid
-    RETURNING octet_length(entry.data::text) AS bytes)
+    RETURNING entry.bytes)
   SELECT (SELECT max(id) FROM next) AS last, (SELECT count(*) FROM gone) AS count,
          (SELECT coalesce(sum(bytes), 0) FROM gone)::float8 AS bytes`;
 

@@ -34,7 +34,7 @@ const HEAD = `
  */
 const PARTS = `
   WITH next AS (
-    SELECT id, data, "order", created_at, updated_at, octet_length(data::text) AS bytes FROM data_source_entry
+    SELECT id, data, "order", created_at, updated_at, bytes FROM data_source_entry
      WHERE app_id = $1 AND data_source_id = $2 AND id > $3 AND id <= $4
        AND xmin <> pg_current_xact_id()::xid ORDER BY id LIMIT ${READ_ROWS}),
   summed AS (SELECT *, sum(bytes) OVER (ORDER BY id) / ${PART_BYTES} AS part FROM next),
@@ -71,7 +71,7 @@ const RESTORE_PART = `
     SELECT (one ->> 0)::bigint, $1, $2, one -> 4, (one ->> 1)::float8, (one ->> 2)::timestamptz, (one ->> 3)::timestamptz
       FROM data_source_version_part, json_array_elements(convert_from(content, 'UTF8')::json) AS one
      WHERE app_id = $1 AND version_id = $3 AND part = $4
-    RETURNING octet_length(data::text) AS bytes)
+    RETURNING bytes)
   SELECT count(*) AS count, coalesce(sum(bytes), 0)::float8 AS bytes FROM made`;
 
 export type EntryVersions = ReturnType<typeof createEntryVersions>;

@@ -1,5 +1,5 @@
 /** An entry as it is answered, and what a caller may see of one. Reads and writes nothing. */
-import type { EntryScope } from "../../rules/entries/entry-access.js";
+import type { EntryScope } from "../../rules/entry-query/options.js";
 import type { JsonText } from "../../rules/json-text.js";
 
 /** An entry (contract, packages). Times are ISO 8601. */

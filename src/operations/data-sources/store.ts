@@ -1,4 +1,5 @@
 /** Makes the parts of data sources and ties them to each other. Starts nothing. */
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import type { Notifications } from "../../engine/notifications.js";
@@ -7,23 +8,30 @@ import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { createAppUsers } from "./app-users.js";
 import { createDataSourceRows } from "./data-source-rows.js";
-import { createDataSources, type Indexing } from "./data-sources.js";
+import { createDataSources } from "./data-sources.js";
 import { createEntries } from "./entries.js";
 import { createEntryChanges } from "./entry-changes.js";
 import { createEntryCommits } from "./entry-commits.js";
 import { createEntryImports } from "./entry-imports.js";
+import { createEntryIndexes } from "./entry-indexes.js";
+import { createEntryReads } from "./entry-reads.js";
 import { createEntryRights } from "./entry-rights.js";
+import { createEntrySearches } from "./entry-searches.js";
 import { createEntryVersions } from "./entry-versions.js";
 import { createEntryWrites } from "./entry-writes.js";
+import { createReadPool } from "./read-pool.js";
 import { createSessions } from "./sessions.js";
+import { createSignInAttempts } from "./sign-in-attempts.js";
+
+/** How long a stop waits for an index that is being made. */
+const INDEX_STOP_MS = 5_000;
 
 export type Store = ReturnType<typeof createStore>;
-
-const NO_INDEXES: Indexing = { judge: () => undefined, change: async () => undefined, drop: async () => undefined };
 
 /** @param options.quotaBytes what the entries of one app may take, and its snapshots once more; 0 is unlimited */
 export function createStore(options: {
   db: Database;
+  databaseUrl: string;
   notifications: Notifications;
   logEvents: LogEvents;
   intake: Intake;
@@ -32,17 +40,32 @@ export function createStore(options: {
   person: SessionOf;
   log: Logger;
 }) {
-  const { db, notifications, logEvents, intake, quotaBytes, person } = options;
+  const { db, databaseUrl, log, notifications, logEvents, intake, quotaBytes, person } = options;
   const sources = createDataSourceRows({ db, notifications });
-  const appUsers = createAppUsers({ db });
+  const attempts = createSignInAttempts({ db });
+  const appUsers = createAppUsers({ db, attempts });
+  const pool = createReadPool(databaseUrl);
+  const reads = createEntryReads(pool);
   const rights = createEntryRights({ appUsers });
   const changes = createEntryChanges({ db, logEvents, sources, quotaBytes });
   const versions = createEntryVersions({ db, quotaBytes });
   const writes = createEntryWrites({ changes, intake });
   const commits = createEntryCommits({ changes, intake, versions });
   const imports = createEntryImports({ changes, intake, versions });
-  const dataSources = createDataSources({ db, sources, intake, indexing: NO_INDEXES });
+  const indexes = createEntryIndexes({ url: databaseUrl, log });
+  const dataSources = createDataSources({ db, sources, intake, indexes, log });
   const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person });
-  const entries = createEntries({ db, sources, rights, changes, writes, commits, imports, versions });
-  return { dataSources, entries, sessions, appUsers, sessionOf: sessions.sessionOf };
+  const searches = createEntrySearches({ db, sources, reads, changes, commits, versions, attempts });
+  const entries = createEntries({ db, sources, rights, changes, writes, commits, imports, versions, searches });
+  const stop = async () => {
+    const enough = new AbortController();
+    // An index under way is made anew when it is next asked for.
+    await Promise.race([
+      indexes.idle(),
+      delay(INDEX_STOP_MS, undefined, { signal: enough.signal }).catch(() => undefined),
+    ]);
+    enough.abort();
+    await pool.end();
+  };
+  return { dataSources, entries, sessions, appUsers, sessionOf: sessions.sessionOf, stop };
 }

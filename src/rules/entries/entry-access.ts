@@ -4,6 +4,8 @@
  */
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
+import { type EntryScope, EVERYTHING as EVERY_COLUMN } from "../entry-query/options.js";
+import { parsePath } from "../entry-query/path.js";
 import type { AccessRule, Allow, ColumnTests, EntryVerb, Scalar, ValueTest } from "./access-rules.js";
 
 /** The data of the entry that a page's user signed in by. */
@@ -11,16 +13,6 @@ export type UserData = Readonly<Record<string, unknown>>;
 
 /** For whom entries are read or written: for the app itself, or for a page, with the user that is signed in to it. */
 export type EntryCaller = { trusted: true } | { trusted: false; user: UserData | null };
-
-/** What one caller may see of one data source. */
-export interface EntryScope {
-  /**
-   * Whether the top-level column may appear: in entries, where, order, joins, aggregates, indexes, exports. Hashed ones never may.
-   */
-  sees(column: string): boolean;
-  /** A further `where` that every entry must meet; it may name columns that `sees` refuses. null: none. */
-  filter: Record<string, unknown> | null;
-}
 
 /** What one caller may do by one verb. */
 export interface EntryGrant {
@@ -100,7 +92,7 @@ export function allows(allow: Allow, user: UserData | null): boolean {
 const fits = (rule: AccessRule, verb: EntryVerb, user: UserData | null): boolean =>
   rule.enabled !== false && rule.type.includes(verb) && allows(rule.allow, user);
 
-const EVERYTHING: EntryGrant = { mayTouch: () => true, required: [], tests: {} };
+const EVERYTHING: EntryGrant = { mayTouch: EVERY_COLUMN.sees, required: [], tests: {} };
 
 function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
   const { include, exclude = [], require = [] } = rule;
@@ -139,36 +131,55 @@ export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: 
 
 /** The tests as a `where` of the query language; null for none. */
 export function testsAsWhere(tests: ColumnTests): Record<string, unknown> | null {
-  const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => [
-    ...(equals === undefined ? [] : [{ [column]: { $eq: equals } }]),
-    ...(notequals === undefined ? [] : [{ [column]: { $ne: notequals } }]),
-    ...(contains === undefined ? [] : [{ [column]: { $iLike: contains } }]),
-  ]);
+  const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
+    const path = `data.${column.replaceAll(".", "\\.")}`;
+    return [
+      ...(equals === undefined ? [] : [{ [path]: { $eq: equals } }]),
+      ...(notequals === undefined ? [] : [{ [path]: { $ne: notequals } }]),
+      ...(contains === undefined ? [] : [{ [path]: { $iLike: contains } }]),
+    ];
+  });
   return conditions.length === 0 ? null : { $and: conditions };
 }
 
-/** Columns of which the where says something that every found entry must meet: its own, and those of its `$and`. */
-export function demandedColumns(where: unknown): Set<string> {
-  const found = new Set<string>();
-  if (!isObject(where)) return found;
-  for (const [key, value] of Object.entries(where)) {
-    if (key === "$and" && Array.isArray(value)) {
-      for (const column of value.flatMap((one) => [...demandedColumns(one)])) found.add(column);
-    } else if (key === "$filters" && Array.isArray(value)) {
-      for (const one of value) if (isObject(one) && typeof one["column"] === "string") found.add(one["column"]);
-    } else if (!key.startsWith("$")) found.add(key);
+/** The whole column that a key of a where names; null for a field of the entry itself, a part of a column, or no path. */
+export function columnNamed(key: string): string | null {
+  try {
+    const path = parsePath(key, "where", { entry: "e" });
+    return path.own === null && path.segments.length === 1 ? path.segments[0]! : null;
+  } catch {
+    return null;
   }
-  return found;
 }
 
-/** The values that the where says a column must equal, in the places of `demandedColumns`. */
-function* equalities(where: unknown): Generator<[column: string, value: unknown]> {
+/** What the where says that every found entry must meet: its own conditions, and those of its `$and`. */
+function* demands(where: unknown): Generator<[column: string, condition: unknown]> {
   if (!isObject(where)) return;
   for (const [key, value] of Object.entries(where)) {
-    if (key === "$and" && Array.isArray(value)) for (const one of value) yield* equalities(one);
-    else if (key.startsWith("$")) continue;
-    else if (!isObject(value)) yield [key, value];
-    else if (Object.hasOwn(value, "$eq")) yield [key, value["$eq"]];
+    if (key === "$and" && Array.isArray(value)) for (const one of value) yield* demands(one);
+    else if (key === "$filters" && Array.isArray(value)) yield* filtered(value);
+    else if (!key.startsWith("$")) {
+      const column = columnNamed(key);
+      if (column !== null) yield [column, value];
+    }
+  }
+}
+
+function* filtered(filters: readonly unknown[]): Generator<[column: string, condition: unknown]> {
+  for (const one of filters) {
+    const column = isObject(one) && typeof one["column"] === "string" ? columnNamed(one["column"]) : null;
+    if (column !== null) yield [column, { $filters: one }];
+  }
+}
+
+/** Columns of which the where says something that every found entry must meet. */
+export const demandedColumns = (where: unknown): Set<string> => new Set([...demands(where)].map(([column]) => column));
+
+/** The values that the where says a column must equal. */
+function* equalities(where: unknown): Generator<[column: string, value: unknown]> {
+  for (const [column, condition] of demands(where)) {
+    if (!isObject(condition)) yield [column, condition];
+    else if (Object.hasOwn(condition, "$eq")) yield [column, condition["$eq"]];
   }
 }
 
@@ -196,5 +207,7 @@ export function requireColumns(grant: EntryGrant, given: ReadonlySet<string>, pl
  * @param hashed columns that nobody sees
  */
 export function scopeFor(grant: EntryGrant, hashed: ReadonlySet<string>): EntryScope {
-  return { sees: (column) => !hashed.has(column) && grant.mayTouch(column), filter: testsAsWhere(grant.tests) };
+  const filter = testsAsWhere(grant.tests);
+  if (hashed.size === 0) return { sees: grant.mayTouch, filter };
+  return { sees: (column) => !hashed.has(column) && grant.mayTouch(column), filter };
 }

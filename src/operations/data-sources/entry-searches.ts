@@ -1,0 +1,177 @@
+/** Entries by a where: found, counted by their distinct values, removed. The rights of the caller stand in every statement. */
+import type { DataSource as Database } from "typeorm";
+import { isDatabaseAway, isRefusedData, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
+import { isObject } from "../../rules/described.js";
+import { type HashedWhere, splitHashed } from "../../rules/entries/hashed-where.js";
+import type { EntryScope, Join } from "../../rules/entry-query/options.js";
+import { Statement } from "../../rules/entry-query/statement.js";
+import type { Reserve } from "../../rules/page.js";
+import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
+import type { EntryChange, EntryChanges } from "./entry-changes.js";
+import type { EntryCommits } from "./entry-commits.js";
+import type { EntryReads, Found, Reader } from "./entry-reads.js";
+import type { Rights } from "./entry-rights.js";
+import { entriesOf } from "./entry-rows.js";
+import { lockEntries } from "./entry-statements.js";
+import type { EntryVersions } from "./entry-versions.js";
+import { matches } from "./hashes.js";
+import type { SignInAttempts } from "./sign-in-attempts.js";
+
+/** Entries among which hashed columns are compared: each takes 30 ms. */
+const COMPARED_MAX = 20;
+const REMOVED_AT_ONCE = 5_000;
+
+export type EntrySearches = ReturnType<typeof createEntrySearches>;
+
+/** What the database says of a where that it cannot answer. */
+function refusalOf(error: unknown): unknown {
+  const tooLong =
+    isDatabaseAway(error) &&
+    (error as { code?: string; driverError?: { code?: string } }).driverError?.code === "57014";
+  if (tooLong) return new ActionError("REQUEST_INVALID", `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s`);
+  return isRefusedData(error)
+    ? new ActionError("REQUEST_INVALID", "the query asks for a value that cannot be computed")
+    : error;
+}
+
+export function createEntrySearches(options: {
+  db: Database;
+  sources: DataSourceRows;
+  reads: EntryReads;
+  changes: EntryChanges;
+  commits: Pick<EntryCommits, "removeAll">;
+  versions: EntryVersions;
+  attempts: SignInAttempts;
+}) {
+  const { db, sources, reads, changes, commits, versions, attempts } = options;
+
+  /** The entries whose hashed columns are what the where compares them with, among those that it finds otherwise. */
+  async function compared(
+    rights: Rights,
+    source: StoredDataSource,
+    scope: EntryScope,
+    where: HashedWhere,
+  ): Promise<number[]> {
+    const statement = new Statement();
+    const condition = entriesOf(source, { scope, where: where.rest }, statement, "e");
+    const columns = statement.bind(
+      where.compared.map(([column]) => column),
+      "text[]",
+    );
+    const sql = `SELECT e.id, ARRAY(SELECT e.doc ->> name FROM unnest(${columns}) AS name) AS stored
+      FROM data_source_entry e WHERE ${condition} ORDER BY e."order", e.id LIMIT ${COMPARED_MAX + 1}`;
+    const found = await rows<{ id: number; stored: (string | null)[] }>(db, sql, statement.values);
+    if (found.length > COMPARED_MAX) {
+      const message = `a hashed column is compared among ${COMPARED_MAX} entries at most: name the entry by another column too`;
+      throw new ActionError("REQUEST_INVALID", message);
+    }
+    const ids: number[] = [];
+    const compareAll = async () => {
+      for (const { id, stored } of found.length > 0 ? found : [{ id: 0, stored: [] as null[] }]) {
+        const answers: boolean[] = [];
+        for (const [at, [, text]] of where.compared.entries()) answers.push(await matches(text, stored[at]));
+        if (answers.every(Boolean)) ids.push(id);
+      }
+      return ids.length > 0;
+    };
+    // Whom the rules judge could guess here as at a sign-in.
+    if (rights.as.trusted) await compareAll();
+    else
+      await attempts.counted(source.appId, [source.id, JSON.stringify(where.rest)], rights.writer.emitter, compareAll);
+    return ids;
+  }
+
+  /** The where that is left for the database, and among which entries. */
+  async function narrowed(rights: Rights, source: StoredDataSource, scope: EntryScope, where: unknown) {
+    const split = splitHashed(where, source.hashedColumns);
+    if (!split) return { where };
+    return { where: split.rest, ids: await compared(rights, source, scope, split) };
+  }
+
+  function readerOf(
+    rights: Rights,
+    source: StoredDataSource,
+    scope: EntryScope,
+    ids: number[] | undefined,
+  ): Reader<StoredDataSource> {
+    const joined = async (wanted: Join["dataSource"]) => {
+      const found = await sources
+        .find(source.appId, "id" in wanted ? wanted.id : wanted.name)
+        .catch((error: unknown) => {
+          throw rights.as.trusted ? error : rights.refused();
+        });
+      return found;
+    };
+    return { scope, ...(ids && { ids }), joined, scopeOf: (of, where) => rights.scope(of, where) };
+  }
+
+  /** Locks what matches now, part by part, and removes it. */
+  async function removeMatching(
+    change: EntryChange,
+    rights: Rights,
+    scope: EntryScope,
+    found: { where: unknown; ids?: number[] },
+  ) {
+    const { source, executor } = change;
+    const grant = rights.grant(source, "delete");
+    let isFirst = true;
+    for (;;) {
+      const statement = new Statement();
+      const condition = entriesOf(source, { scope, ...found }, statement, "e");
+      const sql = `SELECT e.id FROM data_source_entry e WHERE ${condition} ORDER BY e.id LIMIT ${REMOVED_AT_ONCE}`;
+      await rows(executor, `SET LOCAL statement_timeout = ${QUERY_TIMEOUT_MS}`);
+      const ids = (await rows<{ id: number }>(executor, sql, statement.values)).map(({ id }) => id);
+      await rows(executor, "SET LOCAL statement_timeout = DEFAULT");
+      if (ids.length === 0) return;
+      if (isFirst && ids.length > BULK_ENTRIES) await versions.snapshot(change, rights.writer, "delete");
+      isFirst = false;
+      const locked = await lockEntries(executor, source, ids);
+      // Locked, they are as they stay: what has changed since it was found is asked again.
+      const again = new Statement();
+      const still = entriesOf(source, { scope, where: found.where, ids: [...locked.keys()] }, again, "e");
+      const matching = await rows<{ id: number }>(
+        executor,
+        `SELECT e.id FROM data_source_entry e WHERE ${still} ORDER BY e.id`,
+        again.values,
+      );
+      await commits.removeAll(
+        change,
+        matching.map(({ id }) => locked.get(id)!),
+        grant,
+      );
+      if (ids.length < REMOVED_AT_ONCE) return;
+    }
+  }
+
+  return {
+    /** @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+    async find(rights: Rights, source: StoredDataSource, query: unknown, reserve?: Reserve): Promise<Found> {
+      const given = isObject(query) ? query["where"] : undefined;
+      const scope = rights.scope(source, given);
+      const { where, ids } = await narrowed(rights, source, scope, given);
+      const reader = { ...readerOf(rights, source, scope, ids), ...(reserve && { reserve }) };
+      return reads.find(source, isObject(query) && given !== undefined ? { ...query, where } : query, reader);
+    },
+
+    /** Distinct values of columns. @throws as `find` */
+    async distinct(rights: Rights, source: StoredDataSource, columns: readonly string[]) {
+      return reads.distinct(source, columns, rights.scope(source, null));
+    },
+
+    /** Removes what the where finds. @throws as `find` */
+    async remove(rights: Rights, source: StoredDataSource, given: unknown): Promise<{ deletedCount: number }> {
+      const scope = rights.scopeOfRemoval(source, given);
+      const found = await narrowed(rights, source, scope, given);
+      try {
+        return await changes.commit(source, rights.writer, async (change) => {
+          await removeMatching(change, rights, scope, found);
+          return { deletedCount: change.counts.deleted };
+        });
+      } catch (error) {
+        throw refusalOf(error);
+      }
+    },
+  };
+}

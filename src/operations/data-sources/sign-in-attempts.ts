@@ -1,0 +1,70 @@
+/** Attempts to guess what is hashed: how many of them fail, in every process together. Compares nothing. */
+import { createHash } from "node:crypto";
+import type { DataSource as Database } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { SIGN_IN_FAILURES, SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
+import { addressBlock } from "../../rules/address-block.js";
+import type { Sender } from "../records/intake.js";
+
+/* One after the other for each subject: of many attempts at once every one is counted. */
+const LOCK = `
+  SELECT pg_advisory_xact_lock(key) FROM (
+    SELECT hashtextextended(encode(subject, 'hex'), 0) AS key FROM unnest($1::bytea[]) AS subject ORDER BY 1) AS ordered`;
+const COUNT = `
+  SELECT count(*) AS count, extract(epoch FROM min(created_at) + interval '${SIGN_IN_WINDOW_SECONDS} seconds' - now())::float8 AS wait
+    FROM app_user_failure
+   WHERE subject = ANY ($1::bytea[]) AND created_at > now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds' GROUP BY subject`;
+/* It counts from its start; one that succeeds is taken away again. */
+const ATTEMPT = "INSERT INTO app_user_failure (subject) SELECT unnest($1::bytea[]) RETURNING id";
+const FORGET = `
+  DELETE FROM app_user_failure WHERE id = ANY ($1::bigint[]) OR id IN
+    (SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
+      ORDER BY created_at LIMIT 20 FOR UPDATE SKIP LOCKED)`;
+
+export const digest = (...parts: readonly unknown[]): Buffer =>
+  createHash("sha256").update(JSON.stringify(parts)).digest();
+
+function refuseFull(full: readonly { wait: number }[]): void {
+  if (full.length === 0) return;
+  const retryAfter = Math.max(1, Math.ceil(Math.max(...full.map(({ wait }) => wait))));
+  const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
+  const message = `${SIGN_IN_FAILURES} failures in ten minutes are enough; try again in ${retryAfter} s`;
+  throw new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
+}
+
+export type SignInAttempts = ReturnType<typeof createSignInAttempts>;
+
+export function createSignInAttempts({ db }: { db: Database }) {
+  const forget = (ids: readonly number[]) => rows(db, FORGET, [ids]);
+
+  /** @throws RATE_LIMIT_EXCEEDED where a subject has failed too often */
+  async function begin(subjects: readonly Buffer[]): Promise<number[]> {
+    return db.transaction(async (manager) => {
+      await rows(manager, LOCK, [subjects]);
+      const counts = await rows<{ count: number; wait: number }>(manager, COUNT, [subjects]);
+      refuseFull(counts.filter(({ count }) => count >= SIGN_IN_FAILURES));
+      return (await rows<{ id: number }>(manager, ATTEMPT, [subjects])).map(({ id }) => id);
+    });
+  }
+
+  return {
+    /**
+     * Does `attempt`, and counts it for whom it guesses and from where unless it answers that it succeeded.
+     * @param of what names the one who is guessed at
+     * @throws RATE_LIMIT_EXCEEDED before it is begun, once there were too many
+     */
+    async counted(
+      appId: number,
+      of: unknown,
+      { address, credentialId }: Sender,
+      attempt: () => Promise<boolean>,
+    ): Promise<boolean> {
+      const from = address === undefined ? `credential ${credentialId}` : addressBlock(address);
+      const ids = await begin([digest("entry", appId, of), digest("from", appId, from)]);
+      const succeeded = await attempt();
+      if (succeeded) await forget(ids);
+      return succeeded;
+    },
+  };
+}

@@ -1,0 +1,43 @@
+/** What a where says of hashed columns: it compares them, and learns nothing else. Pure. */
+import { ActionError } from "../../errors.js";
+import { isObject } from "../described.js";
+import { columnNamed } from "./entry-access.js";
+
+/** The where without what it compares, and the texts by hashed column. */
+export interface HashedWhere {
+  rest: Record<string, unknown>;
+  compared: readonly (readonly [column: string, text: string])[];
+}
+
+/** The text that a condition compares with; undefined where it is no comparison. */
+function comparedText(condition: unknown): string | undefined {
+  const value = isObject(condition) && Object.keys(condition).join() === "$eq" ? condition["$eq"] : condition;
+  if (typeof value === "string" && value !== "") return value;
+  return typeof value === "number" ? String(value) : undefined;
+}
+
+/**
+ * Takes the comparisons of hashed columns out of a where; null where there are none. In any other place such a column is absent.
+ * @throws REQUEST_INVALID for what is no comparison
+ */
+export function splitHashed(where: unknown, hashed: readonly string[]): HashedWhere | null {
+  if (!isObject(where) || hashed.length === 0) return null;
+  const compared: [string, string][] = [];
+  const rest: [string, unknown][] = [];
+  for (const [key, condition] of Object.entries(where)) {
+    const column = key.startsWith("$") ? null : columnNamed(key);
+    if (column === null || !hashed.includes(column)) {
+      rest.push([key, condition]);
+      continue;
+    }
+    const text = comparedText(condition);
+    if (text === undefined) {
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `where.${column.slice(0, 60)} is hashed: it can be compared with a text, by equality alone`,
+      );
+    }
+    compared.push([column, text]);
+  }
+  return compared.length === 0 ? null : { rest: Object.fromEntries(rest), compared };
+}

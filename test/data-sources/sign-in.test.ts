@@ -1,0 +1,206 @@
+/** Users of an app: signed in to a page by an entry with a hashed column, which nobody reads. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const HOOKS = [
+  { type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"], Email: ["trim", "lower"] } },
+];
+
+describe("users of an app", () => {
+  let service: TestService;
+  let base: string;
+  let session: string;
+  let sourceId: number;
+  let made = 0;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    base = `/v1/apps/${service.appId}/data-sources`;
+    session = `/v1/apps/${service.appId}/session`;
+    const { body } = await service.rest("POST", base, { body: { name: "Users", hooks: HOOKS } });
+    sourceId = body.dataSource.id;
+  });
+  after(() => service.stop());
+
+  /** A page's token of its own. */
+  const newPage = async (kind: "live" | "viewer" = "live"): Promise<string> =>
+    (await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind } })).body.token;
+  const newUser = async (more: object = {}) => {
+    made += 1;
+    const data = { Email: ` User${made}@Example.org `, Password: `secret ${made}`, ...more };
+    const { body } = await service.rest("POST", `${base}/Users/entries`, { body: { data } });
+    return { ...body, password: data.Password };
+  };
+  const signIn = (as: string, Email: string, Password: unknown) =>
+    service.rest("POST", session, {
+      as,
+      body: { passport: "dataSource", dataSourceId: sourceId, where: { Email, Password } },
+    });
+  const userOf = async (as: string) =>
+    (await service.rest("GET", session, { as })).body.session.entries?.dataSource ?? null;
+  const refusal = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
+
+  it("have their texts taken through the hooks, and a password that no answer holds", async () => {
+    const user = await newUser({ Name: "Ada" });
+    expect(user.data).to.deep.equal({ Email: `user${made}@example.org`, Name: "Ada" });
+    const [stored] = await rows<{ text: string }>(
+      service.db,
+      "SELECT data->>'Password' AS text FROM data_source_entry WHERE id = $1",
+      [user.id],
+    );
+    expect(stored!.text).to.match(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$/);
+    const exits = [
+      await service.rest("GET", `${base}/Users/entries/${user.id}`),
+      await service.rest("POST", `${base}/Users/query`, { body: { where: { Email: user.data.Email } } }),
+      await service.rest("POST", `${base}/Users/query`, { body: { attributes: ["Password"] } }),
+      await service.rest("POST", `${base}/Users/query`, { body: { aggregate: [{ $project: { p: "$Password" } }] } }),
+      await service.rest("POST", `${base}/Users/query`, { body: { aggregate: [{ $group: { _id: "$Password" } }] } }),
+      await service.rest("GET", `${base}/Users/indexes/Password`),
+      await service.rest("PUT", `${base}/Users/entries/${user.id}`, { body: { Name: "A" } }),
+      await service.rest("POST", `${base}/Users/commit`, {
+        body: { entries: [{ id: user.id, data: { Email: user.data.Email } }], returnEntries: true },
+      }),
+      await service.graphql(
+        'query ($app: Int!) { dataSourceEntries(appId: $app, dataSourceId: "Users") { entries { data } } }',
+        { app: service.appId },
+      ),
+    ];
+    expect(JSON.stringify(exits)).to.not.include("argon2");
+  });
+
+  it("keep their password when an entry is replaced by what could be read of it", async () => {
+    const user = await newUser();
+    const commit = { entries: [{ id: user.id, data: { Email: user.data.Email, Name: "new" } }] };
+    await service.rest("POST", `${base}/Users/commit`, { body: commit });
+    expect((await signIn(await newPage(), user.data.Email, user.password)).http).to.equal(200);
+  });
+
+  it("sign in to the page, and to no other", async () => {
+    const user = await newUser({ Office: "London" });
+    const [page, other] = [await newPage(), await newPage()];
+    const answer = await signIn(page, ` ${user.data.Email.toUpperCase()}`, user.password);
+    expect(answer.http).to.equal(200);
+    const data = { Email: user.data.Email, Office: "London" };
+    expect(answer.body.session.entries).to.deep.equal({ dataSource: { id: user.id, dataSourceId: sourceId, data } });
+    expect(await userOf(page)).to.deep.equal({ id: user.id, dataSourceId: sourceId, data });
+    expect(await userOf(other)).to.equal(null);
+    expect((await service.rest("DELETE", session, { as: page })).body.session).to.not.have.property("entries");
+    expect(await userOf(page)).to.equal(null);
+  });
+
+  it("sign in over GraphQL too", async () => {
+    const user = await newUser();
+    const page = await newPage();
+    const text = `mutation ($app: Int!, $id: ID!, $where: JSON!) {
+      authorizeAppUser(appId: $app, dataSourceId: $id, where: $where) { entries { dataSource { id } } }
+    }`;
+    const where = { Email: user.data.Email, Password: user.password };
+    const { data } = await service.graphql(text, { app: service.appId, id: String(sourceId), where }, { as: page });
+    expect(data.authorizeAppUser.entries.dataSource.id).to.equal(user.id);
+    await service.graphql(
+      "mutation ($app: Int!) { logoutAppUser(appId: $app) { appId } }",
+      { app: service.appId },
+      { as: page },
+    );
+    expect(await userOf(page)).to.equal(null);
+  });
+
+  it("are refused alike when they are unknown and when the password is wrong", async () => {
+    const user = await newUser();
+    const page = await newPage();
+    const wrong = await signIn(page, user.data.Email, "wrong");
+    const unknown = await signIn(page, "nobody@example.org", "wrong");
+    expect(refusal(wrong)).to.equal("401 UNAUTHORIZED");
+    expect(unknown.body).to.deep.equal(wrong.body);
+    expect([unknown.http, await userOf(page)]).to.deep.equal([401, null]);
+  });
+
+  for (const [what, where] of [
+    ["an operator in the place of the password", { Email: "a", Password: { $ne: "" } }],
+    ["no password", { Email: "a" }],
+    ["nothing but a password", { Password: "a" }],
+    ["null for a password", { Email: "a", Password: null }],
+    ["an operator at the top", { $or: [{}], Password: "a" }],
+    ["an array", []],
+  ] as const) {
+    it(`are not let in by ${what}`, async () => {
+      const body = { dataSourceId: sourceId, where };
+      const answer = await service.rest("POST", session, { as: await newPage(), body });
+      expect(answer.http).to.be.oneOf([400, 401]);
+    });
+  }
+
+  it("are not let in by a data source that hashes nothing", async () => {
+    await service.rest("POST", base, { body: { name: "Plain", entries: [{ Email: "a", Password: "b" }] } });
+    const body = { dataSourceId: "Plain", where: { Email: "a", Password: "b" } };
+    expect(refusal(await service.rest("POST", session, { as: await newPage(), body }))).to.equal("400 REQUEST_INVALID");
+  });
+
+  it("lose their session with a changed password and with their entry", async () => {
+    const [one, two] = [await newUser(), await newUser()];
+    const [first, second] = [await newPage(), await newPage()];
+    await signIn(first, one.data.Email, one.password);
+    await signIn(second, two.data.Email, two.password);
+    await service.rest("PUT", `${base}/Users/entries/${one.id}`, { body: { Name: "kept" } });
+    expect(await userOf(first)).to.not.equal(null);
+    await service.rest("PUT", `${base}/Users/entries/${one.id}`, { body: { Password: "another" } });
+    expect(await userOf(first)).to.equal(null);
+    await service.rest("DELETE", `${base}/Users/entries/${two.id}`);
+    expect(await userOf(second)).to.equal(null);
+  });
+
+  it("whose column is no longer hashed stay unread", async () => {
+    await service.rest("POST", base, {
+      body: { name: "Once", hooks: HOOKS, entries: [{ Email: "a", Password: "b" }] },
+    });
+    await service.rest("PUT", `${base}/Once`, { body: { hooks: [] } });
+    const { body } = await service.rest("POST", `${base}/Once/query`, { body: {} });
+    expect(body.entries.map(({ data }: { data: object }) => data)).to.deep.equal([{ Email: "a" }]);
+  });
+
+  it("are found by comparing their password, which is all that a where can do with it", async () => {
+    const user = await newUser();
+    const found = async (where: object) =>
+      (await service.rest("POST", `${base}/Users/query`, { body: { where } })).body.entries?.map(
+        ({ id }: { id: number }) => id,
+      );
+    const { Email } = user.data;
+    expect(await found({ Email, Password: user.password })).to.deep.equal([user.id]);
+    expect(await found({ "data.Email": Email, "data.Password": { $eq: user.password } })).to.deep.equal([user.id]);
+    expect(await found({ Email, Password: "wrong" })).to.deep.equal([]);
+    expect(await found({ Email, $or: [{ Password: { $regex: "argon2" } }] })).to.deep.equal([]);
+    const refused = await service.rest("POST", `${base}/Users/query`, {
+      body: { where: { Email, Password: { $regex: "^\\$" } } },
+    });
+    expect(refusal(refused)).to.equal("400 REQUEST_INVALID");
+  });
+
+  it("say their language, as the log event session.locale.updated", async () => {
+    const user = await newUser();
+    const page = await newPage();
+    await signIn(page, user.data.Email, user.password);
+    expect((await service.rest("PUT", session, { as: page, body: { locale: "pt-br" } })).http).to.equal(200);
+    expect(refusal(await service.rest("PUT", session, { as: page, body: { locale: "no language" } }))).to.equal(
+      "400 REQUEST_INVALID",
+    );
+    const events = await rows<{ data: object; entry: number }>(
+      service.db,
+      "SELECT data, data_source_entry_id AS entry FROM log_event WHERE type = 'session.locale.updated'",
+    );
+    expect(events).to.deep.equal([{ data: { locale: "pt-BR" }, entry: user.id }]);
+  });
+
+  it("have ten failures in ten minutes, of one entry or from one address: then 429 before anything is compared", async () => {
+    await service.db.query("DELETE FROM app_user_failure");
+    const user = await newUser();
+    const page = await newPage();
+    const answers = await Promise.all(Array.from({ length: 14 }, () => signIn(page, user.data.Email, "wrong")));
+    expect(answers.map(({ http }) => http).sort()).to.deep.equal([...Array(10).fill(401), ...Array(4).fill(429)]);
+    const refused = await signIn(page, user.data.Email, user.password);
+    expect([refused.http, await userOf(page)]).to.deep.equal([429, null]);
+    expect(Number(refused.headers.get("retry-after"))).to.be.within(500, 600);
+    await service.db.query("UPDATE app_user_failure SET created_at = created_at - interval '10 minutes'");
+    expect((await signIn(page, user.data.Email, user.password)).http).to.equal(200);
+  });
+});
