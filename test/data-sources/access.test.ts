@@ -1,0 +1,417 @@
+/** Access rules as callers meet them: each cell of caller, operation and form of rule; and that hidden columns appear nowhere. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { hashToken, newToken } from "../../src/operations/access/credentials.js";
+import { ENTRY_VERBS, type EntryVerb } from "../../src/rules/entries/access-rules.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
+const SECRET = "hidden-from-pages";
+
+/** Whom the rules judge: nobody, a page, a page with a user of either office; and those whom they do not. */
+const PAGES = ["nobody", "live", "viewer", "london", "paris"] as const;
+const TRUSTED = ["editor", "admin", "api", "task"] as const;
+type Who = (typeof PAGES)[number] | (typeof TRUSTED)[number];
+
+/** Forms of a rule, each with the pages that it lets in. */
+const FORMS: Record<string, { rule: object | null; lets: readonly Who[] }> = {
+  "no rule": { rule: null, lets: [] },
+  "a rule for all": { rule: { allow: "all" }, lets: PAGES },
+  "a rule for all that is switched off": { rule: { allow: "all", enabled: false }, lets: [] },
+  "a rule for those signed in": { rule: { allow: "loggedIn" }, lets: ["london", "paris"] },
+  "a rule for one office": { rule: { allow: { user: { Office: { equals: "London" } } } }, lets: ["london"] },
+  "a rule for all offices but one": { rule: { allow: { user: { Office: { notequals: "London" } } } }, lets: ["paris"] },
+  "a rule for a part of an office's name": {
+    rule: { allow: { user: { Office: { contains: "ari" } } } },
+    lets: ["paris"],
+  },
+  "a rule for a column that users do not have": {
+    rule: { allow: { user: { Boss: { equals: "{{user.Boss}}" } } } },
+    lets: [],
+  },
+};
+
+describe("access rules", () => {
+  let service: TestService;
+  let base: string;
+  const tokens: Partial<Record<Who, string>> = {};
+  let made = 0;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    base = `/v1/apps/${service.appId}/data-sources`;
+    await service.rest("POST", base, { body: { name: "Users", hooks: HOOKS } });
+    for (const kind of ["editor", "admin", "api", "live", "viewer"] as const) tokens[kind] = service.tokens[kind];
+    tokens.task = newToken("task");
+    await rows(service.db, "INSERT INTO credential (kind, hash, app_id) VALUES ('task', $1, $2)", [
+      hashToken(tokens.task),
+      service.appId,
+    ]);
+    for (const [who, Office] of [
+      ["london", "London"],
+      ["paris", "Paris"],
+    ] as const) {
+      const data = { Email: `${who}@example.org`, Password: who, Office };
+      await service.rest("POST", `${base}/Users/entries`, { body: { data } });
+      const page = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } });
+      tokens[who] = page.body.token;
+      const where = { Email: data.Email, Password: data.Password };
+      const signedIn = await service.rest("POST", `/v1/apps/${service.appId}/session`, {
+        as: tokens[who]!,
+        body: { dataSourceId: "Users", where },
+      });
+      expect(signedIn.http).to.equal(200);
+    }
+  });
+  after(() => service.stop());
+
+  const asWho = (who: Who): string | null => tokens[who] ?? null;
+
+  /** A data source of its own with one entry, and that entry's id. */
+  async function sample(accessRules: object[], data: object = { Name: "a", Secret: SECRET }) {
+    made += 1;
+    const name = `sample ${made}`;
+    const { body } = await service.rest("POST", base, { body: { name, accessRules, entries: [data] } });
+    const [entry] = await rows<{ id: number }>(
+      service.db,
+      "SELECT id FROM data_source_entry WHERE data_source_id = $1",
+      [body.dataSource.id],
+    );
+    return { path: `${base}/${body.dataSource.id}`, id: entry!.id };
+  }
+
+  /** Each verb by each of its routes. */
+  const CALLS: Record<EntryVerb, ((path: string, id: number) => [method: string, path: string, body?: unknown])[]> = {
+    select: [
+      (path, id) => ["GET", `${path}/entries/${id}`],
+      (path) => ["POST", `${path}/query`, {}],
+      (path) => ["GET", `${path}/indexes/Name`],
+    ],
+    insert: [
+      (path) => ["POST", `${path}/entries`, { data: { Name: "b" } }],
+      (path) => ["POST", `${path}/commit`, { entries: [{ data: { Name: "b" } }] }],
+      (path) => ["POST", `${path}/import?append=true`, [{ Name: "b" }]],
+    ],
+    update: [
+      (path, id) => ["PUT", `${path}/entries/${id}`, { data: { Name: "c" } }],
+      (path, id) => ["POST", `${path}/commit`, { entries: [{ id, data: { Name: "c" } }], extend: true }],
+    ],
+    delete: [
+      (path, id) => ["DELETE", `${path}/entries/${id}`],
+      (path) => ["POST", `${path}/query`, { type: "delete", where: {} }],
+      (path, id) => ["POST", `${path}/commit`, { delete: [id] }],
+      (path) => ["POST", `${path}/commit`, { append: false }],
+    ],
+  };
+
+  for (const verb of ENTRY_VERBS) {
+    for (const [form, { rule, lets }] of Object.entries(FORMS)) {
+      it(`${verb} by ${form} is for ${lets.join(", ") || "no page"}`, async () => {
+        const rules = rule === null ? [] : [{ type: [verb], ...rule }];
+        const outcomes: Record<string, unknown[]> = {};
+        const expected: Record<string, unknown[]> = {};
+        for (const who of PAGES) {
+          for (const [at, call] of CALLS[verb].entries()) {
+            const { path, id } = await sample(rules);
+            const [method, to, body] = call(path, id);
+            const { http, body: answer } = await service.rest(method, to, { as: asWho(who), body });
+            outcomes[`${who} ${at}`] = http < 400 ? [true] : [false, answer.status];
+            const refusal = who === "nobody" ? "UNAUTHORIZED" : "DATA_SOURCE_ACCESS_DENIED";
+            expected[`${who} ${at}`] = lets.includes(who) ? [true] : [false, refusal];
+          }
+        }
+        expect(outcomes).to.deep.equal(expected);
+      });
+    }
+
+    it(`${verb} needs no rule for ${TRUSTED.join(", ")}`, async () => {
+      for (const who of TRUSTED) {
+        for (const call of CALLS[verb]) {
+          const { path, id } = await sample([]);
+          const [method, to, body] = call(path, id);
+          expect((await service.rest(method, to, { as: asWho(who), body })).http, `${who} ${method} ${to}`).to.be.below(
+            300,
+          );
+        }
+      }
+    });
+
+    it(`${verb} is no right to anything else`, async () => {
+      for (const other of ENTRY_VERBS.filter((one) => one !== verb)) {
+        const { path, id } = await sample([{ type: [verb], allow: "all" }]);
+        for (const call of CALLS[other]) {
+          const [method, to, body] = call(path, id);
+          const answer = await service.rest(method, to, { as: "live", body });
+          expect(answer.body.status, `${other} ${to}`).to.equal("DATA_SOURCE_ACCESS_DENIED");
+        }
+      }
+      const { path } = await sample([{ type: [verb], allow: "all" }]);
+      for (const [method, to] of [
+        ["GET", path],
+        ["PUT", path],
+        ["DELETE", path],
+        ["GET", `${path}/versions`],
+        ["GET", base],
+      ] as const) {
+        expect(
+          (await service.rest(method, to, { as: "live", body: method === "PUT" ? {} : undefined })).body.status,
+        ).to.equal("FORBIDDEN");
+      }
+    });
+  }
+
+  it("decide by the first that fits: a later one takes back nothing and adds nothing", async () => {
+    const { path, id } = await sample([
+      { type: ["select"], allow: "loggedIn", include: ["Name"] },
+      { type: ["select"], allow: "all", exclude: ["Name"] },
+    ]);
+    const seen = async (who: Who) => (await service.rest("GET", `${path}/entries/${id}`, { as: asWho(who) })).body.data;
+    expect(await seen("london")).to.deep.equal({ Name: "a" });
+    expect(await seen("live")).to.deep.equal({ Secret: SECRET });
+  });
+
+  it("do not tell whether a data source is there", async () => {
+    const { path } = await sample([]);
+    const there = await service.rest("POST", `${path}/query`, { as: "live", body: {} });
+    const absent = await service.rest("POST", `${base}/2000000000/query`, { as: "live", body: {} });
+    expect(absent.body).to.deep.equal(there.body);
+    const ofNobody = await service.rest("POST", `${base}/2000000000/query`, { as: null, body: {} });
+    expect(ofNobody.body).to.deep.equal((await service.rest("POST", `${path}/query`, { as: null, body: {} })).body);
+  });
+
+  it("take effect with the request that follows their change", async () => {
+    const { path } = await sample([]);
+    const asked = async () => (await service.rest("POST", `${path}/query`, { as: "live", body: {} })).http;
+    expect(await asked()).to.equal(403);
+    await service.rest("PUT", path, { body: { accessRules: [{ type: ["select"], allow: "all" }] } });
+    expect(await asked()).to.equal(200);
+    await service.rest("PUT", path, { body: { accessRules: [] } });
+    expect(await asked()).to.equal(403);
+  });
+
+  describe("that hide a column", () => {
+    for (const [how, more] of [
+      ["exclude", { exclude: ["Secret"] }],
+      ["include", { include: ["Name", "Ref"] }],
+    ] as const) {
+      it(`by ${how} hide it in every read, and in what asks about it`, async () => {
+        const everything = [...ENTRY_VERBS];
+        const { path, id } = await sample([{ type: everything, allow: "all", ...more }], {
+          Name: "a",
+          Ref: 1,
+          Secret: SECRET,
+        });
+        const other = await sample([{ type: ["select"], allow: "all" }], { Ref: 1, Guess: SECRET });
+        const otherId = Number(other.path.split("/").at(-1));
+        const ask = (body: object) => service.rest("POST", `${path}/query`, { as: "live", body });
+        const shown = [
+          await service.rest("GET", `${path}/entries/${id}`, { as: "live" }),
+          await ask({}),
+          await ask({ attributes: ["Secret"] }),
+          await ask({ attributes: ["data.Secret", "Name"] }),
+          await ask({ aggregate: [{ $project: { s: "$Secret", d: "$data.Secret" } }] }),
+          await ask({ aggregate: [{ $group: { _id: "$Secret" } }] }),
+          await ask({ aggregate: [{ $group: { _id: null, all: { $push: "$Secret" } } }] }),
+          await ask({ join: { J: { dataSourceId: otherId, on: { "data.Secret": "data.Guess" } } } }),
+          await service.rest("GET", `${path}/indexes/Secret`, { as: "live" }),
+          await service.rest("GET", `${path}/indexes/Name,Secret`, { as: "live" }),
+          await service.rest("PUT", `${path}/entries/${id}`, { as: "live", body: { data: { Name: "b" } } }),
+          await service.rest("PUT", `${path}/entries/${id}`, {
+            as: "live",
+            body: { data: { Name: "c" } },
+            headers: { "if-match": '"x"' },
+          }),
+          await service.rest("POST", `${path}/commit`, {
+            as: "live",
+            body: { entries: [{ id, data: { Name: "d" } }], returnEntries: true },
+          }),
+          await service.rest("GET", `${path}/export?format=csv`, { as: "live" }),
+          await service.rest("GET", `${path}/export?format=jsonl`, { as: "live" }),
+          await service.rest("DELETE", `${path}/entries/${id}`, { as: "live" }),
+        ];
+        for (const { http, body } of shown) {
+          expect(http).to.be.oneOf([200, 403, 409]);
+          expect(JSON.stringify(body)).to.not.include(SECRET);
+        }
+      });
+
+      it(`by ${how} answer the same whatever it holds`, async () => {
+        const rules = [{ type: ["select", "delete"], allow: "all", ...more }];
+        const wheres = [
+          { Secret: SECRET },
+          { "data.Secret": SECRET },
+          { Secret: { $regex: "^hidden" } },
+          { Secret: { $exists: true } },
+          { $or: [{ Secret: SECRET }, { Name: "nobody" }] },
+          { $nor: [{ Secret: SECRET }] },
+          { $not: { Secret: SECRET } },
+          { $filters: [{ column: "Secret", condition: "contains", value: "hidden" }] },
+        ];
+        const [one, two] = [
+          await sample(rules, { Name: "a", Secret: SECRET }),
+          await sample(rules, { Name: "a", Secret: "else" }),
+        ];
+        const answerOf = async ({ path }: { path: string }, body: object) => {
+          const { http, body: answer } = await service.rest("POST", `${path}/query`, { as: "live", body });
+          return [
+            http,
+            answer.status,
+            answer.entries?.length,
+            answer.pagination?.total,
+            answer.deletedCount,
+            answer.error,
+          ];
+        };
+        for (const where of wheres) {
+          expect(await answerOf(one, { where, includePagination: true })).to.deep.equal(
+            await answerOf(two, { where, includePagination: true }),
+          );
+        }
+        for (const where of wheres) {
+          expect(await answerOf(one, { type: "delete", where })).to.deep.equal(
+            await answerOf(two, { type: "delete", where }),
+          );
+        }
+      });
+
+      it(`by ${how} sort as if it were not there`, async () => {
+        const rules = [{ type: ["select"], allow: "all", ...more }];
+        const { path } = await sample(rules, { Name: "z", Secret: "1" });
+        await service.rest("POST", `${path}/entries`, { body: { data: { Name: "y", Secret: "0" } } });
+        const names = async (order: unknown) => {
+          const { body } = await service.rest("POST", `${path}/query`, { as: "live", body: { order } });
+          return body.entries.map(({ data }: { data: { Name: string } }) => data.Name);
+        };
+        expect(await names([["data.Secret", "ASC"]])).to.deep.equal(await names([["data.Absent", "ASC"]]));
+        expect(await names([["data.Secret", "DESC"]])).to.deep.equal(await names([["data.Absent", "DESC"]]));
+      });
+
+      it(`by ${how} refuse what would write it, and keep it where the rest is replaced`, async () => {
+        const rules = [{ type: ["insert", "update"], allow: "all", ...more }];
+        const { path, id } = await sample(rules);
+        for (const [method, to, body] of [
+          ["POST", `${path}/entries`, { data: { Secret: "x" } }],
+          ["PUT", `${path}/entries/${id}`, { data: { Secret: "x" } }],
+          ["POST", `${path}/commit`, { entries: [{ data: { Secret: "x" } }] }],
+          ["POST", `${path}/import?append=true`, [{ Secret: "x" }]],
+        ] as const) {
+          expect((await service.rest(method, to, { as: "live", body })).body.status, to).to.equal(
+            "DATA_SOURCE_ACCESS_DENIED",
+          );
+        }
+        await service.rest("POST", `${path}/commit`, { as: "live", body: { entries: [{ id, data: { Name: "z" } }] } });
+        expect((await service.rest("GET", `${path}/entries/${id}`)).body.data).to.deep.equal({
+          Secret: SECRET,
+          Name: "z",
+        });
+      });
+    }
+
+    it("hide it where a data source is joined: its own rules decide", async () => {
+      const closed = await sample([], { Ref: 1, Secret: SECRET });
+      const half = await sample([{ type: ["select"], allow: "all", exclude: ["Secret"] }], { Ref: 1, Secret: SECRET });
+      const { path } = await sample([{ type: ["select"], allow: "all" }], { Ref: 1 });
+      const join = (of: { path: string }, more: object = {}) => {
+        const dataSourceId = Number(of.path.split("/").at(-1));
+        const body = { join: { J: { dataSourceId, on: { "data.Ref": "data.Ref" }, ...more } } };
+        return service.rest("POST", `${path}/query`, { as: "live", body });
+      };
+      expect((await join(closed)).body.status).to.equal("DATA_SOURCE_ACCESS_DENIED");
+      expect((await join(closed, { count: true })).body.status).to.equal("DATA_SOURCE_ACCESS_DENIED");
+      const seen = await join(half);
+      expect(seen.body.entries[0].joins.J[0].data).to.deep.equal({ Ref: 1 });
+      const counted = async (where: object) => (await join(half, { where, count: true })).body.entries[0].joins.J;
+      expect(await counted({ Secret: SECRET })).to.equal(await counted({ Secret: "else" }));
+    });
+  });
+
+  describe("that require", () => {
+    const OWN = { Email: { equals: "{{user.Email}}" } };
+    const mine = { Email: "london@example.org", n: 1 };
+    const theirs = { Email: "paris@example.org", n: 2 };
+
+    async function two(rules: object[]) {
+      const { path, id } = await sample(rules, mine);
+      const { body } = await service.rest("POST", `${path}/entries`, { body: { data: theirs } });
+      return { path, id, other: body.id as number };
+    }
+
+    it("a column let nobody ask without it, in no disguise", async () => {
+      const { path, id } = await two([{ type: ["select"], allow: "all", require: ["Email"] }]);
+      const ask = async (where?: object) =>
+        (await service.rest("POST", `${path}/query`, { as: "live", body: where ? { where } : {} })).http;
+      expect(await ask({ Email: mine.Email })).to.equal(200);
+      expect(await ask({ "data.Email": mine.Email })).to.equal(200);
+      expect(await ask({ $and: [{ n: 1 }, { Email: mine.Email }] })).to.equal(200);
+      for (const where of [
+        undefined,
+        {},
+        { n: 1 },
+        { $or: [{ Email: mine.Email }, {}] },
+        { "Email.x": 1 },
+        { $nor: [{ Email: "" }] },
+      ]) {
+        expect(await ask(where), JSON.stringify(where)).to.equal(403);
+      }
+      expect((await service.rest("GET", `${path}/entries/${id}`, { as: "live" })).http).to.equal(403);
+      expect((await service.rest("GET", `${path}/indexes/n`, { as: "live" })).http).to.equal(403);
+    });
+
+    it("the user's own value show, change and remove no other's entries", async () => {
+      const { path, id, other } = await two([{ type: [...ENTRY_VERBS], allow: "loggedIn", require: [OWN] }]);
+      const as = asWho("london");
+      const ask = async (where: object) => (await service.rest("POST", `${path}/query`, { as, body: { where } })).body;
+      expect((await ask({ Email: mine.Email })).entries.map((entry: { id: number }) => entry.id)).to.deep.equal([id]);
+      expect((await ask({ Email: { $exists: true } })).entries.map((entry: { id: number }) => entry.id)).to.deep.equal([
+        id,
+      ]);
+      expect((await ask({ Email: theirs.Email })).status).to.equal("DATA_SOURCE_ACCESS_DENIED");
+      const status = async (method: string, to: string, body?: object) =>
+        (await service.rest(method, path + to, { as, body })).body.status;
+      const absent = 2_000_000_000;
+      for (const at of [other, absent]) {
+        expect(await status("GET", `/entries/${at}`)).to.equal("ENTRY_NOT_FOUND");
+        expect(await status("PUT", `/entries/${at}`, { data: { ...mine, n: 3 } })).to.equal("ENTRY_NOT_FOUND");
+        expect(await status("DELETE", `/entries/${at}`)).to.equal("ENTRY_NOT_FOUND");
+        expect(await status("POST", "/commit", { delete: [at] })).to.equal("ENTRY_NOT_FOUND");
+        expect(await status("POST", "/commit", { entries: [{ id: at, data: mine }] })).to.equal("ENTRY_NOT_FOUND");
+      }
+      expect(await status("PUT", `/entries/${id}`, { data: theirs })).to.equal("DATA_SOURCE_ACCESS_DENIED");
+      expect(await status("POST", "/entries", { data: theirs })).to.equal("DATA_SOURCE_ACCESS_DENIED");
+      expect(await status("POST", "/commit", { append: false })).to.equal("DATA_SOURCE_ACCESS_DENIED");
+      expect(await status("POST", "/query", { type: "delete", where: { n: 2 } })).to.equal("DATA_SOURCE_ACCESS_DENIED");
+      const removed = await service.rest("POST", `${path}/query`, {
+        as,
+        body: { type: "delete", where: { Email: { $exists: true } } },
+      });
+      expect(removed.body).to.deep.equal({ deletedCount: 1 });
+      expect((await service.rest("GET", `${path}/entries/${other}`)).body.data).to.deep.equal(theirs);
+    });
+
+    it("a value that the user does not have let nobody in, rather than all who have none", async () => {
+      const { path } = await sample(
+        [{ type: ["select"], allow: "loggedIn", require: [{ Boss: { equals: "{{user.Boss}}" } }] }],
+        { n: 1 },
+      );
+      for (const where of [{ Boss: null }, { Boss: { $exists: false } }, {}]) {
+        expect((await service.rest("POST", `${path}/query`, { as: asWho("london"), body: { where } })).http).to.equal(
+          403,
+        );
+      }
+    });
+  });
+
+  it("show a writer without the right to read what it wrote itself, and nothing else of the entry", async () => {
+    const { path, id } = await sample([{ type: ["insert", "update"], allow: "all" }]);
+    const inserted = await service.rest("POST", `${path}/entries`, { as: "live", body: { data: { a: 1 } } });
+    expect(inserted.body.data).to.deep.equal({ a: 1 });
+    const updated = await service.rest("PUT", `${path}/entries/${id}`, { as: "live", body: { data: { b: 2 } } });
+    expect(updated.body.data).to.deep.equal({ b: 2 });
+    const stale = await service.rest("PUT", `${path}/entries/${id}`, {
+      as: "live",
+      body: { data: { b: 3 } },
+      headers: { "if-match": '"x"' },
+    });
+    expect([stale.body.status, stale.body.entry]).to.deep.equal(["ENTRY_CHANGED", null]);
+  });
+});
