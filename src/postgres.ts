@@ -60,9 +60,14 @@ export function createClient(url: string, name = "svc-app-actions"): pg.Client {
   return new HeardClient({ connectionString: url, application_name: name, connectionTimeoutMillis, keepAlive });
 }
 
-/** A pool whose connections may listen, and be silent for long. */
-export function createPool(url: string, size: number, name: string): pg.Pool {
-  const options = { ...BOUNDS, Client: HeardClient, application_name: name };
+/** A pool whose connections may listen, and be silent for long. @param onConnect done with each before anybody has it */
+export function createPool(
+  url: string,
+  size: number,
+  name: string,
+  onConnect: (client: pg.ClientBase) => Promise<void> = async () => undefined,
+): pg.Pool {
+  const options = { ...BOUNDS, Client: HeardClient, application_name: name, onConnect };
   const pool = new pg.Pool({ connectionString: url, max: size, ...options });
   // Each connection has heard of its loss itself; a pool without listeners would throw.
   return pool.on("error", () => undefined).on("connect", () => undefined);

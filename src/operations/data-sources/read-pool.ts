@@ -14,8 +14,8 @@ const CONNECTIONS_PER_APP = 3;
 const WAITING_PER_APP = 200;
 
 /* JIT compiles for longer than these run; a parallel plan would take cores from neighbours. */
-const SETTINGS = `
-  SET default_transaction_read_only = on; SET statement_timeout = ${QUERY_TIMEOUT_MS}; SET work_mem = '16MB';
+const settings = (timeoutMs: number) => `
+  SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '16MB';
   SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;
 /* Superusers alone may set it: elsewhere the time bounds what is written. */
 const TEMP_FILES = "SET temp_file_limit = '1GB'";
@@ -36,12 +36,11 @@ function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined
 
 export type ReadPool = ReturnType<typeof createReadPool>;
 
-export function createReadPool(url: string) {
-  const pool = createPool(url, CONNECTIONS, "svc-app-actions entries");
-  // Sent before whatever the connection is asked first. A lost connection is told to that one.
-  pool.on("connect", (client) => {
-    client.query(SETTINGS).catch(() => undefined);
-    client.query(TEMP_FILES).catch(() => undefined);
+/** @param timeoutMs of one statement */
+export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
+  const pool = createPool(url, CONNECTIONS, "svc-app-actions entries", async (client) => {
+    await client.query(settings(timeoutMs));
+    await client.query(TEMP_FILES).catch(() => undefined);
   });
   const line = createFairLine(CONNECTIONS, CONNECTIONS_PER_APP);
   const waiting = new Map<number, number>();

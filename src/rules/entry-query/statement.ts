@@ -13,7 +13,7 @@ export class Statement {
   /** The place of a value, of a PostgreSQL type: the only way in which anything of a caller enters a statement. */
   bind(
     value: unknown,
-    type: "text" | "text[]" | "jsonb" | "jsonb[]" | "numeric" | "bigint" | "bigint[]" | "integer",
+    type: "text" | "text[]" | "jsonb" | "jsonb[]" | "numeric" | "bigint" | "bigint[]" | "integer" | "float8",
   ): string {
     // Names of columns come again and again.
     const key = typeof value === "string" ? `${type} ${value}` : null;

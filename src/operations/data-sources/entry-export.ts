@@ -1,0 +1,98 @@
+/** All entries that a reader may see, as CSV, JSON or lines of JSON, some at a time: however many they are, few are in memory. */
+import Papa from "papaparse";
+import { ActionError } from "../../errors.js";
+import { described } from "../../rules/described.js";
+import type { EntryScope } from "../../rules/entry-query/options.js";
+import { Statement } from "../../rules/entry-query/statement.js";
+import { bounded, type DataSourceKey, entriesOf, type RawRow, rowColumns, viewOf } from "./entry-rows.js";
+import type { Read } from "./read-pool.js";
+
+export const EXPORT_FORMATS = ["csv", "json", "jsonl"] as const;
+export type ExportFormat = (typeof EXPORT_FORMATS)[number];
+
+/** Of one statement, which 8 MB bound as well. */
+const ENTRIES_AT_ONCE = 1_000;
+
+/** @throws REQUEST_INVALID */
+export function exportFormat(value: unknown): ExportFormat {
+  if (value === undefined || value === "") return "json";
+  if ((EXPORT_FORMATS as readonly unknown[]).includes(value)) return value as ExportFormat;
+  throw new ActionError("REQUEST_INVALID", `format must be csv, json or jsonl; ${described(value)} came`);
+}
+
+/** A cell: texts as they are, nothing and null as none, all else as JSON. */
+function cell(value: unknown): unknown {
+  if (value === undefined || value === null) return "";
+  return typeof value === "object" ? JSON.stringify(value) : value;
+}
+
+interface Writer {
+  begin: string;
+  /** @param data JSON texts, at least one */
+  some(data: readonly string[], first: boolean): string;
+  end: string;
+}
+
+function csv(columns: readonly string[]): Writer {
+  const line = (cells: readonly unknown[]) => `${Papa.unparse([[...cells]])}\r\n`;
+  return {
+    begin: columns.length === 0 ? "" : line(columns),
+    some: (data) =>
+      data
+        .map((text) => {
+          const entry = JSON.parse(text) as Record<string, unknown>;
+          return line(columns.map((column) => cell(Object.hasOwn(entry, column) ? entry[column] : undefined)));
+        })
+        .join(""),
+    end: "",
+  };
+}
+
+const JSON_LIST: Writer = {
+  begin: "[",
+  some: (data, first) => `${first ? "" : ","}\n${data.join(",\n")}`,
+  end: "\n]\n",
+};
+const JSON_LINES: Writer = { begin: "", some: (data) => `${data.join("\n")}\n`, end: "" };
+
+export function createEntryExport({ read }: { read: Read }) {
+  /** Data of the entries in their order, in pages; what is added behind the last one meanwhile comes too. */
+  async function* pages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {
+    let last: RawRow | undefined;
+    for (;;) {
+      const statement = new Statement();
+      const where = [entriesOf(key, { scope, where: null }, statement, "e")];
+      if (last) {
+        where.push(
+          `(e."order", e.id) > (${statement.bind(last.order, "float8")}, ${statement.bind(last.id, "bigint")})`,
+        );
+      }
+      const select = `SELECT ${rowColumns("e")} FROM data_source_entry e WHERE ${where.join(" AND ")}
+        ORDER BY e."order", e.id LIMIT ${ENTRIES_AT_ONCE}`;
+      const rows = await read<RawRow>(key.appId, bounded(select), statement.values);
+      if (rows.length === 0) return;
+      yield rows.map((row) => viewOf(row, key.id, scope, null).data.text);
+      last = rows.at(-1)!;
+    }
+  }
+
+  return {
+    /** @param columns of the data source, in their order: the head of a CSV */
+    async *exportRows(
+      key: DataSourceKey,
+      columns: readonly string[],
+      scope: EntryScope,
+      format: ExportFormat,
+    ): AsyncGenerator<string> {
+      const seen = columns.filter((column) => scope.sees(column));
+      const writer = format === "csv" ? csv(seen) : format === "json" ? JSON_LIST : JSON_LINES;
+      yield writer.begin;
+      let first = true;
+      for await (const data of pages(key, scope)) {
+        yield writer.some(data, first);
+        first = false;
+      }
+      yield writer.end;
+    },
+  };
+}

@@ -1,0 +1,204 @@
+/** That nothing of a query becomes SQL: two thousand attempts through every place where a caller's text goes. */
+import { expect } from "chai";
+import fc from "fast-check";
+import { rows } from "../../src/data/database.js";
+import { ActionError } from "../../src/errors.js";
+import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
+import { EVERYTHING } from "../../src/rules/entry-query/options.js";
+import { answered, type Fixture, startFixture } from "../operations/data-sources/fixture.js";
+
+const ATTEMPTS = 2_000;
+const AT_ONCE = 50;
+const CANARY = "what app two keeps to itself";
+
+const FRAGMENTS = [
+  "'",
+  "''",
+  '"',
+  "\\",
+  "\\'",
+  "`",
+  "$",
+  "$1",
+  "$2::text",
+  "$$",
+  "$a$",
+  ";",
+  "--",
+  "/*",
+  "*/",
+  ")",
+  "(",
+  "))",
+  "]",
+  "}",
+  ",",
+  "||",
+  "::jsonb",
+  "' OR 1=1 --",
+  "') OR true --",
+  '") OR ("1"="1',
+  "'; DROP TABLE data_source_entry; --",
+  "'; DELETE FROM data_source WHERE true; --",
+  "' UNION SELECT data::text FROM data_source_entry --",
+  "(SELECT doc FROM data_source_entry WHERE app_id = 2 LIMIT 1)",
+  "' || (SELECT name FROM app) || '",
+  "e.app_id",
+  "app_id = 2",
+  "entry.app_id",
+  "entry.doc",
+  "data_source_id",
+  "d - 'x'",
+  "pg_sleep(9)",
+  "version()",
+  "current_user",
+  "{{user.Email}}",
+  "__proto__",
+  "constructor",
+  "prototype",
+  "toString",
+  "$eq",
+  "$where",
+  "$expr",
+  "$$ROOT",
+  "$$CURRENT",
+  "a.b.c",
+  "..",
+  ".",
+  "\\.",
+  "data.",
+  "null",
+  "ASC; DROP TABLE app",
+  "1; SELECT",
+  "\n",
+  "\u0000",
+  "\ud800",
+  "é",
+  "💥",
+  "%",
+  "_",
+  "\u2028",
+  "ʼ",
+  "＇",
+  "\u02bc;--",
+];
+const payload = fc
+  .array(fc.oneof({ weight: 4, arbitrary: fc.constantFrom(...FRAGMENTS) }, fc.string({ maxLength: 4 })), {
+    minLength: 1,
+    maxLength: 3,
+  })
+  .map((parts) => parts.join(""));
+
+/** A query with the text in one of its places. */
+const PLACES: readonly ((text: string) => object)[] = [
+  (text) => ({ where: { [text]: 1 } }),
+  (text) => ({ where: { [`Name.${text}`]: { $exists: true } } }),
+  (text) => ({ where: { Name: { [text]: 1 } } }),
+  (text) => ({ where: { Name: { [`$${text}`]: 1 } } }),
+  (text) => ({ where: { [`$${text}`]: [{ Name: 1 }] } }),
+  (text) => ({ where: { Name: text } }),
+  (text) => ({ where: { Name: { $in: [text, { [text]: text }] } } }),
+  (text) => ({ where: { Name: { $gt: text, $not: { $lt: text } } } }),
+  (text) => ({ where: { Name: { $regex: text } } }),
+  (text) => ({ where: { Name: { $regex: "a", $options: text } } }),
+  (text) => ({ where: { Name: { $iLike: text } } }),
+  (text) => ({ where: { Name: { $type: text } } }),
+  (text) => ({ where: { Tags: { $elemMatch: { [text]: text } } } }),
+  (text) => ({ where: { $filters: [{ column: text, condition: "==", value: text }] } }),
+  (text) => ({ where: { $filters: [{ column: "Name", condition: text, value: text }] } }),
+  (text) => ({ where: { $filters: [{ column: "Name", condition: "between", value: [text, text] }] } }),
+  (text) => ({ where: { $filters: [{ column: "Name", condition: "oneof", value: text }] } }),
+  (text) => ({ order: [[text, "ASC"]] }),
+  (text) => ({ order: [["Name", text]] }),
+  (text) => ({ order: text }),
+  (text) => ({ limit: text }),
+  (text) => ({ offset: text }),
+  (text) => ({ attributes: [text] }),
+  (text) => ({ cursor: text }),
+  (text) => ({ cursor: Buffer.from(JSON.stringify({ f: text, k: [text, text], r: 0 })).toString("base64url") }),
+  (text) => ({ join: { [text]: { dataSourceName: "People", on: { Name: "Name" } } } }),
+  (text) => ({ join: { J: { dataSourceName: text, on: { Name: "Name" } } } }),
+  (text) => ({ join: { J: { dataSourceId: text, on: { Name: "Name" } } } }),
+  (text) => ({ join: { J: { dataSourceName: "People", on: { [text]: text }, required: true } } }),
+  (text) => ({ join: { J: { dataSourceName: "People", on: { Name: text }, sum: text } } }),
+  (text) => ({
+    join: { J: { dataSourceName: "People", on: { Name: "Name" }, where: { [text]: text }, order: [[text, "DESC"]] } },
+  }),
+  (text) => ({ aggregate: [{ [text]: text }] }),
+  (text) => ({ aggregate: [{ $match: { [text]: text } }, { $sort: { [text]: 1 } }] }),
+  (text) => ({ aggregate: [{ $project: { [text]: `$${text}`, x: { $convertToNumber: `$${text}` } } }] }),
+  (text) => ({ aggregate: [{ $project: { [text]: 0 } }] }),
+  (text) => ({ aggregate: [{ $group: { _id: `$${text}`, [text]: { $push: `$${text}` } } }] }),
+  (text) => ({ aggregate: [{ $group: { _id: { [text]: text }, x: { [text]: 1 } } }] }),
+  (text) => ({ aggregate: [{ $count: text }] }),
+];
+
+describe("SQL within a query", () => {
+  let fixture: Fixture;
+  let people: DataSourceKey;
+
+  before(async () => {
+    fixture = await startFixture({ timeoutMs: 2_000 });
+    people = await fixture.fill("People", [{ Name: "Ann", Tags: [{ a: 1 }] }, { Name: "Bob" }]);
+    await fixture.fill("Theirs", [{ Name: CANARY }], 2);
+  });
+  after(() => fixture.stop());
+
+  const everything = () =>
+    rows(
+      fixture.db,
+      `SELECT (SELECT json_agg(e ORDER BY id) FROM data_source_entry e)::text AS entries, (SELECT json_agg(s ORDER BY id) FROM data_source s)::text AS sources,
+              (SELECT json_agg(a ORDER BY id) FROM app a)::text AS apps, (SELECT count(*) FROM pg_class) AS relations`,
+    );
+
+  it("is never run: it changes nothing, reads nothing of another app, and breaks no statement", async () => {
+    const before = await everything();
+    const texts = fc.sample(payload, { seed: 7, numRuns: ATTEMPTS });
+    let refused = 0;
+    async function attempt(text: string, at: number): Promise<void> {
+      const query = PLACES[at % PLACES.length]!(text);
+      const answer: unknown = await fixture.reads
+        .find(people, query, fixture.reader())
+        .catch((error: unknown) => error);
+      if (!(answer instanceof Error)) {
+        expect(JSON.stringify(answered(answer)), JSON.stringify(query)).not.to.include(CANARY);
+        return;
+      }
+      // Anything else would be a statement that did not parse.
+      expect(answer, JSON.stringify(query)).to.be.instanceOf(ActionError);
+      expect((answer as ActionError).status).to.be.oneOf(["REQUEST_INVALID", "DATA_SOURCE_NOT_FOUND"]);
+      expect((answer as ActionError).message).not.to.include(CANARY);
+      refused += 1;
+    }
+    for (let at = 0; at < ATTEMPTS; at += AT_ONCE) {
+      await Promise.all(texts.slice(at, at + AT_ONCE).map((text, n) => attempt(text, at + n)));
+    }
+    expect(refused).to.be.within(ATTEMPTS / 10, (ATTEMPTS * 9) / 10);
+    expect(await everything()).to.deep.equal(before);
+  });
+
+  it("is never run as a column whose distinct values are asked for", async () => {
+    for (const text of fc.sample(payload, { seed: 8, numRuns: 200 })) {
+      const answer: unknown = await fixture.reads.distinct(people, [text], EVERYTHING).catch((error: unknown) => error);
+      if (answer instanceof Error) expect(answer, text).to.be.instanceOf(ActionError);
+      else expect(JSON.stringify(answered(answer))).not.to.include(CANARY);
+    }
+  });
+
+  it("is never run as a column of an index, whose definition takes no parameters", async () => {
+    const before = await everything();
+    for (const text of fc.sample(payload, { seed: 9, numRuns: 8 })) {
+      const fault: unknown = await fixture.indexes
+        .apply(people, [text, [text, "Name"]])
+        .catch((error: unknown) => error);
+      if (fault !== undefined) expect(fault, text).to.be.instanceOf(ActionError);
+    }
+    await fixture.indexes.drop(people);
+    expect(await everything()).to.deep.equal(before);
+  });
+
+  it("could not write if it were run: the connections of readers are read-only", async () => {
+    const write = fixture.pool.read(1, "DELETE FROM data_source_entry RETURNING id", []);
+    expect(await write.catch((error: { code: string }) => error.code)).to.equal("25006");
+  });
+});

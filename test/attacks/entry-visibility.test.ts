@@ -1,0 +1,114 @@
+/** That a column which a caller may not see is, for every read that it can ask for, as if no entry had it. */
+import { expect } from "chai";
+import fc from "fast-check";
+import { createEntryExport } from "../../src/operations/data-sources/entry-export.js";
+import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
+import { type EntryScope, EVERYTHING } from "../../src/rules/entry-query/options.js";
+import { answered, type Fixture, startFixture } from "../operations/data-sources/fixture.js";
+import { aggregate, document, path, where } from "../rules/entry-query/generated.js";
+
+const HIDDEN = "a";
+const RUNS = 150;
+const plain = <T>(value: T): T => JSON.parse(JSON.stringify(value));
+const withoutIt = ({ [HIDDEN]: _, ...rest }: Record<string, unknown>) => rest;
+
+describe("a column that may not be seen", () => {
+  let fixture: Fixture;
+  let whole: DataSourceKey;
+  let without: DataSourceKey;
+  const scope: EntryScope = { sees: (column) => column !== HIDDEN, filter: null };
+
+  before(async () => {
+    fixture = await startFixture();
+    const documents = plain(fc.sample(document, { seed: 41, numRuns: 60 })).map((one) => ({ ...one, k: "same" }));
+    whole = await fixture.fill("Whole", documents);
+    without = await fixture.fill("Without", documents.map(withoutIt));
+  });
+  after(() => fixture.stop());
+
+  /** What is found in the entries with the column by who may not see it, and in entries that never had it. */
+  async function both(query: object): Promise<[unknown, unknown]> {
+    const answer = (key: DataSourceKey, seen: EntryScope) =>
+      fixture.reads.find(key, query, fixture.reader(seen)).then(
+        (found) => plain(answered(found)),
+        (error: Error) => error.message,
+      );
+    return [strip(await answer(whole, scope)), strip(await answer(without, EVERYTHING))];
+  }
+
+  /** Ids, times, places and cursors differ between the two data sources. */
+  function strip(found: unknown): unknown {
+    return JSON.parse(
+      JSON.stringify(found, (key, value) =>
+        ["id", "dataSourceId", "createdAt", "updatedAt", "order", "next", "prev"].includes(key) ? typeof value : value,
+      ),
+    );
+  }
+
+  it("changes no list, whatever where, order, attributes and cursor ask of it", async () => {
+    const query = fc.record(
+      {
+        where,
+        order: fc.array(fc.tuple(path, fc.constantFrom("ASC", "DESC")), { minLength: 1, maxLength: 2 }),
+        attributes: fc.array(fc.constantFrom("a", "b", "tags"), { maxLength: 2 }),
+        cursor: fc.constant(true),
+        includePagination: fc.constant(true),
+        limit: fc.integer({ min: 1, max: 70 }),
+      },
+      { requiredKeys: [] },
+    );
+    for (const one of plain(fc.sample(query, { seed: 42, numRuns: RUNS }))) {
+      const [hidden, absent] = await both(one);
+      expect(hidden, JSON.stringify(one)).to.deep.equal(absent);
+    }
+  });
+
+  it("changes no aggregate", async () => {
+    for (const stages of plain(fc.sample(aggregate, { seed: 43, numRuns: RUNS }))) {
+      const [hidden, absent] = await both({ aggregate: stages });
+      expect(hidden, JSON.stringify(stages)).to.deep.equal(absent);
+    }
+  });
+
+  it("changes no join, on either side of it", async () => {
+    const shows = fc.oneof(
+      fc.constant({}),
+      fc.constant({ has: true }),
+      fc.constant({ count: true }),
+      path.map((column) => ({ sum: column })),
+      fc.tuple(where, path).map(([condition, column]) => ({ where: condition, order: [[column, "DESC"]] })),
+    );
+    const join = fc.tuple(path, fc.oneof(path, fc.constant("k")), shows, fc.boolean());
+    for (const [left, right, shown, required] of plain(fc.sample(join, { seed: 44, numRuns: RUNS }))) {
+      const options = { on: { [left]: right }, required, ...shown };
+      const ask = (dataSourceName: string) => ({ join: { J: { dataSourceName, ...options } }, limit: 20 });
+      const answer = async (key: DataSourceKey, name: string, seen: EntryScope) =>
+        strip(plain(answered(await fixture.reads.find(key, ask(name), fixture.reader(seen)))));
+      const hidden = await answer(whole, "Whole", scope);
+      expect(hidden, JSON.stringify(options)).to.deep.equal(await answer(without, "Without", EVERYTHING));
+    }
+  });
+
+  it("has no distinct values, and stands in no export", async () => {
+    const values = await fixture.reads.distinct(whole, [HIDDEN, "a.b", "data.a", "k"], scope);
+    expect(answered(values)).to.deep.equal({ a: [], "a.b": [], "data.a": [], k: ["same"] });
+    const { exportRows } = createEntryExport(fixture.pool);
+    for (const format of ["csv", "json", "jsonl"] as const) {
+      const written = async (key: DataSourceKey, seen: EntryScope, columns: string[]) => {
+        let text = "";
+        for await (const part of exportRows(key, columns, seen, format)) text += part;
+        return text;
+      };
+      const all = ["a", "b", "c", "tags", "k"];
+      expect(await written(whole, scope, all)).to.equal(await written(without, EVERYTHING, all.slice(1)));
+      expect((await written(whole, scope, all)).length).to.be.greaterThan(1_000);
+    }
+  });
+
+  it("is still there for the filter of a rule, which its caller does not write", async () => {
+    const ofRule: EntryScope = { ...scope, filter: { a: { $exists: true } } };
+    const [seen, all] = [await fixture.reads.count(whole, null, ofRule), await fixture.reads.count(whole, null, scope)];
+    expect(seen.total).to.be.within(1, all.total - 1);
+    expect((await fixture.reads.count(without, null, ofRule)).total).to.equal(0);
+  });
+});

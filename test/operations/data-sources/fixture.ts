@@ -1,0 +1,77 @@
+/** A database with two apps and what the tests put into their data sources, and the readers of entries on it. */
+import { pino } from "pino";
+import type { DataSource } from "typeorm";
+import { openDatabase, rows } from "../../../src/data/database.js";
+import { ActionError } from "../../../src/errors.js";
+import { createEntryIndexes } from "../../../src/operations/data-sources/entry-indexes.js";
+import { createEntryReads, type Found, type Reader } from "../../../src/operations/data-sources/entry-reads.js";
+import type { DataSourceKey } from "../../../src/operations/data-sources/entry-rows.js";
+import { createReadPool } from "../../../src/operations/data-sources/read-pool.js";
+import { type EntryScope, EVERYTHING, type Join } from "../../../src/rules/entry-query/options.js";
+import { writeJson } from "../../../src/rules/json-text.js";
+import { type FreshDatabase, freshDatabase } from "../../harness/postgres.js";
+
+export interface Fixture {
+  database: FreshDatabase;
+  db: DataSource;
+  pool: ReturnType<typeof createReadPool>;
+  reads: ReturnType<typeof createEntryReads>;
+  indexes: ReturnType<typeof createEntryIndexes>;
+  /** A data source with these data; texts are taken as they are. */
+  fill(name: string, data: readonly (object | string)[], appId?: number): Promise<DataSourceKey>;
+  /** Who reads; joined data sources have the same scope. */
+  reader(scope?: EntryScope): Reader<DataSourceKey>;
+  stop(): Promise<void>;
+}
+
+export async function startFixture({ timeoutMs }: { timeoutMs?: number } = {}): Promise<Fixture> {
+  const database = await freshDatabase();
+  const db = await openDatabase(database.url, 3);
+  await db.query("INSERT INTO organization (name) VALUES ('o')");
+  await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'one'), (1, 'two')");
+  const pool = createReadPool(database.url, timeoutMs);
+  const reads = createEntryReads(pool);
+  const indexes = createEntryIndexes({ url: database.url, log: pino({ level: "silent" }) });
+
+  async function fill(name: string, data: readonly (object | string)[], appId = 1): Promise<DataSourceKey> {
+    const [source] = await rows<DataSourceKey>(
+      db,
+      `INSERT INTO data_source (app_id, organization_id, name) VALUES ($1, 1, $2) RETURNING id, app_id AS "appId"`,
+      [appId, name],
+    );
+    await db.query(
+      `INSERT INTO data_source_entry (app_id, data_source_id, data)
+       SELECT $1, $2, value::json FROM unnest($3::text[]) WITH ORDINALITY AS given (value, place) ORDER BY place`,
+      [appId, source!.id, data.map((one) => (typeof one === "string" ? one : JSON.stringify(one)))],
+    );
+    return source!;
+  }
+
+  const reader = (scope: EntryScope = EVERYTHING): Reader<DataSourceKey> => ({
+    scope,
+    scopeOf: () => scope,
+    async joined(dataSource: Join["dataSource"]) {
+      const [column, value] = "id" in dataSource ? ["id", dataSource.id] : ["name", dataSource.name];
+      const sql = `SELECT id, app_id AS "appId" FROM data_source WHERE app_id = 1 AND ${column} = $1`;
+      const [found] = await rows<DataSourceKey>(db, sql, [value]);
+      if (!found) throw new ActionError("DATA_SOURCE_NOT_FOUND");
+      return found;
+    },
+  });
+
+  async function stop(): Promise<void> {
+    await indexes.idle();
+    await pool.end();
+    await db.destroy();
+    await database.drop();
+  }
+  return { database, db, pool, reads, indexes, fill, reader, stop };
+}
+
+/** What was found, as a caller would get it. */
+// biome-ignore lint/suspicious/noExplicitAny: an answer of any shape, to be looked into
+export const answered = (found: unknown): any => JSON.parse(writeJson(found));
+
+/** The data alone. */
+export const dataOf = (found: Found): unknown[] =>
+  answered(found).entries.map((entry: { data: unknown }) => entry.data);
