@@ -3,7 +3,7 @@
  * join is one statement for all of them; `required` is part of the statement that finds the page. Knows no page.
  */
 import { ActionError } from "../../errors.js";
-import { refuse } from "../../rules/entry-query/judge.js";
+import { refuseMore } from "../../rules/entry-query/judge.js";
 import { textOf, typeOf } from "../../rules/entry-query/operators.js";
 import type { EntryScope, Join } from "../../rules/entry-query/options.js";
 import { keySql, orderBy, parseOrder } from "../../rules/entry-query/order.js";
@@ -146,7 +146,7 @@ export function createEntryJoins(read: Read) {
       statement.values,
     );
     if (rows.length > 0 && rows[0]!.found > rows.length)
-      refuse(`join.${join.name}`, "less than 8 MB together: fewer entries or a smaller limit", undefined);
+      refuseMore(`join.${join.name} is more than 8 MB together: ask for fewer entries or a smaller limit`);
     const found: unknown[][] = keys.map(() => []);
     for (const row of rows) found[row.at]!.push(viewOf(row, key.id, scope, join.attributes));
     return found;

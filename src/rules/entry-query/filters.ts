@@ -125,6 +125,6 @@ export function filterCondition(filter: unknown, place: string, source: Source, 
   if (!known) refuseName(`${place}.condition`, Object.keys(CONDITIONS), String(name));
   const test = known.condition(value, `${place}.value`, statement);
   const { elements = true, ofNothing = false } = known;
-  const sql = anyAt(path, source, statement, test, { elements, ofNothing });
-  return known.negated ? `NOT (${sql})` : `(${sql})`;
+  const sql = anyAt(path, source, statement, [test], { elements, ofNothing });
+  return known.negated ? `NOT ${sql}` : sql;
 }

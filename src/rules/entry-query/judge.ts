@@ -19,6 +19,11 @@ export function refuse(place: string, expected: string, came: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${place} must be ${expected}; ${described(came)} came`);
 }
 
+/** @throws REQUEST_INVALID: more than there is room for */
+export function refuseMore(message: string): never {
+  throw new ActionError("REQUEST_INVALID", message);
+}
+
 /** @throws REQUEST_INVALID: what `place` may hold, and the name that came */
 export function refuseName(place: string, allowed: readonly string[], came: string): never {
   throw new ActionError("REQUEST_INVALID", `${place} may hold ${allowed.join(", ")}; ${described(came)} came`);

@@ -142,16 +142,19 @@ function valuesFrom(segments: readonly string[], source: Source, statement: Stat
 }
 
 /**
- * SQL of whether any value at the path passes. The value that stands there directly is asked first, in a form that an index on it
- * serves; arrays on the way are looked through where there are any.
+ * SQL of whether each test passes for any value at the path. The value that stands there directly is asked first, by all tests in one,
+ * in a form that an index on it serves; arrays on the way are looked through where there are any.
  */
-export function anyAt(path: Path, source: Source, statement: Statement, test: Test, reach: Reach): string {
-  const direct = test(valueAt(path, source, statement));
-  if (path.own !== null || path.segments.length === 0 || isHidden(path, source)) return direct;
+export function anyAt(path: Path, source: Source, statement: Statement, tests: readonly Test[], reach: Reach): string {
+  const value = valueAt(path, source, statement);
+  const direct = tests.map((test) => test(value)).join(" AND ");
+  if (path.own !== null || path.segments.length === 0 || isHidden(path, source)) return `(${direct})`;
   const isArray = arrayAt(path.segments, source, statement, reach.elements);
-  if (isArray === null) return direct;
-  const { from, value } = valuesFrom(path.segments, source, statement, reach.elements);
-  const inside = `EXISTS (SELECT FROM ${from} WHERE ${test(value)})`;
-  if (reach.ofNothing) return `CASE WHEN ${isArray} THEN ${inside} ELSE ${direct} END`;
-  return `(${direct} OR (${isArray} AND ${inside}))`;
+  if (isArray === null) return `(${direct})`;
+  const inside = tests.map((test) => {
+    const { from, value: held } = valuesFrom(path.segments, source, statement, reach.elements);
+    return `EXISTS (SELECT FROM ${from} WHERE ${test(held)})`;
+  });
+  if (reach.ofNothing) return `(CASE WHEN ${isArray} THEN ${inside.join(" AND ")} ELSE ${direct} END)`;
+  return `((${direct}) OR (${[isArray, ...inside].join(" AND ")}))`;
 }

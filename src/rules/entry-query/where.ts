@@ -1,7 +1,7 @@
 /** `where`: judges its JSON and compiles it to one SQL condition with parameters. Knows no table; paths are path.ts, tests operators.ts. */
 import { isObject } from "../described.js";
 import { filterCondition } from "./filters.js";
-import { list, refuse, refuseName, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
+import { list, refuse, refuseMore, refuseName, WHERE_MAX_DEPTH, WHERE_MAX_OPERATORS } from "./judge.js";
 import { TESTS, typeOf, type ValueTest } from "./operators.js";
 import { anyAt, type Path, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
@@ -13,6 +13,16 @@ const LISTED_MAX = 100;
 const allOf = (conditions: readonly string[]): string =>
   conditions.length === 0 ? "true" : `(${conditions.join(" AND ")})`;
 
+/** Together they are one range, which an index finds at once. */
+const RANGES = ["$gt", "$gte", "$lt", "$lte"];
+
+/** What operators are said of. */
+interface Field {
+  path: Path;
+  source: Source;
+  depth: number;
+}
+
 /** One compilation: counts what it has met. */
 class Compilation {
   private operators = 0;
@@ -21,8 +31,8 @@ class Compilation {
 
   private count(place: string, depth: number): void {
     this.operators += 1;
-    if (this.operators > WHERE_MAX_OPERATORS) refuse("where", `of at most ${WHERE_MAX_OPERATORS} operators`, undefined);
-    if (depth > WHERE_MAX_DEPTH) refuse(place, `nested at most ${WHERE_MAX_DEPTH} deep`, undefined);
+    if (this.operators > WHERE_MAX_OPERATORS) refuseMore(`where may hold at most ${WHERE_MAX_OPERATORS} operators`);
+    if (depth > WHERE_MAX_DEPTH) refuseMore(`${place} is nested more than ${WHERE_MAX_DEPTH} deep`);
   }
 
   where(where: unknown, place: string, source: Source, depth: number): string {
@@ -57,76 +67,79 @@ class Compilation {
   }
 
   private field(path: Path, value: unknown, place: string, source: Source, depth: number): string {
+    const at: Field = { path, source, depth };
     const keys = isObject(value) ? Object.keys(value) : [];
-    if (!keys.some((key) => key.startsWith("$"))) return this.operator("$eq", value, place, path, source, depth, {});
+    if (!keys.some((key) => key.startsWith("$"))) return this.operator("$eq", { $eq: value }, place, at);
     const operators = value as Record<string, unknown>;
-    return allOf(
-      keys
-        .filter((key) => !(key === "$options" && "$regex" in operators))
-        .map((key) => this.operator(key, operators[key], `${place}.${key}`, path, source, depth, operators)),
-    );
-  }
-
-  private operator(
-    key: string,
-    operand: unknown,
-    place: string,
-    path: Path,
-    source: Source,
-    depth: number,
-    siblings: Record<string, unknown>,
-  ): string {
-    this.count(place, depth);
-    if (key === "$not") {
-      if (!isObject(operand) || !Object.keys(operand).some((one) => one.startsWith("$"))) {
-        refuse(place, "an object of operators", operand);
-      }
-      return `NOT ${this.field(path, operand, place, source, depth + 1)}`;
+    const ranges = keys.filter((key) => RANGES.includes(key));
+    const others = keys.filter((key) => !RANGES.includes(key) && !(key === "$options" && "$regex" in operators));
+    const conditions = others.map((key) => this.operator(key, operators, `${place}.${key}`, at));
+    if (ranges.length > 0) {
+      const tests = ranges.map((key) => this.test(key, operators, `${place}.${key}`, at));
+      conditions.push(this.any(at, tests));
     }
-    if (key === "$all") return this.all(operand, place, path, source, depth);
-    if (key === "$elemMatch") return this.elemMatch(operand, place, path, source, depth);
-    const known = Object.hasOwn(TESTS, key) ? TESTS[key] : undefined;
-    if (!known) refuseName(place.slice(0, -key.length - 1), OF_FIELDS, key);
-    const condition = this.any(path, source, known.operator(operand, place, this.statement, siblings));
-    return known.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
+    return allOf(conditions);
   }
 
-  private any(path: Path, source: Source, { test, elements, ofNothing }: ValueTest): string {
-    return `(${anyAt(path, source, this.statement, test, { elements, ofNothing })})`;
+  private test(key: string, operators: Record<string, unknown>, place: string, { depth }: Field): ValueTest {
+    this.count(place, depth);
+    return TESTS[key]!.operator(operators[key], place, this.statement, operators);
   }
 
-  private all(operand: unknown, place: string, path: Path, source: Source, depth: number): string {
+  private operator(key: string, operators: Record<string, unknown>, place: string, at: Field): string {
+    const operand = operators[key];
+    if (key === "$not") return `NOT ${this.not(operand, place, at)}`;
+    if (key === "$all") return this.all(operand, place, at);
+    if (key === "$elemMatch") return this.elemMatch(operand, place, at);
+    if (!Object.hasOwn(TESTS, key)) refuseName(place.slice(0, -key.length - 1), OF_FIELDS, key);
+    const condition = this.any(at, [this.test(key, operators, place, at)]);
+    return TESTS[key]!.negated || (key === "$exists" && operand === false) ? `NOT ${condition}` : condition;
+  }
+
+  /** Tests of one path that reach alike. */
+  private any({ path, source }: Field, tests: readonly ValueTest[]): string {
+    const each = tests.map(({ test }) => test);
+    return anyAt(path, source, this.statement, each, tests[0]!);
+  }
+
+  private not(operand: unknown, place: string, { path, source, depth }: Field): string {
+    this.count(place, depth);
+    if (isObject(operand) && Object.keys(operand).some((one) => one.startsWith("$"))) {
+      return this.field(path, operand, place, source, depth + 1);
+    }
+    return refuse(place, "an object of operators", operand);
+  }
+
+  private all(operand: unknown, place: string, at: Field): string {
+    this.count(place, at.depth);
     const operands = list(operand, place, LISTED_MAX);
     if (operands.length === 0) return "false";
     return allOf(
-      operands.map((one, at) => {
-        const inside = `${place}[${at}]`;
+      operands.map((one, n) => {
+        const inside = `${place}[${n}]`;
         const isMatch = isObject(one) && Object.keys(one).join() === "$elemMatch";
-        if (isMatch) return this.elemMatch(one["$elemMatch"], `${inside}.$elemMatch`, path, source, depth);
-        return this.operator("$eq", one, inside, path, source, depth, {});
+        if (isMatch) return this.elemMatch(one["$elemMatch"], `${inside}.$elemMatch`, at);
+        return this.operator("$eq", { $eq: one }, inside, at);
       }),
     );
   }
 
   /** Whether one element passes all of it: operators on the element itself, or a where on what is in it. */
-  private elemMatch(operand: unknown, place: string, path: Path, source: Source, depth: number): string {
+  private elemMatch(operand: unknown, place: string, at: Field): string {
+    this.count(place, at.depth);
     if (!isObject(operand)) refuse(place, "an object of columns or operators", operand);
     const ofElement = Object.keys(operand).some((key) => OF_FIELDS.includes(key) && key !== "$not");
     const test = (value: string) => {
       const name = this.statement.name();
       const element: Source = { doc: `${name}.v`, entry: null, sees: () => true };
+      // An element has no path.
       const condition = ofElement
-        ? this.element(operand, place, element, depth + 1)
-        : this.where(operand, place, element, depth + 1);
+        ? this.field({ own: null, segments: [] }, operand, place, element, at.depth + 1)
+        : this.where(operand, place, element, at.depth + 1);
       const items = `CASE WHEN ${typeOf(value)} = 'array' THEN ${value} ELSE '[]' END`;
       return `EXISTS (SELECT FROM jsonb_array_elements(${items}) ${name}(v) WHERE ${condition})`;
     };
-    return this.any(path, source, { test, elements: false, ofNothing: false });
-  }
-
-  /** Operators on a value that has no path: an element of an array. */
-  private element(operators: Record<string, unknown>, place: string, source: Source, depth: number): string {
-    return this.field({ own: null, segments: [] }, operators, place, source, depth);
+    return this.any(at, [{ test, elements: false, ofNothing: false }]);
   }
 }
 

@@ -261,12 +261,12 @@ describe("reading entries", () => {
 
   it("bounds depth, operators and lists of a query", async () => {
     const nested = (levels: number): object => (levels === 0 ? { a: 1 } : { $and: [nested(levels - 1)] });
-    expect(await refusal(find({ where: nested(13) }))).to.include("nested at most 12 deep");
+    expect(await refusal(find({ where: nested(13) }))).to.include("is nested more than 12 deep");
     const wide = { $or: Array.from({ length: 100 }, (_, n) => ({ a: { $gt: n, $lt: n, $ne: n } })) };
-    expect(await refusal(find({ where: wide }))).to.include("of at most 250 operators");
+    expect(await refusal(find({ where: wide }))).to.include("where may hold at most 250 operators");
     const elements = (levels: number): object =>
       levels === 0 ? { a: 1 } : { "a.b.c.d": { $elemMatch: elements(levels - 1) } };
-    expect(await refusal(find({ where: elements(11) }))).to.include("where must be of at most 250 operators");
+    expect(await refusal(find({ where: elements(11) }))).to.include("where may hold at most 250 operators");
     expect(dataOf(await find({ where: { Age: { $in: Array.from({ length: 10_000 }, (_, n) => n) } } }))).to.have.length(
       3,
     );

@@ -1,0 +1,128 @@
+/** That an index which an editor asks for is used by where and order, changes no answer, and goes with its data source. */
+import { expect } from "chai";
+import { rows } from "../../../src/data/database.js";
+import { ActionError } from "../../../src/errors.js";
+import { checkIndexes, INDEXES_PER_APP } from "../../../src/operations/data-sources/entry-indexes.js";
+import { type DataSourceKey, entriesOf, sourceOf } from "../../../src/operations/data-sources/entry-rows.js";
+import { EVERYTHING } from "../../../src/rules/entry-query/options.js";
+import { keySql, orderBy, parseOrder } from "../../../src/rules/entry-query/order.js";
+import { Statement } from "../../../src/rules/entry-query/statement.js";
+import { dataOf, type Fixture, startFixture } from "./fixture.js";
+
+describe("indexes on entries", () => {
+  let fixture: Fixture;
+  let key: DataSourceKey;
+
+  before(async () => {
+    fixture = await startFixture();
+    const many = Array.from({ length: 20_000 }, (_, n) => ({
+      Email: `u${n}@x.org`,
+      Age: n % 90,
+      Address: { zip: n % 5_000 },
+    }));
+    key = await fixture.fill("Many", [...many, { Email: ["u7@x.org", "other"] }, { Email: null }, {}]);
+  });
+  after(() => fixture.stop());
+
+  async function planOf({ where, order }: { where?: object; order?: unknown }): Promise<string> {
+    const statement = new Statement();
+    const condition = entriesOf(key, { scope: EVERYTHING, where }, statement, "e");
+    const source = sourceOf("e", EVERYTHING.sees);
+    const keys = parseOrder(order, source);
+    const sorted = orderBy(
+      keys,
+      keys.map((one) => keySql(one, source, statement)),
+    );
+    const sql = `EXPLAIN SELECT e.id FROM data_source_entry e WHERE ${condition} ${order ? `ORDER BY ${sorted} LIMIT 10` : ""}`;
+    const lines = await fixture.pool.read<Record<string, string>>(1, sql, statement.values);
+    return lines.map((line) => line["QUERY PLAN"]).join("\n");
+  }
+  const found = async (where: object) => dataOf(await fixture.reads.find(key, { where }, fixture.reader()));
+  const names = () =>
+    rows<{ name: string }>(
+      fixture.db,
+      "SELECT relname AS name FROM pg_class WHERE relname LIKE 'entry\\_ix%' ORDER BY 1",
+    );
+
+  it("serve where and order, and find what was found without them", async () => {
+    const asked = [
+      { Email: "u7@x.org" },
+      { Email: { $in: ["u1@x.org", "other"] } },
+      { "Address.zip": { $gte: 10, $lt: 12 } },
+      { Email: null },
+    ];
+    const before = await Promise.all(asked.map(found));
+    expect(before.map(({ length }) => length)).to.deep.equal([2, 2, 8, 2]);
+    await fixture.indexes.apply(key, ["Email", "data.Address.zip", ["Age", "Email"]]);
+    expect(await fixture.indexes.states(key, ["Email", "data.Address.zip", ["Age", "Email"], "Age"])).to.deep.equal([
+      "ready",
+      "ready",
+      "ready",
+      "missing",
+    ]);
+    expect(await Promise.all(asked.map(found))).to.deep.equal(before);
+    expect(await planOf({ where: asked[0]! })).to.match(/Index Scan on entry_ix_.*\n.*Index Cond: .*u7@x\.org/);
+    expect(await planOf({ where: asked[1]! })).to.include("Index Cond: (COALESCE((doc -> 'Email'::text)");
+    expect(await planOf({ where: asked[2]! })).to.include(
+      "Index Cond: ((COALESCE(((doc -> 'Address'::text) -> 'zip'::text)",
+    );
+    expect(await planOf({ order: [["Email", "ASC"]] }))
+      .to.match(/Index Scan using entry_ix_/)
+      .and.not.include("Sort");
+    expect(
+      await planOf({
+        order: [
+          ["Age", "DESC"],
+          ["Email", "DESC"],
+        ],
+      }),
+    )
+      .to.match(/Index Scan Backward using entry_ix_/)
+      .and.not.include("Sort");
+    expect(await planOf({ where: { Name: "x" } })).not.to.include("entry_ix_");
+  });
+
+  it("that are not wished for any more are dropped, and all with their data source", async () => {
+    await fixture.indexes.apply(key, ["Email"]);
+    expect(await names()).to.have.length(2);
+    await fixture.indexes.drop(key);
+    expect(await names()).to.deep.equal([]);
+  });
+
+  it("that a value is too long for are left away, and hold up nothing", async () => {
+    const long = await fixture.fill("Long", [
+      { Text: Array.from({ length: 3_000 }, (_, n) => n.toString(36)).join(" ") },
+    ]);
+    await fixture.indexes.apply(long, ["Text", "Other"]);
+    expect(await fixture.indexes.states(long, ["Text", "Other"])).to.deep.equal(["missing", "ready"]);
+    await fixture.indexes.drop(long);
+  });
+
+  it("are few, and of columns", async () => {
+    const refusal = (wishes: unknown) => {
+      try {
+        return checkIndexes(wishes);
+      } catch (error) {
+        return (error as ActionError).message;
+      }
+    };
+    expect(refusal(["a", "b", "c", "d", "e", "f"])).to.equal(
+      "indexes must be an array of at most 5 columns or lists of columns; an array of 6 came",
+    );
+    expect(refusal([["a", "b", "c", "d"]])).to.include("indexes[0] must be 1 to 3 columns");
+    expect(refusal(["entry.id"])).to.include("indexes[0] must be a column; the entry's own fields need no index");
+    expect(refusal([5])).to.include("indexes[0] must be a text");
+    expect(refusal(["a", ["b", "c.d"]])).to.deep.equal(["a", ["b", "c.d"]]);
+  });
+
+  it("of one app are bounded in number", async () => {
+    for (let id = 1; id <= INDEXES_PER_APP; id += 1) {
+      await fixture.db.query(
+        `CREATE INDEX entry_ix_1_9_${id} ON data_source_entry (id) WHERE app_id = 1 AND data_source_id = 9 AND id = ${id}`,
+      );
+    }
+    const fault: unknown = await fixture.indexes.apply(key, ["Email"]).catch((error: unknown) => error);
+    expect(fault).to.be.instanceOf(ActionError);
+    expect((fault as ActionError).message).to.equal(`an app may have ${INDEXES_PER_APP} indexes on its data sources`);
+  });
+});

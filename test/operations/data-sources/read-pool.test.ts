@@ -1,0 +1,99 @@
+/** That a costly query ends in time, with a status, and keeps connections from nobody. */
+import { expect } from "chai";
+import { ActionError } from "../../../src/errors.js";
+import { answered, type Fixture, startFixture } from "./fixture.js";
+
+const SLOW = "SELECT pg_sleep(20)";
+
+describe("connections of readers", () => {
+  let fixture: Fixture;
+
+  before(async () => {
+    fixture = await startFixture({ timeoutMs: 300 });
+  });
+  after(() => fixture.stop());
+
+  const refusal = async (work: Promise<unknown>): Promise<ActionError> => {
+    const error: unknown = await work.then(
+      () => null,
+      (reason: unknown) => reason,
+    );
+    expect(error).to.be.instanceOf(ActionError);
+    return error as ActionError;
+  };
+
+  it("end a query that takes too long, and say what would help", async () => {
+    const { status, message } = await refusal(fixture.pool.read(1, SLOW, []));
+    expect(status).to.equal("REQUEST_INVALID");
+    expect(message).to.match(
+      /^the query took longer than 5 s: name fewer entries in where, or a column with an index$/,
+    );
+    expect(await fixture.pool.read(1, "SELECT 1 AS one", [])).to.deep.equal([{ one: 1 }]);
+  });
+
+  it("serve another app while one has as many slow queries as it likes", async () => {
+    const ended: string[] = [];
+    const slow = Array.from({ length: 12 }, () =>
+      refusal(fixture.pool.read(1, SLOW, [])).then(() => ended.push("slow")),
+    );
+    await fixture.pool.read(2, "SELECT 1", []);
+    ended.push("other");
+    await Promise.all(slow);
+    expect(ended.indexOf("other")).to.equal(0);
+  });
+
+  it("refuse an app that has two hundred queries waiting, and it alone", async () => {
+    const asked = Array.from({ length: 210 }, () =>
+      fixture.pool.read(1, "SELECT 1", []).catch((error: unknown) => error),
+    );
+    await fixture.pool.read(2, "SELECT 1", []);
+    const refused = (await Promise.all(asked)).filter((answer) => answer instanceof ActionError);
+    expect(refused.length).to.be.within(1, 10);
+    expect(refused[0]).to.include({ status: "OVERLOADED" });
+  });
+
+  it("bound what a query sorts, groups and gathers", async () => {
+    const wide = "x".repeat(20_000);
+    const key = await fixture.fill(
+      "Wide",
+      Array.from({ length: 500 }, (_, n) => ({ n, wide, k: 1 })),
+    );
+    const gathered = fixture.reads.find(
+      key,
+      { aggregate: [{ $group: { _id: null, all: { $push: "$wide" } } }] },
+      fixture.reader(),
+    );
+    expect((await refusal(gathered)).message).to.equal("the query gathers more than 8 MB in $push");
+    const page = answered(await fixture.reads.find(key, {}, fixture.reader()));
+    expect(page.entries).to.have.length(
+      Math.floor((8 * 1024 * 1024) / Buffer.byteLength(JSON.stringify(page.entries[5].data))),
+    );
+    const first = await fixture.reads.find(key, { cursor: true }, fixture.reader());
+    const second = await fixture.reads.find(key, { cursor: first.cursor!.next }, fixture.reader());
+    expect(first.entries.length + second.entries.length).to.equal(500);
+    const join = { All: { dataSourceName: "Wide", on: { k: "k" } } };
+    expect(
+      (await refusal(fixture.reads.find(key, { join, attributes: [], limit: 5 }, fixture.reader()))).message,
+    ).to.equal("join.All is more than 8 MB together: ask for fewer entries or a smaller limit");
+  });
+
+  it("take expressions on which others' engines never end", async () => {
+    const key = await fixture.fill("Texts", [
+      { a: "a".repeat(40) },
+      { a: `${"a".repeat(5_000)}!` },
+      { a: "x".repeat(100_000) },
+    ]);
+    for (const $regex of ["(a+)+$", "^(a|a)*$", "(a*)*b", "^(?:.*a){20}$", "(x+x+)+y", "^(([a-z])+.)+[A-Z]([a-z])+$"]) {
+      const answer: unknown = await fixture.reads
+        .find(key, { where: { a: { $regex } } }, fixture.reader())
+        .catch((error: unknown) => error);
+      if (answer instanceof Error) expect((answer as ActionError).status, $regex).to.equal("REQUEST_INVALID");
+      else expect(answered(answer).entries, $regex).to.be.an("array");
+    }
+    for (const $regex of ["a{256}", "((a{100}){100}){100}", "(?:(?:a?){30}){40}", "a".repeat(201)]) {
+      expect((await refusal(fixture.reads.find(key, { where: { a: { $regex } } }, fixture.reader()))).status).to.equal(
+        "REQUEST_INVALID",
+      );
+    }
+  });
+});
