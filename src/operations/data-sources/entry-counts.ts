@@ -18,8 +18,8 @@ interface Which {
 /** Of the planner's units: some 40 ms of a core. */
 const EXACT_COST_MAX = 5_000;
 /** Places in the order at which a sample is taken, and entries looked at from each. */
-const SAMPLE_PLACES = 40;
-const SAMPLE_RUN = 50;
+const SAMPLE_PLACES = 400;
+const SAMPLE_RUN = 5;
 
 interface Plan {
   "QUERY PLAN": { Plan: { "Total Cost": number; "Plan Rows": number } }[];

@@ -8,7 +8,7 @@ import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
 import { createClient } from "../../postgres.js";
 import { refuse } from "../../rules/entry-query/judge.js";
-import { arrayAt, keyAt, type Path, parsePath, type Source } from "../../rules/entry-query/path.js";
+import { arrayAt, keyAt, type Path, parsePath, type Source, typesOnTheWay } from "../../rules/entry-query/path.js";
 import { Statement } from "../../rules/entry-query/statement.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
@@ -63,22 +63,44 @@ function nameOf({ appId, id }: DataSourceKey, wish: IndexWish): string {
   return `entry_ix_${appId}_${id}_${hash}`;
 }
 
+/** What is made for a wish, each by its name; of one kind of thing the names begin alike. */
+interface Made {
+  name: string;
+  create: string;
+}
+
 /**
- * Two for each wish: of the values that stand directly at the path, and of the entries that have an array there or on the way, which
- * are looked through one by one.
+ * An index of the values that stand directly at the paths; where arrays may be on the way to the first, one of the entries that have
+ * some, which are looked through one by one. And figures of what the expressions hold: the planner takes none from an index that is
+ * of one data source alone, and would guess.
  */
-function definitions(key: DataSourceKey, wish: IndexWish): { name: string; sql: string }[] {
+function definitions(key: DataSourceKey, wish: IndexWish): Made[] {
   const statement = new Definition();
   const paths = columnsOf(wish).map((column) => pathOf(column, "indexes"));
-  const name = nameOf(key, wish);
+  const [name, first] = [nameOf(key, wish), paths[0]!.segments];
   const part = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;
   const keys = paths.map((path) => `(${keyAt(path, ENTRY, statement)})`);
-  const all = { name, sql: `ON data_source_entry (${[...keys, "id"].join(", ")}) ${part}` };
-  const isArray = arrayAt(paths[0]!.segments, ENTRY, statement);
-  return isArray === null
-    ? [all]
-    : [all, { name: `${name}_a`, sql: `ON data_source_entry (id) ${part} AND ${isArray}` }];
+  const index = (suffix: string, sql: string): Made => ({
+    name: name + suffix,
+    create: `CREATE INDEX CONCURRENTLY IF NOT EXISTS ${name}${suffix} ON data_source_entry ${sql}`,
+  });
+  const made = [index("", `(${[...keys, "id"].join(", ")}) ${part}`)];
+  const types = typesOnTheWay(first, ENTRY, statement);
+  if (types.length > 0) made.push(index("_a", `(id) ${part} AND ${arrayAt(first, ENTRY, statement)}`));
+  const figures = [...keys, ...types.map((type) => `(${type})`)];
+  return [
+    ...figures.map((expression, at) => {
+      const figure = `${name}_s${at}`;
+      return {
+        name: figure,
+        create: `CREATE STATISTICS IF NOT EXISTS ${figure} ON ${expression} FROM data_source_entry`,
+      };
+    }),
+    ...made,
+  ];
 }
+
+const isFigure = (name: string): boolean => /_s\d$/.test(name);
 
 export type EntryIndexes = ReturnType<typeof createEntryIndexes>;
 
@@ -96,10 +118,13 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
     return turn;
   }
 
+  /** What there is for the data source, and whether it is whole. */
   async function existing(client: pg.Client, key: DataSourceKey): Promise<Map<string, boolean>> {
     const { rows } = await client.query<{ name: string; valid: boolean }>(
       `SELECT relname AS name, indisvalid AS valid FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid
-        WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE $1`,
+        WHERE indrelid = 'data_source_entry'::regclass AND relname LIKE $1
+       UNION ALL
+       SELECT stxname, true FROM pg_statistic_ext WHERE stxrelid = 'data_source_entry'::regclass AND stxname LIKE $1`,
       [`entry\\_ix\\_${key.appId}\\_${key.id}\\_%`],
     );
     return new Map(rows.map(({ name, valid }) => [name, valid]));
@@ -121,7 +146,11 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
   }
 
   const dropAll = async (client: pg.Client, names: Iterable<string>) => {
-    for (const name of names) await client.query(`DROP INDEX CONCURRENTLY IF EXISTS ${pg.escapeIdentifier(name)}`);
+    for (const name of names) {
+      await client.query(
+        `DROP ${isFigure(name) ? "STATISTICS" : "INDEX CONCURRENTLY"} IF EXISTS ${pg.escapeIdentifier(name)}`,
+      );
+    }
   };
 
   return {
@@ -141,16 +170,15 @@ export function createEntryIndexes({ url, log }: { url: string; log: Logger }) {
           [...held].flatMap(([name, valid]) => (names.has(name) && valid ? [] : [name])),
         );
         const missing = wished.filter(({ name }) => held.get(name) !== true);
-        await checkRoom(client, key, missing.filter(({ name }) => !name.endsWith("_a")).length);
-        for (const { name, sql } of missing) {
+        await checkRoom(client, key, missing.filter(({ name }) => !/_(?:a|s\d)$/.test(name)).length);
+        for (const { name, create } of missing) {
           try {
-            await client.query(`CREATE INDEX CONCURRENTLY IF NOT EXISTS ${pg.escapeIdentifier(name)} ${sql}`);
+            await client.query(create);
           } catch (error) {
             log.warn({ err: error, index: name }, "an index on entries could not be made");
             await dropAll(client, [name]);
           }
         }
-        // Without figures of what the expressions hold the planner would not choose them.
         if (missing.length > 0) await client.query("ANALYZE data_source_entry");
       }),
 

@@ -95,13 +95,14 @@ interface Reach {
   ofNothing: boolean;
 }
 
-/** SQL of whether an array stands where the path would go on by a name, or at its end. */
-function arrayOnTheWay(segments: readonly string[], source: Source, statement: Statement, elements: boolean): string[] {
-  return segments.flatMap((_, at) => {
-    const next = segments[at + 1];
-    if (next === undefined ? !elements : INDEX.test(next)) return [];
-    const sql = keyAt({ own: null, segments: segments.slice(0, at + 1) }, source, statement);
-    return [`jsonb_typeof(${sql}) = 'array'`];
+/** SQL of jsonb's own order: lists that hold anything are above booleans and below objects. A range, so that an index serves it. */
+const isFilledArray = (key: string): string => `(${key} > 'true'::jsonb AND ${key} < '{}'::jsonb)`;
+
+/** SQL of the type of what stands at each place where the path would go on by a name. */
+export function typesOnTheWay(segments: readonly string[], source: Source, statement: Statement): string[] {
+  return segments.slice(1).flatMap((next, at) => {
+    if (INDEX.test(next)) return [];
+    return [`jsonb_typeof(${keyAt({ own: null, segments: segments.slice(0, at + 1) }, source, statement)})`];
   });
 }
 
@@ -112,7 +113,8 @@ export function arrayAt(
   statement: Statement,
   elements = true,
 ): string | null {
-  const arrays = arrayOnTheWay(segments, source, statement, elements);
+  const arrays = typesOnTheWay(segments, source, statement).map((type) => `${type} = 'array'`);
+  if (elements) arrays.push(isFilledArray(keyAt({ own: null, segments }, source, statement)));
   if (arrays.length === 0) return null;
   return arrays.length === 1 ? arrays[0]! : `(${arrays.join(" OR ")})`;
 }

@@ -1,0 +1,159 @@
+/** What a million entries cost their readers beside a thousand: each pair of figures is taken in turns, in one run. */
+
+import autocannon from "autocannon";
+import { expect } from "chai";
+import fastify from "fastify";
+import { Pool } from "pg";
+import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
+import { EVERYTHING } from "../../src/rules/entry-query/options.js";
+import { writeJson } from "../../src/rules/json-text.js";
+import { type Fixture, startFixture } from "../operations/data-sources/fixture.js";
+
+const MANY = 1_000_000;
+const FEW = 1_000;
+const ROUNDS = 1_500;
+
+const p95 = (times: readonly number[]): number =>
+  [...times].sort((one, two) => one - two)[Math.floor(times.length * 0.95)]!;
+
+async function timed(work: () => Promise<unknown>): Promise<number> {
+  const from = performance.now();
+  await work();
+  return performance.now() - from;
+}
+
+/** p95 of each, asked in turns. */
+async function inTurns(rounds: number, one: (n: number) => Promise<unknown>, two: (n: number) => Promise<unknown>) {
+  const times: [number[], number[]] = [[], []];
+  for (let n = 0; n < rounds + 50; n += 1) {
+    const [first, second] = [await timed(() => one(n)), await timed(() => two(n))];
+    // The first of them warm up.
+    if (n < 50) continue;
+    times[0].push(first);
+    times[1].push(second);
+  }
+  return { one: p95(times[0]), two: p95(times[1]), ratio: p95(times[0]) / p95(times[1]) };
+}
+
+describe("a million entries beside a thousand", function () {
+  this.timeout(0);
+  let fixture: Fixture;
+  let many: DataSourceKey;
+  let few: DataSourceKey;
+  const firstIds = new Map<DataSourceKey, number>();
+
+  async function fillTo(key: DataSourceKey, count: number): Promise<void> {
+    await fixture.db.query(
+      `INSERT INTO data_source_entry (app_id, data_source_id, data)
+       SELECT 1, $1, format('{"Name":"User %s","Email":"u%s@example.com","Age":%s,"City":"City %s","Notes":"%s","Address":{"zip":"%s"}}',
+         n, n, n % 90, n % 500, repeat(md5(n::text), 4), n % 10000)::json FROM generate_series(0, $2 - 1) n`,
+      [key.id, count],
+    );
+    const [row] = await fixture.db.query("SELECT min(id) AS id FROM data_source_entry WHERE data_source_id = $1", [
+      key.id,
+    ]);
+    firstIds.set(key, row.id);
+  }
+  const idIn = (key: DataSourceKey, count: number, n: number) => firstIds.get(key)! + ((n * 7_919) % count);
+  const find = (key: DataSourceKey, query: object) => fixture.reads.find(key, query, fixture.reader());
+
+  before(async () => {
+    fixture = await startFixture();
+    await fixture.db.query("SET statement_timeout = 0");
+    few = await fixture.fill("Few", []);
+    many = await fixture.fill("Many", []);
+    await fillTo(few, FEW);
+    for (let done = 0; done < MANY; done += MANY / 10) await fillTo(many, MANY / 10);
+    const [row] = await fixture.db.query("SELECT min(id) AS id FROM data_source_entry WHERE data_source_id = $1", [
+      many.id,
+    ]);
+    firstIds.set(many, row.id);
+    await fixture.indexes.apply(few, ["Email"]);
+    await fixture.indexes.apply(many, ["Email"]);
+    await fixture.db.query("VACUUM ANALYZE data_source_entry");
+  });
+  after(() => fixture.stop());
+
+  it("one by its id takes at most half as long again", async () => {
+    const byId = (key: DataSourceKey, count: number) => (n: number) =>
+      fixture.reads.findById(key, idIn(key, count, n), fixture.reader());
+    const figures = await inTurns(ROUNDS, byId(many, MANY), byId(few, FEW));
+    console.log("      findById", figures);
+    expect(figures.ratio).to.be.below(1.5);
+  });
+
+  it("those of a value in an indexed column take at most half as long again", async () => {
+    // Ten of the million hold the same address, one of the thousand.
+    const byEmail = (key: DataSourceKey, count: number) => (n: number) =>
+      find(key, { where: { Email: `u${(n * 7_919) % count}@example.com` }, limit: 1 });
+    const figures = await inTurns(ROUNDS, byEmail(many, MANY / 10), byEmail(few, FEW));
+    console.log("      find by an indexed column", figures);
+    expect(figures.ratio).to.be.below(1.5);
+  });
+
+  it("a page by cursor is as fast at the end as at the start", async () => {
+    const last = await find(many, { order: [["order", "DESC"]], limit: 1, offset: 200, cursor: null });
+    const end = (last.entries[0] as { order: number; id: number }).order;
+    const start = await find(many, { limit: 100, cursor: true });
+    const content = JSON.parse(Buffer.from(start.cursor!.next!, "base64url").toString());
+    const late = Buffer.from(JSON.stringify({ ...content, k: [String(end), "1"] })).toString("base64url");
+    const page = (cursor: string | true) => () => find(many, { limit: 100, cursor });
+    const figures = await inTurns(300, page(late), page(start.cursor!.next!));
+    console.log("      a page by cursor, end and start", figures);
+    expect((await find(many, { limit: 100, cursor: late })).entries).to.have.length(100);
+    expect(figures.ratio).to.be.below(1.5);
+  });
+
+  it("counting takes less than 50 ms, or says about, near the truth", async () => {
+    const cases: [where: object | null, truth: number][] = [
+      [null, MANY],
+      [{ Email: "u5@example.com" }, 10],
+      [{ Age: 5 }, Math.ceil(MANY / 90)],
+      [{ City: "City 7" }, MANY / 500],
+      [{ Name: { $iLike: "user 99" } }, 11_110],
+      [{ Age: { $lt: 45 } }, MANY / 2],
+    ];
+    for (const [where, truth] of cases) {
+      const times: number[] = [];
+      let counted = { total: 0 } as { total: number; about?: true };
+      for (let n = 0; n < 20; n += 1)
+        times.push(await timed(async () => (counted = await fixture.reads.count(many, where, EVERYTHING))));
+      console.log("      count", JSON.stringify(where), counted, `p95 ${p95(times).toFixed(1)} ms`);
+      if (!counted.about) expect(p95(times)).to.be.below(50);
+      if (!counted.about) expect(counted.total).to.equal(truth);
+      else if (truth >= MANY / 10) expect(counted.total / truth).to.be.within(0.5, 2);
+      expect(p95(times)).to.be.below(200);
+    }
+  });
+
+  it("ten entries over HTTP come at half the rate of a bare handler with the same SQL, or faster", async () => {
+    const pool = new Pool({ connectionString: fixture.database.url, max: 6 });
+    const app = fastify();
+    const query = { where: { Age: { $gte: 0 } }, limit: 10 };
+    const sql = `SELECT id, data::text AS data, "order", created_at, updated_at FROM data_source_entry e
+      WHERE app_id = $1 AND data_source_id = $2 AND COALESCE(doc -> 'Age', 'null') >= '0' AND jsonb_typeof(COALESCE(doc -> 'Age', 'null')) = 'number'
+      ORDER BY "order", id LIMIT 10`;
+    app.get("/bare", async (_, reply) => {
+      const { rows } = await pool.query(sql, [1, many.id]);
+      return reply
+        .type("application/json")
+        .send(JSON.stringify({ entries: rows.map((row) => ({ ...row, data: JSON.parse(row.data) })) }));
+    });
+    app.get("/ours", async (_, reply) => reply.type("application/json").send(writeJson(await find(many, query))));
+    const address = await app.listen({ port: 0, host: "127.0.0.1" });
+    const rates: Record<string, number> = { "/bare": 0, "/ours": 0 };
+    try {
+      for (let round = 0; round < 3; round += 1) {
+        for (const path of ["/bare", "/ours"]) {
+          const result = await autocannon({ url: address + path, connections: 3, duration: 4 });
+          rates[path] = Math.max(rates[path]!, result.requests.average);
+        }
+      }
+    } finally {
+      await app.close();
+      await pool.end();
+    }
+    console.log("      find of 10", rates, (rates["/ours"]! / rates["/bare"]!).toFixed(2));
+    expect(rates["/ours"]! / rates["/bare"]!).to.be.at.least(0.5);
+  });
+});
