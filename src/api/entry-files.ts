@@ -4,9 +4,11 @@ import multipart from "@fastify/multipart";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, IMPORT_MAX_BYTES } from "../limits.js";
+import { type ExportFormat, exportFormat } from "../operations/data-sources/entry-export.js";
 import { type RowFormat, readRows } from "../operations/data-sources/row-streams.js";
 import { quotaHeaders } from "./context.js";
 import type { Resolvers } from "./graphql/schema.js";
+import { STALLED_MS } from "./live/outbox.js";
 import { toId } from "./rest/request.js";
 
 const SOURCE = "/v1/apps/:appId/data-sources/:ds";
@@ -21,6 +23,12 @@ interface FileRoute {
   Params: { appId: string; ds: string };
   Querystring: Record<string, string | string[] | undefined>;
 }
+
+const TYPES: Record<ExportFormat, string> = {
+  csv: "text/csv; charset=utf-8",
+  json: "application/json; charset=utf-8",
+  jsonl: "application/x-ndjson; charset=utf-8",
+};
 
 const FORMATS: readonly (readonly [RegExp, RowFormat])[] = [
   [/^(?:text\/csv|application\/csv|application\/vnd\.ms-excel)\b/i, "csv"],
@@ -112,12 +120,27 @@ function asRefusal(error: unknown): unknown {
   return ofForm ? new ActionError("REQUEST_INVALID", "the form is not whole, or is no multipart/form-data") : error;
 }
 
-/** Registers POST `…/data-sources/:ds/import`. */
+async function exportFile(request: FastifyRequest<FileRoute>, reply: FastifyReply, entries: Resolvers["entries"]) {
+  const { context, params, query } = request;
+  const format = exportFormat(query["format"]);
+  const { name, texts } = await entries.exportFile(context, toId(params.appId), params.ds, format);
+  reply
+    .headers(quotaHeaders(context))
+    .header("Cache-Control", "no-store")
+    .header("X-Content-Type-Options", "nosniff")
+    .header("Content-Disposition", `attachment; filename*=UTF-8''${encodeURIComponent(`${name}.${format}`)}`)
+    .type(TYPES[format]);
+  reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
+  return reply.send(Readable.from(texts, { objectMode: false }));
+}
+
+/** Registers POST `…/data-sources/:ds/import` and GET `…/export`. */
 export function registerEntryFiles(app: FastifyInstance, entries: Resolvers["entries"]): void {
   app.register(async (scope) => {
     scope.removeAllContentTypeParsers();
     await scope.register(multipart, { limits: { ...FORM, fileSize: Number.POSITIVE_INFINITY } });
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
+    scope.get<FileRoute>(`${SOURCE}/export`, (request, reply) => exportFile(request, reply, entries));
     scope.post<FileRoute>(`${SOURCE}/import`, (request, reply) => importFile(request, reply, entries));
   });
 }

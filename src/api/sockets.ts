@@ -16,6 +16,7 @@ import { formatGraphqlError } from "./error-reply.js";
 import type { ActionFeedContext } from "./graphql/action-resolver.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
 import type { Documents } from "./graphql/documents.js";
+import type { EntryFeedContext } from "./graphql/entry-resolver.js";
 import type { TailContext } from "./graphql/log-resolver.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
 import { createRecheck, type Held } from "./live/recheck.js";
@@ -39,8 +40,8 @@ const RIGHTS_CHANGED = 1012;
 
 /** The parts of the context that subscriptions take their events from. */
 type Sources = Pick<
-  TailContext & ConsoleContext & ClientFeedContext & ActionFeedContext,
-  "gate" | "tail" | "console" | "clientFeed" | "actionFeed"
+  TailContext & ConsoleContext & ClientFeedContext & ActionFeedContext & EntryFeedContext,
+  "gate" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries"
 >;
 
 interface SocketOptions extends Sources {

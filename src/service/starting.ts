@@ -159,7 +159,7 @@ export class Starting {
   async api(operations: Operations, baseUrl: string): Promise<() => void> {
     const { config, log, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
-    const { credentials, gate, tail, console, clients, actionFeed } = operations;
+    const { credentials, gate, tail, console, clients, actionFeed, store } = operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const { answers } = this;
@@ -168,7 +168,7 @@ export class Starting {
     const api = await createApi({ ...shared, resolvers, sessions, baseUrl, runtimeUrl });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
-    const sources = { gate, tail, console, clientFeed, actionFeed };
+    const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries };
     const sockets = createSockets({ ...shared, ...sources, runtimeUrl, schema, documents });
     releases.add("sockets", () => sockets.stop());
     return () => {
@@ -222,7 +222,7 @@ export class Starting {
   }
 
   /** Drops what is too old, and what is too much, from time to time. */
-  cleaner(url: string, { retention, trimming }: Operations): void {
+  cleaner(url: string, { retention, trimming, store }: Operations): void {
     const { config, log, releases } = this.plan;
     if (!config.roles.has("scheduler")) return;
     const work = async () => {
@@ -230,11 +230,13 @@ export class Starting {
       return retention.clean();
     };
     const every = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
-    const tickers = [createTicker({ work, ...every }), createTicker({ work: trimming.trim, ...every })];
+    const works = [work, trimming.trim, store.upkeep.clean];
+    const tickers = works.map((one) => createTicker({ work: one, ...every }));
     for (const ticker of tickers) void ticker.start();
     releases.add("cleaner", () => {
       retention.stop();
       trimming.stop();
+      store.upkeep.stop();
       return Promise.all(tickers.map((ticker) => ticker.stop()));
     });
   }

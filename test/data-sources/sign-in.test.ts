@@ -15,7 +15,7 @@ describe("users of an app", () => {
   let made = 0;
 
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
+    service = await startTestService({ ROLES: "api", TRUST_PROXY: "1" });
     base = `/v1/apps/${service.appId}/data-sources`;
     session = `/v1/apps/${service.appId}/session`;
     const { body } = await service.rest("POST", base, { body: { name: "Users", hooks: HOOKS } });
@@ -131,10 +131,36 @@ describe("users of an app", () => {
     });
   }
 
-  it("are not let in by a data source that hashes nothing", async () => {
-    await service.rest("POST", base, { body: { name: "Plain", entries: [{ Email: "a", Password: "b" }] } });
-    const body = { dataSourceId: "Plain", where: { Email: "a", Password: "b" } };
-    expect(refusal(await service.rest("POST", session, { as: await newPage(), body }))).to.equal("400 REQUEST_INVALID");
+  it("are let in by two values at least where nothing is hashed, and for as long as both are the entry's", async () => {
+    await service.db.query("DELETE FROM app_user_failure");
+    const { body } = await service.rest("POST", base, {
+      body: { name: "Plain", entries: [{ Email: "a", Pin: "b", n: 1 }] },
+    });
+    const page = await newPage();
+    const asked = async (where: object) =>
+      refusal(await service.rest("POST", session, { as: page, body: { dataSourceId: "Plain", where } }));
+    expect(await asked({ Email: "a" })).to.equal("400 REQUEST_INVALID");
+    expect(await asked({ Email: "a", Pin: "c" })).to.equal("401 UNAUTHORIZED");
+    expect(await asked({ Email: "a", Pin: { $ne: "c" } })).to.equal("400 REQUEST_INVALID");
+    expect(await asked({ Email: "a", Pin: "b" })).to.equal("200 undefined");
+    expect((await userOf(page)).data).to.deep.equal({ Email: "a", Pin: "b", n: 1 });
+    const { entries } = (await service.rest("POST", `${base}/${body.dataSource.id}/query`, { body: {} })).body;
+    await service.rest("PUT", `${base}/Plain/entries/${entries[0].id}`, { body: { data: { Pin: "d" } } });
+    expect(await userOf(page)).to.equal(null);
+  });
+
+  it("have their failures counted whatever else is named beside", async () => {
+    await service.db.query("DELETE FROM app_user_failure");
+    const user = await newUser();
+    const ask = (where: object, address: number) =>
+      service.rest("POST", session, {
+        as: "live",
+        body: { dataSourceId: sourceId, where: { Email: user.data.Email, Password: "wrong", ...where } },
+        headers: { "x-forwarded-for": `10.0.${address}.1` },
+      });
+    const answers = [];
+    for (let at = 0; at < 11; at += 1) answers.push((await ask({ [`More${at}`]: "x" }, at)).http);
+    expect(answers).to.deep.equal([...Array(10).fill(401), 429]);
   });
 
   it("lose their session with a changed password and with their entry", async () => {

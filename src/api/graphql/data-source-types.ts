@@ -53,6 +53,15 @@ export class EntryListType {
   @Field(() => EntryCursorType, { nullable: true }) cursor?: EntryCursorType;
 }
 
+@ObjectType("DataSourceChange", { description: "Each entry as it stands now; those that left as they were last seen." })
+export class EntryNewsType {
+  @Field(() => Boolean, { description: "More changed than is told: read anew." }) reset: boolean;
+  @Field(() => String, { description: "For `since`, to go on from here." }) position: string;
+  @Field(() => [EntryType]) inserted: EntryType[];
+  @Field(() => [EntryType]) updated: EntryType[];
+  @Field(() => [EntryType]) deleted: EntryType[];
+}
+
 @InputType("DataSourceQueryInput", { description: "What REST's query takes." })
 export class EntryQueryInput {
   @Field(() => GraphQLJSON, { nullable: true }) where?: unknown;

@@ -1,10 +1,12 @@
 /** Entries of data sources over GraphQL. Each method: the gate, then one call; whom the gate does not trust the access rules judge. */
 import { GraphQLJSON } from "graphql-scalars";
-import { Arg, Ctx, ID, Int, Mutation, Query, Resolver } from "type-graphql";
+import { Arg, Ctx, ID, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Entries } from "../../operations/data-sources/entries.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
 import type { Committed } from "../../operations/data-sources/entry-commits.js";
+import type { ExportFormat } from "../../operations/data-sources/entry-export.js";
+import type { EntryNews } from "../../operations/data-sources/entry-feed.js";
 import type { Found } from "../../operations/data-sources/entry-reads.js";
 import type { RequestContext } from "../context.js";
 import {
@@ -12,6 +14,7 @@ import {
   CommittedType,
   DeletedType,
   EntryListType,
+  EntryNewsType,
   EntryQueryInput,
   EntryType,
   ImportedType,
@@ -19,6 +22,19 @@ import {
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
 const DATA_SOURCE = { description: "Its id or its name." };
+
+/** What the subscription needs of its context: decorators know no instance. */
+export interface EntryFeedContext extends RequestContext {
+  gate: Gate;
+  entries: Pick<Entries, "follow">;
+}
+
+interface FollowArguments {
+  appId: number;
+  dataSourceId: string;
+  where?: unknown;
+  since?: string;
+}
 
 /** A query as REST brings it: without what was not given. */
 const given = (query: object | null | undefined): object =>
@@ -63,6 +79,26 @@ export class EntryResolver {
   ): Promise<object> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.distinct(visit, { appId, ref }, columns);
+  }
+
+  @Subscription(() => EntryNewsType, {
+    description:
+      "Entries as they come into view of the where, change there or leave it. The first message gives the position to come back with.",
+    subscribe: async ({ args, context }) => {
+      const { appId, dataSourceId: ref, where, since } = args as FollowArguments;
+      const { gate, entries, ...visitor } = context as EntryFeedContext;
+      const visit = await gate.admit(visitor, "readEntries", appId);
+      return entries.follow(visit, { appId, ref }, { where, since });
+    },
+  })
+  dataSourceChanged(
+    @Root() news: EntryNews,
+    @Arg("appId", () => Int) _appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) _ref: string,
+    @Arg("where", () => GraphQLJSON, { nullable: true }) _where?: unknown,
+    @Arg("since", () => String, { nullable: true, description: "A position that a message gave." }) _since?: string,
+  ): EntryNews {
+    return news;
   }
 
   @Mutation(() => DeletedType, { description: "Removes the entries that the where finds." })
@@ -144,6 +180,12 @@ export class EntryResolver {
       yield* entries;
     };
     return this.service.import(visit, { appId, ref }, { append: append ?? false, rows });
+  }
+
+  /** All entries that the caller may see, as REST sends them. */
+  async exportFile(context: RequestContext, appId: number, ref: string, format: ExportFormat) {
+    const visit = await this.gate.admit(context, "readEntries", appId);
+    return this.service.export(visit, { appId, ref }, format);
   }
 
   /** A file, as REST brings it. */

@@ -93,22 +93,19 @@ export function createAppUsers({ db, attempts }: { db: Database; attempts: SignI
      * @throws UNAUTHORIZED, alike for a wrong and an unknown one; RATE_LIMIT_EXCEEDED; REQUEST_INVALID, OVERLOADED
      */
     async signIn(caller: Caller, source: StoredDataSource, where: unknown): Promise<AppUser> {
-      const { known, secrets } = parseSignIn(where, source.hashedColumns);
+      const { known, secrets, subjects } = parseSignIn(where, source.hashedColumns);
       const normal = textHooks(source.hooks, null);
       const named = normal(known);
+      const guessed = subjects.map((one) => [source.id, normal(one)]);
       let found: { id: number; data: EntryData } | undefined;
-      const proven = await attempts.counted(
-        source.appId,
-        [source.id, Object.entries(named).sort()],
-        caller,
-        async () => {
-          const values = [source.appId, source.id, JSON.stringify(named)];
-          [found] = await rows<{ id: number; data: EntryData }>(db, CANDIDATE, values);
-          return proves(normal(secrets), found?.data);
-        },
-      );
+      const proven = await attempts.counted(source.appId, guessed, caller, async () => {
+        const values = [source.appId, source.id, JSON.stringify(named)];
+        [found] = await rows<{ id: number; data: EntryData }>(db, CANDIDATE, values);
+        return proves(normal(secrets), found?.data);
+      });
       if (!proven) throw wrong();
-      const columns = Object.keys(secrets);
+      // Where nothing is hashed, all of it proved who it is.
+      const columns = Object.keys(Object.keys(secrets).length > 0 ? secrets : known);
       const proof = proofOf(found!.data, columns);
       const session = [caller.credentialId, source.appId, source.id, found!.id, JSON.stringify(columns), proof];
       await rows(db, SIGN_IN, session);

@@ -10,10 +10,13 @@ import type { JsonText } from "../../rules/json-text.js";
 import type { Reserve } from "../../rules/page.js";
 import type { Precondition } from "../../rules/precondition.js";
 import type { Admission } from "../access/gate.js";
+import type { LiveSource } from "../records/live-source.js";
 import type { DataSourceRef, DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type Entry, entryView, type HeldEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
 import type { Committed, EntryCommits } from "./entry-commits.js";
+import type { EntryExport, ExportFormat } from "./entry-export.js";
+import type { EntryFeed, EntryNews } from "./entry-feed.js";
 import type { EntryImports } from "./entry-imports.js";
 import type { Found } from "./entry-reads.js";
 import type { EntryRights, Rights } from "./entry-rights.js";
@@ -49,8 +52,10 @@ export function createEntries(options: {
   imports: EntryImports;
   versions: EntryVersions;
   searches: EntrySearches;
+  exports: EntryExport;
+  feed: EntryFeed;
 }) {
-  const { db, sources, changes, writes, commits, imports, versions, searches } = options;
+  const { db, sources, changes, writes, commits, imports, versions, searches, exports, feed } = options;
 
   /** Who has no right to it is not told whether it is there. */
   async function open(visit: Admission, { appId, ref }: Place, verb?: EntryVerb) {
@@ -89,6 +94,23 @@ export function createEntries(options: {
     async distinct(visit: Admission, place: Place, columns: readonly string[]): Promise<Record<string, JsonText[]>> {
       const { rights, source } = await open(visit, place, "select");
       return searches.distinct(rights, source, columns);
+    },
+
+    /** What the data source is called, and the texts of all entries that the caller may see. @throws as `get` */
+    async export(visit: Admission, place: Place, format: ExportFormat) {
+      const { rights, source } = await open(visit, place, "select");
+      const scope = rights.scope(source, null);
+      return { name: source.name, texts: exports.exportRows(source, source.columns, scope, format) };
+    },
+
+    /** Changes as they are committed. @throws as `get`; REQUEST_INVALID */
+    async follow(
+      visit: Admission,
+      place: Place,
+      wish: { where: unknown; since: unknown },
+    ): Promise<LiveSource<EntryNews>> {
+      const { source } = await open(visit, place, "select");
+      return feed.follow(visit, source, wish);
     },
 
     async removeWhere(visit: Admission, place: Place, where: unknown): Promise<{ deletedCount: number }> {

@@ -55,6 +55,8 @@ const JSON_LIST: Writer = {
 };
 const JSON_LINES: Writer = { begin: "", some: (data) => `${data.join("\n")}\n`, end: "" };
 
+export type EntryExport = ReturnType<typeof createEntryExport>;
+
 export function createEntryExport({ read }: { read: Read }) {
   /** Data of the entries in their order, in pages; what is added behind the last one meanwhile comes too. */
   async function* pages(key: DataSourceKey, scope: EntryScope): AsyncGenerator<string[]> {

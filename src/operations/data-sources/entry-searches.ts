@@ -78,8 +78,10 @@ export function createEntrySearches(options: {
     };
     // Whom the rules judge could guess here as at a sign-in.
     if (rights.as.trusted) await compareAll();
-    else
-      await attempts.counted(source.appId, [source.id, JSON.stringify(where.rest)], rights.writer.emitter, compareAll);
+    else {
+      const guessed = found.length > 0 ? found.map(({ id }) => [source.id, id]) : [[source.id, where.rest]];
+      await attempts.counted(source.appId, guessed, rights.writer.emitter, compareAll);
+    }
     return ids;
   }
 

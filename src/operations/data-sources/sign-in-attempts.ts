@@ -51,17 +51,17 @@ export function createSignInAttempts({ db }: { db: Database }) {
   return {
     /**
      * Does `attempt`, and counts it for whom it guesses and from where unless it answers that it succeeded.
-     * @param of what names the one who is guessed at
+     * @param guessed what names the one who is guessed at, in one way or several
      * @throws RATE_LIMIT_EXCEEDED before it is begun, once there were too many
      */
     async counted(
       appId: number,
-      of: unknown,
+      guessed: readonly unknown[],
       { address, credentialId }: Sender,
       attempt: () => Promise<boolean>,
     ): Promise<boolean> {
       const from = address === undefined ? `credential ${credentialId}` : addressBlock(address);
-      const ids = await begin([digest("entry", appId, of), digest("from", appId, from)]);
+      const ids = await begin([...guessed.map((of) => digest("entry", appId, of)), digest("from", appId, from)]);
       const succeeded = await attempt();
       if (succeeded) await forget(ids);
       return succeeded;

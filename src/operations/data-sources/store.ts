@@ -7,11 +7,14 @@ import type { SessionOf } from "../../rules/env-script.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { createAppUsers } from "./app-users.js";
+import { createChangeUpkeep } from "./change-upkeep.js";
 import { createDataSourceRows } from "./data-source-rows.js";
 import { createDataSources } from "./data-sources.js";
 import { createEntries } from "./entries.js";
 import { createEntryChanges } from "./entry-changes.js";
 import { createEntryCommits } from "./entry-commits.js";
+import { createEntryExport } from "./entry-export.js";
+import { createEntryFeed } from "./entry-feed.js";
 import { createEntryImports } from "./entry-imports.js";
 import { createEntryIndexes } from "./entry-indexes.js";
 import { createEntryReads } from "./entry-reads.js";
@@ -56,7 +59,21 @@ export function createStore(options: {
   const dataSources = createDataSources({ db, sources, intake, indexes, log });
   const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person });
   const searches = createEntrySearches({ db, sources, reads, changes, commits, versions, attempts });
-  const entries = createEntries({ db, sources, rights, changes, writes, commits, imports, versions, searches });
+  const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, log });
+  const upkeep = createChangeUpkeep({ db });
+  const entries = createEntries({
+    db,
+    sources,
+    rights,
+    changes,
+    writes,
+    commits,
+    imports,
+    versions,
+    searches,
+    exports: createEntryExport(pool),
+    feed,
+  });
   const stop = async () => {
     const enough = new AbortController();
     // An index under way is made anew when it is next asked for.
@@ -67,5 +84,5 @@ export function createStore(options: {
     enough.abort();
     await pool.end();
   };
-  return { dataSources, entries, sessions, appUsers, sessionOf: sessions.sessionOf, stop };
+  return { dataSources, entries, sessions, appUsers, sessionOf: sessions.sessionOf, upkeep, stop };
 }

@@ -14,22 +14,33 @@ function checkValue(value: unknown, field: string): void {
   throw new ActionError("REQUEST_INVALID", `${field} must be a text or a number; ${came} came`);
 }
 
+/** Values that name an entry, values of hashed columns that prove it, and what attempts are counted by. */
+export interface SignIn {
+  known: EntryData;
+  secrets: EntryData;
+  /** Each is counted apart: a guess is not to begin anew with each value that it tries. */
+  subjects: readonly EntryData[];
+}
+
 /**
- * Which values name the entry, and which prove it: those of hashed columns. Both must be there, so that nobody is signed in by what
- * others may know.
+ * Where the data source has hashed columns, one of them must be there, so that nobody is signed in by what others may know. Where it
+ * has none, all values together prove it, and there must be two.
  * @throws REQUEST_INVALID
  */
-export function parseSignIn(where: unknown, hashed: readonly string[]): { known: EntryData; secrets: EntryData } {
+export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
   if (!isObject(where) || Object.keys(where).length > COLUMNS_MAX) {
     throw new ActionError("REQUEST_INVALID", `where must be an object of columns and values; ${described(where)} came`);
   }
   const entries = Object.entries(where);
   for (const [column, value] of entries) checkValue(value, `where.${column.slice(0, 60)}`);
-  const secrets = entries.filter(([column]) => hashed.includes(column));
-  const known = entries.filter(([column]) => !hashed.includes(column));
-  if (secrets.length === 0 || known.length === 0) {
-    const message = "where must name an entry by a column, and prove it by one that a hook of the data source hashes";
+  const secrets = Object.fromEntries(entries.filter(([column]) => hashed.includes(column)));
+  const known = Object.fromEntries(entries.filter(([column]) => !hashed.includes(column)));
+  const isHashed = Object.keys(secrets).length > 0;
+  if (Object.keys(known).length === 0 || entries.length < 2 || (hashed.length > 0 && !isHashed)) {
+    const message =
+      "where must name an entry by a column, and prove it by another: by one that a hook hashes where there is one";
     throw new ActionError("REQUEST_INVALID", message);
   }
-  return { known: Object.fromEntries(known), secrets: Object.fromEntries(secrets) };
+  const subjects = Object.entries(known).map(([column, value]) => ({ [column]: value }));
+  return { known, secrets, subjects };
 }

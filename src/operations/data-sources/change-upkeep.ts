@@ -1,0 +1,47 @@
+/** Forgets changes that nobody comes back for any more, and failed sign-ins whose time is over. In small batches. */
+import type { DataSource as Database } from "typeorm";
+import { rows } from "../../data/database.js";
+import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
+
+const EVERY_MS = 60_000;
+const BATCH = 1_000;
+/** Several times what a connection is away for. */
+const KEPT = "10 minutes";
+
+/* What is forgotten is written down first: a position before it cannot be gone on from. */
+const FORGET_CHANGES = `
+  WITH old AS (
+    SELECT id, app_id, data_source_id FROM data_source_change WHERE created_at < now() - interval '${KEPT}'
+     ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED),
+  last AS (SELECT app_id, data_source_id, max(id) AS id FROM old GROUP BY app_id, data_source_id ORDER BY app_id, data_source_id),
+  told AS (
+    UPDATE data_source_tally AS tally SET forgotten = greatest(forgotten, last.id) FROM last
+     WHERE tally.app_id = last.app_id AND tally.data_source_id = last.data_source_id)
+  DELETE FROM data_source_change USING old WHERE data_source_change.id = old.id RETURNING data_source_change.id`;
+
+const FORGET_FAILURES = `
+  DELETE FROM app_user_failure WHERE id IN (
+    SELECT id FROM app_user_failure WHERE created_at < now() - interval '${SIGN_IN_WINDOW_SECONDS} seconds'
+     ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`;
+
+export function createChangeUpkeep({ db }: { db: Database }) {
+  let stopped = false;
+
+  async function dropAll(batch: string): Promise<void> {
+    let dropped = BATCH;
+    while (dropped === BATCH && !stopped) dropped = (await rows(db, batch)).length;
+  }
+
+  return {
+    /** Answers with the Unix time in milliseconds at which to come again. */
+    async clean(): Promise<number> {
+      await dropAll(FORGET_CHANGES);
+      await dropAll(FORGET_FAILURES);
+      return Date.now() + EVERY_MS;
+    },
+    /** Ends a cleaning under way after its batch. */
+    stop(): void {
+      stopped = true;
+    },
+  };
+}

@@ -1,0 +1,102 @@
+/** What a stretch of changes means to who follows a data source: which entries came into view, changed there, or left it. Holds nobody. */
+import { PAGE_MAX_BYTES } from "../../limits.js";
+import { type EntryScope, EVERYTHING } from "../../rules/entry-query/options.js";
+import { Statement } from "../../rules/entry-query/statement.js";
+import { compileWhere } from "../../rules/entry-query/where.js";
+import type { StoredDataSource } from "./data-source-rows.js";
+import { type EntryView, type RawRow, sourceOf, viewOf } from "./entry-rows.js";
+import type { Read } from "./read-pool.js";
+
+/** An entry as it was before a change. */
+interface Image {
+  id: number;
+  data: object;
+  order: number;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** As entry-changes.ts has stored it. */
+export interface StoredChange {
+  id: number;
+  bulk: boolean;
+  inserted: number[];
+  replaced: Image[];
+}
+
+export interface Differences {
+  inserted: EntryView[];
+  updated: EntryView[];
+  /** As they were last seen. */
+  deleted: EntryView[];
+}
+
+type Row = RawRow & { was: boolean; is: boolean };
+
+/** Entries that the changes touched, each with how it was before the first of them; null for one that was not there. */
+function touched(changes: readonly StoredChange[]): Map<number, Image | null> {
+  const found = new Map<number, Image | null>();
+  for (const { inserted, replaced } of changes) {
+    for (const id of inserted) found.set(id, null);
+    for (const image of replaced) if (!found.has(image.id)) found.set(image.id, image);
+  }
+  return found;
+}
+
+function condition(
+  alias: string,
+  { scope, where }: { scope: EntryScope; where: unknown },
+  statement: Statement,
+): string {
+  const filter = compileWhere(scope.filter, sourceOf(alias, EVERYTHING.sees), statement);
+  return `${filter} AND ${compileWhere(where, sourceOf(alias, scope.sees), statement)}`;
+}
+
+/** @returns null where it is more than one message holds */
+export async function differences(
+  read: Read,
+  source: StoredDataSource,
+  asked: { scope: EntryScope; where: unknown },
+  changes: readonly StoredChange[],
+): Promise<Differences | null> {
+  const images = touched(changes);
+  if (changes.some(({ bulk }) => bulk)) return null;
+  const statement = new Statement(
+    JSON.stringify([...images].map(([id, image]) => image ?? { id })),
+    source.appId,
+    source.id,
+  );
+  const columns = ["id", '"order"', "created_at", "updated_at"].map((column) => `e.${column}`).join(", ");
+  // The images' order of keys is kept by json; jsonb is what a where is asked of.
+  const sql = `
+    WITH b AS MATERIALIZED (
+      SELECT (one ->> 'id')::bigint AS id, (one -> 'data')::jsonb AS doc, one ->> 'data' AS text, (one ->> 'order')::float8 AS "order",
+             (one ->> 'createdAt')::timestamptz AS created_at, (one ->> 'updatedAt')::timestamptz AS updated_at
+        FROM json_array_elements($1::json) AS one)
+    SELECT b.id AS of, ${columns}, e.data::text AS data, e.id IS NOT NULL AND (${condition("e", asked, statement)}) AS is,
+           b.doc IS NOT NULL AND (${condition("b", asked, statement)}) AS was,
+           b.text AS old_data, b."order" AS old_order, b.created_at AS old_created_at, b.updated_at AS old_updated_at
+      FROM b LEFT JOIN data_source_entry e ON e.app_id = $2 AND e.data_source_id = $3 AND e.id = b.id ORDER BY b.id`;
+  const rows = await read<Row & Record<string, unknown>>(source.appId, sql, statement.values);
+  const view = (row: RawRow) => viewOf(row, source.id, asked.scope, null);
+  const old = (row: Record<string, unknown>) =>
+    view({
+      id: row["of"],
+      order: row["old_order"],
+      created_at: row["old_created_at"],
+      updated_at: row["old_updated_at"],
+      data: row["old_data"],
+    } as RawRow);
+  const found: Differences = { inserted: [], updated: [], deleted: [] };
+  let bytes = 0;
+  for (const row of rows) {
+    if (!row.was && !row.is) continue;
+    const entry = row.is ? view(row) : old(row);
+    bytes += entry.data.text.length;
+    if (bytes > PAGE_MAX_BYTES) return null;
+    if (!row.is) found.deleted.push(entry);
+    else if (row.was) found.updated.push(entry);
+    else found.inserted.push(entry);
+  }
+  return found;
+}

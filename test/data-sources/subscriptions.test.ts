@@ -1,0 +1,181 @@
+/** Following a data source over the websocket: what is told, to whom, and that a gap loses nothing. */
+import { expect } from "chai";
+import type { Client } from "graphql-ws";
+import { startTestService, type TestService } from "../harness/service.js";
+
+interface News {
+  reset: boolean;
+  position: string;
+  inserted: { id: number; data: Record<string, unknown> }[];
+  updated: { id: number; data: Record<string, unknown> }[];
+  deleted: { id: number; data: Record<string, unknown> }[];
+}
+
+const TEXT = `subscription ($app: Int!, $ds: ID!, $where: JSON, $since: String) {
+  dataSourceChanged(appId: $app, dataSourceId: $ds, where: $where, since: $since) {
+    reset position inserted { id data } updated { id data } deleted { id data }
+  }
+}`;
+
+describe("a subscription to a data source", () => {
+  let service: TestService;
+  let base: string;
+  let made = 0;
+  const clients: Client[] = [];
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    base = `/v1/apps/${service.appId}/data-sources`;
+  });
+  afterEach(async () => {
+    for (const client of clients.splice(0)) await client.dispose();
+  });
+  after(() => service.stop());
+
+  const make = async (more: object = {}): Promise<string> => {
+    made += 1;
+    const { body } = await service.rest("POST", base, { body: { name: `followed ${made}`, ...more } });
+    return `${base}/${body.dataSource.id}`;
+  };
+
+  function follow(path: string, variables: object = {}, as = "editor") {
+    const client = service.socket(as);
+    clients.push(client);
+    const told = client.iterate<{ dataSourceChanged: News }>({
+      query: TEXT,
+      variables: { app: service.appId, ds: path.split("/").at(-1), ...variables },
+    });
+    return async (): Promise<News> => {
+      const { value } = await told.next();
+      if (value?.errors) throw new Error(String(value.errors[0]?.extensions?.["status"]));
+      return value!.data!.dataSourceChanged;
+    };
+  }
+
+  const insert = async (path: string, data: object) =>
+    (await service.rest("POST", `${path}/entries`, { body: { data } })).body;
+  const nothing = { reset: false, inserted: [], updated: [], deleted: [] };
+  const what = ({ position: _, ...news }: News) => news;
+
+  it("tells of each insertion, update and removal as it is committed", async () => {
+    const path = await make();
+    const next = follow(path);
+    expect(what(await next())).to.deep.equal(nothing);
+    const { id } = await insert(path, { b: 1, a: 2 });
+    expect(what(await next())).to.deep.equal({ ...nothing, inserted: [{ id, data: { b: 1, a: 2 } }] });
+    await service.rest("PUT", `${path}/entries/${id}`, { body: { data: { a: 3 } } });
+    expect(what(await next())).to.deep.equal({ ...nothing, updated: [{ id, data: { b: 1, a: 3 } }] });
+    await service.rest("DELETE", `${path}/entries/${id}`);
+    expect(what(await next())).to.deep.equal({ ...nothing, deleted: [{ id, data: { b: 1, a: 3 } }] });
+  });
+
+  it("with a where tells what comes into its view and what leaves it, and nothing else", async () => {
+    const path = await make({ entries: [{ n: 1 }] });
+    const next = follow(path, { where: { n: { $gt: 5 } } });
+    await next();
+    const low = await insert(path, { n: 2 });
+    const high = await insert(path, { n: 7 });
+    const news = [await next()];
+    while (news.at(-1)!.inserted.length === 0) news.push(await next());
+    expect(news.flatMap(({ inserted }) => inserted)).to.deep.equal([{ id: high.id, data: { n: 7 } }]);
+    await service.rest("PUT", `${path}/entries/${low.id}`, { body: { data: { n: 8 } } });
+    expect(what(await next())).to.deep.equal({ ...nothing, inserted: [{ id: low.id, data: { n: 8 } }] });
+    await service.rest("PUT", `${path}/entries/${high.id}`, { body: { data: { n: 0 } } });
+    expect(what(await next())).to.deep.equal({ ...nothing, deleted: [{ id: high.id, data: { n: 7 } }] });
+  });
+
+  it("goes on from a position: what was committed in between is told, once", async () => {
+    const path = await make();
+    const first = follow(path);
+    const { position } = await first();
+    await clients.pop()!.dispose();
+    const ids: number[] = [];
+    for (let at = 0; at < 25; at += 1) ids.push((await insert(path, { at })).id);
+    await service.rest("DELETE", `${path}/entries/${ids[0]}`);
+    const next = follow(path, { since: position });
+    const seen = new Map<number, number>();
+    let last = position;
+    while (seen.size < 24) {
+      const news = await next();
+      expect(Number(news.position)).to.be.greaterThan(Number(last));
+      last = news.position;
+      expect(news.reset).to.equal(false);
+      for (const { id } of news.inserted) seen.set(id, (seen.get(id) ?? 0) + 1);
+      for (const { id } of news.deleted) expect(id).to.equal(ids[0]);
+    }
+    expect([...seen.keys()].sort()).to.deep.equal(ids.slice(1).sort());
+    expect([...seen.values()].every((count) => count === 1)).to.equal(true);
+  });
+
+  it("from a position that is forgotten begins with a reset", async () => {
+    const path = await make();
+    const { position } = await follow(path)();
+    await insert(path, { n: 1 });
+    const id = path.split("/").at(-1);
+    await service.db.query(
+      "UPDATE data_source_tally SET forgotten = (SELECT max(id) FROM data_source_change) WHERE data_source_id = $1",
+      [id],
+    );
+    await service.db.query("DELETE FROM data_source_change WHERE data_source_id = $1", [id]);
+    const news = await follow(path, { since: position })();
+    expect(news.reset).to.equal(true);
+    const again = follow(path, { since: news.position });
+    const entry = await insert(path, { n: 2 });
+    expect((await again()).inserted.map((one) => one.id)).to.deep.equal([entry.id]);
+  });
+
+  it("tells of a bulk as a reset", async () => {
+    const path = await make();
+    const next = follow(path);
+    await next();
+    const entries = Array.from({ length: 1_001 }, (_, n) => ({ n }));
+    await service.rest("POST", `${path}/import`, { body: entries });
+    expect((await next()).reset).to.equal(true);
+  });
+
+  it("shows a page what its rules show, as they are at that moment", async () => {
+    const rules = [{ type: ["select"], allow: "all", exclude: ["Secret"] }];
+    const path = await make({ accessRules: rules });
+    const next = follow(path, {}, "live");
+    await next();
+    await insert(path, { Name: "a", Secret: "hidden" });
+    const first = await next();
+    expect(first.inserted.map(({ data }) => data)).to.deep.equal([{ Name: "a" }]);
+    await service.rest("PUT", path, { body: { accessRules: [] } });
+    await insert(path, { Name: "b" });
+    await service.rest("PUT", path, { body: { accessRules: rules } });
+    const entry = await insert(path, { Name: "c" });
+    const later = await next();
+    // What it had no right to is not told afterwards: it reads what it may read now.
+    expect([later.reset, later.inserted]).to.deep.equal([true, []]);
+    await service.rest("DELETE", `${path}/entries/${entry.id}`);
+    expect((await next()).deleted.map(({ data }) => data)).to.deep.equal([{ Name: "c" }]);
+  });
+
+  it("does not tell a page by its where what a hidden column holds", async () => {
+    const path = await make({ accessRules: [{ type: ["select"], allow: "all", exclude: ["Secret"] }] });
+    const next = follow(path, { where: { $or: [{ Secret: "x" }, { Name: "end" }] } }, "live");
+    await next();
+    await insert(path, { Name: "a", Secret: "x" });
+    await insert(path, { Name: "end" });
+    const told: News[] = [];
+    while (!told.some(({ inserted }) => inserted.length > 0)) told.push(await next());
+    expect(told.flatMap(({ inserted }) => inserted.map(({ data }) => data))).to.deep.equal([{ Name: "end" }]);
+  });
+
+  for (const [who, variables, status] of [
+    ["live", {}, "DATA_SOURCE_ACCESS_DENIED"],
+    ["editor", { where: { n: { $bad: 1 } } }, "REQUEST_INVALID"],
+    ["editor", { since: "soon" }, "REQUEST_INVALID"],
+    ["editor", { ds: "absent" }, "DATA_SOURCE_NOT_FOUND"],
+  ] as const) {
+    it(`is refused to ${who} with ${JSON.stringify(variables)}: ${status}`, async () => {
+      const path = await make();
+      const refused = await follow(path, variables, who)().then(
+        () => null,
+        (error) => error.message ?? error[0].extensions.status,
+      );
+      expect(refused).to.equal(status);
+    });
+  }
+});
