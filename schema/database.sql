@@ -77,6 +77,32 @@ CREATE TABLE app_editor (
 
 CREATE INDEX app_editor_person ON public.app_editor USING btree (person_id);
 
+CREATE TABLE app_user_failure (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  subject bytea NOT NULL,
+  created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  CONSTRAINT app_user_failure_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX app_user_failure_age ON public.app_user_failure USING btree (created_at);
+CREATE INDEX app_user_failure_subject ON public.app_user_failure USING btree (subject, created_at);
+
+CREATE TABLE app_user_session (
+  credential_id bigint NOT NULL,
+  app_id bigint NOT NULL,
+  data_source_id integer NOT NULL,
+  entry_id bigint NOT NULL,
+  columns jsonb NOT NULL,
+  proof bytea NOT NULL,
+  locale text,
+  created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  CONSTRAINT app_user_session_pkey PRIMARY KEY (credential_id),
+  CONSTRAINT app_user_session_app_id_data_source_id_fkey FOREIGN KEY (app_id, data_source_id) REFERENCES data_source(app_id, id) ON DELETE CASCADE,
+  CONSTRAINT app_user_session_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE CASCADE
+);
+
+CREATE INDEX app_user_session_data_source ON public.app_user_session USING btree (app_id, data_source_id);
+
 CREATE TABLE app_version (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   app_id bigint NOT NULL,
@@ -173,6 +199,7 @@ CREATE TABLE data_source (
   indexes jsonb DEFAULT '[]'::jsonb NOT NULL,
   created_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
   updated_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
+  hashed_columns jsonb DEFAULT '[]'::jsonb NOT NULL,
   CONSTRAINT data_source_pkey PRIMARY KEY (app_id, id),
   CONSTRAINT data_source_app_id_name_key UNIQUE (app_id, name),
   CONSTRAINT data_source_id_key UNIQUE (id),
@@ -181,6 +208,21 @@ CREATE TABLE data_source (
 );
 
 CREATE INDEX data_source_organization ON public.data_source USING btree (organization_id);
+
+CREATE TABLE data_source_change (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  data_source_id integer NOT NULL,
+  bulk boolean NOT NULL,
+  inserted bigint[] NOT NULL,
+  replaced json NOT NULL,
+  created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  CONSTRAINT data_source_change_pkey PRIMARY KEY (id),
+  CONSTRAINT data_source_change_app_id_data_source_id_fkey FOREIGN KEY (app_id, data_source_id) REFERENCES data_source(app_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX data_source_change_age ON public.data_source_change USING btree (created_at);
+CREATE INDEX data_source_change_newest ON public.data_source_change USING btree (app_id, data_source_id, id);
 
 CREATE TABLE data_source_entry (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -191,12 +233,23 @@ CREATE TABLE data_source_entry (
   "order" double precision DEFAULT nextval('data_source_entry_order'::regclass) NOT NULL,
   created_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
   updated_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
+  bytes integer GENERATED ALWAYS AS (octet_length((data)::text)) STORED NOT NULL,
   CONSTRAINT data_source_entry_pkey PRIMARY KEY (app_id, id),
   CONSTRAINT data_source_entry_app_id_data_source_id_fkey FOREIGN KEY (app_id, data_source_id) REFERENCES data_source(app_id, id) ON DELETE CASCADE,
   CONSTRAINT data_source_entry_data_check CHECK ((json_typeof(data) = 'object'::text))
 );
 
 CREATE INDEX data_source_entry_in_order ON public.data_source_entry USING btree (app_id, data_source_id, "order", id);
+
+CREATE TABLE data_source_tally (
+  app_id bigint NOT NULL,
+  data_source_id integer NOT NULL,
+  entries bigint DEFAULT 0 NOT NULL,
+  bytes bigint DEFAULT 0 NOT NULL,
+  forgotten bigint DEFAULT 0 NOT NULL,
+  CONSTRAINT data_source_tally_pkey PRIMARY KEY (app_id, data_source_id),
+  CONSTRAINT data_source_tally_app_id_data_source_id_fkey FOREIGN KEY (app_id, data_source_id) REFERENCES data_source(app_id, id) ON DELETE CASCADE
+);
 
 CREATE TABLE data_source_version (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
