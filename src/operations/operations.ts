@@ -148,7 +148,7 @@ function createRunning(
 }
 
 export async function createOperations(surroundings: Surroundings) {
-  const { config, db, databaseUrl, notifications, room, baseUrl, now, log } = surroundings;
+  const { config, db, notifications, room, baseUrl, now, log } = surroundings;
   const credentials = createCredentials({ db, notifications });
   const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room });
   const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room });
@@ -159,17 +159,7 @@ export async function createOperations(surroundings: Surroundings) {
   await dataKeys.start();
   const { clientTimeoutMs, defaultTimezone } = config;
   const people = createPeople({ db, credentials });
-  const quotaBytes = config.dataSourceQuotaMb * 2 ** 20;
-  const store = createStore({
-    db,
-    databaseUrl,
-    notifications,
-    logEvents,
-    intake,
-    quotaBytes,
-    person: people.session,
-    log,
-  });
+  const store = createStore({ ...surroundings, logEvents, intake, person: people.session });
   const { sessionOf } = store;
   const { organizationOf } = people;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });

@@ -1,5 +1,5 @@
 /** Data sources over GraphQL: the lists themselves, their snapshots. Each method: the gate, then one call. */
-import { Arg, Ctx, ID, Int, Mutation, Query, Resolver } from "type-graphql";
+import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
 import type { DataSources } from "../../operations/data-sources/data-sources.js";
@@ -17,7 +17,7 @@ import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js
 
 const DATA_SOURCE = { description: "Its id or its name." };
 
-@Resolver()
+@Resolver(() => DataSourceType)
 export class DataSourceResolver {
   constructor(
     private readonly gate: Gate,
@@ -29,6 +29,11 @@ export class DataSourceResolver {
   async dataSources(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<DataSourceView[]> {
     await this.gate.enter(context, "readDataSources", appId);
     return this.service.list(appId);
+  }
+
+  @FieldResolver(() => [[String]], { description: "The columns of each: an index of one column is a list of one." })
+  indexes(@Root() { indexes }: DataSourceView): readonly (readonly string[])[] {
+    return indexes.map((index) => (typeof index === "string" ? [index] : index));
   }
 
   @Query(() => DataSourceType, { description: "By its id or its name." })

@@ -1,7 +1,25 @@
 /** Shapes of data sources and their entries in the GraphQL schema. No behaviour. */
+import { GraphQLScalarType } from "graphql";
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime } from "./leaf-types.js";
+
+/** A list or an object whose members are judged by the rules. */
+const judged = (name: string, description: string) =>
+  new GraphQLScalarType({ ...GraphQLJSON.toConfig(), name, description, specifiedByURL: null });
+
+const AccessRules = judged(
+  "AccessRules",
+  'A list of {type: ["select", "insert", "update", "delete"], allow: "all" | "loggedIn" | {user}, enabled, include, exclude, require}.',
+);
+const Hooks = judged(
+  "DataSourceHooks",
+  'A list of {type: "operations", runOn: ["insert", "update"], fields: {Column: ["trim"]}}.',
+);
+const Joins = judged(
+  "EntryJoins",
+  "By name: {dataSourceId or dataSourceName, on, required, has, count, sum, where, attributes, limit, order}.",
+);
 
 @ObjectType("DataSource", { description: "A named list of entries, each a JSON object." })
 export class DataSourceType {
@@ -10,9 +28,8 @@ export class DataSourceType {
   @Field(() => Int) organizationId: number;
   @Field(() => String) name: string;
   @Field(() => [String], { description: "In the order in which they were met." }) columns: string[];
-  @Field(() => GraphQLJSON) accessRules: unknown;
-  @Field(() => GraphQLJSON) hooks: unknown;
-  @Field(() => GraphQLJSON, { description: "Columns, or lists of columns." }) indexes: unknown;
+  @Field(() => AccessRules) accessRules: unknown;
+  @Field(() => Hooks) hooks: unknown;
   @Field(() => DateTime) createdAt: string;
   @Field(() => DateTime) updatedAt: string;
 }
@@ -66,14 +83,14 @@ export class EntryNewsType {
 export class EntryQueryInput {
   @Field(() => GraphQLJSON, { nullable: true }) where?: unknown;
   @Field(() => [String], { nullable: true }) attributes?: string[];
-  @Field(() => GraphQLJSON, { nullable: true, description: '[["data.Name", "ASC"]]' }) order?: unknown;
+  @Field(() => [[String]], { nullable: true, description: '[["data.Name", "ASC"]]' }) order?: unknown;
   @Field(() => Int, { nullable: true, description: "1,000 unless given, 10,000 at most." }) limit?: number;
   @Field(() => Int, { nullable: true }) offset?: number;
   @Field(() => Boolean, { nullable: true }) includePagination?: boolean;
-  @Field(() => GraphQLJSON, { nullable: true }) join?: unknown;
+  @Field(() => Joins, { nullable: true }) join?: unknown;
   @Field(() => GraphQLJSON, { nullable: true }) aggregate?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true, description: "true for the first page, then what `cursor.next` gives." })
-  cursor?: unknown;
+  @Field(() => String, { nullable: true, description: "first for the first page, then what `cursor.next` gives." })
+  cursor?: string;
 }
 
 @ObjectType("DeletedEntries")
@@ -128,9 +145,9 @@ export class CommitInput {
 export class CreateDataSourceInput {
   @Field(() => String, { nullable: true }) name?: unknown;
   @Field(() => [String], { nullable: true }) columns?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true }) accessRules?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true }) hooks?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true }) indexes?: unknown;
+  @Field(() => AccessRules, { nullable: true }) accessRules?: unknown;
+  @Field(() => Hooks, { nullable: true }) hooks?: unknown;
+  @Field(() => [[String]], { nullable: true, description: "The columns of each." }) indexes?: unknown;
   @Field(() => [GraphQLJSON], { nullable: true, description: "The data of its first entries." }) entries?: unknown;
 }
 
@@ -138,7 +155,7 @@ export class CreateDataSourceInput {
 export class UpdateDataSourceInput {
   @Field(() => String, { nullable: true }) name?: unknown;
   @Field(() => [String], { nullable: true }) columns?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true }) accessRules?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true }) hooks?: unknown;
-  @Field(() => GraphQLJSON, { nullable: true }) indexes?: unknown;
+  @Field(() => AccessRules, { nullable: true }) accessRules?: unknown;
+  @Field(() => Hooks, { nullable: true }) hooks?: unknown;
+  @Field(() => [[String]], { nullable: true, description: "The columns of each." }) indexes?: unknown;
 }

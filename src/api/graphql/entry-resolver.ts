@@ -37,8 +37,12 @@ interface FollowArguments {
 }
 
 /** A query as REST brings it: without what was not given. */
-const given = (query: object | null | undefined): object =>
-  Object.fromEntries(Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null));
+function given(query: EntryQueryInput | null | undefined): object {
+  const named = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
+  return Object.fromEntries(
+    named.map(([name, value]) => [name, name === "cursor" && value === "first" ? true : value]),
+  );
+}
 
 @Resolver()
 export class EntryResolver {

@@ -2,6 +2,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
+import type { Config } from "../../config.js";
 import type { Notifications } from "../../engine/notifications.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import type { Intake } from "../records/intake.js";
@@ -31,19 +32,20 @@ const INDEX_STOP_MS = 5_000;
 
 export type Store = ReturnType<typeof createStore>;
 
-/** @param options.quotaBytes what the entries of one app may take, and its snapshots once more; 0 is unlimited */
 export function createStore(options: {
   db: Database;
   databaseUrl: string;
   notifications: Notifications;
   logEvents: LogEvents;
   intake: Intake;
-  quotaBytes: number;
+  /** `dataSourceQuotaMb`: what the entries of one app may take, and its snapshots once more; 0 is unlimited. */
+  config: Pick<Config, "dataSourceQuotaMb">;
   /** The person that a page or a run works for. */
   person: SessionOf;
   log: Logger;
 }) {
-  const { db, databaseUrl, log, notifications, logEvents, intake, quotaBytes, person } = options;
+  const { db, databaseUrl, log, notifications, logEvents, intake, person } = options;
+  const quotaBytes = options.config.dataSourceQuotaMb * 2 ** 20;
   const sources = createDataSourceRows({ db, notifications });
   const attempts = createSignInAttempts({ db });
   const appUsers = createAppUsers({ db, attempts });

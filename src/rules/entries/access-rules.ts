@@ -19,6 +19,9 @@ export interface ValueTest {
 /** Tests by column, all of which must hold. */
 export type ColumnTests = Readonly<Record<string, ValueTest>>;
 
+/** Whoever asks. */
+export const EVERYBODY = "all";
+
 export type Allow = "all" | "loggedIn" | { user: ColumnTests };
 
 /** One rule. The first that fits a caller and what it does decides (contract, packages: access rules). */
@@ -90,7 +93,7 @@ function checkRequire(value: unknown, field: string): void {
 
 /** @throws REQUEST_INVALID */
 export function checkAllow(value: unknown, field: string): void {
-  if (value === "all" || value === "loggedIn") return;
+  if (value === EVERYBODY || value === "loggedIn") return;
   if (!isObject(value) || Object.keys(value).join() !== "user") refuse(field, '"all", "loggedIn" or {user: …}', value);
   checkTests(value["user"], `${field}.user`);
 }

@@ -6,7 +6,15 @@ import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
 import { type EntryScope, EVERYTHING as EVERY_COLUMN } from "../entry-query/options.js";
 import { parsePath } from "../entry-query/path.js";
-import type { AccessRule, Allow, ColumnTests, EntryVerb, Scalar, ValueTest } from "./access-rules.js";
+import {
+  type AccessRule,
+  type Allow,
+  type ColumnTests,
+  type EntryVerb,
+  EVERYBODY,
+  type Scalar,
+  type ValueTest,
+} from "./access-rules.js";
 
 /** The data of the entry that a page's user signed in by. */
 export type UserData = Readonly<Record<string, unknown>>;
@@ -82,7 +90,7 @@ export function meets(data: UserData, tests: ColumnTests): boolean {
 
 /** Whether it is said of this user, or of a page where nobody is signed in. */
 export function allows(allow: Allow, user: UserData | null): boolean {
-  if (allow === "all") return true;
+  if (allow === EVERYBODY) return true;
   if (user === null) return false;
   if (allow === "loggedIn") return true;
   const tests = filledTests(allow.user, user);

@@ -1,0 +1,131 @@
+/** Access rules as pure functions: what generated rules, users and wheres may never do. */
+import { expect } from "chai";
+import fc from "fast-check";
+import type { AccessRule } from "../../../src/rules/entries/access-rules.js";
+import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
+import { demandedColumns, grantFor, meets, testsAsWhere } from "../../../src/rules/entries/entry-access.js";
+import { splitHashed } from "../../../src/rules/entries/hashed-where.js";
+
+const COLUMNS = ["Email", "Role", "a.b", "data.x", "n"];
+const column = fc.constantFrom(...COLUMNS);
+const scalar = fc.oneof(
+  fc.constantFrom("x", "y", "Xy", "{{user.Email}}", "{{user.[a.b]}}", "pre {{user.Role}}"),
+  fc.integer(),
+  fc.boolean(),
+);
+const tests = fc.dictionary(
+  column,
+  fc
+    .record(
+      { equals: scalar, notequals: scalar, contains: fc.constantFrom("x", "{{user.Email}}") },
+      { requiredKeys: [] },
+    )
+    .filter((one) => Object.keys(one).length > 0),
+  { minKeys: 1, maxKeys: 2 },
+);
+const rule = fc.record(
+  {
+    type: fc.uniqueArray(fc.constantFrom("select", "insert", "update", "delete"), { minLength: 1 }),
+    allow: fc.oneof(
+      fc.constantFrom("all", "loggedIn"),
+      tests.map((user) => ({ user })),
+    ),
+    enabled: fc.boolean(),
+    include: fc.array(column, { maxLength: 3 }),
+    exclude: fc.array(column, { maxLength: 3 }),
+    require: fc.array(fc.oneof(column, tests), { maxLength: 2 }),
+  },
+  { requiredKeys: ["type", "allow"] },
+) as fc.Arbitrary<AccessRule>;
+const user = fc.option(
+  fc.dictionary(
+    column,
+    fc.oneof(fc.constantFrom("x", "y", "", "xy"), fc.constant(null), fc.integer(), fc.constant({ $ne: "" })),
+  ),
+);
+
+function grantOrNull(rules: AccessRule[], who: Record<string, unknown> | null) {
+  try {
+    return grantFor(rules, "select", { trusted: false, user: who });
+  } catch {
+    return null;
+  }
+}
+
+describe("access rules, generated", () => {
+  it("are all accepted as they were written, and none lets in a page before its user signs in but a rule for all", () => {
+    fc.assert(
+      fc.property(fc.array(rule, { maxLength: 4 }), (rules) => {
+        expect(parseAccessRules(rules)).to.deep.equal(rules);
+        const grant = grantOrNull(rules, null);
+        const first = rules.find(
+          ({ type, enabled, allow }) => enabled !== false && type.includes("select") && allow === "all",
+        );
+        if (!first) expect(grant).to.equal(null);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("leave no placeholder unfilled and nothing but texts, numbers and booleans to compare", () => {
+    fc.assert(
+      fc.property(fc.array(rule, { maxLength: 4 }), user, (rules, who) => {
+        const grant = grantOrNull(rules, who);
+        if (!grant) return;
+        for (const test of Object.values(grant.tests)) {
+          for (const value of Object.values(test)) {
+            expect(typeof value).to.be.oneOf(["string", "number", "boolean"]);
+            expect(String(value)).to.not.match(/\{\{|^$/);
+          }
+        }
+        const where = JSON.stringify(testsAsWhere(grant.tests) ?? {});
+        expect(where).to.not.include('"$ne":""');
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  it("name for a where only columns that every entry it finds must meet", () => {
+    const where = fc.letrec((tie) => ({
+      node: fc.oneof(
+        fc.dictionary(column, scalar, { maxKeys: 2 }),
+        fc.record({ $or: fc.array(tie("node"), { maxLength: 2 }) }),
+        fc.record({ $nor: fc.array(tie("node"), { maxLength: 2 }) }),
+        fc.record({ $not: tie("node") }),
+      ),
+    })).node;
+    fc.assert(
+      fc.property(where, (one) => {
+        const keys = Object.keys(one as object).filter((key) => !key.startsWith("$"));
+        expect(demandedColumns(one).size).to.be.at.most(keys.length);
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  it("test what an entry holds, not how JavaScript's objects are built", () => {
+    expect(meets({}, { constructor: { notequals: "x" } })).to.equal(true);
+    expect(meets({}, { toString: { contains: "native" } })).to.equal(false);
+    expect(meets({ a: ["x", "y"] }, { a: { equals: "x" } })).to.equal(true);
+    expect(meets({ a: "5" }, { a: { equals: 5 } })).to.equal(false);
+  });
+
+  it("a where on a hashed column is a comparison or refused", () => {
+    expect(splitHashed({ Email: "a", Password: "b" }, ["Password"])).to.deep.equal({
+      rest: { Email: "a" },
+      compared: [["Password", "b"]],
+    });
+    expect(splitHashed({ Email: "a" }, ["Password"])).to.equal(null);
+    for (const condition of [
+      { $regex: "a" },
+      { $ne: "a" },
+      { $in: ["a"] },
+      { $exists: true },
+      null,
+      "",
+      { $eq: null },
+    ]) {
+      expect(() => splitHashed({ "data.Password": condition }, ["Password"])).to.throw("is hashed");
+    }
+  });
+});
