@@ -17,6 +17,9 @@ const SCALARS = {
   JSON: "unknown",
   SafeInt: "number",
   AppStructure: "unknown",
+  AccessRules: "unknown",
+  DataSourceHooks: "unknown",
+  EntryJoins: "unknown",
   ID: "string | number",
 };
 
