@@ -4,6 +4,7 @@ import autocannon from "autocannon";
 import { expect } from "chai";
 import fastify from "fastify";
 import { Pool } from "pg";
+import { createEntryReads } from "../../src/operations/data-sources/entry-reads.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
 import { EVERYTHING } from "../../src/rules/entry-query/options.js";
 import { writeJson } from "../../src/rules/json-text.js";
@@ -42,12 +43,12 @@ describe("a million entries beside a thousand", function () {
   let few: DataSourceKey;
   const firstIds = new Map<DataSourceKey, number>();
 
-  async function fillTo(key: DataSourceKey, count: number): Promise<void> {
+  async function fillTo(key: DataSourceKey, count: number, from = 0): Promise<void> {
     await fixture.db.query(
       `INSERT INTO data_source_entry (app_id, data_source_id, data)
        SELECT 1, $1, format('{"Name":"User %s","Email":"u%s@example.com","Age":%s,"City":"City %s","Notes":"%s","Address":{"zip":"%s"}}',
-         n, n, n % 90, n % 500, repeat(md5(n::text), 4), n % 10000)::json FROM generate_series(0, $2 - 1) n`,
-      [key.id, count],
+         n, n, n % 90, n % 500, repeat(md5(n::text), 4), n % 10000)::json FROM generate_series($3::int, $3::int + $2::int - 1) n`,
+      [key.id, count, from],
     );
     const [row] = await fixture.db.query("SELECT min(id) AS id FROM data_source_entry WHERE data_source_id = $1", [
       key.id,
@@ -63,7 +64,7 @@ describe("a million entries beside a thousand", function () {
     few = await fixture.fill("Few", []);
     many = await fixture.fill("Many", []);
     await fillTo(few, FEW);
-    for (let done = 0; done < MANY; done += MANY / 10) await fillTo(many, MANY / 10);
+    for (let done = 0; done < MANY; done += MANY / 10) await fillTo(many, MANY / 10, done);
     const [row] = await fixture.db.query("SELECT min(id) AS id FROM data_source_entry WHERE data_source_id = $1", [
       many.id,
     ]);
@@ -83,10 +84,9 @@ describe("a million entries beside a thousand", function () {
   });
 
   it("those of a value in an indexed column take at most half as long again", async () => {
-    // Ten of the million hold the same address, one of the thousand.
     const byEmail = (key: DataSourceKey, count: number) => (n: number) =>
       find(key, { where: { Email: `u${(n * 7_919) % count}@example.com` }, limit: 1 });
-    const figures = await inTurns(ROUNDS, byEmail(many, MANY / 10), byEmail(few, FEW));
+    const figures = await inTurns(ROUNDS, byEmail(many, MANY), byEmail(few, FEW));
     console.log("      find by an indexed column", figures);
     expect(figures.ratio).to.be.below(1.5);
   });
@@ -107,7 +107,7 @@ describe("a million entries beside a thousand", function () {
   it("counting takes less than 50 ms, or says about, near the truth", async () => {
     const cases: [where: object | null, truth: number][] = [
       [null, MANY],
-      [{ Email: "u5@example.com" }, 10],
+      [{ Email: "u5@example.com" }, 1],
       [{ Age: 5 }, Math.ceil(MANY / 90)],
       [{ City: "City 7" }, MANY / 500],
       [{ Name: { $iLike: "user 99" } }, 11_110],
@@ -130,11 +130,16 @@ describe("a million entries beside a thousand", function () {
     const pool = new Pool({ connectionString: fixture.database.url, max: 6 });
     const app = fastify();
     const query = { where: { Age: { $gte: 0 } }, limit: 10 };
-    const sql = `SELECT id, data::text AS data, "order", created_at, updated_at FROM data_source_entry e
-      WHERE app_id = $1 AND data_source_id = $2 AND COALESCE(doc -> 'Age', 'null') >= '0' AND jsonb_typeof(COALESCE(doc -> 'Age', 'null')) = 'number'
-      ORDER BY "order", id LIMIT 10`;
+    let asked: { sql: string; values: readonly unknown[] } | undefined;
+    const recording = createEntryReads({
+      read: (appId, sql, values) => {
+        asked = { sql, values };
+        return fixture.pool.read(appId, sql, values);
+      },
+    });
+    await recording.find(many, query, fixture.reader());
     app.get("/bare", async (_, reply) => {
-      const { rows } = await pool.query(sql, [1, many.id]);
+      const { rows } = await pool.query(asked!.sql, [...asked!.values]);
       return reply
         .type("application/json")
         .send(JSON.stringify({ entries: rows.map((row) => ({ ...row, data: JSON.parse(row.data) })) }));

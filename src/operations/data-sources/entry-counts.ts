@@ -20,6 +20,8 @@ const EXACT_COST_MAX = 5_000;
 /** Places in the order at which a sample is taken, and entries looked at from each. */
 const SAMPLE_PLACES = 400;
 const SAMPLE_RUN = 5;
+/** Multiples of it lie evenly and in no step with what repeats itself in the entries. */
+const GOLDEN = "0.6180339887498949";
 
 interface Plan {
   "QUERY PLAN": { Plan: { "Total Cost": number; "Plan Rows": number } }[];
@@ -43,7 +45,7 @@ export function createEntryCounts(read: Read) {
       e AS MATERIALIZED (
         SELECT DISTINCT ON (run.id) run.* FROM ends CROSS JOIN generate_series(0, ${SAMPLE_PLACES - 1}) AS place
          CROSS JOIN LATERAL (
-           SELECT * FROM ${entries} AND "order" >= low + (high - low) * place / ${SAMPLE_PLACES}
+           SELECT * FROM ${entries} AND "order" >= low + (high - low) * mod(place * ${GOLDEN}, 1)::float8
             ORDER BY "order", id LIMIT ${SAMPLE_RUN}) run)
       SELECT count(*) AS seen, count(*) FILTER (WHERE ${condition}) AS matching FROM e`;
     const [row] = await read<{ seen: number; matching: number }>(key.appId, sql, statement.values);

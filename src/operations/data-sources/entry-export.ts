@@ -71,7 +71,7 @@ export function createEntryExport({ read }: { read: Read }) {
       }
       const select = `SELECT ${rowColumns("e")} FROM data_source_entry e WHERE ${where.join(" AND ")}
         ORDER BY e."order", e.id LIMIT ${ENTRIES_AT_ONCE}`;
-      const rows = await read<RawRow>(key.appId, bounded(select), statement.values);
+      const rows = await read<RawRow>(key.appId, bounded(select, ENTRIES_AT_ONCE), statement.values);
       if (rows.length === 0) return;
       yield rows.map((row) => viewOf(row, key.id, scope, null).data.text);
       last = rows.at(-1)!;

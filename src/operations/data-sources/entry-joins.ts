@@ -142,7 +142,7 @@ export function createEntryJoins(read: Read) {
     const select = `SELECT * FROM (${numbered}) found WHERE nth <= ${statement.bind(join.limit, "bigint")} ORDER BY at, nth`;
     const rows = await read<JoinedRow & { found: number }>(
       key.appId,
-      bounded(select, ["at", "found"]),
+      bounded(select, Number.POSITIVE_INFINITY, ["at", "found"]),
       statement.values,
     );
     if (rows.length > 0 && rows[0]!.found > rows.length)

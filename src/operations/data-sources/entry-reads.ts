@@ -1,5 +1,6 @@
 /** What is read of entries: lists, pages behind a cursor, one, distinct values, aggregates. Writes nothing, and knows no caller but a scope. */
 import { ActionError } from "../../errors.js";
+import { PAGE_MAX_BYTES } from "../../limits.js";
 import { compileAggregate } from "../../rules/entry-query/aggregate.js";
 import { FIELDS_MAX, list } from "../../rules/entry-query/judge.js";
 import { type EntryScope, type FindOptions, parseFind } from "../../rules/entry-query/options.js";
@@ -25,6 +26,7 @@ import {
   type DataSourceKey,
   type EntryView,
   entriesOf,
+  fitting,
   type RawRow,
   rowColumns,
   sourceOf,
@@ -65,6 +67,10 @@ export interface Found {
 
 const DISTINCT_MAX = 10_000;
 
+const BY_ID = `
+  SELECT id, "order", created_at, updated_at, data::text AS data FROM data_source_entry
+   WHERE app_id = $1 AND data_source_id = $2 AND id = $3`;
+
 type KeyedRow = RawRow & { keys?: string[] };
 
 export type EntryReads = ReturnType<typeof createEntryReads>;
@@ -93,7 +99,8 @@ export function createEntryReads({ read }: { read: Read }) {
     const bound = statement.bind(options.limit + (paged ? 1 : 0), "bigint");
     const select = `SELECT ${columns} FROM data_source_entry e WHERE ${where.join(" AND ")}
       ORDER BY ${orderBy(keys, sql, reversed)} LIMIT ${bound} OFFSET ${statement.bind(options.offset, "bigint")}`;
-    const rows = await read<KeyedRow>(key.appId, bounded(select, paged ? ["keys", "found"] : []), statement.values);
+    const sized = bounded(select, options.limit, paged ? ["keys", "found"] : []);
+    const rows = fitting(await read<KeyedRow>(key.appId, sized, statement.values));
     if (!paged) return { rows };
     return pageOf(rows, options.limit, keys, key.id, at);
   }
@@ -111,7 +118,7 @@ export function createEntryReads({ read }: { read: Read }) {
     const limit = `LIMIT ${statement.bind(options.limit, "bigint")} OFFSET ${statement.bind(options.offset, "bigint")}`;
     const select = `SELECT d::text AS data, octet_length(d::text) AS bytes FROM (${made.sql}) made ORDER BY n, m ${limit}`;
     const sql = `SELECT data FROM (SELECT data, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place
-      FROM (${select}) chosen) sized WHERE held <= ${8 * 1024 * 1024} OR place = 1 ORDER BY place`;
+      FROM (${select}) chosen) sized WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
     const rows = await read<{ data: string }>(key.appId, sql, statement.values);
     const shows = (column: string) => !made.areEntries || scope.sees(column);
     return { entries: rows.map(({ data }) => new JsonText(ordered(data, made.keys, shows))) };
@@ -165,9 +172,14 @@ export function createEntryReads({ read }: { read: Read }) {
 
     /** @throws ENTRY_NOT_FOUND, also where the scope's filter does not hold */
     async findById<Source extends DataSourceKey>(key: Source, id: number, reader: Reader<Source>): Promise<EntryView> {
-      const { entries } = await find(key, { limit: 1 }, { ...reader, ids: [id] });
-      const [entry] = entries;
-      if (entry) return entry as EntryView;
+      const { scope } = reader;
+      if (scope.filter) {
+        const { entries } = await find(key, { limit: 1 }, { ...reader, ids: [id] });
+        if (entries[0]) return entries[0] as EntryView;
+      } else {
+        const [row] = await read<RawRow>(key.appId, BY_ID, [key.appId, key.id, id], "entry-by-id");
+        if (row) return viewOf(row, key.id, scope, null);
+      }
       throw new ActionError("ENTRY_NOT_FOUND");
     },
 

@@ -48,15 +48,33 @@ export function entriesOf(
   return conditions.join(" AND ");
 }
 
+/** So few that they may all be read, and the page be cut here. */
+const FEW = 16;
+
 /**
  * The first rows of a select that PAGE_MAX_BYTES have room for, one at least. The texts are unpacked only here, so that sorting
  * carries none.
- * @param select of ROW_COLUMNS and `more`, in order
+ * @param select of `rowColumns` and `more`, in order @param limit of the select
  */
-export const bounded = (select: string, more: readonly string[] = []): string => `
-  SELECT ${["id", '"order"', "created_at", "updated_at", "data::text AS data", ...more].join(", ")} FROM (
-    SELECT chosen.*, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place${more.includes("found") ? ", count(*) OVER () AS found" : ""} FROM (${select}) chosen) sized
-   WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
+export function bounded(select: string, limit: number, more: readonly string[] = []): string {
+  const columns = ["id", '"order"', "created_at", "updated_at", "data::text AS data", ...more].join(", ");
+  const found = more.includes("found") ? ", count(*) OVER () AS found" : "";
+  if (limit <= FEW) return `SELECT ${columns} FROM (SELECT chosen.*${found} FROM (${select}) chosen) sized`;
+  return `
+    SELECT ${columns} FROM (
+      SELECT chosen.*, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held, row_number() OVER () AS place${found} FROM (${select}) chosen) sized
+     WHERE held <= ${PAGE_MAX_BYTES} OR place = 1 ORDER BY place`;
+}
+
+/** The same of few rows that came whole. */
+export function fitting<Row extends { data: string }>(rows: Row[]): Row[] {
+  let held = 0;
+  const end = rows.findIndex(({ data }, at) => {
+    held += Buffer.byteLength(data);
+    return at > 0 && held > PAGE_MAX_BYTES;
+  });
+  return end < 0 ? rows : rows.slice(0, end);
+}
 
 export const rowColumns = (entry: string): string =>
   ["id", '"order"', "created_at", "updated_at", "data", "bytes"].map((column) => `${entry}.${column}`).join(", ");

@@ -20,8 +20,8 @@ const settings = (timeoutMs: number) => `
 /* Superusers alone may set it: elsewhere the time bounds what is written. */
 const TEMP_FILES = "SET temp_file_limit = '1GB'";
 
-/** Runs one statement for an app, in its turn. @throws REQUEST_INVALID where the query asks for too much, OVERLOADED */
-export type Read = <Row>(appId: number, sql: string, values: readonly unknown[]) => Promise<Row[]>;
+/** Runs one statement for an app, in its turn; under a name each connection plans it once. @throws REQUEST_INVALID where the query asks for too much, OVERLOADED */
+export type Read = <Row>(appId: number, sql: string, values: readonly unknown[], name?: string) => Promise<Row[]>;
 
 const TOO_LONG = `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s: name fewer entries in where, or a column with an index`;
 
@@ -57,10 +57,10 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     });
   }
 
-  const read: Read = async <Row>(appId: number, sql: string, values: readonly unknown[]) => {
+  const read: Read = async <Row>(appId: number, text: string, values: readonly unknown[], name?: string) => {
     const leave = await enter(appId);
     try {
-      return (await pool.query(sql, [...values])).rows as Row[];
+      return (await pool.query({ text, values: [...values], ...(name ? { name } : {}) })).rows as Row[];
     } catch (error) {
       const refusal = refusalOf(error as Partial<pg.DatabaseError>);
       throw refusal === undefined ? error : new ActionError("REQUEST_INVALID", refusal);
