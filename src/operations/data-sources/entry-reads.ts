@@ -32,7 +32,7 @@ import {
   sourceOf,
   viewOf,
 } from "./entry-rows.js";
-import type { Read } from "./read-pool.js";
+import { type Read, withinTime } from "./read-pool.js";
 
 /** For whom is read, and what a join may reach. */
 export interface Reader<Source extends DataSourceKey> extends JoinSources<Source> {
@@ -75,7 +75,20 @@ type KeyedRow = RawRow & { keys?: string[] };
 
 export type EntryReads = ReturnType<typeof createEntryReads>;
 
+/** Readers of entries. What one call of them asks of the database takes no longer than one statement may, but for its last. */
 export function createEntryReads({ read }: { read: Read }) {
+  type Made = ReturnType<typeof readsBy>;
+  const timed = () => readsBy(withinTime(read));
+  return {
+    find: ((...asked) => timed().find(...asked)) as Made["find"],
+    findOne: ((...asked) => timed().findOne(...asked)) as Made["findOne"],
+    findById: ((...asked) => timed().findById(...asked)) as Made["findById"],
+    count: ((...asked) => timed().count(...asked)) as Made["count"],
+    distinct: ((...asked) => timed().distinct(...asked)) as Made["distinct"],
+  };
+}
+
+function readsBy(read: Read) {
   const counts = createEntryCounts(read);
   const joins = createEntryJoins(read);
 

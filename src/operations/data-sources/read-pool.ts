@@ -12,10 +12,12 @@ const CONNECTIONS = 6;
 /** So that one app whose queries take their five seconds leaves half to all others. */
 const CONNECTIONS_PER_APP = 3;
 const WAITING_PER_APP = 200;
+/** The planner hears no timeout: what it may be given is bounded in length. */
+const STATEMENT_MAX_CHARACTERS = 1_000_000;
 
 /* JIT compiles for longer than these run; a parallel plan would take cores from neighbours. */
 const settings = (timeoutMs: number) => `
-  SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '16MB';
+  SET default_transaction_read_only = on; SET statement_timeout = ${timeoutMs}; SET work_mem = '8MB'; SET hash_mem_multiplier = 1;
   SET max_parallel_workers_per_gather = 0; SET jit = off; SET timezone = 'UTC'; SET extra_float_digits = 1`;
 /* Superusers alone may set it: elsewhere the time bounds what is written. */
 const TEMP_FILES = "SET temp_file_limit = '1GB'";
@@ -32,6 +34,15 @@ function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined
   if (code === "2201B") return "a regular expression is more than can be searched for";
   if (code === "53400" || code === "53200") return "the query sorts or groups more than there is room for";
   return /^(22|54)/.test(code) ? "the query asks for a value that cannot be computed" : undefined;
+}
+
+/** The same for the statements of one query, which together have as long as one may take. */
+export function withinTime(read: Read, now: () => number = performance.now.bind(performance)): Read {
+  const end = now() + QUERY_TIMEOUT_MS;
+  return async (appId, text, values, name) => {
+    if (now() > end) throw new ActionError("REQUEST_INVALID", TOO_LONG);
+    return read(appId, text, values, name);
+  };
 }
 
 export type ReadPool = ReturnType<typeof createReadPool>;
@@ -57,7 +68,15 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     });
   }
 
-  const read: Read = async <Row>(appId: number, text: string, values: readonly unknown[], name?: string) => {
+  const read: Read = async <Row>(
+    appId: number,
+    text: string,
+    values: readonly unknown[],
+    name?: string,
+  ): Promise<Row[]> => {
+    if (text.length > STATEMENT_MAX_CHARACTERS) {
+      throw new ActionError("REQUEST_INVALID", "the query is too large: name fewer paths and conditions");
+    }
     const leave = await enter(appId);
     try {
       return (await pool.query({ text, values: [...values], ...(name ? { name } : {}) })).rows as Row[];

@@ -30,6 +30,12 @@ const source = ({ areEntries }: Documents, sees: Source["sees"]): Source => ({
   sees: areEntries ? sees : () => true,
 });
 
+/*
+ * PostgreSQL would write a stage's expressions into every place of the next that names them: ten stages of fifty names are then more
+ * than any machine holds, while it plans and hears no timeout. OFFSET 0 keeps the stages apart.
+ */
+const APART = "OFFSET 0";
+
 const from = ({ sql }: Documents, statement: Statement): string => `FROM (${sql}) ${statement.name()}`;
 
 const match: Stage = (spec, place, input, sees, statement) => {
@@ -86,7 +92,7 @@ const project: Stage = (spec, place, input, sees, statement) => {
       entries.map(([name]) => name),
       "text[]",
     );
-    return { ...input, sql: `SELECT d - ${left} AS d, n, m ${from(input, statement)}` };
+    return { ...input, sql: `SELECT d - ${left} AS d, n, m ${from(input, statement)} ${APART}` };
   }
   const made = entries.filter(([name, value]) => !(name === "_id" && isOff(value)));
   const off = made.find(([, value]) => isOff(value));
@@ -97,7 +103,7 @@ const project: Stage = (spec, place, input, sees, statement) => {
     expression(isOn(value) ? `$${name.replaceAll(".", "\\.")}` : value, `${place}.${name}`, at, statement),
   ]);
   if (!entries.some(([name]) => name === "_id")) members.unshift(["_id", expression("$_id", place, at, statement)]);
-  const sql = `SELECT ${built(members, statement)} AS d, n, m ${from(input, statement)}`;
+  const sql = `SELECT ${built(members, statement)} AS d, n, m ${from(input, statement)} ${APART}`;
   return { sql, areEntries: false, keys: members.map(([name]) => name) };
 };
 
@@ -120,7 +126,7 @@ const group: Stage = (spec, place, input, sees, statement) => {
   const key = groupKey(spec["_id"], `${place}._id`, at, statement);
   const parts = gathered(spec, place, at, statement);
   const values = parts.map(({ value }, index) => `${value} AS v${index}`);
-  const inner = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${from(input, statement)}`;
+  const inner = `SELECT ${[`${key} AS g`, "n", "m", ...values].join(", ")} ${from(input, statement)} ${APART}`;
   const first = parts.some(({ operator }) => operator === "$first")
     ? ", row_number() OVER (PARTITION BY g ORDER BY n, m) = 1 AS f"
     : "";
@@ -139,7 +145,7 @@ const group: Stage = (spec, place, input, sees, statement) => {
   const grouped = `SELECT g, min(n) AS n, min(m) AS m${columns} FROM (${rows}) ${statement.name()}${guard} GROUP BY g`;
   const d = built([["_id", "g"], ...members.map(([name], index): [string, string] => [name, `a${index}`])], statement);
   return {
-    sql: `SELECT ${d} AS d, n, m FROM (${grouped}) ${statement.name()}`,
+    sql: `SELECT ${d} AS d, n, m FROM (${grouped}) ${statement.name()} ${APART}`,
     areEntries: false,
     keys: ["_id", ...members.map(([name]) => name)],
   };

@@ -30,6 +30,8 @@ export function expression(value: unknown, place: string, source: Source, statem
   if (more.length > 0) refuse(place, 'a value, "$column" or an object of one operator', value);
   if (operator === "$literal") return statement.bind(jsonValue(value[operator], `${place}.$literal`), "jsonb");
   if (operator === "$convertToNumber") {
+    // Written three times into its SQL: one within another within another would have no end.
+    if (isObject(value[operator])) refuse(`${place}.$convertToNumber`, '"$column" or a value', value[operator]);
     return `COALESCE(to_jsonb(${numberOf(expression(value[operator], `${place}.$convertToNumber`, source, statement))}), 'null')`;
   }
   return refuseName(place, ["$literal", "$convertToNumber"], operator);

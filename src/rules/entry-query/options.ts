@@ -2,6 +2,7 @@
 import { isObject } from "../described.js";
 import { page } from "../page.js";
 import { fields, flag, JOINS_MAX, list, refuse, text, wholeNumber } from "./judge.js";
+import { CURSOR_MAX_CHARACTERS } from "./order.js";
 import { parsePath } from "./path.js";
 
 export const ENTRIES_DEFAULT = 1_000;
@@ -143,7 +144,7 @@ function parseJoins(value: unknown): Join[] {
 
 function parseCursor(value: unknown): FindOptions["cursor"] {
   if (value === undefined || value === null || value === false) return null;
-  return value === true ? true : text(value, "cursor", 20_000);
+  return value === true ? true : text(value, "cursor", CURSOR_MAX_CHARACTERS);
 }
 
 /** @throws REQUEST_INVALID naming the field, what was expected and what came */
@@ -159,6 +160,7 @@ export function parseFind(value: unknown): FindOptions {
     cursor: parseCursor(options["cursor"]),
     joins: parseJoins(options["join"]),
   };
+  if (parsed.cursor !== null && parsed.limit === 0) refuse("limit", "1 or more where there is a cursor", 0);
   if (parsed.cursor !== null && parsed.offset > 0) refuse("offset", "left out where there is a cursor", parsed.offset);
   const besideAggregate = ["attributes", "order", "join", "cursor", "includePagination"].find((name) => options[name]);
   if (parsed.aggregate !== null && besideAggregate) {

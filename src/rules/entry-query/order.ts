@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../described.js";
-import { list, ORDER_MAX, refuse } from "./judge.js";
+import { list, ORDER_MAX, refuse, refuseMore } from "./judge.js";
 import { keyAt, type OwnField, ownSql, type Path, parsePath, type Source } from "./path.js";
 import type { Statement } from "./statement.js";
 
@@ -77,6 +77,8 @@ export function behind(
   );
 }
 
+export const CURSOR_MAX_CHARACTERS = 20_000;
+
 /** Where a page begins. Opaque to callers; it says no more than values that they were shown, and is judged like any input. */
 export interface Cursor {
   values: readonly string[];
@@ -91,7 +93,10 @@ const fingerprint = (keys: readonly OrderKey[], dataSourceId: number): string =>
 
 export function writeCursor(keys: readonly OrderKey[], dataSourceId: number, { values, reversed }: Cursor): string {
   const content = { f: fingerprint(keys, dataSourceId), k: values, r: reversed ? 1 : 0 };
-  return Buffer.from(JSON.stringify(content)).toString("base64url");
+  const cursor = Buffer.from(JSON.stringify(content)).toString("base64url");
+  if (cursor.length > CURSOR_MAX_CHARACTERS)
+    refuseMore("order's columns hold values that are too long for pages by cursor");
+  return cursor;
 }
 
 function decoded(cursor: string): Record<string, unknown> | null {

@@ -77,6 +77,34 @@ describe("connections of readers", () => {
     ).to.equal("join.All is more than 8 MB together: ask for fewer entries or a smaller limit");
   });
 
+  it("plan ten stages of fifty names each, whose expressions would fill any machine if they were written into each other", async () => {
+    const key = await fixture.fill("Staged", [{ f1: 1 }]);
+    const names = Array.from({ length: 50 }, (_, n) => `f${n}`);
+    const stage = { $project: Object.fromEntries(names.map((name) => [name, "$f1"])) };
+    const grouped = {
+      $group: { _id: null, ...Object.fromEntries(names.map((name) => [name, { $push: `$${name}` }])) },
+    };
+    const aggregate = [...Array.from({ length: 8 }, () => stage), grouped, stage];
+    const { entries } = answered(await fixture.reads.find(key, { aggregate }, fixture.reader()));
+    expect(entries[0].f49).to.deep.equal([1]);
+    let nested: unknown = "$f1";
+    for (let level = 0; level < 30; level += 1) nested = { $convertToNumber: nested };
+    const work = fixture.reads.find(key, { aggregate: [{ $project: { x: nested } }] }, fixture.reader());
+    expect((await refusal(work)).message).to.include('must be "$column" or a value; an object came');
+  });
+
+  it("refuse a query whose statement is beyond a million characters", async () => {
+    const path = (n: number) => Array.from({ length: 10 }, (_, at) => `s${at}_${n}`).join(".");
+    const where = { $or: Array.from({ length: 100 }, (_, n) => ({ [path(n)]: { $gt: n } })) };
+    const key = await fixture.fill("Paths", [{}]);
+    const join = Object.fromEntries(
+      ["A", "B", "C"].map((name) => [name, { dataSourceName: "Paths", on: { a: "b" }, required: true, where }]),
+    );
+    expect((await refusal(fixture.reads.find(key, { join }, fixture.reader()))).message).to.equal(
+      "the query is too large: name fewer paths and conditions",
+    );
+  });
+
   it("take expressions on which others' engines never end", async () => {
     const key = await fixture.fill("Texts", [
       { a: "a".repeat(40) },

@@ -1,0 +1,44 @@
+/** The oracles of the query language, asked at length: once of a fixed seed, once of one that is new each time and printed. */
+import { expect } from "chai";
+import { Client } from "pg";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { compareAggregates, compareWheres } from "../rules/entry-query/comparison.js";
+
+const QUERIES = 20_000;
+const PIPELINES = 3_000;
+const FRESH = Math.floor(Math.random() * 2 ** 31);
+
+describe("the query language beside its oracles, at length", function () {
+  this.timeout(0);
+  let database: FreshDatabase;
+  let client: Client;
+
+  before(async () => {
+    database = await freshDatabase();
+    client = new Client({ connectionString: database.url });
+    await client.connect();
+  });
+  after(async () => {
+    await client.end();
+    await database.drop();
+  });
+
+  for (const [name, seed] of [
+    ["a fixed seed", 2_026],
+    [`seed ${FRESH}`, FRESH],
+  ] as const) {
+    it(`finds what sift finds, ${QUERIES.toLocaleString("en")} queries of ${name}`, async () => {
+      const { wrong, queries, pairs, likeMingo } = await compareWheres(client, QUERIES, seed);
+      console.log(
+        `      ${queries} queries, ${pairs} answers, ${likeMingo.length} as mingo where sift reads an index otherwise`,
+      );
+      expect(wrong).to.deep.equal([]);
+      expect(likeMingo.length).to.be.below(pairs / 500);
+    });
+
+    it(`aggregates as mingo does, ${PIPELINES.toLocaleString("en")} pipelines of ${name}`, async () => {
+      const { wrong } = await compareAggregates(client, PIPELINES, seed);
+      expect(wrong).to.deep.equal([]);
+    });
+  }
+});
