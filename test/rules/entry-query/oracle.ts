@@ -1,4 +1,5 @@
 /** Asks our SQL, sift and mingo the same of the same documents, many questions in one statement. Knows no generator. */
+import { isDeepStrictEqual } from "node:util";
 import { Query as MingoQuery, aggregate as mingoAggregate } from "mingo";
 import type { Client } from "pg";
 import siftModule from "sift";
@@ -15,7 +16,9 @@ const plainSift = siftModule as unknown as Sift;
 /** Of MongoDB a remainder is a number's; sift and mingo let JavaScript make numbers of null, false and lists. */
 const $mod = ([by, rest]: [number, number], owner: unknown, options: unknown) =>
   plainSift.createEqualsOperation((value: unknown) => typeof value === "number" && value % by === rest, owner, options);
-const sift = (query: Query) => plainSift(query, { operations: { $mod } });
+/** sift's own takes {"a": null} for {"c": 1}: a name that is not there is null to it. Only of two values is nothing null. */
+const compare = (one: unknown, two: unknown) => (one ?? null) === (two ?? null) || isDeepStrictEqual(one, two);
+const sift = (query: Query) => plainSift(query, { compare, operations: { $mod } });
 const sees = () => true;
 
 /** Which documents each query finds, by our SQL. */
