@@ -3,7 +3,7 @@ import { CLIENT_TIMEOUT_MS } from "../../limits.js";
 import { createActions } from "./actions.js";
 import { createAnalytics } from "./analytics.js";
 import { createClientRuns } from "./client-runs.js";
-import { createConnection } from "./connection.js";
+import { CONNECTION, createConnection } from "./connection.js";
 import type { Client } from "./public-types.js";
 import { createScripts } from "./scripts.js";
 import { createSession } from "./session.js";
@@ -28,7 +28,7 @@ export function createSvc({ from, nonce }: Loading): Client {
   const { session, forget } = createSession(connection);
   // The service's bootstrap script names the environment; a page without it may want the operations alone.
   if (env.appId !== undefined && env.environment !== undefined) triggers.start();
-  return {
+  const client: Client = {
     configure(configuration) {
       connection.configure(configuration);
       forget();
@@ -37,4 +37,7 @@ export function createSvc({ from, nonce }: Loading): Client {
     session,
     App: { V3: { Actions: createActions(connection) }, Analytics: analytics, Triggers: triggers },
   };
+  const { appId, request, exchange } = connection;
+  // For the packages: calls as the page's caller, and no way to the token. Copied by Object.assign with all else.
+  return Object.assign(client, { [CONNECTION]: Object.freeze({ appId, request, exchange }) });
 }

@@ -10,10 +10,16 @@ export interface Connection {
   address(path: string): URL;
   /** Sends to the service and gives the body of its answer. @throws SvcError */
   request(method: string, path: string, body?: unknown, options?: RequestOptions): Promise<Body>;
+  /** The same for what is no JSON: a form to send, bytes to read. The answer's body is the caller's to read. @throws SvcError */
+  exchange(method: string, path: string, body?: FormData): Promise<Response>;
   /** Reads a script's source with the token, for pages that have no cookie. @throws SvcError */
   source(url: URL, integrity: string): Promise<string>;
   token(): string | null;
 }
+
+/** What packages use of it, which find it on `window.Svc` under this key. */
+export type PackageConnection = Pick<Connection, "appId" | "request" | "exchange">;
+export const CONNECTION = Symbol.for("svc.connection");
 
 export interface RequestOptions {
   /** Outlives the page, where the body is small enough. */
@@ -116,6 +122,11 @@ export function createConnection(env: Env, loadedFrom?: string): Connection {
       const text = jsonOf(body);
       const init = { method, body: text, headers: { ...headers, "content-type": "application/json" } };
       return answer(await send(url, { ...init, keepalive: keepalive && text.length < KEEPALIVE_MAX_CHARACTERS }));
+    },
+    async exchange(method, path, body) {
+      const response = await send(address(path), { method, ...(body && { body }) });
+      if (!response.ok) await answer(response);
+      return response;
     },
     async source(url, integrity) {
       const response = await send(address(url.href), { method: "GET", integrity });

@@ -1,0 +1,13 @@
+/** The client library's connection for packages, looked up at each call: svc.js may come after the package. Holds nothing. */
+import type { PackageConnection } from "../runtime/connection.js";
+
+/** The library's own key; a value from there would bring the library into each package. */
+const CONNECTION = Symbol.for("svc.connection");
+
+/** @throws Error in a page that has not loaded svc.js */
+export function connection(): PackageConnection {
+  const { Svc } = globalThis as unknown as { Svc?: Record<symbol, PackageConnection | undefined> };
+  const found = Svc?.[CONNECTION];
+  if (found) return found;
+  throw new Error("this package talks to the service through svc.js, which the page has not loaded");
+}
