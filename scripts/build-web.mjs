@@ -47,7 +47,7 @@ const monacoStylesOnce = {
 
 /** Addresses that others write into their pages: fixed names, told apart by ETag. */
 const CLIENT = { ...COMMON, outdir: join(OUT, "client") };
-const PACKAGES = ["session", "csv", "encryption", "barcode", "audio"];
+const PACKAGES = ["datasources", "session", "csv", "encryption", "barcode", "audio"];
 
 const ACTION_TYPES = "src/data/action-types.ts";
 
@@ -65,6 +65,7 @@ async function buildClient() {
   const runtime = "src/web/runtime";
   const scripts = {
     svc: `${runtime}/entry-script.ts`,
+    "svc-run": `${runtime}/entry-run.ts`,
     debug: `${runtime}/entry-debug.ts`,
     example: "src/web/example/entry.ts",
   };

@@ -13,7 +13,7 @@ import type { HeldRun } from "./ledger.js";
 
 /** dist/web, seen from dist/src/operations/runs. */
 const BUILT = fileURLToPath(new URL("../../../web", import.meta.url));
-const CLIENT_LIBRARY = "/client/svc.js";
+const CLIENT_LIBRARY = "/client/svc-run.js";
 const EXTERNAL = /^https:/i;
 const SESSION_PACKAGE = "svc-session";
 

@@ -1,5 +1,5 @@
 /** The client library's connection for packages, looked up at each call: svc.js may come after the package. Holds nothing. */
-import type { PackageConnection } from "../runtime/connection.js";
+import type { PackageConnection } from "../runtime/package-connection.js";
 
 /** The library's own key; a value from there would bring the library into each package. */
 const CONNECTION = Symbol.for("svc.connection");

@@ -1,5 +1,6 @@
 /** `Svc.Session`: who the code runs for. Knows no token: a session here is a description, not a credential. */
-import type { AppSession } from "../runtime/public-types.js";
+import type { AppSession, Session } from "../runtime/public-types.js";
+import { connection } from "./connection.js";
 import { define } from "./define.js";
 
 const page = globalThis as unknown as {
@@ -19,9 +20,18 @@ async function get(): Promise<AppSession | null> {
   return structuredClone(page.ENV?.session ?? (await page.Svc?.session?.()) ?? null);
 }
 
+/** Of the page itself: what it knew of its session is another's from then on. */
+async function change(method: "POST" | "PUT" | "DELETE", body?: unknown): Promise<AppSession> {
+  const { appId, request, forgetSession } = connection();
+  const { session } = await request(method, `/v1/apps/${appId()}/session`, body);
+  forgetSession();
+  return session as AppSession;
+}
+
 define("Session", {
-  /** The run's session, or the page's; null where nobody is known. */
   get,
-  /** The session's user, or null. */
   user: async () => (await get())?.user ?? null,
-});
+  authorize: (how) => change("POST", how),
+  logout: () => change("DELETE"),
+  set: (fields) => change("PUT", fields),
+} satisfies Session);

@@ -3,10 +3,12 @@ import { CLIENT_TIMEOUT_MS } from "../../limits.js";
 import { createActions } from "./actions.js";
 import { createAnalytics } from "./analytics.js";
 import { createClientRuns } from "./client-runs.js";
-import { CONNECTION, createConnection } from "./connection.js";
+import { createConnection } from "./connection.js";
+import { CONNECTION, type PackageConnection } from "./package-connection.js";
 import type { Client } from "./public-types.js";
 import { createScripts } from "./scripts.js";
 import { createSession } from "./session.js";
+import { createSocket } from "./socket.js";
 import { createTriggers } from "./triggers.js";
 
 /** How the library came into the page. */
@@ -21,9 +23,14 @@ export function createSvc({ from, nonce }: Loading): Client {
   const env = window.ENV ?? {};
   const connection = createConnection(env, from);
   const scripts = createScripts(connection, nonce);
+  const socket = createSocket(connection);
   const timeoutMs = env.clientTimeoutMs ?? CLIENT_TIMEOUT_MS;
   const runs = createClientRuns({ connection, load: scripts.load, timeoutMs });
-  const { triggers, handle, restart } = createTriggers(connection, (action, event) => void runs.run(action, event));
+  const { triggers, handle, restart } = createTriggers(
+    socket,
+    connection,
+    (action, event) => void runs.run(action, event),
+  );
   const analytics = createAnalytics(connection, handle);
   const { session, forget } = createSession(connection);
   // The service's bootstrap script names the environment; a page without it may want the operations alone.
@@ -32,12 +39,14 @@ export function createSvc({ from, nonce }: Loading): Client {
     configure(configuration) {
       connection.configure(configuration);
       forget();
+      socket.restart();
       restart();
     },
     session,
     App: { V3: { Actions: createActions(connection) }, Analytics: analytics, Triggers: triggers },
   };
   const { appId, request, exchange } = connection;
-  // For the packages: calls as the page's caller, and no way to the token. Copied by Object.assign with all else.
-  return Object.assign(client, { [CONNECTION]: Object.freeze({ appId, request, exchange }) });
+  const ofPackages: PackageConnection = { appId, request, exchange, follow: socket.follow, forgetSession: forget };
+  // Copied by Object.assign with all else.
+  return Object.assign(client, { [CONNECTION]: Object.freeze(ofPackages) });
 }

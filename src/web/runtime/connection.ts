@@ -17,10 +17,6 @@ export interface Connection {
   token(): string | null;
 }
 
-/** What packages use of it, which find it on `window.Svc` under this key. */
-export type PackageConnection = Pick<Connection, "appId" | "request" | "exchange">;
-export const CONNECTION = Symbol.for("svc.connection");
-
 export interface RequestOptions {
   /** Outlives the page, where the body is small enough. */
   keepalive?: boolean;

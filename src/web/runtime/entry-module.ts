@@ -1,4 +1,6 @@
-/** `/client/svc.mjs`: exports `Svc`, and defines `window.Svc` for the packages and actions that look for it there. */
+/** `/client/svc.mjs`: exports `Svc` with the packages that speak to the service, and defines `window.Svc` for the packages and actions that look for it there. */
+import "../packages/svc-datasources.js";
+import "../packages/svc-session.js";
 import { createSvc } from "./client.js";
 
 export const Svc = Object.assign(window.Svc ?? {}, createSvc({ from: import.meta.url }));

@@ -1,4 +1,6 @@
-/** `/client/svc.js`: defines `window.Svc`, beside whatever packages put there before. */
+/** `/client/svc.js`: defines `window.Svc` for pages, with the packages that speak to the service, beside whatever packages put there before. */
+import "../packages/svc-datasources.js";
+import "../packages/svc-session.js";
 import { createSvc } from "./client.js";
 
 const script = document.currentScript as HTMLScriptElement | null;

@@ -1,7 +1,7 @@
 /** The errors that the client library rejects with. Lets through only what the service means for callers. */
-import type { SvcError } from "./public-types.js";
+import type { Action, Entry, SvcError } from "./public-types.js";
 
-type Details = Pick<SvcError, "retryAfter" | "nextValidRequestDate" | "runId" | "answered">;
+type Details = Pick<SvcError, "retryAfter" | "nextValidRequestDate" | "runId" | "action" | "entry" | "answered">;
 
 /**
  * An Error whose own enumerable properties are the error body and nothing else: `{status, error}`, and `nextValidRequestDate` of a
@@ -25,5 +25,7 @@ export function failureFrom(body: unknown, httpStatus: number): SvcError {
   if (typeof given["retryAfter"] === "number") details.retryAfter = given["retryAfter"];
   if (typeof given["nextValidRequestDate"] === "string") details.nextValidRequestDate = given["nextValidRequestDate"];
   if (typeof given["runId"] === "number") details.runId = given["runId"];
+  if (typeof given["action"] === "object") details.action = given["action"] as Action;
+  if (typeof given["entry"] === "object") details.entry = given["entry"] as Entry | null;
   return failure(status, error, details);
 }

@@ -73,6 +73,10 @@ export interface SvcError extends Error {
   /** ISO 8601. */
   nextValidRequestDate?: string;
   runId?: number;
+  /** The action as it stands now (ACTION_CHANGED). */
+  action?: Action;
+  /** The entry as it stands now, as far as the caller sees it (ENTRY_CHANGED). */
+  entry?: Entry | null;
   /** Of a NETWORK_ERROR: the answer had begun, so the service has had the request. */
   answered?: boolean;
 }
@@ -151,6 +155,139 @@ export interface AppSession {
   /** null: a visitor without a name. */
   user: { id: number; firstName: string; lastName: string; email: string } | null;
   environment: "master" | "production";
+  /** Who is signed in to the page by an entry, without its hashed columns. */
+  entries?: { dataSource: { id: number; dataSourceId: number; data: Record<string, unknown> } };
+}
+
+/** `Svc.Session`, of the package svc-session. */
+export interface Session {
+  get(): Promise<AppSession | null>;
+  user(): Promise<AppSession["user"]>;
+  /** Signs the page's user in by the entry that has these values. Rejects with UNAUTHORIZED for a wrong and an unknown one. */
+  authorize(how: {
+    passport: "dataSource";
+    dataSourceId?: number | string;
+    dataSourceName?: string;
+    where: Record<string, string | number>;
+  }): Promise<AppSession>;
+  logout(): Promise<AppSession>;
+  /** A language tag such as en-GB. */
+  set(fields: { locale: string }): Promise<AppSession>;
+}
+
+/** One entry of a data source. Times are ISO 8601. */
+export interface Entry<Data = Record<string, unknown>> {
+  id: number;
+  dataSourceId: number;
+  data: Data;
+  order: number;
+  createdAt: string;
+  updatedAt: string;
+  /** What `join` found, by its name. */
+  joins?: Record<string, unknown>;
+}
+
+export interface DataSource {
+  id: number;
+  appId: number;
+  organizationId: number;
+  name: string;
+  /** As they were met. */
+  columns: string[];
+  accessRules: object[];
+  hooks: object[];
+  indexes: (string | string[])[];
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** docs/data-sources.md has the operators of `where` and the stages of `aggregate`. */
+export interface EntryQuery {
+  where?: object;
+  attributes?: string[];
+  order?: [column: string, direction: "ASC" | "DESC"][];
+  /** 1,000 unless given, 10,000 at most. */
+  limit?: number;
+  offset?: number;
+  includePagination?: boolean;
+  join?: Record<string, object>;
+  aggregate?: object[];
+}
+
+/** An array that knows the pages before and after it. */
+export interface EntryPage extends Array<Entry> {
+  readonly isFirstPage: boolean;
+  readonly isLastPage: boolean;
+  next(): Promise<EntryPage>;
+  prev(): Promise<EntryPage>;
+}
+
+/** What was committed. With `reset` more changed than is told: read anew. */
+export interface EntryNews {
+  reset: boolean;
+  inserted: Entry[];
+  updated: Entry[];
+  deleted: Entry[];
+}
+
+export interface EntrySubscription {
+  pause(): void;
+  /** What was committed in the pause is told then, for ten minutes back. */
+  resume(): void;
+  unsubscribe(): void;
+  status(): "connecting" | "subscribed" | "paused" | "refused" | "unsubscribed";
+}
+
+export interface DataSourceConnection {
+  find(query: EntryQuery & { includePagination: true }): Promise<{
+    entries: Entry[];
+    pagination: { total: number; limit: number; offset: number };
+  }>;
+  find(query?: EntryQuery): Promise<Entry[]>;
+  findOne(query?: EntryQuery): Promise<Entry | undefined>;
+  /** Rejects with ENTRY_NOT_FOUND where there is none. */
+  findById(id: number): Promise<Entry>;
+  findWithCursor(query?: EntryQuery): Promise<EntryPage>;
+  insert(data: object): Promise<Entry>;
+  /** Merges top-level columns. With `ifUpdatedAt` it rejects with ENTRY_CHANGED where the entry was changed since. */
+  update(id: number, data: object, options?: { ifUpdatedAt?: string }): Promise<Entry>;
+  removeById(id: number, options?: { ifUpdatedAt?: string }): Promise<Entry>;
+  /** `{}` for all entries. */
+  remove(query: { where: object }): Promise<{ deletedCount: number }>;
+  append(rows: object[]): Promise<{ inserted: number }>;
+  replaceWith(rows: object[]): Promise<{ inserted: number }>;
+  /** The text of a CSV, an array of rows, or a form with one file; it replaces what is there. */
+  import(given: string | object[] | FormData): Promise<{ inserted: number }>;
+  /** All of it or nothing. Answers the entries with `returnEntries`, else how many. */
+  commit(changes: {
+    entries?: { id?: number; data: object; ifUpdatedAt?: string }[];
+    /** false: what is not named is removed. */
+    append?: boolean;
+    /** true: updates merge. */
+    extend?: boolean;
+    delete?: number[];
+    returnEntries?: boolean;
+  }): Promise<{ entries?: Entry[] } & Record<string, unknown>>;
+  /** Distinct values. */
+  getIndex(column: string): Promise<unknown[]>;
+  getIndexes(columns: string[]): Promise<Record<string, unknown[]>>;
+  subscribe(query: { where?: object } | undefined, callback: (news: EntryNews) => void): EntrySubscription;
+}
+
+/** `Svc.DataSources`, of the package svc-datasources. */
+export interface DataSources {
+  get(): Promise<DataSource[]>;
+  getById(idOrName: number | string): Promise<DataSource>;
+  create(
+    fields: Pick<DataSource, "name"> &
+      Partial<Pick<DataSource, "columns" | "accessRules" | "hooks" | "indexes">> & {
+        entries?: object[];
+      },
+  ): Promise<DataSource>;
+  update(idOrName: number | string, fields: object): Promise<DataSource>;
+  delete(idOrName: number | string): Promise<void>;
+  connect(idOrName: number | string): Promise<DataSourceConnection>;
+  connectByName(name: string): Promise<DataSourceConnection>;
 }
 
 export declare const Svc: Client;

@@ -3,7 +3,10 @@ import type { Connection } from "./connection.js";
 import type { AppSession } from "./public-types.js";
 
 const QUERY = `query Session($appId: Int!) {
-  runtimeEnv(appId: $appId) { session { appId user { id firstName lastName email } environment } }
+  runtimeEnv(appId: $appId) { session {
+    appId user { id firstName lastName email } environment
+    entries { dataSource { id dataSourceId data } }
+  } }
 }`;
 
 interface Answer {

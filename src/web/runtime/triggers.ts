@@ -2,13 +2,18 @@
 import { matchesAnalytics } from "../../rules/trigger-match.js";
 import type { Connection } from "./connection.js";
 import type { AnalyticsEvent, Triggers } from "./public-types.js";
+import type { Socket } from "./socket.js";
 import { type Change, type ClientAction, followClientTriggers } from "./trigger-feed.js";
 
 /** Events before the first answer wait for it: the first page view comes before any socket is open. */
 const EARLY_EVENTS = 100;
 
 /** @param start runs an action with an event as its payload */
-export function createTriggers(connection: Connection, start: (action: ClientAction, event: AnalyticsEvent) => void) {
+export function createTriggers(
+  socket: Socket,
+  connection: Connection,
+  start: (action: ClientAction, event: AnalyticsEvent) => void,
+) {
   let close: (() => void) | null = null;
   /** Another credential may be heard where this one was not; the next event with this one would not. */
   let wasRefused = false;
@@ -43,7 +48,7 @@ export function createTriggers(connection: Connection, start: (action: ClientAct
 
   function begin(): void {
     wasRefused = false;
-    close ??= followClientTriggers(connection, { change, refused });
+    close ??= followClientTriggers(socket, connection, { change, refused });
   }
 
   function stop(): void {

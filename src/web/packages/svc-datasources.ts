@@ -1,0 +1,184 @@
+/** `Svc.DataSources`: an app's data sources and their entries over the service's REST routes, followed over its websocket. Keeps nothing. */
+import type {
+  DataSource,
+  DataSourceConnection,
+  DataSources,
+  Entry,
+  EntryNews,
+  EntryPage,
+  EntryQuery,
+  EntrySubscription,
+} from "../runtime/public-types.js";
+import { connection } from "./connection.js";
+import { define } from "./define.js";
+
+const FOLLOW = `subscription DataSourceChanged($appId: Int!, $dataSourceId: ID!, $where: JSON, $since: String) {
+  dataSourceChanged(appId: $appId, dataSourceId: $dataSourceId, where: $where, since: $since) {
+    reset position
+    inserted { id dataSourceId data createdAt updatedAt order }
+    updated { id dataSourceId data createdAt updatedAt order }
+    deleted { id dataSourceId data createdAt updatedAt order }
+  }
+}`;
+
+type Message = EntryNews & { position: string };
+type Cursor = { isFirstPage: boolean; isLastPage: boolean; next: string | null; prev: string | null };
+type Found = { entries: Entry[]; pagination?: { total: number; limit: number; offset: number }; cursor?: Cursor };
+
+const root = () => `/v1/apps/${connection().appId()}/data-sources`;
+
+/** One segment of a path: an id or a name. @throws TypeError */
+function segment(ref: unknown, what: string): string {
+  if ((typeof ref === "number" && Number.isSafeInteger(ref)) || (typeof ref === "string" && ref !== "")) {
+    return encodeURIComponent(ref);
+  }
+  throw new TypeError(`${what} must be an id or a name`);
+}
+
+function idOf(id: unknown): string {
+  if (/^[1-9]\d{0,15}$/.test(String(id))) return String(id);
+  throw new TypeError("an entry's id must be a positive whole number");
+}
+
+async function ask<Answer>(
+  method: string,
+  path: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<Answer> {
+  return (await connection().request(method, path, body, { headers })) as Answer;
+}
+
+const ifMatch = (ifUpdatedAt: string | undefined): Record<string, string> =>
+  ifUpdatedAt === undefined ? {} : { "If-Match": `"${ifUpdatedAt}"` };
+
+/** A page of entries that knows its neighbours; an array like any other to who only reads it. */
+function pageOf({ entries, cursor }: Found, at: (cursor: string) => Promise<EntryPage>): EntryPage {
+  const { isFirstPage = true, isLastPage = true, next = null, prev = null } = cursor ?? {};
+  // Past either end there is nothing, and from there one comes back.
+  const beyond = (isLast: boolean): Promise<EntryPage> =>
+    Promise.resolve(
+      withNeighbours([], {
+        isFirstPage: !isLast,
+        isLastPage: isLast,
+        next: async () => (isLast ? beyond(true) : here),
+        prev: async () => (isLast ? here : beyond(false)),
+      }),
+    );
+  const here: EntryPage = withNeighbours(entries, {
+    isFirstPage,
+    isLastPage,
+    next: () => (next === null ? beyond(true) : at(next)),
+    prev: () => (prev === null ? beyond(false) : at(prev)),
+  });
+  return here;
+}
+
+function withNeighbours(
+  entries: Entry[],
+  neighbours: Pick<EntryPage, "isFirstPage" | "isLastPage" | "next" | "prev">,
+): EntryPage {
+  const hidden = Object.entries(neighbours).map(([name, value]) => [name, { value }] as const);
+  return Object.defineProperties(entries, Object.fromEntries(hidden)) as EntryPage;
+}
+
+/** Follows from the last position that was heard, so that nothing is lost while it is paused or away. */
+function follow(ref: string | number, where: unknown, callback: (news: EntryNews) => void): EntrySubscription {
+  let status: ReturnType<EntrySubscription["status"]> = "connecting";
+  let since: string | undefined;
+  let end: (() => void) | null = null;
+
+  function next({ dataSourceChanged }: { dataSourceChanged: Message }): void {
+    const { position, ...news } = dataSourceChanged;
+    since = position;
+    status = "subscribed";
+    const { reset, inserted, updated, deleted } = news;
+    if (reset || inserted.length > 0 || updated.length > 0 || deleted.length > 0) callback(news);
+  }
+
+  function begin(): void {
+    status = "connecting";
+    const { appId, follow: subscribe } = connection();
+    const variables = () => ({ appId: appId(), dataSourceId: String(ref), where, since });
+    const refused = (cause: unknown) => {
+      status = "refused";
+      console.warn("svc: the service refuses to tell of this data source", cause);
+    };
+    end = subscribe<{ dataSourceChanged: Message }>(FOLLOW, variables, { next, refused });
+  }
+
+  function stop(as: "paused" | "unsubscribed"): void {
+    end?.();
+    end = null;
+    status = as;
+  }
+
+  begin();
+  return {
+    pause: () => status !== "unsubscribed" && stop("paused"),
+    resume: () => status === "paused" && begin(),
+    unsubscribe: () => stop("unsubscribed"),
+    status: () => status,
+  };
+}
+
+/** What an import takes: the text of a CSV, an array, or a form with one file. */
+async function send(path: string, given: string | unknown[] | FormData): Promise<{ inserted: number }> {
+  if (Array.isArray(given)) return ask("POST", path, given);
+  const form = given instanceof FormData ? given : new FormData();
+  if (typeof given === "string") form.append("file", new Blob([given], { type: "text/csv" }), "import.csv");
+  else if (form !== given) throw new TypeError("an import takes the text of a CSV, an array of rows or a FormData");
+  const answer = await connection().exchange("POST", path, form);
+  return (await answer.json()) as { inserted: number };
+}
+
+function connectionTo(ref: string | number): DataSourceConnection {
+  const source = () => `${root()}/${segment(ref, "a data source")}`;
+  const entry = (id: number) => `${source()}/entries/${idOf(id)}`;
+  const query = (body: object) => ask<Found>("POST", `${source()}/query`, { type: "select", ...body });
+  const at = (options: EntryQuery, cursor: string | true): Promise<EntryPage> =>
+    query({ ...options, cursor }).then((found) => pageOf(found, (next) => at(options, next)));
+
+  async function find(options: EntryQuery = {}) {
+    const { entries, pagination } = await query(options);
+    return options.includePagination ? { entries, pagination } : entries;
+  }
+
+  return {
+    find: find as DataSourceConnection["find"],
+    findOne: async (options = {}) => (await query({ ...options, limit: 1 })).entries[0],
+    findById: (id) => ask("GET", entry(id)),
+    findWithCursor: (options = {}) => at(options, true),
+    insert: (data) => ask("POST", `${source()}/entries`, { data }),
+    update: (id, data, { ifUpdatedAt } = {}) => ask("PUT", entry(id), { data }, ifMatch(ifUpdatedAt)),
+    removeById: (id, { ifUpdatedAt } = {}) => ask("DELETE", entry(id), undefined, ifMatch(ifUpdatedAt)),
+    remove: ({ where }) => ask("POST", `${source()}/query`, { type: "delete", where }),
+    append: (rows) => send(`${source()}/import?append=true`, rows),
+    replaceWith: (rows) => send(`${source()}/import`, rows),
+    import: (given) => send(`${source()}/import`, given),
+    commit: (changes) => ask("POST", `${source()}/commit`, changes),
+    async getIndex(column) {
+      const found = await ask<Record<string, unknown[]>>("GET", `${source()}/indexes/${segment(column, "a column")}`);
+      return found[column] ?? [];
+    },
+    getIndexes: (columns) =>
+      ask("GET", `${source()}/indexes/${columns.map((column) => segment(column, "a column")).join(",")}`),
+    subscribe: ({ where } = {}, callback) => follow(ref, where, callback),
+  };
+}
+
+async function one(answer: Promise<{ dataSource: DataSource }>): Promise<DataSource> {
+  return (await answer).dataSource;
+}
+
+define("DataSources", {
+  get: async () => (await ask<{ dataSources: DataSource[] }>("GET", root())).dataSources,
+  getById: (ref) => one(ask("GET", `${root()}/${segment(ref, "a data source")}`)),
+  create: (fields) => one(ask("POST", root(), fields)),
+  update: (ref, fields) => one(ask("PUT", `${root()}/${segment(ref, "a data source")}`, fields)),
+  async delete(ref) {
+    await ask("DELETE", `${root()}/${segment(ref, "a data source")}`);
+  },
+  connect: async (ref) => connectionTo(ref),
+  connectByName: async (name) => connectionTo(name),
+} satisfies DataSources);

@@ -1,0 +1,238 @@
+/** `Svc.DataSources` and the page's user against the real service: the same code in a server action, and in a page of the app. */
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium } from "./chromium.js";
+
+/** Every operation once; what it gives is compared between a page and a server action. */
+const OPERATIONS = `
+  const made = await Svc.DataSources.create({ name: NAME, columns: ["Row"], entries: [{ Row: "A", Seat: 1 }, { Row: "A", Seat: 2 }] });
+  const all = (await Svc.DataSources.get()).map(({ name }) => name).includes(NAME);
+  const seats = await Svc.DataSources.connectByName(NAME);
+  const same = await Svc.DataSources.connect(made.id);
+  const inserted = await seats.insert({ Row: "B", Seat: 1 });
+  const updated = await same.update(inserted.id, { By: "Ada" }, { ifUpdatedAt: inserted.updatedAt });
+  const stale = await seats.update(inserted.id, { By: "Eve" }, { ifUpdatedAt: inserted.updatedAt }).then(() => null, (error) => [error.status, error.entry?.data.By]);
+  const found = (await seats.find({ where: { Row: "A" }, order: [["data.Seat", "DESC"]] })).map(({ data }) => data.Seat);
+  const page = await seats.find({ limit: 1, includePagination: true });
+  const one = (await seats.findOne({ where: { By: "Ada" } })).data;
+  const none = await seats.findOne({ where: { By: "nobody" } });
+  const byId = (await seats.findById(inserted.id)).data;
+  const missing = await seats.findById(987654321).catch((error) => error.status);
+  await seats.append([{ Row: "C", Seat: 1 }, { Row: "C", Seat: 2 }]);
+  const cursor = await seats.findWithCursor({ limit: 2 });
+  const pages = [];
+  for (let at = cursor; at.length > 0; at = await at.next()) pages.push([at.map(({ data }) => data.Row + data.Seat).join(), at.isFirstPage, at.isLastPage]);
+  const back = (await (await cursor.next()).prev()).map(({ data }) => data.Row + data.Seat).join();
+  const counts = await seats.commit({ entries: [{ data: { Row: "D" } }, { id: inserted.id, data: { By: "Bea" } }], extend: true, returnEntries: true });
+  const rows = await seats.getIndex("Row");
+  const indexes = await seats.getIndexes(["Row", "By"]);
+  const grouped = await seats.find({ aggregate: [{ $group: { _id: "$Row", n: { $sum: 1 } } }, { $sort: { _id: 1 } }] });
+  const removed = (await seats.removeById(inserted.id)).id === inserted.id;
+  const deleted = await seats.remove({ where: { Row: "C" } });
+  const csv = await seats.import("Row,Seat\\nX,1\\nY,2\\n");
+  const replaced = await seats.replaceWith([{ Row: "Z" }]);
+  const left = (await seats.find()).map(({ data }) => data);
+  const renamed = (await Svc.DataSources.update(made.id, { name: NAME + "!" })).name === NAME + "!";
+  await Svc.DataSources.delete(made.id);
+  const gone = await Svc.DataSources.getById(made.id).catch((error) => error.status);
+  return { all, updated: updated.data, stale, found, total: page.pagination.total, some: page.entries.length, one, none: none === undefined, byId, missing,
+    pages, back, counts: counts.entries.map(({ data }) => data).sort((a, b) => (a.Row < b.Row ? -1 : 1)), rows: rows.sort(), indexes: Object.keys(indexes), grouped, removed, deleted, csv, replaced, left, renamed, gone };
+`;
+
+const EXPECTED = {
+  all: true,
+  updated: { Row: "B", Seat: 1, By: "Ada" },
+  stale: ["ENTRY_CHANGED", "Ada"],
+  found: [2, 1],
+  total: 3,
+  some: 1,
+  one: { Row: "B", Seat: 1, By: "Ada" },
+  none: true,
+  byId: { Row: "B", Seat: 1, By: "Ada" },
+  missing: "ENTRY_NOT_FOUND",
+  pages: [
+    ["A1,A2", true, false],
+    ["B1,C1", false, false],
+    ["C2", false, true],
+  ],
+  back: "A1,A2",
+  counts: [{ Row: "B", Seat: 1, By: "Bea" }, { Row: "D" }],
+  rows: ["A", "B", "C", "D"],
+  indexes: ["Row", "By"],
+  grouped: [
+    { _id: "A", n: 2 },
+    { _id: "B", n: 1 },
+    { _id: "C", n: 2 },
+    { _id: "D", n: 1 },
+  ],
+  removed: true,
+  deleted: { deletedCount: 2 },
+  csv: { inserted: 2 },
+  replaced: { inserted: 1 },
+  left: [{ Row: "Z" }],
+  renamed: true,
+  gone: "DATA_SOURCE_NOT_FOUND",
+};
+
+describe("Svc.DataSources", () => {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  /** A site that knows nothing of the service. */
+  const site = createServer((_request, response) =>
+    response.setHeader("content-type", "text/html").end("<!doctype html>"),
+  );
+  let customer: string;
+
+  /** A page of an origin of its own that loads svc.js, as a customer's would. */
+  async function open(token: string): Promise<Page> {
+    const opened = await (await browser.createBrowserContext()).newPage();
+    await opened.goto(customer);
+    await opened.addScriptTag({ url: `${service.url}/client/svc.js` });
+    const configuration = { apiUrl: service.url, appId: service.appId, token };
+    await opened.evaluate(`Svc.configure(${JSON.stringify(configuration)})`);
+    return opened;
+  }
+
+  before(async () => {
+    const environment = { RATE_LIMIT_RUN: "0", RATE_LIMIT_MANAGE: "0", ALLOW_PRIVATE_NETWORK: "1" };
+    [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
+    await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", resolve));
+    customer = `http://127.0.0.1:${(site.address() as AddressInfo).port}/`;
+    page = await open(service.tokens.editor);
+  });
+
+  after(async () => {
+    await browser?.close();
+    site.close();
+    await service?.stop();
+  });
+
+  it("does in a page what it says", async () => {
+    const done = await page.evaluate(`(async () => { const NAME = "page seats"; ${OPERATIONS} })()`);
+    expect(done).to.deep.equal(EXPECTED);
+  });
+
+  it("does the same in a server action, which lists the package", async () => {
+    const code = `async function execute() { const NAME = "action seats, ä"; ${OPERATIONS} }`;
+    const action = {
+      name: "seats",
+      active: true,
+      triggers: [{ trigger: "manual" }],
+      dependencies: ["svc-datasources"],
+      code,
+    };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
+    const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions/seats/runWithResult`);
+    expect(body.result ?? body).to.deep.equal(EXPECTED);
+  });
+
+  it("sells a seat once, however many ask for it at the same time", async () => {
+    await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, {
+      body: { name: "Sale", entries: [{ By: null }] },
+    });
+    const code = `async function execute({ payload }) {
+      const seats = await Svc.DataSources.connectByName("Sale");
+      const free = await seats.findOne({ where: { By: null } });
+      if (!free) return "sold out";
+      try {
+        await seats.update(free.id, { By: payload.name }, { ifUpdatedAt: free.updatedAt });
+        return "sold";
+      } catch (error) {
+        if (error.status !== "ENTRY_CHANGED") throw error;
+        return "somebody was faster";
+      }
+    }`;
+    const action = {
+      name: "sell",
+      active: true,
+      triggers: [{ trigger: "manual" }],
+      dependencies: ["svc-datasources"],
+      code,
+    };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
+    const path = `/v3/apps/${service.appId}/actions/sell/runWithResult`;
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, (_, at) => service.rest("POST", path, { body: { name: `caller ${at}` } })),
+    );
+    const sold = answers.filter(({ body }) => body.result === "sold");
+    expect(sold).to.have.length(1);
+    for (const { body } of answers) expect(body.result).to.be.oneOf(["sold", "sold out", "somebody was faster"]);
+  });
+
+  it("tells a page what is committed, in the pause between pause and resume too, under its where", async () => {
+    const body = { name: "Live", entries: [] };
+    const { dataSource } = (await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body })).body;
+    const entries = `/v1/apps/${service.appId}/data-sources/${dataSource.id}/entries`;
+    const insert = (data: object) => service.rest("POST", entries, { body: { data } });
+    await page.evaluate(`(async () => {
+      window.news = [];
+      const live = await Svc.DataSources.connectByName("Live");
+      window.following = live.subscribe({ where: { On: true } }, (news) => window.news.push(news));
+    })()`);
+    await page.waitForFunction('following.status() === "subscribed"');
+    const first = (await insert({ On: true, N: 1 })).body;
+    await insert({ On: false, N: 2 });
+    await page.waitForFunction("news.length === 1");
+    await page.evaluate("following.pause()");
+    expect(await page.evaluate("following.status()")).to.equal("paused");
+    await insert({ On: true, N: 3 });
+    await service.rest("PUT", `${entries}/${first.id}`, { body: { data: { On: false } } });
+    await page.evaluate("following.resume()");
+    await page.waitForFunction("news.flatMap((one) => [...one.inserted, ...one.deleted]).length === 3");
+    const seen = await page.evaluate(`({
+      inserted: news.flatMap(({ inserted }) => inserted.map(({ data }) => data.N)),
+      left: news.flatMap(({ deleted }) => deleted.map(({ id }) => id)),
+    })`);
+    expect(seen).to.deep.equal({ inserted: [1, 3], left: [first.id] });
+    await page.evaluate("following.unsubscribe()");
+    expect(await page.evaluate("following.status()")).to.equal("unsubscribed");
+  });
+
+  it("signs the page's user in and out, and means that user in the rules and in the actions that the page runs", async () => {
+    const users = {
+      name: "Users",
+      hooks: [{ type: "operations", runOn: ["insert"], fields: { Password: ["hash"] } }],
+      accessRules: [{ type: ["select"], allow: "loggedIn", exclude: ["Password"] }],
+      entries: [{ Email: "ada@example.com", Password: "enchantress" }],
+    };
+    await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body: users });
+    const code = `async function execute() { return (await Svc.Session.get()).entries?.dataSource.data ?? null; }`;
+    const action = {
+      name: "who",
+      active: true,
+      triggers: [{ trigger: "manual" }],
+      dependencies: ["svc-session"],
+      code,
+    };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
+    const viewer = await open(service.tokens.viewer);
+    const told = await viewer.evaluate(`(async () => {
+      const users = await Svc.DataSources.connectByName("Users");
+      const count = () => users.find().then(({ length }) => length, (error) => error.status);
+      const who = () => Svc.App.V3.Actions.runWithResult("who");
+      const how = (Password) => ({ passport: "dataSource", dataSourceId: "Users", where: { Email: "ada@example.com", Password } });
+      const before = await count();
+      const wrong = await Svc.Session.authorize(how("guess")).catch((error) => error.status);
+      const session = await Svc.Session.authorize(how("enchantress"));
+      const known = (await Svc.Session.get()).entries.dataSource.data;
+      const inside = [await count(), await who()];
+      await Svc.Session.set({ locale: "en-gb" });
+      await Svc.Session.logout();
+      const after = [await count(), (await Svc.Session.get()).entries ?? null, await who()];
+      return { before, wrong, signedIn: session.entries.dataSource.data, known, inside, after };
+    })()`);
+    const ada = { Email: "ada@example.com" };
+    expect(told).to.deep.equal({
+      before: "DATA_SOURCE_ACCESS_DENIED",
+      wrong: "UNAUTHORIZED",
+      signedIn: ada,
+      known: ada,
+      inside: [1, ada],
+      after: ["DATA_SOURCE_ACCESS_DENIED", null, null],
+    });
+  });
+});
