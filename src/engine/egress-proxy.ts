@@ -40,7 +40,7 @@ export interface EgressOptions {
 }
 
 /** Whom a lane tells and asks. Hosts are `host:port`. */
-export interface EgressAccount {
+export interface EgressClient {
   /** Each host contacted, once. */
   onHost(host: string): void;
   /** A host to which there is no connection, and why in words. */
@@ -54,8 +54,8 @@ export interface EgressAccount {
 export interface EgressLane {
   /** `http://host:port`, this lane's alone. */
   readonly proxyServer: string;
-  /** Starts an account; before the first and between two of them the lane is shut. */
-  begin(account: EgressAccount): void;
+  /** Opens the lane for a client; before the first and between two of them it is shut. */
+  begin(client: EgressClient): void;
   /** Shuts the lane: ends every connection, and refuses every later one, before this returns. */
   end(): void;
   /** Whether anything was asked of the lane since `begin`, before its end or after. */
@@ -122,7 +122,7 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
 const ended = () => new RequestError("the run has ended", 403);
 
 class Lane implements EgressLane {
-  private account: EgressAccount | null = null;
+  private client: EgressClient | null = null;
   private hosts = new Set<string>();
   private asked = false;
   private readonly known = new WeakSet<Socket>();
@@ -165,49 +165,49 @@ class Lane implements EgressLane {
 
   private async prepare(call: PrepareRequestFunctionOpts): Promise<PrepareRequestFunctionResult> {
     const { port, isHttp, request } = call;
-    const { account } = this;
+    const { client } = this;
     await this.knows(request.socket);
     this.asked = true;
     const host = bare(call.hostname);
-    if (account === null) throw ended();
+    if (client === null) throw ended();
     try {
-      const socket = await this.reach(account, host, port);
+      const socket = await this.reach(client, host, port);
       if (!isHttp) return { customConnectServer: tunnelTo(socket) };
-      const silence = () => account.onRefused?.(`${host}:${port}`, "the host closed the connection without an answer");
+      const silence = () => client.onRefused?.(`${host}:${port}`, "the host closed the connection without an answer");
       return { httpAgent: agentOver(socket, silence) };
     } catch (error) {
-      account.onRefused?.(`${host}:${port}`, (error as Error).message);
+      client.onRefused?.(`${host}:${port}`, (error as Error).message);
       throw error;
     }
   }
 
   /** A connection that the run may have. @throws RequestError */
-  private async reach(account: EgressAccount, host: string, port: number): Promise<Socket> {
+  private async reach(client: EgressClient, host: string, port: number): Promise<Socket> {
     const name = `${host}:${port}`;
-    if ((await account.mayConnect?.(name)) === false) throw new RequestError("the run may not connect there", 403);
+    if ((await client.mayConnect?.(name)) === false) throw new RequestError("the run may not connect there", 403);
     const destination = await destinationOf(host, port, this.options);
-    if (account !== this.account || this.closed) throw ended();
-    if (!this.hosts.has(name)) account.onHost(name);
+    if (client !== this.client || this.closed) throw ended();
+    if (!this.hosts.has(name)) client.onHost(name);
     this.hosts.add(name);
     const { connectTimeoutMs = CONNECT_TIMEOUT_MS } = this.options;
     const socket = await connectWithin(destination, connectTimeoutMs, this.outgoing.signal);
-    if (account !== this.account) {
+    if (client !== this.client) {
       socket.destroy();
       throw ended();
     }
-    account.onReached?.(name);
+    client.onReached?.(name);
     return socket;
   }
 
-  begin(account: EgressAccount): void {
+  begin(client: EgressClient): void {
     this.end();
     this.asked = false;
     this.hosts = new Set();
-    this.account = account;
+    this.client = client;
   }
 
   end(): void {
-    this.account = null;
+    this.client = null;
     if (!this.asked) return;
     this.outgoing.abort();
     this.outgoing = new AbortController();

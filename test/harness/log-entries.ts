@@ -1,6 +1,6 @@
 /** Execution log entries without runs, written with their notices as a run's end writes them, so that many are cheap. */
 import type { Client } from "pg";
-import { LOG_CHANNEL } from "../../src/operations/records/logs.js";
+import { LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 
 const ADD = `
   WITH entry AS (

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { LOG_CHANNEL } from "../../src/operations/records/logs.js";
+import { LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 

@@ -1,7 +1,7 @@
 /** The ledger over GraphQL: runs and skipped ticks, and a past run again. Each method: the gate, then one call. */
 import { Arg, Ctx, Field, FieldResolver, Int, Mutation, ObjectType, Query, Resolver, Root } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
-import type { LogEntry, Logs } from "../../operations/records/logs.js";
+import type { LogEntry, Logs } from "../../operations/records/execution-logs.js";
 import type { RunHistory, RunSummary } from "../../operations/runs/run-history.js";
 import type { RequestContext } from "../context.js";
 import { ReplayInput } from "./action-inputs.js";

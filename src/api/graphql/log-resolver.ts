@@ -2,8 +2,8 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Float, Int, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
+import { checkLogType, type LogEntry, type Logs } from "../../operations/records/execution-logs.js";
 import type { LogTail } from "../../operations/records/log-tail.js";
-import { checkLogType, type LogEntry, type Logs } from "../../operations/records/logs.js";
 import type { RequestContext } from "../context.js";
 import { RunOnEnum } from "./leaf-types.js";
 import { ActionLogsInput, LogEntryType, LogListType, partOf, ScriptErrorType } from "./log-types.js";

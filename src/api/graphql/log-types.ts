@@ -1,7 +1,7 @@
 /** Shapes of the execution log in the GraphQL schema, and what a caller may ask of it. No behaviour. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
-import type { LogEntry, ScriptError } from "../../operations/records/logs.js";
+import type { LogEntry, ScriptError } from "../../operations/records/execution-logs.js";
 import { memberTexts } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
 import { DateTime } from "./leaf-types.js";

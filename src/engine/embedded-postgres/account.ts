@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { EmbeddedPostgresError } from "./failure.js";
 
 /** What spawn takes; null where the process itself is unprivileged. */
-export interface Account {
+export interface SystemAccount {
   uid: number;
   gid: number;
 }
 
 const PREFERRED = ["postgres", "nobody"];
 
-interface PasswdRow extends Account {
+interface PasswdRow extends SystemAccount {
   name: string;
 }
 
@@ -30,7 +30,7 @@ function choose(rows: PasswdRow[], ownerUid: number | null): PasswdRow | undefin
 }
 
 /** @throws EmbeddedPostgresError as root on a machine without an unprivileged account */
-export function accountFor(clusterDir: string): Account | null {
+export function accountFor(clusterDir: string): SystemAccount | null {
   if (process.getuid?.() !== 0) return null;
   const ownerUid = statSync(clusterDir, { throwIfNoEntry: false })?.uid ?? null;
   const chosen = choose(readPasswd(), ownerUid);
@@ -43,7 +43,7 @@ export function accountFor(clusterDir: string): Account | null {
 }
 
 /** Hands a folder and all in it to the account, unless it is its own already: a restored backup may belong to anyone. */
-export function giveTo(account: Account | null, folder: string): void {
+export function giveTo(account: SystemAccount | null, folder: string): void {
   if (!account || statSync(folder).uid === account.uid) return;
   for (const entry of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     lchownSync(join(folder, entry), account.uid, account.gid);

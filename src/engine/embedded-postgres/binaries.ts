@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Account } from "./account.js";
+import type { SystemAccount } from "./account.js";
 import { EmbeddedPostgresError } from "./failure.js";
 
 export interface Binaries {
@@ -59,7 +59,7 @@ function programsOf(folder: string): Binaries {
   return { initdb: join(folder, "native/bin/initdb"), postgres: join(folder, "native/bin/postgres") };
 }
 
-function canRun(program: string, account: Account): boolean {
+function canRun(program: string, account: SystemAccount): boolean {
   return spawnSync(program, ["--version"], { ...account, cwd: "/", env: {}, stdio: "ignore" }).status === 0;
 }
 
@@ -110,7 +110,7 @@ function publicCopy(folder: string): string {
  * The programs, for `account` (null: this process's own).
  * @throws EmbeddedPostgresError where the platform has none
  */
-export function findBinaries(account: Account | null): Binaries {
+export function findBinaries(account: SystemAccount | null): Binaries {
   const folder = packageFolder();
   makeLinks(folder);
   const own = programsOf(folder);

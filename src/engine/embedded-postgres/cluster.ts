@@ -3,7 +3,7 @@ import { type SpawnOptions, spawn } from "node:child_process";
 import { chownSync, closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
-import { type Account, giveTo } from "./account.js";
+import { giveTo, type SystemAccount } from "./account.js";
 import type { Binaries } from "./binaries.js";
 import { EmbeddedPostgresError } from "./failure.js";
 
@@ -12,7 +12,7 @@ export const SUPERUSER = "svc";
 /** What every program of the cluster is started with. */
 export interface ClusterContext {
   binaries: Binaries;
-  account: Account | null;
+  account: SystemAccount | null;
   /** Real path of the cluster's folder. */
   clusterDir: string;
 }
@@ -26,7 +26,7 @@ export function dataFolderArgument(folder: string): string {
 }
 
 /** No variable of ours reaches PostgreSQL: PGDATA, PGPORT and the like would steer it. */
-export function spawnOptions(account: Account | null, folder: string): SpawnOptions {
+export function spawnOptions(account: SystemAccount | null, folder: string): SpawnOptions {
   return { ...account, cwd: folder, env: { LC_ALL: "C", TZ: "UTC" } };
 }
 
@@ -50,7 +50,7 @@ async function runToEnd(program: string, args: string[], options: SpawnOptions, 
 async function withInput(
   path: string,
   content: string,
-  account: Account | null,
+  account: SystemAccount | null,
   action: (fd: number) => Promise<void>,
 ): Promise<void> {
   writeFileSync(path, content, { mode: 0o600 });

@@ -4,8 +4,8 @@ import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { nestsDeeperThan } from "../../rules/described.js";
+import { entryData, type ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
-import { entryData, type ScriptError } from "../records/logs.js";
 import type { Ending, Ledger } from "../runs/ledger.js";
 import { findReported } from "./client-actions.js";
 

@@ -1,7 +1,7 @@
 /** Chains of runs that caused one another: told in words, and logged where one is cut off. Decides nothing. */
 import { type Executor, rows } from "../../data/database.js";
+import { entryData, LOG_CHANNEL } from "./execution-logs.js";
 import type { HaltedRun } from "./log-event-statement.js";
-import { entryData, LOG_CHANNEL } from "./logs.js";
 
 /* From the run up to the first one; depth bounds it. */
 const CHAIN = `

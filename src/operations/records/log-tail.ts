@@ -2,8 +2,8 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Notifications } from "../../engine/notifications.js";
+import { type FollowedEntry, LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
 import { type LiveSource, liveSource } from "./live-source.js";
-import { type FollowedEntry, LOG_CHANNEL, type LogEntry, type Logs } from "./logs.js";
 
 /** Entries read at once, as far as their bytes allow. */
 const READ_TOGETHER = 25;

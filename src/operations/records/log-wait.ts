@@ -1,6 +1,6 @@
 /** Waits for the one log entry in which a run ends, wherever it runs. Decides nothing. */
 import type { Notifications } from "../../engine/notifications.js";
-import { LOG_CHANNEL, type LogEntry, type Logs } from "./logs.js";
+import { LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
 
 /** How often the table is looked at, should a notice be lost. */
 const LOOK_MS = 1_000;

@@ -5,7 +5,7 @@ import type { ConsoleLine } from "../../engine/browser/run.js";
 import type { Notifications } from "../../engine/notifications.js";
 import type { ScannedText } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
-import { LOG_CHANNEL } from "../records/logs.js";
+import { LOG_CHANNEL } from "../records/execution-logs.js";
 
 /** Channel of the notice that the run of that id has printed more. */
 export const CONSOLE_CHANNEL = "svc_console";

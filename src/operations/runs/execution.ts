@@ -8,7 +8,7 @@ import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { resultFault } from "../../rules/json-scan.js";
-import { entryData, type ScriptError } from "../records/logs.js";
+import { entryData, type ScriptError } from "../records/execution-logs.js";
 import type { Printer, RunConsole } from "./console.js";
 import type { Ending, HeldRun, Ledger, RunCode } from "./ledger.js";
 import type { RunScripts } from "./run-scripts.js";
@@ -17,9 +17,9 @@ import type { RunSecrecy, Secrecy } from "./secrecy.js";
 /** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
 export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
 
-const COPY = "SELECT name, code, environment, dependencies FROM action WHERE id = $1";
+const LOAD_ACTION = "SELECT name, code, environment, dependencies FROM action WHERE id = $1";
 /* Taken apart here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
-const VERSION = "SELECT data FROM action_version WHERE id = $1";
+const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
 
 /** The ledger is asked again after this when it was out of reach as a run ended. */
 const LEDGER_RETRY_MS = 500;
@@ -116,7 +116,7 @@ async function completed(data: string | undefined): Promise<RunOutcome> {
 }
 
 /** What a run leaves to its log entry beside its outcome. */
-interface Account {
+interface EntryDetails {
   hosts: Set<string>;
   /** JSON text of the payload as it may be told; undefined for the run's own. */
   payload: string | undefined;
@@ -146,8 +146,8 @@ export function createExecution(options: {
 
   async function load({ actionId, versionId, code }: HeldRun): Promise<RunCode | undefined> {
     if (code) return code;
-    if (versionId === null) return (await preparedRows<RunCode>(db, "load-action", COPY, [actionId]))[0];
-    return (await rows<{ data: RunCode }>(db, VERSION, [versionId]))[0]?.data;
+    if (versionId === null) return (await preparedRows<RunCode>(db, "load-action", LOAD_ACTION, [actionId]))[0];
+    return (await rows<{ data: RunCode }>(db, LOAD_VERSION, [versionId]))[0]?.data;
   }
 
   /** What is left to do once a run has its outcome: a failure here is logged, and changes nothing. The token dies by its expiry then. */
@@ -159,15 +159,15 @@ export function createExecution(options: {
     }
   }
 
-  async function evaluate(run: HeldRun, signal: AbortSignal, account: Account): Promise<RunOutcome> {
+  async function evaluate(run: HeldRun, signal: AbortSignal, details: EntryDetails): Promise<RunOutcome> {
     const [action, kept] = await Promise.all([load(run), secrecy.begin(run.appId)]).catch((error: unknown) => {
       // Nobody looked for secrets in it.
-      account.payload = EMPTY;
+      details.payload = EMPTY;
       throw error;
     });
     if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
     const payload = await kept.maskPayload(run.payload);
-    if (payload !== run.payload) account.payload = payload;
+    if (payload !== run.payload) details.payload = payload;
     const settings = kept.contextSettings(action.environment);
     const { packages, revoke } = await scripts.prepare(run, action, timeoutMs);
     const printer = console.printer(run.id, kept.mask);
@@ -183,7 +183,7 @@ export function createExecution(options: {
       signal,
       onRealm: (realm) => realm === "worker" && kept.cutOff(),
       onConsole: printer.print,
-      onHost: (host) => account.hosts.add(host),
+      onHost: (host) => details.hosts.add(host),
       // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
       ...((kept.needed || action.code.includes("Svc")) && { mayRequest: judgeOf(kept, printer) }),
     }).finally(() =>
@@ -217,16 +217,16 @@ export function createExecution(options: {
      */
     async execute(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
       const begun = performance.now();
-      const account: Account = { hosts: new Set(), payload: undefined };
-      const outcome = await evaluate(run, signal, account).catch((error: unknown) => {
+      const details: EntryDetails = { hosts: new Set(), payload: undefined };
+      const outcome = await evaluate(run, signal, details).catch((error: unknown) => {
         if (error instanceof ActionError) return failed("Error", error.message);
         log.error({ err: error, runId: run.id }, "a run could not be performed");
         return failed("InternalError", "the service could not run this action");
       });
       const state = outcome === CANCELLED ? "cancelled" : undefined;
-      const ending = endingOf(run, outcome, performance.now() - begun, { state, payload: account.payload });
-      const kept = await end(run, holder, { ...ending, hosts: [...account.hosts] }, signal);
-      if (!kept) log.warn({ runId: run.id }, "a run had been taken away before it ended here");
+      const ending = endingOf(run, outcome, performance.now() - begun, { state, payload: details.payload });
+      const written = await end(run, holder, { ...ending, hosts: [...details.hosts] }, signal);
+      if (!written) log.warn({ runId: run.id }, "a run had been taken away before it ended here");
       return outcome;
     },
   };

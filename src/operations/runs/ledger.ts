@@ -7,7 +7,7 @@ import type { ActionRow } from "../../data/action.js";
 import type { Copy, TriggerType } from "../../data/action-types.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
-import { type EntryData, LOG_CHANNEL } from "../records/logs.js";
+import { type EntryData, LOG_CHANNEL } from "../records/execution-logs.js";
 
 /** What a run evaluates. */
 export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies">;

@@ -8,7 +8,7 @@ import type { Scan, ScannedText, SecretScans } from "../../engine/secret-scan.js
 import { ActionError } from "../../errors.js";
 import { secretsFault, secretsOfSetting } from "../../rules/secrets.js";
 import { checkUnderscoreSize, serverActionView } from "../../rules/setting-tiers.js";
-import type { ScriptError } from "../records/logs.js";
+import type { ScriptError } from "../records/execution-logs.js";
 import type { SecretValues } from "../settings/secret-values.js";
 import type { Settings } from "../settings/settings.js";
 

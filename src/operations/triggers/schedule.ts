@@ -28,7 +28,7 @@ const CIRCUMSTANCES = `
          (SELECT json_agg(id) FROM app WHERE id = ANY ($2) AND published_at IS NOT NULL) AS published,
          (SELECT min(started_at) FROM instance WHERE 'scheduler' = ANY (roles) AND lease_until >= now()) AS "upSince"`;
 
-const ACCOUNT = `
+const WRITE_TICKS = `
   WITH written AS (
     INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, tick_count, reason, state, finished_at)
     SELECT app_id, action_id, 'production', 'schedule', '{}', tick, tick_count, reason,
@@ -59,7 +59,7 @@ interface Circumstances {
 }
 
 /** One row of the ledger to be; `reason` null queues it. */
-interface Account {
+interface TickFate {
   appId: number;
   actionId: number;
   tick: Date;
@@ -68,7 +68,7 @@ interface Account {
 }
 
 /** Ticks of one schedule, each with its fate. Only one of them may be queued, and only where none runs. */
-function accountsOf(due: DueRow, owed: Owed, { busy, published, upSince }: Circumstances): Account[] {
+function fatesOf(due: DueRow, owed: Owed, { busy, published, upSince }: Circumstances): TickFate[] {
   const { appId, actionId } = due;
   const unpublished = !published.has(appId);
   let running = busy.has(actionId);
@@ -114,21 +114,21 @@ export function createSchedule(options: { db: DataSource; now: () => number; def
       const due = await rows<DueRow>(manager, DUE, [moment]);
       if (due.length === 0) return 0;
       const around = await circumstances(manager, due);
-      const accounts: Account[] = [];
+      const fates: TickFate[] = [];
       const next: string[] = [];
       for (const row of due) {
         const owed = ticksOwed(row.frequency, row.timezone ?? defaultTimezone, row.nextTick, moment);
-        accounts.push(...accountsOf(row, owed, around));
+        fates.push(...fatesOf(row, owed, around));
         next.push(owed.next.toISOString());
         // After a long pause one schedule owes many ticks, and they take their time to compute.
         if (owed.missed.length > 1) await breathe();
       }
-      await rows(manager, ACCOUNT, [
-        accounts.map(({ appId }) => appId),
-        accounts.map(({ actionId }) => actionId),
-        accounts.map(({ tick }) => tick.toISOString()),
-        accounts.map(({ count }) => count),
-        accounts.map(({ reason }) => reason),
+      await rows(manager, WRITE_TICKS, [
+        fates.map(({ appId }) => appId),
+        fates.map(({ actionId }) => actionId),
+        fates.map(({ tick }) => tick.toISOString()),
+        fates.map(({ count }) => count),
+        fates.map(({ reason }) => reason),
       ]);
       await rows(manager, ADVANCE, [due.map(({ actionId }) => actionId), next]);
       return due.length;
@@ -141,7 +141,7 @@ export function createSchedule(options: { db: DataSource; now: () => number; def
   }
 
   return {
-    /** Accounts for everything that is due. Answers with the Unix time of the next tick in milliseconds, or null. */
+    /** Gives every tick that is due its row. Answers with the Unix time of the next tick in milliseconds, or null. */
     async claimDue(): Promise<number | null> {
       const moment = new Date(now());
       while ((await claimBatch(moment)) === BATCH);
