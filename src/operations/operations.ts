@@ -121,9 +121,11 @@ function createRunning(
     roles: config.roles,
     alone,
     onBeat: async () => {
-      const lost =
-        (await ledger.endLost(lostEnding)) + (await ledger.endOrphans(instance.id, runs.known(), lostEnding));
+      const settled = await runs.settleOrphans();
+      const lost = (await ledger.endLost(lostEnding)) + settled.lost;
       if (lost > 0) log.warn({ lost }, "ended runs that nobody performed any longer");
+      const { queuedAgain } = settled;
+      if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again that had been taken and not begun");
       await ledger.skipLate();
       await runs.lookForAwaited();
     },

@@ -10,8 +10,12 @@ export interface CuttingProxy {
   url: string;
   /** Connections cut so far. */
   cuts(): number;
+  /** Answers lost so far. */
+  answersLost(): number;
   /** From now on each connection, the present ones too, lives for a random number of bytes. */
   cut(): void;
+  /** Cuts the connection in the place of the next such answer: to a statement in whose text `to` stands, or in which `with` stands. */
+  loseAnswer(which: { to: string } | { with: string }): void;
   /** From now on nothing passes, and nobody is told. */
   silence(): void;
   heal(): void;
@@ -22,6 +26,8 @@ interface Way {
   sockets: readonly [Socket, Socket];
   /** Bytes until the cut; null while there is none. */
   left: number | null;
+  /** What the server says next goes to nobody. */
+  mute: boolean;
 }
 
 export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
@@ -30,6 +36,8 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   let cutting = false;
   let silent = false;
   let cuts = 0;
+  let answersLost = 0;
+  let unanswered: { to?: string; with?: string } = {};
 
   const life = () => 1 + Math.floor(Math.random() * LONGEST_LIFE_BYTES);
 
@@ -42,7 +50,23 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     }
   }
 
+  /** Whether this is the answer that is to be lost. */
+  function isLost(way: Way, chunk: Buffer, from: Socket): boolean {
+    const isAnswer = from === way.sockets[1];
+    const named = isAnswer ? unanswered.with : unanswered.to;
+    if (named !== undefined && chunk.includes(named)) {
+      way.mute = true;
+      unanswered = {};
+    }
+    return isAnswer && way.mute;
+  }
+
   function pass(way: Way, chunk: Buffer, from: Socket, to: Socket): void {
+    if (isLost(way, chunk, from)) {
+      answersLost += 1;
+      end(way);
+      return;
+    }
     if (way.left !== null && chunk.length >= way.left) {
       cuts += 1;
       to.write(chunk.subarray(0, way.left));
@@ -57,7 +81,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
 
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
-    const way: Way = { sockets: [near, far], left: cutting ? life() : null };
+    const way: Way = { sockets: [near, far], left: cutting ? life() : null, mute: false };
     ways.add(way);
     for (const [from, to] of [
       [near, far],
@@ -77,9 +101,13 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   return {
     url: url.href,
     cuts: () => cuts,
+    answersLost: () => answersLost,
     cut() {
       cutting = true;
       for (const way of ways) way.left = life();
+    },
+    loseAnswer(which) {
+      unanswered = which;
     },
     silence() {
       silent = true;

@@ -120,10 +120,12 @@ const SKIP_LATE = `
   UPDATE run SET state = 'skipped', reason = 'late by more than 60 s', finished_at = now()
    WHERE state = 'queued' AND trigger = 'schedule' AND queued_at < now() - ${START_LATE}`;
 
-/* $1 holder, $2 the runs that it knows of: the answer to a statement that took a run may have been lost with its connection. */
-const ORPHANS = `
-  SELECT ${HELD} FROM run
-   WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND started_at < now() - interval '10 seconds'`;
+/* $1 holder, $2 the runs that it knows of. */
+const ORPHANS = `SELECT ${HELD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
+
+const PUT_BACK = `
+  UPDATE run SET state = 'queued', holder = NULL, started_at = NULL
+   WHERE id = $1 AND holder = $2 AND state = 'running' RETURNING id`;
 
 /* $1 run, $2 holder or null for a queued run, $3 state, $4 type, $5 data and $6 where the run's payload belongs in it, $7 hosts. */
 const END = `
@@ -236,11 +238,14 @@ export function createLedger(db: DataSource) {
       });
     },
 
-    /** The runs that the database gave to `holder` and that `holder` does not know of, with what `ending` says of each. */
-    async endOrphans(holder: string, known: readonly number[], ending: (run: HeldRun) => Ending): Promise<number> {
-      const orphans = await rows<HeldRun>(db, ORPHANS, [holder, known]);
-      for (const run of orphans) await end(run.id, holder, ending(run));
-      return orphans.length;
+    /** Runs that `holder` holds beside those that it knows of, some at a time. */
+    async orphans(holder: string, known: readonly number[]): Promise<HeldRun[]> {
+      return rows(db, ORPHANS, [holder, known]);
+    },
+
+    /** Queues a run again that `holder` holds and never began. false when it holds it no longer. */
+    async putBack(id: number, holder: string): Promise<boolean> {
+      return (await rows(db, PUT_BACK, [id, holder])).length > 0;
     },
 
     /** Skips the scheduled runs that no runner took in time. */

@@ -13,6 +13,7 @@ import { entryOfRun } from "../records/log-wait.js";
 import type { QueueRoom } from "../records/queue-room.js";
 import { cancelledEnding, type Execution, type RunOutcome } from "./execution.js";
 import type { HeldRun, Ledger, NewRun } from "./ledger.js";
+import { createOrphans, type Settlement } from "./orphans.js";
 import { createPlaces, type Place } from "./places.js";
 import { findTarget } from "./targets.js";
 
@@ -81,6 +82,7 @@ export function createRuns(options: {
     takeAwaited();
   });
   const underWay = new Map<number, UnderWay>();
+  const orphans = createOrphans({ ledger, holder, underWay });
   /** Of runs under way, the queued runs that they wait for. */
   const awaited = new Map<number, Set<number>>();
   /** Set once this process takes no more; its abort ends what still runs. */
@@ -99,7 +101,11 @@ export function createRuns(options: {
   function perform(run: HeldRun, place: Place): Promise<RunOutcome> {
     const controller = new AbortController();
     if (stopping?.aborted) controller.abort("shutdown");
-    const done = execution.execute(run, holder, controller.signal).finally(() => {
+    const executed = execution.execute(run, holder, controller.signal).catch((error: unknown) => {
+      orphans.unwritten(run.id);
+      throw error;
+    });
+    const done = executed.finally(() => {
       underWay.delete(run.id);
       awaited.delete(run.id);
       place.free();
@@ -116,16 +122,18 @@ export function createRuns(options: {
       behind = true;
       return false;
     }
-    const run = await ledger.claim(holder, places.taken(), open.share).catch((error: unknown) => {
+    const begin = (run: HeldRun | null) => {
+      if (run) void perform(run, open.give(run.appId));
+      else {
+        open.free();
+        behind = places.somebodyHasShare();
+      }
+      return run !== null;
+    };
+    return orphans.taking(ledger.claim(holder, places.taken(), open.share), begin).catch((error: unknown) => {
       open.free();
       throw error;
     });
-    if (run) void perform(run, open.give(run.appId));
-    else {
-      open.free();
-      behind = places.somebodyHasShare();
-    }
-    return run !== null;
   }
 
   /** One claim at a time: the next one knows what the last one took. Who asks meanwhile has the ledger looked at once more. */
@@ -164,7 +172,7 @@ export function createRuns(options: {
       if (children.size === 0) awaited.delete(parent);
       // Another process may have taken it, or its caller cancelled it.
       const claimed = ledger.claimOne(holder, child!).catch(() => null);
-      void claimed.then((run) => (run ? void perform(run, place) : place.free()));
+      void orphans.taking(claimed, (run) => (run ? void perform(run, place) : place.free()));
     }
   }
 
@@ -192,13 +200,12 @@ export function createRuns(options: {
     const place = placeFor(run, awaitedBy === null ? undefined : underWay.get(awaitedBy));
     if (!place) return queue(run, awaitedBy);
     try {
-      const { id, repeated } = await ledger.accept(run, holder);
-      if (!repeated) {
+      return await orphans.taking(ledger.accept(run, holder), ({ id, repeated }) => {
         const accepted: HeldRun = { replayOf: null, versionId: null, ...run, id, startedAt: new Date() };
-        return { id, done: perform(accepted, place) };
-      }
-      place.free();
-      return { id };
+        if (!repeated) return { id, done: perform(accepted, place) };
+        place.free();
+        return { id };
+      });
     } catch (error) {
       place.free();
       throw error;
@@ -272,8 +279,8 @@ export function createRuns(options: {
       return { runId: id };
     },
 
-    /** The runs that this process performs. */
-    known: (): number[] => [...underWay.keys()],
+    /** Settles runs that this process holds and does not perform. To be called from time to time. */
+    settleOrphans: (): Promise<Settlement> => orphans.settle(),
 
     /**
      * Starts queued runs, each in its turn, while places are free; waits for the first such place. Resolves when no more can be had:

@@ -1,0 +1,117 @@
+/** The database gave this process a run, and its answer never came: the connection was cut between the commit and the answer. */
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase } from "../../src/data/database.js";
+import { createLedger } from "../../src/operations/runs/ledger.js";
+import { createOrphans } from "../../src/operations/runs/orphans.js";
+import { type CuttingProxy, startCuttingProxy } from "../harness/cutting-proxy.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+describe("a run that was taken by a statement whose answer was lost", () => {
+  let proxy: CuttingProxy;
+  let service: TestService;
+  let actionId: number;
+
+  before(async () => {
+    service = await startTestService({ RUNNER_CONCURRENCY: "1" }, async (url) => {
+      proxy = await startCuttingProxy(url);
+      return proxy.url;
+    });
+    const code = "async function execute() { return 7; }";
+    const fields = { name: "seven", code, active: true, triggers: [{ trigger: "manual" }] };
+    actionId = (await service.rest("POST", "/v3/apps/1/actions", { body: fields })).body.action.id;
+  });
+  after(async () => {
+    await service.stop();
+    await proxy.stop();
+  });
+
+  const entries = () =>
+    service.db.query("SELECT run_id, type, data->'result' AS result FROM execution_log ORDER BY id");
+
+  async function expectCompleted(runId: number): Promise<void> {
+    await until(async () => (await entries()).some((entry: { run_id: number }) => entry.run_id === runId));
+    const [entry] = (await entries()).filter((one: { run_id: number }) => one.run_id === runId);
+    expect(entry).to.deep.include({ type: "app.task.completed", result: { data: 7, success: true } });
+  }
+
+  it("is begun all the same when it came from the queue", async () => {
+    // Only the taking of this very run answers with its payload.
+    proxy.loseAnswer({ with: "the payload of a run" });
+    const queued = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
+      VALUES (1, $1, 'master', 'manual', '{"is": "the payload of a run"}', 'queued') RETURNING id`;
+    const [{ id }] = await service.db.query(queued, [actionId]);
+    await expectCompleted(id);
+    expect(proxy.answersLost()).to.equal(1);
+  });
+
+  it("is begun all the same when it was to start at once, and who asks again with its key gets its result", async () => {
+    const headers = { "Idempotency-Key": "once" };
+    proxy.loseAnswer({ to: "INSERT INTO run" });
+    const first = await service.rest("POST", "/v3/apps/1/actions/seven/runWithResult", { headers });
+    expect(first.http).to.equal(503);
+    const again = await service.rest("POST", "/v3/apps/1/actions/seven/runWithResult", { headers });
+    expect([again.http, again.body.result]).to.deep.equal([200, 7]);
+    const [{ count }] = await service.db.query("SELECT count(*) FROM run WHERE idempotency_key = 'once'");
+    expect(count).to.equal(1);
+  });
+});
+
+describe("a run that this process holds and does not perform", () => {
+  const holder = randomUUID();
+  const underWay = new Map<number, unknown>();
+  let database: FreshDatabase;
+  let db: DataSource;
+  let orphans: ReturnType<typeof createOrphans>;
+  let id: number;
+
+  before(async () => {
+    database = await freshDatabase();
+    db = await openDatabase(database.url, 2);
+    await db.query("INSERT INTO organization (name) VALUES ('o')");
+    await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
+  });
+  beforeEach(async () => {
+    underWay.clear();
+    orphans = createOrphans({ ledger: createLedger(db), holder, underWay });
+    await db.query("DELETE FROM run");
+    const held = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
+      VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now()) RETURNING id`;
+    [{ id }] = await db.query(held, [holder]);
+  });
+  after(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  const state = async () => (await db.query("SELECT state FROM run WHERE id = $1", [id]))[0].state;
+  const NOTHING = { lost: 0, queuedAgain: 0 };
+
+  it("goes back to the queue at the second look, when no answer can bring it any more", async () => {
+    expect(await orphans.settle()).to.deep.equal(NOTHING);
+    expect(await orphans.settle()).to.deep.equal({ lost: 0, queuedAgain: 1 });
+    expect(await state()).to.equal("queued");
+  });
+
+  it("stays, however often it is looked at, while the answer that brings it is on its way, and afterwards", async () => {
+    const { promise, resolve } = Promise.withResolvers<number>();
+    const taking = orphans.taking(promise, (run) => underWay.set(run, {}));
+    for (let look = 0; look < 3; look += 1) expect(await orphans.settle()).to.deep.equal(NOTHING);
+    resolve(id);
+    await taking;
+    for (let look = 0; look < 3; look += 1) expect(await orphans.settle()).to.deep.equal(NOTHING);
+    expect(await state()).to.equal("running");
+  });
+
+  it("ends as lost, and never begins again, when it was performed and its end could not be written", async () => {
+    orphans.unwritten(id);
+    expect(await orphans.settle()).to.deep.equal({ lost: 1, queuedAgain: 0 });
+    const [{ name }] = await db.query("SELECT data->'error'->>'name' AS name FROM execution_log WHERE run_id = $1", [
+      id,
+    ]);
+    expect([await state(), name]).to.deep.equal(["failed", "RunLostError"]);
+  });
+});
