@@ -51,4 +51,16 @@ describe("retention", () => {
     expect(await counts()).to.deep.equal([10, 10, 11, 11]);
     expect(next).to.be.within(Date.now() + 3_500_000, Date.now() + 3_600_000);
   });
+
+  it("drops values of settings that were replaced more than an hour ago, and says of what its app knows no more", async () => {
+    await db.query(`
+      INSERT INTO app (organization_id, name, secrets_version, secrets_forgotten) VALUES (1, 'b', 9, 0), (1, 'c', 9, 8);
+      INSERT INTO replaced_setting (app_id, key, sealed, version, replaced_at) VALUES
+        (2, '_a', 'x', 3, now() - interval '61 minutes'), (2, '_a', 'x', 4, now() - interval '62 minutes'),
+        (2, '_a', 'x', 5, now() - interval '59 minutes'), (3, '_a', 'x', 2, now() - interval '1 day')`);
+    await createRetention({ db, days: 30 }).clean();
+    expect(await db.query("SELECT app_id, version FROM replaced_setting")).to.deep.equal([{ app_id: 2, version: 5 }]);
+    const known = await db.query("SELECT secrets_forgotten AS forgotten FROM app WHERE id > 1 ORDER BY id");
+    expect(known).to.deep.equal([{ forgotten: 4 }, { forgotten: 8 }]);
+  });
 });

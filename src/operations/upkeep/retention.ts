@@ -1,6 +1,6 @@
 /**
- * Drops what is older than LOG_RETENTION_DAYS: execution logs, log events, finished runs, their tokens; and of what has no age to die of
- * all but an app's newest. In small batches, so that nobody waits for it.
+ * Drops what is older than LOG_RETENTION_DAYS: execution logs, log events, finished runs, their tokens; of what has no age to die of all
+ * but an app's newest; and replaced values of settings after an hour. In small batches, so that nobody waits for it.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
@@ -62,6 +62,23 @@ const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
   ],
 ];
 
+/*
+ * $1 hours. A run that began before the newest of them could not be searched for it any more: its app says so. The app is locked first, as a
+ * change of settings locks it.
+ */
+const REPLACED_SETTINGS = `
+  WITH stale AS (
+    SELECT id FROM app
+     WHERE id IN (SELECT app_id FROM replaced_setting WHERE replaced_at < now() - $1 * interval '1 hour')
+     LIMIT ${BATCH} FOR NO KEY UPDATE SKIP LOCKED),
+  dropped AS (
+    DELETE FROM replaced_setting USING stale
+     WHERE app_id = stale.id AND replaced_at < now() - $1 * interval '1 hour' RETURNING app_id, version)
+  UPDATE app SET secrets_forgotten = greatest(secrets_forgotten, last)
+    FROM (SELECT app_id, max(version) AS last FROM dropped GROUP BY app_id) AS forgotten
+   WHERE app.id = forgotten.app_id RETURNING app.id`;
+const REPLACED_HOURS = 1;
+
 /* The dead are buried long before; their rows are only in the way. */
 const DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
 
@@ -85,6 +102,7 @@ export function createRetention({ db, days }: { db: DataSource; days: number }):
     async clean() {
       for (const batch of BATCHES) await dropAll(batch, days);
       for (const [batch, bound] of BOUNDED) await dropAll(batch, bound);
+      await dropAll(REPLACED_SETTINGS, REPLACED_HOURS);
       if (!stopped) await db.query(DEAD_INSTANCES);
       return Date.now() + EVERY_MS;
     },
