@@ -64,5 +64,8 @@ export async function documents(root = ROOT) {
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  for (const [file, text] of Object.entries(await documents())) writeFileSync(join(ROOT, file), text);
+  for (const [file, text] of Object.entries(await documents())) {
+    writeFileSync(join(ROOT, file), text);
+    process.stdout.write(`wrote ${file}\n`);
+  }
 }

@@ -1,6 +1,7 @@
 /** Holds the committed contracts in schema/ to the code, so that a change of either shows. */
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { buildSchema, type GraphQLType, getNamedType, isInputObjectType, isObjectType, parse, validate } from "graphql";
@@ -128,6 +129,15 @@ describe("the committed contracts, which npm run schema writes", () => {
     const generated = await documents(ROOT);
     expect(Object.keys(generated)).to.deep.equal(["src/web/runtime/documents.ts", "src/web/studio/documents.ts"]);
     for (const [file, text] of Object.entries(generated)) expect(readFileSync(join(ROOT, file), "utf8")).to.equal(text);
+  });
+
+  it("are written from any state: nothing is compiled for them that is made of them, nor a test that they would fail", () => {
+    const tsc = join(ROOT, "node_modules/.bin/tsc");
+    const options = ["-p", join(ROOT, "scripts/schema.tsconfig.json"), "--listFilesOnly"];
+    const files = execFileSync(tsc, options, { encoding: "utf8" }).trim().split("\n");
+    const own = files.map((file) => relative(ROOT, file)).filter((file) => !file.startsWith("node_modules"));
+    expect(own).to.include("src/cli/schema.ts");
+    expect(own.filter((file) => !/^(src|migrations)\//.test(file) || file.startsWith("src/web/"))).to.deep.equal([]);
   });
 
   it("a document that asks for what the schema has not gets no types", async () => {

@@ -1,0 +1,27 @@
+/**
+ * `npm run schema`: schema/ and each src/web/…/documents.ts anew, from whatever state these are in: nothing that is written here is compiled
+ * before it is written.
+ */
+import { join } from "node:path";
+import { withLock } from "./setup/lock.mjs";
+import { ensureNode, ensurePackages } from "./setup/packages.mjs";
+import { must, ROOT, SetupError, step } from "./setup/steps.mjs";
+
+const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
+
+async function writeAll() {
+  await ensurePackages(ROOT);
+  ensureNode(ROOT);
+  const project = join(ROOT, "scripts/schema.tsconfig.json");
+  await step("compiling what the schema is made of", () => must("tsc", ["-p", project]));
+  process.stdout.write(await must("node", [...NODE_FLAGS, join(ROOT, "dist/src/cli/schema.js")]));
+  process.stdout.write(await must("node", [join(ROOT, "scripts/graphql-documents.mjs")]));
+}
+
+try {
+  await withLock(ROOT, writeAll);
+} catch (error) {
+  if (!(error instanceof SetupError)) throw error;
+  process.stderr.write(`${error.message}\n`);
+  process.exitCode = 1;
+}
