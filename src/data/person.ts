@@ -5,3 +5,8 @@ export interface Person {
   lastName: string;
   email: string;
 }
+
+/** SQL of a person as JSON; null where the join of `alias` found nobody. */
+export const personJson = (alias: string): string => `
+  CASE WHEN ${alias}.id IS NOT NULL THEN json_build_object('id', ${alias}.id, 'firstName', ${alias}.first_name,
+    'lastName', ${alias}.last_name, 'email', ${alias}.email) END`;

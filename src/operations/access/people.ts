@@ -1,6 +1,6 @@
 /** Organizations, people and editors: made by administrators, named by id. Knows no token's use. */
 import type { DataSource } from "typeorm";
-import { type Executor, isDuplicate, rows } from "../../data/database.js";
+import { isDuplicate, rows } from "../../data/database.js";
 import type { Person } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import type { SessionOf } from "../../rules/env-script.js";
@@ -13,6 +13,9 @@ export interface User extends Person {
 }
 
 const COLUMNS = `id, organization_id AS "organizationId", first_name AS "firstName", last_name AS "lastName", email`;
+
+const INSERT = `
+  INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, $3, $4) RETURNING ${COLUMNS}`;
 
 const PERSON = `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`;
 
@@ -56,20 +59,18 @@ export function createPeople({ db, credentials }: { db: DataSource; credentials:
     session,
 
     /** Makes a person with an editor's session, who edits nothing yet. @throws REQUEST_INVALID */
-    async create(data: Record<string, unknown>, executor: Executor = db): Promise<{ user: User; token: string }> {
+    async create(data: Record<string, unknown>): Promise<{ user: User; token: string }> {
       const email = requiredText(data["email"], "email");
       if (!/^[^\s@]+@[^\s@]+$/.test(email)) throw new ActionError("REQUEST_INVALID", "email must be an e-mail address");
       const names = [requiredText(data["firstName"], "firstName"), requiredText(data["lastName"], "lastName")];
       const organizationId = await organizationOf(optionalId(data["organizationId"], "organizationId"));
-      const [user] = await rows<User>(
-        executor,
-        `INSERT INTO person (organization_id, first_name, last_name, email) VALUES ($1, $2, $3, $4) RETURNING ${COLUMNS}`,
-        [organizationId, ...names, email],
-      ).catch((error: unknown) => {
-        throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "email is another person's already") : error;
+      return db.transaction(async (manager) => {
+        const [user] = await rows<User>(manager, INSERT, [organizationId, ...names, email]).catch((error: unknown) => {
+          throw isDuplicate(error) ? new ActionError("REQUEST_INVALID", "email is another person's already") : error;
+        });
+        const { token } = await credentials.issue({ kind: "editor", personId: user!.id, name: "session" }, manager);
+        return { user: user!, token };
       });
-      const { token } = await credentials.issue({ kind: "editor", personId: user!.id, name: "session" }, executor);
-      return { user: user!, token };
     },
 
     /** Gives a person of the app's organization editor rights; answers with the app's editors. @throws REQUEST_INVALID */

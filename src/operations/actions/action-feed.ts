@@ -2,7 +2,7 @@
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import type { Person } from "../../data/person.js";
+import { type Person, personJson } from "../../data/person.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 
@@ -33,9 +33,7 @@ interface Found {
 
 /* The change has just been committed together with its entry in the trail. */
 const CHANGE = `
-  SELECT master.updated_at AS "updatedAt", entry.type, entry.data,
-         CASE WHEN person.id IS NOT NULL THEN json_build_object('id', person.id, 'firstName', person.first_name,
-           'lastName', person.last_name, 'email', person.email) END AS "user"
+  SELECT master.updated_at AS "updatedAt", entry.type, entry.data, ${personJson("person")} AS "user"
     FROM (VALUES ($1::bigint, $2::bigint)) AS asked (app_id, id)
     LEFT JOIN action master ON master.app_id = asked.app_id AND master.id = asked.id
     LEFT JOIN LATERAL (

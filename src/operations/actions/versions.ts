@@ -4,7 +4,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import type { ActionRow } from "../../data/action.js";
 import type { Asset, Environment, StoredAsset } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
-import type { Person } from "../../data/person.js";
+import { type Person, personJson } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../limits.js";
 import type { ActionInput } from "../../rules/action-input.js";
@@ -109,8 +109,7 @@ export async function recordVersion(
 }
 
 const HEAD = `version.id, version.created_at AS "createdAt", version.person_id AS "userId",
-  CASE WHEN person.id IS NOT NULL THEN json_build_object('id', person.id, 'firstName', person.first_name,
-    'lastName', person.last_name, 'email', person.email) END AS "user"`;
+  ${personJson("person")} AS "user"`;
 const FROM = "FROM action_version version LEFT JOIN person ON person.id = version.person_id";
 
 type FoundHead = Omit<VersionHead, "createdAt"> & { createdAt: Date };

@@ -5,7 +5,7 @@
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { rows } from "../../data/database.js";
-import type { Person } from "../../data/person.js";
+import { type Person, personJson } from "../../data/person.js";
 import { ActionError } from "../../errors.js";
 import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -54,8 +54,7 @@ const NAME = String.raw`substring(left(v.data::text, 2048) from '^\{"name":("(?:
 
 const SUMMARY = `
   v.id, v.created_at AS "createdAt", v.person_id AS "userId", v.action, ${NAME} AS name,
-         CASE WHEN p.id IS NOT NULL THEN
-           json_build_object('id', p.id, 'firstName', p.first_name, 'lastName', p.last_name, 'email', p.email) END AS "user"`;
+  ${personJson("p")} AS "user"`;
 const OF_APP = "FROM app_version v LEFT JOIN person p ON p.id = v.person_id WHERE v.app_id = $1";
 
 /** Older snapshots may hold protected settings: they are neither read nor brought back. */

@@ -1,7 +1,7 @@
 /** Apps: made, listed, renamed, published. Their settings are another room's. */
 import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
-import { type Executor, rows } from "../../data/database.js";
+import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
@@ -89,14 +89,11 @@ export function createApps(options: {
 
   return {
     /** @throws REQUEST_INVALID */
-    async create(data: Record<string, unknown>, executor: Executor = db): Promise<App> {
+    async create(data: Record<string, unknown>): Promise<App> {
       const name = requiredText(data["name"], "name");
       const organizationId = await organizationOf(optionalId(data["organizationId"], "organizationId"));
-      const [made] = await rows<{ id: number }>(
-        executor,
-        "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id",
-        [organizationId, name],
-      );
+      const sql = "INSERT INTO app (organization_id, name) VALUES ($1, $2) RETURNING id";
+      const [made] = await rows<{ id: number }>(db, sql, [organizationId, name]);
       return toApp(await find(made!.id));
     },
 

@@ -25,7 +25,7 @@ export interface ClientChange {
 type Listener = (change: ClientChange) => void;
 
 /** Everybody in this process who listens to one copy of one app. */
-interface Room {
+interface Audience {
   appId: number;
   copy: Copy;
   listeners: Set<Listener>;
@@ -42,23 +42,23 @@ export interface ClientFeed {
   follow(appId: number, copy: Copy): LiveSource<ClientChange>;
 }
 
-function snapshotOf(room: Room, known: Map<number, ClientAction>): ClientChange {
-  room.snapshot ??= { reset: true, actions: [...known.values()], removed: [] };
-  return room.snapshot;
+function snapshotOf(audience: Audience, known: Map<number, ClientAction>): ClientChange {
+  audience.snapshot ??= { reset: true, actions: [...known.values()], removed: [] };
+  return audience.snapshot;
 }
 
-function tell(room: Room, change: ClientChange): void {
-  for (const listener of room.listeners) listener(change);
+function tell(audience: Audience, change: ClientChange): void {
+  for (const listener of audience.listeners) listener(change);
 }
 
-function take(room: Room, id: number, action: ClientAction | null): void {
-  const { known } = room;
+function take(audience: Audience, id: number, action: ClientAction | null): void {
+  const { known } = audience;
   if (!known) return;
   if (action ? JSON.stringify(action) === JSON.stringify(known.get(id)) : !known.has(id)) return;
-  room.snapshot = null;
+  audience.snapshot = null;
   if (action) known.set(id, action);
   else known.delete(id);
-  tell(room, { reset: false, actions: action ? [action] : [], removed: action ? [] : [id] });
+  tell(audience, { reset: false, actions: action ? [action] : [], removed: action ? [] : [id] });
 }
 
 export function createClientFeed(options: {
@@ -67,28 +67,28 @@ export function createClientFeed(options: {
   log: Logger;
 }): ClientFeed {
   const { clientActions, notifications, log } = options;
-  const rooms = new Map<string, Room>();
+  const audiences = new Map<string, Audience>();
 
   /** Reads after what was read before; what fails is read again as a whole while somebody listens. */
-  function inOrder(room: Room, read: () => Promise<void>): void {
-    room.order = room.order.then(read).catch((error: unknown) => {
-      log.warn({ err: error, appId: room.appId }, "client actions could not be read");
-      setTimeout(() => room.listeners.size > 0 && inOrder(room, () => readAll(room)), RETRY_MS).unref();
+  function inOrder(audience: Audience, read: () => Promise<void>): void {
+    audience.order = audience.order.then(read).catch((error: unknown) => {
+      log.warn({ err: error, appId: audience.appId }, "client actions could not be read");
+      setTimeout(() => audience.listeners.size > 0 && inOrder(audience, () => readAll(audience)), RETRY_MS).unref();
     });
   }
 
-  async function readAll(room: Room): Promise<void> {
-    const actions = await clientActions.ofCopy(room.appId, room.copy);
-    room.known = new Map(actions.map((action) => [action.id, action]));
-    room.snapshot = null;
-    tell(room, snapshotOf(room, room.known));
+  async function readAll(audience: Audience): Promise<void> {
+    const actions = await clientActions.ofCopy(audience.appId, audience.copy);
+    audience.known = new Map(actions.map((action) => [action.id, action]));
+    audience.snapshot = null;
+    tell(audience, snapshotOf(audience, audience.known));
   }
 
-  function roomOf(appId: number, copy: Copy): Room {
+  function audienceOf(appId: number, copy: Copy): Audience {
     const key = `${appId}:${copy}`;
-    const room = rooms.get(key);
-    if (room) return room;
-    const made: Room = {
+    const audience = audiences.get(key);
+    if (audience) return audience;
+    const made: Audience = {
       appId,
       copy,
       listeners: new Set(),
@@ -96,33 +96,35 @@ export function createClientFeed(options: {
       snapshot: null,
       order: Promise.resolve(),
     };
-    rooms.set(key, made);
+    audiences.set(key, made);
     inOrder(made, () => readAll(made));
     return made;
   }
 
   notifications.listen(ACTION_CHANNEL, (notice) => {
     const [appId, id] = notice.split(":").map(Number) as [number, number];
-    for (const room of [rooms.get(`${appId}:master`), rooms.get(`${appId}:production`)]) {
-      if (room) inOrder(room, async () => take(room, id, await clientActions.one(appId, room.copy, id)));
+    for (const audience of [audiences.get(`${appId}:master`), audiences.get(`${appId}:production`)]) {
+      if (audience)
+        inOrder(audience, async () => take(audience, id, await clientActions.one(appId, audience.copy, id)));
     }
   });
 
   // Notices may have been missed: everybody begins anew.
   notifications.onGap(() => {
-    for (const room of rooms.values()) inOrder(room, () => readAll(room));
+    for (const audience of audiences.values()) inOrder(audience, () => readAll(audience));
   });
 
   return {
     follow: (appId, copy) =>
       liveSource<ClientChange>(appId, (listener) => {
-        const room = roomOf(appId, copy);
-        room.listeners.add(listener);
+        const audience = audienceOf(appId, copy);
+        audience.listeners.add(listener);
         // Who comes before the first reading is told by it.
-        if (room.known) listener(snapshotOf(room, room.known));
+        if (audience.known) listener(snapshotOf(audience, audience.known));
         return () => {
-          room.listeners.delete(listener);
-          if (room.listeners.size === 0 && rooms.get(`${appId}:${copy}`) === room) rooms.delete(`${appId}:${copy}`);
+          audience.listeners.delete(listener);
+          if (audience.listeners.size === 0 && audiences.get(`${appId}:${copy}`) === audience)
+            audiences.delete(`${appId}:${copy}`);
         };
       }),
   };

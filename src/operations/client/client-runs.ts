@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import { nestsDeeperThan } from "../../rules/described.js";
+import { isObject, nestsDeeperThan } from "../../rules/described.js";
 import { entryData, type ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import type { Ending, Ledger } from "../runs/ledger.js";
@@ -27,9 +27,6 @@ const STACK_CHARACTERS = 50_000;
 
 type Outcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
 
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
-
 function bounded(error: Record<string, unknown>, field: keyof ScriptError, longest: number): string {
   const text = error[field] ?? "";
   if (typeof text !== "string") throw new ActionError("REQUEST_INVALID", `error.${field} must be a string`);
@@ -37,7 +34,7 @@ function bounded(error: Record<string, unknown>, field: keyof ScriptError, longe
 }
 
 function readError(error: unknown): ScriptError {
-  if (!isRecord(error)) throw new ActionError("REQUEST_INVALID", "error must be an object {name, message, stack}");
+  if (!isObject(error)) throw new ActionError("REQUEST_INVALID", "error must be an object {name, message, stack}");
   return {
     name: bounded(error, "name", NAME_CHARACTERS) || "Error",
     message: bounded(error, "message", MESSAGE_CHARACTERS),
@@ -53,9 +50,9 @@ function readOutcome(body: Record<string, unknown>): Outcome {
 }
 
 function readReport(body: unknown): { payload: string; duration: number; outcome: Outcome } {
-  if (!isRecord(body)) throw new ActionError("REQUEST_INVALID", "the report must be an object");
+  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the report must be an object");
   const { payload = {}, duration } = body;
-  if (!isRecord(payload)) throw new ActionError("PAYLOAD_INVALID");
+  if (!isObject(payload)) throw new ActionError("PAYLOAD_INVALID");
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH) || nestsDeeperThan(body["result"], JSON_MAX_DEPTH)) {
     throw new ActionError("PAYLOAD_INVALID", `payload and result must not nest deeper than ${JSON_MAX_DEPTH} levels`);
   }
