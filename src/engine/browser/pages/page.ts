@@ -13,8 +13,11 @@ import type { Realm } from "./realm.js";
 import { createWorkerRealm } from "./worker-realm.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
-/** A renderer that dies while its page is made leaves what was asked of it unanswered. */
-const OPEN_TIMEOUT_MS = 5_000;
+/**
+ * A renderer that dies while its page is made leaves what was asked of it unanswered. Before the first run nobody's code can be what makes it
+ * slow: it is the machine that is short of time.
+ */
+const OPEN_TIMEOUT_MS = 15_000;
 const CRASH_GRACE_MS = 25;
 
 export class Page {
@@ -126,9 +129,9 @@ export class Page {
    * Makes the realm fresh, ahead of the next run.
    * @returns false when the page must be thrown away instead
    */
-  async renew(): Promise<boolean> {
+  async renew(timeoutMs = RENEW_TIMEOUT_MS): Promise<boolean> {
     this.print = null;
-    this.fresh = await this.within(RENEW_TIMEOUT_MS, this.realm.renew());
+    this.fresh = await this.within(timeoutMs, this.realm.renew());
     return this.fresh;
   }
 
@@ -140,7 +143,7 @@ export class Page {
     const options = { connection, session, contextId, targetId, origin, lane, lose, print };
     this.realm = kind === "worker" ? createWorkerRealm(options) : createDocumentRealm(options);
     const settled = this.realm.settle().then(() => true);
-    return (await this.within(OPEN_TIMEOUT_MS, settled)) && this.renew();
+    return (await this.within(OPEN_TIMEOUT_MS, settled)) && this.renew(OPEN_TIMEOUT_MS);
   }
 
   /** Runs once in the fresh realm (`ready` holds). Never rejects: whatever happens is an PageOutcome. */
