@@ -1,7 +1,7 @@
-/** How long a neighbour waits beside a run that floods the browser's own process. */
+/** A run that keeps the browser's own process busy is ended, no other is, and neighbours wait no longer than that takes. */
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { besideFlood, FLOODS, PLACES } from "../engine/browser/flood-runs.js";
+import { besideFlood, FLOOD_ENDED, FLOODS, PLACES } from "../engine/browser/flood-runs.js";
 import { testBrowsers } from "../engine/browser/support.js";
 
 /** Longer than a flood takes to be noticed and paused, which is half a second on a machine that has time for the watch. */
@@ -20,8 +20,10 @@ describe("the neighbour of a flood of the browser's own process", () => {
 
   for (const [what, code, places] of FLOODS) {
     for (const [where, put] of PLACES.filter(([place]) => places.includes(place))) {
-      it(`waits no longer than the watch takes, beside ${what} from ${where}`, async () => {
-        const { longest, quiet } = await besideFlood(browsers, put(code));
+      it(`loses no run and waits no longer than the watch takes, which ends ${what} from ${where}`, async () => {
+        const { outcome, lost, longest, quiet } = await besideFlood(browsers, put(code));
+        expect(lost).to.equal(0);
+        expect(outcome.ok ? "it went through" : outcome.error.message).to.match(FLOOD_ENDED);
         expect(longest).to.be.lessThan(WAIT_MAX_MS + SLOWER_MAX * quiet);
       });
     }

@@ -1,11 +1,11 @@
-/** A run that keeps the browser's own process busy is ended, and every run beside it completes. */
+/** What bounds a run that would keep the browser's own process busy, and what a run may do that is no flood. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { besideFlood, FLOOD_ENDED, FLOODS, PLACES } from "./flood-runs.js";
+import { besideFlood, PLACES } from "./flood-runs.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 describe("a flood of the browser's own process", function () {
-  this.timeout(60_000);
+  this.timeout(300_000);
   let browsers: Browsers;
 
   beforeEach(async () => {
@@ -13,16 +13,6 @@ describe("a flood of the browser's own process", function () {
     await browsers.start();
   });
   afterEach(() => browsers.stop());
-
-  for (const [what, code, places] of FLOODS) {
-    for (const [where, put] of PLACES.filter(([place]) => places.includes(place))) {
-      it(`by ${what} from ${where} ends the run that made it, and no other`, async () => {
-        const { outcome, lost } = await besideFlood(browsers, put(code));
-        expect(lost).to.equal(0);
-        expect(outcome.ok ? "it went through" : outcome.error.message).to.match(FLOOD_ENDED);
-      });
-    }
-  }
 
   const refusal =
     /^(Uncaught RangeError: )?An action may (open 8 BroadcastChannels|send 1000 messages over|ask for 1000 locks)/;

@@ -38,7 +38,8 @@ export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
     packages: [],
     payload: "{}",
     settings: "{}",
-    timeoutMs: 10_000,
+    // Ends what hangs, within the time of a test.
+    timeoutMs: 50_000,
     realm: "document",
     ...changes,
   };
@@ -60,13 +61,4 @@ export async function failureOf(
   const outcome = await browsers.run(runOf(source, changes));
   if (outcome.ok) throw new Error(`expected a failure, got ${outcome.data}`);
   return outcome;
-}
-
-/** Polls until the condition holds. Throws after `boundMs`. */
-export async function until(condition: () => boolean | Promise<boolean>, boundMs = 20_000): Promise<void> {
-  const deadline = Date.now() + boundMs;
-  while (!(await condition())) {
-    if (Date.now() > deadline) throw new Error(`not within ${boundMs} ms: ${condition}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
 }

@@ -30,7 +30,8 @@ export interface FloodWatch {
   toBlame(): boolean;
 }
 
-interface Noted {
+/** What the browser's processes had spent at a moment, by pid. */
+export interface Noted {
   at: number;
   usages: Map<number, MeasuredProcess>;
 }
@@ -42,7 +43,7 @@ interface Question {
 }
 
 /** The renderer that sends most between the two; null when none sends much, or the browser does not work on it. */
-function senderOf(before: Noted, after: Noted): number | null {
+export function senderOf(before: Noted, after: Noted): number | null {
   const window = after.at - before.at;
   let serving = 0;
   let most = SENDING_SHARE * window;

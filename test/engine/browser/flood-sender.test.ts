@@ -1,0 +1,52 @@
+/** Whom the watch takes for the sender of a flood, by what processes have spent while the browser did not answer. */
+import { expect } from "chai";
+import { type Noted, senderOf } from "../../../src/engine/browser/watch/floods.js";
+
+const BROWSER = 1;
+const WINDOW_MS = 150;
+
+/** Milliseconds of the processor, all of it and what of it in the kernel. */
+type Spent = readonly [all: number, kernel: number];
+
+const noted = (at: number, usages: Record<number, Spent>): Noted => ({
+  at,
+  usages: new Map(
+    Object.entries(usages).map(([pid, [spent, kernel]]) => [
+      Number(pid),
+      { pid: Number(pid), renderer: Number(pid) !== BROWSER, spent, kernel, residentBytes: 0 },
+    ]),
+  ),
+});
+
+/** Everybody has spent a second before, the renderers half of it in the kernel: only what is spent in the window counts. */
+function sender(spent: Record<number, Spent>): number | null {
+  const before = Object.fromEntries(Object.keys(spent).map((pid) => [pid, [1_000, 500] as const]));
+  const after = Object.fromEntries(
+    Object.entries(spent).map(([pid, [all, kernel]]) => [pid, [1_000 + all, 500 + kernel] as const]),
+  );
+  return senderOf(noted(0, before), noted(WINDOW_MS, after));
+}
+
+describe("the sender of a flood", () => {
+  it("is the renderer that spends most in the kernel while the browser's own processes work", () => {
+    expect(sender({ [BROWSER]: [140, 60], 2: [100, 30], 3: [100, 40], 4: [20, 0] })).to.equal(3);
+  });
+
+  it("is nobody where renderers only compute, however much", () => {
+    expect(sender({ [BROWSER]: [140, 60], 2: [150, 0], 3: [150, 10] })).to.equal(null);
+  });
+
+  it("is nobody who computes far more than it sends", () => {
+    expect(sender({ [BROWSER]: [140, 60], 2: [300, 20] })).to.equal(null);
+  });
+
+  it("is nobody where the machine has no time for the browser: it is late, and not flooded", () => {
+    expect(sender({ [BROWSER]: [20, 10], 2: [100, 60] })).to.equal(null);
+  });
+
+  it("is nobody who was not there at the first look", () => {
+    const before = noted(0, { [BROWSER]: [1_000, 500] });
+    const after = noted(WINDOW_MS, { [BROWSER]: [1_140, 560], 2: [100, 60] });
+    expect(senderOf(before, after)).to.equal(null);
+  });
+});
