@@ -1,10 +1,9 @@
 /** Nothing that a run prepared for after its end reaches the network, and nothing that it sent is missing from its hosts. */
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { Server } from "node:http";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import { createEgressProxy, type EgressProxy } from "../../src/engine/egress-proxy.js";
-import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
+import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
+import { resultOf, runOf } from "../engine/browser/support.js";
 
 /** When a document, or what it has started, may still act although its run has ended. */
 const MOMENTS: Record<string, (send: string) => string> = {
@@ -51,38 +50,29 @@ const WAYS: Record<string, (at: string) => string> = {
 };
 
 describe("after the end of a run", () => {
+  let host: ReachableHost;
   let browsers: Browsers;
-  let proxy: EgressProxy;
   let server: Server;
   let url: string;
   let seen: string[] = [];
 
   before(async () => {
-    server = createServer((request, response) => {
+    host = await reachableHost((request, response) => {
       seen.push(request.url ?? "");
       response.writeHead(200, { "Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=9999" });
       response.end("cached");
     });
+    ({ browsers, server, url } = host);
     server.on("connection", () => seen.push("a connection"));
     server.on("upgrade", (request, socket) => {
       seen.push(request.url ?? "");
       socket.destroy();
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    proxy = createEgressProxy({ allowPrivateNetwork: true });
-    browsers = testBrowsers({ openLane: () => proxy.openLane() });
-    await browsers.start();
   });
   beforeEach(() => {
     seen = [];
   });
-  after(async () => {
-    await browsers.stop();
-    proxy.close();
-    server.close();
-    server.closeAllConnections();
-  });
+  after(() => host.stop());
 
   /** What reached the host after a run of the code had ended, until two more runs of the same app had. */
   async function late(code: string): Promise<{ after: string[]; told: boolean; before: string[] }> {

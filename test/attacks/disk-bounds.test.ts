@@ -4,11 +4,10 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
 import { PAGE_SESSIONS_KEPT, SETTINGS_MAX_BYTES } from "../../src/limits.js";
 import { createRetention } from "../../src/operations/upkeep/retention.js";
 import { createTrimming } from "../../src/operations/upkeep/trimming.js";
-import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
@@ -29,21 +28,18 @@ it("SECURITY.md says of every table what bounds it", () => {
 });
 
 describe("an app's share of the disk", () => {
-  let database: FreshDatabase;
+  let database: ConnectedDatabase;
   let db: DataSource;
 
   beforeEach(async () => {
-    database = await freshDatabase();
-    db = await openDatabase(database.url);
+    database = await connectedDatabase(10);
+    ({ db } = database);
     await db.query(`
       INSERT INTO organization (name) VALUES ('o');
       INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b');
       INSERT INTO credential (kind, hash, app_id) VALUES ('live', 'x', 1)`);
   });
-  afterEach(async () => {
-    await db.destroy();
-    await database.drop();
-  });
+  afterEach(() => database.stop());
 
   /** Finished runs with a log entry of so many bytes that cannot be compressed; of a visitor or of the app itself. */
   async function finish(appId: number, runs: number, bytes: number, visitor = false): Promise<void> {

@@ -1,8 +1,8 @@
 /** Holds the rows that TypeORM reads and writes to the tables that the migrations make. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { openDatabase, ROWS, rows } from "../../src/data/database.js";
-import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { ROWS, rows } from "../../src/data/database.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 interface Column {
   name: string;
@@ -17,17 +17,14 @@ const COLUMNS = `
 const byName = (a: Column, b: Column) => (a.name < b.name ? -1 : 1);
 
 describe("rows", () => {
-  let database: FreshDatabase;
+  let database: ConnectedDatabase;
   let db: DataSource;
 
   before(async () => {
-    database = await freshDatabase();
-    db = await openDatabase(database.url, 1);
+    database = await connectedDatabase();
+    ({ db } = database);
   });
-  after(async () => {
-    await db.destroy();
-    await database.drop();
-  });
+  after(() => database.stop());
 
   for (const row of ROWS) {
     it(`${row.name} has the columns of its table, each of the same type`, async () => {

@@ -1,45 +1,24 @@
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { readdirSync, readFileSync, rmSync, statSync, symlinkSync } from "node:fs";
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { Client } from "pg";
 import { type Logger, pino } from "pino";
 import { attachEmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
+import {
+  DIST,
+  endOwner,
+  isRunning,
+  OWNER,
+  type Owner,
+  postmasterPid,
+  query,
+  startOwner,
+} from "../harness/postgres-owners.js";
 import { until } from "../harness/until.js";
 
-const DIST = fileURLToPath(new URL("../../", import.meta.url));
-const OWNER = "test/engine/postgres-owner.js";
 const silent = pino({ level: "silent" });
-
-interface Owner {
-  child: ChildProcess;
-  said: { url?: string; error?: string };
-}
-
-async function query(url: string, sql: string): Promise<unknown[]> {
-  const client = new Client({ connectionString: url });
-  client.on("error", () => {});
-  await client.connect();
-  return (await client.query(sql).finally(() => client.end())).rows;
-}
-
-function postmasterPid(dataDir: string): number {
-  return Number(readFileSync(join(dataDir, "postgres/postmaster.pid"), "utf8").split("\n")[0]);
-}
-
-function isRunning(pid: number): boolean {
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
-    return stat.charAt(stat.lastIndexOf(")") + 2) !== "Z";
-  } catch {
-    return false;
-  }
-}
 
 /** So that a server is left behind all the same. */
 async function killWatchdogOf(postmaster: number): Promise<void> {
@@ -60,21 +39,12 @@ async function killWatchdogOf(postmaster: number): Promise<void> {
 describe("the embedded PostgreSQL", () => {
   let folder: string;
   let dataDir: string;
-  const owners: ChildProcess[] = [];
+  const owners: Owner[] = [];
 
-  async function startOwner(dist = DIST): Promise<Owner> {
-    const child = spawn(process.execPath, [join(dist, OWNER), dataDir], { stdio: ["ignore", "pipe", "inherit"] });
-    owners.push(child);
-    const [line] = await once(createInterface({ input: child.stdout! }), "line");
-    return { child, said: JSON.parse(line) };
-  }
-
-  async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<number | null> {
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill(signal);
-      await once(child, "exit");
-    }
-    return child.exitCode;
+  async function start(dist = DIST): Promise<Owner> {
+    const owner = await startOwner(dataDir, { dist });
+    owners.push(owner);
+    return owner;
   }
 
   beforeEach(async () => {
@@ -84,7 +54,7 @@ describe("the embedded PostgreSQL", () => {
   });
 
   afterEach(async () => {
-    for (const child of owners.splice(0)) await end(child, "SIGTERM");
+    for (const owner of owners.splice(0)) await endOwner(owner, "SIGTERM");
     await rm(folder, { recursive: true, force: true });
   });
 
@@ -127,53 +97,53 @@ describe("the embedded PostgreSQL", () => {
   });
 
   it("is found by a second process while it serves", async () => {
-    const { said } = await startOwner();
+    const { said } = await start();
     expect(await attachEmbeddedPostgres(dataDir)).to.equal(said.url);
   });
 
   it("refuses a second owner in one line that names the first one's pid", async () => {
-    const first = await startOwner();
-    const second = await startOwner();
+    const first = await start();
+    const second = await start();
     expect(second.said.error).to.match(new RegExp(`in use by process ${first.child.pid}\\b`));
     expect(second.said.error).to.not.include("\n");
     expect(await query(first.said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
   });
 
   it("takes over from an owner that was killed with its watchdog: the server left behind is stopped, what was committed is there", async () => {
-    const killed = await startOwner();
+    const killed = await start();
     await query(killed.said.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
     const orphan = postmasterPid(dataDir);
     await killWatchdogOf(orphan);
-    await end(killed.child, "SIGKILL");
+    await endOwner(killed, "SIGKILL");
     expect(isRunning(orphan)).to.equal(true);
-    const next = await startOwner();
+    const next = await start();
     expect(isRunning(orphan)).to.equal(false);
     expect(await query(next.said.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
   });
 
   it("recovers what was committed when the server was killed with its owner", async () => {
-    const killed = await startOwner();
+    const killed = await start();
     await query(killed.said.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
     process.kill(postmasterPid(dataDir), "SIGKILL");
-    await end(killed.child, "SIGKILL");
-    const next = await startOwner();
+    await endOwner(killed, "SIGKILL");
+    const next = await start();
     expect(await query(next.said.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
   });
 
   it("takes the place of a lock whose pid belongs to another process by now", async () => {
     await mkdir(dataDir);
     await writeFile(join(dataDir, "service.lock"), JSON.stringify({ pid: process.pid, startTicks: "1" }));
-    const { said } = await startOwner();
+    const { said } = await start();
     expect(said.url).to.be.a("string");
   });
 
   it("starts beside a pid file whose number belongs to another program by now", async () => {
-    const first = await startOwner();
+    const first = await start();
     process.kill(postmasterPid(dataDir), "SIGKILL");
-    await end(first.child, "SIGKILL");
+    await endOwner(first, "SIGKILL");
     const file = join(dataDir, "postgres/postmaster.pid");
     await writeFile(file, readFileSync(file, "utf8").replace(/^\d+/, String(process.pid)));
-    const next = await startOwner();
+    const next = await start();
     expect(await query(next.said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
   });
 
@@ -188,7 +158,7 @@ describe("the embedded PostgreSQL", () => {
 
   it("makes the cluster anew when the first start was cut short", async () => {
     await mkdir(join(dataDir, "postgres.new/base"), { recursive: true });
-    const { said } = await startOwner();
+    const { said } = await start();
     expect(await query(said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
   });
 
@@ -205,7 +175,7 @@ describe("the embedded PostgreSQL", () => {
       if (entry.isSymbolicLink()) rmSync(join(entry.parentPath, entry.name));
     }
     for (const name of ["pg", "pino"]) symlinkSync(join(DIST, "../node_modules", name), join(modules, name));
-    const { said } = await startOwner(join(folder, "dist"));
+    const { said } = await start(join(folder, "dist"));
     expect(said.error).to.equal(undefined);
     expect(await query(said.url!, "SELECT 1 AS one")).to.deep.equal([{ one: 1 }]);
   });

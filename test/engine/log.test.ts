@@ -1,21 +1,17 @@
 /** What a log line may say of an error. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
 import { createLog } from "../../src/engine/log.js";
-import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 describe("the log", () => {
-  let database: FreshDatabase;
+  let database: ConnectedDatabase;
   let db: DataSource;
   before(async () => {
-    database = await freshDatabase();
-    db = await openDatabase(database.url, 1);
+    database = await connectedDatabase();
+    ({ db } = database);
   });
-  after(async () => {
-    await db.destroy();
-    await database.drop();
-  });
+  after(() => database.stop());
 
   async function lineOf(work: () => unknown): Promise<string> {
     const lines: string[] = [];

@@ -2,11 +2,10 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
 import { createLedger } from "../../src/operations/runs/ledger.js";
 import { createOrphans } from "../../src/operations/runs/orphans.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { type CuttingProxy, startCuttingProxy } from "../harness/cutting-proxy.js";
-import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -63,14 +62,14 @@ describe("a run that was taken by a statement whose answer was lost", () => {
 describe("a run that this process holds and does not perform", () => {
   const holder = randomUUID();
   const underWay = new Map<number, unknown>();
-  let database: FreshDatabase;
+  let database: ConnectedDatabase;
   let db: DataSource;
   let orphans: ReturnType<typeof createOrphans>;
   let id: number;
 
   before(async () => {
-    database = await freshDatabase();
-    db = await openDatabase(database.url, 2);
+    database = await connectedDatabase(2);
+    ({ db } = database);
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
   });
@@ -82,10 +81,7 @@ describe("a run that this process holds and does not perform", () => {
       VALUES (1, 1, 'master', 'manual', '{}', 'running', $1, now()) RETURNING id`;
     [{ id }] = await db.query(held, [holder]);
   });
-  after(async () => {
-    await db.destroy();
-    await database.drop();
-  });
+  after(() => database.stop());
 
   const state = async () => (await db.query("SELECT state FROM run WHERE id = $1", [id]))[0].state;
   const NOTHING = { lost: 0, queuedAgain: 0 };

@@ -1,19 +1,18 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { openDatabase } from "../../src/data/database.js";
 import { createRetention } from "../../src/operations/upkeep/retention.js";
-import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 const OLD = 2_500;
 const TABLES = ["log_event", "execution_log", "run", "credential"];
 
 describe("retention", () => {
-  let database: FreshDatabase;
+  let database: ConnectedDatabase;
   let db: DataSource;
 
   before(async () => {
-    database = await freshDatabase();
-    db = await openDatabase(database.url);
+    database = await connectedDatabase(10);
+    ({ db } = database);
     await db.query(
       "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')",
     );
@@ -33,10 +32,7 @@ describe("retention", () => {
       INSERT INTO credential (kind, hash, app_id) VALUES ('api', 'x', 1);
     `);
   });
-  after(async () => {
-    await db.destroy();
-    await database.drop();
-  });
+  after(() => database.stop());
 
   const counts = () =>
     Promise.all(TABLES.map(async (table) => (await db.query(`SELECT count(*) FROM ${table}`))[0].count));

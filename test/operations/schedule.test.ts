@@ -3,7 +3,7 @@ import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { createSchedule, type Schedule } from "../../src/operations/triggers/schedule.js";
 import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
-import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { publishDirectly, type Wanted } from "../harness/production-copies.js";
 
 const MINUTE = 60_000;
@@ -11,7 +11,7 @@ const NOON = Date.parse("2026-03-02T12:00:00Z");
 const SCHEDULED: Wanted = { name: "nightly", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
 
 describe("schedules", () => {
-  let database: FreshDatabase;
+  let database: ConnectedDatabase;
   let db: DataSource;
   let appId: number;
   let time = NOON - MINUTE;
@@ -20,8 +20,8 @@ describe("schedules", () => {
 
   beforeEach(async () => {
     time = NOON - MINUTE;
-    database = await freshDatabase();
-    db = await openDatabase(database.url);
+    database = await connectedDatabase(10);
+    ({ db } = database);
     const [organization] = await db.query("INSERT INTO organization (name) VALUES ('o') RETURNING id");
     const [app] = await db.query("INSERT INTO app (organization_id, name) VALUES ($1, 'a') RETURNING id", [
       organization.id,
@@ -29,10 +29,7 @@ describe("schedules", () => {
     appId = app.id;
     schedule = createSchedule({ db, now, defaultTimezone: "UTC" });
   });
-  afterEach(async () => {
-    await db.destroy();
-    await database.drop();
-  });
+  afterEach(() => database.stop());
 
   const publish = (...wanted: Wanted[]) => publishDirectly(db, appId, wanted, now);
   const runs = () => db.query("SELECT * FROM run ORDER BY tick, id");

@@ -1,11 +1,9 @@
 /** Every run starts in a fresh document with nothing of an earlier run, of its own key or of another. */
-
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
-import { failureOf, resultOf, runOf, testBrowsers, until } from "./support.js";
+import { until } from "../../harness/until.js";
+import { type ReachableHost, reachableHost } from "./host.js";
+import { failureOf, resultOf, runOf } from "./support.js";
 
 /** Sees everything that an earlier run could have left; `{}` when there is nothing. */
 const PROBE = `const execute = async () => {
@@ -118,16 +116,14 @@ const LEFTOVERS: [string, string][] = [
   ["a busy loop that begins after the end", "setTimeout(() => { for (;;); }, 0)"],
 ];
 
-describe("isolation", function () {
-  this.timeout(30_000);
+describe("isolation", () => {
+  let host: ReachableHost;
   let browsers: Browsers;
-  let proxy: EgressProxy;
-  let server: Server;
   let requests: string[] = [];
   let url: string;
 
   before(async () => {
-    server = createServer((request, response) => {
+    host = await reachableHost((request, response) => {
       requests.push(`${request.url} ${request.headers.cookie ?? ""}`);
       response.setHeader("Access-Control-Allow-Origin", "https://app-1.actions.internal");
       response.setHeader("Access-Control-Allow-Credentials", "true");
@@ -135,20 +131,12 @@ describe("isolation", function () {
       response.setHeader("Set-Cookie", "third=1; Max-Age=9999; SameSite=None; Secure");
       response.end(String(requests.length));
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-    proxy = createEgressProxy({ allowPrivateNetwork: true });
-    browsers = testBrowsers({ openLane: () => proxy.openLane() });
-    await browsers.start();
+    ({ browsers, url } = host);
   });
   beforeEach(() => {
     requests = [];
   });
-  after(async () => {
-    await browsers.stop();
-    proxy.close();
-    server.close();
-  });
+  after(() => host.stop());
 
   it("shows an empty world to a first run", async () => {
     expect(await resultOf(browsers, PROBE)).to.deep.equal({});

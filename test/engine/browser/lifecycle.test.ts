@@ -9,8 +9,9 @@ import { expect } from "chai";
 import pino from "pino";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { PageRun } from "../../../src/engine/browser/run.js";
+import { until } from "../../harness/until.js";
 import { amidDyingRenderers, groupMembers, hangingRun, largestRenderer } from "./process-group.js";
-import { failureOf, resultOf, runOf, testBrowsers, until } from "./support.js";
+import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 /** Idle, Chromium answers the service's ten questions a second; a loop uses fifty ticks in this time, ten where it shares the processor. */
 const QUIET_WINDOW_MS = 500;

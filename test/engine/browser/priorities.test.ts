@@ -3,7 +3,8 @@ import { readdirSync } from "node:fs";
 import { getPriority } from "node:os";
 import { expect } from "chai";
 import { BROWSER_PRIORITY, priorityOf } from "../../../src/engine/browser/watch/priorities.js";
-import { resultOf, runOf, testBrowsers, until } from "./support.js";
+import { until } from "../../harness/until.js";
+import { resultOf, runOf, testBrowsers } from "./support.js";
 
 describe("the priority of renderers", () => {
   const browsers = testBrowsers();

@@ -2,7 +2,8 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { PageRun } from "../../../src/engine/browser/run.js";
-import { runOf, until } from "./support.js";
+import { until } from "../../harness/until.js";
+import { runOf } from "./support.js";
 
 /** Live processes of the browser's process group; zombies are the init process's to reap. */
 export function groupMembers(group: number): number[] {

@@ -10,7 +10,8 @@ import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { browserFlags } from "../../../src/engine/browser/chromium-flags.js";
 import { createEgressProxy } from "../../../src/engine/egress-proxy.js";
 import { type RemoteChromium, type RemoteChromiumOptions, startRemoteChromium } from "../../harness/remote-chromium.js";
-import { failureOf, remoteSource, resultOf, runOf, testBrowsers, until } from "./support.js";
+import { until } from "../../harness/until.js";
+import { failureOf, remoteSource, resultOf, runOf, testBrowsers } from "./support.js";
 
 const WHO = "const execute = async () => navigator.userAgent";
 const NOWHERE = "ws://127.0.0.1:9";

@@ -1,0 +1,63 @@
+/** Processes that own an embedded PostgreSQL each, for tests that end them in whatever way, and a look at what they leave. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { Client } from "pg";
+
+export const DIST = fileURLToPath(new URL("../../", import.meta.url));
+export const OWNER = "test/engine/postgres-owner.js";
+
+export interface Owner {
+  child: ChildProcess;
+  /** The one line that it says once it serves, or cannot. */
+  said: { url?: string; error?: string };
+}
+
+export interface OwnerOptions {
+  nodeFlags?: readonly string[];
+  /** The compiled checkout that it runs from. */
+  dist?: string;
+  /** Where what it says of its death goes. */
+  stderr?: "inherit" | "ignore";
+}
+
+export async function startOwner(dataDir: string, options: OwnerOptions = {}): Promise<Owner> {
+  const { nodeFlags = [], dist = DIST, stderr = "inherit" } = options;
+  const command = [...nodeFlags, join(dist, OWNER), dataDir];
+  const child = spawn(process.execPath, command, { stdio: ["ignore", "pipe", stderr] });
+  const [line] = await once(createInterface({ input: child.stdout! }), "line");
+  return { child, said: JSON.parse(line) };
+}
+
+/** @returns its exit code; null where a signal ended it */
+export async function endOwner({ child }: Owner, signal: NodeJS.Signals): Promise<number | null> {
+  if (child.exitCode === null && child.signalCode === null) {
+    const gone = once(child, "exit");
+    child.kill(signal);
+    await gone;
+  }
+  return child.exitCode;
+}
+
+export async function query(url: string, sql: string): Promise<unknown[]> {
+  const client = new Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  return (await client.query(sql).finally(() => client.end())).rows;
+}
+
+export function postmasterPid(dataDir: string): number {
+  return Number(readFileSync(join(dataDir, "postgres/postmaster.pid"), "utf8").split("\n")[0]);
+}
+
+export function isRunning(pid: number): boolean {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+    return stat.charAt(stat.lastIndexOf(")") + 2) !== "Z";
+  } catch {
+    return false;
+  }
+}
