@@ -75,7 +75,7 @@ export function registerClientScripts(app: FastifyInstance, options: ClientScrip
     // A page's worker would stand between the service and whatever pages come later.
     if ("service-worker" in headers) throw new ActionError("FORBIDDEN");
     const { script, integrity } = await clients.compiledAction(context, appId, id);
-    const kept = query["v"] === integrity ? FOR_EVER : ASK_AGAIN;
-    return reply.headers({ ...SCRIPT_HEADERS, "cache-control": kept }).send(script);
+    const caching = query["v"] === integrity ? FOR_EVER : ASK_AGAIN;
+    return reply.headers({ ...SCRIPT_HEADERS, "cache-control": caching }).send(script);
   });
 }

@@ -29,7 +29,7 @@ function ofFastify(error: FastifyError): ActionError | null {
 }
 
 /** Turns whatever was thrown into an error that may be told; what may not is logged and becomes INTERNAL_ERROR. */
-export function tellable(error: unknown, log: Logger): ActionError {
+function tellable(error: unknown, log: Logger): ActionError {
   if (error instanceof ActionError) return error;
   const refusal = ofFastify(error as FastifyError);
   if (refusal) return refusal;
@@ -46,12 +46,12 @@ export function errorReply(
   error: unknown,
   log: Logger,
 ): { http: number; headers: Record<string, string>; body: ErrorBody } {
-  const told = tellable(error, log);
-  const { retryAfter } = told.details;
+  const failure = tellable(error, log);
+  const { retryAfter } = failure.details;
   return {
-    http: STATUS[told.status].http,
+    http: STATUS[failure.status].http,
     headers: retryAfter === undefined ? {} : { "Retry-After": String(retryAfter) },
-    body: bodyOf(told),
+    body: bodyOf(failure),
   };
 }
 
@@ -94,11 +94,11 @@ function isFaultOfDocument(error: GraphQLError): boolean {
 export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormattedError {
   const located = error instanceof GraphQLError ? error : null;
   const cause = unwrapResolverError(error);
-  const told =
+  const failure =
     located && !(cause instanceof ActionError) && isFaultOfDocument(located)
       ? new ActionError("REQUEST_INVALID", withoutValues(located.message))
       : tellable(cause, log);
-  const { status, error: message, ...details } = bodyOf(told);
+  const { status, error: message, ...details } = bodyOf(failure);
   return {
     message,
     ...(located?.locations && { locations: located.locations }),

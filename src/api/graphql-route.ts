@@ -5,6 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type FormattedExecutionResult, GraphQLError, type GraphQLSchema } from "graphql";
 import type { Logger } from "pino";
 import { ActionError, STATUS } from "../errors.js";
+import { isObject } from "../rules/described.js";
 import { writeJson } from "../rules/json-text.js";
 import { quotaHeaders, type RequestContext } from "./context.js";
 import { formatGraphqlError } from "./error-reply.js";
@@ -35,11 +36,8 @@ export interface GraphqlOptions {
 /** What a request asks, wherever it says so; Apollo says what is wrong with a request that asks nothing. */
 function askedIn({ method, body, query }: FastifyRequest): Record<string, unknown> {
   const asked: unknown = method === "GET" ? query : body;
-  return typeof asked === "object" && asked !== null && !Array.isArray(asked) ? (asked as Record<string, unknown>) : {};
+  return isObject(asked) ? asked : {};
 }
-
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The result, or the refusal in its place where it would be written too large. */
 function fitting({ answer }: Context, result: FormattedExecutionResult, log: Logger): FormattedExecutionResult {

@@ -8,7 +8,7 @@ const NAMES = ["code", "constraint", "table", "column", "routine", "syscall"] as
 const withoutText = (error: Error): string => (error instanceof SyntaxError ? "a text did not parse" : error.message);
 
 /** Kind, message, stack, and names: never an error's other properties, in which values travel. */
-function told(error: unknown): object {
+function loggable(error: unknown): object {
   if (!(error instanceof Error)) return { type: typeof error };
   const source = ((error as { driverError?: unknown }).driverError ?? error) as Record<string, unknown>;
   const message = withoutText(error);
@@ -17,12 +17,12 @@ function told(error: unknown): object {
     message,
     stack: error.stack?.replace(error.message, message),
     ...Object.fromEntries(NAMES.flatMap((name) => (typeof source[name] === "string" ? [[name, source[name]]] : []))),
-    ...(error.cause !== undefined && { cause: told(error.cause) }),
+    ...(error.cause !== undefined && { cause: loggable(error.cause) }),
   };
 }
 
 /** Lines of JSON on `destination`, standard output unless said; errors go under `err`. */
 export function createLog(level: string, destination?: DestinationStream): Logger {
-  const options = { level, serializers: { err: told } };
+  const options = { level, serializers: { err: loggable } };
   return destination ? pino(options, destination) : pino(options);
 }

@@ -32,7 +32,7 @@ const REFUSED_KEYS: readonly string[] = ["__proto__", "constructor", "prototype"
 const ARTIFACT_PREFIX = "_aiartifact_";
 const ARTIFACT_NAME_MAX_CHARACTERS = SETTING_KEY_MAX_CHARACTERS - ARTIFACT_PREFIX.length;
 
-export const UNDERSCORE_SIZE_MESSAGE = "private app settings exceed the 100 KB limit for server actions";
+const UNDERSCORE_SIZE_MESSAGE = "private app settings exceed the 100 KB limit for server actions";
 
 /** The tier of a top-level key (specification, App settings object). Nested keys have none. */
 export function tierOf(key: string): Tier {

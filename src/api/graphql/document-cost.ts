@@ -27,7 +27,7 @@ import { PAGE_DEFAULT, PAGE_MAX } from "../../limits.js";
 import { FORM_LIMITS } from "./document-form.js";
 
 /** A thousand whole actions; some fifty milliseconds of work, in which nobody else is served. */
-export const COST_MAX = 30_000;
+const COST_MAX = 30_000;
 /** Of a list within a page, such as an action's triggers: most have one. */
 const INNER_LIST = 1;
 

@@ -12,7 +12,7 @@ import { type Answers, sizeOf } from "../answers.js";
 import { formatGraphqlError } from "../error-reply.js";
 
 /** Subscriptions of one app in one process. */
-export const SUBSCRIPTIONS_PER_APP = 20_000;
+const SUBSCRIPTIONS_PER_APP = 20_000;
 
 /** From here on a copy for each socket costs more than what sending in parts does. */
 const LONG_CHARACTERS = 4_096;

@@ -109,12 +109,12 @@ export function createTransfer(options: { db: DataSource; judgement: Judgement; 
     return { current: row, judged, fields: changedFields(inputOf(row), judged.input) };
   }
 
-  async function plan(manager: EntityManager, appId: number, entries: unknown[]): Promise<Plan> {
+  async function planOf(manager: EntityManager, appId: number, entries: unknown[]): Promise<Plan> {
     // A text column holds no NUL, so no action bears such a name; the rules say so of the entry.
     const names = entries.map(nameOf).filter((name) => name !== null && !name.includes("\0")) as string[];
     const known = await current(manager, appId, names);
     const seen = new Set<string>();
-    const made: Plan = { steps: [], faults: [] };
+    const plan: Plan = { steps: [], faults: [] };
     for (const [index, entry] of entries.entries()) {
       const name = nameOf(entry);
       try {
@@ -122,13 +122,13 @@ export function createTransfer(options: { db: DataSource; judgement: Judgement; 
           throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique; ${described(name)} came twice`);
         }
         if (name !== null) seen.add(name);
-        made.steps.push(await step(manager, appId, entry, known.get(name ?? "") ?? null));
+        plan.steps.push(await step(manager, appId, entry, known.get(name ?? "") ?? null));
       } catch (error) {
         if (!(error instanceof ActionError)) throw error;
-        made.faults.push({ index, name, status: error.status, error: error.message });
+        plan.faults.push({ index, name, status: error.status, error: error.message });
       }
     }
-    return made;
+    return plan;
   }
 
   async function apply(manager: EntityManager, caller: Caller, appId: number, { steps }: Plan): Promise<void> {
@@ -164,11 +164,11 @@ export function createTransfer(options: { db: DataSource; judgement: Judgement; 
       const entries = entriesOf(document);
       for (const entry of entries) if (isObject(entry)) await judgement.readAhead(appId, entry["code"]);
       return db.transaction(async (manager) => {
-        const made = await plan(manager, appId, entries);
-        if (dryRun) return reportOf(made, true);
-        if (made.faults.length > 0) throw refusalOf(made);
-        await apply(manager, caller, appId, made);
-        return reportOf(made, false);
+        const plan = await planOf(manager, appId, entries);
+        if (dryRun) return reportOf(plan, true);
+        if (plan.faults.length > 0) throw refusalOf(plan);
+        await apply(manager, caller, appId, plan);
+        return reportOf(plan, false);
       });
     },
   };

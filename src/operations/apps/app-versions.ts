@@ -178,9 +178,9 @@ export function createAppVersions(options: {
       intake.checkRoom();
       const id = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
-        const made = await snapshotApp(manager, caller, appId, "create");
-        await audit(manager, caller, { appId, type: "app.version.create", data: { versionId: made } });
-        return made;
+        const versionId = await snapshotApp(manager, caller, appId, "create");
+        await audit(manager, caller, { appId, type: "app.version.create", data: { versionId } });
+        return versionId;
       });
       return summaryOf(await find(appId, id));
     },

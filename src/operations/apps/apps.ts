@@ -30,7 +30,7 @@ export interface App {
   updatedAt: string;
 }
 
-export function toApp(row: AppRow): App {
+function toApp(row: AppRow): App {
   const { publishedAt, createdAt, updatedAt, dataKey: _, secretsVersion: _v, secretsForgotten: _f, ...fields } = row;
   return {
     ...fields,

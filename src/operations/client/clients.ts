@@ -29,8 +29,6 @@ function createBound(): (caller: Caller) => void {
   };
 }
 
-export type Clients = ReturnType<typeof createClients>;
-
 export function createClients(options: {
   db: DataSource;
   credentials: Credentials;

@@ -61,9 +61,6 @@ export const lostEnding = (run: HeldRun): Ending =>
 /** The end of a run that was cancelled before it started. */
 export const cancelledEnding = (run: HeldRun): Ending => endingOf(run, CANCELLED, 0, { state: "cancelled" });
 
-/** Why a run is to end early; what its `AbortSignal` gives as the reason. */
-export type AbortReason = "cancelled" | "lost" | "shutdown";
-
 /** The outcome, unless it would carry a secret out (contract, section 6). */
 async function judged(outcome: RunOutcome, cut: boolean, secrecy: RunSecrecy): Promise<RunOutcome> {
   const judgement = outcome.ok

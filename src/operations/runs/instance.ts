@@ -4,7 +4,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
 
-export const LEASE_MS = 12_000;
+const LEASE_MS = 12_000;
 const HEARTBEAT_MS = 3_000;
 
 export interface Instance {

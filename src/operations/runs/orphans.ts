@@ -15,8 +15,6 @@ export interface Settlement {
   queuedAgain: number;
 }
 
-export type Orphans = ReturnType<typeof createOrphans>;
-
 export function createOrphans(options: {
   ledger: Pick<Ledger, "orphans" | "end" | "putBack">;
   holder: string;

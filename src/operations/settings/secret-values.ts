@@ -61,8 +61,6 @@ export async function markSecrets(
   if (missing !== undefined) throw new ActionError("SETTINGS_INVALID", `there is no setting ${described(missing)}`);
 }
 
-export type SecretValuesReader = ReturnType<typeof createSecretValues>;
-
 export function createSecretValues(options: {
   db: DataSource;
   opened: (appId: number, found: readonly StoredSetting[], executor?: Executor) => Promise<[string, unknown][]>;

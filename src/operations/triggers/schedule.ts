@@ -10,7 +10,7 @@ const BATCH = 100;
 /** Another scheduler is at work on what is due: it is looked at again after this. */
 const YIELD_MS = 50;
 
-export const SKIPPED = {
+const SKIPPED = {
   running: "still running",
   down: "down at that time",
   late: `late by more than ${TICK_LATE_MS / 1000} s`,

@@ -5,7 +5,7 @@ import { createClient } from "graphql-ws";
 type Headers = Record<string, unknown>;
 
 /** Drops what was left empty in the Headers editor: an empty credential is none, and none lets the cookie speak. */
-export function filledHeaders(headers: Headers = {}): Record<string, string> {
+function filledHeaders(headers: Headers = {}): Record<string, string> {
   const filled = Object.entries(headers).filter(([, value]) => typeof value === "string" && value.trim() !== "");
   return Object.fromEntries(filled) as Record<string, string>;
 }

@@ -14,13 +14,13 @@ const VIEWS: readonly string[] = ["actions", "log", "settings"];
 
 const idOf = (text: string | undefined) => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
 
-export function placeOf(fragment: string): Place {
+function placeOf(fragment: string): Place {
   const [, app, view = "", action] = fragment.split("/");
   const known = VIEWS.includes(view) ? (view as View) : "actions";
   return { appId: idOf(app), view: known, actionId: action === "new" ? "new" : idOf(action) };
 }
 
-export function fragmentOf({ appId, view, actionId }: Place): string {
+function fragmentOf({ appId, view, actionId }: Place): string {
   return `#/${appId ?? ""}/${view}${view === "actions" && actionId !== null ? `/${actionId}` : ""}`;
 }
 

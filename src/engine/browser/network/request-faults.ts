@@ -6,8 +6,8 @@ import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome } from "../run.js";
 
 export interface RequestFaults {
-  /** Forgets the last run's. `told` gets each reason once, a bounded number of them. */
-  begin(told: (fault: string) => void): void;
+  /** Forgets the last run's. `onFault` gets each reason once, a bounded number of them. */
+  begin(onFault: (fault: string) => void): void;
   /** The way out refused `host:port`. */
   refused(host: string, reason: string): void;
   /** The way out has a connection to `host:port`: what fails from here on has another reason. */
@@ -42,12 +42,12 @@ export function watchRequestFaults(session: CDPSession, origin: string): Request
   const pending = new Map<string, string>();
   const refusals = new Map<string, string>();
   let faults = new Set<string>();
-  let told: (fault: string) => void = () => {};
+  let onFault: (fault: string) => void = () => {};
 
   function add(fault: string): void {
     if (faults.has(fault) || faults.size >= FAULTS_MAX) return;
     faults.add(fault);
-    told(fault);
+    onFault(fault);
   }
 
   session.on("Network.requestWillBeSent", ({ requestId, request }) => {
@@ -65,7 +65,7 @@ export function watchRequestFaults(session: CDPSession, origin: string): Request
 
   return {
     begin(next) {
-      told = next;
+      onFault = next;
       pending.clear();
       refusals.clear();
       faults = new Set();

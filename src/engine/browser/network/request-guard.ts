@@ -26,7 +26,7 @@ const ANSWER_TIMEOUT_MS = 5_000;
 export const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 /** `host:port` of an address that leads out of the browser; null for the others, such as `data:`. */
-export function hostOf(address: string): string | null {
+function hostOf(address: string): string | null {
   const url = URL.parse(address);
   const port = url === null ? undefined : PORTS[url.protocol];
   if (url === null || port === undefined) return null;
