@@ -4,7 +4,7 @@ import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { isObject, nestsDeeperThan } from "../../rules/described.js";
-import { entryData, type ScriptError } from "../records/execution-logs.js";
+import { entryData, type RunOutcome, type ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import type { Ending, Ledger } from "../runs/ledger.js";
 import { findReported } from "./client-actions.js";
@@ -25,8 +25,6 @@ const NAME_CHARACTERS = 255;
 const MESSAGE_CHARACTERS = 10_000;
 const STACK_CHARACTERS = 50_000;
 
-type Outcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
-
 function bounded(error: Record<string, unknown>, field: keyof ScriptError, longest: number): string {
   const text = error[field] ?? "";
   if (typeof text !== "string") throw new ActionError("REQUEST_INVALID", `error.${field} must be a string`);
@@ -42,14 +40,14 @@ function readError(error: unknown): ScriptError {
   };
 }
 
-function readOutcome(body: Record<string, unknown>): Outcome {
+function readOutcome(body: Record<string, unknown>): RunOutcome {
   const { result, error } = body;
   if (error === undefined) return { ok: true, data: result === undefined ? undefined : JSON.stringify(result) };
   if (result !== undefined) throw new ActionError("REQUEST_INVALID", "a run has a result or an error, not both");
   return { ok: false, error: readError(error) };
 }
 
-function readReport(body: unknown): { payload: string; duration: number; outcome: Outcome } {
+function readReport(body: unknown): { payload: string; duration: number; outcome: RunOutcome } {
   if (!isObject(body)) throw new ActionError("REQUEST_INVALID", "the report must be an object");
   const { payload = {}, duration } = body;
   if (!isObject(payload)) throw new ActionError("PAYLOAD_INVALID");
@@ -83,7 +81,7 @@ export function createClientRuns(options: {
   const { db, ledger, holder, timeoutMs, intake, bound } = options;
 
   /** A browser that lets an action run on does not make the limit longer. */
-  function judged(outcome: Outcome, duration: number): Outcome {
+  function judged(outcome: RunOutcome, duration: number): RunOutcome {
     if (!outcome.ok || duration <= timeoutMs + LATE_MS) return outcome;
     const message = `the action ran longer than the limit of ${timeoutMs / 1000} seconds`;
     return { ok: false, error: { name: "TimeoutError", message, stack: `TimeoutError: ${message}` } };
@@ -99,8 +97,8 @@ export function createClientRuns(options: {
       caller: Caller,
       { appId, actionId, body, idempotencyKey }: ClientRunReport,
     ): Promise<{ runId: number }> {
-      const { payload, duration: durationMs, outcome: told } = readReport(body);
-      const outcome = judged(told, durationMs);
+      const { payload, duration: durationMs, outcome: reported } = readReport(body);
+      const outcome = judged(reported, durationMs);
       bound(caller);
       const answered = outcome.ok ? (outcome.data ?? "") : JSON.stringify(outcome.error);
       intake.take(caller, appId, Buffer.byteLength(payload) + Buffer.byteLength(answered), ROWS_OF_A_RUN);

@@ -32,6 +32,9 @@ export interface ScriptError {
   stack: string;
 }
 
+/** What became of a run: a script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
+export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
+
 /** What an entry says of a run; texts are JSON. `durationMs` is wall time. `payload` null stands for the run's own. */
 export interface EntryFacts {
   trigger: TriggerType;
@@ -41,7 +44,7 @@ export interface EntryFacts {
   durationMs: number;
   /** The run whose payload was run again. */
   replayOf?: number | null;
-  outcome: { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
+  outcome: RunOutcome;
 }
 
 /** An entry's `data` as it is stored. */

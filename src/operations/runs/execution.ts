@@ -8,14 +8,11 @@ import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { resultFault } from "../../rules/json-scan.js";
-import { entryData, type ScriptError } from "../records/execution-logs.js";
+import { entryData, type RunOutcome } from "../records/execution-logs.js";
 import type { Printer, RunConsole } from "./console.js";
 import type { Ending, HeldRun, Ledger, RunCode } from "./ledger.js";
 import type { RunScripts } from "./run-scripts.js";
 import type { RunSecrecy, Secrecy } from "./secrecy.js";
-
-/** A script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
-export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
 
 const LOAD_ACTION = "SELECT name, code, environment, dependencies FROM action WHERE id = $1";
 /* Taken apart here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */

@@ -7,11 +7,11 @@ import type { Caller } from "../../rules/access.js";
 import { nestsDeeperThan } from "../../rules/described.js";
 import { memberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
-import type { LogEntry, Logs, ScriptError } from "../records/execution-logs.js";
+import type { LogEntry, Logs, RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import { entryOfRun } from "../records/log-wait.js";
 import type { QueueRoom } from "../records/queue-room.js";
-import { cancelledEnding, type Execution, type RunOutcome } from "./execution.js";
+import { cancelledEnding, type Execution } from "./execution.js";
 import type { HeldRun, Ledger, NewRun } from "./ledger.js";
 import { createOrphans, type Settlement } from "./orphans.js";
 import { createPlaces, type Place } from "./places.js";
@@ -32,9 +32,6 @@ export interface RunRequest {
   idempotencyKey: string | null;
 }
 
-/** As `RunOutcome`: `data` is JSON text, undefined for undefined. */
-type Settled = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
-
 /** A run that this process performs. */
 interface UnderWay {
   controller: AbortController;
@@ -54,7 +51,7 @@ function payloadText(payload: unknown): string {
 
 const errorIn = (data: JsonText): ScriptError => JSON.parse(memberText(data.text, "error") ?? "{}") as ScriptError;
 
-function settledAs({ type, data }: LogEntry): Settled {
+function outcomeIn({ type, data }: LogEntry): RunOutcome {
   return type === "app.task.completed"
     ? { ok: true, data: memberText(memberText(data.text, "result") ?? "", "data") }
     : { ok: false, error: errorIn(data) };
@@ -250,9 +247,9 @@ export function createRuns(options: {
      */
     async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
       const { id: runId, done } = await start(await judged(caller, request), true);
-      const settled: Settled = done ? await done : settledAs(await entryOfRun({ logs, notifications }, runId));
-      if (settled.ok) return { runId, result: settled.data === undefined ? undefined : new JsonText(settled.data) };
-      const { name, message } = settled.error;
+      const outcome = done ? await done : outcomeIn(await entryOfRun({ logs, notifications }, runId));
+      if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
+      const { name, message } = outcome.error;
       throw new ActionError("EXECUTION_FAILED", name === "Error" ? message : `${name}: ${message}`, { runId });
     },
 
