@@ -13,11 +13,8 @@ import type { Realm } from "./realm.js";
 import { createWorkerRealm } from "./worker-realm.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
-/**
- * A renderer that dies while its page is made leaves what was asked of it unanswered. Before the first run nobody's code can be what makes it
- * slow: it is the machine that is short of time.
- */
-const OPEN_TIMEOUT_MS = 15_000;
+/** A renderer that dies while its page is made leaves what was asked of it unanswered. Before the first run nobody's code can be in the way. */
+const OPEN_TIMEOUT_MS = 5_000;
 const CRASH_GRACE_MS = 25;
 
 export class Page {
