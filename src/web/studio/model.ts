@@ -3,6 +3,7 @@ import type {
   ActionSummaryFragment,
   AppsQuery,
   DiffFragment,
+  EntryRowFragment,
   FollowActionsSubscription,
   FollowConsoleSubscription,
   ListVersionsQuery,
@@ -10,6 +11,7 @@ import type {
   PublishedCopyRowFragment,
   ReadSettingsQuery,
   WholeActionFragment,
+  WholeDataSourceFragment,
 } from "./documents.js";
 
 export type App = AppsQuery["apps"][number];
@@ -39,5 +41,9 @@ export type ConsoleLine = FollowConsoleSubscription["line"];
 export type Version = ListVersionsQuery["history"]["versions"][number];
 
 export type Diff = DiffFragment;
+
+export type DataSource = WholeDataSourceFragment;
+
+export type Entry = Omit<EntryRowFragment, "data"> & { data: Record<string, unknown> };
 
 export type SettingDetails = Omit<ReadSettingsQuery["settingsStatus"][number], "key">;

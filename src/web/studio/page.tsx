@@ -5,6 +5,7 @@ import "./style/base.css";
 import "./style/layout.css";
 import "./style/panels.css";
 import "./style/records.css";
+import "./style/data.css";
 import "./style/phone.css";
 import { useCallback, useState } from "react";
 import { createRoot } from "react-dom/client";

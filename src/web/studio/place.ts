@@ -1,27 +1,31 @@
-/** Where in Studio one is, kept in the address's fragment: `#/1/actions/12`, `#/1/log`, `#/1/settings`. Unsaved work is asked about. */
+/** Where in Studio one is, kept in the address's fragment: `#/1/actions/12`, `#/1/log`, `#/1/data/3`, `#/1/settings`. Unsaved work is asked about. */
 import { useCallback, useEffect, useRef, useState } from "react";
 
-export type View = "actions" | "log" | "settings";
+export type View = "actions" | "log" | "data" | "settings";
 
 export interface Place {
   /** null: the first app there is. */
   appId: number | null;
   view: View;
   actionId: number | "new" | null;
+  /** The data source that is open. */
+  sourceId: number | null;
 }
 
-const VIEWS: readonly string[] = ["actions", "log", "settings"];
+const VIEWS: readonly string[] = ["actions", "log", "data", "settings"];
 
 const idOf = (text: string | undefined) => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
 
 function placeOf(fragment: string): Place {
-  const [, app, view = "", action] = fragment.split("/");
+  const [, app, view = "", item] = fragment.split("/");
   const known = VIEWS.includes(view) ? (view as View) : "actions";
-  return { appId: idOf(app), view: known, actionId: action === "new" ? "new" : idOf(action) };
+  const actionId = known === "actions" ? (item === "new" ? "new" : idOf(item)) : null;
+  return { appId: idOf(app), view: known, actionId, sourceId: known === "data" ? idOf(item) : null };
 }
 
-function fragmentOf({ appId, view, actionId }: Place): string {
-  return `#/${appId ?? ""}/${view}${view === "actions" && actionId !== null ? `/${actionId}` : ""}`;
+function fragmentOf({ appId, view, actionId, sourceId }: Place): string {
+  const item = view === "actions" ? actionId : view === "data" ? sourceId : null;
+  return `#/${appId ?? ""}/${view}${item === null ? "" : `/${item}`}`;
 }
 
 export interface Navigation {

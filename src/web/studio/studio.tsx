@@ -3,6 +3,7 @@ import { useCallback, useState } from "react";
 import { ActionList } from "./action-list.js";
 import type { Api } from "./api.js";
 import { useConfirm } from "./confirm.js";
+import { DataSourcesView } from "./data-view.js";
 import { LogPanel } from "./log-panel.js";
 import type { App } from "./model.js";
 import { type Navigation, usePlace } from "./place.js";
@@ -119,6 +120,7 @@ export function Studio({ api, apps: given, signOut }: StudioProps) {
         </div>
       )}
       {view === "log" && <LogPanel key={app.id} {...shared} actions={actions} ids={null} />}
+      {view === "data" && <DataSourcesView key={app.id} {...shared} go={go} sourceId={place.sourceId} />}
       {view === "settings" && <SettingsView key={app.id} {...shared} setDirty={setDirty} />}
       {dialog}
     </div>

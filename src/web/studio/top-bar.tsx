@@ -5,6 +5,7 @@ import type { Navigation, View } from "./place.js";
 const VIEWS: [View, string][] = [
   ["actions", "Actions"],
   ["log", "Log"],
+  ["data", "Data"],
   ["settings", "Settings"],
 ];
 

@@ -1,0 +1,147 @@
+/** What a data source says of itself: name, access rules, hooks, indexes, each as JSON, and its snapshots. */
+import { useCallback, useEffect, useState } from "react";
+import { type Api, asApiError } from "./api.js";
+import type { Ask } from "./confirm.js";
+import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "./documents.js";
+import { ago, exact } from "./format.js";
+import type { DataSource } from "./model.js";
+
+const HINTS = {
+  accessRules:
+    "Who of an app's pages may do what: the first rule that fits decides, and without one nobody may anything.",
+  hooks: "What is done to columns as they are written: trim, lower, upper, hash.",
+  indexes: "Lists of columns that make a where or an order on them fast; they are made behind the answer.",
+};
+type ListField = keyof typeof HINTS;
+
+interface DefinitionProps {
+  api: Api;
+  appId: number;
+  source: DataSource;
+  onChanged: (source: DataSource) => void;
+}
+
+function useChange({ api, appId, source, onChanged }: DefinitionProps) {
+  return useCallback(
+    async (data: Record<string, unknown>): Promise<string | null> => {
+      try {
+        const { id, updatedAt: ifUpdatedAt } = source;
+        onChanged((await api.ask(UpdateDataSource, { appId, id, data, ifUpdatedAt })).updated);
+        return null;
+      } catch (error) {
+        const { status, message } = asApiError(error);
+        return status === "ENTRY_CHANGED" ? "Somebody changed this data source meanwhile: load it anew." : message;
+      }
+    },
+    [api, appId, source, onChanged],
+  );
+}
+
+function ListEditor({ field, ...props }: DefinitionProps & { field: ListField }) {
+  const kept = JSON.stringify(props.source[field], null, 2);
+  const [text, setText] = useState(kept);
+  const [fault, setFault] = useState<string | null>(null);
+  const change = useChange(props);
+  useEffect(() => setText(kept), [kept]);
+  const save = async () => {
+    let value: unknown;
+    try {
+      value = JSON.parse(text);
+    } catch (error) {
+      return setFault(`This is no JSON: ${(error as Error).message}`);
+    }
+    setFault(await change({ [field]: value }));
+  };
+  return (
+    <section className="field" data-field={field}>
+      <label htmlFor={field}>{field}</label>
+      <textarea
+        id={field}
+        className="mono"
+        rows={Math.min(14, text.split("\n").length + 1)}
+        spellCheck={false}
+        value={text}
+        aria-invalid={fault !== null}
+        aria-describedby={`${field}-fault ${field}-hint`}
+        onChange={(event) => setText(event.target.value)}
+      />
+      <p id={`${field}-fault`} className="fault" role="alert">
+        {fault}
+      </p>
+      <p id={`${field}-hint`} className="hint">
+        {HINTS[field]}
+      </p>
+      <p className="row">
+        <button type="button" disabled={text === kept} onClick={() => void save()}>
+          Save {field}
+        </button>
+      </p>
+    </section>
+  );
+}
+
+export function DataDefinition(props: DefinitionProps) {
+  return (
+    <div className="data-definition">
+      {(Object.keys(HINTS) as ListField[]).map((field) => (
+        <ListEditor key={field} field={field} {...props} />
+      ))}
+    </div>
+  );
+}
+
+type Versions = ListEntryVersionsQuery["versions"];
+
+export function DataVersions({
+  api,
+  appId,
+  source,
+  ask,
+  onRestored,
+}: Omit<DefinitionProps, "onChanged"> & { ask: Ask; onRestored: () => void }) {
+  const [versions, setVersions] = useState<Versions | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const { id } = source;
+  const load = useCallback(async () => {
+    try {
+      setVersions((await api.ask(ListEntryVersions, { appId, id })).versions);
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  }, [api, appId, id]);
+  useEffect(() => void load(), [load]);
+  const restore = async (version: Versions[number]) => {
+    const text = `The entries become the ${version.entries} that they were on ${exact(version.createdAt)}. Those of now are kept as a version first.`;
+    if (!(await ask({ title: "Restore these entries?", text, yes: "Restore" }))) return;
+    try {
+      await api.ask(RestoreEntries, { appId, id, versionId: version.id });
+      onRestored();
+      await load();
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  };
+  return (
+    <div className="data-versions">
+      <p className="hint">
+        A snapshot is taken before an import, a restore and whatever removes more than a thousand entries.
+      </p>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <ul>
+        {versions?.map((version) => (
+          <li key={version.id} className="row">
+            <b title={exact(version.createdAt)}>{ago(version.createdAt)}</b>
+            <span className="chip">before {version.operation}</span>
+            <span className="hint grow">{version.entries} entries</span>
+            <button type="button" onClick={() => void restore(version)}>
+              Restore
+            </button>
+          </li>
+        ))}
+      </ul>
+      {versions?.length === 0 && <p className="hint">None yet.</p>}
+    </div>
+  );
+}

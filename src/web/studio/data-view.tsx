@@ -1,0 +1,266 @@
+/** The app's data sources: the list, and of one its entries, its files, its rules and its past. */
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { serviceAddress } from "../service-address.js";
+import { type Api, asApiError } from "./api.js";
+import type { Ask } from "./confirm.js";
+import { DataDefinition, DataVersions } from "./data-definition.js";
+import { DataImport, sendFile } from "./data-import.js";
+import { CreateDataSource, DeleteDataSource, ListDataSources } from "./documents.js";
+import { EntryGrid } from "./entry-grid.js";
+import type { DataSource } from "./model.js";
+import type { Navigation } from "./place.js";
+import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
+
+interface DataSourcesViewProps {
+  api: Api;
+  appId: number;
+  ask: Ask;
+  go: Navigation["go"];
+  /** null: none is chosen. */
+  sourceId: number | null;
+}
+
+interface PanelProps extends Omit<DataSourcesViewProps, "sourceId" | "go"> {
+  source: DataSource;
+  onChanged: (source: DataSource) => void;
+  onRemoved: () => void;
+  reload: () => void;
+}
+
+/** A person has stopped typing. */
+const TYPED_MS = 250;
+
+function useTyped(text: string): string {
+  const [typed, setTyped] = useState(text);
+  useEffect(() => {
+    const timer = setTimeout(() => setTyped(text), TYPED_MS);
+    return () => clearTimeout(timer);
+  }, [text]);
+  return typed;
+}
+
+function Entries({ api, appId, ask, source, reload: reloadSource }: PanelProps) {
+  const [search, setSearch] = useState("");
+  const [order, setOrder] = useState<EntryOrder | null>(null);
+  const words = useTyped(search).trim();
+  const { columns } = source;
+  const where = useMemo(
+    () => (words === "" ? null : { $or: columns.map((column) => ({ [pathOf(column)]: { $iLike: words } })) }),
+    [words, columns],
+  );
+  const entries = useEntries({ api, appId, id: source.id, where, order });
+  const [fault, setFault] = useState<string | null>(null);
+  const remove = async (index: number) => {
+    const entry = entries.at(index);
+    if (!entry) return;
+    const yes = await ask({
+      title: `Delete entry ${entry.id}?`,
+      text: JSON.stringify(entry.data).slice(0, 300),
+      yes: "Delete",
+      danger: true,
+    });
+    if (yes) setFault(await entries.remove(index));
+  };
+  const file = (format: string) =>
+    serviceAddress(`/v1/apps/${appId}/data-sources/${source.id}/export?format=${format}`).href;
+  return (
+    <section className="entries-panel" aria-label="Entries">
+      <div className="row">
+        <input
+          type="search"
+          aria-label="Search the entries"
+          placeholder="Search in every column"
+          value={search}
+          onChange={(event) => setSearch(event.target.value)}
+        />
+        <span className="hint" role="status">
+          {entries.total === null ? "…" : `${entries.total.toLocaleString("en")} entries`}
+        </span>
+        <span className="grow" />
+        <button type="button" onClick={() => void entries.insert().then(reloadSource)}>
+          Add an entry
+        </button>
+        {["csv", "json", "jsonl"].map((format) => (
+          <a key={format} href={file(format)} download={`${source.name}.${format}`}>
+            {format.toUpperCase()}
+          </a>
+        ))}
+      </div>
+      <p className="fault" role="alert">
+        {fault ?? entries.fault?.message}
+      </p>
+      <EntryGrid {...{ columns, entries, order, setOrder }} remove={(index) => void remove(index)} />
+    </section>
+  );
+}
+
+const TABS = ["Entries", "Import", "Rules", "Versions"] as const;
+
+function Source(props: PanelProps) {
+  const { api, appId, ask, source, onChanged, onRemoved, reload } = props;
+  const [tab, setTab] = useState<(typeof TABS)[number]>("Entries");
+  const [fault, setFault] = useState<string | null>(null);
+  const remove = async () => {
+    const text = "Its entries and its snapshots go with it; actions and pages that read it find nothing.";
+    if (!(await ask({ title: `Delete ${source.name}?`, text, yes: "Delete", danger: true }))) return;
+    try {
+      await api.ask(DeleteDataSource, { appId, id: source.id });
+      onRemoved();
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  };
+  const take = async (file: File, append: boolean) => {
+    const count = await sendFile(appId, source.id, file, append);
+    reload();
+    return `${count.toLocaleString("en")} entries were taken in.`;
+  };
+  const panels = {
+    Entries: () => <Entries {...props} />,
+    Import: () => <DataImport action="Import" mayAppend take={take} />,
+    Rules: () => <DataDefinition {...{ api, appId, source, onChanged }} />,
+    Versions: () => <DataVersions {...{ api, appId, source, ask }} onRestored={reload} />,
+  };
+  return (
+    <section className="data-source" aria-label={source.name}>
+      <div className="row workspace-head">
+        <h2>{source.name}</h2>
+        <span className="hint">id {source.id}</span>
+        <span className="grow" />
+        <span className="fault" role="alert">
+          {fault}
+        </span>
+        <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+          Delete
+        </button>
+      </div>
+      <div className="tabs" role="tablist" aria-label="Parts of the data source">
+        {TABS.map((name) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            className="tab"
+            aria-selected={tab === name}
+            onClick={() => setTab(name)}
+          >
+            {name}
+          </button>
+        ))}
+      </div>
+      <div className="data-panel" role="tabpanel" aria-label={tab}>
+        {panels[tab]()}
+      </div>
+    </section>
+  );
+}
+
+function NewSource({
+  api,
+  appId,
+  onMade,
+}: Pick<DataSourcesViewProps, "api" | "appId"> & { onMade: (source: DataSource) => void }) {
+  const [name, setName] = useState("");
+  const [fault, setFault] = useState<string | null>(null);
+  const make = async (): Promise<DataSource> => (await api.ask(CreateDataSource, { appId, data: { name } })).created;
+  const empty = async () => {
+    try {
+      onMade(await make());
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  };
+  const take = async (file: File) => {
+    const made = await make();
+    try {
+      await sendFile(appId, made.id, file, false);
+    } catch (error) {
+      await api.ask(DeleteDataSource, { appId, id: made.id }).catch(() => undefined);
+      throw error;
+    }
+    onMade(made);
+    return "";
+  };
+  return (
+    <section className="data-source new" aria-label="New data source">
+      <h2>New data source</h2>
+      <label className="field">
+        Name
+        <input value={name} autoComplete="off" onChange={(event) => setName(event.target.value)} />
+      </label>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <p className="row">
+        <button type="button" disabled={name.trim() === ""} onClick={() => void empty()}>
+          Make it empty
+        </button>
+        <span className="hint">or from a file:</span>
+      </p>
+      {name.trim() !== "" && <DataImport action="Make it from this file" mayAppend={false} take={take} />}
+    </section>
+  );
+}
+
+export function DataSourcesView({ api, appId, ask, go, sourceId }: DataSourcesViewProps) {
+  const [sources, setSources] = useState<DataSource[] | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const load = useCallback(async () => {
+    try {
+      setSources((await api.ask(ListDataSources, { appId })).dataSources);
+      setFault(null);
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  }, [api, appId]);
+  useEffect(() => void load(), [load]);
+  const chosen = sources?.find(({ id }) => id === sourceId);
+  const open = (id: number | null) => go({ view: "data", sourceId: id });
+  const onMade = async (source: DataSource) => {
+    await load();
+    open(source.id);
+  };
+  return (
+    <main className={sourceId === null ? "data-view choosing" : "data-view"}>
+      <nav className="data-list" aria-label="Data sources">
+        <p className="fault" role="alert">
+          {fault}
+        </p>
+        <button type="button" className="primary" onClick={() => open(null)}>
+          New
+        </button>
+        <ul>
+          {sources?.map(({ id, name }) => (
+            <li key={id}>
+              <button
+                type="button"
+                className="action"
+                aria-current={id === sourceId ? "true" : undefined}
+                onClick={() => open(id)}
+              >
+                <b>{name}</b>
+              </button>
+            </li>
+          ))}
+        </ul>
+        {sources?.length === 0 && <p className="hint empty">None yet: make the first one here.</p>}
+      </nav>
+      {chosen ? (
+        <Source
+          key={`${chosen.id} ${chosen.columns.length}`}
+          {...{ api, appId, ask }}
+          source={chosen}
+          reload={() => void load()}
+          onRemoved={() => void load().then(() => open(null))}
+          onChanged={(changed) =>
+            setSources((all) => all?.map((one) => (one.id === changed.id ? changed : one)) ?? null)
+          }
+        />
+      ) : sourceId === null ? (
+        <NewSource {...{ api, appId }} onMade={(source) => void onMade(source)} />
+      ) : (
+        <p className="welcome">{sources ? "There is no such data source." : "Loading…"}</p>
+      )}
+    </main>
+  );
+}

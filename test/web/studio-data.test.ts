@@ -1,0 +1,157 @@
+/** Data sources in Studio: made from a file, looked through, changed where they stand, brought back. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+describe("Studio's page of data sources", () => {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+  let studio: StudioPage;
+  const folder = mkdtempSync(join(tmpdir(), "svc-studio-data-"));
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    watch = watchPage(page, service.url);
+    studio = studioPage(page);
+    await page.goto(`${service.url}/studio#/${service.appId}/data`);
+    await studio.signIn(service.tokens.editor);
+  });
+
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  const choose = async (name: string, text: string) => {
+    const file = join(folder, name);
+    writeFileSync(file, text);
+    const input = (await page.waitForSelector('input[type="file"]')) as never as {
+      uploadFile(path: string): Promise<void>;
+    };
+    await input.uploadFile(file);
+  };
+  const rows = (count: number) =>
+    page.waitForFunction(`document.querySelectorAll(".grid-rows .grid-row button.cell").length >= ${count}`);
+  const cells = () =>
+    page.$$eval(".grid-rows .grid-row", (all) =>
+      all.map((row) =>
+        [...row.children]
+          .map((cell) => cell.textContent)
+          .slice(1, -1)
+          .join("|"),
+      ),
+    );
+  const stored = async (name: string) => {
+    const query = { order: [["id", "ASC"]] };
+    const path = `/v1/apps/${service.appId}/data-sources/${encodeURIComponent(name)}/query`;
+    return (await service.rest("POST", path, { body: query })).body.entries.map(({ data }: { data: object }) => data);
+  };
+
+  it("makes one from a CSV, whose first rows it shows before anything is sent", async () => {
+    await studio.replace(".data-source.new .field input", "Seats");
+    await choose("seats.csv", "Row,Seat\nA,1\nA,2\nB,1\n");
+    await page.waitForSelector(".data-import td");
+    expect(await page.$$eval(".data-import th", (heads) => heads.map((head) => head.textContent))).to.deep.equal([
+      "Row",
+      "Seat",
+    ]);
+    await studio.button("Make it from this file");
+    await rows(6);
+    expect((await cells()).sort()).to.deep.equal(["A|1", "A|2", "B|1"]);
+  });
+
+  it("sorts by a column, searches in all, and changes a cell where it stands", async () => {
+    const head = await page.waitForSelector("::-p-xpath(//*[contains(@class,'grid-head')]//button[.//b='Seat'])");
+    await head!.click();
+    await head!.click();
+    await page.waitForFunction('document.querySelector(".grid-rows .grid-row").textContent.includes("2")');
+    expect((await cells())[0]).to.equal("A|2");
+    await studio.replace('input[aria-label="Search the entries"]', "b");
+    await page.waitForFunction('document.querySelector(".entries-panel .hint").textContent === "1 entries"');
+    await page.click(".grid-rows button.cell");
+    await studio.replace(".grid-rows input.cell", "C");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction('document.querySelector(".entries-panel .hint").textContent === "0 entries"');
+    expect(await stored("Seats")).to.deep.include({ Row: "C", Seat: "1" });
+    await studio.replace('input[aria-label="Search the entries"]', "");
+  });
+
+  it("does not overwrite what somebody else has changed, and says so", async () => {
+    await rows(6);
+    await page.click(".grid-rows button.cell");
+    const path = `/v1/apps/${service.appId}/data-sources/Seats/query`;
+    const { entries } = (await service.rest("POST", path, { body: {} })).body;
+    for (const { id } of entries)
+      await service.rest("PUT", `/v1/apps/${service.appId}/data-sources/Seats/entries/${id}`, {
+        body: { data: { Row: "theirs" } },
+      });
+    await studio.replace(".grid-rows input.cell", "mine");
+    await page.keyboard.press("Enter");
+    await page.waitForFunction('document.querySelector(".grid-rows").textContent.includes("theirs")');
+    expect(JSON.stringify(await stored("Seats"))).to.not.contain("mine");
+  });
+
+  it("replaces the entries by a file and brings the ones of before back", async () => {
+    await studio.button("Import", '//*[@role="tablist"]');
+    await choose("new.csv", "Row\nZ\n");
+    await page.click('.data-import input[type="checkbox"]');
+    await studio.button("Import", "//*[contains(@class,'data-import')]");
+    await page.waitForFunction(
+      '/1 entries were taken in/.test(document.querySelector(".data-import")?.textContent ?? "")',
+    );
+    expect(await stored("Seats")).to.deep.equal([{ Row: "Z" }]);
+    await studio.button("Versions", '//*[@role="tablist"]');
+    await studio.button("Restore", "//*[contains(@class,'data-versions')]");
+    await studio.button("Restore", "//dialog");
+    await page.waitForFunction('document.querySelectorAll(".data-versions li").length === 2');
+    expect(await stored("Seats")).to.have.length(3);
+  });
+
+  it("tells why rules are refused, in the service's words, and keeps those that are right", async () => {
+    await studio.button("Rules", '//*[@role="tablist"]');
+    await studio.replace("#accessRules", '[{"type": ["look"], "allow": "all"}]');
+    await studio.button("Save accessRules");
+    await page.waitForFunction(
+      '/accessRules\\[0\\].type must be/.test(document.querySelector("#accessRules-fault").textContent)',
+    );
+    await studio.replace("#accessRules", '[{"type": ["select"], "allow": "all"}]');
+    await studio.button("Save accessRules");
+    await page.waitForSelector('[data-field="accessRules"] button:disabled');
+    const body = {};
+    const read = await service.rest("POST", `/v1/apps/${service.appId}/data-sources/Seats/query`, { as: "live", body });
+    expect(read.body.entries).to.have.length(3);
+  });
+
+  it("scrolls through a hundred thousand entries to the last, with few of them in the page", async () => {
+    const lines = ["N", ...Array.from({ length: 100_000 }, (_, at) => String(at))].join("\n");
+    const path = `/v1/apps/${service.appId}/data-sources`;
+    const { dataSource } = (await service.rest("POST", path, { body: { name: "Large" } })).body;
+    const sent = await fetch(`${service.url}${path}/${dataSource.id}/import`, {
+      method: "POST",
+      headers: { "auth-token": service.tokens.editor, "content-type": "text/csv" },
+      body: lines,
+    });
+    expect(await sent.json()).to.deep.equal({ inserted: 100_000 });
+    await page.goto(`${service.url}/studio#/${service.appId}/data/${dataSource.id}`);
+    await page.reload();
+    await rows(5);
+    expect(await studio.textOf(".entries-panel .hint")).to.equal("100,000 entries");
+    await page.$eval(".grid-box", (box) => box.scrollTo(0, box.scrollHeight));
+    await page.waitForFunction('/(^|\\D)99999/.test(document.querySelector(".grid-rows").textContent)');
+    expect(await page.$$eval(".grid-rows .grid-row", (all) => all.length)).to.be.lessThan(80);
+  });
+
+  it("does all that without an error in the page", () => {
+    expect(watch.errors.filter((error) => !/status of 4/.test(error))).to.deep.equal([]);
+  });
+});
