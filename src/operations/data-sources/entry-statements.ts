@@ -31,16 +31,19 @@ const UPDATE = `
 
 const REMOVE = `DELETE FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = ANY ($3::bigint[])`;
 
-/* In parts, so that no statement takes long. What this transaction itself has written stays. */
+/*
+ * In parts, so that no statement takes long. What this transaction itself has written stays. The ids are gathered before anything is
+ * removed: of a table that has just been filled the planner knows nothing, and would look through all of it for each.
+ */
 const REMOVE_OTHERS = `
-  WITH next AS (
+  WITH next AS MATERIALIZED (
     SELECT id FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id > $3 AND id <= $4
      ORDER BY id LIMIT ${REMOVED_AT_ONCE}),
   gone AS (
-    DELETE FROM data_source_entry AS entry USING next
-     WHERE entry.app_id = $1 AND entry.data_source_id = $2 AND entry.id = next.id AND entry.id <> ALL ($5::bigint[])
-       AND entry.xmin <> pg_current_xact_id()::xid
-    RETURNING entry.bytes)
+    DELETE FROM data_source_entry
+     WHERE app_id = $1 AND id = ANY (ARRAY(SELECT id FROM next WHERE id <> ALL ($5::bigint[])))
+       AND xmin <> pg_current_xact_id()::xid
+    RETURNING bytes)
   SELECT (SELECT max(id) FROM next) AS last, (SELECT count(*) FROM gone) AS count,
          (SELECT coalesce(sum(bytes), 0) FROM gone)::float8 AS bytes`;
 
