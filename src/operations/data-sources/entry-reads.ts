@@ -200,7 +200,7 @@ function readsBy(read: Read) {
     count: <Source extends DataSourceKey>(key: Source, where: unknown, scope: EntryScope) =>
       counts.count(key, { scope, where }, async () => []),
 
-    /** Distinct values of columns, sorted, the first ten thousand of each; what is nothing or null is none. */
+    /** Distinct values of columns, sorted, the first ten thousand of each and 160 KB of them; what is nothing or null is none. */
     async distinct(key: DataSourceKey, columns: unknown, scope: EntryScope): Promise<Record<string, JsonText[]>> {
       const found: Record<string, JsonText[]> = {};
       for (const [at, column] of list(columns, "columns", FIELDS_MAX, 1).entries()) {
@@ -208,12 +208,12 @@ function readsBy(read: Read) {
         const source = sourceOf("e", scope.sees);
         const value = valueAt(parsePath(column, `columns[${at}]`, source), source, statement);
         const from = entriesOf(key, { scope, where: null }, statement, "e");
-        const rows = await read<{ value: string }>(
-          key.appId,
-          `SELECT value::text FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${from}) held
-            WHERE value <> 'null' ORDER BY held.value LIMIT ${DISTINCT_MAX}`,
-          statement.values,
-        );
+        const values = `SELECT value::text, octet_length(value::text) AS bytes
+          FROM (SELECT DISTINCT ${value} AS value FROM data_source_entry e WHERE ${from}) held
+         WHERE value <> 'null' ORDER BY held.value LIMIT ${DISTINCT_MAX}`;
+        const sql = `SELECT value FROM (SELECT value, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) AS held FROM (${values}) sorted) sized
+          WHERE held <= ${PAGE_MAX_BYTES / FIELDS_MAX}`;
+        const rows = await read<{ value: string }>(key.appId, sql, statement.values);
         found[String(column)] = rows.map((row) => new JsonText(row.value));
       }
       return found;

@@ -2,7 +2,7 @@
  * Connections on which strangers' queries run: read-only, five seconds a statement, memory and temporary files bounded, few in number
  * and fewer for one app. Knows no query.
  */
-import type pg from "pg";
+import pg from "pg";
 import { createFairLine } from "../../engine/fair-line.js";
 import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS, QUERY_TIMEOUT_MS } from "../../limits.js";
@@ -12,8 +12,8 @@ const CONNECTIONS = 6;
 /** So that one app whose queries take their five seconds leaves half to all others. */
 const CONNECTIONS_PER_APP = 3;
 const WAITING_PER_APP = 200;
-/** The planner hears no timeout: what it may be given is bounded in length. */
-const STATEMENT_MAX_CHARACTERS = 1_000_000;
+/** The planner hears no timeout and takes up to 2.5 KB for a character: what it may be given is bounded in length. */
+const STATEMENT_MAX_CHARACTERS = 100_000;
 
 /* JIT compiles for longer than these run; a parallel plan would take cores from neighbours. */
 const settings = (timeoutMs: number) => `
@@ -30,7 +30,7 @@ const TOO_LONG = `the query took longer than ${QUERY_TIMEOUT_MS / 1000} s: name 
 /** What the caller is told of the database's refusal; undefined where the query is not at fault. */
 function refusalOf({ code = "" }: Partial<pg.DatabaseError>): string | undefined {
   if (code === "57014") return TOO_LONG;
-  if (code === "22012") return "the query gathers more than 8 MB in $push";
+  if (code === "22012") return "the query gathers more than 8 MB in $push or in one document";
   if (code === "2201B") return "a regular expression is more than can be searched for";
   if (code === "53400" || code === "53200") return "the query sorts or groups more than there is room for";
   return /^(22|54)/.test(code) ? "the query asks for a value that cannot be computed" : undefined;
@@ -79,7 +79,19 @@ export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
     }
     const leave = await enter(appId);
     try {
-      return (await pool.query({ text, values: [...values], ...(name ? { name } : {}) })).rows as Row[];
+      const client = await pool.connect();
+      let lost = true;
+      try {
+        const { rows } = await client.query({ text, values: [...values], ...(name ? { name } : {}) });
+        lost = false;
+        return rows as Row[];
+      } catch (error) {
+        // What a query did wrong is no reason for a new connection.
+        lost = !(error instanceof pg.DatabaseError) || error.severity !== "ERROR";
+        throw error;
+      } finally {
+        client.release(lost);
+      }
     } catch (error) {
       const refusal = refusalOf(error as Partial<pg.DatabaseError>);
       throw refusal === undefined ? error : new ActionError("REQUEST_INVALID", refusal);

@@ -19,8 +19,12 @@ export interface Documents {
   keys: readonly string[] | null;
 }
 
-/** What a $push gathers together, in bytes; one more ends the query. */
-const PUSHED_MAX_BYTES = 8 * 1024 * 1024;
+/** What a $push gathers together, and what one document may hold, in bytes; one more ends the query. */
+const GATHERED_MAX_BYTES = 8 * 1024 * 1024;
+/** What the database needs for one gathered value beside its text. */
+const VALUE_BYTES = 100;
+/** Gathering and building know no bound of PostgreSQL's: a division by zero ends the query that would hold more. */
+const orEnd = (bytes: string): string => `1 / (CASE WHEN ${bytes} > ${GATHERED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
 
 type Stage = (spec: unknown, place: string, input: Documents, sees: Source["sees"], statement: Statement) => Documents;
 
@@ -72,11 +76,12 @@ const count: Stage = (spec, place, input, _sees, statement) => {
   return { sql, areEntries: false, keys: [name] };
 };
 
-/** An object of those members whose value is there. */
+/** An object of those members whose value is there. Stage after stage it could hold fifty times as much: weighed before it is built. */
 function built(members: readonly [name: string, value: string][], statement: Statement): string {
   const rows = members.map(([name, value]) => `(${statement.bind(name, "text")}, ${value})`).join(", ");
-  const x = statement.name();
-  return `(SELECT COALESCE(jsonb_object_agg(${x}.k, ${x}.v), '{}') FROM (VALUES ${rows}) ${x}(k, v) WHERE ${x}.v IS NOT NULL)`;
+  const [x, y] = [statement.name(), statement.name()];
+  const weighed = `SELECT k, v, sum(pg_column_size(v)) OVER () AS held FROM (VALUES ${rows}) ${x}(k, v) WHERE v IS NOT NULL`;
+  return `(SELECT COALESCE(jsonb_object_agg(k, v), '{}') FROM (${weighed}) ${y} WHERE ${orEnd("held")})`;
 }
 
 const isOff = (value: unknown): boolean => value === 0 || value === false;
@@ -131,12 +136,12 @@ const group: Stage = (spec, place, input, sees, statement) => {
     ? ", row_number() OVER (PARTITION BY g ORDER BY n, m) = 1 AS f"
     : "";
   const pushed = parts.flatMap(({ operator }, index) =>
-    operator === "$push" ? [`COALESCE(octet_length(v${index}::text), 0)`] : [],
+    operator === "$push" ? [`COALESCE(octet_length(v${index}::text), 0) + ${VALUE_BYTES}`] : [],
   );
-  // Gathering knows no bound of PostgreSQL's: a division by zero ends the query that would hold more.
   const bounded = pushed.length === 0 ? "" : `, sum(${pushed.join(" + ")}) OVER (ROWS UNBOUNDED PRECEDING) AS held`;
-  const guard = pushed.length === 0 ? "" : ` WHERE 1 / (CASE WHEN held > ${PUSHED_MAX_BYTES} THEN 0 ELSE 1 END) = 1`;
-  const rows = `SELECT *${first}${bounded} FROM (${inner}) ${statement.name()}`;
+  const guard = pushed.length === 0 ? "" : ` WHERE ${orEnd("held")}`;
+  const width = ["g", ...parts.map((_, index) => `v${index}`)].map((name) => `COALESCE(pg_column_size(${name}), 0)`);
+  const rows = `SELECT *${first}${bounded} FROM (${inner}) ${statement.name()} WHERE ${orEnd(width.join(" + "))}`;
   const members = parts.map(({ name, operator }, index): [string, string] => [
     name,
     ACCUMULATORS[operator]!(`v${index}`, "f"),

@@ -63,7 +63,7 @@ describe("connections of readers", () => {
       { aggregate: [{ $group: { _id: null, all: { $push: "$wide" } } }] },
       fixture.reader(),
     );
-    expect((await refusal(gathered)).message).to.equal("the query gathers more than 8 MB in $push");
+    expect((await refusal(gathered)).message).to.equal("the query gathers more than 8 MB in $push or in one document");
     const page = answered(await fixture.reads.find(key, {}, fixture.reader()));
     expect(page.entries).to.have.length(
       Math.floor((8 * 1024 * 1024) / Buffer.byteLength(JSON.stringify(page.entries[5].data))),
@@ -93,7 +93,7 @@ describe("connections of readers", () => {
     expect((await refusal(work)).message).to.include('must be "$column" or a value; an object came');
   });
 
-  it("refuse a query whose statement is beyond a million characters", async () => {
+  it("refuse a query whose statement is beyond a hundred thousand characters", async () => {
     const path = (n: number) => Array.from({ length: 10 }, (_, at) => `s${at}_${n}`).join(".");
     const where = { $or: Array.from({ length: 100 }, (_, n) => ({ [path(n)]: { $gt: n } })) };
     const key = await fixture.fill("Paths", [{}]);
