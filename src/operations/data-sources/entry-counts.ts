@@ -20,6 +20,8 @@ const EXACT_COST_MAX = 5_000;
 /** Places in the order at which a sample is taken, and entries looked at from each. */
 const SAMPLE_PLACES = 400;
 const SAMPLE_RUN = 5;
+/** Larger ones would be unpacked for nothing but an estimate. */
+const SAMPLED_MAX_BYTES = 64 * 1024;
 /** Multiples of it lie evenly and in no step with what repeats itself in the entries. */
 const GOLDEN = "0.6180339887498949";
 
@@ -47,7 +49,7 @@ export function createEntryCounts(read: Read) {
          CROSS JOIN LATERAL (
            SELECT * FROM ${entries} AND "order" >= low + (high - low) * mod(place * ${GOLDEN}, 1)::float8
             ORDER BY "order", id LIMIT ${SAMPLE_RUN}) run)
-      SELECT count(*) AS seen, count(*) FILTER (WHERE ${condition}) AS matching FROM e`;
+      SELECT count(*) AS seen, count(*) FILTER (WHERE ${condition}) AS matching FROM e WHERE bytes <= ${SAMPLED_MAX_BYTES}`;
     const [row] = await read<{ seen: number; matching: number }>(key.appId, sql, statement.values);
     return row!;
   }

@@ -9,6 +9,8 @@ import type { Statement } from "./statement.js";
 const OF_FIELDS = [...Object.keys(TESTS), "$all", "$not", "$elemMatch"];
 const OF_ENTRIES = ["$and", "$or", "$nor", "$not", "$filters"];
 const LISTED_MAX = 100;
+/** PostgreSQL's planner hears no timeout and takes up to 2.5 KB of memory for a character. */
+const CONDITION_MAX_CHARACTERS = 80_000;
 
 const allOf = (conditions: readonly string[]): string =>
   conditions.length === 0 ? "true" : `(${conditions.join(" AND ")})`;
@@ -146,5 +148,9 @@ class Compilation {
 /** An SQL condition that is never null. @throws REQUEST_INVALID naming the path, what was expected and what came */
 export function compileWhere(where: unknown, source: Source, statement: Statement, place = "where"): string {
   if (where === undefined || where === null) return "true";
-  return new Compilation(statement).where(where, place, source, 0);
+  const condition = new Compilation(statement).where(where, place, source, 0);
+  if (condition.length > CONDITION_MAX_CHARACTERS) {
+    refuseMore(`${place} is too large: name fewer and shorter paths, and fewer conditions`);
+  }
+  return condition;
 }

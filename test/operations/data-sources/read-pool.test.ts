@@ -93,14 +93,16 @@ describe("connections of readers", () => {
     expect((await refusal(work)).message).to.include('must be "$column" or a value; an object came');
   });
 
-  it("refuse a query whose statement is beyond a hundred thousand characters", async () => {
+  it("refuse a query that would fill the planner, in its where or in all of its parts together", async () => {
     const path = (n: number) => Array.from({ length: 10 }, (_, at) => `s${at}_${n}`).join(".");
-    const where = { $or: Array.from({ length: 100 }, (_, n) => ({ [path(n)]: { $gt: n } })) };
+    const where = (count: number) => ({ $or: Array.from({ length: count }, (_, n) => ({ [path(n)]: { $gt: n } })) });
     const key = await fixture.fill("Paths", [{}]);
-    const join = Object.fromEntries(
-      ["A", "B", "C"].map((name) => [name, { dataSourceName: "Paths", on: { a: "b" }, required: true, where }]),
+    const refused = async (query: object) => (await refusal(fixture.reads.find(key, query, fixture.reader()))).message;
+    expect(await refused({ where: where(100) })).to.equal(
+      "where is too large: name fewer and shorter paths, and fewer conditions",
     );
-    expect((await refusal(fixture.reads.find(key, { join }, fixture.reader()))).message).to.equal(
+    const join = { dataSourceName: "Paths", on: { a: "b" }, required: true, where: where(12) };
+    expect(await refused({ join: { A: join, B: join, C: join } })).to.equal(
       "the query is too large: name fewer paths and conditions",
     );
   });
