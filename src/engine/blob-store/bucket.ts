@@ -1,0 +1,86 @@
+/** Blobs as objects of a bucket that speaks S3. Each is sent whole, with its length; knows nothing of what they hold. */
+import { createReadStream } from "node:fs";
+import { rm, stat } from "node:fs/promises";
+import type { Readable } from "node:stream";
+import {
+  DeleteObjectCommand,
+  GetObjectCommand,
+  HeadBucketCommand,
+  ListObjectsV2Command,
+  PutObjectCommand,
+  S3Client,
+  S3ServiceException,
+} from "@aws-sdk/client-s3";
+import type { BlobEntry, BlobStore, Bucket, ByteRange } from "../blob-store.js";
+import { BlobMissing, checkBlobKey, isBlobKey } from "./blob-key.js";
+
+const CONNECT_LIMIT_MS = 5_000;
+/** No byte either way for so long: the other side is gone. */
+const SILENCE_LIMIT_MS = 30_000;
+
+function isAbsent(error: unknown): boolean {
+  return error instanceof S3ServiceException && (error.name === "NoSuchKey" || error.$metadata.httpStatusCode === 404);
+}
+
+function clientOf({ endpoint, region }: Bucket): S3Client {
+  return new S3Client({
+    region,
+    ...(endpoint !== null && { endpoint, forcePathStyle: true }),
+    // Checksums in trailers are Amazon's own, and most others refuse them.
+    requestChecksumCalculation: "WHEN_REQUIRED",
+    responseChecksumValidation: "WHEN_REQUIRED",
+    requestHandler: { connectionTimeout: CONNECT_LIMIT_MS, socketTimeout: SILENCE_LIMIT_MS },
+  });
+}
+
+export function createBucketStore(where: Bucket, space: string): BlobStore {
+  const client = clientOf(where);
+  const { bucket: Bucket } = where;
+  const prefix = [where.prefix, space, ""].filter((part, at) => part !== "" || at === 2).join("/");
+  const nameOf = (key: string) => ({ Bucket, Key: prefix + checkBlobKey(key) });
+
+  return {
+    async put(key, path) {
+      const { size } = await stat(path);
+      const Body = createReadStream(path);
+      try {
+        await client.send(new PutObjectCommand({ ...nameOf(key), Body, ContentLength: size }));
+      } finally {
+        Body.destroy();
+      }
+      await rm(path, { force: true });
+    },
+
+    async read(key: string, range?: ByteRange): Promise<Readable> {
+      const Range = range && `bytes=${range.start}-${range.end}`;
+      const answer = await client.send(new GetObjectCommand({ ...nameOf(key), Range })).catch((error: unknown) => {
+        throw isAbsent(error) ? new BlobMissing("the object is not in the bucket") : error;
+      });
+      return answer.Body as Readable;
+    },
+
+    async remove(key) {
+      await client.send(new DeleteObjectCommand(nameOf(key))).catch((error: unknown) => {
+        if (!isAbsent(error)) throw error;
+      });
+    },
+
+    async *list(): AsyncIterable<BlobEntry> {
+      let ContinuationToken: string | undefined;
+      do {
+        const page = await client.send(new ListObjectsV2Command({ Bucket, Prefix: prefix, ContinuationToken }));
+        for (const { Key = "", LastModified } of page.Contents ?? []) {
+          const key = Key.slice(prefix.length);
+          if (isBlobKey(key)) yield { key, modifiedAt: LastModified?.getTime() ?? Date.now() };
+        }
+        ContinuationToken = page.NextContinuationToken;
+      } while (ContinuationToken !== undefined);
+    },
+
+    async check() {
+      await client.send(new HeadBucketCommand({ Bucket }));
+    },
+
+    stop: () => client.destroy(),
+  };
+}

@@ -1,0 +1,62 @@
+/** Blobs as files of a folder: each complete under its name, or not there. Knows nothing of what they hold. */
+import { randomBytes } from "node:crypto";
+import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import type { Readable } from "node:stream";
+import type { BlobEntry, BlobStore, ByteRange } from "../blob-store.js";
+import { BlobMissing, checkBlobKey, isBlobKey } from "./blob-key.js";
+
+const isAbsent = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
+
+/** A name is as safe as what it names once its folder is on the disk too. */
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(path, "r");
+  await folder.sync().finally(() => folder.close());
+}
+
+/** @param root absolute */
+export function createFolderStore(root: string, space: string): BlobStore {
+  const home = join(root, space);
+  /** 256 folders: none holds more names than a file system likes. */
+  const pathOf = (key: string) => join(home, checkBlobKey(key).slice(0, 2), key);
+
+  async function put(key: string, path: string): Promise<void> {
+    const target = pathOf(key);
+    await mkdir(dirname(target), { recursive: true, mode: 0o700 });
+    await rename(path, target);
+    await syncFolder(dirname(target));
+  }
+
+  return {
+    put,
+
+    async read(key: string, range?: ByteRange): Promise<Readable> {
+      const file = await open(pathOf(key), "r").catch((error: unknown) => {
+        throw isAbsent(error) ? new BlobMissing("the file is not in the folder") : error;
+      });
+      return file.createReadStream(range ?? {});
+    },
+
+    remove: (key) => rm(pathOf(key), { force: true }),
+
+    async *list(): AsyncIterable<BlobEntry> {
+      for (const name of await readdir(home).catch(() => [])) {
+        if (!/^[0-9a-f]{2}$/.test(name)) continue;
+        for (const key of await readdir(join(home, name))) {
+          const found = isBlobKey(key) ? await stat(join(home, name, key)).catch(() => null) : null;
+          if (found) yield { key, modifiedAt: found.mtimeMs };
+        }
+      }
+    },
+
+    async check() {
+      await mkdir(home, { recursive: true, mode: 0o700 });
+      const draft = join(root, `check-${randomBytes(8).toString("hex")}`);
+      const file = await open(draft, "wx", 0o600);
+      await file.close();
+      await rm(draft);
+    },
+
+    stop: () => undefined,
+  };
+}

@@ -1,0 +1,125 @@
+/** Private items of an ISO base media file, as HEIC and AVIF are: Exif and XMP are overwritten where they lie. Offsets stay as they are. */
+
+/** An Exif item: where its TIFF begins, then a TIFF without entries. */
+const EMPTY_EXIF = Buffer.from("\0\0\0\0MM\0*\0\0\0\x08\0\0\0\0\0\0", "latin1");
+const DEPTH_MAX = 4;
+
+interface Box {
+  type: string;
+  /** Of the box itself; `start` is where its content begins. */
+  at: number;
+  start: number;
+  end: number;
+}
+
+function* boxesIn(file: Buffer, from: number, to: number): Generator<Box> {
+  for (let at = from; at + 8 <= to; ) {
+    let size = file.readUInt32BE(at);
+    let header = 8;
+    if (size === 1) {
+      size = Number(file.readBigUInt64BE(at + 8));
+      header = 16;
+    } else if (size === 0) size = to - at;
+    if (size < header || at + size > to) throw new RangeError("a box is longer than what holds it");
+    yield { type: file.toString("latin1", at + 4, at + 8), at, start: at + header, end: at + size };
+    at += size;
+  }
+}
+
+/** A number of `bytes` bytes, and where it ends. */
+function numberAt(file: Buffer, at: number, bytes: number): number {
+  if (bytes === 0) return 0;
+  return bytes === 8 ? Number(file.readBigUInt64BE(at)) : file.readUIntBE(at, bytes);
+}
+
+/** The ids of items that hold Exif or XMP. */
+function privateItems(file: Buffer, { start, end }: Box): Map<number, string> {
+  const found = new Map<number, string>();
+  const version = file[start]!;
+  const first = start + 4 + (version === 0 ? 2 : 4);
+  for (const box of boxesIn(file, first, end)) {
+    if (box.type !== "infe") continue;
+    const isLong = file[box.start] === 3;
+    const id = isLong ? file.readUInt32BE(box.start + 4) : file.readUInt16BE(box.start + 4);
+    const at = box.start + (isLong ? 10 : 8);
+    const type = file.toString("latin1", at, at + 4);
+    if (type === "Exif" || type === "mime" || type === "uri ") found.set(id, type);
+  }
+  return found;
+}
+
+interface Extent {
+  item: number;
+  method: number;
+  offset: number;
+  length: number;
+}
+
+/** Where each item's bytes lie. */
+function* extentsIn(file: Buffer, { start }: Box): Generator<Extent> {
+  const version = file[start]!;
+  const sizes = file.readUInt16BE(start + 4);
+  const [offsetBytes, lengthBytes, baseBytes] = [sizes >> 12, (sizes >> 8) & 15, (sizes >> 4) & 15] as const;
+  const indexBytes = version === 0 ? 0 : sizes & 15;
+  const idBytes = version === 2 ? 4 : 2;
+  let at = start + 6;
+  const count = numberAt(file, at, idBytes);
+  at += idBytes;
+  for (let index = 0; index < count; index += 1) {
+    const item = numberAt(file, at, idBytes);
+    at += idBytes;
+    const method = version === 0 ? 0 : file.readUInt16BE(at) & 15;
+    at += (version === 0 ? 0 : 2) + 2;
+    const base = numberAt(file, at, baseBytes);
+    at += baseBytes;
+    const extents = file.readUInt16BE(at);
+    at += 2;
+    for (let extent = 0; extent < extents; extent += 1) {
+      at += indexBytes;
+      const offset = base + numberAt(file, at, offsetBytes);
+      at += offsetBytes;
+      const length = numberAt(file, at, lengthBytes);
+      at += lengthBytes;
+      yield { item, method, offset, length };
+    }
+  }
+}
+
+function blankMeta(file: Buffer, meta: Box): void {
+  const boxes = [...boxesIn(file, meta.start + 4, meta.end)];
+  const [infos, places] = [boxes.find(({ type }) => type === "iinf"), boxes.find(({ type }) => type === "iloc")];
+  if (!infos || !places) return;
+  const inside = boxes.find(({ type }) => type === "idat")?.start ?? 0;
+  const items = privateItems(file, infos);
+  for (const { item, method, offset, length } of extentsIn(file, places)) {
+    const type = items.get(item);
+    if (type === undefined) continue;
+    const from = offset + (method === 1 ? inside : 0);
+    const to = length === 0 ? file.length : from + length;
+    if (method > 1 || to > file.length) throw new RangeError("an item lies beyond the file");
+    file.fill(type === "Exif" ? 0 : 0x20, from, to);
+    if (type === "Exif") EMPTY_EXIF.copy(file, from, 0, Math.min(EMPTY_EXIF.length, to - from));
+  }
+}
+
+const OWN_BOXES = ["uuid", "udta", "free", "skip"];
+
+/** Makes free space of boxes of makers' own, and nothing of what is free. */
+function blankBox(file: Buffer, { at, start, end }: Box): void {
+  file.fill(0, start, end);
+  file.write("free", at + 4, "latin1");
+}
+
+function blankIn(file: Buffer, from: number, to: number, depth: number): void {
+  for (const box of boxesIn(file, from, to)) {
+    if (box.type === "meta") blankMeta(file, box);
+    else if (OWN_BOXES.includes(box.type)) blankBox(file, box);
+    else if (["moov", "trak"].includes(box.type) && depth < DEPTH_MAX) blankIn(file, box.start, box.end, depth + 1);
+  }
+}
+
+/** The same file; `file` itself is changed. @throws RangeError where a box points beyond it */
+export function withoutPrivateItems(file: Buffer): Buffer {
+  blankIn(file, 0, file.length, 0);
+  return file;
+}

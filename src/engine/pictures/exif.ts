@@ -1,0 +1,34 @@
+/** Exif as far as it says which way is up. Reads and writes that one value; all else in it is private and goes. */
+
+const ORIENTATION = 0x0112;
+const SHORT = 3;
+
+/** 1 to 8 as Exif has it; 1, upright, where nothing else is said. @param tiff from its byte order mark on */
+export function orientationIn(tiff: Buffer): number {
+  const order = tiff.toString("latin1", 0, 2);
+  if ((order !== "II" && order !== "MM") || tiff.length < 14) return 1;
+  const isLittle = order === "II";
+  const short = (at: number) => (isLittle ? tiff.readUInt16LE(at) : tiff.readUInt16BE(at));
+  const first = isLittle ? tiff.readUInt32LE(4) : tiff.readUInt32BE(4);
+  if (first + 2 > tiff.length) return 1;
+  const count = short(first);
+  for (let at = first + 2; at < first + 2 + count * 12 && at + 12 <= tiff.length; at += 12) {
+    if (short(at) !== ORIENTATION) continue;
+    const value = short(at + 8);
+    return value >= 1 && value <= 8 ? value : 1;
+  }
+  return 1;
+}
+
+/** An Exif block, from its byte order mark on, that says the orientation and nothing else. */
+export function orientationOnly(orientation: number): Buffer {
+  const tiff = Buffer.alloc(26);
+  tiff.write("MM\0*", 0, "latin1");
+  tiff.writeUInt32BE(8, 4);
+  tiff.writeUInt16BE(1, 8);
+  tiff.writeUInt16BE(ORIENTATION, 10);
+  tiff.writeUInt16BE(SHORT, 12);
+  tiff.writeUInt32BE(1, 14);
+  tiff.writeUInt16BE(orientation, 18);
+  return tiff;
+}

@@ -1,0 +1,195 @@
+/**
+ * Takes out of a picture's file what tells of its maker: place, time, device, texts, previews. The pixels stay as they are, bit by bit,
+ * and so do colours and which way is up. Decodes nothing; works on hostile files.
+ */
+import { crc32 } from "node:zlib";
+import { withoutPrivateItems } from "./bmff-metadata.js";
+import { orientationIn, orientationOnly } from "./exif.js";
+import { withoutPrivateTags } from "./tiff-metadata.js";
+
+/** The file cannot be read as what its first bytes say that it is. */
+export class DamagedPicture extends Error {
+  override readonly name = "DamagedPicture";
+}
+
+const EXIF_MARK = Buffer.from("Exif\0\0", "latin1");
+
+const isPlainMarker = (marker: number) => marker === 0x01 || (marker >= 0xd0 && marker <= 0xd8);
+
+/** A segment of a JPEG that says how to show it: JFIF, colours, Adobe's colour transform. */
+function isOfDisplay(marker: number, content: Buffer): boolean {
+  if (marker === 0xe0) return content.toString("latin1", 0, 4) === "JFIF";
+  if (marker === 0xe2) return content.toString("latin1", 0, 11) === "ICC_PROFILE";
+  if (marker === 0xee) return content.toString("latin1", 0, 5) === "Adobe";
+  const isApplication = marker >= 0xe0 && marker <= 0xef;
+  return !isApplication && marker !== 0xfe;
+}
+
+/** Where entropy-coded data, begun at `from`, meet a marker that is not theirs. */
+function endOfScan(file: Buffer, from: number): number {
+  let at = from;
+  for (;;) {
+    at = file.indexOf(0xff, at);
+    if (at < 0 || at + 1 >= file.length) return file.length;
+    const next = file[at + 1]!;
+    if (next !== 0 && next !== 0xff && !(next >= 0xd0 && next <= 0xd7)) return at;
+    at += next === 0xff ? 1 : 2;
+  }
+}
+
+const orientationSegment = (orientation: number): Buffer => {
+  const content = Buffer.concat([EXIF_MARK, orientationOnly(orientation)]);
+  return Buffer.concat([Buffer.from([0xff, 0xe1, 0, content.length + 2]), content]);
+};
+
+/** What follows the picture's end goes too: cameras put films and further pictures there. */
+function cleanJpeg(file: Buffer): Buffer[] {
+  const kept: Buffer[] = [file.subarray(0, 2)];
+  let orientation = 1;
+  let at = 2;
+  while (at + 4 <= file.length) {
+    if (file[at] !== 0xff) throw new DamagedPicture("a JPEG segment does not begin where it should");
+    const marker = file[at + 1]!;
+    if (marker === 0xd9) break;
+    if (marker === 0xff || isPlainMarker(marker)) {
+      at += marker === 0xff ? 1 : 2;
+      continue;
+    }
+    const end = at + 2 + file.readUInt16BE(at + 2);
+    if (end > file.length || end < at + 4) throw new DamagedPicture("a JPEG segment is longer than the file");
+    const content = file.subarray(at + 4, end);
+    if (marker === 0xe1 && content.subarray(0, 6).equals(EXIF_MARK)) orientation = orientationIn(content.subarray(6));
+    const scanEnd = marker === 0xda ? endOfScan(file, end) : end;
+    if (isOfDisplay(marker, content)) kept.push(file.subarray(at, scanEnd));
+    at = scanEnd;
+  }
+  if (orientation !== 1) kept.splice(1, 0, orientationSegment(orientation));
+  return [...kept, Buffer.from([0xff, 0xd9])];
+}
+
+function pngChunk(type: string, content: Buffer): Buffer {
+  const chunk = Buffer.alloc(content.length + 12);
+  chunk.writeUInt32BE(content.length, 0);
+  chunk.write(type, 4, "latin1");
+  content.copy(chunk, 8);
+  chunk.writeUInt32BE(crc32(chunk.subarray(4, 8 + content.length)), 8 + content.length);
+  return chunk;
+}
+
+/** What a viewer needs; whatever else there is, registered or not, may hold anything. */
+const PNG_KEPT = new Set(
+  "IHDR PLTE IDAT IEND tRNS cHRM gAMA iCCP sBIT sRGB cICP mDCV cLLI bKGD pHYs sPLT hIST acTL fcTL fdAT".split(" "),
+);
+
+function cleanPng(file: Buffer): Buffer[] {
+  const kept: Buffer[] = [file.subarray(0, 8)];
+  for (let at = 8; at + 12 <= file.length; ) {
+    const type = file.toString("latin1", at + 4, at + 8);
+    const end = at + 12 + file.readUInt32BE(at);
+    if (end > file.length) throw new DamagedPicture("a PNG chunk is longer than the file");
+    if (PNG_KEPT.has(type)) kept.push(file.subarray(at, end));
+    if (type === "eXIf") {
+      const orientation = orientationIn(file.subarray(at + 8, end - 4));
+      if (orientation !== 1) kept.splice(2, 0, pngChunk("eXIf", orientationOnly(orientation)));
+    }
+    if (type === "IEND") break;
+    at = end;
+  }
+  return kept;
+}
+
+const WEBP_KEPT = new Set(["VP8 ", "VP8L", "VP8X", "ALPH", "ANIM", "ANMF", "ICCP"]);
+const WEBP_EXIF = 0x08;
+const WEBP_XMP = 0x04;
+
+/** Chunks of a RIFF, each with its padding. */
+function webpChunks(file: Buffer): { type: string; whole: Buffer; content: Buffer }[] {
+  const chunks = [];
+  for (let at = 12; at + 8 <= file.length; ) {
+    const length = file.readUInt32LE(at + 4);
+    const end = at + 8 + length;
+    if (end > file.length) throw new DamagedPicture("a WebP chunk is longer than the file");
+    const whole = file.subarray(at, Math.min(file.length, end + (length % 2)));
+    chunks.push({ type: file.toString("latin1", at, at + 4), whole, content: file.subarray(at + 8, end) });
+    at = end + (length % 2);
+  }
+  return chunks;
+}
+
+function cleanWebp(file: Buffer): Buffer[] {
+  const chunks = webpChunks(file);
+  const exif = chunks.find(({ type }) => type === "EXIF")?.content;
+  const tiff = exif?.subarray(0, 6).equals(EXIF_MARK) ? exif.subarray(6) : exif;
+  const orientation = tiff ? orientationIn(tiff) : 1;
+  const kept = chunks.filter(({ type }) => WEBP_KEPT.has(type)).map(({ type, whole }) => {
+    if (type !== "VP8X" || whole.length < 18) return whole;
+    const header = Buffer.from(whole);
+    header[8] = (header[8]! & ~(WEBP_EXIF | WEBP_XMP)) | (orientation === 1 ? 0 : WEBP_EXIF);
+    return header;
+  });
+  if (orientation !== 1) {
+    const chunk = Buffer.concat([Buffer.from("EXIF\x1a\0\0\0", "latin1"), orientationOnly(orientation)]);
+    kept.push(chunk);
+  }
+  const header = Buffer.from(file.subarray(0, 12));
+  header.writeUInt32LE(4 + kept.reduce((sum, { length }) => sum + length, 0), 4);
+  return [header, ...kept];
+}
+
+/** Comments and XMP of a GIF lie in extensions of their own; loops and times in others, which stay. */
+function cleanGif(file: Buffer): Buffer[] {
+  const tableBytes = (flags: number) => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
+  const blocksEnd = (from: number): number => {
+    let at = from;
+    while (at < file.length && file[at] !== 0) at += file[at]! + 1;
+    return at + 1;
+  };
+  if (file.length < 13) throw new DamagedPicture("a GIF is shorter than its header");
+  let at = 13 + tableBytes(file[10]!);
+  const kept: Buffer[] = [file.subarray(0, at)];
+  while (at + 1 < file.length && file[at] !== 0x3b) {
+    const isExtension = file[at] === 0x21;
+    if (!isExtension && (file[at] !== 0x2c || at + 10 > file.length)) {
+      throw new DamagedPicture("a GIF block is of no known kind");
+    }
+    const label = file[at + 1]!;
+    const end = isExtension ? blocksEnd(at + 2) : blocksEnd(at + 11 + tableBytes(file[at + 9]!));
+    if (end > file.length) throw new DamagedPicture("a GIF block is longer than the file");
+    const application = isExtension && label === 0xff ? file.toString("latin1", at + 3, at + 14) : "";
+    const isLoop = application === "NETSCAPE2.0" || application === "ANIMEXTS1.0";
+    if (!isExtension || label === 0xf9 || isLoop) kept.push(file.subarray(at, end));
+    at = end;
+  }
+  return [...kept, Buffer.from([0x3b])];
+}
+
+const CLEANERS: Readonly<Record<string, (file: Buffer) => Buffer[]>> = {
+  "image/jpeg": cleanJpeg,
+  "image/png": cleanPng,
+  "image/apng": cleanPng,
+  "image/webp": cleanWebp,
+  "image/gif": cleanGif,
+  "image/tiff": (file) => [withoutPrivateTags(file)],
+  "image/avif": (file) => [withoutPrivateItems(file)],
+  "image/heic": (file) => [withoutPrivateItems(file)],
+  "image/heif": (file) => [withoutPrivateItems(file)],
+  "image/heic-sequence": (file) => [withoutPrivateItems(file)],
+  "image/heif-sequence": (file) => [withoutPrivateItems(file)],
+};
+
+/** The types of pictures whose metadata this knows to take out. */
+export const CLEANABLE: readonly string[] = Object.keys(CLEANERS);
+
+/**
+ * The parts of a file without what is private, to be written one after the other.
+ * @throws DamagedPicture
+ */
+export function withoutPrivateMetadata(file: Buffer, contentType: string): Buffer[] {
+  try {
+    return CLEANERS[contentType]?.(file) ?? [file];
+  } catch (error) {
+    // A length that points beyond the file.
+    if (error instanceof RangeError) throw new DamagedPicture("the picture's file ends too early");
+    throw error;
+  }
+}

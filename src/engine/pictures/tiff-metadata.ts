@@ -1,0 +1,82 @@
+/** Private tags of a TIFF: taken out of its directories in place, their values overwritten. All other bytes stay where they are. */
+
+/** Tag numbers: XMP, IPTC, Photoshop's, Exif, GPS, and the texts about maker, device, time and place of work. */
+const PRIVATE = new Set([700, 33723, 34377, 34665, 34853, 270, 271, 272, 305, 306, 315, 316, 33432, 40093, 50341]);
+const DIRECTORIES = new Set([34665, 34853, 40965]);
+/** Bytes of a value by its type: BYTE ASCII SHORT LONG RATIONAL SBYTE UNDEFINED SSHORT SLONG SRATIONAL FLOAT DOUBLE IFD. */
+const SIZES = [0, 1, 1, 2, 4, 8, 1, 1, 2, 4, 8, 4, 8, 4];
+const DIRECTORIES_MAX = 1_000;
+
+class Tiff {
+  private readonly seen = new Set<number>();
+  private readonly isLittle: boolean;
+
+  constructor(readonly file: Buffer) {
+    this.isLittle = file.toString("latin1", 0, 2) === "II";
+  }
+
+  short(at: number): number {
+    return this.isLittle ? this.file.readUInt16LE(at) : this.file.readUInt16BE(at);
+  }
+
+  long(at: number): number {
+    return this.isLittle ? this.file.readUInt32LE(at) : this.file.readUInt32BE(at);
+  }
+
+  private setShort(value: number, at: number): void {
+    if (this.isLittle) this.file.writeUInt16LE(value, at);
+    else this.file.writeUInt16BE(value, at);
+  }
+
+  /** Whether the directory at `at` is one that was not met yet. */
+  private enters(at: number): boolean {
+    if (at < 8 || at + 6 > this.file.length || this.seen.has(at) || this.seen.size >= DIRECTORIES_MAX) return false;
+    this.seen.add(at);
+    return true;
+  }
+
+  private entries(at: number): number[] {
+    const count = this.short(at);
+    const starts = Array.from({ length: count }, (_, index) => at + 2 + index * 12);
+    return starts.filter((start) => start + 12 <= this.file.length);
+  }
+
+  private blank(entry: number): void {
+    const bytes = (SIZES[this.short(entry + 2)] ?? 1) * this.long(entry + 4);
+    const value = this.long(entry + 8);
+    if (DIRECTORIES.has(this.short(entry))) this.blankDirectory(value);
+    else if (bytes > 4) this.file.fill(0, value, Math.min(this.file.length, value + bytes));
+  }
+
+  private blankDirectory(at: number): void {
+    if (!this.enters(at)) return;
+    const entries = this.entries(at);
+    for (const entry of entries) this.blank(entry);
+    this.file.fill(0, at, Math.min(this.file.length, at + 2 + entries.length * 12));
+  }
+
+  /** From one directory to the next, each without its private entries. */
+  clean(first: number): void {
+    for (let at = first; this.enters(at); ) {
+      const entries = this.entries(at);
+      const next = this.long(at + 2 + entries.length * 12);
+      const isPrivate = (entry: number) => PRIVATE.has(this.short(entry));
+      for (const entry of entries.filter(isPrivate)) this.blank(entry);
+      const kept = entries.filter((entry) => !isPrivate(entry)).map((entry) => Buffer.from(this.file.subarray(entry, entry + 12)));
+      const following = Buffer.from(this.file.subarray(at + 2 + entries.length * 12, at + 6 + entries.length * 12));
+      this.file.fill(0, at, at + 6 + entries.length * 12);
+      this.setShort(kept.length, at);
+      Buffer.concat([...kept, following]).copy(this.file, at + 2);
+      at = next;
+    }
+  }
+}
+
+/** The same file; `file` itself is changed. @throws RangeError where an offset points beyond it */
+export function withoutPrivateTags(file: Buffer): Buffer {
+  const tiff = new Tiff(file);
+  // BigTIFF has other offsets: nothing of it is a picture here.
+  if (tiff.short(2) !== 42) throw new RangeError("not a TIFF of 32 bits");
+  tiff.clean(tiff.long(4));
+  return file;
+}

@@ -1,0 +1,101 @@
+/**
+ * Receives a stream into a file of its own: how many bytes, their SHA-256, how they begin. What breaks off leaves no file. Many at
+ * once take turns, so that whoever else this process works for does not wait for them. Knows not what is received.
+ */
+import { createHash } from "node:crypto";
+import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+
+/** As many first bytes as recognizers of types look at. */
+const HEAD_BYTES = 4_100;
+/** What all of them together are read at: a fifth of a core. */
+const BYTES_PER_MS = 64 * 1024;
+/** Written so far apart that the disk has no large debt to pay at the end, while others wait for it. */
+const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
+
+export class TooManyBytes extends Error {
+  override readonly name = "TooManyBytes";
+}
+
+export interface Received {
+  path: string;
+  bytes: number;
+  /** SHA-256 in hexadecimal. */
+  checksum: string;
+  /** The first bytes, 4,100 at the most. */
+  head: Buffer;
+}
+
+export type Reception = ReturnType<typeof createReception>;
+
+/** @param folder absolute; made where it is missing */
+export function createReception(folder: string) {
+  let freeAt = 0;
+
+  /** Waits until it is these bytes' turn. */
+  async function turn(bytes: number): Promise<void> {
+    const now = performance.now();
+    freeAt = Math.max(now, freeAt) + bytes / BYTES_PER_MS;
+    const wait = freeAt - now;
+    // Timers count whole milliseconds: what is less is waited for later, together.
+    if (wait >= 2) await delay(wait);
+  }
+
+  async function write(path: string, source: AsyncIterable<Buffer>, maxBytes: number): Promise<Received> {
+    const hash = createHash("sha256");
+    const heads: Buffer[] = [];
+    let bytes = 0;
+    let unsynced = 0;
+    const file = await open(path, "wx", 0o600);
+    try {
+      for await (const chunk of source) {
+        if (bytes + chunk.length > maxBytes) throw new TooManyBytes(`more than ${maxBytes} bytes`);
+        if (bytes < HEAD_BYTES) heads.push(chunk.subarray(0, HEAD_BYTES - bytes));
+        await turn(chunk.length);
+        hash.update(chunk);
+        await file.write(chunk);
+        bytes += chunk.length;
+        unsynced += chunk.length;
+        if (unsynced < SYNC_EVERY_BYTES) continue;
+        unsynced = 0;
+        await file.datasync();
+      }
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    return { path, bytes, checksum: hash.digest("hex"), head: Buffer.concat(heads) };
+  }
+
+  return {
+    /** Makes the folder. */
+    start: () => mkdir(folder, { recursive: true, mode: 0o700 }),
+
+    /**
+     * Writes the source to a new file that the caller takes away. `name` must be a name that nothing else has.
+     * @throws TooManyBytes, and what the source or the disk throws; then there is no file
+     */
+    async receive(name: string, source: AsyncIterable<Buffer>, maxBytes: number): Promise<Received> {
+      const path = join(folder, name);
+      return write(path, source, maxBytes).catch(async (error: unknown) => {
+        await rm(path, { force: true });
+        throw error;
+      });
+    },
+
+    discard: (name: string) => rm(join(folder, name), { force: true }),
+
+    /** Removes what was not written to for so long that nobody writes it any longer. */
+    async sweep(olderThanMs: number): Promise<number> {
+      let removed = 0;
+      for (const name of await readdir(folder).catch(() => [])) {
+        const found = await stat(join(folder, name)).catch(() => null);
+        if (!found || Date.now() - found.mtimeMs < olderThanMs) continue;
+        await rm(join(folder, name), { force: true });
+        removed += 1;
+      }
+      return removed;
+    },
+  };
+}
