@@ -9,6 +9,8 @@ import {
   DISK_FREE_MIN_MB,
   INTAKE_QUOTA_MB,
   LOG_MAX_MB,
+  MEDIA_MAX_MB,
+  MEDIA_QUOTA_MB,
   RATE_LIMIT_MANAGE,
   RATE_LIMIT_PUBLISH,
   RATE_LIMIT_RUN,
@@ -64,6 +66,11 @@ export interface Config {
   diskFreeMinMb: number;
   /** What a database of DATABASE_URL may grow to; 0 leaves that to whoever runs it. */
   databaseMaxMb: number;
+  /** The bucket that media lie in; null: a folder of `dataDir`. Its credentials are the AWS client's to find. */
+  mediaBucket: { bucket: string; prefix: string; endpoint: string | null; region: string } | null;
+  /** One file, and all of one app; the latter 0 is unlimited. */
+  mediaMaxMb: number;
+  mediaQuotaMb: number;
   /** IANA name; the zone of actions that name none. The same in every process, whatever zone its machine is in. */
   defaultTimezone: string;
   /** JSON array of further packages for the catalogue; null: the built-in nine alone. */
@@ -79,6 +86,7 @@ type Environment = Record<string, string | undefined>;
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"];
 const ORIGIN = /^https?:\/\/[^/?#\s@]+\/?$/;
+const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 /** An origin and perhaps a path of plain segments. */
 const ADDRESS = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
 
@@ -173,6 +181,27 @@ class Reader {
     return usable ? urls.map((url) => url!.href) : this.fault(name, expected, []);
   }
 
+  /** `s3://bucket/prefix?endpoint=…&region=…` */
+  bucket(name: string): Config["mediaBucket"] {
+    const text = this.text(name);
+    if (text === null) return null;
+    const expected = "an address such as s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1";
+    const url = URL.parse(text);
+    const known = url !== null && [...url.searchParams.keys()].every((key) => key === "endpoint" || key === "region");
+    if (!known || url.protocol !== "s3:" || url.username || url.password || url.port || url.hash) {
+      return this.fault(name, `${expected}, and no credentials in it`, null);
+    }
+    const endpoint = url.searchParams.get("endpoint");
+    const region = url.searchParams.get("region") ?? "us-east-1";
+    const prefix = url.pathname.replace(/^\/+|\/+$/g, "");
+    const fits =
+      BUCKET.test(url.hostname) &&
+      /^[\w!.*'()/-]*$/.test(prefix) &&
+      /^[a-z0-9-]{1,40}$/.test(region) &&
+      (endpoint === null || (ORIGIN.test(endpoint) && URL.canParse(endpoint)));
+    return fits ? { bucket: url.hostname, prefix, endpoint, region } : this.fault(name, expected, null);
+  }
+
   timezone(name: string, fallback: string): string {
     const timeZone = this.text(name) ?? fallback;
     try {
@@ -236,6 +265,10 @@ export function readConfig(env: Environment = process.env): Config {
     dataSourceQuotaMb: read.integer("DATA_SOURCE_QUOTA_MB", DATA_SOURCE_QUOTA_MB, 0, 100_000_000),
     diskFreeMinMb: read.integer("DISK_FREE_MIN_MB", DISK_FREE_MIN_MB, 0, 1_000_000),
     databaseMaxMb: read.integer("DATABASE_MAX_MB", 0, 0, 1_000_000_000),
+    mediaBucket: read.bucket("MEDIA_URL"),
+    // One request of S3 carries 5 GB.
+    mediaMaxMb: read.integer("MEDIA_MAX_MB", MEDIA_MAX_MB, 1, 5_000),
+    mediaQuotaMb: read.integer("MEDIA_QUOTA_MB", MEDIA_QUOTA_MB, 0, 1_000_000_000),
     defaultTimezone: read.timezone("DEFAULT_TIMEZONE", "UTC"),
     packagesFile: read.text("PACKAGES_FILE"),
     logLevel: read.oneOf("LOG_LEVEL", LOG_LEVELS, "info"),

@@ -152,3 +152,27 @@ export const SIGN_IN_FAILURES = 10;
 export const SIGN_IN_WINDOW_SECONDS = 600;
 /** One statement of a query on entries (data sources). */
 export const QUERY_TIMEOUT_MS = 5_000;
+
+/** A file of the app's media, and all of them together. Overridden by MEDIA_MAX_MB and MEDIA_QUOTA_MB. */
+export const MEDIA_MAX_MB = 100;
+export const MEDIA_QUOTA_MB = 10_240;
+/** What a file or a thumbnail counts for at the least: about what its row and its block of the disk take. */
+export const MEDIA_BLOB_MIN_BYTES = 4_096;
+/** Pictures that are looked at; larger ones are refused. */
+export const PICTURE_MAX_BYTES = 100 * 1024 * 1024;
+/** The longer edge of a thumbnail, its quality, and what it may take. */
+export const THUMBNAIL = { edge: 320, quality: 75, maxBytes: 512 * 1024 } as const;
+/** A picture made anew. */
+export const RESIZED_MAX_BYTES = 32 * 1024 * 1024;
+/** Those that were asked for lately, in memory: they are stored nowhere. */
+export const RESIZED_KEPT_BYTES = 32 * 1024 * 1024;
+/** Pictures that wait to be looked at in one process; beyond it more are refused with OVERLOADED. */
+export const PICTURES_WAITING_MAX = 300;
+/** Uploads at once in one process; of callers whom only access rules let in, so many. */
+export const UPLOADS_MAX = 256;
+export const UPLOADS_OF_VISITORS_MAX = 64;
+/** Files of one upload. */
+export const FILES_PER_UPLOAD = 20;
+/** Folders of one app, and how deep they nest. */
+export const FOLDERS_MAX = 10_000;
+export const FOLDER_DEPTH_MAX = 50;

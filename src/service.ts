@@ -82,6 +82,7 @@ async function startParts(
   });
   plan.releases.add("data sources", operations.store.stop);
   await starting.instance(operations);
+  await starting.media(operations);
   const openDoor = await starting.api(operations, baseUrl);
   const work = await starting.work(opened, operations);
   await starting.scheduler(notifications, operations);

@@ -15,8 +15,14 @@ export function registerCors(app: FastifyInstance): void {
     // An OPTIONS that asks for nothing is no fault.
     strictPreflight: false,
     methods: ["GET", "POST", "PUT", "DELETE"],
-    allowedHeaders: ["Auth-token", "Authorization", "Content-Type", "Idempotency-Key", "If-Match"],
-    exposedHeaders: ["ETag", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],
+    allowedHeaders: [
+      ...["Auth-token", "Authorization", "Content-Type", "Idempotency-Key", "If-Match"],
+      ...["Range", "If-Range", "If-None-Match"],
+    ],
+    exposedHeaders: [
+      ...["ETag", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],
+      ...["Content-Range", "Accept-Ranges", "Content-Disposition"],
+    ],
     maxAge: DAY_SECONDS,
   });
 }

@@ -8,6 +8,7 @@ import { DataSourceResolver } from "./graphql/data-source-resolver.js";
 import { EntryResolver } from "./graphql/entry-resolver.js";
 import { HistoryResolver } from "./graphql/history-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
+import { MediaResolver } from "./graphql/media-resolver.js";
 import { PublishResolver } from "./graphql/publish-resolver.js";
 import { RunResolver } from "./graphql/run-resolver.js";
 import type { Resolvers } from "./graphql/schema.js";
@@ -33,6 +34,7 @@ export function createResolvers(operations: Operations): Resolvers {
     entries: new EntryResolver(gate, operations.store.entries),
     history: new HistoryResolver(gate, history, logs),
     logs: new LogResolver(gate, logs),
+    media: new MediaResolver(gate, operations.media),
     publishing: new PublishResolver(gate, publishing),
     runs: new RunResolver(gate, runs, console),
     sessions: new SessionResolver(gate, operations.store.sessions),

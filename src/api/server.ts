@@ -26,6 +26,7 @@ import { createDocuments, type Documents } from "./graphql/documents.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { STALLED_MS } from "./live/outbox.js";
+import { registerMediaBytes } from "./media-bytes.js";
 import { createPageOrigin, pathBefore } from "./page-origin.js";
 import { restRequest } from "./rest/request.js";
 import type { Route } from "./rest/route.js";
@@ -161,6 +162,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   });
   registerRest(app, ROUTES, resolvers);
   registerEntryFiles(app, resolvers.entries);
+  registerMediaBytes(app, resolvers.media);
   registerEnvScript(app, resolvers.settings);
   const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });
   const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });

@@ -29,6 +29,7 @@ import { ActionChanges1763600090000 } from "../../migrations/1763600090000-actio
 import { DataSources1763600100000 } from "../../migrations/1763600100000-data-sources.js";
 import { EntrySize1763600100500 } from "../../migrations/1763600100500-entry-size.js";
 import { DataSourceChanges1763600101000 } from "../../migrations/1763600101000-data-source-changes.js";
+import { Media1763600110000 } from "../../migrations/1763600110000-media.js";
 import { BOUNDED_POOL, createPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
@@ -58,6 +59,7 @@ export const MIGRATIONS = [
   DataSources1763600100000,
   EntrySize1763600100500,
   DataSourceChanges1763600101000,
+  Media1763600110000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -12,7 +12,8 @@ const BINARY = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 /** The head as text; null where it is none. A character may be cut at its end. */
 function textOf(head: Buffer): string | null {
   const bom = head.toString("latin1", 0, 2);
-  if (bom === "\xff\xfe" || bom === "\xfe\xff") return new TextDecoder(bom === "\xff\xfe" ? "utf-16le" : "utf-16be").decode(head);
+  if (bom === "\xff\xfe" || bom === "\xfe\xff")
+    return new TextDecoder(bom === "\xff\xfe" ? "utf-16le" : "utf-16be").decode(head);
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: true });
     return BINARY.test(text) ? null : text;

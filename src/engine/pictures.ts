@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setPriority } from "node:os";
-import { Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
@@ -14,10 +14,11 @@ const CHILD = fileURLToPath(new URL("./pictures/child.js", import.meta.url));
 
 /** What a picture may take: pixels when decoded, time, and what its process may hold. */
 export const PICTURE_MAX_PIXELS = 50_000_000;
-const TIME_LIMIT_MS = 15_000;
+const TIME_LIMIT_MS = 60_000;
 const CPU_LIMIT_SECONDS = 12;
 const DATA_LIMIT_KB = 1_048_576;
-const ANSWER_MAX_BYTES = 64 * 1024;
+const HEADER_MAX_BYTES = 4_096;
+const SPENT = "it asks for more time, memory or pixels than it may";
 /** Runs come first. */
 const PRIORITY = 10;
 /** An account of nobody, for a service that is root; other numbers than its browsers have. */
@@ -46,15 +47,13 @@ export interface Job {
   resize?: Resizing;
 }
 
-/** What the process answers; so many bytes of each part follow. */
-export interface PictureAnswer {
-  size: [width: number, height: number] | null;
-  cleanBytes: number;
-  otherBytes: number;
-  /** Why the file is no picture at all. */
-  damaged?: string;
-  /** Why it cannot be shown; it may be kept. */
-  undecodable?: string;
+/** What opens each part of the process's answer; so many bytes of it follow. */
+export interface FrameHeader {
+  bytes?: number;
+  /** Of a picture that was decoded, as it is shown. */
+  size?: [width: number, height: number];
+  /** Why there is nothing. */
+  fault?: string;
 }
 
 /** The file cannot be read as the picture that it says it is. */
@@ -71,29 +70,46 @@ export interface Inspection {
 
 export type Pictures = ReturnType<typeof createPictures>;
 
-/** All of a stream that is to be small. @throws PictureFault */
-async function collected(stream: AsyncIterable<Buffer>, maxBytes: number): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of stream) {
-    bytes += chunk.length;
-    if (bytes > maxBytes) throw new PictureFault("the picture came to more than it may");
-    chunks.push(chunk);
+/** Parts of a stream, one after the other. */
+class Frames {
+  private rest: Buffer = Buffer.alloc(0);
+  private readonly chunks: AsyncIterator<Buffer>;
+
+  constructor(stream: AsyncIterable<Buffer>) {
+    this.chunks = stream[Symbol.asyncIterator]();
   }
-  return Buffer.concat(chunks);
+
+  /** The next bytes as they come. @throws PictureFault where the process ended before */
+  async *stream(bytes: number): AsyncGenerator<Buffer> {
+    for (let missing = bytes; missing > 0; ) {
+      const chunk = this.rest.length > 0 ? this.rest : ((await this.chunks.next()).value as Buffer | undefined);
+      if (!chunk) throw new PictureFault(SPENT);
+      const taken = chunk.subarray(0, missing);
+      this.rest = chunk.subarray(taken.length);
+      missing -= taken.length;
+      yield taken;
+    }
+  }
+
+  /** The next bytes at once. @throws PictureFault where they are more than may be */
+  async whole(bytes: number, maxBytes: number): Promise<Buffer> {
+    if (bytes > maxBytes) throw new PictureFault("it came to more bytes than it may");
+    const chunks: Buffer[] = [];
+    for await (const chunk of this.stream(bytes)) chunks.push(chunk);
+    return Buffer.concat(chunks);
+  }
+
+  async header(): Promise<FrameHeader & { bytes: number }> {
+    const length = (await this.whole(4, 4)).readUInt32BE();
+    return JSON.parse(String(await this.whole(length, HEADER_MAX_BYTES)));
+  }
 }
 
-/** The first bytes of a stream as a stream of their own; what follows stays in it. */
-async function* firstOf(chunks: AsyncIterator<Buffer>, bytes: number, rest: { buffer: Buffer }): AsyncGenerator<Buffer> {
-  let missing = bytes;
-  while (missing > 0) {
-    const chunk = rest.buffer.length > 0 ? rest.buffer : (await chunks.next()).value;
-    if (!chunk) throw new PictureFault("the picture's process ended too early");
-    rest.buffer = chunk.subarray(missing);
-    missing -= Math.min(missing, chunk.length);
-    yield chunk.subarray(0, chunk.length - rest.buffer.length);
-  }
-}
+/** A picture that the process did not decode, and what became of the process. */
+const undecoded = (error: unknown): null => {
+  if (error instanceof PictureFault) return null;
+  throw error;
+};
 
 export function createPictures({ log }: { log: Logger }) {
   const running = new Set<ChildProcess>();
@@ -102,7 +118,7 @@ export function createPictures({ log }: { log: Logger }) {
 
   function start(job: Job): ChildProcess {
     const args = ["-c", LIMITED, process.execPath, ...NODE_FLAGS, CHILD, JSON.stringify(job)];
-    const stdio = ["pipe", "pipe", "ignore", "pipe"] as const;
+    const stdio = ["pipe", "ignore", "ignore", "pipe"] as const;
     const child = spawn("/bin/sh", args, { cwd: "/", env: {}, stdio: [...stdio], ...account });
     running.add(child);
     child.once("close", () => running.delete(child));
@@ -116,23 +132,17 @@ export function createPictures({ log }: { log: Logger }) {
   }
 
   /** Sends the picture in, and hands `take` what comes out. @throws PictureFault */
-  async function ask<T>(
-    source: Readable,
-    job: Job,
-    take: (answer: PictureAnswer, made: Readable) => Promise<T>,
-  ): Promise<T> {
+  async function ask<T>(source: Readable, job: Job, take: (frames: Frames) => Promise<T>): Promise<T> {
     const child = start(job);
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
     const closed = once(child, "close");
+    // At once: what nobody reads yet when a process ends is thrown away.
+    const answer = (child.stdio[3] as Readable).pipe(new PassThrough());
     try {
-      // A process that ends before it has read all says why in its answer, or in its lack of one.
+      // A process that ends before it has read all says why, or says nothing.
       const sent = pipeline(source, child.stdin!).catch(() => undefined);
-      const text = await collected(child.stdout!, ANSWER_MAX_BYTES);
-      if (text.length === 0) throw new PictureFault("the picture asks for more than it may: time, memory or pixels");
-      const answer = JSON.parse(text.toString()) as PictureAnswer;
-      if (answer.damaged !== undefined) throw new PictureFault("the picture is damaged");
-      const taken = await take(answer, child.stdio[3] as Readable);
+      const taken = await take(new Frames(answer));
       await sent;
       return taken;
     } finally {
@@ -147,8 +157,8 @@ export function createPictures({ log }: { log: Logger }) {
   async function probe(): Promise<void> {
     if (account === null) return;
     const job = { contentType: "image/gif", maxPixels: 1, resize: { width: 1, format: "png", quality: 1 } } as const;
-    const answer = await ask(Readable.from([Buffer.from("GIF")]), job, async () => true).catch((error: Error) => error);
-    if (answer instanceof PictureFault && answer.message === "the picture is damaged") return;
+    const answers = await ask(Readable.from([Buffer.from("GIF")]), job, (frames) => frames.header()).catch(undecoded);
+    if (answers !== null) return;
     account = null;
     log.warn("pictures are decoded under the service's own account: another may not read this installation's folder");
   }
@@ -171,13 +181,13 @@ export function createPictures({ log }: { log: Logger }) {
     ): Promise<Inspection & { kept: T }> {
       await ready();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, thumbnail };
-      return ask(source, job, async ({ size, cleanBytes, otherBytes }, made) => {
-        const chunks = made[Symbol.asyncIterator]() as AsyncIterator<Buffer>;
-        const rest = { buffer: Buffer.alloc(0) };
-        const kept = await keep(firstOf(chunks, cleanBytes, rest));
-        if (size === null) return { size: null, thumbnail: null, kept };
-        const small = await collected(firstOf(chunks, otherBytes, rest), thumbnail.maxBytes);
-        return { size, thumbnail: small, kept };
+      return ask(source, job, async (frames) => {
+        const clean = await frames.header();
+        if (clean.fault !== undefined) throw new PictureFault(clean.fault);
+        const kept = await keep(frames.stream(clean.bytes));
+        const small = await frames.header().catch(undecoded);
+        const bytes = small?.size ? await frames.whole(small.bytes, thumbnail.maxBytes).catch(undecoded) : null;
+        return { size: bytes && small!.size!, thumbnail: bytes, kept };
       });
     },
 
@@ -185,7 +195,11 @@ export function createPictures({ log }: { log: Logger }) {
     async resize(source: Readable, contentType: string, resizing: Resizing, maxBytes: number): Promise<Buffer> {
       await ready();
       const job = { contentType, maxPixels: PICTURE_MAX_PIXELS, resize: resizing };
-      return ask(source, job, (_answer, made) => collected(made, maxBytes));
+      return ask(source, job, async (frames) => {
+        const { fault, bytes } = await frames.header();
+        if (fault !== undefined) throw new PictureFault(fault);
+        return frames.whole(bytes, maxBytes);
+      });
     },
 
     /** Ends what runs. */

@@ -25,6 +25,7 @@ import { createClients } from "./client/clients.js";
 import { DATA_SOURCE_CHANNEL } from "./data-sources/data-source-rows.js";
 import { ENTRY_CHANNEL } from "./data-sources/entry-changes.js";
 import { createStore } from "./data-sources/store.js";
+import { createMedia } from "./media/media.js";
 import { listAudit, type Trail } from "./records/audit.js";
 import { createLogs, LOG_CHANNEL } from "./records/execution-logs.js";
 import { createIntake, type Intake } from "./records/intake.js";
@@ -183,6 +184,7 @@ export async function createOperations(surroundings: Surroundings) {
   const { addressed } = assets;
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
   const clients = createClients({ db, ...ofClients, holder: instance.id, timeoutMs: clientTimeoutMs, log });
+  const media = await createMedia({ config, db, ring, intake, logEvents, baseUrl, log });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
     credentials,
@@ -206,5 +208,6 @@ export async function createOperations(surroundings: Surroundings) {
     dataKeys,
     clients,
     store,
+    media,
   };
 }

@@ -90,6 +90,10 @@ export const ACCESS = {
   removeEntries: { who: BACKENDS },
   signInAppUser: { who: PAGES },
   readSession: { who: CLIENTS },
+  // Of media these may all; whom else, with a credential or none, the app's own access rules say.
+  readMedia: { who: BACKENDS },
+  writeMedia: { who: BACKENDS },
+  removeMedia: { who: BACKENDS },
 } as const satisfies Record<string, Rule>;
 
 export type Operation = keyof typeof ACCESS;
@@ -147,6 +151,9 @@ export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   removeEntries: "nothing",
   signInAppUser: "nothing",
   readSession: "nothing",
+  readMedia: "nothing",
+  writeMedia: "rows",
+  removeMedia: "nothing",
 };
 
 export function rateClassOf(operation: Operation): RateClass | undefined {

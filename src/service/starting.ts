@@ -155,6 +155,14 @@ export class Starting {
     this.plan.releases.add("instance", () => instance.stop());
   }
 
+  /** The store of the app's files. */
+  async media({ media }: Operations): Promise<void> {
+    const { config, releases, unwanted } = this.plan;
+    unwanted.throwIfAborted();
+    releases.add("media", media.stop);
+    if (config.roles.has("api") || config.roles.has("scheduler")) await media.start();
+  }
+
   /** Builds the API, and answers how its door is opened: last, and shut first. */
   async api(operations: Operations, baseUrl: string): Promise<() => void> {
     const { config, log, releases, parts, server, door } = this.plan;
@@ -222,7 +230,7 @@ export class Starting {
   }
 
   /** Drops what is too old, and what is too much, from time to time. */
-  cleaner(url: string, { retention, trimming, store }: Operations): void {
+  cleaner(url: string, { retention, trimming, store, media }: Operations): void {
     const { config, log, releases } = this.plan;
     if (!config.roles.has("scheduler")) return;
     const work = async () => {
@@ -230,13 +238,14 @@ export class Starting {
       return retention.clean();
     };
     const every = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
-    const works = [work, trimming.trim, store.upkeep.clean];
+    const works = [work, trimming.trim, store.upkeep.clean, media.sweep.sweep];
     const tickers = works.map((one) => createTicker({ work: one, ...every }));
     for (const ticker of tickers) void ticker.start();
     releases.add("cleaner", () => {
       retention.stop();
       trimming.stop();
       store.upkeep.stop();
+      media.sweep.stop();
       return Promise.all(tickers.map((ticker) => ticker.stop()));
     });
   }

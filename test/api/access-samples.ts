@@ -110,5 +110,8 @@ export const SAMPLES: Record<Operation, Sample> = {
   removeEntries: rest("DELETE", `/v1/apps/:app/data-sources/${NOTHING}/entries/1`),
   signInAppUser: rest("DELETE", "/v1/apps/:app/session"),
   readSession: rest("GET", "/v1/apps/:app/session"),
+  readMedia: rest("GET", `/v1/apps/:app/media/files/${NOTHING}`),
+  writeMedia: rest("PUT", `/v1/apps/:app/media/folders/${NOTHING}`, {}),
+  removeMedia: rest("DELETE", `/v1/apps/:app/media/files/${NOTHING}`),
   cancelRun: rest("POST", "/v3/apps/:app/runs/:run/cancel"),
 };

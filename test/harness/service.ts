@@ -34,6 +34,7 @@ export interface Call {
 export interface TestService {
   url: string;
   databaseUrl: string;
+  dataDir: string;
   appId: number;
   organizationId: number;
   tokens: FirstCredentials["tokens"];
@@ -107,6 +108,7 @@ export async function startTestService(
   return {
     url,
     databaseUrl: database.url,
+    dataDir,
     appId: first.appId,
     organizationId: first.organizationId,
     tokens: first.tokens,

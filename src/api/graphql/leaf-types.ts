@@ -11,7 +11,7 @@ import { ENVIRONMENTS, TRIGGER_TYPES } from "../../rules/trigger-input.js";
 type Values<T extends string> = { readonly [Value in T]: Value };
 
 /** Registers the values under their own names. */
-function enumOf<T extends string>(name: string, description: string, values: readonly T[]): Values<T> {
+export function enumOf<T extends string>(name: string, description: string, values: readonly T[]): Values<T> {
   const named = Object.fromEntries(values.map((value) => [value, value])) as Values<T>;
   registerEnumType(named, { name, description });
   return named;

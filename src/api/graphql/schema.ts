@@ -11,6 +11,7 @@ import { DataSourceResolver } from "./data-source-resolver.js";
 import { EntryResolver } from "./entry-resolver.js";
 import { HistoryResolver } from "./history-resolver.js";
 import { LogResolver } from "./log-resolver.js";
+import { MediaResolver } from "./media-resolver.js";
 import { PublishResolver } from "./publish-resolver.js";
 import { RunResolver } from "./run-resolver.js";
 import { SessionResolver } from "./session-resolver.js";
@@ -30,6 +31,7 @@ const CLASSES = {
   entries: EntryResolver,
   history: HistoryResolver,
   logs: LogResolver,
+  media: MediaResolver,
   publishing: PublishResolver,
   runs: RunResolver,
   sessions: SessionResolver,

@@ -3,6 +3,7 @@ import { actionRoutes } from "./action-routes.js";
 import { appRoutes } from "./app-routes.js";
 import { clientRoutes } from "./client-routes.js";
 import { dataSourceRoutes } from "./data-source-routes.js";
+import { mediaRoutes } from "./media-routes.js";
 import { peopleRoutes } from "./people-routes.js";
 import type { Route } from "./route.js";
 import { runRoutes } from "./run-routes.js";
@@ -22,4 +23,5 @@ export const ROUTES: readonly Route[] = [
   ...peopleRoutes,
   ...dataSourceRoutes,
   ...sessionRoutes,
+  ...mediaRoutes,
 ];

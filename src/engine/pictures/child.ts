@@ -1,11 +1,11 @@
 /**
- * The process that meets strangers' pictures: reads one from standard input, answers in JSON on standard output, what it made goes to
- * descriptor 3, and ends. It has no environment, no file, no address and no second picture.
+ * The process that meets strangers' pictures: reads one from standard input, answers in frames on descriptor 3, and ends. It has no
+ * environment, no file, no address and no second picture.
  */
 import { createWriteStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
 import sharp, { type Sharp } from "sharp";
-import type { Job, PictureAnswer } from "../pictures.js";
+import type { FrameHeader, Job } from "../pictures.js";
 import { DamagedPicture, withoutPrivateMetadata } from "./private-metadata.js";
 
 const DECODERS = ["Jpeg", "Png", "Webp", "Nsgif", "Heif", "Tiff"];
@@ -41,47 +41,58 @@ function encoded(picture: Sharp, { format, quality }: { format: string; quality:
   }
 }
 
-/** What the picture measures as it is shown; null where it cannot be decoded within the bounds. */
-async function thumbnailOf(file: Buffer, job: Job): Promise<{ size: [number, number]; bytes: Buffer } | string> {
-  try {
-    const { autoOrient } = await sharp(file, { limitInputPixels: job.maxPixels }).metadata();
-    const { edge, quality } = job.thumbnail!;
-    const small = opened(file, job.maxPixels).resize({ width: edge, height: edge, fit: "inside", withoutEnlargement: true });
-    return { size: [autoOrient.width, autoOrient.height], bytes: await small.webp({ quality }).toBuffer() };
-  } catch (error) {
-    return (error as Error).message;
-  }
+interface Shown {
+  size: [number, number];
+  bytes: Buffer;
 }
 
-/** The file without what is private, and behind it the thumbnail. */
-async function inspect(file: Buffer, job: Job): Promise<[PictureAnswer, Buffer[]]> {
-  const parts = withoutPrivateMetadata(file, job.contentType);
-  const cleanBytes = parts.reduce((sum, { length }) => sum + length, 0);
-  const found = await thumbnailOf(Buffer.concat(parts), job);
-  if (typeof found === "string") return [{ size: null, cleanBytes, otherBytes: 0, undecodable: found }, parts];
-  const { size, bytes } = found;
-  return [{ size, cleanBytes, otherBytes: bytes.length }, [...parts, bytes]];
+async function thumbnailOf(file: Buffer, { maxPixels, thumbnail }: Job): Promise<Shown> {
+  const { autoOrient } = await sharp(file, { limitInputPixels: maxPixels }).metadata();
+  const { edge, quality } = thumbnail!;
+  const small = opened(file, maxPixels).resize({ width: edge, height: edge, fit: "inside", withoutEnlargement: true });
+  return { size: [autoOrient.width, autoOrient.height], bytes: await small.webp({ quality }).toBuffer() };
 }
 
-async function resize(file: Buffer, job: Job): Promise<[PictureAnswer, Buffer[]]> {
-  const { width, format, quality } = job.resize!;
-  const picture = opened(file, job.maxPixels);
+async function resized(file: Buffer, { maxPixels, resize }: Job): Promise<Shown> {
+  const { width, format, quality } = resize!;
+  const picture = opened(file, maxPixels);
   const sized = width === null ? picture : picture.resize({ width, withoutEnlargement: true });
   const { data, info } = await encoded(sized, { format, quality }).toBuffer({ resolveWithObject: true });
-  return [{ size: [info.width, info.height], cleanBytes: 0, otherBytes: data.length }, [data]];
+  return { size: [info.width, info.height], bytes: data };
 }
 
-async function answered(file: Buffer, job: Job): Promise<[PictureAnswer, Buffer[]]> {
+/** A header of JSON, its length before it, and the bytes that it is about. */
+function* framed(header: FrameHeader, parts: readonly Buffer[]): Generator<Buffer> {
+  const text = Buffer.from(JSON.stringify({ ...header, bytes: parts.reduce((sum, { length }) => sum + length, 0) }));
+  const length = Buffer.alloc(4);
+  length.writeUInt32BE(text.length);
+  yield Buffer.concat([length, text]);
+  yield* parts;
+}
+
+/** What was asked, decoded; a refusal is an answer too. */
+async function shown(file: Buffer, job: Job): Promise<Generator<Buffer>> {
   try {
-    return job.resize ? await resize(file, job) : await inspect(file, job);
+    const { size, bytes } = await (job.resize ? resized(file, job) : thumbnailOf(file, job));
+    return framed({ size }, [bytes]);
   } catch (error) {
-    const damaged = error instanceof DamagedPicture || job.resize !== undefined;
-    if (!damaged) throw error;
-    return [{ size: null, cleanBytes: 0, otherBytes: 0, damaged: (error as Error).message }, []];
+    return framed({ fault: (error as Error).message }, []);
   }
+}
+
+/** The file without what is private first, for it does not depend on a decoder that may take this process with it. */
+async function* answer(file: Buffer, job: Job): AsyncGenerator<Buffer> {
+  if (job.resize) return yield* await shown(file, job);
+  let parts: Buffer[];
+  try {
+    parts = withoutPrivateMetadata(file, job.contentType);
+  } catch (error) {
+    if (!(error instanceof DamagedPicture)) throw error;
+    return yield* framed({ fault: error.message }, []);
+  }
+  yield* framed({}, parts);
+  yield* await shown(Buffer.concat(parts), job);
 }
 
 const job = JSON.parse(process.argv[2]!) as Job;
-const [answer, parts] = await answered(await standardInput(), job);
-process.stdout.write(JSON.stringify(answer));
-await pipeline(parts, createWriteStream("", { fd: 3 }));
+await pipeline(answer(await standardInput(), job), createWriteStream("", { fd: 3 }));

@@ -121,12 +121,14 @@ function cleanWebp(file: Buffer): Buffer[] {
   const exif = chunks.find(({ type }) => type === "EXIF")?.content;
   const tiff = exif?.subarray(0, 6).equals(EXIF_MARK) ? exif.subarray(6) : exif;
   const orientation = tiff ? orientationIn(tiff) : 1;
-  const kept = chunks.filter(({ type }) => WEBP_KEPT.has(type)).map(({ type, whole }) => {
-    if (type !== "VP8X" || whole.length < 18) return whole;
-    const header = Buffer.from(whole);
-    header[8] = (header[8]! & ~(WEBP_EXIF | WEBP_XMP)) | (orientation === 1 ? 0 : WEBP_EXIF);
-    return header;
-  });
+  const kept = chunks
+    .filter(({ type }) => WEBP_KEPT.has(type))
+    .map(({ type, whole }) => {
+      if (type !== "VP8X" || whole.length < 18) return whole;
+      const header = Buffer.from(whole);
+      header[8] = (header[8]! & ~(WEBP_EXIF | WEBP_XMP)) | (orientation === 1 ? 0 : WEBP_EXIF);
+      return header;
+    });
   if (orientation !== 1) {
     const chunk = Buffer.concat([Buffer.from("EXIF\x1a\0\0\0", "latin1"), orientationOnly(orientation)]);
     kept.push(chunk);

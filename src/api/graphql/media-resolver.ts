@@ -1,0 +1,224 @@
+/** An app's media over GraphQL, and behind the REST routes: each call through the gate, then one operation. */
+import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
+import type { Gate } from "../../operations/access/gate.js";
+import type { Contents } from "../../operations/media/contents.js";
+import type { FolderListing, ListingOptions } from "../../operations/media/folders.js";
+import type { LinkClaim, MediaLink } from "../../operations/media/links.js";
+import type { Media } from "../../operations/media/media.js";
+import type { MediaFile, MediaFolder } from "../../operations/media/media-rows.js";
+import type { OwnRules, RuledKind } from "../../operations/media/media-rules.js";
+import type { Upload } from "../../operations/media/uploads.js";
+import type { MediaRule } from "../../rules/media-access.js";
+import type { ContentsForm } from "../../rules/media-fields.js";
+import type { RequestContext } from "../context.js";
+import {
+  MediaAccessRuleInput,
+  MediaAccessRuleType,
+  MediaFileType,
+  MediaFolderType,
+  MediaLinkType,
+  MediaListingType,
+} from "./media-types.js";
+
+/** Undefined where it was not given: null is a value of its own, the top. */
+const given = (fields: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+
+const ruleOf = ({ type, allow, user, enabled }: MediaAccessRuleInput): Record<string, unknown> => ({
+  type,
+  allow: allow === "user" ? { user: user ?? null } : allow,
+  ...(typeof enabled === "boolean" && { enabled }),
+});
+
+const shownRule = ({ type, allow, enabled }: MediaRule): MediaAccessRuleType => ({
+  type,
+  allow: typeof allow === "string" ? allow : "user",
+  user: typeof allow === "string" ? null : allow.user,
+  enabled: enabled ?? true,
+});
+
+@Resolver()
+export class MediaResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly media: Media,
+  ) {}
+
+  @Query(() => MediaListingType, {
+    description:
+      "What lies in the folder, or at the top; with `name`, whatever in the app has it in its name. 1,000 files at most.",
+  })
+  async mediaFolder(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("folderId", () => Int, { nullable: true }) folderId?: unknown,
+    @Arg("name", () => String, { nullable: true }) name?: unknown,
+    @Arg("limit", () => Int, { nullable: true }) limit?: number | null,
+    @Arg("offset", () => Int, { nullable: true }) offset?: number | null,
+  ): Promise<FolderListing> {
+    const admission = await this.gate.admit(context, "readMedia", appId);
+    const options: ListingOptions = { folderId: folderId ?? undefined, name, limit, offset };
+    return this.media.folders.list(admission, appId, options);
+  }
+
+  @Query(() => MediaFileType)
+  async mediaFile(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+  ): Promise<MediaFile> {
+    const admission = await this.gate.admit(context, "readMedia", appId);
+    return this.media.files.get(admission, appId, id);
+  }
+
+  @Query(() => MediaLinkType, { description: "Holds for an hour, or for `expiresIn` seconds, a week at most." })
+  async mediaLink(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+    @Arg("expiresIn", () => Int, { nullable: true }) expiresIn?: unknown,
+  ): Promise<MediaLink> {
+    const admission = await this.gate.admit(context, "readMedia", appId);
+    return this.media.links.create(admission, appId, id, expiresIn);
+  }
+
+  @Query(() => [MediaAccessRuleType], {
+    nullable: true,
+    description: "The rules of a file's or a folder's own; null where the folder's above hold.",
+  })
+  async mediaAccessRules(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("fileId", () => Int, { nullable: true }) fileId?: number | null,
+    @Arg("folderId", () => Int, { nullable: true }) folderId?: number | null,
+  ): Promise<MediaAccessRuleType[] | null> {
+    const [kind, id] = fileId == null ? (["folder", folderId ?? 0] as const) : (["file", fileId] as const);
+    const { accessRules } = await this.ownRules(context, appId, kind, id);
+    return accessRules && accessRules.map(shownRule);
+  }
+
+  @Mutation(() => MediaFolderType)
+  async createMediaFolder(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("name", () => String) name: unknown,
+    @Arg("parentId", () => Int, { nullable: true }) parentId?: unknown,
+  ): Promise<MediaFolder> {
+    const admission = await this.gate.admit(context, "writeMedia", appId);
+    return this.media.folders.create(admission, appId, { name, parentId });
+  }
+
+  @Mutation(() => MediaFolderType, {
+    description: "Fields that are not given stay; `parentId: null` moves to the top.",
+  })
+  async updateMediaFolder(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+    @Arg("name", () => String, { nullable: true }) name?: unknown,
+    @Arg("parentId", () => Int, { nullable: true }) parentId?: unknown,
+    @Arg("accessRules", () => [MediaAccessRuleInput], { nullable: true, description: "Whole; null: none of its own." })
+    accessRules?: MediaAccessRuleInput[] | null,
+  ): Promise<MediaFolder> {
+    await this.changeRules(context, appId, "folder", id, accessRules);
+    const admission = await this.gate.admit(context, "writeMedia", appId);
+    return this.media.folders.update(admission, appId, id, given({ name: name ?? undefined, parentId }));
+  }
+
+  @Mutation(() => Boolean, { description: "With all that it holds." })
+  async deleteMediaFolder(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+  ): Promise<boolean> {
+    const admission = await this.gate.admit(context, "removeMedia", appId);
+    await this.media.folders.remove(admission, appId, id);
+    return true;
+  }
+
+  @Mutation(() => MediaFileType, { description: "Fields that are not given stay; `folderId: null` moves to the top." })
+  async updateMediaFile(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+    @Arg("name", () => String, { nullable: true }) name?: unknown,
+    @Arg("folderId", () => Int, { nullable: true }) folderId?: unknown,
+    @Arg("accessRules", () => [MediaAccessRuleInput], {
+      nullable: true,
+      description: "Whole; null: the folder's hold.",
+    })
+    accessRules?: MediaAccessRuleInput[] | null,
+  ): Promise<MediaFile> {
+    await this.changeRules(context, appId, "file", id, accessRules);
+    const admission = await this.gate.admit(context, "writeMedia", appId);
+    return this.media.files.update(admission, appId, id, given({ name: name ?? undefined, folderId }));
+  }
+
+  @Mutation(() => Boolean)
+  async deleteMediaFile(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("id", () => Int) id: number,
+  ): Promise<boolean> {
+    const admission = await this.gate.admit(context, "removeMedia", appId);
+    await this.media.files.remove(admission, appId, id);
+    return true;
+  }
+
+  private async changeRules(
+    context: RequestContext,
+    appId: number,
+    kind: RuledKind,
+    id: number,
+    accessRules: MediaAccessRuleInput[] | null | undefined,
+  ): Promise<void> {
+    if (accessRules === undefined) return;
+    await this.setOwnRules(context, appId, kind, id, accessRules && accessRules.map(ruleOf));
+  }
+
+  /** REST alone has the files of an app in one list. */
+  async allFiles(context: RequestContext, appId: number, limit?: number, offset?: number) {
+    const admission = await this.gate.admit(context, "readMedia", appId);
+    return this.media.files.list(admission, appId, { limit, offset });
+  }
+
+  /** The bodies of REST, whose faults the rules name. */
+  async changeFolder(context: RequestContext, appId: number, id: number, body: unknown): Promise<MediaFolder> {
+    return this.media.folders.update(await this.gate.admit(context, "writeMedia", appId), appId, id, body);
+  }
+
+  async changeFile(context: RequestContext, appId: number, id: number, body: unknown): Promise<MediaFile> {
+    return this.media.files.update(await this.gate.admit(context, "writeMedia", appId), appId, id, body);
+  }
+
+  async ownRules(context: RequestContext, appId: number, kind: RuledKind, id: number): Promise<OwnRules> {
+    const admission = await this.gate.admit(context, "readMedia", appId);
+    return this.media.rules.get(admission, appId, kind, id);
+  }
+
+  async setOwnRules(
+    context: RequestContext,
+    appId: number,
+    kind: RuledKind,
+    id: number,
+    body: unknown,
+  ): Promise<OwnRules> {
+    const admission = await this.gate.admit(context, "writeMedia", appId);
+    return this.media.rules.set(admission, appId, kind, id, body);
+  }
+
+  /** Bytes, which GraphQL has no words for. */
+  async beginUpload(context: RequestContext, appId: number, length: number | null): Promise<Upload> {
+    return this.media.uploads.begin(await this.gate.admit(context, "writeMedia", appId), appId, length);
+  }
+
+  async contents(
+    context: RequestContext,
+    appId: number,
+    id: number,
+    form: ContentsForm,
+    link: LinkClaim | null,
+  ): Promise<Contents> {
+    return this.media.contents.of(await this.gate.admit(context, "readMedia", appId), appId, id, form, link);
+  }
+}

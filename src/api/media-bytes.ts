@@ -1,0 +1,169 @@
+/** Bytes of media over HTTP: forms that come in, contents that go out, whole or in part. Decides nothing: the resolver and the rules do. */
+import type { Readable } from "node:stream";
+import multipart, { type MultipartFile, type MultipartValue } from "@fastify/multipart";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { ActionError } from "../errors.js";
+import { FILES_PER_UPLOAD } from "../limits.js";
+import type { Contents } from "../operations/media/contents.js";
+import type { Upload } from "../operations/media/uploads.js";
+import { contentsForm, folderIdIn } from "../rules/media-fields.js";
+import { contentDisposition, namesTag, rangeIn, servingOf } from "../rules/media-serving.js";
+import type { Resolvers } from "./graphql/schema.js";
+import { STALLED_MS } from "./live/outbox.js";
+import { toId } from "./rest/request.js";
+
+const FILES = "/v1/apps/:appId/media/files";
+
+/** Beside the files: names and ids, and little else. */
+const FORM = { fields: 20, fieldSize: 4_096, fieldNameSize: 100, headerPairs: 100 } as const;
+
+interface MediaRoute {
+  Params: { appId: string; id: string };
+  Querystring: Record<string, string | string[] | undefined>;
+}
+
+type Part = MultipartFile | MultipartValue;
+
+/** Busboy's own faults are the form's. */
+function asRefusal(error: unknown): unknown {
+  if (error instanceof ActionError) return error;
+  const { code = "", message = "" } = error as NodeJS.ErrnoException;
+  const ofForm = code.startsWith("FST_") || /form|multipart|boundary|premature|aborted|header/i.test(message);
+  return ofForm ? new ActionError("REQUEST_INVALID", "the form is not whole, or is no multipart/form-data") : error;
+}
+
+function lengthOf({ headers }: FastifyRequest): number | null {
+  const text = headers["content-length"] ?? "";
+  return /^\d{1,15}$/.test(text) ? Number(text) : null;
+}
+
+/** Ends the file at hand when its request breaks off: whoever reads it would wait for ever. */
+function whileConnected({ raw }: FastifyRequest) {
+  let current: Readable | undefined;
+  const end = () => {
+    if (!raw.complete) current?.destroy(new Error("aborted"));
+  };
+  raw.once("close", end);
+  return (file: Readable): Readable => {
+    current = file;
+    if (raw.destroyed) end();
+    return file;
+  };
+}
+
+/** Fields come by the address, or in the form, best before the files. */
+async function receiveForm(request: FastifyRequest<MediaRoute>, upload: Upload): Promise<object[]> {
+  const fields: Record<string, unknown> = { folderId: request.query["folderId"], name: request.query["name"] };
+  const folder = () => folderIdIn(fields["folderId"] ?? null);
+  const connected = whileConnected(request);
+  for await (const part of request.parts() as AsyncIterable<Part>) {
+    if (part.type === "file") await upload.receive(connected(part.file), part.filename, folder());
+    else if (part.fieldname === "folderId" || part.fieldname === "name") fields[part.fieldname] = part.value;
+  }
+  return upload.finish({ folderId: folder(), name: fields["name"] });
+}
+
+/** What a browser may do with contents: show them, where they are a document of nobody's origin that runs and loads nothing. */
+const CONTENTS_HEADERS = {
+  "x-content-type-options": "nosniff",
+  "content-security-policy":
+    "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; media-src 'self'; frame-ancestors 'none'",
+  // Pages elsewhere show pictures of an app that everybody may see, or that a link is for.
+  "cross-origin-resource-policy": "cross-origin",
+  "referrer-policy": "no-referrer",
+  "accept-ranges": "bytes",
+  vary: "Auth-token, Authorization, Cookie",
+} as const;
+
+function headersOf({ name, contentType, isReadable, isPublic, tag }: Contents, isSaved: boolean) {
+  const serving = servingOf(contentType, isReadable);
+  return {
+    ...CONTENTS_HEADERS,
+    "content-type": serving.contentType,
+    "content-disposition": contentDisposition(isSaved ? "attachment" : serving.disposition, name),
+    // Asked for anew each time, which costs a row: what was deleted or closed is so at once.
+    "cache-control": isPublic ? "public, no-cache" : "private, no-cache",
+    etag: tag,
+  };
+}
+
+async function sendContents(request: FastifyRequest, reply: FastifyReply, contents: Contents): Promise<FastifyReply> {
+  const { headers, method } = request;
+  const { tag, bytes } = contents;
+  if (namesTag(headers["if-none-match"], tag)) return reply.code(304).send();
+  const mayBePart = bytes !== null && (headers["if-range"] === undefined || headers["if-range"] === tag);
+  const range = mayBePart ? rangeIn(headers.range, bytes) : null;
+  if (range === "none") {
+    reply.header("content-range", `bytes */${bytes}`).removeHeader("etag");
+    throw new ActionError("RANGE_NOT_SATISFIABLE");
+  }
+  if (range) reply.code(206).header("content-range", `bytes ${range.start}-${range.end}/${bytes}`);
+  const length = range ? range.end - range.start + 1 : bytes;
+  if (length !== null) reply.header("content-length", length);
+  if (method === "HEAD") return reply.send();
+  const source = await contents.open(range ?? undefined);
+  reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
+  return reply.send(source);
+}
+
+/** One text of a query. @throws REQUEST_INVALID where it is there twice */
+function textOf(query: MediaRoute["Querystring"], name: string): string | undefined {
+  const text = query[name];
+  if (text === undefined || typeof text === "string") return text;
+  throw new ActionError("REQUEST_INVALID", `${name} must be given once`);
+}
+
+async function contentsOf(
+  request: FastifyRequest<MediaRoute>,
+  reply: FastifyReply,
+  media: Resolvers["media"],
+): Promise<FastifyReply> {
+  const { params, query, context } = request;
+  const text = (name: string) => textOf(query, name);
+  const [expires, signature] = [text("expires"), text("signature")];
+  const link = expires !== undefined && signature !== undefined ? { expires, signature } : null;
+  const form = contentsForm({
+    size: text("size"),
+    width: text("width"),
+    format: text("format"),
+    quality: text("quality"),
+  });
+  const contents = await media.contents(context, toId(params.appId), toId(params.id), form, link);
+  reply.headers(headersOf(contents, "download" in query));
+  try {
+    return await sendContents(request, reply, contents);
+  } catch (error) {
+    // What was said of the contents is not true of the refusal.
+    for (const name of ["content-disposition", "etag", "content-length", "content-type"]) reply.removeHeader(name);
+    reply.header("cache-control", "no-store");
+    throw error;
+  }
+}
+
+/** Registers POST `/v1/apps/:appId/media/files` and GET `…/files/:id/contents`. */
+export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media"]): void {
+  app.register(async (scope) => {
+    await scope.register(multipart, {
+      limits: { ...FORM, files: FILES_PER_UPLOAD + 1, fileSize: Number.POSITIVE_INFINITY },
+    });
+    scope.post<MediaRoute>(FILES, async (request, reply) => {
+      if (!request.isMultipart()) throw new ActionError("REQUEST_INVALID", "the body must be multipart/form-data");
+      const upload = await media.beginUpload(request.context, toId(request.params.appId), lengthOf(request));
+      try {
+        const files = await receiveForm(request, upload);
+        return reply.code(201).header("cache-control", "no-store").send({ files });
+      } catch (error) {
+        throw asRefusal(error);
+      } finally {
+        await upload.close();
+      }
+    });
+  });
+  // HEAD by ourselves: Fastify's own would read the contents to leave them out.
+  app.route<MediaRoute>({
+    method: ["GET", "HEAD"],
+    url: `${FILES}/:id/contents`,
+    exposeHeadRoute: false,
+    handler: (request, reply) => contentsOf(request, reply, media),
+  });
+}

@@ -1,0 +1,102 @@
+/** Folders and files of an app over REST, their bytes apart: rows of the facade's table. */
+import type { RuledKind } from "../../operations/media/media-rules.js";
+import type { Route } from "./route.js";
+
+const MEDIA = "/v1/apps/:appId/media";
+
+const rulesOf = (kind: RuledKind): readonly Route[] => [
+  {
+    method: "GET",
+    path: `${MEDIA}/${kind}s/:id/accessRules`,
+    open: true,
+    answer: ({ media }, q) => media.ownRules(q.context, q.id("appId"), kind, q.id("id")),
+  },
+  {
+    method: "PUT",
+    path: `${MEDIA}/${kind}s/:id/accessRules`,
+    open: true,
+    answer: ({ media }, q) => media.setOwnRules(q.context, q.id("appId"), kind, q.id("id"), q.body),
+  },
+];
+
+export const mediaRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: MEDIA,
+    open: true,
+    answer: ({ media }, q) =>
+      media.mediaFolder(
+        q.context,
+        q.id("appId"),
+        q.text("folderId"),
+        q.text("name"),
+        q.number("limit"),
+        q.number("offset"),
+      ),
+  },
+  {
+    method: "POST",
+    path: `${MEDIA}/folders`,
+    http: 201,
+    open: true,
+    answer: async ({ media }, q) => {
+      const { name, parentId } = q.object();
+      return { folder: await media.createMediaFolder(q.context, q.id("appId"), name, parentId) };
+    },
+  },
+  {
+    method: "PUT",
+    path: `${MEDIA}/folders/:id`,
+    open: true,
+    answer: async ({ media }, q) => ({
+      folder: await media.changeFolder(q.context, q.id("appId"), q.id("id"), q.object()),
+    }),
+  },
+  {
+    method: "DELETE",
+    path: `${MEDIA}/folders/:id`,
+    open: true,
+    answer: async ({ media }, q) => {
+      await media.deleteMediaFolder(q.context, q.id("appId"), q.id("id"));
+      return { status: "FOLDER_DELETED" };
+    },
+  },
+  {
+    method: "GET",
+    path: `${MEDIA}/files`,
+    open: true,
+    answer: ({ media }, q) => media.allFiles(q.context, q.id("appId"), q.number("limit"), q.number("offset")),
+  },
+  {
+    method: "GET",
+    path: `${MEDIA}/files/:id`,
+    open: true,
+    answer: async ({ media }, q) => ({ file: await media.mediaFile(q.context, q.id("appId"), q.id("id")) }),
+  },
+  {
+    method: "PUT",
+    path: `${MEDIA}/files/:id`,
+    open: true,
+    answer: async ({ media }, q) => ({
+      file: await media.changeFile(q.context, q.id("appId"), q.id("id"), q.object()),
+    }),
+  },
+  {
+    method: "DELETE",
+    path: `${MEDIA}/files/:id`,
+    open: true,
+    answer: async ({ media }, q) => {
+      await media.deleteMediaFile(q.context, q.id("appId"), q.id("id"));
+      return { status: "FILE_DELETED" };
+    },
+  },
+  {
+    method: "POST",
+    path: `${MEDIA}/files/:id/link`,
+    open: true,
+    answer: ({ media }, q) =>
+      media.mediaLink(q.context, q.id("appId"), q.id("id"), q.object()["expiresIn"] ?? undefined),
+  },
+  ...rulesOf("file"),
+  ...rulesOf("folder"),
+];

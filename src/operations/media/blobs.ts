@@ -1,0 +1,135 @@
+/**
+ * The ledger of blobs: what an app's media take, reserved before the first byte comes, and which blobs nobody needs any longer. Knows
+ * keys and bytes; what they hold is files' business, where they lie the store's.
+ */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { MEDIA_BLOB_MIN_BYTES } from "../../limits.js";
+
+/** A blob that is received is held for so long, and held anew so often; a process that dies lets go within a minute. */
+const HOLD_SECONDS = 60;
+const RENEW_MS = 15_000;
+
+const HELD = `now() + ${HOLD_SECONDS} * interval '1 second'`;
+
+/* $1 app, $2 bytes, $3 quota (null: none), $4 key. No row: the quota has no room for it. Two at once wait for each other here. */
+const RESERVE = `
+  WITH taken AS (
+    INSERT INTO media_usage AS kept (app_id, bytes) SELECT $1, $2::bigint WHERE $3::bigint IS NULL OR $2::bigint <= $3
+    ON CONFLICT (app_id) DO UPDATE SET bytes = kept.bytes + excluded.bytes
+      WHERE $3::bigint IS NULL OR kept.bytes + excluded.bytes <= $3
+    RETURNING app_id)
+  INSERT INTO media_blob AS blob (key, app_id, bytes, held_until) SELECT $4, app_id, $2, ${HELD} FROM taken
+  ON CONFLICT (key) DO UPDATE SET bytes = blob.bytes + excluded.bytes
+  RETURNING key`;
+
+/* $1 key, $2 bytes. The blob is a file's from now on; no row: it was held too long and is gone. */
+const SETTLE = `
+  WITH before AS (SELECT key, app_id, bytes FROM media_blob WHERE key = $1 AND held_until <> '-infinity' FOR UPDATE),
+  settled AS (UPDATE media_blob SET bytes = $2, held_until = NULL FROM before WHERE media_blob.key = before.key RETURNING before.app_id),
+  counted AS (UPDATE media_usage SET bytes = media_usage.bytes + $2 - before.bytes FROM before WHERE media_usage.app_id = before.app_id)
+  SELECT app_id FROM settled`;
+
+/* $1 key. No row: a file has it, so that nobody may remove it. From here on no file can. */
+const ABANDON =
+  "UPDATE media_blob SET held_until = '-infinity' WHERE key = $1 AND held_until IS NOT NULL RETURNING key";
+
+/* $1 key: its row, and what it counted for. */
+const RELEASE = `
+  WITH gone AS (DELETE FROM media_blob WHERE key = $1 AND held_until = '-infinity' RETURNING app_id, bytes)
+  UPDATE media_usage SET bytes = media_usage.bytes - gone.bytes FROM gone WHERE media_usage.app_id = gone.app_id`;
+
+export type Blobs = ReturnType<typeof createBlobs>;
+
+/** @param quotaBytes of one app; 0 is unlimited */
+export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaBytes: number; log: Logger }) {
+  const held = new Set<string>();
+  let timer: NodeJS.Timeout | undefined;
+
+  function renew(): void {
+    if (held.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+      return;
+    }
+    const sql = `UPDATE media_blob SET held_until = ${HELD} WHERE key = ANY ($1) AND held_until <> '-infinity'`;
+    db.query(sql, [[...held]]).catch((error: unknown) =>
+      log.warn({ err: error }, "uploads could not be held, they may be lost"),
+    );
+  }
+
+  function hold(key: string): void {
+    held.add(key);
+    timer ??= setInterval(renew, RENEW_MS).unref();
+  }
+
+  return {
+    /** What a blob of so many bytes counts for. */
+    counted: (bytes: number) => Math.max(bytes, MEDIA_BLOB_MIN_BYTES),
+
+    /** Takes room for the blob, or for more of it. @throws PAYLOAD_TOO_LARGE where the app has none left */
+    async reserve(appId: number, key: string, bytes: number): Promise<void> {
+      const quota = quotaBytes === 0 ? null : quotaBytes;
+      hold(key);
+      const [reserved] = await rows(db, RESERVE, [appId, bytes, quota, key]);
+      if (reserved) return;
+      const message = `an app's media may take ${quotaBytes / 2 ** 20} MB together, and there is no room for this file`;
+      throw new ActionError("PAYLOAD_TOO_LARGE", message);
+    },
+
+    /** In the transaction that stores its file. @throws OVERLOADED where the blob was given up meanwhile */
+    async settle(executor: Executor, key: string, bytes: number): Promise<void> {
+      const settled = await rows(executor, SETTLE, [key, Math.max(bytes, MEDIA_BLOB_MIN_BYTES)]);
+      if (settled.length === 0)
+        throw new ActionError("OVERLOADED", "the upload took too long, try again", { retryAfter: 1 });
+    },
+
+    /** Whoever received it is done with it. */
+    let: (key: string): void => void held.delete(key),
+
+    /** In the transaction that deletes their files: nobody needs them from then on. */
+    async giveUp(executor: Executor, keys: readonly string[]): Promise<void> {
+      await rows(executor, "UPDATE media_blob SET held_until = '-infinity' WHERE key = ANY ($1)", [keys]);
+    },
+
+    /** Removes the blob by `remove` and forgets it, unless a file has it: that is not known where a commit was not answered. */
+    async drop(key: string, remove: (key: string) => Promise<void>): Promise<void> {
+      held.delete(key);
+      const abandoned = await rows(db, ABANDON, [key]);
+      if (abandoned.length === 0) return;
+      await remove(key);
+      await rows(db, RELEASE, [key]);
+    },
+
+    /** Blobs that nobody needs, the first of them. */
+    async unneeded(limit: number): Promise<string[]> {
+      const found = await rows<{ key: string }>(
+        db,
+        "SELECT key FROM media_blob WHERE held_until < now() ORDER BY held_until LIMIT $1",
+        [limit],
+      );
+      return found.map(({ key }) => key);
+    },
+
+    /** Which of the keys have no row. */
+    async unknown(keys: readonly string[]): Promise<string[]> {
+      const found = await rows<{ key: string }>(
+        db,
+        `SELECT key FROM unnest($1::text[]) AS stored (key)
+          WHERE NOT EXISTS (SELECT FROM media_blob WHERE media_blob.key = stored.key)`,
+        [keys],
+      );
+      return found.map(({ key }) => key);
+    },
+
+    /** What the app's media count for, in bytes. */
+    async usage(appId: number): Promise<number> {
+      const [found] = await rows<{ bytes: number }>(db, "SELECT bytes FROM media_usage WHERE app_id = $1", [appId]);
+      return found?.bytes ?? 0;
+    },
+
+    stop: (): void => clearInterval(timer),
+  };
+}

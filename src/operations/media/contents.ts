@@ -1,0 +1,111 @@
+/** What a file's contents are for who asks: the bytes or a part of them, the thumbnail, a picture made anew. Sends nothing. */
+import { createHash } from "node:crypto";
+import { Readable } from "node:stream";
+import { BlobMissing } from "../../engine/blob-store/blob-key.js";
+import type { BlobStore, ByteRange } from "../../engine/blob-store.js";
+import type { PictureFormat } from "../../engine/pictures.js";
+import { ActionError } from "../../errors.js";
+import { grants } from "../../rules/media-access.js";
+import type { ContentsForm } from "../../rules/media-fields.js";
+import type { Admission } from "../access/gate.js";
+import type { Files } from "./files.js";
+import type { LinkClaim, Links } from "./links.js";
+import type { MediaCallers } from "./media-callers.js";
+import type { MediaPictures } from "./media-pictures.js";
+import type { FileRow } from "./media-rows.js";
+
+export interface Contents {
+  name: string;
+  contentType: string;
+  /** null where that is known only once they are made. */
+  bytes: number | null;
+  /** A strong entity tag, in its quotes. */
+  tag: string;
+  /** Whether everybody may have them: a cache that others share may keep them. */
+  isPublic: boolean;
+  /** Whether they could be decoded, where they are a picture. */
+  isReadable: boolean;
+  /** @throws FILE_NOT_FOUND where the store has lost them, REQUEST_INVALID, OVERLOADED */
+  open(range?: ByteRange): Promise<Readable>;
+}
+
+/** Picture types that a picture made of them may have too. */
+const OWN_FORMATS: Readonly<Record<string, PictureFormat>> = {
+  "image/jpeg": "jpeg",
+  "image/png": "png",
+  "image/webp": "webp",
+  "image/avif": "avif",
+};
+
+const tagOf = (...parts: (string | number | null)[]): string =>
+  `"${createHash("sha256").update(parts.join("/")).digest("base64url")}"`;
+
+export type ContentsOfFiles = ReturnType<typeof createContents>;
+
+export function createContents(options: {
+  store: BlobStore;
+  callers: MediaCallers;
+  files: Files;
+  links: Links;
+  pictures: MediaPictures;
+}) {
+  const { store, callers, files, links, pictures } = options;
+
+  async function read(key: string, range?: ByteRange): Promise<Readable> {
+    return store.read(key, range).catch((error: unknown) => {
+      if (error instanceof BlobMissing)
+        throw new ActionError("FILE_NOT_FOUND", "the file's bytes are not in the store any longer");
+      throw error;
+    });
+  }
+
+  function resized(
+    appId: number,
+    row: FileRow,
+    { width, format, quality }: Extract<ContentsForm, { kind: "resized" }>,
+  ) {
+    if (row.width === null) throw new ActionError("REQUEST_INVALID", "the file is no picture that can be made anew");
+    const chosen = format ?? OWN_FORMATS[row.contentType] ?? "webp";
+    const resizing = { width, format: chosen, quality };
+    const tag = tagOf(row.checksum, width, chosen, quality);
+    const open = async () => {
+      const key = `${row.blobKey} ${tag}`;
+      return Readable.from([await pictures.resize(appId, key, () => read(row.blobKey), row.contentType, resizing)]);
+    };
+    return { contentType: `image/${chosen}`, bytes: null, tag, open };
+  }
+
+  function formOf(appId: number, row: FileRow, form: ContentsForm) {
+    if (form.kind === "resized") return resized(appId, row, form);
+    if (form.kind === "whole") {
+      const { contentType, bytes, checksum, blobKey } = row;
+      return { contentType, bytes, tag: `"${checksum}"`, open: (range?: ByteRange) => read(blobKey, range) };
+    }
+    const { thumbnailKey } = row;
+    if (thumbnailKey === null) throw new ActionError("FILE_NOT_FOUND", "the file has no thumbnail");
+    return {
+      contentType: "image/webp",
+      bytes: null,
+      tag: tagOf(row.checksum, "thumbnail"),
+      open: () => read(thumbnailKey),
+    };
+  }
+
+  return {
+    /** @throws UNAUTHORIZED, FORBIDDEN, FILE_NOT_FOUND, REQUEST_INVALID */
+    async of(
+      admission: Admission,
+      appId: number,
+      id: number,
+      form: ContentsForm,
+      link: LinkClaim | null,
+    ): Promise<Contents> {
+      const granted = await callers.of(admission);
+      const isLinked = link !== null && links.holds(appId, id, link);
+      const row = await files.known(granted, appId, id);
+      if (!isLinked) granted.need(row.rules, "read");
+      const isPublic = grants(row.rules, "read", null);
+      return { name: row.name, isPublic, isReadable: row.width !== null, ...formOf(appId, row, form) };
+    },
+  };
+}

@@ -1,0 +1,101 @@
+/** Files of an app's media as entries: found, listed, renamed, moved, deleted. Their bytes come by uploads and go out by contents. */
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { mediaChange } from "../../rules/media-fields.js";
+import { page } from "../../rules/page.js";
+import type { Admission } from "../access/gate.js";
+import type { Intake } from "../records/intake.js";
+import { lockApp } from "../settings/settings.js";
+import type { Folders } from "./folders.js";
+import { emitterOf, type Grants, type MediaCallers } from "./media-callers.js";
+import { FILE, type FileRow, findFile, type MediaFile, toFile } from "./media-rows.js";
+import { auditMedia } from "./media-trail.js";
+
+export type Files = ReturnType<typeof createFiles>;
+
+export function createFiles(options: {
+  db: DataSource;
+  callers: MediaCallers;
+  folders: Folders;
+  intake: Intake;
+  baseUrl: string;
+  giveUp: (executor: Executor, keys: readonly string[]) => Promise<void>;
+  removeUnneeded: (keys: readonly string[]) => Promise<void>;
+}) {
+  const { db, callers, folders, intake, baseUrl, giveUp, removeUnneeded } = options;
+
+  /** @throws FILE_NOT_FOUND, and for whom only rules let in the refusal that a file without rules gets */
+  async function known(grants: Grants, appId: number, id: number, executor: Executor = db): Promise<FileRow> {
+    const row = await findFile(executor, appId, id);
+    if (row) return row;
+    throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.refusal();
+  }
+
+  async function update(admission: Admission, appId: number, id: number, body: unknown): Promise<MediaFile> {
+    const grants = await callers.of(admission);
+    grants.need((await known(grants, appId, id)).rules, "update");
+    const change = mediaChange(body, "folderId");
+    if (change.folderId !== undefined) grants.need(await folders.rulesAt(grants, appId, change.folderId), "create");
+    intake.take(emitterOf(admission), appId, change.name?.length ?? 0);
+    return db.transaction(async (manager) => {
+      await lockApp(manager, appId);
+      const before = await known(grants, appId, id, manager);
+      const { name = before.name, folderId = before.folderId } = change;
+      await folders.rulesAt(grants, appId, folderId, manager);
+      const sql = "UPDATE media_file SET name = $3, folder_id = $4, updated_at = now() WHERE app_id = $1 AND id = $2";
+      await rows(manager, sql, [appId, id, name, folderId]);
+      await auditMedia(manager, admission, appId, "media.file.update", { fileId: id, fields: Object.keys(change) });
+      return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
+    });
+  }
+
+  async function remove(admission: Admission, appId: number, id: number): Promise<void> {
+    const grants = await callers.of(admission);
+    grants.need((await known(grants, appId, id)).rules, "delete");
+    const keys = await db.transaction(async (manager) => {
+      const [gone] = await rows<{ name: string; blobKey: string; thumbnailKey: string | null }>(
+        manager,
+        `DELETE FROM media_file WHERE app_id = $1 AND id = $2
+         RETURNING name, blob_key AS "blobKey", thumbnail_key AS "thumbnailKey"`,
+        [appId, id],
+      );
+      if (!gone) throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.refusal();
+      const blobs = [gone.blobKey, gone.thumbnailKey].filter((key) => key !== null);
+      await giveUp(manager, blobs);
+      await auditMedia(manager, admission, appId, "media.file.delete", { fileId: id, name: gone.name });
+      return blobs;
+    });
+    await removeUnneeded(keys);
+  }
+
+  return {
+    known,
+    update,
+    remove,
+
+    async get(admission: Admission, appId: number, id: number): Promise<MediaFile> {
+      const grants = await callers.of(admission);
+      const row = await known(grants, appId, id);
+      grants.need(row.rules, "read");
+      return toFile(row, appId, baseUrl);
+    },
+
+    /** All files of the app, newest first; of those, the ones that the caller may read. */
+    async list(admission: Admission, appId: number, paging: { limit?: number | null; offset?: number | null }) {
+      const grants = await callers.of(admission);
+      const { limit, offset } = page(paging);
+      const found = await rows<FileRow>(db, `${FILE} WHERE app_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`, [
+        ...[appId, limit, offset],
+      ]);
+      const [count] = await rows<{ total: number }>(db, "SELECT count(*) AS total FROM media_file WHERE app_id = $1", [
+        appId,
+      ]);
+      const shown = found.filter(({ rules }) => grants.has(rules, "read"));
+      const hasMore = offset + found.length < count!.total;
+      if (!grants.isTrusted && shown.length === 0) throw grants.refusal();
+      const total = grants.isTrusted ? count!.total : shown.length;
+      return { files: shown.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
+    },
+  };
+}

@@ -1,0 +1,283 @@
+/** Folders of an app's media: made, listed, renamed, moved, deleted with all that they hold. Knows no bytes. */
+import type { DataSource, EntityManager } from "typeorm";
+import { type Executor, isDuplicate, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
+import { isObject } from "../../rules/described.js";
+import { folderIdIn, mediaChange, mediaName } from "../../rules/media-fields.js";
+import { page } from "../../rules/page.js";
+import type { Admission } from "../access/gate.js";
+import type { Intake } from "../records/intake.js";
+import { lockApp } from "../settings/settings.js";
+import { emitterOf, type Grants, type MediaCallers, type MediaRules } from "./media-callers.js";
+import {
+  FILE,
+  type FileRow,
+  FOLDER,
+  type FolderRow,
+  findFolder,
+  type MediaFile,
+  type MediaFolder,
+  toFile,
+  toFolder,
+} from "./media-rows.js";
+import { auditMedia } from "./media-trail.js";
+
+export interface FolderListing {
+  /** The one that is listed; null for the top, and for a search. */
+  folder: MediaFolder | null;
+  folders: MediaFolder[];
+  files: MediaFile[];
+  /** Of the files. */
+  pagination: { total: number; hasMore: boolean };
+}
+
+export interface ListingOptions {
+  folderId?: unknown;
+  /** A part of the name, case-blind, anywhere in the app. */
+  name?: unknown;
+  limit?: number | null;
+  offset?: number | null;
+}
+
+/** The folder and all below it. $1 app, $2 folder. */
+const TREE = `
+  WITH RECURSIVE tree AS (
+    SELECT id FROM media_folder WHERE app_id = $1 AND id = $2
+    UNION ALL SELECT below.id FROM media_folder AS below JOIN tree ON below.app_id = $1 AND below.parent_id = tree.id)`;
+
+/** How many folders lie above and how many levels below: together with itself at most FOLDER_DEPTH_MAX. */
+const DEPTH = `
+  WITH RECURSIVE up AS (
+    SELECT parent_id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
+    UNION ALL SELECT above.parent_id, step + 1 FROM media_folder AS above JOIN up ON above.app_id = $1 AND above.id = up.parent_id)
+  SELECT coalesce(max(step), 0)::int AS depth FROM up`;
+const HEIGHT = `
+  WITH RECURSIVE down AS (
+    SELECT id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
+    UNION ALL SELECT below.id, step + 1 FROM media_folder AS below JOIN down ON below.app_id = $1 AND below.parent_id = down.id)
+  SELECT coalesce(max(step), 0)::int AS depth FROM down`;
+
+/** In LIKE the two wildcards and the escape stand for themselves. */
+const likeText = (text: string) => `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
+
+const taken = (error: unknown, name: string): unknown =>
+  isDuplicate(error, "media_folder_name")
+    ? new ActionError("NAME_ALREADY_EXISTS", `another folder there has the name ${JSON.stringify(name)}`)
+    : error;
+
+export type Folders = ReturnType<typeof createFolders>;
+
+export function createFolders(options: {
+  db: DataSource;
+  callers: MediaCallers;
+  intake: Intake;
+  baseUrl: string;
+  /** Marks the blobs of files that are deleted, in the same transaction. */
+  giveUp: (executor: Executor, keys: readonly string[]) => Promise<void>;
+  /** Takes those out of the store that are marked. */
+  removeUnneeded: (keys: readonly string[]) => Promise<void>;
+}) {
+  const { db, callers, intake, baseUrl, giveUp, removeUnneeded } = options;
+
+  /** @throws FOLDER_NOT_FOUND, and for whom only rules let in the refusal that a folder without rules gets */
+  async function known(grants: Grants, appId: number, id: number, executor: Executor = db): Promise<FolderRow> {
+    const row = await findFolder(executor, appId, id);
+    if (row) return row;
+    throw grants.isTrusted ? new ActionError("FOLDER_NOT_FOUND") : grants.refusal();
+  }
+
+  /** The rules that hold for what is put into the folder; none at the top. */
+  async function rulesAt(
+    grants: Grants,
+    appId: number,
+    id: number | null,
+    executor: Executor = db,
+  ): Promise<MediaRules> {
+    return id === null ? null : (await known(grants, appId, id, executor)).rules;
+  }
+
+  async function depthOf(executor: Executor, sql: string, appId: number, id: number | null): Promise<number> {
+    const [found] = await rows<{ depth: number }>(executor, sql, [appId, id]);
+    return found!.depth;
+  }
+
+  /** @throws REQUEST_INVALID for a folder that would lie in itself, or too deep */
+  async function checkPlace(
+    manager: EntityManager,
+    appId: number,
+    id: number | null,
+    parentId: number | null,
+  ): Promise<void> {
+    if (id !== null && parentId !== null) {
+      const inside = await rows(manager, `${TREE} SELECT FROM tree WHERE id = $3`, [appId, id, parentId]);
+      if (inside.length > 0)
+        throw new ActionError("REQUEST_INVALID", "parentId must not be the folder itself or one inside it");
+    }
+    const height = id === null ? 1 : await depthOf(manager, HEIGHT, appId, id);
+    if ((await depthOf(manager, DEPTH, appId, parentId)) + height <= FOLDER_DEPTH_MAX) return;
+    throw new ActionError("REQUEST_INVALID", `folders nest at most ${FOLDER_DEPTH_MAX} deep`);
+  }
+
+  async function checkCount(manager: EntityManager, appId: number): Promise<void> {
+    const [held] = await rows<{ count: number }>(manager, "SELECT count(*) FROM media_folder WHERE app_id = $1", [
+      appId,
+    ]);
+    if (held!.count >= FOLDERS_MAX)
+      throw new ActionError("REQUEST_INVALID", `an app has at most ${FOLDERS_MAX} folders`);
+  }
+
+  async function filesWhere(grants: Grants, appId: number, condition: string, value: unknown, paging: ListingOptions) {
+    const { limit, offset } = page(paging, PAGE_MAX);
+    const found = await rows<FileRow>(
+      db,
+      `${FILE} WHERE app_id = $1 AND ${condition} ORDER BY name, id LIMIT $3 OFFSET $4`,
+      [appId, value, limit, offset],
+    );
+    const [count] = await rows<{ total: number }>(
+      db,
+      `SELECT count(*) AS total FROM media_file WHERE app_id = $1 AND ${condition}`,
+      [appId, value],
+    );
+    const shown = found.filter(({ rules }) => grants.has(rules, "read"));
+    const hasMore = offset + found.length < count!.total;
+    // How many there are beside those that may be seen is nobody's business.
+    const total = grants.isTrusted ? count!.total : shown.length;
+    return { files: shown.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
+  }
+
+  async function foldersWhere(
+    grants: Grants,
+    appId: number,
+    condition: string,
+    value: unknown,
+  ): Promise<MediaFolder[]> {
+    const sql = `${FOLDER} WHERE app_id = $1 AND ${condition} ORDER BY name, id LIMIT ${PAGE_MAX}`;
+    const found = await rows<FolderRow>(db, sql, [appId, value]);
+    return found.filter(({ rules }) => grants.has(rules, "read")).map(toFolder);
+  }
+
+  /** @throws as `need`, where rules show nothing: at the top, too */
+  function checkSomething(grants: Grants, { folder, folders, files }: FolderListing): void {
+    const isEmpty = folders.length === 0 && files.length === 0;
+    if (!grants.isTrusted && folder === null && isEmpty) throw grants.refusal();
+  }
+
+  async function list(admission: Admission, appId: number, given: ListingOptions): Promise<FolderListing> {
+    const grants = await callers.of(admission);
+    const id = given.folderId === undefined ? null : folderIdIn(given.folderId);
+    const row = id === null ? null : await known(grants, appId, id);
+    if (row) grants.need(row.rules, "read");
+    const named = typeof given.name === "string" && given.name !== "" ? likeText(given.name) : null;
+    const [folders, found] =
+      named === null
+        ? [
+            await foldersWhere(grants, appId, "coalesce(parent_id, 0) = $2", id ?? 0),
+            await filesWhere(grants, appId, "coalesce(folder_id, 0) = $2", id ?? 0, given),
+          ]
+        : [
+            await foldersWhere(grants, appId, "name ILIKE $2", named),
+            await filesWhere(grants, appId, "name ILIKE $2", named, given),
+          ];
+    const listing = { folder: row && toFolder(row), folders, ...found };
+    checkSomething(grants, listing);
+    return listing;
+  }
+
+  async function create(admission: Admission, appId: number, body: unknown): Promise<MediaFolder> {
+    const grants = await callers.of(admission);
+    const fields = isObject(body) ? body : {};
+    const parentId = folderIdIn(fields["parentId"], "parentId");
+    grants.need(await rulesAt(grants, appId, parentId), "create");
+    const name = mediaName(fields["name"]);
+    intake.take(emitterOf(admission), appId, name.length);
+    return db
+      .transaction(async (manager) => {
+        await lockApp(manager, appId);
+        // Again, for it may have gone meanwhile.
+        await rulesAt(grants, appId, parentId, manager);
+        await checkCount(manager, appId);
+        await checkPlace(manager, appId, null, parentId);
+        const [made] = await rows<{ id: number }>(
+          manager,
+          "INSERT INTO media_folder (app_id, parent_id, name, user_id) VALUES ($1, $2, $3, $4) RETURNING id",
+          [appId, parentId, name, admission.caller?.personId ?? null],
+        );
+        await auditMedia(manager, admission, appId, "media.folder.create", { folderId: made!.id, name });
+        return toFolder((await findFolder(manager, appId, made!.id))!);
+      })
+      .catch((error: unknown) => {
+        throw taken(error, name);
+      });
+  }
+
+  async function update(admission: Admission, appId: number, id: number, body: unknown): Promise<MediaFolder> {
+    const grants = await callers.of(admission);
+    grants.need((await known(grants, appId, id)).rules, "update");
+    const change = mediaChange(body, "parentId");
+    if (change.folderId !== undefined) grants.need(await rulesAt(grants, appId, change.folderId), "create");
+    intake.take(emitterOf(admission), appId, change.name?.length ?? 0);
+    return db
+      .transaction(async (manager) => {
+        await lockApp(manager, appId);
+        const before = await known(grants, appId, id, manager);
+        const { name = before.name, folderId: parentId = before.parentId } = change;
+        if (parentId !== before.parentId) {
+          await rulesAt(grants, appId, parentId, manager);
+          await checkPlace(manager, appId, id, parentId);
+        }
+        const sql =
+          "UPDATE media_folder SET name = $3, parent_id = $4, updated_at = now() WHERE app_id = $1 AND id = $2";
+        await rows(manager, sql, [appId, id, name, parentId]);
+        await auditMedia(manager, admission, appId, "media.folder.update", {
+          folderId: id,
+          fields: Object.keys(change),
+        });
+        return toFolder((await findFolder(manager, appId, id))!);
+      })
+      .catch((error: unknown) => {
+        throw taken(error, change.name ?? "");
+      });
+  }
+
+  /** Every file and folder inside must be granted too: their own rules may say otherwise than the folder's. */
+  async function checkDeletable(grants: Grants, manager: EntityManager, appId: number, id: number): Promise<void> {
+    if (grants.isTrusted) return;
+    const own = await rows<{ rules: MediaRules }>(
+      manager,
+      `${TREE}
+       SELECT access_rules AS rules FROM media_folder WHERE access_rules IS NOT NULL AND id IN (SELECT id FROM tree)
+       UNION ALL
+       SELECT access_rules FROM media_file WHERE access_rules IS NOT NULL AND app_id = $1 AND folder_id IN (SELECT id FROM tree)`,
+      [appId, id],
+    );
+    for (const { rules } of own) grants.need(rules, "delete");
+  }
+
+  async function remove(admission: Admission, appId: number, id: number): Promise<void> {
+    const grants = await callers.of(admission);
+    grants.need((await known(grants, appId, id)).rules, "delete");
+    const keys = await db.transaction(async (manager) => {
+      await lockApp(manager, appId);
+      const { name } = await known(grants, appId, id, manager);
+      await checkDeletable(grants, manager, appId, id);
+      const gone = await rows<{ keys: string[] }>(
+        manager,
+        `${TREE} DELETE FROM media_file WHERE app_id = $1 AND folder_id IN (SELECT id FROM tree)
+         RETURNING array_remove(ARRAY[blob_key, thumbnail_key], NULL) AS keys`,
+        [appId, id],
+      );
+      const blobs = gone.flatMap((file) => file.keys);
+      await giveUp(manager, blobs);
+      await rows(manager, `${TREE} DELETE FROM media_folder WHERE app_id = $1 AND id IN (SELECT id FROM tree)`, [
+        appId,
+        id,
+      ]);
+      await auditMedia(manager, admission, appId, "media.folder.delete", { folderId: id, name, files: gone.length });
+      return blobs;
+    });
+    await removeUnneeded(keys);
+  }
+
+  return { list, create, update, remove, known, rulesAt };
+}

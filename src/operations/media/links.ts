@@ -1,0 +1,55 @@
+/** Signed addresses of contents, for who has no credential: of one file, until a moment. Keeps nothing; a token is in none of them. */
+import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
+import type { KeyRing } from "../../engine/key-ring.js";
+import { linkSeconds } from "../../rules/media-fields.js";
+import type { Admission } from "../access/gate.js";
+import type { Files } from "./files.js";
+import type { MediaCallers } from "./media-callers.js";
+import { contentsUrl } from "./media-rows.js";
+
+/** What the key is for: another purpose has another key of the same ring. */
+const PURPOSE = "svc media link 1";
+
+export interface MediaLink {
+  url: string;
+  /** ISO 8601. */
+  expiresAt: string;
+}
+
+/** What an address says of its link. */
+export interface LinkClaim {
+  /** Unix time in seconds. */
+  expires: string;
+  signature: string;
+}
+
+export type Links = ReturnType<typeof createLinks>;
+
+export function createLinks(options: { ring: KeyRing; callers: MediaCallers; files: Files; baseUrl: string }) {
+  const { ring, callers, files, baseUrl } = options;
+
+  function sign(master: Buffer, appId: number, id: number, expires: string): Buffer {
+    const key = Buffer.from(hkdfSync("sha256", master, "", PURPOSE, 32));
+    return createHmac("sha256", key).update(`${appId}/${id}/${expires}`).digest();
+  }
+
+  return {
+    /** @throws FILE_NOT_FOUND, REQUEST_INVALID */
+    async create(admission: Admission, appId: number, id: number, expiresIn: unknown): Promise<MediaLink> {
+      const grants = await callers.of(admission);
+      grants.need((await files.known(grants, appId, id)).rules, "read");
+      const expires = Math.floor(Date.now() / 1000) + linkSeconds(expiresIn);
+      const signature = sign(ring.current(), appId, id, String(expires)).toString("base64url");
+      const url = `${contentsUrl(baseUrl, appId, id)}?expires=${expires}&signature=${signature}`;
+      return { url, expiresAt: new Date(expires * 1000).toISOString() };
+    },
+
+    /** Whether this service signed it, under a key that it has still, and its time has not come. */
+    holds(appId: number, id: number, { expires, signature }: LinkClaim): boolean {
+      if (!/^\d{10}$/.test(expires) || !/^[\w-]{43}$/.test(signature)) return false;
+      if (Number(expires) * 1000 <= Date.now()) return false;
+      const given = Buffer.from(signature, "base64url");
+      return ring.find((master) => timingSafeEqual(sign(master, appId, id, expires), given)) !== null;
+    },
+  };
+}

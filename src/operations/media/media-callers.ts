@@ -1,0 +1,61 @@
+/** What a caller may do with a folder or a file: all of it for the app itself, for others what the access rules grant to their user. */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { UserData } from "../../rules/caller-rules.js";
+import { grants, type MediaRight, type MediaRule } from "../../rules/media-access.js";
+import type { Admission } from "../access/gate.js";
+import type { Emitter } from "../records/log-events.js";
+
+export type MediaRules = readonly MediaRule[] | null;
+
+/** What one caller is granted, its user read once. */
+export interface Grants {
+  isTrusted: boolean;
+  has(rules: MediaRules, right: MediaRight): boolean;
+  /** @throws UNAUTHORIZED, FORBIDDEN: the same whether or not the thing exists */
+  need(rules: MediaRules, right: MediaRight): void;
+  /** What is refused for want of a right. */
+  refusal(): ActionError;
+}
+
+/** Nobody's events count as those of the page's other visitors. */
+const NOBODY = { kind: "live", credentialId: 0, personId: null, runId: null } as const;
+
+/** For whom the events of what is done are stored. */
+export const emitterOf = ({ caller, address }: Admission): Emitter => ({
+  ...(caller ?? NOBODY),
+  ...(address !== undefined && { address }),
+});
+
+export type MediaCallers = ReturnType<typeof createMediaCallers>;
+
+export function createMediaCallers({ db }: { db: DataSource }) {
+  /** The user of a page, as far as the service knows one. */
+  async function userOf({ caller }: Admission): Promise<UserData | null> {
+    if (caller?.personId == null) return null;
+    const [person] = await rows<UserData>(
+      db,
+      `SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = $1`,
+      [caller.personId],
+    );
+    return person ?? null;
+  }
+
+  return {
+    async of(admission: Admission): Promise<Grants> {
+      const { isTrusted, caller } = admission;
+      const user = isTrusted ? null : await userOf(admission);
+      const has = (rules: MediaRules, right: MediaRight) => isTrusted || grants(rules, right, user);
+      const refusal = () => new ActionError(caller ? "FORBIDDEN" : "UNAUTHORIZED");
+      return {
+        isTrusted,
+        has,
+        refusal,
+        need(rules, right) {
+          if (!has(rules, right)) throw refusal();
+        },
+      };
+    },
+  };
+}

@@ -1,0 +1,90 @@
+/** When this process looks at pictures: few at a time, apps in turn, and what was made lately kept in memory. Knows no table. */
+import { availableParallelism } from "node:os";
+import type { Readable } from "node:stream";
+import { LRUCache } from "lru-cache";
+import { createFairLine } from "../../engine/fair-line.js";
+import { type Inspection, PictureFault, type Pictures, type Resizing } from "../../engine/pictures.js";
+import { ActionError } from "../../errors.js";
+import {
+  OVERLOADED_RETRY_SECONDS,
+  PICTURES_WAITING_MAX,
+  RESIZED_KEPT_BYTES,
+  RESIZED_MAX_BYTES,
+  THUMBNAIL,
+} from "../../limits.js";
+
+/** Runs need the cores more. */
+const PLACES = Math.max(1, Math.floor(availableParallelism() / 2));
+
+export type MediaPictures = ReturnType<typeof createMediaPictures>;
+
+export function createMediaPictures({ pictures }: { pictures: Pictures }) {
+  const line = createFairLine(PLACES, PLACES);
+  const made = new LRUCache<string, Buffer>({
+    maxSize: RESIZED_KEPT_BYTES,
+    sizeCalculation: (bytes) => bytes.length || 1,
+  });
+  const making = new Map<string, Promise<Buffer>>();
+  let waiting = 0;
+
+  /** @throws OVERLOADED where too many wait */
+  async function inTurn<T>(appId: number, work: () => Promise<T>): Promise<T> {
+    if (waiting >= PICTURES_WAITING_MAX) {
+      const details = { retryAfter: OVERLOADED_RETRY_SECONDS };
+      throw new ActionError("OVERLOADED", "too many pictures wait to be looked at, try again shortly", details);
+    }
+    waiting += 1;
+    try {
+      const leave = await line.enter(appId);
+      return await work().finally(leave);
+    } finally {
+      waiting -= 1;
+    }
+  }
+
+  return {
+    /** @throws REQUEST_INVALID for a file that is damaged, OVERLOADED */
+    async inspect<T>(
+      appId: number,
+      open: () => Readable,
+      contentType: string,
+      keep: (clean: AsyncIterable<Buffer>) => Promise<T>,
+    ): Promise<Inspection & { kept: T }> {
+      return inTurn(appId, () => pictures.inspect(open(), contentType, THUMBNAIL, keep)).catch((error: unknown) => {
+        if (!(error instanceof PictureFault)) throw error;
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `the file begins as ${contentType} and cannot be read as that: ${error.message}`,
+        );
+      });
+    },
+
+    /** @param key of what is asked for: the same one gives the same bytes. @throws REQUEST_INVALID, OVERLOADED */
+    async resize(
+      appId: number,
+      key: string,
+      open: () => Promise<Readable>,
+      contentType: string,
+      resizing: Resizing,
+    ): Promise<Buffer> {
+      const known = made.get(key);
+      if (known) return known;
+      // Visitors of a page ask for the same picture at the same moment.
+      const begun =
+        making.get(key) ??
+        inTurn(appId, async () => pictures.resize(await open(), contentType, resizing, RESIZED_MAX_BYTES))
+          .then((bytes) => {
+            made.set(key, bytes);
+            return bytes;
+          })
+          .finally(() => making.delete(key));
+      making.set(key, begun);
+      return begun.catch((error: unknown) => {
+        if (!(error instanceof PictureFault)) throw error;
+        throw new ActionError("REQUEST_INVALID", `the picture cannot be made so: ${error.message}`);
+      });
+    },
+
+    stop: pictures.stop,
+  };
+}

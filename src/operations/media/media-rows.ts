@@ -1,0 +1,104 @@
+/** Folders and files as their tables hold them, and as callers see them. Decides nothing. */
+import { type Executor, rows } from "../../data/database.js";
+import type { MediaRules } from "./media-callers.js";
+
+/** Times are ISO 8601. */
+export interface MediaFolder {
+  id: number;
+  name: string;
+  /** null: at the top. */
+  parentId: number | null;
+  userId: number | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface MediaFile {
+  id: number;
+  name: string;
+  /** By its bytes, whatever its name says. */
+  contentType: string;
+  /** Where its contents are. */
+  url: string;
+  /** Where a small picture of it is; null for what is none. */
+  thumbnail: string | null;
+  /** Width and height in pixels, as it is shown; null for what is no picture that can be shown. */
+  size: [number, number] | null;
+  bytes: number;
+  /** SHA-256 in hexadecimal. */
+  checksum: string;
+  folderId: number | null;
+  userId: number | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
+  ownRules: MediaRules;
+  /** Those that hold: its own, or else of the nearest folder above. */
+  rules: MediaRules;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export interface FileRow {
+  id: number;
+  name: string;
+  contentType: string;
+  bytes: number;
+  checksum: string;
+  width: number | null;
+  height: number | null;
+  blobKey: string;
+  thumbnailKey: string | null;
+  folderId: number | null;
+  userId: number | null;
+  ownRules: MediaRules;
+  rules: MediaRules;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+export const FOLDER = `
+  SELECT id, name, parent_id AS "parentId", user_id AS "userId", access_rules AS "ownRules",
+         svc_media_rules(id) AS rules, created_at AS "createdAt", updated_at AS "updatedAt"
+    FROM media_folder`;
+
+export const FILE = `
+  SELECT id, name, content_type AS "contentType", bytes, checksum, width, height, blob_key AS "blobKey",
+         thumbnail_key AS "thumbnailKey", folder_id AS "folderId", user_id AS "userId", access_rules AS "ownRules",
+         coalesce(access_rules, svc_media_rules(folder_id)) AS rules, created_at AS "createdAt", updated_at AS "updatedAt"
+    FROM media_file`;
+
+export async function findFolder(executor: Executor, appId: number, id: number): Promise<FolderRow | null> {
+  const [row] = await rows<FolderRow>(executor, `${FOLDER} WHERE app_id = $1 AND id = $2`, [appId, id]);
+  return row ?? null;
+}
+
+export async function findFile(executor: Executor, appId: number, id: number): Promise<FileRow | null> {
+  const [row] = await rows<FileRow>(executor, `${FILE} WHERE app_id = $1 AND id = $2`, [appId, id]);
+  return row ?? null;
+}
+
+export const toFolder = ({ ownRules: _, rules: __, createdAt, updatedAt, ...folder }: FolderRow): MediaFolder => ({
+  ...folder,
+  createdAt: createdAt.toISOString(),
+  updatedAt: updatedAt.toISOString(),
+});
+
+/** The address of a file's contents. @param baseUrl of the service, without a closing slash */
+export const contentsUrl = (baseUrl: string, appId: number, id: number): string =>
+  `${baseUrl}/v1/apps/${appId}/media/files/${id}/contents`;
+
+export function toFile(row: FileRow, appId: number, baseUrl: string): MediaFile {
+  const { id, name, contentType, bytes, checksum, width, height, folderId, userId, createdAt, updatedAt } = row;
+  const url = contentsUrl(baseUrl, appId, id);
+  return {
+    ...{ id, name, contentType, url },
+    thumbnail: row.thumbnailKey === null ? null : `${url}?size=thumbnail`,
+    size: width === null || height === null ? null : [width, height],
+    ...{ bytes, checksum, folderId, userId },
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
+}

@@ -1,0 +1,17 @@
+/** What people and backends changed of an app's media, in its trail. Runs and visitors are told of by their own records. */
+import type { Executor } from "../../data/database.js";
+import { audit } from "../records/audit.js";
+import type { Admission } from "../access/gate.js";
+
+const RECORDED = ["editor", "admin", "api"];
+
+/** In the transaction of the change. `data` has ids, names and fields, never contents. */
+export async function auditMedia(
+  executor: Executor,
+  { caller }: Admission,
+  appId: number,
+  type: string,
+  data: Record<string, unknown>,
+): Promise<void> {
+  if (caller && RECORDED.includes(caller.kind)) await audit(executor, caller, { appId, type, data });
+}

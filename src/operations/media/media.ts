@@ -1,0 +1,103 @@
+/** Ties the parts of an app's media to each other: folders, files, uploads, contents, links, rules, and the sweep. Starts nothing. */
+import { statfs } from "node:fs/promises";
+import { join } from "node:path";
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import type { Config } from "../../config.js";
+import { rows } from "../../data/database.js";
+import { openBlobStore } from "../../engine/blob-store.js";
+import type { KeyRing } from "../../engine/key-ring.js";
+import { createPictures } from "../../engine/pictures.js";
+import { createReception } from "../../engine/reception.js";
+import { StartError } from "../../errors.js";
+import type { Intake } from "../records/intake.js";
+import type { LogEvents } from "../records/log-events.js";
+import { createBlobs } from "./blobs.js";
+import { createContents } from "./contents.js";
+import { createFiles } from "./files.js";
+import { createFolders } from "./folders.js";
+import { createLinks } from "./links.js";
+import { createMediaCallers } from "./media-callers.js";
+import { createMediaPictures } from "./media-pictures.js";
+import { createRulesOfMedia } from "./media-rules.js";
+import { createMediaSweep } from "./sweep.js";
+import { createUploads } from "./uploads.js";
+
+const MB = 2 ** 20;
+/** Blobs of one deletion that are removed before it is answered; of larger ones the sweep removes the rest. */
+const REMOVED_AT_ONCE = 200;
+
+export type Media = Awaited<ReturnType<typeof createMedia>>;
+
+/** @throws StartError where the store cannot be used */
+export async function createMedia(options: {
+  config: Config;
+  db: DataSource;
+  ring: KeyRing;
+  intake: Intake;
+  logEvents: LogEvents;
+  baseUrl: string;
+  log: Logger;
+}) {
+  const { config, db, ring, intake, logEvents, baseUrl, log } = options;
+  const folder = join(config.dataDir, "media");
+  const [own] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
+  const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: own!.space });
+  const reception = createReception(join(folder, "incoming"));
+  const pictures = createMediaPictures({ pictures: createPictures({ log }) });
+  const blobs = createBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
+  const sweep = createMediaSweep({ db, store, reception, blobs, log });
+  const callers = createMediaCallers({ db });
+
+  /** What the sweep would do in its time, at once. */
+  async function removeUnneeded(keys: readonly string[]): Promise<void> {
+    for (const key of keys.slice(0, REMOVED_AT_ONCE)) {
+      await sweep
+        .removeBlob(key)
+        .catch((error: unknown) => log.warn({ err: error }, "a deleted file is left to the sweep"));
+    }
+  }
+
+  const shared = { db, callers, intake, baseUrl, giveUp: blobs.giveUp, removeUnneeded };
+  const folders = createFolders(shared);
+  const files = createFiles({ ...shared, folders });
+  const links = createLinks({ ring, callers, files, baseUrl });
+  const hasRoom = async (bytes: number) => {
+    if (config.diskFreeMinMb === 0) return true;
+    const { bavail, bsize } = await statfs(folder);
+    return bavail * bsize - bytes >= config.diskFreeMinMb * MB;
+  };
+  const parts = { store, reception, blobs, pictures, callers, folders, intake, logEvents, baseUrl, hasRoom, log };
+  return {
+    folders,
+    files,
+    links,
+    rules: createRulesOfMedia({ db, callers, files, folders }),
+    contents: createContents({ store, callers, files, links, pictures }),
+    uploads: createUploads({ db, ...parts, maxBytes: config.mediaMaxMb * MB }),
+    sweep,
+    usage: blobs.usage,
+
+    /** Makes sure that files can be received and kept. @throws StartError naming MEDIA_URL or DATA_DIR */
+    async start(): Promise<void> {
+      const which = config.mediaBucket
+        ? `the bucket ${config.mediaBucket.bucket} of MEDIA_URL`
+        : `the folder ${folder} of DATA_DIR`;
+      try {
+        await reception.start();
+        await store.check();
+      } catch (error) {
+        throw new StartError(`${which} cannot be used: ${(error as Error).message || (error as Error).name}`, {
+          cause: error,
+        });
+      }
+    },
+
+    stop(): void {
+      sweep.stop();
+      pictures.stop();
+      blobs.stop();
+      store.stop();
+    },
+  };
+}

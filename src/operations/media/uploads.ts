@@ -1,0 +1,280 @@
+/**
+ * How files come in: room is reserved, bytes are received, looked at and put into the store; then one transaction makes files of all that
+ * came in a request, and their events. Whatever breaks off before leaves nothing. Knows no transport.
+ */
+import { createReadStream } from "node:fs";
+import type { Logger } from "pino";
+import type { DataSource, EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import { type BlobStore, newBlobKey } from "../../engine/blob-store.js";
+import { contentTypeOf } from "../../engine/content-type.js";
+import { CLEANABLE } from "../../engine/pictures/private-metadata.js";
+import { type Received, type Reception, TooManyBytes } from "../../engine/reception.js";
+import { ActionError } from "../../errors.js";
+import {
+  FILES_PER_UPLOAD,
+  LOW_DISK_RETRY_SECONDS,
+  OVERLOADED_RETRY_SECONDS,
+  PICTURE_MAX_BYTES,
+  UPLOADS_MAX,
+  UPLOADS_OF_VISITORS_MAX,
+} from "../../limits.js";
+import { mediaName, uploadName } from "../../rules/media-fields.js";
+import type { Admission } from "../access/gate.js";
+import type { Intake } from "../records/intake.js";
+import { lockApp } from "../settings/settings.js";
+import type { LogEvents } from "../records/log-events.js";
+import type { Blobs } from "./blobs.js";
+import type { Folders } from "./folders.js";
+import { emitterOf, type Grants, type MediaCallers } from "./media-callers.js";
+import type { MediaPictures } from "./media-pictures.js";
+import { findFile, type MediaFile, toFile } from "./media-rows.js";
+import { auditMedia } from "./media-trail.js";
+
+/** Reserved at a time for a file whose length nobody has said. */
+const STEP_BYTES = 4 * 1024 * 1024;
+
+/** A file whose bytes are in the store, and which is no file yet. */
+interface Stored extends Received {
+  key: string;
+  name: string;
+  contentType: string;
+  size: [number, number] | null;
+  thumbnail: { key: string; bytes: number } | null;
+}
+
+export interface Upload {
+  /**
+   * Receives one file. `folderId` and `name` as far as they are known by then.
+   * @throws PAYLOAD_TOO_LARGE, REQUEST_INVALID, OVERLOADED, FOLDER_NOT_FOUND, UNAUTHORIZED, FORBIDDEN
+   */
+  receive(source: AsyncIterable<Buffer>, filename: string | undefined, folderId: number | null): Promise<void>;
+  /** Makes files of what was received: all or none. `name` is for a single one. */
+  finish(fields: { folderId: number | null; name?: unknown }): Promise<MediaFile[]>;
+  /** Gives back whatever did not become a file. To be called in the end, whatever happened. */
+  close(): Promise<void>;
+}
+
+export type Uploads = ReturnType<typeof createUploads>;
+
+export interface UploadsOptions {
+  db: DataSource;
+  store: BlobStore;
+  reception: Reception;
+  blobs: Blobs;
+  pictures: MediaPictures;
+  callers: MediaCallers;
+  folders: Folders;
+  intake: Intake;
+  logEvents: LogEvents;
+  baseUrl: string;
+  maxBytes: number;
+  /** Whether the disk that uploads are received on has room for so many more bytes. */
+  hasRoom: (bytes: number) => Promise<boolean>;
+  log: Logger;
+}
+
+const INSERT = `
+  INSERT INTO media_file (app_id, folder_id, name, content_type, bytes, checksum, width, height, blob_key, thumbnail_key, user_id)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
+
+const busy = (message: string, retryAfter: number) => new ActionError("OVERLOADED", message, { retryAfter });
+
+export function createUploads(options: UploadsOptions) {
+  const {
+    db,
+    store,
+    reception,
+    blobs,
+    pictures,
+    callers,
+    folders,
+    intake,
+    logEvents,
+    baseUrl,
+    maxBytes,
+    hasRoom,
+    log,
+  } = options;
+  const underWay = { all: 0, visitors: 0 };
+
+  /** Passes the bytes on, and reserves more room as more come than was reserved. */
+  async function* reserving(
+    source: AsyncIterable<Buffer>,
+    appId: number,
+    key: string,
+    reserved: number,
+  ): AsyncGenerator<Buffer> {
+    let room = reserved;
+    for await (const chunk of source) {
+      room -= chunk.length;
+      if (room < 0) {
+        await blobs.reserve(appId, key, STEP_BYTES);
+        room += STEP_BYTES;
+      }
+      yield chunk;
+    }
+  }
+
+  async function receiveBytes(
+    appId: number,
+    key: string,
+    source: AsyncIterable<Buffer>,
+    expected: number,
+  ): Promise<Received> {
+    const reserved = Math.max(blobs.counted(0), Math.min(expected, maxBytes));
+    if (!(await hasRoom(reserved))) throw busy("the service's disk is nearly full", LOW_DISK_RETRY_SECONDS);
+    await blobs.reserve(appId, key, reserved);
+    return reception.receive(key, reserving(source, appId, key, reserved), maxBytes).catch((error: unknown) => {
+      if (error instanceof TooManyBytes) {
+        throw new ActionError("PAYLOAD_TOO_LARGE", `a file may have ${maxBytes / 2 ** 20} MB`);
+      }
+      if ((error as NodeJS.ErrnoException).code === "ENOSPC")
+        throw busy("the service's disk is full", LOW_DISK_RETRY_SECONDS);
+      throw error;
+    });
+  }
+
+  /** The same without what is private in it, measured, and its thumbnail. `keys` has what is to be given back on a failure. */
+  async function asPicture(appId: number, keys: string[], raw: Received, key: string, contentType: string) {
+    if (raw.bytes > PICTURE_MAX_BYTES) {
+      throw new ActionError("PAYLOAD_TOO_LARGE", `a picture may have ${PICTURE_MAX_BYTES / 2 ** 20} MB`);
+    }
+    const cleanKey = newBlobKey();
+    keys.push(cleanKey);
+    const open = () => createReadStream(raw.path);
+    const { size, thumbnail, kept } = await pictures.inspect(appId, open, contentType, (clean) =>
+      receiveBytes(appId, cleanKey, clean, raw.bytes),
+    );
+    await giveBack(key);
+    if (thumbnail === null) return { ...kept, key: cleanKey, size, thumbnail: null };
+    const thumbnailKey = newBlobKey();
+    keys.push(thumbnailKey);
+    const small = await receiveBytes(appId, thumbnailKey, asStream(thumbnail), thumbnail.length);
+    await store.put(thumbnailKey, small.path);
+    return { ...kept, key: cleanKey, size, thumbnail: { key: thumbnailKey, bytes: small.bytes } };
+  }
+
+  async function* asStream(bytes: Buffer): AsyncGenerator<Buffer> {
+    yield bytes;
+  }
+
+  async function giveBack(key: string): Promise<void> {
+    await reception.discard(key);
+    await blobs.drop(key, store.remove);
+  }
+
+  async function insert(
+    manager: EntityManager,
+    admission: Admission,
+    appId: number,
+    folderId: number | null,
+    file: Stored,
+  ): Promise<MediaFile> {
+    const { key, name, contentType, bytes, checksum, size, thumbnail } = file;
+    await blobs.settle(manager, key, bytes);
+    if (thumbnail) await blobs.settle(manager, thumbnail.key, thumbnail.bytes);
+    const [width, height] = size ?? [null, null];
+    const userId = admission.caller?.personId ?? null;
+    const values = [
+      appId,
+      folderId,
+      name,
+      contentType,
+      bytes,
+      checksum,
+      width,
+      height,
+      key,
+      thumbnail?.key ?? null,
+      userId,
+    ];
+    const [made] = await rows<{ id: number }>(manager, INSERT, values);
+    const { id } = made!;
+    const data = { fileId: id, name, contentType, bytes, folderId };
+    await logEvents.emit(manager, emitterOf(admission), appId, { type: "mediaFile.create", data });
+    await auditMedia(manager, admission, appId, "media.file.create", { fileId: id, name });
+    return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
+  }
+
+  function enter(isTrusted: boolean): void {
+    const isFull = underWay.all >= UPLOADS_MAX || (!isTrusted && underWay.visitors >= UPLOADS_OF_VISITORS_MAX);
+    if (isFull) throw busy("too many uploads at once, try again shortly", OVERLOADED_RETRY_SECONDS);
+    underWay.all += 1;
+    if (!isTrusted) underWay.visitors += 1;
+  }
+
+  /** What one request receives. */
+  function upload(admission: Admission, appId: number, grants: Grants, length: number | null): Upload {
+    const files: Stored[] = [];
+    const keys: string[] = [];
+    let isOpen = true;
+    let missing = length ?? STEP_BYTES;
+
+    async function receive(
+      source: AsyncIterable<Buffer>,
+      filename: string | undefined,
+      folderId: number | null,
+    ): Promise<void> {
+      if (files.length >= FILES_PER_UPLOAD)
+        throw new ActionError("REQUEST_INVALID", `an upload has at most ${FILES_PER_UPLOAD} files`);
+      grants.need(await folders.rulesAt(grants, appId, folderId), "create");
+      const key = newBlobKey();
+      keys.push(key);
+      const raw = await receiveBytes(appId, key, source, missing);
+      if (length !== null) missing = Math.max(0, missing - raw.bytes);
+      const contentType = await contentTypeOf(raw.head);
+      const isPicture = CLEANABLE.includes(contentType);
+      const found = isPicture
+        ? await asPicture(appId, keys, raw, key, contentType)
+        : { ...raw, key, size: null, thumbnail: null };
+      await store.put(found.key, found.path);
+      files.push({ ...found, name: uploadName(filename), contentType });
+    }
+
+    return {
+      receive,
+
+      async finish({ folderId, name }) {
+        if (files.length === 0) throw new ActionError("REQUEST_INVALID", "the form must have a file");
+        const given = name === undefined || name === "" || files.length > 1 ? null : mediaName(name);
+        const made = await db.transaction(async (manager) => {
+          await lockApp(manager, appId);
+          grants.need(await folders.rulesAt(grants, appId, folderId, manager), "create");
+          const stored: MediaFile[] = [];
+          for (const file of files)
+            stored.push(await insert(manager, admission, appId, folderId, { ...file, name: given ?? file.name }));
+          return stored;
+        });
+        for (const file of files) for (const key of [file.key, file.thumbnail?.key]) if (key) blobs.let(key);
+        keys.length = 0;
+        return made;
+      },
+
+      async close() {
+        if (!isOpen) return;
+        isOpen = false;
+        underWay.all -= 1;
+        if (!grants.isTrusted) underWay.visitors -= 1;
+        // What cannot be given back now the sweep finds: the row says until when it was held.
+        for (const key of keys) {
+          blobs.let(key);
+          await giveBack(key).catch((error: unknown) => log.warn({ err: error }, "an upload left bytes for the sweep"));
+        }
+      },
+    };
+  }
+
+  return {
+    /**
+     * @param length what the request says that it has, as a guess of what its files have; null where it does not say
+     * @throws RATE_LIMIT_EXCEEDED, OVERLOADED
+     */
+    async begin(admission: Admission, appId: number, length: number | null): Promise<Upload> {
+      const grants = await callers.of(admission);
+      intake.take(emitterOf(admission), appId, 0);
+      enter(grants.isTrusted);
+      return upload(admission, appId, grants, length);
+    },
+  };
+}

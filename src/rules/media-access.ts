@@ -1,0 +1,56 @@
+/** Access rules of folders and files: their form, and what they grant to a page and its user. Pure; knows no table. */
+import { ActionError } from "../errors.js";
+import { type Allow, allows, checkAllow, type UserData } from "./caller-rules.js";
+import { described, isObject } from "./described.js";
+
+export const MEDIA_RIGHTS = ["read", "create", "update", "delete"] as const;
+export type MediaRight = (typeof MEDIA_RIGHTS)[number];
+
+export interface MediaRule {
+  type: readonly MediaRight[];
+  allow: Allow;
+  /** false: the rule is as if it were not there. */
+  enabled?: boolean;
+}
+
+const RULES_MAX = 50;
+const RULES_MAX_BYTES = 32 * 1024;
+const FIELDS = ["type", "allow", "enabled"];
+
+function refuse(field: string, expected: string, came: unknown): never {
+  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
+}
+
+function checkRule(rule: unknown, field: string): void {
+  if (!isObject(rule)) refuse(field, "an object", rule);
+  const unknown = Object.keys(rule).find((key) => !FIELDS.includes(key));
+  if (unknown !== undefined) refuse(field, `an object of ${FIELDS.join(", ")}`, unknown);
+  const { type, allow, enabled } = rule;
+  const rights: readonly unknown[] = MEDIA_RIGHTS;
+  const isList = Array.isArray(type) && type.length > 0 && type.length <= MEDIA_RIGHTS.length;
+  if (!isList || type.some((right) => !rights.includes(right))) {
+    refuse(`${field}.type`, `an array of ${MEDIA_RIGHTS.join(", ")}`, type);
+  }
+  checkAllow(allow, `${field}.allow`);
+  if (enabled !== undefined && typeof enabled !== "boolean") refuse(`${field}.enabled`, "true or false", enabled);
+}
+
+/** The rules as they came; null where there are to be none of its own. @throws REQUEST_INVALID naming the field */
+export function parseMediaRules(value: unknown): MediaRule[] | null {
+  if (value === null) return null;
+  if (!Array.isArray(value) || value.length > RULES_MAX) {
+    refuse("accessRules", `null, or an array of at most ${RULES_MAX} rules`, value);
+  }
+  for (const [at, rule] of value.entries()) checkRule(rule, `accessRules[${at}]`);
+  if (Buffer.byteLength(JSON.stringify(value)) > RULES_MAX_BYTES) {
+    throw new ActionError("PAYLOAD_TOO_LARGE", `accessRules must be at most ${RULES_MAX_BYTES} bytes of JSON (32 KB)`);
+  }
+  return value as MediaRule[];
+}
+
+/** Whether the rules, of the file itself or else of its nearest folder that has any, grant the right. No rule, no access. */
+export function grants(rules: readonly MediaRule[] | null, right: MediaRight, user: UserData | null): boolean {
+  return (rules ?? []).some(
+    ({ type, allow, enabled }) => enabled !== false && type.includes(right) && allows(allow, user),
+  );
+}

@@ -1,0 +1,99 @@
+/** What folders and files may be called, and how contents may be asked for. Knows no table and no transport. */
+import { ActionError } from "../errors.js";
+import { described, isObject, unstorableAt } from "./described.js";
+import { optionalId } from "./fields.js";
+
+export const MEDIA_NAME_MAX_CHARACTERS = 255;
+export const PICTURE_MAX_WIDTH = 8_192;
+const LINK_DEFAULT_SECONDS = 3_600;
+export const LINK_MAX_SECONDS = 7 * 86_400;
+
+/** Separators of paths, what no screen shows, and what turns the direction of writing around: `photo‮gpj.exe`. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is refused
+const UNFIT = /[/\\\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/;
+
+/** @throws REQUEST_INVALID */
+export function mediaName(value: unknown, field = "name"): string {
+  const text = typeof value === "string" ? value.trim().normalize("NFC") : "";
+  const fits = text !== "" && text.length <= MEDIA_NAME_MAX_CHARACTERS && unstorableAt(text) < 0 && !UNFIT.test(text);
+  if (fits && text !== "." && text !== "..") return text;
+  const expected = `a name of 1 to ${MEDIA_NAME_MAX_CHARACTERS} characters without slashes and control characters`;
+  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(value)} came`);
+}
+
+/** What a browser says that a file is called, as a name: the end of a path, without what a name may not have. */
+export function uploadName(given: string | undefined): string {
+  const last = (given ?? "").toWellFormed().split(/[/\\]/).at(-1)!;
+  const fit = last.replaceAll(new RegExp(UNFIT, "g"), "").trim().normalize("NFC");
+  const short = Array.from(fit)
+    .slice(0, MEDIA_NAME_MAX_CHARACTERS / 2)
+    .join("");
+  return short === "" || short === "." || short === ".." ? "file" : short;
+}
+
+/** A folder's id; null for the top. A form has texts, JSON has numbers. @throws REQUEST_INVALID */
+export function folderIdIn(value: unknown, field = "folderId"): number | null {
+  if (value === "" || value === "null") return null;
+  return optionalId(typeof value === "string" && /^\d{1,15}$/.test(value) ? Number(value) : value, field);
+}
+
+/** The fields of a change that are there. @throws REQUEST_INVALID */
+export function mediaChange(
+  body: unknown,
+  parent: "folderId" | "parentId",
+): { name?: string; folderId?: number | null } {
+  if (!isObject(body)) throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
+  const { name } = body;
+  return {
+    ...(name !== undefined && { name: mediaName(name) }),
+    ...(body[parent] !== undefined && { folderId: folderIdIn(body[parent], parent) }),
+  };
+}
+
+function wholeNumber(value: unknown, field: string, min: number, max: number): number {
+  const number = typeof value === "string" && /^\d{1,9}$/.test(value) ? Number(value) : value;
+  if (Number.isSafeInteger(number) && (number as number) >= min && (number as number) <= max) return number as number;
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `${field} must be a whole number from ${min} to ${max}; ${described(value)} came`,
+  );
+}
+
+/** How long a link holds, in seconds. @throws REQUEST_INVALID */
+export const linkSeconds = (value: unknown): number =>
+  value === undefined || value === null ? LINK_DEFAULT_SECONDS : wholeNumber(value, "expiresIn", 1, LINK_MAX_SECONDS);
+
+const FORMATS = ["jpeg", "png", "webp", "avif"] as const;
+export type ContentsFormat = (typeof FORMATS)[number];
+
+/** Which form of a file's contents: as it is, the thumbnail, or a picture made anew. */
+export type ContentsForm =
+  | { kind: "whole" }
+  | { kind: "thumbnail" }
+  | { kind: "resized"; width: number | null; format: ContentsFormat | null; quality: number };
+
+const QUALITY_DEFAULT = 80;
+
+/** @throws REQUEST_INVALID */
+export function contentsForm(given: {
+  size?: unknown;
+  width?: unknown;
+  format?: unknown;
+  quality?: unknown;
+}): ContentsForm {
+  const { size, format, quality } = given;
+  if (size === "thumbnail") return { kind: "thumbnail" };
+  const width = given.width ?? size;
+  if (width === undefined && format === undefined && quality === undefined) return { kind: "whole" };
+  const known: readonly unknown[] = FORMATS;
+  const wanted = format === "jpg" ? "jpeg" : format;
+  if (wanted !== undefined && !known.includes(wanted)) {
+    throw new ActionError("REQUEST_INVALID", `format must be one of ${FORMATS.join(", ")}; ${described(format)} came`);
+  }
+  return {
+    kind: "resized",
+    width: width === undefined ? null : wholeNumber(width, "width", 1, PICTURE_MAX_WIDTH),
+    format: (wanted as ContentsFormat | undefined) ?? null,
+    quality: quality === undefined ? QUALITY_DEFAULT : wholeNumber(quality, "quality", 1, 100),
+  };
+}

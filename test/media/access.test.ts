@@ -1,0 +1,277 @@
+/** Who gets at an app's media: every caller, every right, every form of rule; and signed links. */
+import { expect } from "chai";
+import type { CredentialKind } from "../../src/data/credential.js";
+import { rows } from "../../src/data/database.js";
+import { hashToken, newToken } from "../../src/operations/access/credentials.js";
+import type { MediaRight } from "../../src/rules/media-access.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { taskToken } from "../harness/task-token.js";
+import { type Media, mediaOf } from "./support.js";
+
+type Who = CredentialKind | "visitor without a name" | "nobody";
+
+/** What each right is for: a call on a file of a folder, which leaves things as they were. */
+const CALLS: Record<MediaRight, (media: Media, at: { folderId: number; fileId: number }) => Promise<number>> = {
+  read: async (media, { fileId }) => (await media.contents(fileId)).status,
+  create: async (media, { folderId }) =>
+    (await media.send([{ name: "new", bytes: "x" }], { folderId: String(folderId) })).http,
+  update: async (media, { fileId }) => (await media.rest("PUT", `/files/${fileId}`, { name: "renamed" })).http,
+  delete: async (media, { fileId }) => (await media.rest("DELETE", `/files/${fileId}`)).http,
+};
+const RIGHTS = Object.keys(CALLS) as MediaRight[];
+
+describe("media: who may", () => {
+  let service: TestService;
+  let editor: Media;
+  const tokens = new Map<Who, string | null>();
+  let email: string;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api", ALLOW_PRIVATE_NETWORK: "1" });
+    editor = mediaOf(service);
+    for (const [kind, token] of Object.entries(service.tokens)) tokens.set(kind as Who, token);
+    tokens.set("task", await taskToken(service.db, service.appId));
+    tokens.set("nobody", null);
+    const nameless = newToken("live");
+    await service.db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, $2)", [
+      hashToken(nameless),
+      service.appId,
+    ]);
+    tokens.set("visitor without a name", nameless);
+    const [person] = await rows<{ email: string }>(
+      service.db,
+      "SELECT email FROM person JOIN credential ON person_id = person.id WHERE hash = $1",
+      [hashToken(service.tokens.live)],
+    );
+    email = person!.email;
+  });
+  after(() => service.stop());
+
+  const caller = (who: Who) => mediaOf(service, tokens.get(who) ?? null);
+  const refused = (who: Who) => (who === "nobody" ? 401 : 403);
+  const RULED: readonly Who[] = ["viewer", "live", "visitor without a name", "nobody"];
+  const APPS_OWN: readonly Who[] = ["editor", "admin", "api", "task"];
+
+  async function folderWith(rules: unknown): Promise<{ folderId: number; fileId: number }> {
+    const folderId = await editor.folder(`f${Math.random()}`);
+    const { http, body } = await editor.rest("PUT", `/folders/${folderId}/accessRules`, { accessRules: rules });
+    expect(http, JSON.stringify(body)).to.equal(200);
+    return { folderId, fileId: (await editor.upload("f.txt", "x", { folderId: String(folderId) })).id };
+  }
+
+  const FORMS: Record<string, { rule: (right: MediaRight) => object[] | null; granted: readonly Who[] }> = {
+    "no rules": { rule: () => null, granted: [] },
+    "an empty list": { rule: () => [], granted: [] },
+    all: { rule: (right) => [{ type: [right], allow: "all" }], granted: RULED },
+    loggedIn: { rule: (right) => [{ type: [right], allow: "loggedIn" }], granted: ["viewer", "live"] },
+    "a user by a column": {
+      rule: (right) => [{ type: [right], allow: { user: { email: { equals: email } } } }],
+      granted: ["viewer", "live"],
+    },
+    "a user by a part of a column": {
+      rule: (right) => [{ type: [right], allow: { user: { email: { contains: "@" } } } }],
+      granted: ["viewer", "live"],
+    },
+    "a user unlike a value": {
+      rule: (right) => [{ type: [right], allow: { user: { email: { notequals: email } } } }],
+      granted: [],
+    },
+    "a column that nobody has": {
+      rule: (right) => [{ type: [right], allow: { user: { Role: { notequals: "guest" } } } }],
+      granted: [],
+    },
+    "a rule that is switched off": { rule: (right) => [{ type: [right], allow: "all", enabled: false }], granted: [] },
+    "the other rights": {
+      rule: (right) => [{ type: RIGHTS.filter((one) => one !== right), allow: "all" }],
+      granted: [],
+    },
+  };
+
+  for (const [form, { rule, granted }] of Object.entries(FORMS)) {
+    it(`grants each right by ${form} to ${granted.join(", ") || "nobody"}`, async () => {
+      for (const right of RIGHTS) {
+        const place = await folderWith(rule(right));
+        for (const who of RULED) {
+          const fileId =
+            right === "delete"
+              ? (await editor.upload("d", "x", { folderId: String(place.folderId) })).id
+              : place.fileId;
+          const http = await CALLS[right](caller(who), { ...place, fileId });
+          const expected = granted.includes(who) ? (right === "create" ? 201 : 200) : refused(who);
+          expect([right, who, http]).to.deep.equal([right, who, expected]);
+        }
+      }
+    });
+  }
+
+  it("lets the app itself do everything without a rule", async () => {
+    for (const who of APPS_OWN) {
+      const { folderId, fileId } = await folderWith([]);
+      for (const right of RIGHTS) {
+        expect([who, right, (await CALLS[right](caller(who), { folderId, fileId })) < 300]).to.deep.equal([
+          who,
+          right,
+          true,
+        ]);
+      }
+    }
+  });
+
+  it("takes a file's own rules, else those of the nearest folder that has any", async () => {
+    const { folderId } = await folderWith([{ type: ["read"], allow: "all" }]);
+    const inner = await editor.folder("inner", folderId);
+    const file = await editor.upload("f", "x", { folderId: String(inner) });
+    const nobody = caller("nobody");
+    expect((await nobody.contents(file.id)).status, "the outer folder's").to.equal(200);
+    await editor.rest("PUT", `/folders/${inner}/accessRules`, []);
+    expect((await nobody.contents(file.id)).status, "the inner folder's").to.equal(401);
+    await editor.rest("PUT", `/files/${file.id}/accessRules`, { accessRules: [{ type: ["read"], allow: "all" }] });
+    expect((await nobody.contents(file.id)).status, "its own").to.equal(200);
+    expect((await editor.rest("GET", `/files/${file.id}/accessRules`)).body).to.deep.equal({
+      accessRules: [{ type: ["read"], allow: "all" }],
+    });
+    await editor.rest("PUT", `/files/${file.id}/accessRules`, { accessRules: null });
+    expect((await nobody.contents(file.id)).status, "none of its own").to.equal(401);
+  });
+
+  it("shows in lists what may be read, and neither more nor how much more there is", async () => {
+    const { folderId, fileId } = await folderWith([{ type: ["read"], allow: "all" }]);
+    const hidden = await editor.upload("hidden", "x", { folderId: String(folderId) });
+    await editor.rest("PUT", `/files/${hidden.id}/accessRules`, []);
+    const { body } = await caller("nobody").rest("GET", `?folderId=${folderId}`);
+    expect(body.files.map(({ id }: { id: number }) => id)).to.deep.equal([fileId]);
+    expect(body.pagination).to.deep.equal({ total: 1, hasMore: false });
+    const search = (await caller("nobody").rest("GET", "?name=hidden")).body;
+    expect(search.status).to.equal("UNAUTHORIZED");
+  });
+
+  it("refuses others alike whether or not a file or folder is there", async () => {
+    const { folderId, fileId } = await folderWith([]);
+    for (const who of RULED) {
+      const answers = await Promise.all(
+        [
+          `/files/${fileId}`,
+          "/files/999999",
+          `?folderId=${folderId}`,
+          "?folderId=999999",
+          `/files/${fileId}/contents`,
+          "/files/999999/contents",
+        ].map((path) => caller(who).rest("GET", path)),
+      );
+      const bodies = answers.map(({ http, body }) => JSON.stringify([http, body]));
+      expect(new Set(bodies).size, who).to.equal(1);
+      expect(answers[0]!.http).to.equal(refused(who));
+    }
+  });
+
+  it("lets nobody whom rules are about read or write them", async () => {
+    const { folderId, fileId } = await folderWith([{ type: [...RIGHTS], allow: "all" }]);
+    for (const who of RULED) {
+      for (const path of [`/files/${fileId}/accessRules`, `/folders/${folderId}/accessRules`]) {
+        expect((await caller(who).rest("GET", path)).http).to.equal(refused(who));
+        expect((await caller(who).rest("PUT", path, [])).http).to.equal(refused(who));
+      }
+    }
+  });
+
+  it("lets nobody delete a folder that holds what its own rules keep", async () => {
+    const { folderId, fileId } = await folderWith([{ type: [...RIGHTS], allow: "all" }]);
+    await editor.rest("PUT", `/files/${fileId}/accessRules`, [{ type: ["read"], allow: "all" }]);
+    expect((await caller("live").rest("DELETE", `/folders/${folderId}`)).http).to.equal(403);
+    await editor.rest("PUT", `/files/${fileId}/accessRules`, { accessRules: null });
+    expect((await caller("live").rest("DELETE", `/folders/${folderId}`)).http).to.equal(200);
+  });
+
+  it("lets a file be moved only to where it may be created", async () => {
+    const { fileId } = await folderWith([{ type: ["update"], allow: "all" }]);
+    const closed = await folderWith([{ type: ["read"], allow: "all" }]);
+    const move = (folderId: number | null) => caller("live").rest("PUT", `/files/${fileId}`, { folderId });
+    expect((await move(closed.folderId)).http).to.equal(403);
+    expect((await move(null)).http).to.equal(403);
+    await editor.rest("PUT", `/folders/${closed.folderId}/accessRules`, [{ type: ["create"], allow: "all" }]);
+    expect((await move(closed.folderId)).http).to.equal(200);
+  });
+
+  it("refuses rules that are none, each by its place", async () => {
+    const { folderId } = await folderWith([]);
+    const faults: [unknown, RegExp][] = [
+      [[{ type: ["read"], allow: "everyone" }], /^accessRules\[0\]\.allow must be/],
+      [[{ type: ["select"], allow: "all" }], /^accessRules\[0\]\.type must be/],
+      [[{ type: [], allow: "all" }], /^accessRules\[0\]\.type must be/],
+      [[{ type: ["read"], allow: "all", exclude: [] }], /^accessRules\[0\] must be an object of/],
+      [[{ type: ["read"], allow: { user: { a: { $ne: 1 } } } }], /^accessRules\[0\]\.allow\.user\.a must be/],
+      [[{ type: ["read"], allow: { user: {} } }], /^accessRules\[0\]\.allow\.user must be/],
+      [
+        [{ type: ["read"], allow: { user: { a: { equals: [] } } } }],
+        /^accessRules\[0\]\.allow\.user\.a\.equals must be/,
+      ],
+      [Array.from({ length: 51 }, () => ({ type: ["read"], allow: "all" })), /^accessRules must be null, or/],
+      ["all", /^accessRules must be/],
+    ];
+    for (const [rules, message] of faults) {
+      const { http, body } = await editor.rest("PUT", `/folders/${folderId}/accessRules`, { accessRules: rules });
+      expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(body.error).to.match(message);
+    }
+  });
+
+  describe("signed links", () => {
+    let fileId: number;
+    before(async () => {
+      ({ fileId } = await folderWith([]));
+    });
+    const link = async (body: object = {}) => editor.rest("POST", `/files/${fileId}/link`, body);
+
+    it("give one file's contents to whoever has them, without a token in the address", async () => {
+      const { body } = await link();
+      const secrets = [...tokens.values()].filter((token) => token !== null);
+      expect(secrets.some((token) => body.url.includes(token))).to.equal(false);
+      const answer = await fetch(body.url);
+      expect([answer.status, await answer.text()]).to.deep.equal([200, "x"]);
+      expect(answer.headers.get("cache-control")).to.equal("private, no-cache");
+      expect(Date.parse(body.expiresAt) - Date.now()).to.be.within(3_590_000, 3_600_000);
+    });
+
+    it("end at their time", async () => {
+      const url = new URL((await link({ expiresIn: 1 })).body.url);
+      url.searchParams.set("expires", String(Number(url.searchParams.get("expires")) - 10));
+      expect((await fetch(url)).status, "one of the past").to.equal(401);
+    });
+
+    it("hold for nothing but what was signed", async () => {
+      const { url } = (await link({ expiresIn: 100 })).body;
+      const other = await editor.upload("other", "y");
+      const later = Number(new URL(url).searchParams.get("expires")) + 1;
+      const forged = [
+        url.replace(`/files/${fileId}/`, `/files/${other.id}/`),
+        url.replace(/expires=\d+/, `expires=${later}`),
+        url.replace(/signature=./, (text: string) => `signature=${text.endsWith("A") ? "B" : "A"}`),
+        url.replace(/signature=.*/, "signature="),
+        url.replace(/signature=.*/, `signature=${"A".repeat(43)}`),
+        url.replace(`/apps/${service.appId}/`, "/apps/999/"),
+        url.replace("/contents", ""),
+      ];
+      for (const address of forged) expect((await fetch(address)).status, address).to.equal(401);
+      expect((await fetch(url, { method: "DELETE" })).status).to.be.greaterThan(400);
+    });
+
+    it("end with the file", async () => {
+      const file = await editor.upload("short-lived", "x");
+      const { url } = (await editor.rest("POST", `/files/${file.id}/link`)).body;
+      expect((await fetch(url)).status).to.equal(200);
+      await editor.rest("DELETE", `/files/${file.id}`);
+      expect((await fetch(url)).status).to.equal(401);
+    });
+
+    it("are made by who may read, for a week at most", async () => {
+      for (const expiresIn of [0, -1, 604_801, 1.5, "1h", {}]) {
+        const { http, body } = await link({ expiresIn });
+        expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+        expect(body.error).to.match(/^expiresIn must be/);
+      }
+      for (const who of RULED) {
+        expect((await caller(who).rest("POST", `/files/${fileId}/link`)).http).to.equal(refused(who));
+      }
+    });
+  });
+});

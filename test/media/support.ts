@@ -1,0 +1,69 @@
+/** Words for tests of an app's media: forms, pictures, and what lies in the store. */
+import { randomBytes } from "node:crypto";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import sharp from "sharp";
+import type { MediaFile } from "../../src/operations/media/media-rows.js";
+import type { Answer, TestService } from "../harness/service.js";
+
+export interface Part {
+  name: string;
+  bytes: Uint8Array<ArrayBuffer> | string;
+  /** What the form says that it is. */
+  type?: string;
+}
+
+export type Media = ReturnType<typeof mediaOf>;
+
+/** The media of the service's first app, as a caller has them; editor unless said. */
+export function mediaOf(service: TestService, as: string | null = "editor") {
+  const root = `/v1/apps/${service.appId}/media`;
+  const token = as !== null && as in service.tokens ? service.tokens[as as keyof TestService["tokens"]] : as;
+  const auth: Record<string, string> = token === null ? {} : { "auth-token": token };
+
+  async function send(parts: readonly Part[], fields: Record<string, string> = {}): Promise<Answer> {
+    const form = new FormData();
+    for (const [name, value] of Object.entries(fields)) form.append(name, value);
+    for (const { name, bytes, type } of parts) form.append("file", new Blob([bytes], { type: type ?? "" }), name);
+    const response = await fetch(`${service.url}${root}/files`, { method: "POST", headers: auth, body: form });
+    return { http: response.status, headers: response.headers, body: await response.json() };
+  }
+
+  return {
+    root,
+    send,
+    /** One file that is accepted. */
+    async upload(name: string, bytes: Part["bytes"], fields: Record<string, string> = {}): Promise<MediaFile> {
+      const { http, body } = await send([{ name, bytes }], fields);
+      if (http !== 201) throw new Error(`${http} ${JSON.stringify(body)}`);
+      return body.files[0];
+    },
+    rest: (method: string, path: string, body?: unknown) => service.rest(method, root + path, { as, body }),
+    async folder(name: string, parentId?: number): Promise<number> {
+      const { body } = await service.rest("POST", `${root}/folders`, { as, body: { name, parentId } });
+      return body.folder.id;
+    },
+    /** The contents as they come over the wire. */
+    contents: (id: number, query = "", headers: Record<string, string> = {}) =>
+      fetch(`${service.url}${root}/files/${id}/contents${query}`, {
+        headers: { ...auth, ...headers },
+        redirect: "manual",
+      }),
+    async bytes(id: number, query = ""): Promise<Buffer> {
+      return Buffer.from(await (await this.contents(id, query)).arrayBuffer());
+    },
+  };
+}
+
+/** Files under a folder, by path; those of uploads under way too. */
+export function filesUnder(folder: string): string[] {
+  if (!existsSync(folder)) return [];
+  const all = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name));
+  return all.filter((path) => statSync(path).isFile());
+}
+
+export const noise = (bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(randomBytes(bytes));
+
+/** A new picture of one colour. */
+export const picture = (width: number, height: number, colour = "#a33") =>
+  sharp({ create: { width, height, channels: 3, background: colour } });
