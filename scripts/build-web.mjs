@@ -47,7 +47,7 @@ const monacoStylesOnce = {
 
 /** Addresses that others write into their pages: fixed names, told apart by ETag. */
 const CLIENT = { ...COMMON, outdir: join(OUT, "client") };
-const PACKAGES = ["datasources", "session", "csv", "encryption", "barcode", "audio"];
+const PACKAGES = ["datasources", "session", "csv", "encryption", "barcode", "audio", "media"];
 
 const ACTION_TYPES = "src/data/action-types.ts";
 

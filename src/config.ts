@@ -186,7 +186,7 @@ class Reader {
     const text = this.text(name);
     if (text === null) return null;
     const expected = "an address such as s3://bucket/prefix?endpoint=https://s3.example.com&region=eu-central-1";
-    const url = URL.parse(text);
+    const url = /\s/.test(text) ? null : URL.parse(text);
     const known = url !== null && [...url.searchParams.keys()].every((key) => key === "endpoint" || key === "region");
     if (!known || url.protocol !== "s3:" || url.username || url.password || url.port || url.hash) {
       return this.fault(name, `${expected}, and no credentials in it`, null);

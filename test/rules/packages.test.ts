@@ -38,7 +38,7 @@ describe("dependencies", () => {
     expect(resolveAssets(names, catalogue).map(({ name }) => name)).to.deep.equal(["svc-csv", "svc-session"]);
   });
 
-  for (const name of ["svc-communicate", "svc-media", "svc-notifications"]) {
+  for (const name of ["svc-communicate", "svc-notifications"]) {
     it(`are refused where nothing is behind the name yet: ${name}`, () => {
       const message = refusal("DEPENDENCY_UNRESOLVED", () => resolveAssets([name], catalogue));
       expect(message)

@@ -94,7 +94,7 @@ export class MediaResolver {
   ): Promise<MediaAccessRuleType[] | null> {
     const [kind, id] = fileId == null ? (["folder", folderId ?? 0] as const) : (["file", fileId] as const);
     const { accessRules } = await this.ownRules(context, appId, kind, id);
-    return accessRules && accessRules.map(shownRule);
+    return accessRules?.map(shownRule) ?? null;
   }
 
   @Mutation(() => MediaFolderType)
@@ -173,7 +173,7 @@ export class MediaResolver {
     accessRules: MediaAccessRuleInput[] | null | undefined,
   ): Promise<void> {
     if (accessRules === undefined) return;
-    await this.setOwnRules(context, appId, kind, id, accessRules && accessRules.map(ruleOf));
+    await this.setOwnRules(context, appId, kind, id, accessRules?.map(ruleOf) ?? null);
   }
 
   /** REST alone has the files of an app in one list. */

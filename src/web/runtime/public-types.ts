@@ -290,6 +290,79 @@ export interface DataSources {
   connectByName(name: string): Promise<DataSourceConnection>;
 }
 
+export interface MediaFolder {
+  id: number;
+  name: string;
+  /** null: at the top. */
+  parentId: number | null;
+  userId: number | null;
+  /** ISO 8601. */
+  createdAt: string;
+  updatedAt: string;
+}
+
+export interface MediaFile {
+  id: number;
+  name: string;
+  /** By its bytes, whatever its name says. */
+  contentType: string;
+  /** Where its contents are; who reads them there needs a credential, unless the access rules are for all. */
+  url: string;
+  /** Where a small picture of it is; null for what is no picture. */
+  thumbnail: string | null;
+  /** Width and height in pixels. */
+  size: [number, number] | null;
+  bytes: number;
+  /** SHA-256 in hexadecimal. */
+  checksum: string;
+  folderId: number | null;
+  userId: number | null;
+  /** ISO 8601. */
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** Of files 1,000 at the most. */
+export interface MediaListing {
+  folder: MediaFolder | null;
+  folders: MediaFolder[];
+  files: MediaFile[];
+  pagination: { total: number; hasMore: boolean };
+}
+
+export interface MediaFolders {
+  /** What lies in the folder; without one at the top. */
+  get(options?: { folderId?: number | null }): Promise<MediaListing>;
+  create(fields: { name: string; parentId?: number | null }): Promise<MediaFolder>;
+  update(id: number, fields: { name?: string; parentId?: number | null }): Promise<MediaFolder>;
+  /** With all that it holds. */
+  delete(id: number): Promise<void>;
+  /** Whatever has this in its name, in any folder; upper and lower case are one. */
+  search(options: { name: string }): Promise<MediaListing>;
+}
+
+export interface MediaFiles {
+  /** `file`, or `data` with one or several files; `name` is for a single one. */
+  upload(options: { folderId?: number | null; file?: Blob; data?: FormData; name?: string }): Promise<MediaFile[]>;
+  get(id: number): Promise<MediaFile>;
+  getAll(): Promise<MediaFile[]>;
+  /** `size`: a width in pixels, or "thumbnail". `quality`: 1 to 100. */
+  getContents(
+    id: number,
+    options?: { size?: number | "thumbnail"; format?: "jpeg" | "png" | "webp" | "avif"; quality?: number },
+  ): Promise<Blob>;
+  update(id: number, fields: { name?: string; folderId?: number | null }): Promise<MediaFile>;
+  delete(id: number): Promise<void>;
+  /** An address of the contents that needs no credential, for so many seconds: an hour unless given, a week at most. */
+  link(id: number, options?: { expiresIn?: number }): Promise<{ url: string; expiresAt: string }>;
+}
+
+/** `Svc.Media`, of the package svc-media. */
+export interface Media {
+  Folders: MediaFolders;
+  Files: MediaFiles;
+}
+
 export declare const Svc: Client;
 
 declare global {

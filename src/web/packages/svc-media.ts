@@ -1,0 +1,87 @@
+/** `Svc.Media`: an app's folders and files over the service's REST routes. Keeps nothing. */
+import type { Media, MediaFile, MediaFiles, MediaFolder, MediaFolders, MediaListing } from "../runtime/public-types.js";
+import { connection } from "./connection.js";
+import { define } from "./define.js";
+
+/** As many as the service gives at once. */
+const PAGE = 1_000;
+
+const root = () => `/v1/apps/${connection().appId()}/media`;
+
+/** One segment of a path. @throws TypeError for what is no id */
+function segment(id: unknown, what: string): string {
+  if (/^[1-9]\d{0,15}$/.test(String(id))) return String(id);
+  throw new TypeError(`${what} must be the id of one: a positive whole number`);
+}
+
+const file = (id: number, verb = "") => `${root()}/files/${segment(id, "a file")}${verb}`;
+const folder = (id: number) => `${root()}/folders/${segment(id, "a folder")}`;
+
+/** The fields that are there, as a query. */
+function query(fields: Record<string, unknown>): string {
+  const given = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
+  return given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+}
+
+async function ask<Answer>(method: string, path: string, body?: unknown): Promise<Answer> {
+  return (await connection().request(method, path, body)) as Answer;
+}
+
+const Folders: MediaFolders = {
+  get: ({ folderId } = {}) => ask<MediaListing>("GET", root() + query({ folderId, limit: PAGE })),
+  search: ({ name }) => ask<MediaListing>("GET", root() + query({ name, limit: PAGE })),
+  async create(fields) {
+    return (await ask<{ folder: MediaFolder }>("POST", `${root()}/folders`, fields)).folder;
+  },
+  async update(id, fields) {
+    return (await ask<{ folder: MediaFolder }>("PUT", folder(id), fields)).folder;
+  },
+  async delete(id) {
+    await ask("DELETE", folder(id));
+  },
+};
+
+type UploadOptions = Parameters<MediaFiles["upload"]>[0];
+
+/** A form with what was given: the service looks for the fields in the address, whatever the form's order is. */
+function formOf({ file: given, data, name }: UploadOptions): FormData {
+  if (data instanceof FormData) return data;
+  if (!(given instanceof Blob)) throw new TypeError("Svc.Media.Files.upload takes a file, or data that is a FormData");
+  const form = new FormData();
+  form.append("file", given, name ?? (given instanceof File ? given.name : "file"));
+  return form;
+}
+
+const Files: MediaFiles = {
+  async upload(options) {
+    const { folderId, name } = options;
+    const path = `${root()}/files${query({ folderId, name })}`;
+    const answer = await connection().exchange("POST", path, formOf(options));
+    return ((await answer.json()) as { files: MediaFile[] }).files;
+  },
+  async get(id) {
+    return (await ask<{ file: MediaFile }>("GET", file(id))).file;
+  },
+  async getAll() {
+    const all: MediaFile[] = [];
+    for (;;) {
+      const path = `${root()}/files${query({ limit: PAGE, offset: all.length })}`;
+      const page = await ask<{ files: MediaFile[]; pagination: { hasMore: boolean } }>("GET", path);
+      all.push(...page.files);
+      if (!page.pagination.hasMore || page.files.length === 0) return all;
+    }
+  },
+  async getContents(id, { size, format, quality } = {}) {
+    const answer = await connection().exchange("GET", file(id, `/contents${query({ size, format, quality })}`));
+    return answer.blob();
+  },
+  async update(id, fields) {
+    return (await ask<{ file: MediaFile }>("PUT", file(id), fields)).file;
+  },
+  async delete(id) {
+    await ask("DELETE", file(id));
+  },
+  link: (id, { expiresIn } = {}) => ask("POST", file(id, "/link"), { expiresIn }),
+};
+
+define("Media", { Folders: Object.freeze(Folders), Files: Object.freeze(Files) } satisfies Media);

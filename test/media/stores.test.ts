@@ -1,0 +1,218 @@
+/** The store of media, in a folder and in a bucket of a real S3 server (@20minutes/s3rver), alike; and the sweep that brings it and the database together. */
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { expect } from "chai";
+import { pino } from "pino";
+import { ConfigError, readConfig } from "../../src/config.js";
+import { rows } from "../../src/data/database.js";
+import { type BlobStore, newBlobKey, openBlobStore } from "../../src/engine/blob-store.js";
+import { createReception } from "../../src/engine/reception.js";
+import { createBlobs } from "../../src/operations/media/blobs.js";
+import { createMediaSweep } from "../../src/operations/media/sweep.js";
+import { startTestService } from "../harness/service.js";
+import { filesUnder, mediaOf, noise, picture } from "./support.js";
+
+interface S3Server {
+  run(): Promise<AddressInfo>;
+  close(): Promise<void>;
+}
+/** It brings no types. */
+const S3rver = createRequire(import.meta.url)("@20minutes/s3rver") as new (options: object) => S3Server;
+
+/** A server of S3 with one bucket; its address, and what lies in it. */
+async function startS3(): Promise<{ url: string; folder: string; stop: () => Promise<void> }> {
+  const folder = mkdtempSync(join(tmpdir(), "svc-s3-"));
+  const server = new S3rver({
+    port: 0,
+    address: "127.0.0.1",
+    silent: true,
+    allowMismatchedSignatures: true,
+    directory: folder,
+    configureBuckets: [{ name: "media", configs: [] }],
+  });
+  const address = await server.run();
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    folder,
+    async stop() {
+      await server.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+const KEYS = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" };
+
+describe("media: the store", () => {
+  let s3: Awaited<ReturnType<typeof startS3>>;
+  const before_ = { ...process.env };
+  before(async () => {
+    s3 = await startS3();
+    // The client of AWS finds them by itself.
+    Object.assign(process.env, KEYS);
+  });
+  after(async () => {
+    for (const name of Object.keys(KEYS)) {
+      if (before_[name] === undefined) delete process.env[name];
+      else process.env[name] = before_[name];
+    }
+    await s3.stop();
+  });
+
+  for (const kind of ["folder", "bucket"] as const) {
+    describe(`in a ${kind}`, () => {
+      let service: Awaited<ReturnType<typeof startTestService>>;
+      let store: BlobStore;
+      let space: string;
+      const environment = (): Record<string, string> =>
+        kind === "folder" ? {} : { MEDIA_URL: `s3://media/some/prefix?endpoint=${s3.url}&region=eu-west-1` };
+
+      before(async () => {
+        service = await startTestService({ ROLES: "api", ...environment() });
+        const [own] = await rows<{ space: string }>(service.db, "SELECT space FROM media_store");
+        space = own!.space;
+        const folder = join(service.dataDir, "media");
+        const bucket =
+          kind === "folder" ? null : { bucket: "media", prefix: "some/prefix", endpoint: s3.url, region: "eu-west-1" };
+        store = await openBlobStore({ folder, bucket, space });
+      });
+      after(async () => {
+        store.stop();
+        await service.stop();
+      });
+
+      const keysIn = async () => {
+        const keys: string[] = [];
+        for await (const { key } of store.list()) keys.push(key);
+        return keys.sort();
+      };
+
+      it("holds what was uploaded, serves it whole and in parts, and loses it when it is deleted", async () => {
+        const media = mediaOf(service);
+        const bytes = noise(3_000_000);
+        const file = await media.upload("a.bin", bytes);
+        expect((await media.bytes(file.id)).equals(bytes)).to.equal(true);
+        const part = await media.contents(file.id, "", { range: "bytes=1000000-1000009" });
+        expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(1_000_000, 1_000_010))).to.equal(true);
+        const shown = await media.upload("p.jpg", new Uint8Array(await picture(500, 300).jpeg().toBuffer()));
+        expect((await media.bytes(shown.id, "?width=50")).length).to.be.greaterThan(50);
+        expect(await keysIn()).to.have.length(3);
+        for (const { id } of [file, shown]) await media.rest("DELETE", `/files/${id}`);
+        expect(await keysIn()).to.deep.equal([]);
+        expect(
+          filesUnder(join(service.dataDir, "media", "incoming")),
+          "nothing is left where it came in",
+        ).to.deep.equal([]);
+      });
+
+      it("refuses keys that are no keys", async () => {
+        for (const key of ["../../etc/passwd", "", "a", "A".repeat(32), `${"a".repeat(31)}/`, `${"a".repeat(32)}\0`]) {
+          const refusal = await store.read(key).then(
+            () => "read",
+            (error: Error) => error.message,
+          );
+          expect(refusal).to.match(/32 hexadecimal digits/);
+        }
+      });
+
+      it("is swept of what the database does not know, and the database of what the store has lost is told, not robbed", async () => {
+        const log = pino({ level: "silent" });
+        const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
+        const reception = createReception(join(service.dataDir, "media", "incoming"));
+        const sweep = createMediaSweep({ db: service.db, store, reception, blobs, log });
+        const media = mediaOf(service);
+        const [kept, lost] = [await media.upload("kept", "kept"), await media.upload("lost", "lost")];
+        const keyOf = async (id: number) =>
+          (await rows<{ key: string }>(service.db, "SELECT blob_key AS key FROM media_file WHERE id = $1", [id]))[0]!
+            .key;
+        const put = async (key: string) => store.put(key, (await reception.receive(key, oneChunk("orphan"), 100)).path);
+        const [orphan, young] = [newBlobKey(), newBlobKey()];
+        await put(orphan);
+        await put(young);
+        age(orphan);
+        await store.remove(await keyOf(lost.id));
+        await service.db.query("UPDATE media_file SET created_at = created_at - interval '1 minute'");
+
+        const found = await sweep.compare();
+        if (kind === "folder") expect(found.orphans).to.equal(1);
+        expect(found.lost).to.deep.equal([lost.id]);
+        const keys = await keysIn();
+        expect(keys).to.include(await keyOf(kept.id));
+        expect(keys, "it may be of an upload under way").to.include(young);
+        if (kind === "folder") expect(keys).not.to.include(orphan);
+        expect((await media.rest("GET", `/files/${lost.id}`)).http).to.equal(200);
+        expect((await media.contents(lost.id)).status).to.equal(404);
+        await store.remove(orphan);
+        await store.remove(young);
+      });
+
+      it("gives back what a process held that died, and the room for it", async () => {
+        const log = pino({ level: "silent" });
+        const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
+        const reception = createReception(join(service.dataDir, "media", "incoming"));
+        const sweep = createMediaSweep({ db: service.db, store, reception, blobs, log });
+        const key = newBlobKey();
+        const used = await blobs.usage(service.appId);
+        await blobs.reserve(service.appId, key, 10_000);
+        await store.put(key, (await reception.receive(key, oneChunk("half"), 100)).path);
+        await sweep.sweep();
+        expect(await keysIn(), "it is held").to.include(key);
+        await service.db.query("UPDATE media_blob SET held_until = now() - interval '1 second' WHERE key = $1", [key]);
+        await sweep.sweep();
+        expect(await keysIn()).not.to.include(key);
+        expect(await blobs.usage(service.appId)).to.equal(used);
+        blobs.stop();
+      });
+
+      /** As if it had lain there for two hours; a bucket says its own time. */
+      function age(key: string): void {
+        const [path] = filesUnder(join(service.dataDir, "media", space)).filter((one) => one.endsWith(key));
+        if (path) utimesSync(path, new Date(Date.now() - 7_200_000), new Date(Date.now() - 7_200_000));
+      }
+    });
+  }
+
+  it("sees its own part alone of a folder that several databases share", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "svc-shared-"));
+    const [one, other] = await Promise.all(
+      ["a", "b"].map((space) => openBlobStore({ folder, bucket: null, space: space.repeat(16) })),
+    );
+    const key = newBlobKey();
+    const path = join(folder, "draft");
+    writeFileSync(path, "x");
+    mkdirSync(dirname(path), { recursive: true });
+    await one!.put(key, path);
+    const keys: string[] = [];
+    for await (const entry of other!.list()) keys.push(entry.key);
+    expect(keys).to.deep.equal([]);
+    expect(readdirSync(folder)).to.deep.equal(["a".repeat(16)]);
+    rmSync(folder, { recursive: true });
+  });
+
+  it("stops the start and names the variable where an address is none, or its bucket cannot be had", async () => {
+    const wrong = [
+      ...["https://bucket/x", "s3://", "s3://UPPER_case!", "s3://key:secret@bucket", "s3://bucket?endpoint=ftp://x"],
+      ...["s3://bucket?region=a b", "s3://bucket?unknown=1", "s3://bucket:80/x", "s3://bucket/a\nb", "bucket"],
+    ];
+    for (const address of wrong) {
+      expect(() => readConfig({ MEDIA_URL: address }), address).to.throw(ConfigError, /MEDIA_URL must be/);
+    }
+    for (const [name, value] of [
+      ["MEDIA_MAX_MB", "0"],
+      ["MEDIA_QUOTA_MB", "x"],
+    ] as const) {
+      expect(() => readConfig({ [name]: value })).to.throw(ConfigError, name);
+    }
+    const refusal = await startTestService({ MEDIA_URL: `s3://missing?endpoint=${s3.url}`, ROLES: "api" }).catch(
+      (error: Error) => error,
+    );
+    expect(String(refusal)).to.match(/the bucket missing of MEDIA_URL cannot be used/);
+  });
+});
+
+async function* oneChunk(text: string): AsyncGenerator<Buffer> {
+  yield Buffer.from(text);
+}

@@ -1,0 +1,155 @@
+/** Uploads that break off, lie, race or meet a bound: each leaves what it should, which is nothing. */
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+import { join } from "node:path";
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { filesUnder, type Media, mediaOf, noise } from "./support.js";
+
+const MB = 2 ** 20;
+
+describe("media: uploads that go wrong", () => {
+  let service: TestService;
+  let media: Media;
+  const stored = () => filesUnder(join(service.dataDir, "media"));
+  const ledger = async () => {
+    const [row] = await rows<{ blobs: number; files: number; used: number }>(
+      service.db,
+      `SELECT (SELECT count(*) FROM media_blob) AS blobs, (SELECT count(*) FROM media_file) AS files,
+              (SELECT coalesce(sum(bytes), 0)::float8 FROM media_usage) AS used`,
+    );
+    return row!;
+  };
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api", MEDIA_MAX_MB: "2", MEDIA_QUOTA_MB: "10" });
+    media = mediaOf(service);
+  });
+  after(() => service.stop());
+  afterEach(async () => {
+    const { files } = (await media.rest("GET", "/files?limit=1000")).body;
+    for (const { id } of files) await media.rest("DELETE", `/files/${id}`);
+    expect(stored()).to.deep.equal([]);
+    expect(await ledger()).to.deep.equal({ blobs: 0, files: 0, used: 0 });
+  });
+
+  /** A request as text, so that it can lie. */
+  async function open(head: readonly string[], token = service.tokens.editor): Promise<Socket> {
+    const { hostname, port } = new URL(service.url);
+    const socket = connect(Number(port), hostname).on("error", () => undefined);
+    await once(socket, "connect");
+    const lines = [`POST ${media.root}/files HTTP/1.1`, "Host: x", `Auth-token: ${token}`, ...head];
+    socket.write(`${lines.join("\r\n")}\r\n\r\n`);
+    return socket;
+  }
+  const FORM = "Content-Type: multipart/form-data; boundary=cut";
+  const PART = '--cut\r\nContent-Disposition: form-data; name="file"; filename="a.bin"\r\n\r\n';
+  const answerOf = async (socket: Socket): Promise<string> => String((await once(socket, "data"))[0]);
+
+  it("leave nothing when the connection is cut, whether or not a length was said", async () => {
+    for (const length of [["Content-Length: 2000000"], ["Transfer-Encoding: chunked"]]) {
+      const socket = await open([FORM, ...length]);
+      const bytes = `${PART}${"x".repeat(200_000)}`;
+      socket.write(length[0]!.includes("chunked") ? `${bytes.length.toString(16)}\r\n${bytes}\r\n` : bytes);
+      await until(() => stored().length === 1);
+      expect((await ledger()).used).to.be.greaterThan(0);
+      socket.destroy();
+      await until(() => stored().length === 0);
+      await until(async () => (await ledger()).blobs === 0);
+    }
+  });
+
+  it("are refused when the form ends before its last boundary, or has none", async () => {
+    for (const body of [`${PART}text without an end`, "--cut", "no form at all", `${PART}text\r\n--cut`]) {
+      const socket = await open([FORM, `Content-Length: ${body.length}`, "Connection: close"]);
+      socket.write(body);
+      expect(await answerOf(socket), body).to.match(/^HTTP\/1\.1 400 [\s\S]*REQUEST_INVALID/);
+      socket.destroy();
+    }
+  });
+
+  it("are refused beyond the size of a file, also where a length below it was said or none", async () => {
+    const { http, body } = await media.send([{ name: "big", bytes: noise(2 * MB + 1) }]);
+    expect([http, body.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);
+    expect(body.error).to.include("2 MB");
+    expect((await media.send([{ name: "fits", bytes: noise(2 * MB) }])).http).to.equal(201);
+    const socket = await open([FORM, "Transfer-Encoding: chunked"]);
+    const bytes = `${PART}${"x".repeat(3 * MB)}`;
+    socket.write(`${bytes.length.toString(16)}\r\n${bytes}\r\n`);
+    expect(await answerOf(socket)).to.match(/^HTTP\/1\.1 413 /);
+    socket.destroy();
+  });
+
+  it("never pass the app's quota, however many come at once", async () => {
+    const answers = await Promise.all(Array.from({ length: 20 }, () => media.send([{ name: "m", bytes: noise(MB) }])));
+    const made = answers.filter(({ http }) => http === 201).length;
+    expect(made).to.be.within(8, 10);
+    expect(
+      answers.filter(({ http }) => http !== 201).every(({ body }) => body.status === "PAYLOAD_TOO_LARGE"),
+    ).to.equal(true);
+    const bytes = (await ledger()).used;
+    expect(bytes)
+      .to.equal(made * MB)
+      .and.at.most(10 * MB);
+  });
+
+  it("count small files by the block that each takes", async () => {
+    await media.upload("tiny", "x");
+    expect((await ledger()).used).to.equal(4_096);
+  });
+
+  it("are all or none: one bad file of three leaves nothing of the others", async () => {
+    const good = { name: "good", bytes: noise(1_000) };
+    const bad = { name: "bad.jpg", bytes: new Uint8Array([0xff, 0xd8, 0xff, 0xe1, 0xff, 0xff, ...noise(100)]) };
+    const { http, body } = await media.send([good, bad, good]);
+    expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+    expect(body.error).to.match(/image\/jpeg/);
+    expect(stored()).to.deep.equal([]);
+  });
+
+  it("leave nothing when the database refuses the last step", async () => {
+    await service.db.query("ALTER TABLE media_file ADD CONSTRAINT refused CHECK (name <> 'refused')");
+    try {
+      const { http, body } = await media.send([{ name: "refused", bytes: "x" }]);
+      expect([http, body.status]).to.deep.equal([500, "INTERNAL_ERROR"]);
+      expect([stored().length, (await ledger()).blobs]).to.deep.equal([0, 0]);
+    } finally {
+      await service.db.query("ALTER TABLE media_file DROP CONSTRAINT refused");
+    }
+  });
+
+  it("keep the bytes of a file whose commit was not answered", async () => {
+    const file = await media.upload("kept", "kept");
+    const [row] = await rows<{ key: string }>(service.db, "SELECT blob_key AS key FROM media_file WHERE id = $1", [
+      file.id,
+    ]);
+    const { createBlobs } = await import("../../src/operations/media/blobs.js");
+    const { pino } = await import("pino");
+    const blobs = createBlobs({ db: service.db, quotaBytes: 0, log: pino({ level: "silent" }) });
+    const removed: string[] = [];
+    await blobs.drop(row!.key, async (key) => void removed.push(key));
+    expect(removed).to.deep.equal([]);
+    expect(String(await media.bytes(file.id))).to.equal("kept");
+  });
+
+  it("are refused by rights before a byte is stored", async () => {
+    const socket = await open([FORM, "Content-Length: 1000000"], service.tokens.live);
+    socket.write(`${PART}x`);
+    expect(await answerOf(socket)).to.match(/^HTTP\/1\.1 403 /);
+    expect(stored()).to.deep.equal([]);
+    socket.destroy();
+  });
+
+  it("give way when the disk is nearly full, and say when to come again", async () => {
+    const full = await startTestService({ ROLES: "api", DISK_FREE_MIN_MB: "1000000" });
+    try {
+      const { http, body, headers } = await mediaOf(full).send([{ name: "a", bytes: "x" }]);
+      expect([http, body.status]).to.deep.equal([503, "OVERLOADED"]);
+      expect(Number(headers.get("retry-after"))).to.be.greaterThan(0);
+    } finally {
+      await full.stop();
+    }
+  });
+});
