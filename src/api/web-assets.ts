@@ -32,7 +32,9 @@ export const PAGE_HEADERS = {
     "script-src 'self'",
     "worker-src 'self'",
     "style-src 'self' 'unsafe-inline'",
-    "img-src 'self' data:",
+    // What Studio shows of an app's files it has read itself: such addresses are of its own making.
+    "img-src 'self' data: blob:",
+    "media-src blob:",
     "font-src 'self' data:",
     "connect-src 'self'",
     "base-uri 'none'",

@@ -69,10 +69,20 @@ class MediaPaginationType {
   @Field(() => Boolean) hasMore: boolean;
 }
 
+@ObjectType("MediaPathFolder")
+class MediaPathFolderType {
+  @Field(() => Int) id: number;
+  @Field(() => String) name: string;
+}
+
 @ObjectType("MediaListing", { description: "What lies in a folder, or has a name." })
 export class MediaListingType {
   @Field(() => MediaFolderType, { nullable: true, description: "null: the top, or a search" })
   folder: MediaFolder | null;
+  @Field(() => [MediaPathFolderType], {
+    description: "What the folder lies in, from the top; for the app itself alone.",
+  })
+  path: MediaPathFolderType[];
   @Field(() => [MediaFolderType]) folders: MediaFolder[];
   @Field(() => [MediaFileType]) files: MediaFile[];
   @Field(() => MediaPaginationType, { description: "Of the files." }) pagination: MediaPaginationType;

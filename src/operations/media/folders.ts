@@ -26,6 +26,8 @@ import { auditMedia } from "./media-trail.js";
 export interface FolderListing {
   /** The one that is listed; null for the top, and for a search. */
   folder: MediaFolder | null;
+  /** The folders that it lies in, from the top; for the app itself alone. */
+  path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];
   /** Of the files. */
@@ -57,6 +59,15 @@ const HEIGHT = `
     SELECT id, 1 AS step FROM media_folder WHERE app_id = $1 AND id = $2
     UNION ALL SELECT below.id, step + 1 FROM media_folder AS below JOIN down ON below.app_id = $1 AND below.parent_id = down.id)
   SELECT coalesce(max(step), 0)::int AS depth FROM down`;
+
+/** The folders above, the top one first. $1 app, $2 folder. */
+const PATH = `
+  WITH RECURSIVE up AS (
+    SELECT id, name, parent_id, 0 AS step FROM media_folder WHERE app_id = $1 AND id = $2
+    UNION ALL
+    SELECT above.id, above.name, above.parent_id, step + 1
+      FROM media_folder AS above JOIN up ON above.app_id = $1 AND above.id = up.parent_id)
+  SELECT id, name FROM up WHERE step > 0 ORDER BY step DESC`;
 
 /** In LIKE the two wildcards and the escape stand for themselves. */
 const likeText = (text: string) => `%${text.replaceAll(/[\\%_]/g, "\\$&")}%`;
@@ -179,7 +190,8 @@ export function createFolders(options: {
             await foldersWhere(grants, appId, "name ILIKE $2", named),
             await filesWhere(grants, appId, "name ILIKE $2", named, given),
           ];
-    const listing = { folder: row && toFolder(row), folders, ...found };
+    const path = row && grants.isTrusted ? await rows<FolderListing["path"][number]>(db, PATH, [appId, row.id]) : [];
+    const listing = { folder: row && toFolder(row), path, folders, ...found };
     checkSomething(grants, listing);
     return listing;
   }

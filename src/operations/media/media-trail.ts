@@ -1,7 +1,7 @@
 /** What people and backends changed of an app's media, in its trail. Runs and visitors are told of by their own records. */
 import type { Executor } from "../../data/database.js";
-import { audit } from "../records/audit.js";
 import type { Admission } from "../access/gate.js";
+import { audit } from "../records/audit.js";
 
 const RECORDED = ["editor", "admin", "api"];
 

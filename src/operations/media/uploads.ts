@@ -22,8 +22,8 @@ import {
 import { mediaName, uploadName } from "../../rules/media-fields.js";
 import type { Admission } from "../access/gate.js";
 import type { Intake } from "../records/intake.js";
-import { lockApp } from "../settings/settings.js";
 import type { LogEvents } from "../records/log-events.js";
+import { lockApp } from "../settings/settings.js";
 import type { Blobs } from "./blobs.js";
 import type { Folders } from "./folders.js";
 import { emitterOf, type Grants, type MediaCallers } from "./media-callers.js";

@@ -325,6 +325,8 @@ export interface MediaFile {
 /** Of files 1,000 at the most. */
 export interface MediaListing {
   folder: MediaFolder | null;
+  /** What the folder lies in, from the top; for the app itself alone. */
+  path: { id: number; name: string }[];
   folders: MediaFolder[];
   files: MediaFile[];
   pagination: { total: number; hasMore: boolean };

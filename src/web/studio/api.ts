@@ -67,6 +67,10 @@ export interface Api {
     variables: Variables,
     idempotencyKey?: string,
   ): Promise<Data>;
+  /** Bytes at an address of the service, by whatever name of it this page was opened. */
+  bytes(address: string): Promise<Blob>;
+  /** Sends files. `onProgress` hears which part of them has left, from 0 to 1; `signal` breaks off. */
+  upload(path: string, form: FormData, onProgress: (part: number) => void, signal: AbortSignal): Promise<void>;
   /** @returns what ends it */
   follow<Data, Variables>(
     document: Document<Data, Variables>,
@@ -98,6 +102,43 @@ function follow<Data, Variables>(
   );
 }
 
+/** By XMLHttpRequest: fetch does not say how much has left. */
+function upload(
+  url: URL,
+  {
+    form,
+    onProgress,
+    signal,
+  }: {
+    form: FormData;
+    onProgress: (part: number) => void;
+    signal: AbortSignal;
+  },
+): Promise<void> {
+  const request = new XMLHttpRequest();
+  request.open("POST", url);
+  request.upload.onprogress = ({ loaded, total }) => onProgress(total > 0 ? loaded / total : 0);
+  signal.addEventListener("abort", () => request.abort());
+  return new Promise((resolve, reject) => {
+    request.onload = () => {
+      if (request.status === 201) return resolve();
+      const { status, error } = refusalIn(request.responseText);
+      reject(new ApiError(status, error));
+    };
+    request.onerror = () => reject(asApiError(undefined));
+    request.onabort = () => reject(new ApiError("ABORTED", "broken off"));
+    request.send(form);
+  });
+}
+
+function refusalIn(text: string): { status: string; error: string } {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return { status: "INTERNAL_ERROR", error: "the service gave an answer that is none" };
+  }
+}
+
 /** The browser's session cookie speaks. */
 export function createApi(): Api {
   const url = new URL(ADDRESS);
@@ -116,6 +157,12 @@ export function createApi(): Api {
       const response = await fetch(ADDRESS, { method: "POST", headers, body: JSON.stringify({ query, variables }) });
       return dataOf((await response.json()) as Answer<Data>);
     },
+    async bytes(address) {
+      const response = await fetch(serviceAddress(address.slice(address.indexOf("/v1/apps/"))));
+      if (!response.ok) throw new ApiError("FILE_NOT_FOUND", "the file could not be read");
+      return response.blob();
+    },
+    upload: (path, form, onProgress, signal) => upload(serviceAddress(path), { form, onProgress, signal }),
     follow: (document, variables, follower) => follow(client, document, variables, follower),
     onConnected(listener) {
       const ends = [client.on("connected", () => listener(true)), client.on("closed", () => listener(false))];

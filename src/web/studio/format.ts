@@ -40,3 +40,10 @@ export function lasted(ms: number): string {
 export function shown(value: unknown): string {
   return value === undefined ? "undefined" : JSON.stringify(value, null, 2);
 }
+
+/** Bytes in the largest unit that leaves a number to read. */
+export function sized(bytes: number): string {
+  const power = Math.min(4, Math.floor(Math.log2(Math.max(1, bytes)) / 10));
+  const value = bytes / 1024 ** power;
+  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${["B", "KB", "MB", "GB", "TB"][power]}`;
+}

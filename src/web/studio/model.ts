@@ -6,8 +6,11 @@ import type {
   EntryRowFragment,
   FollowActionsSubscription,
   FollowConsoleSubscription,
+  ListMediaQuery,
   ListVersionsQuery,
   LogRowFragment,
+  MediaFileRowFragment,
+  MediaFolderRowFragment,
   PublishedCopyRowFragment,
   ReadSettingsQuery,
   WholeActionFragment,
@@ -47,3 +50,9 @@ export type DataSource = WholeDataSourceFragment;
 export type Entry = Omit<EntryRowFragment, "data"> & { data: Record<string, unknown> };
 
 export type SettingDetails = Omit<ReadSettingsQuery["settingsStatus"][number], "key">;
+
+export type MediaFile = MediaFileRowFragment;
+
+export type MediaFolder = MediaFolderRowFragment;
+
+export type MediaListing = ListMediaQuery["media"];

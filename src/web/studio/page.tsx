@@ -4,6 +4,7 @@ import "monaco-editor/min/vs/editor/editor.main.css";
 import "./style/base.css";
 import "./style/layout.css";
 import "./style/panels.css";
+import "./style/media.css";
 import "./style/records.css";
 import "./style/data.css";
 import "./style/phone.css";

@@ -1,7 +1,7 @@
-/** Where in Studio one is, kept in the address's fragment: `#/1/actions/12`, `#/1/log`, `#/1/data/3`, `#/1/settings`. Unsaved work is asked about. */
+/** Where in Studio one is, kept in the address's fragment: `#/1/actions/12`, `#/1/log`, `#/1/data/3`, `#/1/media/3`, `#/1/settings`. Unsaved work is asked about. */
 import { useCallback, useEffect, useRef, useState } from "react";
 
-export type View = "actions" | "log" | "data" | "settings";
+export type View = "actions" | "log" | "data" | "media" | "settings";
 
 export interface Place {
   /** null: the first app there is. */
@@ -10,9 +10,11 @@ export interface Place {
   actionId: number | "new" | null;
   /** The data source that is open. */
   sourceId: number | null;
+  /** The folder of media that is open; null: the top. */
+  folderId: number | null;
 }
 
-const VIEWS: readonly string[] = ["actions", "log", "data", "settings"];
+const VIEWS: readonly string[] = ["actions", "log", "data", "media", "settings"];
 
 const idOf = (text: string | undefined) => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
 
@@ -20,11 +22,12 @@ function placeOf(fragment: string): Place {
   const [, app, view = "", item] = fragment.split("/");
   const known = VIEWS.includes(view) ? (view as View) : "actions";
   const actionId = known === "actions" ? (item === "new" ? "new" : idOf(item)) : null;
-  return { appId: idOf(app), view: known, actionId, sourceId: known === "data" ? idOf(item) : null };
+  const itemOf = (one: View) => (known === one ? idOf(item) : null);
+  return { appId: idOf(app), view: known, actionId, sourceId: itemOf("data"), folderId: itemOf("media") };
 }
 
-function fragmentOf({ appId, view, actionId, sourceId }: Place): string {
-  const item = view === "actions" ? actionId : view === "data" ? sourceId : null;
+function fragmentOf({ appId, view, actionId, sourceId, folderId }: Place): string {
+  const item = { actions: actionId, log: null, data: sourceId, media: folderId, settings: null }[view];
   return `#/${appId ?? ""}/${view}${item === null ? "" : `/${item}`}`;
 }
 

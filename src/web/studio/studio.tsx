@@ -5,6 +5,7 @@ import type { Api } from "./api.js";
 import { useConfirm } from "./confirm.js";
 import { DataSourcesView } from "./data-view.js";
 import { LogPanel } from "./log-panel.js";
+import { MediaView } from "./media-view.js";
 import type { App } from "./model.js";
 import { type Navigation, usePlace } from "./place.js";
 import { SettingsView } from "./settings-view.js";
@@ -121,6 +122,9 @@ export function Studio({ api, apps: given, signOut }: StudioProps) {
       )}
       {view === "log" && <LogPanel key={app.id} {...shared} actions={actions} ids={null} />}
       {view === "data" && <DataSourcesView key={app.id} {...shared} go={go} sourceId={place.sourceId} />}
+      {view === "media" && (
+        <MediaView key={`${app.id}/${place.folderId}`} {...shared} go={go} folderId={place.folderId} />
+      )}
       {view === "settings" && <SettingsView key={app.id} {...shared} setDirty={setDirty} />}
       {dialog}
     </div>

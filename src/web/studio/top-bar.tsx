@@ -6,6 +6,7 @@ const VIEWS: [View, string][] = [
   ["actions", "Actions"],
   ["log", "Log"],
   ["data", "Data"],
+  ["media", "Media"],
   ["settings", "Settings"],
 ];
 
@@ -25,7 +26,10 @@ export function TopBar({ apps, app, view, go, signOut }: TopBarProps) {
       </h1>
       <label className="app-chooser">
         <span className="unseen">App</span>
-        <select value={app.id} onChange={(event) => go({ appId: Number(event.target.value), actionId: null })}>
+        <select
+          value={app.id}
+          onChange={(event) => go({ appId: Number(event.target.value), actionId: null, folderId: null })}
+        >
           {apps.map(({ id, name }) => (
             <option key={id} value={id}>
               {name} · {id}
