@@ -28,11 +28,23 @@ function typeOfText(text: string): string {
   return XML.test(text) ? "application/xml" : "text/plain";
 }
 
+/** What says more of itself only beyond the head: a TIFF's directory, a song behind the picture of its cover. */
+const BEYOND: readonly (readonly [start: string, type: string])[] = [
+  ["II*\0", "image/tiff"],
+  ["MM\0*", "image/tiff"],
+  ["ID3", "audio/mpeg"],
+];
+
+function typeByStart(head: Buffer): string | undefined {
+  const start = head.toString("latin1", 0, 4);
+  return BEYOND.find(([known]) => start.startsWith(known))?.[1];
+}
+
 /** A media type in lower case, without parameters; `application/octet-stream` for what is unknown. */
 export async function contentTypeOf(head: Buffer): Promise<string> {
   const text = textOf(head);
   const found = await fileTypeFromBuffer(head).catch(() => undefined);
   // What is markup is taken for that whatever else it may pass for.
   if (text !== null && (found === undefined || /xml|html/.test(found.mime))) return typeOfText(text);
-  return found?.mime ?? "application/octet-stream";
+  return found?.mime ?? typeByStart(head) ?? "application/octet-stream";
 }

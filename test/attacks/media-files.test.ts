@@ -1,0 +1,100 @@
+/** Files that are made to hurt: none takes the process, none leaves what it should not, none runs in who opens it. */
+import { expect } from "chai";
+import sharp from "sharp";
+import { childProcesses } from "../harness/global.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { type Media, mediaOf } from "../media/support.js";
+import { launchChromium } from "../web/chromium.js";
+import { hostileFiles } from "./hostile-files.js";
+
+describe("files made to hurt", () => {
+  let service: TestService;
+  let media: Media;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    media = mediaOf(service);
+  });
+  after(() => service.stop());
+
+  it("are kept or refused in words, in bounded time, and leave no process", async () => {
+    for (const { name, bytes } of await hostileFiles()) {
+      const { http, body } = await media.send([{ name, bytes }]);
+      expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
+      if (http === 400) expect(body.error, name).to.match(/cannot be read as that/);
+      // What could not be decoded has no size, and is not shown.
+      else if (/bomb|huge|largest|heic|polyglot/.test(name)) {
+        const [file] = body.files;
+        expect([name, file.size, file.thumbnail]).to.deep.equal([name, null, null]);
+        expect((await media.contents(file.id)).headers.get("content-disposition"), name).to.match(/^attachment/);
+      }
+    }
+    expect((await service.rest("GET", "/health/ready")).http).to.equal(200);
+    expect(childProcesses().filter((line) => line.includes("pictures/child"))).to.deep.equal([]);
+  }).timeout(180_000);
+
+  it("run nothing in a browser that opens, frames, shows or loads them as a script, although all may read them", async () => {
+    const folderId = await media.folder("open");
+    await media.rest("PUT", `/folders/${folderId}/accessRules`, [{ type: ["read"], allow: "all" }]);
+    const names = /svg|polyglot|page|comment|mis/;
+    const sent = (await hostileFiles()).filter(({ name }) => names.test(name));
+    const urls: string[] = [];
+    for (const { name, bytes } of sent) {
+      const { http, body } = await media.send([{ name, bytes }], { folderId: String(folderId) });
+      if (http === 201) urls.push(body.files[0].url);
+    }
+    expect(urls.length).to.be.greaterThan(5);
+    const browser = await launchChromium();
+    try {
+      const page = await browser.newPage();
+      await page.goto(`${service.url}/studio`);
+      for (const url of urls) {
+        const outcome = await page.evaluate(`(async () => {
+          const url = ${JSON.stringify(url)};
+          const load = (tag, fields) => new Promise((done) => {
+            const element = Object.assign(document.createElement(tag), fields, { onload: done, onerror: done });
+            document.body.append(element);
+          });
+          await Promise.all([load("script", { src: url }), load("script", { src: url, type: "module" }), load("img", { src: url })]);
+          const worker = await navigator.serviceWorker.register(url).then(() => "registered", () => "refused");
+          return [window.pwned ?? null, worker];
+        })()`);
+        expect([url, outcome]).to.deep.equal([url, [null, "refused"]]);
+        const opened = await browser.newPage();
+        await opened.goto(url).catch(() => undefined);
+        expect([await opened.title(), await opened.evaluate("String(self.origin)").catch(() => "none")]).to.satisfy(
+          ([title, origin]: string[]) => title !== "pwned" && origin !== service.url,
+        );
+        await opened.close();
+      }
+    } finally {
+      await browser.close();
+    }
+  }).timeout(60_000);
+
+  it("lose place, maker and texts, and keep their pixels, colours and which way is up", async () => {
+    const secret = "Somebody's camera";
+    const raw = { width: 120, height: 80, channels: 3 as const };
+    const pixels = Buffer.from(Array.from({ length: raw.width * raw.height * 3 }, (_, at) => (at * 7) % 256));
+    const exif = {
+      IFD0: { Make: secret, Software: secret },
+      IFD3: { GPSLatitudeRef: "N", GPSLatitude: "51/1 30/1 0/1" },
+    };
+    for (const format of ["jpeg", "png", "webp", "avif", "tiff"] as const) {
+      const source = sharp(pixels, { raw })
+        .withExif(exif)
+        .withXmp(`<x:xmpmeta xmlns:x="adobe:ns:meta/"><a>${secret}</a></x:xmpmeta>`);
+      const before = await source.withMetadata({ orientation: 6 }).toFormat(format, { quality: 90 }).toBuffer();
+      expect(before.includes(secret) || format === "tiff", format).to.equal(true);
+      const file = await media.upload(`p.${format}`, new Uint8Array(before));
+      const after = await media.bytes(file.id);
+      expect(after.includes(secret), `${format} tells`).to.equal(false);
+      const place = Buffer.from([51, 0, 0, 0, 1, 0, 0, 0, 30]);
+      expect(after.includes(place), `${format} tells the place`).to.equal(false);
+      const [was, is] = await Promise.all(
+        [sharp(before), sharp(after)].map((one) => one.autoOrient().raw().toBuffer()),
+      );
+      expect(is!.equals(was!), `${format}: its pixels, upright`).to.equal(true);
+      expect(file.size, format).to.deep.equal([80, 120]);
+    }
+  }).timeout(60_000);
+});

@@ -1,0 +1,166 @@
+/** Media under load: a large file's memory, hundreds of uploads beside runs, hostile files by the hundred, kill -9 in the middle. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "chai";
+import { openDatabase, rows } from "../../src/data/database.js";
+import { damagedFiles } from "../attacks/hostile-files.js";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { startTestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { filesUnder, mediaOf } from "../media/support.js";
+
+const MB = 2 ** 20;
+
+/** The memory of a process itself, in megabytes, that no other has too. */
+const ownMemory = (pid: number): number =>
+  Number(/RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) / 1024;
+
+function formOf(
+  megabytes: number,
+  piece = new Uint8Array(MB).fill(7),
+): { body: ReadableStream; length: number; headers: Record<string, string> } {
+  const text = new TextEncoder();
+  const head = text.encode('--cut\r\nContent-Disposition: form-data; name="file"; filename="large.bin"\r\n\r\n');
+  const tail = text.encode("\r\n--cut--\r\n");
+  let sent = -1;
+  const body = new ReadableStream({
+    pull(controller) {
+      sent += 1;
+      if (sent === 0) controller.enqueue(head);
+      else if (sent <= megabytes) controller.enqueue(piece);
+      else {
+        controller.enqueue(tail);
+        controller.close();
+      }
+    },
+  });
+  const length = head.length + megabytes * MB + tail.length;
+  return { body, length, headers: { "content-type": "multipart/form-data; boundary=cut" } };
+}
+
+async function sendLarge(url: string, appId: number, token: string, megabytes: number): Promise<number> {
+  const { body, headers } = formOf(megabytes);
+  const init = { method: "POST", headers: { ...headers, "auth-token": token }, body, duplex: "half" } as RequestInit;
+  const response = await fetch(`${url}/v1/apps/${appId}/media/files`, init);
+  await response.text();
+  return response.status;
+}
+
+const p95 = (times: number[]): number => times.sort((a, b) => a - b)[Math.floor(times.length * 0.95)]!;
+
+describe("media under load", () => {
+  let service: ServiceProcess;
+  let url: string;
+  let appId: number;
+  let token: string;
+
+  async function start(environment: Record<string, string> = {}): Promise<void> {
+    service = startProcess(environment);
+    url = await service.ready();
+    ({
+      appId,
+      tokens: { editor: token },
+    } = service.credentials());
+  }
+  afterEach(() => service?.clean());
+
+  it("a file of 100 MB costs under 30 MB of memory", async () => {
+    await start();
+    expect(await sendLarge(url, appId, token, 5)).to.equal(201);
+    const before = ownMemory(service.pid);
+    let most = before;
+    const watch = setInterval(() => (most = Math.max(most, ownMemory(service.pid))), 20);
+    expect(await sendLarge(url, appId, token, 99)).to.equal(201);
+    clearInterval(watch);
+    process.stdout.write(`      100 MB cost ${(most - before).toFixed(1)} MB\n`);
+    expect(most - before).to.be.below(30);
+  });
+
+  it("200 uploads at once do not slow runs' p95 by more than 1.5", async () => {
+    await start();
+    const api = `${url}/v3/apps/${appId}/actions`;
+    const headers = { "auth-token": token, "content-type": "application/json" };
+    const code = "async function execute() { return 1 }";
+    const action = { name: "one", active: true, triggers: [{ trigger: "manual" }], code };
+    await fetch(api, { method: "POST", headers, body: JSON.stringify(action) });
+    const run = async () => {
+      const began = performance.now();
+      const response = await fetch(`${api}/one/runWithResult`, { method: "POST", headers, body: "{}" });
+      await response.text();
+      expect(response.status).to.equal(200);
+      return performance.now() - began;
+    };
+    const measure = async (count: number) => {
+      const times: number[] = [];
+      for (let at = 0; at < count; at += 1) {
+        times.push(await run());
+        await delay(20);
+      }
+      return p95(times);
+    };
+    await measure(50);
+    const alone = await measure(300);
+    let over = false;
+    const uploads = Array.from({ length: 200 }, async () => {
+      while (!over) expect(await sendLarge(url, appId, token, 5)).to.be.oneOf([201, 413]);
+    });
+    await delay(500);
+    const beside = await measure(300);
+    over = true;
+    await Promise.all(uploads);
+    process.stdout.write(
+      `      p95 of a run: ${alone.toFixed(1)} ms alone, ${beside.toFixed(1)} ms beside 200 uploads\n`,
+    );
+    expect(beside / alone).to.be.below(1.5);
+  });
+
+  it("uploads that kill -9 cuts leave nothing once the service is up again", async () => {
+    await start();
+    const { dataDir } = service;
+    for (let turn = 0; turn < 3; turn += 1) {
+      const sent = Array.from({ length: 10 }, () => sendLarge(url, appId, token, 20).catch(() => 0));
+      await until(() => filesUnder(join(dataDir, "media", "incoming")).length >= 5);
+      service.signal("SIGKILL");
+      await Promise.all([service.ended, ...sent]);
+      await start({ DATA_DIR: dataDir });
+    }
+    const db = await openDatabase(service.databaseUrl(), 1);
+    await db.query("UPDATE media_blob SET held_until = now() - interval '1 second' WHERE held_until IS NOT NULL");
+    const left = async () =>
+      (await rows<{ key: string }>(db, "SELECT key FROM media_blob WHERE held_until IS NOT NULL")).length;
+    await until(async () => (await left()) === 0, 60_000);
+    const files = await rows<{ key: string }>(db, "SELECT blob_key AS key FROM media_file");
+    const [used] = await rows<{ same: boolean }>(
+      db,
+      "SELECT (SELECT coalesce(sum(bytes), 0) FROM media_usage) = (SELECT coalesce(sum(bytes), 0) FROM media_blob) AS same",
+    );
+    expect(used!.same).to.equal(true);
+    const stored = filesUnder(join(dataDir, "media")).filter((path) => !path.includes("incoming"));
+    expect(stored.map((path) => path.slice(-32)).sort()).to.deep.equal(files.map(({ key }) => key).sort());
+    await db.destroy();
+  });
+});
+
+describe("damaged pictures by the hundred", () => {
+  it("are kept clean or refused in words: none takes the process, none tells where it was taken", async () => {
+    const service = await startTestService({ ROLES: "api", MEDIA_QUOTA_MB: "0" });
+    const media = mediaOf(service);
+    const answers: Record<number, number> = {};
+    try {
+      for (const { name, bytes } of await damagedFiles(300, 20_261_121)) {
+        const { http, body } = await media.send([{ name, bytes }]);
+        answers[http] = (answers[http] ?? 0) + 1;
+        expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
+        if (http === 400) expect(body.error).to.match(/cannot be read as that/);
+        if (http === 201 && body.files[0].size) {
+          expect((await media.bytes(body.files[0].id)).includes("Somebody"), name).to.equal(false);
+        }
+      }
+      expect((await service.rest("GET", "/health/ready")).http).to.equal(200);
+      process.stdout.write(`      ${JSON.stringify(answers)}\n`);
+    } finally {
+      await service.stop();
+    }
+  });
+});

@@ -1,0 +1,135 @@
+/** `Svc.Media`: the same calls in a server action and in a page that loads svc.js. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { rows } from "../../src/data/database.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { mediaOf } from "../media/support.js";
+import { launchChromium } from "./chromium.js";
+
+/** All of it once; what each call gave in the end. */
+const TOUR = `
+  const { Folders, Files } = Svc.Media;
+  const folder = await Folders.create({ name: "tour-" + where });
+  const inner = await Folders.create({ name: "inner", parentId: folder.id });
+  const [text] = await Files.upload({ folderId: folder.id, file: new Blob(["hello"]), name: "hello.txt" });
+  const data = new FormData();
+  data.append("file", new File(["one"], "one.txt"));
+  data.append("file", new File(["two"], "two.txt"));
+  const several = await Files.upload({ folderId: inner.id, data });
+  const canvas = document.createElement("canvas");
+  canvas.width = 300;
+  canvas.height = 200;
+  canvas.getContext("2d").fillRect(0, 0, 300, 200);
+  const png = await new Promise((done) => canvas.toBlob(done, "image/png"));
+  const [drawn] = await Files.upload({ folderId: folder.id, file: png, name: "drawn.png" });
+  const small = await createImageBitmap(await Files.getContents(drawn.id, { size: 30, format: "webp", quality: 60 }));
+  const contents = await (await Files.getContents(text.id)).text();
+  const renamed = await Files.update(text.id, { name: "renamed.txt", folderId: inner.id });
+  const found = await Folders.search({ name: "RENAMED" });
+  const listing = await Folders.get({ folderId: folder.id });
+  const all = await Files.getAll();
+  const got = await Files.get(text.id);
+  await Folders.update(inner.id, { name: "outer", parentId: null });
+  await Files.delete(drawn.id);
+  const refusal = await Files.get(drawn.id).catch(({ status }) => status);
+  await Folders.delete(folder.id);
+  await Folders.delete(inner.id);
+  return {
+    contents, refusal,
+    several: several.map(({ name }) => name),
+    drawn: [drawn.contentType, drawn.size],
+    small: [small.width, small.height],
+    renamed: [renamed.name, got.folderId === inner.id],
+    found: found.files.map(({ id }) => id === text.id),
+    listing: [listing.folder.name === "tour-" + where, listing.folders.length, listing.files.map(({ name }) => name)],
+    all: all.length,
+  };`;
+
+const EXPECTED = {
+  contents: "hello",
+  refusal: "FILE_NOT_FOUND",
+  several: ["one.txt", "two.txt"],
+  drawn: ["image/png", [300, 200]],
+  small: [30, 20],
+  renamed: ["renamed.txt", true],
+  found: [true],
+  listing: [true, 1, ["drawn.png"]],
+  all: 4,
+};
+
+describe("Svc.Media", function () {
+  this.timeout(60_000);
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService({ ALLOW_PRIVATE_NETWORK: "1" }), launchChromium()]);
+    page = await browser.newPage();
+    // Any page of another origin that loads the library would do.
+    await page.goto(`${service.url}/docs`);
+    for (const path of ["/client/packages/svc-media.js", "/client/svc.js"])
+      await page.addScriptTag({ url: service.url + path });
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  it("does all of it in a server action, as the app itself", async () => {
+    const code = `async function execute() { const where = "server"; ${TOUR} }`;
+    const body = { name: "tour", active: true, triggers: [{ trigger: "manual" }], dependencies: ["svc-media"], code };
+    const created = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    expect(created.http, JSON.stringify(created.body)).to.equal(201);
+    const { body: ran } = await service.rest("POST", `/v3/apps/${service.appId}/actions/tour/runWithResult`);
+    expect(ran.result).to.deep.equal(EXPECTED);
+    const [events] = await rows<{ count: number }>(
+      service.db,
+      "SELECT count(*) FROM log_event WHERE type = 'mediaFile.create' AND run_id IS NOT NULL",
+    );
+    expect(events!.count).to.equal(4);
+  });
+
+  it("does all of it in a page, with the page's token", async () => {
+    await page.evaluate(
+      `Svc.configure(${JSON.stringify({ apiUrl: service.url, appId: service.appId, token: service.tokens.editor })})`,
+    );
+    expect(await page.evaluate(`(async () => { const where = "page"; ${TOUR} })()`)).to.deep.equal(EXPECTED);
+  });
+
+  it("may in a visitor's page what the access rules grant, and tells a refusal as all of the library does", async () => {
+    const editor = mediaOf(service);
+    const folderId = await editor.folder("open");
+    await editor.rest("PUT", `/folders/${folderId}/accessRules`, [{ type: ["read", "create"], allow: "all" }]);
+    await page.evaluate(
+      `Svc.configure(${JSON.stringify({ apiUrl: service.url, appId: service.appId, token: service.tokens.live })})`,
+    );
+    const seen = await page.evaluate(`(async () => {
+      const { Folders, Files } = Svc.Media;
+      const [file] = await Files.upload({ folderId: ${folderId}, file: new Blob(["x"]), name: "x.txt" });
+      const refused = (promise) => promise.then(() => "granted", (error) => ({ ...error }));
+      return [
+        (await Folders.get({ folderId: ${folderId} })).files.length,
+        await (await Files.getContents(file.id)).text(),
+        await refused(Files.delete(file.id)),
+        await refused(Folders.create({ name: "mine" })),
+        await refused(Files.getContents(999999)),
+      ];
+    })()`);
+    const refusal = { status: "FORBIDDEN", error: "this credential may not do that" };
+    expect(seen).to.deep.equal([1, "x", refusal, refusal, refusal]);
+  });
+
+  it("names what is wrong with what it is given, before anything is sent", async () => {
+    const faults = await page.evaluate(`(async () => {
+      const of = (call) => Promise.resolve().then(call).then(() => "sent", (error) => error.message);
+      const { Folders, Files } = Svc.Media;
+      return [await of(() => Files.upload({ file: "text" })), await of(() => Files.get("../../apps")), await of(() => Folders.delete(0))];
+    })()`);
+    expect(faults).to.deep.equal([
+      "Svc.Media.Files.upload takes a file, or data that is a FormData",
+      "a file must be the id of one: a positive whole number",
+      "a folder must be the id of one: a positive whole number",
+    ]);
+  });
+});
