@@ -6,11 +6,14 @@ import { createHash } from "node:crypto";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { collectYoungGarbage } from "./reception/young-garbage.js";
 
 /** As many first bytes as recognizers of types look at. */
 const HEAD_BYTES = 4_100;
-/** What all of them together are read at: a fifth of a core. */
-const BYTES_PER_MS = 64 * 1024;
+/** What all of them together are read at: a tenth of a core. */
+const BYTES_PER_MS = 32 * 1024;
+/** After so many bytes of all of them their buffers are collected. */
+const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
 /** Written so far apart that the disk has no large debt to pay at the end, while others wait for it. */
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
 
@@ -32,6 +35,14 @@ export type Reception = ReturnType<typeof createReception>;
 /** @param folder absolute; made where it is missing */
 export function createReception(folder: string) {
   let freeAt = 0;
+  let uncollected = 0;
+
+  function passed(bytes: number): void {
+    uncollected += bytes;
+    if (uncollected < COLLECT_EVERY_BYTES) return;
+    uncollected = 0;
+    collectYoungGarbage();
+  }
 
   /** Waits until it is these bytes' turn. */
   async function turn(bytes: number): Promise<void> {
@@ -55,6 +66,7 @@ export function createReception(folder: string) {
         await turn(chunk.length);
         hash.update(chunk);
         await file.write(chunk);
+        passed(chunk.length);
         bytes += chunk.length;
         unsynced += chunk.length;
         if (unsynced < SYNC_EVERY_BYTES) continue;
