@@ -77,8 +77,8 @@ function meets(value: unknown, { equals, notequals, contains }: ValueTest): bool
 
 /** @param user null: nobody is signed in */
 export function allows(allow: Allow, user: UserData | null): boolean {
-  if (allow === "all") return true;
-  if (user === null) return false;
+  const isForAll = allow === "all";
+  if (isForAll || user === null) return isForAll;
   if (allow === "loggedIn") return true;
   return Object.entries(allow.user).every(([column, test]) =>
     meets(Object.hasOwn(user, column) ? user[column] : undefined, test),

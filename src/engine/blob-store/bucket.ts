@@ -11,8 +11,15 @@ import {
   S3Client,
   S3ServiceException,
 } from "@aws-sdk/client-s3";
-import type { BlobEntry, BlobStore, Bucket, ByteRange } from "../blob-store.js";
-import { BlobMissing, checkBlobKey, isBlobKey } from "./blob-key.js";
+import {
+  type BlobEntry,
+  BlobMissing,
+  type BlobStore,
+  type Bucket,
+  type ByteRange,
+  checkBlobKey,
+  isBlobKey,
+} from "./blob.js";
 
 const CONNECT_LIMIT_MS = 5_000;
 /** No byte either way for so long: the other side is gone. */

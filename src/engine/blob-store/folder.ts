@@ -3,8 +3,7 @@ import { randomBytes } from "node:crypto";
 import { mkdir, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { Readable } from "node:stream";
-import type { BlobEntry, BlobStore, ByteRange } from "../blob-store.js";
-import { BlobMissing, checkBlobKey, isBlobKey } from "./blob-key.js";
+import { type BlobEntry, BlobMissing, type BlobStore, type ByteRange, checkBlobKey, isBlobKey } from "./blob.js";
 
 const isAbsent = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT";
 

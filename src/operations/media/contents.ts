@@ -1,8 +1,7 @@
 /** What a file's contents are for who asks: the bytes or a part of them, the thumbnail, a picture made anew. Sends nothing. */
 import { createHash } from "node:crypto";
 import { Readable } from "node:stream";
-import { BlobMissing } from "../../engine/blob-store/blob-key.js";
-import type { BlobStore, ByteRange } from "../../engine/blob-store.js";
+import { BlobMissing, type BlobStore, type ByteRange } from "../../engine/blob-store/blob.js";
 import type { PictureFormat } from "../../engine/pictures.js";
 import { ActionError } from "../../errors.js";
 import { grants } from "../../rules/media-access.js";

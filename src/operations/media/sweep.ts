@@ -5,7 +5,7 @@
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import type { BlobStore } from "../../engine/blob-store.js";
+import type { BlobStore } from "../../engine/blob-store/blob.js";
 import type { Reception } from "../../engine/reception.js";
 import type { Blobs } from "./blobs.js";
 

@@ -6,7 +6,7 @@ import { createReadStream } from "node:fs";
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
-import { type BlobStore, newBlobKey } from "../../engine/blob-store.js";
+import { type BlobStore, newBlobKey } from "../../engine/blob-store/blob.js";
 import { contentTypeOf } from "../../engine/content-type.js";
 import { CLEANABLE } from "../../engine/pictures/private-metadata.js";
 import { type Received, type Reception, TooManyBytes } from "../../engine/reception.js";
