@@ -116,7 +116,7 @@ describe("Studio's media", () => {
       .overridePermissions(service.url, ["clipboard-read", "clipboard-sanitized-write"]);
     await page.bringToFront();
     await page.click(tile("notes.txt"));
-    await page.waitForSelector(".preview pre");
+    await page.waitForFunction('document.querySelector(".preview pre")?.textContent === "line one\\nline two"');
     await studio.button("Copy link");
     await page.waitForFunction(
       'document.querySelector(".media-details [role=status]").textContent.startsWith("Copied")',

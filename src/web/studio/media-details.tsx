@@ -24,24 +24,20 @@ function shapeOf({ contentType, size, bytes }: MediaFile): Shape {
 const address = ({ url }: MediaFile, shape: Shape) =>
   shape === "none" ? null : shape === "picture" ? `${url}?width=1024&format=webp` : url;
 
-function TextOf({ url }: { url: string }) {
+function TextOf({ blob }: { blob: Blob }) {
   const [text, setText] = useState("");
-  useEffect(() => {
-    fetch(url)
-      .then((response) => response.text())
-      .then(setText, () => setText(""));
-  }, [url]);
+  useEffect(() => void blob.text().then(setText), [blob]);
   return <pre>{text}</pre>;
 }
 
 function Preview({ api, file }: { api: Api; file: MediaFile }) {
   const shape = shapeOf(file);
-  const { url, failed } = useBytes(api, address(file, shape));
+  const { blob, url, failed } = useBytes(api, address(file, shape));
   if (shape === "none") return <p className="hint">There is no preview of {file.contentType}.</p>;
   if (failed) return <p className="fault">The file could not be read.</p>;
-  if (!url) return <p className="hint">Loading…</p>;
+  if (!blob || !url) return <p className="hint">Loading…</p>;
   if (shape === "picture") return <img src={url} alt={file.name} />;
-  if (shape === "text") return <TextOf url={url} />;
+  if (shape === "text") return <TextOf blob={blob} />;
   // biome-ignore lint/a11y/useMediaCaption: of a file that somebody uploaded there are none
   return shape === "sound" ? <audio src={url} controls /> : <video src={url} controls />;
 }

@@ -3,25 +3,27 @@ import { type RefObject, useEffect, useRef, useState } from "react";
 import type { Api } from "./api.js";
 
 export interface Bytes {
+  /** null while they are on their way. */
+  blob: Blob | null;
   url: string | null;
   failed: boolean;
 }
 
 /** @param address null: nothing is asked for */
 export function useBytes(api: Api, address: string | null): Bytes {
-  const [bytes, setBytes] = useState<Bytes>({ url: null, failed: false });
+  const [bytes, setBytes] = useState<Bytes>({ blob: null, url: null, failed: false });
   useEffect(() => {
     let url: string | null = null;
     let over = false;
-    setBytes({ url: null, failed: false });
+    setBytes({ blob: null, url: null, failed: false });
     if (address === null) return;
     api.bytes(address).then(
       (blob) => {
         if (over) return;
         url = URL.createObjectURL(blob);
-        setBytes({ url, failed: false });
+        setBytes({ blob, url, failed: false });
       },
-      () => over || setBytes({ url: null, failed: true }),
+      () => over || setBytes({ blob: null, url: null, failed: true }),
     );
     return () => {
       over = true;
