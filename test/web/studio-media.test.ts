@@ -55,7 +55,7 @@ describe("Studio's media", () => {
     await page.keyboard.press("Enter");
     await page.waitForSelector(tile("Invoices"));
     await page.click(tile("Invoices"));
-    await page.waitForSelector('.path [aria-current="location"]');
+    await page.waitForSelector(studio.withText("b", "Invoices", '//*[contains(@class, "path")]'));
     expect(await page.evaluate("location.hash")).to.match(/^#\/\d+\/media\/\d+$/);
     await studio.button("Media", '//*[contains(@class, "path")]');
     await page.waitForSelector(tile("Invoices"));

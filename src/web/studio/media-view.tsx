@@ -17,7 +17,8 @@ function Path({
   go: Navigation["go"];
   drop: (item: MediaItem, to: number | null) => void;
 }) {
-  const places = [{ id: null, name: "Media" }, ...(listing?.path ?? [])];
+  const top = { id: null, name: "Media" };
+  const places = listing && !listing.folder ? [] : [top, ...(listing?.path ?? [])];
   return (
     <nav className="path" aria-label="Folders above">
       {places.map(({ id, name }) => (
@@ -31,7 +32,7 @@ function Path({
           {name}
         </button>
       ))}
-      {listing?.folder && <b aria-current="location">{listing.folder.name}</b>}
+      {listing && <b aria-current="location">{listing.folder?.name ?? top.name}</b>}
     </nav>
   );
 }
@@ -223,6 +224,8 @@ export function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
             />
           );
         })}
+      </ul>
+      <ul className="tiles">
         {listing?.files.map((file) => {
           const item: MediaItem = { kind: "file", id: file.id };
           return (
