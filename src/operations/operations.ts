@@ -184,7 +184,16 @@ export async function createOperations(surroundings: Surroundings) {
   const { addressed } = assets;
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
   const clients = createClients({ db, ...ofClients, holder: instance.id, timeoutMs: clientTimeoutMs, log });
-  const media = await createMedia({ config, db, ring, intake, logEvents, baseUrl, log });
+  const media = await createMedia({
+    config,
+    db,
+    ring,
+    intake,
+    logEvents,
+    appUserOf: store.appUsers.userOf,
+    baseUrl,
+    log,
+  });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
     credentials,

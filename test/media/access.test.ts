@@ -104,6 +104,30 @@ describe("media: who may", () => {
     });
   }
 
+  it("means by the user whom the page signed in by an entry, and that entry's columns", async () => {
+    const { folderId, fileId } = await folderWith([{ type: ["read"], allow: { user: { Role: { equals: "staff" } } } }]);
+    const root = `/v1/apps/${service.appId}`;
+    const source = await service.rest("POST", `${root}/data-sources`, {
+      body: {
+        name: "people",
+        hooks: [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }],
+      },
+    });
+    const { id } = source.body.dataSource;
+    const entry = { Email: "ann@example.com", Password: "a password", Role: "staff" };
+    expect((await service.rest("POST", `${root}/data-sources/${id}/entries`, { body: entry })).http).to.equal(201);
+    const visitor = caller("visitor without a name");
+    expect((await visitor.contents(fileId)).status, "not signed in").to.equal(403);
+    const as = tokens.get("visitor without a name")!;
+    const where = { Email: entry.Email, Password: entry.Password };
+    const signIn = await service.rest("POST", `${root}/session`, { as, body: { dataSourceId: id, where } });
+    expect(signIn.http, JSON.stringify(signIn.body)).to.equal(200);
+    expect((await visitor.contents(fileId)).status, "signed in").to.equal(200);
+    expect((await visitor.rest("GET", `?folderId=${folderId}`)).body.files).to.have.length(1);
+    await service.rest("DELETE", `${root}/session`, { as });
+    expect((await visitor.contents(fileId)).status, "signed out").to.equal(403);
+  });
+
   it("lets the app itself do everything without a rule", async () => {
     for (const who of APPS_OWN) {
       const { folderId, fileId } = await folderWith([]);

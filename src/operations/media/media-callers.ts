@@ -2,6 +2,7 @@
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
 import type { UserData } from "../../rules/caller-rules.js";
 import { grants, type MediaRight, type MediaRule } from "../../rules/media-access.js";
 import type { Admission } from "../access/gate.js";
@@ -30,9 +31,14 @@ export const emitterOf = ({ caller, address }: Admission): Emitter => ({
 
 export type MediaCallers = ReturnType<typeof createMediaCallers>;
 
-export function createMediaCallers({ db }: { db: DataSource }) {
-  /** The user of a page, as far as the service knows one. */
+/** Who is signed in to a caller's page by an entry of a data source. */
+export type AppUserOf = (caller: Caller | null) => Promise<{ data: UserData } | null>;
+
+export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserOf: AppUserOf }) {
+  /** The user of a page: who signed in to it, or else the person whom its token was made for. */
   async function userOf({ caller }: Admission): Promise<UserData | null> {
+    const signedIn = await appUserOf(caller);
+    if (signedIn) return signedIn.data;
     if (caller?.personId == null) return null;
     const [person] = await rows<UserData>(
       db,

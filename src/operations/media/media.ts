@@ -17,7 +17,7 @@ import { createContents } from "./contents.js";
 import { createFiles } from "./files.js";
 import { createFolders } from "./folders.js";
 import { createLinks } from "./links.js";
-import { createMediaCallers } from "./media-callers.js";
+import { type AppUserOf, createMediaCallers } from "./media-callers.js";
 import { createMediaPictures } from "./media-pictures.js";
 import { createRulesOfMedia } from "./media-rules.js";
 import { createMediaSweep } from "./sweep.js";
@@ -36,10 +36,11 @@ export async function createMedia(options: {
   ring: KeyRing;
   intake: Intake;
   logEvents: LogEvents;
+  appUserOf: AppUserOf;
   baseUrl: string;
   log: Logger;
 }) {
-  const { config, db, ring, intake, logEvents, baseUrl, log } = options;
+  const { config, db, ring, intake, logEvents, appUserOf, baseUrl, log } = options;
   const folder = join(config.dataDir, "media");
   const [own] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: own!.space });
@@ -47,7 +48,7 @@ export async function createMedia(options: {
   const pictures = createMediaPictures({ pictures: createPictures({ log }) });
   const blobs = createBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const sweep = createMediaSweep({ db, store, reception, blobs, log });
-  const callers = createMediaCallers({ db });
+  const callers = createMediaCallers({ db, appUserOf });
 
   /** What the sweep would do in its time, at once. */
   async function removeUnneeded(keys: readonly string[]): Promise<void> {
