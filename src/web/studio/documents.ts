@@ -79,6 +79,36 @@ export const DeleteSettings: Document<DeleteSettingsMutation, DeleteSettingsMuta
 export const PreviewSchedule: Document<PreviewScheduleQuery, PreviewScheduleQueryVariables> =
   "query PreviewSchedule($appId:Int!$frequency:String!$timezone:String){preview:nextRuns(appId:$appId frequency:$frequency timezone:$timezone count:5){description timezone ticks{utc local}}}";
 
+export const ListDataSources: Document<ListDataSourcesQuery, ListDataSourcesQueryVariables> =
+  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes updatedAt}query ListDataSources($appId:Int!){dataSources(appId:$appId){...WholeDataSource}}";
+
+export const FindEntries: Document<FindEntriesQuery, FindEntriesQueryVariables> =
+  "fragment EntryRow on DataSourceEntry{id data updatedAt}query FindEntries($appId:Int!$id:ID!$query:DataSourceQueryInput){found:dataSourceEntries(appId:$appId dataSourceId:$id query:$query){entries{...EntryRow}pagination{total}}}";
+
+export const CreateDataSource: Document<CreateDataSourceMutation, CreateDataSourceMutationVariables> =
+  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes updatedAt}mutation CreateDataSource($appId:Int!$data:CreateDataSourceInput!){created:createDataSource(appId:$appId data:$data){...WholeDataSource}}";
+
+export const UpdateDataSource: Document<UpdateDataSourceMutation, UpdateDataSourceMutationVariables> =
+  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes updatedAt}mutation UpdateDataSource($appId:Int!$id:ID!$data:UpdateDataSourceInput!$ifUpdatedAt:DateTime!){updated:updateDataSource(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeDataSource}}";
+
+export const DeleteDataSource: Document<DeleteDataSourceMutation, DeleteDataSourceMutationVariables> =
+  "mutation DeleteDataSource($appId:Int!$id:ID!){deleteDataSource(appId:$appId id:$id)}";
+
+export const InsertEntry: Document<InsertEntryMutation, InsertEntryMutationVariables> =
+  "fragment EntryRow on DataSourceEntry{id data updatedAt}mutation InsertEntry($appId:Int!$id:ID!$data:JSON!){inserted:insertEntry(appId:$appId dataSourceId:$id data:$data){...EntryRow}}";
+
+export const UpdateEntry: Document<UpdateEntryMutation, UpdateEntryMutationVariables> =
+  "fragment EntryRow on DataSourceEntry{id data updatedAt}mutation UpdateEntry($appId:Int!$id:ID!$entryId:Int!$data:JSON!$ifUpdatedAt:DateTime!){updated:updateEntry(appId:$appId dataSourceId:$id id:$entryId data:$data ifUpdatedAt:$ifUpdatedAt){...EntryRow}}";
+
+export const DeleteEntry: Document<DeleteEntryMutation, DeleteEntryMutationVariables> =
+  "mutation DeleteEntry($appId:Int!$id:ID!$entryId:Int!$ifUpdatedAt:DateTime!){deleteEntry(appId:$appId dataSourceId:$id id:$entryId ifUpdatedAt:$ifUpdatedAt){id}}";
+
+export const ListEntryVersions: Document<ListEntryVersionsQuery, ListEntryVersionsQueryVariables> =
+  "query ListEntryVersions($appId:Int!$id:ID!){versions:dataSourceVersions(appId:$appId dataSourceId:$id){id operation entries createdAt}}";
+
+export const RestoreEntries: Document<RestoreEntriesMutation, RestoreEntriesMutationVariables> =
+  "mutation RestoreEntries($appId:Int!$id:ID!$versionId:Int!){restoreDataSourceVersion(appId:$appId dataSourceId:$id versionId:$versionId){inserted}}";
+
 export const ListMedia: Document<ListMediaQuery, ListMediaQueryVariables> =
   "fragment MediaFolderRow on MediaFolder{id name parentId}fragment MediaFileRow on MediaFile{id name contentType url thumbnail size bytes checksum folderId createdAt}query ListMedia($appId:Int!$folderId:Int$name:String){media:mediaFolder(appId:$appId folderId:$folderId name:$name){folder{...MediaFolderRow}path{id name}folders{...MediaFolderRow}files{...MediaFileRow}pagination{total hasMore}}}";
 
@@ -159,6 +189,33 @@ export type CreateActionInput = {
   triggers?: Array<TriggerInput | null | undefined> | null | undefined;
 };
 
+export type CreateDataSourceInput = {
+  accessRules?: unknown;
+  columns?: Array<string> | null | undefined;
+  /** The data of its first entries. */
+  entries?: Array<unknown> | null | undefined;
+  hooks?: unknown;
+  /** The columns of each. */
+  indexes?: Array<Array<string>> | null | undefined;
+  name?: string | null | undefined;
+};
+
+/** What REST's query takes. */
+export type DataSourceQueryInput = {
+  aggregate?: unknown;
+  attributes?: Array<string> | null | undefined;
+  /** first for the first page, then what `cursor.next` gives. */
+  cursor?: string | null | undefined;
+  includePagination?: boolean | null | undefined;
+  join?: unknown;
+  /** 1,000 unless given, 10,000 at most. */
+  limit?: number | null | undefined;
+  offset?: number | null | undefined;
+  /** [["data.Name", "ASC"]] */
+  order?: Array<Array<string>> | null | undefined;
+  where?: unknown;
+};
+
 /** Where an action runs. */
 export type Environment =
   | 'any'
@@ -222,6 +279,15 @@ export type UpdateActionInput = {
   /** Full IANA name; the server's default unless given. */
   timezone?: string | null | undefined;
   triggers?: Array<TriggerInput | null | undefined> | null | undefined;
+};
+
+export type UpdateDataSourceInput = {
+  accessRules?: unknown;
+  columns?: Array<string> | null | undefined;
+  hooks?: unknown;
+  /** The columns of each. */
+  indexes?: Array<Array<string>> | null | undefined;
+  name?: string | null | undefined;
 };
 
 export type ActionSummaryFragment = { id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType }> };
@@ -440,6 +506,99 @@ export type PreviewScheduleQueryVariables = Exact<{
 
 
 export type PreviewScheduleQuery = { preview: { description: string, timezone: string, ticks: Array<{ utc: string, local: string }> } };
+
+export type WholeDataSourceFragment = { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string };
+
+export type EntryRowFragment = { id: number, data: unknown, updatedAt: string };
+
+export type ListDataSourcesQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ListDataSourcesQuery = { dataSources: Array<{ id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string }> };
+
+export type FindEntriesQueryVariables = Exact<{
+  appId: number;
+  id: string | number;
+  query?: DataSourceQueryInput | null | undefined;
+}>;
+
+
+export type FindEntriesQuery = { found: { entries: Array<{ id: number, data: unknown, updatedAt: string }>, pagination: { total: number } | null } };
+
+export type CreateDataSourceMutationVariables = Exact<{
+  appId: number;
+  data: CreateDataSourceInput;
+}>;
+
+
+export type CreateDataSourceMutation = { created: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string } };
+
+export type UpdateDataSourceMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+  data: UpdateDataSourceInput;
+  ifUpdatedAt: string;
+}>;
+
+
+export type UpdateDataSourceMutation = { updated: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string } };
+
+export type DeleteDataSourceMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+}>;
+
+
+export type DeleteDataSourceMutation = { deleteDataSource: boolean };
+
+export type InsertEntryMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+  data: unknown;
+}>;
+
+
+export type InsertEntryMutation = { inserted: { id: number, data: unknown, updatedAt: string } };
+
+export type UpdateEntryMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+  entryId: number;
+  data: unknown;
+  ifUpdatedAt: string;
+}>;
+
+
+export type UpdateEntryMutation = { updated: { id: number, data: unknown, updatedAt: string } };
+
+export type DeleteEntryMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+  entryId: number;
+  ifUpdatedAt: string;
+}>;
+
+
+export type DeleteEntryMutation = { deleteEntry: { id: number } };
+
+export type ListEntryVersionsQueryVariables = Exact<{
+  appId: number;
+  id: string | number;
+}>;
+
+
+export type ListEntryVersionsQuery = { versions: Array<{ id: number, operation: string, entries: number, createdAt: string }> };
+
+export type RestoreEntriesMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+  versionId: number;
+}>;
+
+
+export type RestoreEntriesMutation = { restoreDataSourceVersion: { inserted: number } };
 
 export type MediaFolderRowFragment = { id: number, name: string, parentId: number | null };
 
