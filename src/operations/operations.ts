@@ -150,6 +150,15 @@ function createRunning(
   return { logs, tail, ledger, instance, console, runs };
 }
 
+/** What keeps the tables small, and what is told of the whole service. */
+function upkeepOf({ config, db }: Surroundings, lag: () => Promise<number>) {
+  return {
+    retention: createRetention({ db, days: config.logRetentionDays }),
+    trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
+    vitals: createVitals({ db, lag }),
+  };
+}
+
 export async function createOperations(surroundings: Surroundings) {
   const { config, db, notifications, room, baseUrl, now, log } = surroundings;
   const credentials = createCredentials({ db, notifications });
@@ -172,28 +181,15 @@ export async function createOperations(surroundings: Surroundings) {
   const assets = assetsOf(catalogue, baseUrl);
   const schedule = createSchedule({ db, now, defaultTimezone });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
-  const authoring = createAuthoring({
-    db,
-    checkCode: createIsolateCheck().check,
-    ...assets,
-    triggerIndex,
-    log,
-  });
+  const { check: checkCode } = createIsolateCheck();
+  const authoring = createAuthoring({ db, checkCode, ...assets, triggerIndex, log });
   const running = createRunning(surroundings, { credentials, catalogue, queueRoom, intake, settings, sessionOf });
   const { logs, tail, ledger, instance, console, runs } = running;
   const { addressed } = assets;
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
   const clients = createClients({ db, ...ofClients, holder: instance.id, timeoutMs: clientTimeoutMs, log });
-  const media = await createMedia({
-    config,
-    db,
-    ring,
-    intake,
-    logEvents,
-    appUserOf: store.appUsers.userOf,
-    baseUrl,
-    log,
-  });
+  const ofMedia = { ring, intake, logEvents, appUserOf: store.appUsers.userOf };
+  const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
     credentials,
@@ -210,9 +206,7 @@ export async function createOperations(surroundings: Surroundings) {
     console,
     runs,
     triggers: { schedule, history: createRunHistory({ db, runs }), logEvents, backtest: createBacktest(db) },
-    retention: createRetention({ db, days: config.logRetentionDays }),
-    trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
-    vitals: createVitals({ db, lag: schedule.lag }),
+    ...upkeepOf(surroundings, schedule.lag),
     instance,
     dataKeys,
     clients,
