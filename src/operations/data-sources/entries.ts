@@ -4,7 +4,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/described.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
-import { denied, meets } from "../../rules/entries/entry-access.js";
+import { denied, mayNameById, meets } from "../../rules/entries/entry-access.js";
 import { bareData, type EntryData, parseCommit } from "../../rules/entries/entry-input.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { Reserve } from "../../rules/page.js";
@@ -69,8 +69,7 @@ export function createEntries(options: {
 
   async function one(rights: Rights, source: StoredDataSource, id: number): Promise<Entry> {
     const grant = rights.grant(source, "select");
-    // An id is no where: what the rule asks for by name alone cannot be given, what it tests is tested.
-    if (grant.required.some((column) => !Object.hasOwn(grant.tests, column))) throw denied();
+    if (!mayNameById(grant)) throw denied();
     const [entry] = await rows<HeldEntry>(db, ONE, [source.appId, source.id, id]);
     if (!entry || !meets(entry.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
     return entryView(entry, source.id, rights.scopeOfOne(source)!.sees);

@@ -1,7 +1,7 @@
 /** Many entries inserted, changed and removed at once: a commit, and what a where finds (contract, packages). All or nothing. */
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES } from "../../limits.js";
-import { denied, type EntryGrant, meets } from "../../rules/entries/entry-access.js";
+import { denied, type EntryGrant, mayNameById, meets } from "../../rules/entries/entry-access.js";
 import type { Commit, EntryData } from "../../rules/entries/entry-input.js";
 import type { Intake } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
@@ -50,8 +50,7 @@ function grantsOf(rights: Rights, source: StoredDataSource, commit: Commit): Gra
 
 /** Without a where nothing names what the rule asks for, and all the others are more than it lets go. */
 function refuseUnnamed(grant: EntryGrant, append: boolean): void {
-  const untested = grant.required.some((column) => !Object.hasOwn(grant.tests, column));
-  if (untested || (!append && Object.keys(grant.tests).length > 0)) throw denied();
+  if (!mayNameById(grant) || (!append && Object.keys(grant.tests).length > 0)) throw denied();
 }
 
 /** Ids that are not there, or that the rule keeps from the caller, are answered alike. */
@@ -177,10 +176,11 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
 
   async function judge(rights: Rights, source: StoredDataSource, commit: Commit): Promise<Judged> {
     const grants = grantsOf(rights, source, commit);
+    const { trusted } = rights.as;
     const inserts: ReadyEntry[] = [];
     const updates = new Map<number, EntryData>();
-    const judgeInsert = grants.insert && createJudge(source, "insert", grants.insert);
-    const judgeUpdate = grants.update && createJudge(source, "update", grants.update);
+    const judgeInsert = grants.insert && createJudge(source, "insert", { grant: grants.insert, trusted });
+    const judgeUpdate = grants.update && createJudge(source, "update", { grant: grants.update, trusted });
     for (const [at, data] of commit.inserts.entries()) {
       inserts.push(await judgeInsert!(data, `entry ${at + 1} to insert`));
     }

@@ -18,8 +18,8 @@ import type { Rights } from "./entry-rights.js";
 import { insertTexts, removeOthers } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 
-/** Each holds a connection of the pool until its last row. */
-const AT_ONCE = 2;
+/** Large ones: each holds a connection of the pool until its last row, and one app holds one. */
+const AT_ONCE = 3;
 const RETRY_SECONDS = 10;
 
 /** Text that goes to the database at once, and after how many bytes the disk is looked at. */
@@ -38,6 +38,13 @@ export interface ImportWish {
 
 type Ready = AsyncGenerator<ReadyEntry & { bytes: number }>;
 
+/** What has come in of a file, and the rest of it. */
+interface Came {
+  first: (ReadyEntry & { bytes: number })[];
+  more: boolean;
+  ready: Ready;
+}
+
 /** The first entries, and whether there are more behind them. */
 async function take(ready: Ready, most: number) {
   const first: (ReadyEntry & { bytes: number })[] = [];
@@ -53,11 +60,20 @@ export type EntryImports = ReturnType<typeof createEntryImports>;
 
 export function createEntryImports(options: { changes: EntryChanges; intake: Intake; versions: EntryVersions }) {
   const { changes, intake, versions } = options;
-  let working = 0;
+  const working = new Set<number>();
+
+  /** @throws OVERLOADED */
+  function enter(appId: number): () => void {
+    if (working.has(appId) || working.size >= AT_ONCE) {
+      throw new ActionError("OVERLOADED", "other imports are under way", { retryAfter: RETRY_SECONDS });
+    }
+    working.add(appId);
+    return () => void working.delete(appId);
+  }
 
   async function* readied(rights: Rights, source: StoredDataSource, rows: AsyncIterable<unknown>): Ready {
-    const judge = createJudge(source, "insert", rights.grant(source, "insert"));
     const { trusted } = rights.as;
+    const judge = createJudge(source, "insert", { grant: rights.grant(source, "insert"), trusted });
     let row = 0;
     let unlooked = 0;
     for await (const given of rows) {
@@ -111,17 +127,18 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
   }
 
-  async function load(change: EntryChange, rights: Rights, { rows, append, operation }: ImportWish): Promise<void> {
+  async function load(
+    change: EntryChange,
+    rights: Rights,
+    { append, operation }: ImportWish,
+    came: Came,
+  ): Promise<void> {
     const { source, executor } = change;
-    const ready = readied(rights, source, rows);
-    const { first, more } = await take(ready, BULK_ENTRIES);
+    const { first, more, ready } = came;
     if (more) await copyAll(change, first, ready);
     else {
-      const stored = await insertTexts(
-        executor,
-        source,
-        first.map(({ text }) => text),
-      );
+      const texts = first.map(({ text }) => text);
+      const stored = await insertTexts(executor, source, texts);
       for (const [at, { data, bytes }] of first.entries()) change.addInserted(stored[at]!.id, data, bytes);
     }
     // The file has come in: only now is anything locked that others write to.
@@ -146,18 +163,20 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       rights.grant(source, "insert");
       if (!wish.append) mayReplace(rights, source);
       intake.checkRoom();
-      if (working >= AT_ONCE) {
-        throw new ActionError("OVERLOADED", "other imports are under way", { retryAfter: RETRY_SECONDS });
-      }
-      working += 1;
+      const ready = readied(rights, source, wish.rows);
+      // What is small has come in whole before a connection is taken for it, however slowly it came.
+      const came = { ...(await take(ready, BULK_ENTRIES)), ready };
+      const leave = came.more ? enter(source.appId) : () => undefined;
       try {
         return await changes.commit(source, rights.writer, async (change) => {
           change.operation = wish.operation;
-          await load(change, rights, wish);
+          await load(change, rights, wish, came);
           return { inserted: change.counts.inserted };
         });
       } finally {
-        working -= 1;
+        leave();
+        // Whoever sends the rest is not waited for.
+        await ready.return(undefined);
       }
     },
   };

@@ -11,6 +11,7 @@ import {
   type EntryCaller,
   type EntryGrant,
   grantFor,
+  mayNameById,
   requireColumns,
   requireValues,
   scopeFor,
@@ -67,7 +68,8 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
       };
       const scopeOfOne: Rights["scopeOfOne"] = (source) => {
         try {
-          return scopeFor(grant(source, "select"), hashedOf(source));
+          const found = grant(source, "select");
+          return mayNameById(found) ? scopeFor(found, hashedOf(source)) : null;
         } catch {
           return null;
         }

@@ -1,5 +1,4 @@
 /** Entries by a where: found, counted by their distinct values, removed. The rights of the caller stand in every statement. */
-import type { DataSource as Database } from "typeorm";
 import { isDatabaseAway, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
@@ -17,6 +16,7 @@ import { entriesOf } from "./entry-rows.js";
 import { lockEntries } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { matches } from "./hashes.js";
+import type { Read } from "./read-pool.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 
 /** Entries among which hashed columns are compared: each takes 30 ms. */
@@ -37,7 +37,7 @@ function refusalOf(error: unknown): unknown {
 }
 
 export function createEntrySearches(options: {
-  db: Database;
+  read: Read;
   sources: DataSourceRows;
   reads: EntryReads;
   changes: EntryChanges;
@@ -45,7 +45,7 @@ export function createEntrySearches(options: {
   versions: EntryVersions;
   attempts: SignInAttempts;
 }) {
-  const { db, sources, reads, changes, commits, versions, attempts } = options;
+  const { read, sources, reads, changes, commits, versions, attempts } = options;
 
   /** The entries whose hashed columns are what the where compares them with, among those that it finds otherwise. */
   async function compared(
@@ -62,7 +62,7 @@ export function createEntrySearches(options: {
     );
     const sql = `SELECT e.id, ARRAY(SELECT e.doc ->> name FROM unnest(${columns}) AS name) AS stored
       FROM data_source_entry e WHERE ${condition} ORDER BY e."order", e.id LIMIT ${COMPARED_MAX + 1}`;
-    const found = await rows<{ id: number; stored: (string | null)[] }>(db, sql, statement.values);
+    const found = await read<{ id: number; stored: (string | null)[] }>(source.appId, sql, statement.values);
     if (found.length > COMPARED_MAX) {
       const message = `a hashed column is compared among ${COMPARED_MAX} entries at most: name the entry by another column too`;
       throw new ActionError("REQUEST_INVALID", message);

@@ -1,6 +1,6 @@
 /** Entries inserted, changed and removed one by one (contract, packages: Data sources). Knows no file and no transport. */
 import { ActionError } from "../../errors.js";
-import { denied, meets } from "../../rules/entries/entry-access.js";
+import { denied, mayNameById, meets } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import type { Precondition } from "../../rules/precondition.js";
 import type { Intake } from "../records/intake.js";
@@ -73,7 +73,10 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
   return {
     /** @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID, PAYLOAD_TOO_LARGE, RATE_LIMIT_EXCEEDED, OVERLOADED */
     async insert(rights: Rights, source: StoredDataSource, given: EntryData): Promise<Entry> {
-      const judge = createJudge(source, "insert", rights.grant(source, "insert"));
+      const judge = createJudge(source, "insert", {
+        grant: rights.grant(source, "insert"),
+        trusted: rights.as.trusted,
+      });
       const { data, text } = await judge(given, "the entry");
       const bytes = Buffer.byteLength(text);
       take(rights, source, bytes);
@@ -90,7 +93,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
      */
     async update(rights: Rights, source: StoredDataSource, target: EntryTarget, given: EntryData): Promise<Entry> {
       const grant = rights.grant(source, "update");
-      const judge = createJudge(source, "update", grant);
+      const judge = createJudge(source, "update", { grant, trusted: rights.as.trusted });
       const { data: written } = await judge(given, "the entry");
       return changes.commit(source, rights.writer, async (change) => {
         const found = await lockEntries(change.executor, source, [target.id]);
@@ -110,8 +113,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
     /** @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED */
     async remove(rights: Rights, source: StoredDataSource, target: EntryTarget): Promise<Entry> {
       const grant = rights.grant(source, "delete");
-      // By id there is no where that could name what the rule asks for; its tests can be asked of the entry.
-      if (grant.required.some((column) => !Object.hasOwn(grant.tests, column))) throw denied();
+      if (!mayNameById(grant)) throw denied();
       return changes.commit(source, rights.writer, async (change) => {
         const found = await lockEntries(change.executor, source, [target.id]);
         const [before] = await dataOf(change.executor, source, [mustBeThere(found.get(target.id))]);

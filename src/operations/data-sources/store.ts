@@ -60,7 +60,7 @@ export function createStore(options: {
   const indexes = createEntryIndexes({ url: databaseUrl, log });
   const dataSources = createDataSources({ db, sources, intake, indexes, log });
   const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person });
-  const searches = createEntrySearches({ db, sources, reads, changes, commits, versions, attempts });
+  const searches = createEntrySearches({ read: pool.read, sources, reads, changes, commits, versions, attempts });
   const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, log });
   const upkeep = createChangeUpkeep({ db });
   const entries = createEntries({

@@ -137,6 +137,10 @@ export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: 
   return grantOf(rule, caller.user);
 }
 
+/** An id is no where: what a rule asks for by name alone cannot be given with one; what it tests can be tested. */
+export const mayNameById = ({ required, tests }: EntryGrant): boolean =>
+  required.every((column) => Object.hasOwn(tests, column));
+
 /** The tests as a `where` of the query language; null for none. */
 export function testsAsWhere(tests: ColumnTests): Record<string, unknown> | null {
   const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
