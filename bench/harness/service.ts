@@ -1,8 +1,9 @@
 /** The service under measurement: a process of its own on a durable embedded database, without rate limits. Measures nothing. */
+import { randomBytes } from "node:crypto";
 import { Agent, request } from "node:http";
 import { text } from "node:stream/consumers";
-import type { FirstCredentials } from "../src/operations/access/bootstrap.js";
-import { startProcess } from "../test/harness/process.js";
+import type { FirstCredentials } from "../../src/operations/access/bootstrap.js";
+import { startProcess } from "../../test/harness/process.js";
 
 /** The service closes what is idle for five seconds; a call just then would fail. */
 const IDLE_MS = 3_000;
@@ -55,6 +56,23 @@ export async function startBenchService(environment: Record<string, string> = {}
       service.signal("SIGTERM");
       await service.ended;
       await service.clean();
+    },
+  };
+}
+
+/** One process with the API and the database, and `runners` more that perform the runs; resolves when all are ready. */
+export async function startFleet(runners: number, environment: Record<string, string> = {}): Promise<BenchService> {
+  const shared = { SETTINGS_KEY: randomBytes(32).toString("base64"), LOG_LEVEL: "info", ...environment };
+  const api = await startBenchService({ ...shared, ROLES: "api,scheduler" });
+  const performing = { ...shared, ROLES: "runner", DATABASE_URL: api.databaseUrl, PUBLIC_URL: api.url };
+  const others = Array.from({ length: runners }, () => startProcess(performing));
+  await Promise.all(others.map((other) => other.ready()));
+  return {
+    ...api,
+    async stop() {
+      for (const other of others) other.signal("SIGTERM");
+      await Promise.all(others.map((other) => other.ended.then(() => other.clean())));
+      await api.stop();
     },
   };
 }

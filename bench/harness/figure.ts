@@ -9,16 +9,36 @@ export interface Row {
   floor?: { name: string; value: number };
 }
 
-/** A file of this folder: it starts what it measures, stops it again, and answers its rows in the order to print. */
+/** It starts what it measures, stops it again, and answers its rows in the order to print: medians of `rounds`, where there are rounds. */
 export interface Figure {
   title: string;
-  run(): Promise<Row[]>;
+  run(rounds: number): Promise<Row[]>;
 }
 
 /** The value below which `share` (0 to 1) of the samples lie. */
 export function percentile(samples: readonly number[], share: number): number {
   const sorted = [...samples].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
+}
+
+export const median = (samples: readonly number[]): number => percentile(samples, 0.5);
+
+/**
+ * The median of each measurement, taken `rounds` times in turns: the machine is not the same from one second to the next, and whatever
+ * else it does weighs on all of them.
+ */
+export async function inTurns<Name extends string>(
+  rounds: number,
+  measurements: Record<Name, () => Promise<number>>,
+): Promise<Record<Name, number>> {
+  const samples = new Map<string, number[]>();
+  for (let round = 0; round < rounds; round += 1) {
+    for (const [name, measure] of Object.entries<() => Promise<number>>(measurements)) {
+      samples.set(name, [...(samples.get(name) ?? []), await measure()]);
+    }
+  }
+  const medians = [...samples].map(([name, values]) => [name, median(values)]);
+  return Object.fromEntries(medians) as Record<Name, number>;
 }
 
 /** Milliseconds of each of `count` calls, one after the other. */

@@ -1,13 +1,12 @@
 /** One app's log entries to 1,000 sockets of one process: deliveries a second and their delay, beside bare graphql-ws. */
-import { type ChildProcess, fork } from "node:child_process";
 import { EventEmitter, once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { Client } from "pg";
-import { addLogEntry, logData } from "../test/harness/log-entries.js";
-import { latencyRows, type Row } from "./figure.js";
-import { type BenchService, startBenchService } from "./service.js";
-import type { Report, Wanted } from "./subscribers.js";
+import { addLogEntry, logData } from "../../test/harness/log-entries.js";
+import { type Child, messageOf, startChild } from "../harness/child.js";
+import { latencyRows, type Row } from "../harness/figure.js";
+import { type BenchService, startBenchService } from "../harness/service.js";
+import type { Report, Wanted } from "../harness/subscribers.js";
 
 export const title = "log entries of one app to 1,000 sockets of one process, beside bare graphql-ws";
 
@@ -15,7 +14,6 @@ const SOCKETS = 1_000;
 const QUERY = "subscription { actionLogAdded(appId: 1) { id type createdAt data } }";
 /** Events under way while throughput is measured: enough that the server never waits for the next. */
 const WINDOW = 8;
-const ROUNDS = 2;
 const ROUND_MS = 2_000;
 /** In each round, while delay is measured: a pace that both servers hold. */
 const PACED_EVENTS = 20;
@@ -37,10 +35,8 @@ interface Side {
   takeDelays(): number[];
 }
 
-const child = (file: string) => fork(fileURLToPath(new URL(file, import.meta.url)));
-
 /** Opens the sockets and resolves when each of them has had an event, and nothing more is under way. */
-async function subscribe(subscribers: ChildProcess, wanted: Wanted, emit: () => Promise<void>): Promise<Side> {
+async function subscribe(subscribers: Child, wanted: Wanted, emit: () => Promise<void>): Promise<Side> {
   const reports = new EventEmitter();
   let last: Report = { delivered: 0, reached: 0, delays: [] };
   const delays: number[] = [];
@@ -92,24 +88,24 @@ async function delaysOf({ emit, delivered, progress, takeDelays }: Side): Promis
   return takeDelays();
 }
 
-async function measure(service: Side, bare: Side): Promise<Row[]> {
+async function measure(rounds: number, service: Side, bare: Side): Promise<Row[]> {
   const sums = { service: 0, bare: 0 };
   const delays = { service: [] as number[], bare: [] as number[] };
   // They take turns: the machine is not the same from one second to the next.
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let round = 0; round < rounds; round += 1) {
     sums.bare += await throughput(bare);
     sums.service += await throughput(service);
     delays.bare.push(...(await delaysOf(bare)));
     delays.service.push(...(await delaysOf(service)));
   }
-  const floor = { name: "bare graphql-ws", value: sums.bare / ROUNDS };
+  const floor = { name: "bare graphql-ws", value: sums.bare / rounds };
   return [
-    { name: "deliveries", value: sums.service / ROUNDS, unit: "/s", floor },
+    { name: "deliveries", value: sums.service / rounds, unit: "/s", floor },
     ...latencyRows(`delay at ${1_000 / PACE_MS} events a second`, delays.service, "bare graphql-ws", delays.bare),
   ];
 }
 
-function startBare(server: ChildProcess, url: string, subscribers: ChildProcess): Promise<Side> {
+function startBare(server: Child, url: string, subscribers: Child): Promise<Side> {
   let id = 0;
   return subscribe(subscribers, { url, token: "", query: QUERY, sockets: SOCKETS }, async () => {
     const createdAt = new Date().toISOString();
@@ -117,19 +113,19 @@ function startBare(server: ChildProcess, url: string, subscribers: ChildProcess)
   });
 }
 
-function startOurs({ url, first }: BenchService, db: Client, subscribers: ChildProcess): Promise<Side> {
+function startOurs({ url, first }: BenchService, db: Client, subscribers: Child): Promise<Side> {
   const wanted = { url, token: first.tokens.editor, query: QUERY, sockets: SOCKETS };
   return subscribe(subscribers, wanted, () => addLogEntry(db, first.appId, payload()));
 }
 
-export async function run(): Promise<Row[]> {
+export async function run(rounds: number): Promise<Row[]> {
   const service = await startBenchService({ ROLES: "api" });
-  const children = ["./bare-subscriptions.js", "./subscribers.js", "./subscribers.js"].map(child);
-  const [bare, ofBare, ofService] = children as [ChildProcess, ChildProcess, ChildProcess];
+  const children = ["bare-subscriptions.js", "subscribers.js", "subscribers.js"].map(startChild);
+  const [bare, ofBare, ofService] = children as [Child, Child, Child];
   const db = new Client(service.databaseUrl);
   try {
-    const [[url]] = await Promise.all([once(bare, "message"), db.connect()]);
-    return await measure(await startOurs(service, db, ofService), await startBare(bare, url as string, ofBare));
+    const [url] = await Promise.all([messageOf<string>(bare), db.connect()]);
+    return await measure(rounds, await startOurs(service, db, ofService), await startBare(bare, url, ofBare));
   } finally {
     for (const one of children) one.kill();
     await db.end();

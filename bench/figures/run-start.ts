@@ -2,8 +2,8 @@
 
 import { setTimeout as delay } from "node:timers/promises";
 import { Client } from "pg";
-import { latencyRows, type Row, timeEach } from "./figure.js";
-import { type BenchService, startBenchService } from "./service.js";
+import { latencyRows, type Row, timeEach } from "../harness/figure.js";
+import { type BenchService, startBenchService } from "../harness/service.js";
 
 export const title = "from a log event to the start of its run, idle system";
 

@@ -1,6 +1,6 @@
 /** What other apps' runs and the API feel of an action that fills its memory, again and again, beside the same calls in quiet. */
-import { percentile, type Row, timeEach } from "./figure.js";
-import { type BenchService, startBenchService } from "./service.js";
+import { percentile, type Row, timeEach } from "../harness/figure.js";
+import { type BenchService, startBenchService } from "../harness/service.js";
 
 export const title = "calls beside a run that fills its memory";
 

@@ -1,0 +1,64 @@
+/** Log events taken in over HTTP with 1,000 log-triggered actions, of which none or one matches, beside a bare insert over HTTP. */
+import { openDatabase } from "../../src/data/database.js";
+import { QUEUE_MAX_PER_APP } from "../../src/limits.js";
+import { publishDirectly } from "../../test/harness/production-copies.js";
+import { fire } from "../harness/autocannon.js";
+import { startServer } from "../harness/child.js";
+import { inTurns, type Row } from "../harness/figure.js";
+import { startBenchService } from "../harness/service.js";
+
+export const title = "log events over HTTP with 1,000 log-triggered actions, 20 callers";
+
+const ACTIONS = 1_000;
+const CALLERS = 20;
+const SECONDS = 2;
+/** What one app may have waiting bounds a round of events that start runs. */
+const STARTING = QUEUE_MAX_PER_APP - CALLERS;
+const TYPE = "dataSource.entry.create";
+const DATA = { columns: { status: "open", amount: 12.5 }, note: "an entry as it is usually made" };
+const FLOOR = "a bare Fastify and pg insert over HTTP";
+/** Of a data source that no trigger names, and of one that the first action's does. */
+const [UNNAMED, NAMED] = [5_000, 1];
+
+const event = (dataSourceId: number) => ({ type: TYPE, data: DATA, dataSourceId, dataSourceEntryId: 1 });
+
+export async function run(rounds: number): Promise<Row[]> {
+  // No runner: what is started waits, and weighs on nothing.
+  const service = await startBenchService({ ROLES: "api", INTAKE_QUOTA_MB: "0" });
+  const { first, databaseUrl } = service;
+  const { appId, tokens } = first;
+  const db = await openDatabase(databaseUrl, 2);
+  const bare = await startServer("bare-events.js", { databaseUrl, appId });
+  try {
+    const wanted = Array.from({ length: ACTIONS }, (_, at) => ({
+      name: `action-${at}`,
+      triggers: [{ trigger: "log", where: { type: TYPE, dataSourceId: at + 1 } }],
+    }));
+    await publishDirectly(db, appId, wanted);
+    await db.query("ANALYZE");
+    const own = { url: `${service.url}/v1/apps/${appId}/logs`, token: tokens.api, callers: CALLERS };
+    const floor = { ...own, url: bare.url, body: event(UNNAMED), seconds: SECONDS };
+    const none = { ...own, body: event(UNNAMED), seconds: SECONDS };
+    await fire({ ...floor, seconds: 1 });
+    await fire({ ...none, seconds: 1 });
+    const found = await inTurns(rounds, {
+      floor: () => fire(floor),
+      none: () => fire(none),
+      async one() {
+        const perSecond = await fire({ ...own, body: event(NAMED), amount: STARTING });
+        await db.query("DELETE FROM run");
+        await db.query("DELETE FROM graphile_worker._private_jobs");
+        return perSecond;
+      },
+    });
+    const beside = { unit: "/s", floor: { name: FLOOR, value: found.floor } };
+    return [
+      { name: "log events, none matching", value: found.none, ...beside },
+      { name: "log events, one matching", value: found.one, ...beside },
+    ];
+  } finally {
+    bare.child.kill();
+    await db.destroy();
+    await service.stop();
+  }
+}

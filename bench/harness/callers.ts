@@ -1,0 +1,57 @@
+/** Callers of runs, in a process of their own: nothing that is measured waits for them. Knows paths and answers, not what runs. */
+import type { Load, Report } from "./caller-process.js";
+import { messageOf, startChild } from "./child.js";
+import { percentile } from "./figure.js";
+import type { BenchService } from "./service.js";
+
+export interface Calls {
+  service: BenchService;
+  /** The editor's unless said. */
+  token?: string;
+  /** Of runWithResult, called in turns. */
+  paths: readonly string[];
+  payload: object;
+  /** What each run answers. */
+  result: unknown;
+}
+
+export interface Callers {
+  /** Answers a second that `callers` of them get in `forMs` milliseconds. */
+  rate(calls: Calls, callers: number, forMs?: number): Promise<number>;
+  /** The p50 in milliseconds of one call every 200 ms. */
+  paced(calls: Calls, count?: number): Promise<number>;
+  stop(): void;
+}
+
+const PACE_MS = 200;
+const PACED_CALLS = 8;
+const RATE_MS = 1_000;
+const RAMP_MS = 250;
+
+export function startCallers(): Callers {
+  const child = startChild("caller-process.js");
+
+  async function ask(
+    { service, token = service.first.tokens.editor, paths, payload, result }: Calls,
+    load: Pick<Load, "callers" | "forMs" | "rampMs" | "everyMs">,
+  ) {
+    const wanted: Load = {
+      urls: paths.map((path) => service.url + path),
+      headers: { "auth-token": token, "content-type": "application/json" },
+      body: JSON.stringify(payload),
+      expected: `"result":${JSON.stringify(result)}`,
+      ...load,
+    };
+    child.send(wanted);
+    return messageOf<Report>(child);
+  }
+
+  return {
+    rate: async (calls, callers, forMs = RATE_MS) => (await ask(calls, { callers, forMs, rampMs: RAMP_MS })).perSecond,
+    async paced(calls, count = PACED_CALLS) {
+      const { took } = await ask(calls, { callers: 1, forMs: count * PACE_MS, everyMs: PACE_MS });
+      return percentile(took, 0.5);
+    },
+    stop: () => void child.kill(),
+  };
+}

@@ -1,0 +1,32 @@
+/** Processes of the bench's own: what makes calls, and what answers them beside the service, on no event loop that is measured. */
+import { type ChildProcess, fork } from "node:child_process";
+import { once } from "node:events";
+
+export type Child = ChildProcess;
+
+/** Starts the module `file` of this folder as a process. */
+export const startChild = (file: string): Child => fork(new URL(`./${file}`, import.meta.url));
+
+/** The next message of the child. @throws Error when it ends instead */
+export async function messageOf<T>(child: Child): Promise<T> {
+  const over = new AbortController();
+  const { signal } = over;
+  const ended = once(child, "exit", { signal }).then(([code]) => {
+    throw new Error(`a process of the bench ended with ${code}`);
+  });
+  // The race alone hears of it.
+  ended.catch(() => undefined);
+  try {
+    const [message] = await Promise.race([once(child, "message", { signal }), ended]);
+    return message as T;
+  } finally {
+    over.abort();
+  }
+}
+
+/** A server in a process of its own, which says its address once it listens. */
+export async function startServer(file: string, wanted?: object): Promise<{ url: string; child: Child }> {
+  const child = startChild(file);
+  if (wanted) child.send(wanted);
+  return { url: await messageOf<string>(child), child };
+}

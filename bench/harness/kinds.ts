@@ -1,0 +1,66 @@
+/** What users' actions do: one entry a kind of run that is measured. To measure another, add it here. */
+
+export interface Kind {
+  name: string;
+  /** The body of `execute`; `payload` is {@link PAYLOAD} with `url`, an address on this machine that answers at once. */
+  body: string;
+  dependencies?: readonly string[];
+  /** What it returns. */
+  result: unknown;
+  /** How many requests it makes, one after the other. */
+  fetches?: number;
+  /** A data source that is there before it runs, as it is created. */
+  dataSource?: { name: string; entries: object[] };
+}
+
+export const PAYLOAD = { a: 1, b: 2 };
+
+const FETCH = "await (await fetch(payload.url)).text()";
+
+export const LANGUAGE: Kind = { name: "language", body: "return payload.a + payload.b;", result: 3 };
+
+export const KINDS: readonly Kind[] = [
+  LANGUAGE,
+  { name: "document", body: "document.title = 'sum'; return payload.a + payload.b;", result: 3 },
+  {
+    name: "svc-csv",
+    body: "return Svc.CSV.parse('a,b\\n1,2\\n3,4').length;",
+    dependencies: ["svc-csv"],
+    result: 2,
+  },
+  {
+    name: "svc-session",
+    body: "const session = await Svc.Session.get(); return typeof session;",
+    dependencies: ["svc-session"],
+    result: "object",
+  },
+  {
+    name: "svc-encryption",
+    body: "return (await Svc.Encryption.hash('text')).length;",
+    dependencies: ["svc-encryption"],
+    result: 64,
+  },
+  { name: "fetch", body: `return (${FETCH}).length;`, result: 2, fetches: 1 },
+  {
+    name: "five-fetches",
+    body: `let sum = 0; for (let turn = 0; turn < 5; turn += 1) sum += (${FETCH}).length; return sum;`,
+    result: 10,
+    fetches: 5,
+  },
+  {
+    name: "ten-finds",
+    body: `const seats = await Svc.DataSources.connectByName("Seats"); let sum = 0;
+      for (let turn = 0; turn < 10; turn += 1) sum += (await seats.find({ where: { "data.Row": turn } })).length; return sum;`,
+    dependencies: ["svc-datasources"],
+    result: 100,
+    dataSource: { name: "Seats", entries: Array.from({ length: 100 }, (_, at) => ({ Seat: at, Row: at % 10 })) },
+  },
+];
+
+/** The action of a kind, as it is created. */
+export function actionOf({ name, body, dependencies = [] }: Kind): object {
+  const code = `async function execute({ payload }) { ${body} }`;
+  return { name, code, dependencies, active: true, environment: "server", triggers: [{ trigger: "manual" }] };
+}
+
+export const runPath = (appId: number, { name }: Kind): string => `/v3/apps/${appId}/actions/${name}/runWithResult`;
