@@ -50,7 +50,7 @@ export function createAnalytics(options: {
       // All of them or none: what is refused half-way would be sent again whole.
       const bytes = parsed.reduce((sum, event) => sum + event.bytes, 0);
       intake.take(caller, appId, bytes, parsed.length);
-      for (const { input } of parsed) await logEvents.store(caller, appId, input);
+      await Promise.all(parsed.map(({ input }) => logEvents.store(caller, appId, input)));
       return { count: parsed.length };
     },
   };

@@ -1,6 +1,6 @@
 /**
- * The one statement that stores a log event and starts what it triggers: index look-up, ledger rows and queue in a single round trip.
- * Knows the tables, not who asks.
+ * The one statement that stores log events and starts what they trigger: index look-up, ledger rows and queue in a single round trip,
+ * for any number of events of any apps. Knows the tables, not who asks.
  */
 import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
 import { QUEUE_FULL } from "./queue-room.js";
@@ -17,63 +17,120 @@ export interface HaltedRun {
   reason: string;
 }
 
+/** An event as it is stored. */
+export interface NewEvent {
+  appId: number;
+  type: string;
+  /** JSON text of the data without its closing brace. */
+  head: string;
+  /** What separates that from a further key: then the service says the user's address; null: nothing follows. */
+  separator: string | null;
+  /** The address that the caller gives a user that is unknown, as JSON text. */
+  claimed: string | null;
+  userId: number | null;
+  dataSourceId: number | null;
+  dataSourceEntryId: number | null;
+  appNotificationId: number | null;
+  sessionId: number | null;
+  /** Finds its row in the answer. */
+  requestId: string;
+  /** The run that emits it. */
+  runId: number | null;
+}
+
 export interface StoredEvent {
+  requestId: string;
   id: number;
   organizationId: number;
   createdAt: Date;
-  dataString: string;
+  /** The data's text where the service added to it; null: it is what was given. */
+  completed: string | null;
   halted: HaltedRun[] | null;
   /** How many runs' rows it made, skipped ones too. */
   started: number;
 }
 
+const COLUMNS = [
+  "appId",
+  "type",
+  "head",
+  "separator",
+  "claimed",
+  "userId",
+  "dataSourceId",
+  "dataSourceEntryId",
+  "appNotificationId",
+  "sessionId",
+  "requestId",
+  "runId",
+] as const satisfies readonly (keyof NewEvent)[];
+
+/** The parameters of {@link STORE_EVENTS}; `share`: how many runs of one app may wait. */
+export function eventParameters(events: readonly NewEvent[], share: number): unknown[] {
+  return [...COLUMNS.map((column) => events.map((event) => event[column])), share];
+}
+
 /*
- * $1 app, $2 type, $3 data as JSON text without its closing brace, $4 what separates it from a further key, $5 user, $6 data source,
- * $7 its entry, $8 notification, $9 session, $10 request, $11 the run that emits it,
- * $12 the address that the caller gives an unknown user, as JSON text, $13 how many runs of one app may wait.
- * A user is known when it is a person of the app's own organization.
+ * $1 to $12 the columns of NewEvent, $13 how many runs of one app may wait. An event of an unknown app has no row in the answer.
+ * A user is known when it is a person of the app's own organization. What is looked up for each event alone is LATERAL, so that it is
+ * found by index however many rows the planner expects.
  */
-export const STORE_EVENT = `
+export const STORE_EVENTS = `
   WITH source AS (
-    SELECT app.organization_id, app.published_at, person.email
-      FROM app LEFT JOIN person ON person.id = $5 AND person.organization_id = app.organization_id
-     WHERE app.id = $1),
+    SELECT given.*, app.organization_id, app.published_at, person.email
+      FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
+                  $9::bigint[], $10::bigint[], $11::uuid[], $12::bigint[]) WITH ORDINALITY
+           AS given (app_id, type, head, separator, claimed, user_id, data_source_id, data_source_entry_id,
+                     app_notification_id, session_id, request_id, run_id, place)
+      JOIN app ON app.id = given.app_id
+      LEFT JOIN person ON person.id = given.user_id AND person.organization_id = app.organization_id),
   event AS (
     INSERT INTO log_event (app_id, type, data, user_id, data_source_id, data_source_entry_id, app_notification_id,
                            session_id, request_id, run_id)
-    SELECT $1::bigint, $2::text,
-           ($3::text || coalesce($4::text || '"_userEmail":' || coalesce(to_json(email)::text, $12::text), '') || '}')::json,
-           $5::bigint, $6::bigint, $7::bigint, $8::bigint, $9::bigint, $10::uuid, $11::bigint
-      FROM source
-    RETURNING id, data, created_at),
+    SELECT app_id, type,
+           (head || coalesce(separator || '"_userEmail":' || coalesce(to_json(email)::text, claimed), '') || '}')::json,
+           user_id, data_source_id, data_source_entry_id, app_notification_id, session_id, request_id, run_id
+      FROM source ORDER BY place
+    RETURNING id, request_id, data, created_at),
   matched AS (
-    SELECT DISTINCT action_id FROM log_trigger
-     WHERE app_id = $1 AND type = $2 AND data_source_id = ANY (ARRAY[0, coalesce($6, 0)])),
-  cause AS (SELECT id, coalesce(chain_id, id) AS chain_id, depth FROM run WHERE id = $11),
+    SELECT source.request_id, source.app_id, source.place, source.published_at, source.run_id, found.action_id
+      FROM source CROSS JOIN LATERAL (
+        SELECT DISTINCT action_id FROM log_trigger
+         WHERE app_id = source.app_id AND type = source.type
+           AND data_source_id = ANY (ARRAY[0, coalesce(source.data_source_id, 0)])) AS found),
+  waiting AS (
+    SELECT app_id, (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND run.app_id = apps.app_id
+                                           LIMIT $13::int) AS queued) AS count
+      FROM (SELECT DISTINCT app_id FROM matched) AS apps),
   judged AS (
-    SELECT action_id, cause.id AS cause_id, cause.chain_id, coalesce(cause.depth + 1, 0) AS depth,
-           CASE WHEN source.published_at IS NULL THEN 'app unpublished'
+    SELECT request_id, app_id, action_id, place, cause.id AS cause_id, cause.chain_id, coalesce(cause.depth + 1, 0) AS depth,
+           CASE WHEN published_at IS NULL THEN 'app unpublished'
                 WHEN cause.depth >= ${CHAIN_DEPTH_MAX} THEN '${HALTED.depth}'
-                WHEN cause.id IS NOT NULL AND row_number() OVER (ORDER BY action_id) +
-                     (SELECT count(*) FROM run JOIN cause USING (chain_id)
-                       WHERE run.queued_at > now() - interval '1 minute' AND run.state <> 'skipped')
+                WHEN cause.id IS NOT NULL AND row_number() OVER (PARTITION BY cause.chain_id ORDER BY place, action_id) +
+                     (SELECT count(*) FROM run
+                       WHERE run.chain_id = cause.chain_id AND run.queued_at > now() - interval '1 minute'
+                         AND run.state <> 'skipped')
                      > ${CHAIN_RUNS_PER_MINUTE} THEN '${HALTED.rate}'
-                WHEN row_number() OVER (ORDER BY action_id) +
-                     (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1
-                                             LIMIT $13::int) AS waiting) > $13::int
+                WHEN row_number() OVER (PARTITION BY app_id ORDER BY place, action_id) + waiting.count > $13::int
                 THEN '${QUEUE_FULL}' END AS reason
-      FROM matched CROSS JOIN source LEFT JOIN cause ON true),
+      FROM matched JOIN waiting USING (app_id)
+      LEFT JOIN LATERAL (SELECT id, coalesce(run.chain_id, id) AS chain_id, run.depth FROM run WHERE id = matched.run_id)
+             AS cause ON true),
   started AS (
     INSERT INTO run (app_id, action_id, copy, trigger, reason, state, finished_at, event_id,
                      cause_run_id, chain_id, depth)
-    SELECT $1, action_id, 'production', 'log',
+    SELECT app_id, action_id, 'production', 'log',
            reason, CASE WHEN reason IS NULL THEN 'queued' ELSE 'skipped' END,
            CASE WHEN reason IS NOT NULL THEN now() END, event.id, cause_id, chain_id, depth
-      FROM judged CROSS JOIN event
-    RETURNING id, action_id, state, reason)
-  SELECT event.id, event.created_at AS "createdAt", event.data::text AS "dataString",
-         source.organization_id AS "organizationId", (SELECT count(*) FROM started) AS started,
-         (SELECT json_agg(json_build_object('id', id, 'actionId', action_id, 'reason', reason))
-            FROM started WHERE reason LIKE 'recursion:%') AS halted,
+      FROM judged JOIN event USING (request_id) ORDER BY place, action_id
+    RETURNING id, action_id, event_id, state, reason)
+  SELECT event.request_id AS "requestId", event.id, event.created_at AS "createdAt",
+         CASE WHEN source.separator IS NOT NULL THEN event.data::text END AS completed,
+         source.organization_id AS "organizationId", outcome.started, outcome.halted,
          (SELECT svc_wake_all(array_agg(id)) FROM started WHERE state = 'queued' HAVING count(*) > 0) AS woken
-    FROM event CROSS JOIN source`;
+    FROM event JOIN source USING (request_id)
+    CROSS JOIN LATERAL (
+      SELECT count(*) AS started,
+             json_agg(json_build_object('id', id, 'actionId', action_id, 'reason', reason))
+               FILTER (WHERE reason LIKE 'recursion:%') AS halted
+        FROM started WHERE started.event_id = event.id) AS outcome`;

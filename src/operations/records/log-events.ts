@@ -1,13 +1,14 @@
 /** Log events: stored in the specified shape, and in the same transaction the start of every action they trigger. Knows no transport. */
 import { randomUUID } from "node:crypto";
 import type { DataSource } from "typeorm";
-import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { type Executor, isDatabaseAway, preparedRows, rows } from "../../data/database.js";
+import { createBatches } from "../../engine/batches.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { eventBytes, type LogEventInput, parseLogEvent } from "../../rules/log-event-input.js";
 import { logHalted } from "./chains.js";
 import type { Intake, Sender } from "./intake.js";
-import { STORE_EVENT, type StoredEvent } from "./log-event-statement.js";
+import { eventParameters, type NewEvent, STORE_EVENTS, type StoredEvent } from "./log-event-statement.js";
 import type { QueueRoom } from "./queue-room.js";
 
 /** A log entry (specification, Log entry). Times are ISO 8601; ids that were not given are null. */
@@ -32,13 +33,12 @@ export interface LogEvent {
  * The data as JSON text that one more key may follow. Who names a user of the organization has the service say its address; whatever
  * else came is stored as it came.
  */
-function openData({ data, userId }: LogEventInput) {
+function openData({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "separator" | "claimed"> {
+  if (userId === null) return { head: JSON.stringify(data).slice(0, -1), separator: null, claimed: null };
   const { _userEmail: claimed, ...rest } = data;
-  const kept = userId === null ? data : rest;
-  const separator = Object.keys(kept).length > 0 ? "," : "";
   return {
-    head: JSON.stringify(kept).slice(0, -1),
-    separator: userId === null ? null : separator,
+    head: JSON.stringify(rest).slice(0, -1),
+    separator: Object.keys(rest).length > 0 ? "," : "",
     claimed: claimed === undefined ? null : JSON.stringify(claimed),
   };
 }
@@ -50,34 +50,55 @@ const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId:
 
 export type LogEvents = ReturnType<typeof createLogEvents>;
 
+/** Events that are stored by one statement; what comes while two are under way waits for the next. */
+const STORED_TOGETHER = 64;
+const STATEMENTS_AT_ONCE = 2;
+
 export function createLogEvents({ db, queueRoom, intake }: { db: DataSource; queueRoom: QueueRoom; intake: Intake }) {
+  /** In the order of `events`; undefined for one whose app is not there. */
+  async function storeAll(events: readonly NewEvent[]): Promise<(StoredEvent | undefined)[]> {
+    const values = eventParameters(events, queueRoom.shareKnown());
+    const stored = await preparedRows<StoredEvent>(db, "store-log-events", STORE_EVENTS, values);
+    const byRequest = new Map(stored.map((one) => [one.requestId, one]));
+    return events.map(({ requestId }) => byRequest.get(requestId));
+  }
+
+  // What comes together has one commit together; what one event is refused for is told to nobody else.
+  const gathered = createBatches({
+    work: storeAll,
+    most: STORED_TOGETHER,
+    atOnce: STATEMENTS_AT_ONCE,
+    isOfOne: (error) => !isDatabaseAway(error),
+  });
+
   /** Where a chain is cut off, the log says so in the same transaction. */
-  async function storeIn(executor: Executor, appId: number, runId: number | null, values: unknown[]) {
-    const [stored] = await rows<StoredEvent>(executor, STORE_EVENT, values);
-    if (stored?.halted) await logHalted(executor, appId, runId!, stored.halted);
+  async function storeIn(executor: Executor, event: NewEvent): Promise<StoredEvent | undefined> {
+    const values = eventParameters([event], queueRoom.shareKnown());
+    const [stored] = await rows<StoredEvent>(executor, STORE_EVENTS, values);
+    if (stored?.halted) await logHalted(executor, event.appId, event.runId!, stored.halted);
     return stored;
+  }
+
+  /** Only a run's event can be where a chain is cut off: all others spare themselves a transaction of their own. */
+  function storeOne(event: NewEvent, executor?: Executor): Promise<StoredEvent | undefined> {
+    if (executor) return storeIn(executor, event);
+    return event.runId === null ? gathered.add(event) : db.transaction((manager) => storeIn(manager, event));
   }
 
   /** Stores what has been judged, in the transaction of `executor` where one is given, and starts what it triggers. */
   async function store(emitter: Emitter, appId: number, given: LogEventInput, executor?: Executor): Promise<LogEvent> {
     const input = { ...given, userId: given.userId ?? emitter.personId };
-    const { type, userId, dataSourceId, dataSourceEntryId, appNotificationId, sessionId } = input;
-    const { head, separator, claimed } = openData(given);
-    const requestId = randomUUID();
+    const { data: _, ...facts } = input;
     const { runId } = emitter;
-    const ids = [userId, dataSourceId, dataSourceEntryId, appNotificationId, sessionId];
-    const values = [appId, type, head, separator, ...ids, requestId, runId, claimed, queueRoom.shareKnown()];
-    // Only a run's event can be where a chain is cut off: all others spare themselves the transaction.
-    const stored = executor
-      ? await storeIn(executor, appId, runId, values)
-      : runId === null
-        ? (await preparedRows<StoredEvent>(db, "store-log-event", STORE_EVENT, values))[0]
-        : await db.transaction((manager) => storeIn(manager, appId, runId, values));
+    const requestId = randomUUID();
+    const open = openData(given);
+    const stored = await storeOne({ ...facts, ...open, appId, requestId, runId }, executor);
     if (!stored) throw new ActionError("APP_NOT_FOUND");
-    const { id, organizationId, dataString, started } = stored;
+    const { id, organizationId, completed, started } = stored;
     intake.charge(emitter, appId, started);
     const createdAt = stored.createdAt.toISOString();
-    const data = JSON.parse(dataString);
+    const data = completed === null ? input.data : JSON.parse(completed);
+    const dataString = completed ?? `${open.head}}`;
     const times = { createdAt, updatedAt: createdAt };
     return { id, ...input, appId, organizationId, requestId, data, dataString, ...times };
   }

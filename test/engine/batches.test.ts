@@ -1,0 +1,78 @@
+/** Items that come together are done together, each with its own outcome. */
+import { expect } from "chai";
+import { createBatches } from "../../src/engine/batches.js";
+
+class Away extends Error {}
+
+/** Doubles numbers; each call waits until it is let go, and is refused for a negative number among them. */
+function doubling({ most = 10, atOnce = 1 } = {}) {
+  const calls: { items: readonly number[]; go: (error?: Error) => void }[] = [];
+  let called = Promise.withResolvers<void>();
+  const batches = createBatches<number, number>({
+    most,
+    atOnce,
+    isOfOne: (error) => !(error instanceof Away),
+    async work(items) {
+      await new Promise<void>((resolve, reject) => {
+        calls.push({ items, go: (error) => (error ? reject(error) : resolve()) });
+        called.resolve();
+        called = Promise.withResolvers();
+      });
+      if (items.some((item) => item < 0)) throw new Error("negative");
+      return items.map((item) => 2 * item);
+    },
+  });
+  const nextCall = async (count: number) => {
+    while (calls.length < count) await called.promise;
+  };
+  return { batches, calls, nextCall };
+}
+
+describe("batches", () => {
+  it("do what comes in one turn together, and each caller has its own answer", async () => {
+    const { batches, calls, nextCall } = doubling();
+    const answers = [1, 2, 3].map((item) => batches.add(item));
+    await nextCall(1);
+    expect(calls[0]!.items).to.deep.equal([1, 2, 3]);
+    calls[0]!.go();
+    expect(await Promise.all(answers)).to.deep.equal([2, 4, 6]);
+  });
+
+  it("gather what comes while as many are under way as may be, no more than `most` at once", async () => {
+    const { batches, calls, nextCall } = doubling({ most: 2 });
+    const first = batches.add(1);
+    await nextCall(1);
+    const rest = [2, 3, 4].map((item) => batches.add(item));
+    calls[0]!.go();
+    expect(await first).to.equal(2);
+    await nextCall(2);
+    calls[1]!.go();
+    await nextCall(3);
+    calls[2]!.go();
+    expect(await Promise.all(rest)).to.deep.equal([4, 6, 8]);
+    expect(calls.map(({ items }) => items)).to.deep.equal([[1], [2, 3], [4]]);
+  });
+
+  it("try each by itself where one may be to blame, so that the others are done", async () => {
+    const { batches, calls, nextCall } = doubling();
+    const answers = Promise.allSettled([1, -2, 3].map((item) => batches.add(item)));
+    await nextCall(1);
+    calls[0]!.go();
+    await nextCall(4);
+    for (const { go } of calls.slice(1)) go();
+    expect((await answers).map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "fulfilled"]);
+    expect(calls.slice(1).map(({ items }) => items)).to.deep.equal([[1], [-2], [3]]);
+  });
+
+  it("do nothing twice where it may have been done, and go on afterwards", async () => {
+    const { batches, calls, nextCall } = doubling();
+    const answers = Promise.allSettled([1, 2].map((item) => batches.add(item)));
+    await nextCall(1);
+    calls[0]!.go(new Away());
+    expect((await answers).map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
+    const later = batches.add(3);
+    await nextCall(2);
+    calls[1]!.go();
+    expect(await later).to.equal(6);
+  });
+});

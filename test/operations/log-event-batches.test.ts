@@ -1,0 +1,101 @@
+/** Log events that are stored by one statement: each is its own app's, starts its own runs and no more than its app may have waiting. */
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase, rows } from "../../src/data/database.js";
+import {
+  eventParameters,
+  type NewEvent,
+  STORE_EVENTS,
+  type StoredEvent,
+} from "../../src/operations/records/log-event-statement.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { publishDirectly } from "../harness/production-copies.js";
+
+const SHARE = 1_000;
+const UNKNOWN_APP = 999_999;
+
+describe("log events stored together", () => {
+  let database: FreshDatabase;
+  let db: DataSource;
+  let first: number;
+  let second: number;
+  beforeEach(async () => {
+    database = await freshDatabase();
+    db = await openDatabase(database.url);
+    const [{ id }] = await db.query("INSERT INTO organization (name) VALUES ('o') RETURNING id");
+    const insert = "INSERT INTO app (organization_id, name) VALUES ($1, 'a'), ($1, 'b') RETURNING id";
+    [first, second] = (await db.query(insert, [id])).map((app: { id: number }) => app.id);
+    for (const app of [first, second]) {
+      await publishDirectly(db, app, [
+        { name: "any", triggers: [{ trigger: "log", where: { type: "t" } }] },
+        { name: "of-7", triggers: [{ trigger: "log", where: { type: "t", dataSourceId: 7 } }] },
+      ]);
+    }
+  });
+  afterEach(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  const event = (appId: number, fields: Partial<NewEvent> = {}): NewEvent => ({
+    appId,
+    type: "t",
+    head: `{"of":${appId}`,
+    separator: null,
+    claimed: null,
+    userId: null,
+    dataSourceId: null,
+    dataSourceEntryId: null,
+    appNotificationId: null,
+    sessionId: null,
+    requestId: randomUUID(),
+    runId: null,
+    ...fields,
+  });
+  const store = (events: NewEvent[], share = SHARE) =>
+    rows<StoredEvent>(db, STORE_EVENTS, eventParameters(events, share));
+
+  it("are stored in their order, each with its own data, and start what matches each of them in its own app", async () => {
+    const events = [event(second, { dataSourceId: 7 }), event(first), event(second, { type: "other" })];
+    await store(events);
+    const stored = await db.query(
+      `SELECT e.request_id, e.app_id, e.data, count(run.id) AS runs, bool_and(run.app_id = e.app_id) AS own
+         FROM log_event e LEFT JOIN run ON run.event_id = e.id GROUP BY e.id ORDER BY e.id`,
+    );
+    const expected = [second, first, second].map((app_id, at) => {
+      const runs = [2, 1, 0][at]!;
+      return { request_id: events[at]!.requestId, app_id, data: { of: app_id }, runs, own: runs > 0 ? true : null };
+    });
+    expect(stored).to.deep.equal(expected);
+  });
+
+  it("are stored but for one whose app is not there", async () => {
+    const events = [event(first), event(UNKNOWN_APP), event(second)];
+    const stored = await store(events);
+    expect(new Set(stored.map(({ requestId }) => requestId))).to.deep.equal(
+      new Set([events[0]!.requestId, events[2]!.requestId]),
+    );
+  });
+
+  it("start together no more of an app than may wait, whatever another app has waiting", async () => {
+    await db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
+       SELECT $1, 1, 'production', 'manual', '{}', 'queued' FROM generate_series(1, 17)`,
+      [first],
+    );
+    const stored = await store([...Array.from({ length: 10 }, () => event(first)), event(second)], 20);
+    expect(stored.map(({ started }) => started)).to.deep.equal(Array(11).fill(1));
+    const counts = await db.query(
+      `SELECT app_id, state, reason, count(*) FROM run WHERE event_id IS NOT NULL
+        GROUP BY app_id, state, reason ORDER BY app_id, state`,
+    );
+    expect(counts).to.deep.equal([
+      { app_id: first, state: "queued", reason: null, count: 3 },
+      { app_id: first, state: "skipped", reason: "too many runs wait already", count: 7 },
+      { app_id: second, state: "queued", reason: null, count: 1 },
+    ]);
+    const [{ jobs }] = await db.query("SELECT count(*) AS jobs FROM graphile_worker._private_jobs");
+    expect(jobs).to.equal(4);
+  });
+});
