@@ -1,6 +1,7 @@
-/** When an HTTP answer is over: it has left, or the connection that it stood in line on is gone. Knows no answer's content. */
+/** When an answer is over: it has left, or the connection that it stood in line on is gone. Knows no answer's content. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import type { WebSocket } from "ws";
 
 /** What is to be told of each connection's end: of answers in line on it only the first hears of that itself. */
 const waiting = new WeakMap<Socket, Set<() => void>>();
@@ -28,4 +29,24 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
   };
   ends.add(end);
   response.once("close", end);
+}
+
+/** Aborts when the HTTP answer is over. */
+export function overSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
+  const over = new AbortController();
+  whenOver(request, response, () => over.abort());
+  return over.signal;
+}
+
+const closings = new WeakMap<WebSocket, AbortSignal>();
+
+/** Aborts when the socket has closed; one signal for all that is asked on it. */
+export function closedSignal(socket: WebSocket): AbortSignal {
+  const known = closings.get(socket);
+  if (known) return known;
+  const closed = new AbortController();
+  if (socket.readyState === socket.CLOSED) closed.abort();
+  else socket.once("close", () => closed.abort());
+  closings.set(socket, closed.signal);
+  return closed.signal;
 }

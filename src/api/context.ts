@@ -7,6 +7,8 @@ export interface RequestContext extends Visitor {
   idempotencyKey: string | null;
   /** What this request may still make; a subscription's events have none. */
   answer?: Answer;
+  /** Aborts when nobody waits for the answer any more. */
+  gone?: () => AbortSignal;
 }
 
 /** 1 to 255 printable ASCII characters. @throws REQUEST_INVALID */

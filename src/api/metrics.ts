@@ -15,7 +15,7 @@ export interface MetricSources {
   answers: (() => number) | null;
   /** null where this process is no runner. */
   runner: {
-    places: () => { total: number; free: number };
+    places: () => { total: number; free: number; waiting: number };
     taking: () => boolean;
     queueRestarts: () => number;
   } | null;
@@ -101,7 +101,7 @@ function registerAnswers(register: Registry, held: NonNullable<MetricSources["an
 function registerRunner(register: Registry, runner: NonNullable<MetricSources["runner"]>): void {
   new Gauge({
     name: "svc_runner_places",
-    help: "Runs that this process performs at once at most, and how many more it could perform now.",
+    help: "Runs that this process performs at once at most, how many more it could now, and how many callers wait here for theirs.",
     labelNames: ["state"],
     registers: [register],
     collect() {

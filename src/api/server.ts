@@ -10,7 +10,7 @@ import type { PageSessions } from "../operations/client/page-sessions.js";
 import { writeJson } from "../rules/json-text.js";
 import { entityTag } from "../rules/precondition.js";
 import type { AddressOf } from "./address.js";
-import { whenOver } from "./answer-end.js";
+import { overSignal, whenOver } from "./answer-end.js";
 import type { Answers } from "./answers.js";
 import { registerAppPages } from "./app-pages.js";
 import { tokenIn } from "./caller.js";
@@ -157,7 +157,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const caller = token === null ? null : await credentials.resolve(token);
     const answer = answers.open(caller);
     whenOver(request.raw, reply.raw, answer.close);
-    request.context = { caller, idempotencyKey: null, answer, ...(address && { address }) };
+    const gone = () => overSignal(request.raw, reply.raw);
+    request.context = { caller, idempotencyKey: null, answer, gone, ...(address && { address }) };
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
   });
   registerRest(app, ROUTES, resolvers);

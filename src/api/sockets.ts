@@ -10,6 +10,7 @@ import type { Credentials } from "../operations/access/credentials.js";
 import type { Caller } from "../rules/access.js";
 import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
+import { closedSignal } from "./answer-end.js";
 import type { Answer, Answers } from "./answers.js";
 import { isForeign, tokenIn } from "./caller.js";
 import { formatGraphqlError } from "./error-reply.js";
@@ -78,6 +79,7 @@ type OperationContext = Sources &
     address?: string;
     idempotencyKey: null;
     answer: Answer;
+    gone: () => AbortSignal;
     /** Sends the one result of a query or mutation, and closes its answer once it has left. */
     reply: (result: string) => void;
   };
@@ -130,7 +132,8 @@ export function createSockets({
     const caller = { caller: extra.caller, ...(address && { address }) };
     const answer = answers.open(extra.caller);
     const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${head}${result}}`);
-    return { ...caller, idempotencyKey: null, ...sources, shape, deliver, miss, answer, reply };
+    const gone = () => closedSignal(extra.socket);
+    return { ...caller, idempotencyKey: null, ...sources, shape, deliver, miss, answer, gone, reply };
   }
 
   const take = createTransport<Held>(

@@ -32,12 +32,22 @@ export interface SecretScans {
   of(asker: string, key: string, secrets: readonly Secret[]): Scan;
 }
 
+/** Where there are none, nothing is found. */
+const NO_SECRETS: Scan = {
+  find: async () => null,
+  findInUrl: async () => null,
+  mask: async (texts) => texts.map(({ text }) => text),
+  maskJson: async (json) => json,
+  findInJson: async () => null,
+};
+
 export function createSecretScans(): SecretScans {
   const inline = createKeptScans(INLINE_SCANS_MAX_BYTES);
   const thread = createThreadQueue();
 
   return {
     of(asker, key, secrets) {
+      if (secrets.length === 0) return NO_SECRETS;
       const characters = secrets.reduce((sum, { value }) => sum + value.length, 0);
       const isSmall = secrets.length <= INLINE_SECRETS && characters <= INLINE_SECRET_CHARACTERS;
       // biome-ignore lint/suspicious/noExplicitAny: what a task answers is its kind's

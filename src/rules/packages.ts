@@ -13,12 +13,14 @@ export interface PackageEntry {
   namespace: string | null;
   path?: string;
   url?: string;
+  /** It asks nothing of the client library, or these functions of it do not. */
+  standalone?: true | readonly string[];
 }
 
 export type Catalogue = ReadonlyMap<string, PackageEntry>;
 
 /** The nine packages of the specification (Code rules 3). */
-export const BUILT_IN_PACKAGES: readonly PackageEntry[] = builtIn;
+export const BUILT_IN_PACKAGES = builtIn as readonly PackageEntry[];
 
 const PACKAGE_NAME = /^[a-z0-9][a-z0-9._-]{0,99}$/;
 const NAMESPACE = /^[A-Za-z][A-Za-z0-9]{0,99}$/;
@@ -104,4 +106,18 @@ function externalFault(text: unknown): string | null {
   const url = new URL(text);
   if (url.protocol !== "https:") return "must be an https URL";
   return url.username !== "" || url.password !== "" ? "must not hold a user name or password" : null;
+}
+
+/**
+ * Whether code may use the client library, beside the namespaces of packages that do without it: by the word alone, for without it there
+ * is no way to the library.
+ */
+export function needsLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): boolean {
+  if (!code.includes("Svc")) return false;
+  const entries = dependencies.flatMap((name) => catalogue.get(name) ?? []).filter(({ standalone }) => standalone);
+  if (entries.length === 0 || entries.length < dependencies.length) return true;
+  const own = entries.map(({ namespace, standalone }) =>
+    standalone === true ? namespace : `${namespace}\\.(?:${standalone!.join("|")})`,
+  );
+  return code.replaceAll(new RegExp(`\\bSvc\\.(?:${own.join("|")})\\b`, "g"), "").includes("Svc");
 }

@@ -66,7 +66,7 @@ export interface Opened {
 
 /** What a runner tells of its work. */
 export interface Work {
-  places: () => { total: number; free: number };
+  places: () => { total: number; free: number; waiting: number };
   /** Whether it takes what it has a place for. */
   taking: () => boolean;
   queueRestarts: () => number;

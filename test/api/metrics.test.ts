@@ -68,7 +68,7 @@ describe("the metrics of one process", () => {
       database: () => ({ busy: 3, idle: 2, waiting: 1 }),
       lost: () => 4,
       answers: () => 6_000_000,
-      runner: { places: () => ({ total: 8, free: 5 }), taking: () => taking, queueRestarts: () => 1 },
+      runner: { places: () => ({ total: 8, free: 5, waiting: 7 }), taking: () => taking, queueRestarts: () => 1 },
     }).read();
 
   it("say that runs wait while it has places and takes none", async () => {
@@ -78,6 +78,7 @@ describe("the metrics of one process", () => {
       "svc_runs_oldest_queued_seconds 12.5",
       'svc_runner_places{state="total"} 8',
       'svc_runner_places{state="free"} 5',
+      'svc_runner_places{state="waiting"} 7',
       "svc_runner_taking 0",
       "svc_queue_restarts_total 1",
       'svc_database_connections{state="waiting"} 1',

@@ -1,6 +1,6 @@
 /** What dependencies resolve to, and what an operator may add to the catalogue. */
 import { expect } from "chai";
-import { addressedAssets, createCatalogue, resolveAssets } from "../../src/rules/packages.js";
+import { addressedAssets, createCatalogue, needsLibrary, resolveAssets } from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
 
 const BASE = "https://actions.example.com";
@@ -106,5 +106,24 @@ describe("the catalogue", () => {
       [[{ name: "a", url: "http://x.example/a.js" }], /packages\[0\]\.url/],
     ];
     for (const [entries, expected] of faulty) expect(() => createCatalogue(entries)).to.throw(expected);
+  });
+
+  it("do without the client library where the code names nothing of it beside them, and where all of them do", () => {
+    const catalogue = createCatalogue([
+      { name: "acme-tools", namespace: "Acme", path: "/client/packages/acme-tools.js" },
+    ]);
+    const needs = (code: string, ...dependencies: string[]) => needsLibrary(code, dependencies, catalogue);
+    expect(needs("return 1")).to.equal(false);
+    expect(needs("return Svc.CSV.parse(Svc.Encryption.hash(''))", "svc-csv", "svc-encryption")).to.equal(false);
+    expect(needs("return Svc.Session.get()", "svc-session")).to.equal(false);
+    expect(needs("return Svc.Session.set({ locale: 'de' })", "svc-session")).to.equal(true);
+    expect(needs("const session = Svc.Session; return session.get()", "svc-session")).to.equal(true);
+    expect(needs("return Svc.DataSources.get()", "svc-datasources")).to.equal(true);
+    expect(needs("return Svc.CSV.parse('')")).to.equal(true);
+    expect(needs("return Svc.CSV.parse(await Svc.App.V3.Actions.run('a'))", "svc-csv")).to.equal(true);
+    expect(needs("return Svc.CSVs.parse('')", "svc-csv")).to.equal(true);
+    expect(needs("const { CSV } = Svc; return CSV.parse('')", "svc-csv")).to.equal(true);
+    expect(needs("return Svc.CSV.parse('')", "svc-csv", "acme-tools")).to.equal(true);
+    expect(needs("return Svc.CSV.parse('')", "svc-csv", "https://cdn.example.com/a.js")).to.equal(true);
   });
 });

@@ -85,7 +85,8 @@ export class RunResolver {
     @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
   ): Promise<ExecutedRunType> {
     const caller = await this.gate.enter(context, "runAction", appId);
-    return this.service.runWithResult(caller, { appId, nameOrId, payload, idempotencyKey: context.idempotencyKey });
+    const { idempotencyKey, gone } = context;
+    return this.service.runWithResult(caller, { appId, nameOrId, payload, idempotencyKey, gone });
   }
 
   @Mutation(() => Boolean, { description: "Ends a queued or running run, by its starter or an editor." })

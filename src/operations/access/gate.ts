@@ -1,4 +1,5 @@
 /** The gate before every operation: the caller's right, the app's existence, the rate window. Decides nothing itself: the rules do. */
+import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import { rows } from "../../data/database.js";
@@ -49,6 +50,9 @@ export interface Gate {
   enterService(visitor: Visitor, operation: Operation): Caller;
 }
 
+const EXISTING_MS = 5_000;
+const EXISTING_MAX = 10_000;
+
 /** @throws OVERLOADED */
 function refuseWhatAdds(operation: Operation, level: RoomLevel): void {
   const adds = ADDS[operation];
@@ -66,6 +70,8 @@ export function createGate(options: {
   room: DiskRoom;
 }): Gate {
   const { db, window, limits, room } = options;
+  /** Apps that were there a moment ago: the service deletes none. */
+  const existing = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
 
   async function count(visitor: Visitor, rateClass: RateClass, appId: number): Promise<void> {
     const limit = limits[rateClass];
@@ -83,7 +89,10 @@ export function createGate(options: {
   }
 
   async function appExists(appId: number): Promise<boolean> {
-    return appId > 0 && (await rows(db, "SELECT 1 FROM app WHERE id = $1", [appId])).length > 0;
+    if (existing.has(appId)) return true;
+    const exists = appId > 0 && (await rows(db, "SELECT 1 FROM app WHERE id = $1", [appId])).length > 0;
+    if (exists) existing.set(appId, true);
+    return exists;
   }
 
   const isVisitorOf = ({ kind, appId: own }: Caller, appId: number) =>

@@ -6,7 +6,8 @@ import type { Caller } from "../../rules/access.js";
 import { isObject, nestsDeeperThan } from "../../rules/described.js";
 import { entryData, type RunOutcome, type ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
-import type { Ending, Ledger } from "../runs/ledger.js";
+import type { Ending } from "../runs/endings.js";
+import type { Ledger } from "../runs/ledger.js";
 import { findReported } from "./client-actions.js";
 
 /** What a browser says of a run: `{payload, result?, duration}` or `{payload, error, duration}`; `duration` in milliseconds. */

@@ -10,7 +10,9 @@ import { JSON_MAX_DEPTH } from "../../limits.js";
 import { resultFault } from "../../rules/json-scan.js";
 import { entryData, type RunOutcome } from "../records/execution-logs.js";
 import type { Printer, RunConsole } from "./console.js";
-import type { Ending, HeldRun, Ledger, RunCode } from "./ledger.js";
+import type { Ending } from "./endings.js";
+import type { Ledger } from "./ledger.js";
+import type { HeldRun, RunCode } from "./run-facts.js";
 import type { RunScripts } from "./run-scripts.js";
 import type { RunSecrecy, Secrecy } from "./secrecy.js";
 
@@ -154,16 +156,18 @@ export function createExecution(options: {
   }
 
   async function evaluate(run: HeldRun, signal: AbortSignal, details: EntryDetails): Promise<RunOutcome> {
-    const [action, kept] = await Promise.all([load(run), secrecy.begin(run.appId)]).catch((error: unknown) => {
-      // Nobody looked for secrets in it.
-      details.payload = EMPTY;
-      throw error;
-    });
+    const [action, kept] = await Promise.all([load(run), secrecy.begin(run.appId, run.secretsVersion)]).catch(
+      (error: unknown) => {
+        // Nobody looked for secrets in it.
+        details.payload = EMPTY;
+        throw error;
+      },
+    );
     if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
     const payload = await kept.maskPayload(run.payload);
     if (payload !== run.payload) details.payload = payload;
     const settings = kept.contextSettings(action.environment);
-    const { packages, revoke } = await scripts.prepare(run, action, timeoutMs);
+    const { packages, hasToken, revoke } = await scripts.prepare(run, action, timeoutMs);
     const printer = console.printer(run.id, kept.mask);
     const outcome = await runPage({
       isolationKey: `${run.appId}:${run.copy}`,
@@ -179,7 +183,7 @@ export function createExecution(options: {
       onConsole: printer.print,
       onHost: (host) => details.hosts.add(host),
       // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
-      ...((kept.needed || action.code.includes("Svc")) && { mayRequest: judgeOf(kept, printer) }),
+      ...((kept.needed || hasToken) && { mayRequest: judgeOf(kept, printer) }),
     }).finally(() =>
       Promise.all([afterwards(run, "end its token", revoke), afterwards(run, "keep its console", printer.finish)]),
     );

@@ -3,55 +3,10 @@
  * fenced by the holder. Knows SQL and states, not what a run does.
  */
 import type { DataSource } from "typeorm";
-import type { ActionRow } from "../../data/action.js";
-import type { Copy, TriggerType } from "../../data/action-types.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
-import { IDEMPOTENCY_HOURS } from "../../limits.js";
-import { type EntryData, LOG_CHANNEL } from "../records/execution-logs.js";
-
-/** What a run evaluates. */
-export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies">;
-
-/** What a run is, from its acceptance on. `payload` is JSON text. */
-interface RunFacts {
-  appId: number;
-  actionId: number;
-  copy: Copy;
-  trigger: TriggerType;
-  payload: string;
-  personId: number | null;
-  credentialId: number | null;
-  /** As it was found for a run that starts at once; read at the start otherwise. */
-  code?: RunCode;
-}
-
-/** A run as it is accepted. */
-export interface NewRun extends RunFacts {
-  idempotencyKey: string | null;
-  /** The run whose task token asked for this one: the chain of causes goes on. */
-  causeRunId?: number | null;
-  /** The run whose payload this one repeats. */
-  replayOf?: number | null;
-  /** The snapshot whose code runs instead of the copy's. */
-  versionId?: number | null;
-}
-
-/** A run that this process holds. */
-export interface HeldRun extends RunFacts {
-  id: number;
-  replayOf: number | null;
-  versionId: number | null;
-  startedAt: Date | null;
-}
-
-/** How a run ended: its state, and its log entry. */
-export interface Ending {
-  state: "completed" | "failed" | "cancelled";
-  type: "app.task.completed" | "app.task.failed";
-  data: EntryData;
-  /** `host:port` of each host that the run contacted. */
-  hosts?: readonly string[];
-}
+import { type AskedRun, acceptRun, acceptTarget } from "./acceptance.js";
+import { createEndings, type Ending } from "./endings.js";
+import type { HeldRun, NewRun } from "./run-facts.js";
 
 const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
   person_id AS "personId", credential_id AS "credentialId", replay_of AS "replayOf", version_id AS "versionId",
@@ -59,20 +14,6 @@ const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc
 
 /** A scheduled run that no runner took for so long is skipped, not run late. */
 const START_LATE = "interval '60 seconds'";
-
-/* $1..$8 as in NewRun; $9 the holder that starts it at once, or null to queue it; $10 cause, $11 replay of, $12 version. */
-const ACCEPT = `
-  WITH accepted AS (
-    INSERT INTO run (app_id, action_id, copy, trigger, payload, person_id, credential_id, idempotency_key,
-                     state, holder, started_at, cause_run_id, chain_id, depth, replay_of, version_id)
-    SELECT $1::bigint, $2::bigint, $3, $4, $5::json, $6::bigint, $7::bigint, $8,
-           CASE WHEN $9::uuid IS NULL THEN 'queued' ELSE 'running' END, $9::uuid,
-           CASE WHEN $9::uuid IS NULL THEN NULL ELSE now() END,
-           cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), $11::bigint, $12::bigint
-      FROM (SELECT) AS one LEFT JOIN run AS cause ON cause.id = $10
-    ON CONFLICT (action_id, credential_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
-    RETURNING id, state)
-  SELECT id, CASE WHEN state = 'queued' THEN svc_wake(id) END FROM accepted`;
 
 /*
  * The oldest queued run of the app that has the fewest places here, of those below their share: $2 and $3 say how many each has.
@@ -127,19 +68,6 @@ const PUT_BACK = `
   UPDATE run SET state = 'queued', holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND state = 'running' RETURNING id`;
 
-/* $1 run, $2 holder or null for a queued run, $3 state, $4 type, $5 data and $6 where the run's payload belongs in it, $7 hosts. */
-const END = `
-  WITH ended AS (
-    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7
-     WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid
-    RETURNING id, app_id, action_id),
-  touched AS (
-    UPDATE action SET last_run_at = now() FROM ended WHERE action.id = ended.action_id AND $2::uuid IS NOT NULL),
-  entry AS (
-    INSERT INTO execution_log (app_id, task_id, run_id, type, data, payload_at)
-    SELECT app_id, action_id, id, $4, $5, $6 FROM ended RETURNING id, app_id, run_id)
-  SELECT id, pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
-
 /* Runs whose holder's lease lapsed, with that holder, locked so that one reaper alone ends each. */
 const LOST = `
   SELECT ${HELD}, holder FROM run
@@ -150,52 +78,19 @@ const LOST = `
 export type Ledger = ReturnType<typeof createLedger>;
 
 export function createLedger(db: DataSource) {
-  async function end(id: number, holder: string | null, ending: Ending, executor: Executor = db): Promise<boolean> {
-    const { state, type, data, hosts = [] } = ending;
-    const values = [id, holder, state, type, data.text, data.payloadAt, hosts];
-    return (await preparedRows(executor, "end-run", END, values)).length > 0;
-  }
+  const endRun = createEndings(db);
+  const end = (id: number, holder: string | null, ending: Ending, executor?: Executor): Promise<boolean> =>
+    endRun({ ...ending, id, holder }, executor);
 
   return {
     /**
      * Writes the run's row, running under `holder` or queued when that is null.
      * A repeated idempotency key writes nothing and answers with the first run.
      */
-    async accept(
-      run: NewRun,
-      holder: string | null,
-      executor: Executor = db,
-    ): Promise<{ id: number; repeated: boolean }> {
-      const key = [run.actionId, run.credentialId, run.idempotencyKey];
-      for (;;) {
-        const [accepted] = await preparedRows<{ id: number }>(executor, "accept-run", ACCEPT, [
-          run.appId,
-          run.actionId,
-          run.copy,
-          run.trigger,
-          run.payload,
-          run.personId,
-          run.credentialId,
-          run.idempotencyKey,
-          holder,
-          run.causeRunId ?? null,
-          run.replayOf ?? null,
-          run.versionId ?? null,
-        ]);
-        if (accepted) return { id: accepted.id, repeated: false };
-        await executor.query(
-          `UPDATE run SET idempotency_key = NULL WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3
-              AND queued_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`,
-          key,
-        );
-        const [first] = await rows<{ id: number }>(
-          executor,
-          "SELECT id FROM run WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3",
-          key,
-        );
-        if (first) return { id: first.id, repeated: true };
-      }
-    },
+    accept: (run: NewRun, holder: string | null, executor: Executor = db) => acceptRun(executor, run, holder),
+
+    /** The same for an action that is named and found in the same statement. @throws as `findTarget` */
+    acceptTarget: (run: AskedRun, holder: string | null) => acceptTarget(db, run, holder),
 
     /**
      * Takes the queued run whose turn it is; null when there is none, or each app has its share.
@@ -208,6 +103,11 @@ export function createLedger(db: DataSource) {
     /** How long the run waits in milliseconds that waits longest of those that `claim` could take; 0 when there is none. */
     async longestWait(places: ReadonlyMap<number, number>, share: number): Promise<number> {
       return (await rows<{ ms: number }>(db, LONGEST_WAIT, [[...places.keys()], [...places.values()], share]))[0]!.ms;
+    },
+
+    /** Whether any run is queued, whoever may take it. */
+    async anyQueued(): Promise<boolean> {
+      return (await preparedRows(db, "any-queued", "SELECT FROM run WHERE state = 'queued' LIMIT 1", [])).length > 0;
     },
 
     /** Takes that run; null when it is queued no longer. */

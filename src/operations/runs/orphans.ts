@@ -4,7 +4,8 @@
  * ends as lost. Knows no place and no page.
  */
 import { lostEnding } from "./execution.js";
-import type { HeldRun, Ledger } from "./ledger.js";
+import type { Ledger } from "./ledger.js";
+import type { HeldRun } from "./run-facts.js";
 
 /** A statement under way that may give this process a run. */
 type Taking = object;

@@ -7,9 +7,9 @@ import { fileURLToPath } from "node:url";
 import type { PageScript } from "../../engine/browser/run.js";
 import { ActionError } from "../../errors.js";
 import type { SessionOf } from "../../rules/env-script.js";
-import { type Catalogue, notBuilt } from "../../rules/packages.js";
+import { type Catalogue, needsLibrary, notBuilt } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
-import type { HeldRun } from "./ledger.js";
+import type { HeldRun } from "./run-facts.js";
 
 /** dist/web, seen from dist/src/operations/runs. */
 const BUILT = fileURLToPath(new URL("../../../web", import.meta.url));
@@ -24,14 +24,14 @@ type SourceScript = Extract<PageScript, { source: string }>;
 
 export interface RunScripts {
   /**
-   * The scripts in order, and what ends the token that they hold.
+   * The scripts in order, whether they hold a token, and what ends it.
    * @throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED naming the package that cannot be loaded
    */
   prepare(
     run: HeldRun,
     action: { code: string; dependencies: readonly string[] },
     timeoutMs: number,
-  ): Promise<{ packages: PageScript[]; revoke: () => Promise<void> }>;
+  ): Promise<{ packages: PageScript[]; hasToken: boolean; revoke: () => Promise<void> }>;
 }
 
 export function createRunScripts(options: {
@@ -75,14 +75,14 @@ export function createRunScripts(options: {
       const names = [...new Set(dependencies)];
       const packages: PageScript[] = await Promise.all(names.map(packageScript));
       if (names.includes(SESSION_PACKAGE)) packages.unshift(await sessionScript(run));
-      // Without the word there is no use of the library, and a run is spared its evaluation and its token.
-      if (!code.includes("Svc")) return { packages, revoke: async () => undefined };
+      // A run that has no use for the library is spared its evaluation and its token.
+      if (!needsLibrary(code, names, catalogue)) return { packages, hasToken: false, revoke: async () => undefined };
       const { appId, id: runId, personId } = run;
       const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
       const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
       const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
       packages.unshift(await built(CLIENT_LIBRARY, "svc.js"), { name: "svc-run.js", source: configuration });
-      return { packages, revoke: () => credentials.expire(id) };
+      return { packages, hasToken: true, revoke: () => credentials.expire(id) };
     },
   };
 }

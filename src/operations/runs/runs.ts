@@ -1,4 +1,5 @@
-/** The verbs of running: run, runWithResult, cancel, and the taking of queued runs. Knows places and holders, not pages. */
+/** The verbs of running: run, runWithResult, cancel. Knows what a caller may, and how a run is accepted; not when it is performed. */
+import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
@@ -11,10 +12,12 @@ import type { LogEntry, Logs, RunOutcome, ScriptError } from "../records/executi
 import type { Intake } from "../records/intake.js";
 import { entryOfRun } from "../records/log-wait.js";
 import type { QueueRoom } from "../records/queue-room.js";
+import type { AskedRun } from "./acceptance.js";
 import { cancelledEnding, type Execution } from "./execution.js";
-import type { HeldRun, Ledger, NewRun } from "./ledger.js";
-import { createOrphans, type Settlement } from "./orphans.js";
-import { createPlaces, type Place } from "./places.js";
+import type { Ledger } from "./ledger.js";
+import type { Place } from "./places.js";
+import type { HeldRun, NewRun } from "./run-facts.js";
+import { createRunner } from "./runner.js";
 import { findTarget } from "./targets.js";
 
 /** Channel of the notice that the run of that id is to be cancelled, whoever holds it. */
@@ -30,13 +33,8 @@ export interface RunRequest {
   /** The payload object; undefined stands for `{}`. */
   payload: unknown;
   idempotencyKey: string | null;
-}
-
-/** A run that this process performs. */
-interface UnderWay {
-  controller: AbortController;
-  done: Promise<RunOutcome>;
-  place: Place;
+  /** Aborts when nobody waits for the result any more. */
+  gone?: (() => AbortSignal) | undefined;
 }
 
 function payloadText(payload: unknown): string {
@@ -57,6 +55,16 @@ function outcomeIn({ type, data }: LogEntry): RunOutcome {
     : { ok: false, error: errorIn(data) };
 }
 
+/**
+ * Writes a run's row, running under `holder` or queued when that is null. `run` is what runs; null where an earlier request wrote it.
+ * @throws what says that it may not run
+ */
+type Accept = (holder: string | null) => Promise<{ id: number; run: HeldRun | null }>;
+
+/** An action that runs at a moment is taken to do so for that long, by those who are to wait: it is asked again as they start. */
+const FOUND_MS = 1_000;
+const FOUND_MAX = 1_000;
+
 export type Runs = ReturnType<typeof createRuns>;
 
 export function createRuns(options: {
@@ -73,133 +81,34 @@ export function createRuns(options: {
   concurrency: number;
 }) {
   const { db, ledger, queueRoom, intake, logs, execution, notifications, holder, concurrency } = options;
-  const places = createPlaces(concurrency, () => {
-    // What is not begun here is found by the next look.
-    if (behind) takeTurns().catch(() => undefined);
-    takeAwaited();
-  });
-  const underWay = new Map<number, UnderWay>();
-  const orphans = createOrphans({ ledger, holder, underWay });
-  /** Of runs under way, the queued runs that they wait for. */
-  const awaited = new Map<number, Set<number>>();
-  /** Set once this process takes no more; its abort ends what still runs. */
-  let stopping: AbortSignal | null = null;
-  /** A run may be queued that nothing will wake this process for: no place was free, or its app had its share. */
-  let behind = false;
-  let turns: Promise<void> | null = null;
-  let asked = false;
+  /** Actions that were found a moment ago. */
+  const found = new LRUCache<string, true>({ max: FOUND_MAX, ttl: FOUND_MS });
+  const runner = createRunner({ ledger, execute: execution.execute, holder, concurrency });
 
-  notifications.listen(CANCEL_CHANNEL, (id) => underWay.get(Number(id))?.controller.abort("cancelled"));
+  notifications.listen(CANCEL_CHANNEL, (id) => runner.cancel(Number(id)));
   notifications.listen(AWAITED_CHANNEL, (notice) => {
     const [parent, child] = notice.split(":").map(Number) as [number, number];
-    expectRun(parent, child);
+    runner.expectRun(parent, child);
   });
 
-  function perform(run: HeldRun, place: Place): Promise<RunOutcome> {
-    const controller = new AbortController();
-    if (stopping?.aborted) controller.abort("shutdown");
-    const executed = execution.execute(run, holder, controller.signal).catch((error: unknown) => {
-      orphans.unwritten(run.id);
-      throw error;
-    });
-    const done = executed.finally(() => {
-      underWay.delete(run.id);
-      awaited.delete(run.id);
-      place.free();
-    });
-    done.catch(() => undefined);
-    underWay.set(run.id, { controller, done, place });
-    return done;
-  }
-
-  /** Starts the queued run whose turn it is. @returns false when no place is free, or nobody who waits may have it */
-  async function takeTurn(): Promise<boolean> {
-    const open = stopping ? null : places.open();
-    if (!open) {
-      behind = true;
-      return false;
-    }
-    const begin = (run: HeldRun | null) => {
-      if (run) void perform(run, open.give(run.appId));
-      else {
-        open.free();
-        behind = places.somebodyHasShare();
-      }
-      return run !== null;
-    };
-    return orphans.taking(ledger.claim(holder, places.taken(), open.share), begin).catch((error: unknown) => {
-      open.free();
-      throw error;
-    });
-  }
-
-  /** One claim at a time: the next one knows what the last one took. Who asks meanwhile has the ledger looked at once more. */
-  function takeTurns(): Promise<void> {
-    const all = async () => {
-      try {
-        while (asked) {
-          asked = false;
-          while (await takeTurn());
-        }
-      } finally {
-        // At once: who asks from now on begins anew.
-        turns = null;
-      }
-    };
-    asked = true;
-    turns ??= all();
-    return turns;
-  }
-
-  /** A run under way waits for that queued run. */
-  function expectRun(parent: number, child: number): void {
-    if (!underWay.has(parent)) return;
-    awaited.set(parent, (awaited.get(parent) ?? new Set()).add(child));
-    takeAwaited();
-  }
-
-  /** Starts runs that runs under way wait for, beside those: else both might wait for ever. */
-  function takeAwaited(): void {
-    if (stopping) return;
-    for (const [parent, children] of awaited) {
-      const place = places.beside(underWay.get(parent)!.place);
-      if (!place) continue;
-      const [child] = children;
-      children.delete(child!);
-      if (children.size === 0) awaited.delete(parent);
-      // Another process may have taken it, or its caller cancelled it.
-      const claimed = ledger.claimOne(holder, child!).catch(() => null);
-      void orphans.taking(claimed, (run) => (run ? void perform(run, place) : place.free()));
-    }
-  }
-
-  /** Where the run may start at once: a free place, or one beside the run that waits for it. */
-  function placeFor({ appId }: NewRun, parent: UnderWay | undefined): Place | null {
-    if (stopping) return null;
-    return places.take(appId) ?? (parent ? places.beside(parent.place) : null);
-  }
-
-  async function queue(run: NewRun, awaitedBy: number | null): Promise<{ id: number }> {
-    if (!(await queueRoom.take(run.appId))) {
+  /** The row of a run that may not start here and now. @throws OVERLOADED */
+  async function queue(appId: number, accept: Accept, awaitedBy: number | null = null): Promise<{ id: number }> {
+    if (!(await queueRoom.take(appId))) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
     }
-    const { id } = await ledger.accept(run, null);
+    const { id } = await accept(null);
     if (awaitedBy === null) return { id };
-    if (underWay.has(awaitedBy)) expectRun(awaitedBy, id);
+    if (runner.performs(awaitedBy)) runner.expectRun(awaitedBy, id);
     else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
     return { id };
   }
 
-  /** Writes the run, and starts it here when there is a place. `done` is there only in that case. */
-  async function start(run: NewRun, awaited = false): Promise<{ id: number; done?: Promise<RunOutcome> }> {
-    const awaitedBy = awaited ? (run.causeRunId ?? null) : null;
-    const place = placeFor(run, awaitedBy === null ? undefined : underWay.get(awaitedBy));
-    if (!place) return queue(run, awaitedBy);
+  /** Writes the run as running in that place, and starts it. `done` is not there for one that an earlier request started. */
+  async function startIn(place: Place, accept: Accept): Promise<{ id: number; done?: Promise<RunOutcome> }> {
     try {
-      return await orphans.taking(ledger.accept(run, holder), ({ id, repeated }) => {
-        const accepted: HeldRun = { replayOf: null, versionId: null, ...run, id, startedAt: new Date() };
-        if (!repeated) return { id, done: perform(accepted, place) };
+      return await runner.taking(accept(holder), ({ id, run }) => {
+        if (run) return { id, done: runner.perform(run, place) };
         place.free();
         return { id };
       });
@@ -209,11 +118,56 @@ export function createRuns(options: {
     }
   }
 
-  /** The run that is asked for, if it may be. */
-  async function judged(caller: Caller, request: RunRequest): Promise<NewRun> {
+  /** Of a run that is asked for by its action's name or id. */
+  function acceptAsked(asked: AskedRun): Accept {
+    return async (by) => {
+      const { id, repeated, target, secretsVersion } = await ledger.acceptTarget(asked, by);
+      if (repeated) return { id, run: null };
+      const { id: actionId, ...code } = target;
+      const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion };
+      return { id, run: { ...asked, ...facts, id, actionId, code, trigger: "manual" } };
+    };
+  }
+
+  /** Who does not start at once hears at once that there is nothing to start. @throws as `findTarget` */
+  async function checkTarget({ appId, copy, nameOrId }: AskedRun): Promise<void> {
+    const key = `${appId}:${copy}:${nameOrId}`;
+    if (found.has(key)) return;
+    await findTarget(db, appId, copy, nameOrId);
+    found.set(key, true);
+  }
+
+  /** Starts the run here when there is a place, or queues it. */
+  async function start(asked: AskedRun): Promise<{ id: number }> {
+    const { appId } = asked;
+    const place = runner.placeFor(appId, null);
+    if (place) return startIn(place, acceptAsked(asked));
+    await checkTarget(asked);
+    return queue(appId, acceptAsked(asked));
+  }
+
+  /**
+   * The same for a caller who waits for the result. What must survive this process is queued: a run that may be asked for again, and one
+   * that another run waits for, wherever that is performed. Any other has no row until there is a place for it.
+   */
+  async function startAwaited(
+    asked: AskedRun,
+    gone: RunRequest["gone"],
+  ): Promise<{ id: number; done?: Promise<RunOutcome> }> {
+    const { appId, causeRunId = null, idempotencyKey, payload } = asked;
+    const accept = acceptAsked(asked);
+    const place = runner.placeFor(appId, causeRunId);
+    if (place) return startIn(place, accept);
+    await checkTarget(asked);
+    if (causeRunId !== null || idempotencyKey !== null) return queue(appId, accept, causeRunId);
+    const later = await runner.waitForPlace(appId, Buffer.byteLength(payload), gone?.());
+    return later ? startIn(later, accept) : queue(appId, accept);
+  }
+
+  /** The run that is asked for, as far as it can be judged without its action. */
+  async function askedBy(caller: Caller, request: RunRequest): Promise<AskedRun> {
     const { appId, nameOrId, idempotencyKey } = request;
     const payload = payloadText(request.payload);
-    const { id: actionId, ...code } = await findTarget(db, appId, caller.copy, nameOrId);
     const { copy, personId, credentialId, runId: causeRunId } = caller;
     intake.takePayload(caller, appId, Buffer.byteLength(payload));
     if (causeRunId !== null && (await ledger.depthOf(causeRunId)) >= CHAIN_DEPTH_MAX) {
@@ -222,8 +176,7 @@ export function createRuns(options: {
         `recursion: runs that cause runs are more than ${CHAIN_DEPTH_MAX} deep`,
       );
     }
-    const asked = { appId, actionId, copy, trigger: "manual" as const, payload, personId, credentialId };
-    return { ...asked, code, idempotencyKey, causeRunId };
+    return { appId, nameOrId, copy, payload, personId, credentialId, idempotencyKey, causeRunId };
   }
 
   function mayCancel(caller: Caller, run: HeldRun | null): boolean {
@@ -237,7 +190,7 @@ export function createRuns(options: {
   return {
     /** Accepts the run and answers at once (specification, `run`). */
     async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
-      const { id } = await start(await judged(caller, request));
+      const { id } = await start(await askedBy(caller, request));
       return { runId: id };
     },
 
@@ -246,7 +199,7 @@ export function createRuns(options: {
      * @throws EXECUTION_FAILED with the script's message, and all that `run` throws
      */
     async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
-      const { id: runId, done } = await start(await judged(caller, request), true);
+      const { id: runId, done } = await startAwaited(await askedBy(caller, request), request.gone);
       const outcome = done ? await done : outcomeIn(await entryOfRun({ logs, notifications }, runId));
       if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
       const { name, message } = outcome.error;
@@ -272,59 +225,21 @@ export function createRuns(options: {
 
     /** Starts a run that was found to be startable already. */
     async submit(run: NewRun): Promise<{ runId: number }> {
-      const { id } = await start(run);
+      const accept: Accept = async (by) => {
+        const { id, repeated } = await ledger.accept(run, by);
+        return { id, run: repeated ? null : { replayOf: null, versionId: null, ...run, id, startedAt: new Date() } };
+      };
+      const place = runner.placeFor(run.appId, null);
+      const { id } = place ? await startIn(place, accept) : await queue(run.appId, accept);
       return { runId: id };
     },
 
-    /** Settles runs that this process holds and does not perform. To be called from time to time. */
-    settleOrphans: (): Promise<Settlement> => orphans.settle(),
-
-    /**
-     * Starts queued runs, each in its turn, while places are free; waits for the first such place. Resolves when no more can be had:
-     * what is left is looked at again whenever a run ends. To be called whenever runs were queued, and from time to time.
-     */
-    async takeQueued(): Promise<void> {
-      await places.vacancy();
-      // What is not begun here is found by the next look.
-      await takeTurns().catch(() => undefined);
-    },
-
-    /**
-     * Begins queued runs while places are free, whether or not anything woke this process for them. Answers how long the longest
-     * waits, in milliseconds, of those that it could take and did not: above a few seconds something is wrong.
-     * @throws what the database throws
-     */
-    async look(): Promise<number> {
-      if (stopping) return 0;
-      await takeTurns();
-      return places.free() > 0 ? ledger.longestWait(places.taken(), places.share()) : 0;
-    },
-
-    /** The places of this process, and how many are free. */
-    places: (): { total: number; free: number } => ({ total: places.total, free: places.free() }),
-
-    /** Looks for runs that those under way may wait for, whose notice was lost: to be called from time to time. */
-    async lookForAwaited(): Promise<void> {
-      if (stopping || underWay.size === 0) return;
-      for (const { id, causeRunId } of await ledger.queuedBy([...underWay.keys()])) expectRun(causeRunId, id);
-    },
-
-    /** Aborts what this process holds: it cannot be sure any longer that the runs are its own. */
-    abandon(): void {
-      for (const { controller } of underWay.values()) controller.abort("lost");
-    },
-
-    /** Takes no more, lets what runs end, and aborts what is left when `impatience` aborts. */
-    async drain(impatience: AbortSignal): Promise<void> {
-      stopping = impatience;
-      const abort = () => {
-        for (const { controller } of underWay.values()) controller.abort("shutdown");
-      };
-      impatience.addEventListener("abort", abort);
-      if (impatience.aborted) abort();
-      // Places, not held runs: one may be between its row and its page.
-      await places.empty();
-      impatience.removeEventListener("abort", abort);
-    },
+    settleOrphans: runner.settleOrphans,
+    takeQueued: runner.takeQueued,
+    look: runner.look,
+    places: runner.places,
+    lookForAwaited: runner.lookForAwaited,
+    abandon: runner.abandon,
+    drain: runner.drain,
   };
 }

@@ -66,8 +66,7 @@ export function createSecrecy({ settings, scans }: { settings: Settings; scans: 
     return { scan: scans.of(String(appId), `${appId}:${key}`, secrets), needed: secrets.length > 0 };
   }
 
-  async function prepare(appId: number): Promise<Prepared> {
-    const version = await settings.secretValues.version(appId);
+  async function prepare(appId: number, version: number): Promise<Prepared> {
     const known = prepared.get(appId);
     if (known?.version === version) return known;
     const { entries, underscore, ...read } = await settings.secretValues.read(appId);
@@ -78,9 +77,12 @@ export function createSecrecy({ settings, scans }: { settings: Settings; scans: 
   }
 
   return {
-    /** What a run that starts now may see, and what may leave it. @throws EXECUTION_FAILED when its secrets are too many */
-    async begin(appId: number): Promise<RunSecrecy> {
-      const start = await prepare(appId);
+    /**
+     * What a run that starts now may see, and what may leave it. @throws EXECUTION_FAILED when its secrets are too many
+     * @param known the number of the last change of its app's secrets, where that was read as the run was accepted to start at once
+     */
+    async begin(appId: number, known?: number): Promise<RunSecrecy> {
+      const start = await prepare(appId, known ?? (await settings.secretValues.version(appId)));
       let { version, scan, needed } = start;
       let asking: Promise<void> | null = null;
       let canRead = true;

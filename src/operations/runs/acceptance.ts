@@ -1,0 +1,105 @@
+/**
+ * How a run comes into the ledger: its one row, written before it starts, whether an action is named that is yet to be found or one that
+ * was found before. One statement each. Knows SQL, not who asks.
+ */
+import type { DataSource } from "typeorm";
+import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { IDEMPOTENCY_HOURS } from "../../limits.js";
+import type { NewRun } from "./run-facts.js";
+import { FIND_TARGET, RUNNABLE, refuseUnlessRunnable, type Target, targetParameters } from "./targets.js";
+
+/** A run on demand of an action that the caller names. */
+export type AskedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId"> & {
+  nameOrId: string | number;
+};
+
+/** The first run of that idempotency key, where it is `repeated`: then nothing was written. */
+export interface Accepted {
+  id: number;
+  repeated: boolean;
+}
+
+/** As accepted of an action that was named: what is to run, and the number of the last change of its app's secrets. */
+export interface AcceptedTarget extends Accepted {
+  target: Target;
+  secretsVersion: number;
+}
+
+/* $1 app, $2 copy, $3 payload, $4 person, $5 credential, $6 idempotency key, $7 the holder that starts it at once, or null to queue it,
+ * $8 cause. `source` is one row or none. */
+const insert = (source: string, action: string, others: string) => `
+  accepted AS (
+    INSERT INTO run (app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
+                     cause_run_id, chain_id, depth, action_id, trigger, replay_of, version_id)
+    SELECT $1::bigint, $2::text, $3::json, $4::bigint, $5::bigint, $6::text,
+           CASE WHEN $7::uuid IS NULL THEN 'queued' ELSE 'running' END, $7::uuid,
+           CASE WHEN $7::uuid IS NULL THEN NULL ELSE now() END,
+           cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${others}
+      FROM ${source} LEFT JOIN run AS cause ON cause.id = $8
+    ON CONFLICT (action_id, credential_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+    RETURNING id, state)`;
+const WOKEN = "CASE WHEN accepted.state = 'queued' THEN svc_wake(accepted.id) END";
+
+/* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs. */
+const ACCEPT = `
+  WITH ${insert("(SELECT) AS one", "$9::bigint", "$10, $11::bigint, $12::bigint")}
+  SELECT id, ${WOKEN} FROM accepted`;
+
+/* $9 name, $10 the same as an id or null. */
+const ACCEPT_TARGET = `
+  WITH target AS (${FIND_TARGET("$1", "$2", "$9", "$10")}),
+  ${insert(`(SELECT id AS target_id FROM target WHERE ${RUNNABLE}) AS runnable`, "runnable.target_id", "'manual', NULL::bigint, NULL::bigint")}
+  SELECT target.*, accepted.id AS "runId", app.secrets_version AS "secretsVersion", ${WOKEN}
+    FROM target JOIN app ON app.id = $1 LEFT JOIN accepted ON true`;
+
+const FORGET_OLD = `
+  UPDATE run SET idempotency_key = NULL WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3
+     AND queued_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`;
+const FIRST = "SELECT id FROM run WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3";
+
+/** The run that the key found, or null where that was too long ago and is forgotten now: then the row may be written after all. */
+async function firstOf(executor: Executor, actionId: number, run: Pick<NewRun, "credentialId" | "idempotencyKey">) {
+  const key = [actionId, run.credentialId, run.idempotencyKey];
+  await executor.query(FORGET_OLD, key);
+  const [first] = await rows<{ id: number }>(executor, FIRST, key);
+  return first ? { id: first.id, repeated: true } : null;
+}
+
+function common(run: Pick<NewRun, keyof AskedRun & keyof NewRun>, holder: string | null): unknown[] {
+  const { appId, copy, payload, personId, credentialId, idempotencyKey, causeRunId = null } = run;
+  return [appId, copy, payload, personId, credentialId, idempotencyKey, holder, causeRunId];
+}
+
+/** Writes the run's row, running under `holder` or queued when that is null. */
+export async function acceptRun(executor: Executor, run: NewRun, holder: string | null): Promise<Accepted> {
+  const { actionId, trigger, replayOf = null, versionId = null } = run;
+  const values = [...common(run, holder), actionId, trigger, replayOf, versionId];
+  for (;;) {
+    const [accepted] = await preparedRows<{ id: number }>(executor, "accept-run", ACCEPT, values);
+    if (accepted) return { id: accepted.id, repeated: false };
+    const first = await firstOf(executor, actionId, run);
+    if (first) return first;
+  }
+}
+
+/**
+ * Finds the action and writes the row at once, so that nothing comes between the two.
+ * @throws as `findTarget`
+ */
+export async function acceptTarget(db: DataSource, run: AskedRun, holder: string | null): Promise<AcceptedTarget> {
+  const values = [...common(run, holder), ...targetParameters(run.nameOrId)];
+  for (;;) {
+    const [found] = await preparedRows<Target & { runId: number | null; secretsVersion: number }>(
+      db,
+      "accept-target",
+      ACCEPT_TARGET,
+      values,
+    );
+    const target = refuseUnlessRunnable(found);
+    const { runId, secretsVersion } = found!;
+    if (runId !== null) return { id: runId, repeated: false, target, secretsVersion };
+    if (run.idempotencyKey === null) throw new Error("a runnable action was not accepted");
+    const first = await firstOf(db, target.id, run);
+    if (first) return { ...first, target, secretsVersion };
+  }
+}

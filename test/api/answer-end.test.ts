@@ -1,0 +1,41 @@
+/** Who waits for an answer is heard to go, over HTTP and on a websocket. */
+import { once } from "node:events";
+import { createServer, request } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import { WebSocket, WebSocketServer } from "ws";
+import { closedSignal, overSignal } from "../../src/api/answer-end.js";
+
+const aborted = (signal: AbortSignal) => signal.aborted || once(signal, "abort");
+
+describe("an answer", () => {
+  it("is over when the caller of an HTTP request has gone, and not before", async () => {
+    const arrived = Promise.withResolvers<AbortSignal>();
+    const server = createServer((asked, reply) => arrived.resolve(overSignal(asked, reply)));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    const call = request({ port: (server.address() as AddressInfo).port, host: "127.0.0.1" }).end();
+    call.on("error", () => undefined);
+    const signal = await arrived.promise;
+    expect(signal.aborted).to.equal(false);
+    call.destroy();
+    await aborted(signal);
+    server.close();
+  });
+
+  it("is over when the websocket on which it was asked for has closed, for all that was asked there", async () => {
+    const server = new WebSocketServer({ port: 0, host: "127.0.0.1" });
+    await once(server, "listening");
+    const client = new WebSocket(`ws://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const [[socket]] = (await Promise.all([once(server, "connection"), once(client, "open")])) as [
+      [WebSocket],
+      unknown,
+    ];
+    const signal = closedSignal(socket);
+    expect(closedSignal(socket)).to.equal(signal);
+    expect(signal.aborted).to.equal(false);
+    client.terminate();
+    await aborted(signal);
+    server.close();
+  });
+});

@@ -1,0 +1,91 @@
+/** Runs that end at the same moment: each in its own state and log entry, and only by its holder. */
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase } from "../../src/data/database.js";
+import type { Ending } from "../../src/operations/runs/endings.js";
+import { createLedger, type Ledger } from "../../src/operations/runs/ledger.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { publishDirectly } from "../harness/production-copies.js";
+
+const HOLDER = randomUUID();
+
+describe("runs that end together", () => {
+  let database: FreshDatabase;
+  let db: DataSource;
+  let ledger: Ledger;
+  let appId: number;
+  let actions: number[];
+  beforeEach(async () => {
+    database = await freshDatabase();
+    db = await openDatabase(database.url);
+    ledger = createLedger(db);
+    const [organization] = await db.query("INSERT INTO organization (name) VALUES ('o') RETURNING id");
+    const insert = "INSERT INTO app (organization_id, name) VALUES ($1, 'a') RETURNING id";
+    appId = (await db.query(insert, [organization.id]))[0].id;
+    const wanted = ["a", "b", "c"].map((name) => ({ name, triggers: [{ trigger: "manual" }] }));
+    actions = (await publishDirectly(db, appId, wanted)).map(({ id }) => id);
+  });
+  afterEach(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  async function start(at: number, holder: string | null = HOLDER): Promise<number> {
+    const run = { appId, copy: "production", trigger: "manual", payload: `{"at":${at}}` } as const;
+    const nobody = { personId: null, credentialId: null, idempotencyKey: null };
+    return (await ledger.accept({ ...run, ...nobody, actionId: actions[at % actions.length]! }, holder)).id;
+  }
+
+  const ending = (at: number, text = `{"at":${at}}`): Ending => ({
+    state: at % 2 === 0 ? "completed" : "failed",
+    type: at % 2 === 0 ? "app.task.completed" : "app.task.failed",
+    data: { text, payloadAt: null },
+    hosts: at % 3 === 0 ? [`h${at}:443`, 'a "quoted", host'] : [],
+  });
+
+  it("have each its state, its hosts and its one entry, and touch their actions", async () => {
+    const ids: number[] = [];
+    for (let at = 0; at < 20; at += 1) ids.push(await start(at));
+    const ended = await Promise.all(ids.map((id, at) => ledger.end(id, HOLDER, ending(at))));
+    expect(ended).to.deep.equal(Array(20).fill(true));
+    const rows = await db.query(
+      `SELECT run.id, run.state, run.hosts, entry.type, entry.data, entry.task_id AS task
+         FROM run JOIN execution_log entry ON entry.run_id = run.id ORDER BY run.id`,
+    );
+    expect(rows).to.deep.equal(
+      ids.map((id, at) => {
+        const { state, type, hosts } = ending(at);
+        return { id, state, hosts, type, data: { at }, task: actions[at % actions.length] };
+      }),
+    );
+    const [{ touched }] = await db.query("SELECT count(*) AS touched FROM action WHERE last_run_at IS NOT NULL");
+    expect(touched).to.equal(3);
+  });
+
+  it("end for their holder alone, and once, whoever ends with them", async () => {
+    const [own, foreign, queued] = [await start(0), await start(1, randomUUID()), await start(2, null)];
+    const ended = await Promise.all([
+      ledger.end(own, HOLDER, ending(0)),
+      ledger.end(foreign, HOLDER, ending(1)),
+      ledger.end(queued, null, ending(2)),
+      ledger.end(own, HOLDER, ending(3)),
+      ledger.end(queued, HOLDER, ending(4)),
+    ]);
+    expect(ended).to.deep.equal([true, false, true, false, false]);
+    const [{ entries }] = await db.query("SELECT count(*) AS entries FROM execution_log");
+    expect(entries).to.equal(2);
+    const untouched = await db.query("SELECT last_run_at FROM action WHERE id = $1", [actions[2]]);
+    expect(untouched).to.deep.equal([{ last_run_at: null }]);
+  });
+
+  it("end although what one of them leaves is refused by the database", async () => {
+    const ids = [await start(0), await start(2), await start(4)];
+    const ended = await Promise.allSettled(
+      ids.map((id, at) => ledger.end(id, HOLDER, ending(2 * at, at === 1 ? "no JSON" : "{}"))),
+    );
+    expect(ended.map(({ status }) => status)).to.deep.equal(["fulfilled", "rejected", "fulfilled"]);
+    const states = await db.query("SELECT state FROM run ORDER BY id");
+    expect(states.map(({ state }: { state: string }) => state)).to.deep.equal(["completed", "running", "completed"]);
+  });
+});
