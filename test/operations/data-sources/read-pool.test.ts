@@ -53,10 +53,10 @@ describe("connections of readers", () => {
   });
 
   it("bound what a query sorts, groups and gathers", async () => {
-    const wide = "x".repeat(20_000);
+    const wide = "x".repeat(60_000);
     const key = await fixture.fill(
       "Wide",
-      Array.from({ length: 500 }, (_, n) => ({ n, wide, k: 1 })),
+      Array.from({ length: 150 }, (_, n) => ({ n, wide, k: 1 })),
     );
     const gathered = fixture.reads.find(
       key,
@@ -70,10 +70,10 @@ describe("connections of readers", () => {
     );
     const first = await fixture.reads.find(key, { cursor: true }, fixture.reader());
     const second = await fixture.reads.find(key, { cursor: first.cursor!.next }, fixture.reader());
-    expect(first.entries.length + second.entries.length).to.equal(500);
+    expect(first.entries.length + second.entries.length).to.equal(150);
     const join = { All: { dataSourceName: "Wide", on: { k: "k" } } };
     expect(
-      (await refusal(fixture.reads.find(key, { join, attributes: [], limit: 5 }, fixture.reader()))).message,
+      (await refusal(fixture.reads.find(key, { join, attributes: [], limit: 2 }, fixture.reader()))).message,
     ).to.equal("join.All is more than 8 MB together: ask for fewer entries or a smaller limit");
   });
 
