@@ -1,20 +1,22 @@
 /** A line before few places, in which keys take turns, so that one who asks often waits behind himself alone. Knows not what is done in a place. */
 
+export type LineKey = number | string;
+
 export interface FairLine {
   /** Waits for its turn. @returns what leaves the place */
-  enter(key: number): Promise<() => void>;
+  enter(key: LineKey): Promise<() => void>;
 }
 
 /** @param places in all @param placesOfOne of them, for one key */
 export function createFairLine(places: number, placesOfOne: number): FairLine {
   /** In the order of turns: a key that has had its turn goes to the end. */
-  const waiting = new Map<number, (() => void)[]>();
-  const inside = new Map<number, number>();
+  const waiting = new Map<LineKey, (() => void)[]>();
+  const inside = new Map<LineKey, number>();
   let taken = 0;
 
-  const mayEnter = (key: number) => taken < places && (inside.get(key) ?? 0) < placesOfOne;
+  const mayEnter = (key: LineKey) => taken < places && (inside.get(key) ?? 0) < placesOfOne;
 
-  function take(key: number): () => void {
+  function take(key: LineKey): () => void {
     taken += 1;
     inside.set(key, (inside.get(key) ?? 0) + 1);
     let left = false;

@@ -81,13 +81,13 @@ async function runIn(
     const page = await pool.acquire(key, origin, realm).catch(() => null);
     if (page === null) return null;
     if (!page.ready) {
-      pool.release(page, key, false);
+      pool.release(page, key, origin, false);
       return null;
     }
     supervisor.count(generation);
     const outcome = await page.run(request);
     const intact = outcome.ok || outcome.cause === "script" || outcome.cause === "result";
-    pool.release(page, key, intact && !generation.retired);
+    pool.release(page, key, origin, intact && !generation.retired);
     return outcome;
   } finally {
     generation.active -= 1;

@@ -5,13 +5,15 @@
 import type { Logger } from "pino";
 import type { BrowserSource, Chromium } from "./browser-source.js";
 import type { Lane } from "./network/lane.js";
-import { Pool } from "./pages/pool.js";
+import { type Openings, Pool } from "./pages/pool.js";
 import { type BrowserWatch, watchBrowser } from "./watch/browser-watch.js";
 
 export interface SupervisorOptions {
   log: Logger;
   /** Opens a way out for one context. null: a run reaches no network at all. */
   openLane: (() => Promise<Lane>) | null;
+  /** Who waits for whom to have a context or document made, in all browsers; default: nobody does. */
+  openings?: Openings;
   /** Contexts made ahead that serve no key yet; default 2. */
   spares?: number;
   /** Renewed pages kept over all keys, 20 to 45 MB each; default 48. */
@@ -34,6 +36,7 @@ export interface Generation {
 /** A browser that lives shorter than this died of itself: the next start waits longer. */
 const STABLE_MS = 10_000;
 const BACKOFF_FIRST_MS = 100;
+const AT_ONCE: Openings = { enter: async () => () => undefined };
 
 export class Supervisor {
   private readonly generations = new Set<Generation>();
@@ -59,9 +62,9 @@ export class Supervisor {
   }
 
   private follow(chromium: Chromium): Generation {
-    const { openLane, spares = 2, warmPages = 48 } = this.options;
+    const { openLane, openings = AT_ONCE, spares = 2, warmPages = 48 } = this.options;
     const watch = watchBrowser(chromium, () => generation.active > 0, this.options.log);
-    const pool = new Pool({ chromium, blame: watch.blame, openLane, spares, warmPages });
+    const pool = new Pool({ chromium, blame: watch.blame, openLane, openings, spares, warmPages });
     const counts = { startedAt: Date.now(), runs: 0, active: 0, retired: false };
     const generation: Generation = { chromium, pool, watch, ...counts };
     this.generations.add(generation);

@@ -13,20 +13,30 @@ const RUNS_PER_PAGE = 500;
 const OPEN_ATTEMPTS = 3;
 /** A key's further pages, which it needed while its runs overlapped, are given up when it has not needed them for so long. */
 const SURPLUS_IDLE_MS = 10_000;
+/** Whose turn it is to have a context made ahead. */
+const AHEAD = "ahead";
+
+/** A line before the making of contexts and documents, in which origins take turns. */
+export interface Openings {
+  /** Waits for its turn. @returns what ends it */
+  enter(origin: string): Promise<() => void>;
+}
 
 export interface PoolOptions {
   chromium: Chromium;
   /** What a crash that is reported now comes from, where that is known. */
   blame: () => Loss | null;
   openLane: (() => Promise<Lane>) | null;
+  openings: Openings;
   /** Contexts made ahead that serve no key yet. */
   spares: number;
-  /** Renewed pages kept over all keys, 20 to 45 MB each; the least recently used goes first. */
+  /** Renewed pages kept over all keys, 20 to 45 MB each; the least recently used goes first, of the origin that has most. */
   warmPages: number;
 }
 
 /** One key's pages that are not running. */
 interface Shelf {
+  origin: string;
   idle: Page[];
   renewing: number;
   waiting: ((page: Page | null) => void)[];
@@ -49,15 +59,23 @@ export class Pool {
 
   /** A page with a fresh realm for the key. Rejects when the browser cannot give one. */
   async acquire(key: string, origin: string, kind: RealmKind): Promise<Page> {
-    const shelf = this.shelfOf(key);
+    const shelf = this.shelfOf(key, origin);
     const page = this.takeIdle(shelf) ?? (await this.takeRenewed(shelf));
     this.forgetIfEmpty(key, shelf);
-    return page?.ready ? page : this.takeNew(origin, kind);
+    if (page?.ready) return page;
+    const leave = await this.options.openings.enter(origin);
+    try {
+      // One may have come back meanwhile.
+      return this.takeIdle(this.shelfOf(key, origin)) ?? (await this.takeNew(origin, kind));
+    } finally {
+      leave();
+      this.forgetIfEmpty(key, this.shelfOf(key, origin));
+    }
   }
 
   /** Takes the page back: renewed for its key, or thrown away. */
-  release(page: Page, key: string, reusable: boolean): void {
-    if (reusable && page.usable && page.runCount < RUNS_PER_PAGE) void this.renew(page, key);
+  release(page: Page, key: string, origin: string, reusable: boolean): void {
+    if (reusable && page.usable && page.runCount < RUNS_PER_PAGE) void this.renew(page, key, origin);
     else this.discard(page);
   }
 
@@ -71,7 +89,12 @@ export class Pool {
 
   private async refill(): Promise<void> {
     while (this.spare.length < this.options.spares && this.options.chromium.alive()) {
-      this.spare.push(await this.open());
+      const leave = await this.options.openings.enter(AHEAD);
+      try {
+        this.spare.push(await this.open());
+      } finally {
+        leave();
+      }
     }
   }
 
@@ -88,10 +111,10 @@ export class Pool {
     void page.discard();
   }
 
-  private shelfOf(key: string): Shelf {
+  private shelfOf(key: string, origin: string): Shelf {
     const found = this.shelves.get(key);
     if (found !== undefined) return found;
-    const shelf: Shelf = { idle: [], renewing: 0, waiting: [] };
+    const shelf: Shelf = { origin, idle: [], renewing: 0, waiting: [] };
     this.shelves.set(key, shelf);
     return shelf;
   }
@@ -121,8 +144,8 @@ export class Pool {
     throw new Error("the browser gave no page");
   }
 
-  private async renew(page: Page, key: string): Promise<void> {
-    const shelf = this.shelfOf(key);
+  private async renew(page: Page, key: string, origin: string): Promise<void> {
+    const shelf = this.shelfOf(key, origin);
     shelf.renewing += 1;
     const fresh = await page.renew();
     shelf.renewing -= 1;
@@ -139,10 +162,16 @@ export class Pool {
     shelf.idle.push(page);
     this.idleInOrder.set(page, shelf);
     this.idleSince.set(page, Date.now());
-    for (const [oldest, itsShelf] of this.idleInOrder) {
-      if (this.idleInOrder.size <= this.options.warmPages) return;
-      this.drop(oldest, itsShelf);
-    }
+    while (this.idleInOrder.size > this.options.warmPages) this.dropOfMost();
+  }
+
+  /** The least recently used page of the origin that has most: nobody's last page goes because another keeps many. */
+  private dropOfMost(): void {
+    const byOrigin = Map.groupBy(this.idleInOrder, ([, { origin }]) => origin).values();
+    const [[page, shelf]] = [...byOrigin].reduce((most, one) => (one.length > most.length ? one : most)) as [
+      [Page, Shelf],
+    ];
+    this.drop(page, shelf);
   }
 
   private drop(page: Page, shelf: Shelf): void {

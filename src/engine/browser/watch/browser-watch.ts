@@ -12,7 +12,7 @@ import { askProcesses, type BrowserProcess, measure, signal } from "./processes.
 
 /** How often it is asked whether the browser answers, and how often its processes are measured. */
 const ANSWER_INTERVAL_MS = 100;
-const MEASURE_INTERVAL_MS = 200;
+const MEASURE_INTERVAL_MS = 100;
 /** How long after a kill a crash is put down to it. */
 const BLAME_MS = 2_000;
 

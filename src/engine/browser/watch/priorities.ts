@@ -1,9 +1,11 @@
 /**
- * Lets renderers that compute much go behind those that compute little, all of them behind the service and its database. Knows pids
- * and processor times, not pages. Where the service is not root, one that has gone behind stays there until it ends.
+ * Lets renderers that compute much go behind those that compute little, all of them behind the service and its database: by
+ * priority, and behind everything where the kernel has a group for it. Knows pids and processor times, not pages. Where the service is
+ * not root, there is no such group, and one that has gone behind stays there until it ends.
  */
 import { readdir } from "node:fs/promises";
 import { setPriority } from "node:os";
+import { putIdle, takeFromIdle } from "./idle-group.js";
 import type { MeasuredProcess } from "./processes.js";
 
 /** Of the browser's own processes, and of renderers that compute little. */
@@ -14,8 +16,12 @@ const BUSY: readonly (readonly [cores: number, priority: number])[] = [
   [0.5, 15],
   [0.15, 10],
 ];
+/** From here on it goes behind everything: its threads together weigh nothing then. */
+const IDLE_CORES = 0.5;
+/** It comes back when it has not computed so much for so long; sooner, one that others starve would look calm. */
+const IDLE_MS = 2_000;
 /** Over so long: a run that ends sooner has no time to be in the way. */
-const WINDOW_MS = 400;
+const WINDOW_MS = 150;
 
 type Renderer = Pick<MeasuredProcess, "pid" | "spent">;
 
@@ -29,15 +35,24 @@ async function setAll(pid: number, priority: number): Promise<void> {
   for (const thread of await readdir(`/proc/${pid}/task`)) setPriority(Number(thread), priority);
 }
 
+/** Until when it computes behind everything; 0: among all others. */
+function idleUntil(pid: number, cores: number, at: number, until: number): number {
+  if (cores >= IDLE_CORES) return until > 0 || putIdle(pid) ? at + IDLE_MS : 0;
+  if (until === 0 || at < until) return until;
+  takeFromIdle(pid);
+  return 0;
+}
+
 export function createPriorities(): { look(renderers: readonly Renderer[]): void } {
-  const seen = new Map<number, { at: number; spent: number; priority: number }>();
+  const seen = new Map<number, { at: number; spent: number; priority: number; idleUntil: number }>();
 
   function lookAt({ pid, spent }: Renderer, at: number): void {
-    const before = seen.get(pid) ?? { at, spent, priority: BROWSER_PRIORITY };
+    const before = seen.get(pid) ?? { at, spent, priority: BROWSER_PRIORITY, idleUntil: 0 };
     if (!seen.has(pid)) seen.set(pid, before);
     if (at - before.at < WINDOW_MS) return;
-    const priority = priorityOf((spent - before.spent) / (at - before.at));
-    seen.set(pid, { at, spent, priority });
+    const cores = (spent - before.spent) / (at - before.at);
+    const priority = priorityOf(cores);
+    seen.set(pid, { at, spent, priority, idleUntil: idleUntil(pid, cores, at, before.idleUntil) });
     // It went by itself, or has gone behind for good.
     if (priority !== before.priority) setAll(pid, priority).catch(() => {});
   }

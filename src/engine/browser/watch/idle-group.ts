@@ -1,0 +1,103 @@
+/**
+ * A control group of the kernel in which processes compute only where no other wants to: far behind any priority, for their threads
+ * weigh nothing together, however many they are. Where the kernel or the account gives none, nobody is put there. Knows pids.
+ */
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+
+const MOUNTS = "/proc/self/mountinfo";
+const OWN_GROUPS = "/proc/self/cgroup";
+const PREFIX = "svc-idle-";
+/** The least weight there is, for kernels that know no idle group. */
+const LEAST_SHARES = "2";
+
+/** Where this process stands in the hierarchy of groups that divides processor time; null where there is none. */
+function ownGroup(): string | null {
+  for (const line of readFileSync(MOUNTS, "utf8").split("\n")) {
+    const [before = "", after = ""] = line.split(" - ");
+    const [, , , root = "", mount = ""] = before.split(" ");
+    const [type = "", , options = ""] = after.split(" ");
+    const divides = type === "cgroup2" || (type === "cgroup" && options.split(",").includes("cpu"));
+    if (!divides) continue;
+    const name = type === "cgroup2" ? /^0::(.*)$/m : /^\d+:(?:[^:]*,)?cpu(?:,[^:]*)?:(.*)$/m;
+    const path = name.exec(readFileSync(OWN_GROUPS, "utf8"))?.[1];
+    if (path === undefined) continue;
+    const group = join(mount, path.startsWith(root) ? path.slice(root.length) : path);
+    if (existsSync(join(group, "cgroup.procs")) && hasProcessorTime(group, type)) return group;
+  }
+  return null;
+}
+
+/** Of the second version's groups, those that may hand processor time on. */
+function hasProcessorTime(group: string, type: string): boolean {
+  return type === "cgroup" || readFileSync(join(group, "cgroup.controllers"), "utf8").split(/\s/).includes("cpu");
+}
+
+function isAlive(pid: number): boolean {
+  return existsSync(`/proc/${pid}`);
+}
+
+/** What services left that were killed. */
+function sweep(parent: string): void {
+  for (const name of readdirSync(parent)) {
+    if (name.startsWith(PREFIX) && !isAlive(Number(name.slice(PREFIX.length)))) remove(join(parent, name));
+  }
+}
+
+function remove(group: string): void {
+  try {
+    rmdirSync(group);
+  } catch {
+    // Its processes are still dying: the next start finds it.
+  }
+}
+
+function make(): { group: string; parent: string } | null {
+  try {
+    const parent = ownGroup();
+    if (parent === null) return null;
+    sweep(parent);
+    const control = join(parent, "cgroup.subtree_control");
+    if (existsSync(control)) writeFileSync(control, "+cpu");
+    const group = join(parent, `${PREFIX}${process.pid}`);
+    mkdirSync(group, { recursive: true });
+    if (existsSync(join(group, "cpu.idle"))) writeFileSync(join(group, "cpu.idle"), "1");
+    else writeFileSync(join(group, "cpu.shares"), LEAST_SHARES);
+    return { group, parent };
+  } catch {
+    return null;
+  }
+}
+
+/** One for the whole process: made when it is first needed, for as long as the process lives. */
+let made: ReturnType<typeof make> | undefined;
+
+function moveTo(group: string, pid: number): boolean {
+  try {
+    writeFileSync(join(group, "cgroup.procs"), String(pid));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function groups(): ReturnType<typeof make> {
+  if (made === undefined) {
+    made = make();
+    const { group } = made ?? {};
+    if (group !== undefined) process.once("exit", () => remove(group));
+  }
+  return made;
+}
+
+/** Puts the process there. @returns false where there is no such group, or the process is gone */
+export function putIdle(pid: number): boolean {
+  const found = groups();
+  return found !== null && moveTo(found.group, pid);
+}
+
+/** Puts it back among all others. */
+export function takeFromIdle(pid: number): void {
+  const found = groups();
+  if (found !== null) moveTo(found.parent, pid);
+}

@@ -1,0 +1,46 @@
+/** Contexts and documents that are made for some, beside pages that are there for others. */
+import { expect } from "chai";
+import { resultOf, runOf, testBrowsers } from "./support.js";
+
+const origin = (app: number) => `https://app-${app}.actions.internal`;
+const ofApp = (app: number) => ({ isolationKey: `${app}:master`, origin: origin(app) });
+const ONE = "const execute = async () => 1";
+
+describe("pages that are there", () => {
+  const asked: string[] = [];
+  let shut: Promise<void> | null = null;
+  const openings = {
+    async enter(of: string) {
+      asked.push(of);
+      if (of !== "ahead") await shut;
+      return () => undefined;
+    },
+  };
+  const browsers = testBrowsers({ openings, warmPages: 4 });
+  before(() => browsers.start());
+  after(() => browsers.stop());
+  const madeFor = (app: number) => asked.filter((one) => one === origin(app)).length;
+
+  it("wait for none that is being made", async () => {
+    expect(await resultOf(browsers, ONE, ofApp(1))).to.equal(1);
+    const door = Promise.withResolvers<void>();
+    shut = door.promise;
+    const other = resultOf(browsers, ONE, ofApp(2));
+    expect(await resultOf(browsers, ONE, ofApp(1))).to.equal(1);
+    door.resolve();
+    shut = null;
+    expect(await other).to.equal(1);
+    expect(madeFor(1)).to.equal(1);
+  });
+
+  it("are given up by the origin that keeps most of them, not by who used theirs longest ago", async () => {
+    const sleep = "const execute = () => new Promise((resolve) => setTimeout(resolve, 50, 1))";
+    await resultOf(browsers, ONE, ofApp(3));
+    await Promise.all(Array.from({ length: 6 }, () => browsers.run(runOf(sleep, ofApp(4)))));
+    // The last of them are renewed after their answers.
+    await resultOf(browsers, ONE, ofApp(5));
+    const before = madeFor(3);
+    expect(await resultOf(browsers, ONE, ofApp(3))).to.equal(1);
+    expect(madeFor(3)).to.equal(before);
+  });
+});
