@@ -93,6 +93,12 @@ export class ActionError extends Error {
   }
 }
 
+/** A refusal of what comes too often (contract, section 4). */
+export function tooOften(message: string, retryAfter: number): ActionError {
+  const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
+  return new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
+}
+
 /** A reason not to start, or not to do what the command line asked: its message is a whole line for an operator. */
 export class StartError extends Error {
   override readonly name: string = "StartError";

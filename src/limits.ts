@@ -45,6 +45,12 @@ export const RATE_LIMIT_PUBLISH = 10;
 /** A request's body, payloads included (contract, section 4: 413 above it). */
 export const BODY_MAX_BYTES = 1024 * 1024;
 
+/** Bodies up to it are read and parsed at once; larger ones wait for their sender's turn. */
+export const SMALL_BODY_BYTES = 32 * 1024;
+/** Request bodies on their way, in all and of one network address, by what they say they will be. */
+export const BODIES_MAX_BYTES = 64 * 1024 * 1024;
+export const BODIES_OF_ADDRESS_MAX_BYTES = 16 * 1024 * 1024;
+
 /** Of payloads, results and settings: deeper JSON parses, but neither PostgreSQL nor JSON.stringify take it surely. */
 export const JSON_MAX_DEPTH = 500;
 

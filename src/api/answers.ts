@@ -7,6 +7,7 @@ import { ActionError } from "../errors.js";
 import { ANSWER_MAX_BYTES } from "../limits.js";
 import type { Caller } from "../rules/access.js";
 import { JsonText } from "../rules/json-text.js";
+import { createTurns, type Turns } from "./turns.js";
 
 const RETRY_SECONDS = 2;
 /** An answer exists several times on its way: as the database sent it, as text, as bytes for the socket. */
@@ -21,6 +22,9 @@ const LEAST_BYTES = 4 * ANSWER_MAX_BYTES;
 const DONE_TIMES = 2;
 /** Smaller results are handed on whatever there is. */
 const SMALL_BYTES = 64 * 1024;
+/** What is larger is read in its owner's turn. Measured: what a megabyte takes to be read and sent. */
+const LARGE_BYTES = 512 * 1024;
+const MS_PER_MB = 6;
 
 export interface AnswersOptions {
   /** Of all answers in the process. */
@@ -32,10 +36,11 @@ export interface AnswersOptions {
 /** What one request may still make. */
 export interface Answer {
   /**
-   * Counts bytes before they are read.
-   * @throws REQUEST_INVALID beyond one answer's bytes and where nobody waits for it, OVERLOADED beyond those of all
+   * Counts bytes before they are read; resolves when it is their turn to be.
+   * @throws REQUEST_INVALID beyond one answer's bytes and where nobody waits for it, OVERLOADED beyond those of all,
+   *   RATE_LIMIT_EXCEEDED where too much of the same owner waits
    */
-  readonly reserve: (bytes: number) => void;
+  readonly reserve: (bytes: number) => Promise<void>;
   /**
    * Does one part after the other, and counts what it gave; parts that are asked for at once wait here and not in the database. What
    * a part has done stands, whatever it gave: the next one is refused. The first is done whether or not anybody waits for it.
@@ -74,7 +79,10 @@ const ownerOfApp = (appId: number): string => `app ${appId}`;
 
 export type Answers = ReturnType<typeof createAnswers>;
 
-export function createAnswers({ totalBytes, ofOwnerBytes, ofAnswerBytes }: AnswersOptions = defaults()) {
+export function createAnswers(
+  { totalBytes, ofOwnerBytes, ofAnswerBytes }: AnswersOptions = defaults(),
+  turns: Turns = createTurns(),
+) {
   const byOwner = new Map<string, number>();
   const most = `an answer holds at most ${Math.floor(ofAnswerBytes / 2 ** 20)} MB`;
   const tooLarge = () => new ActionError("REQUEST_INVALID", `${most}: ask for fewer fields or entries at once`);
@@ -150,9 +158,14 @@ export function createAnswers({ totalBytes, ofOwnerBytes, ofAnswerBytes }: Answe
       }
 
       return {
-        reserve(bytes) {
+        async reserve(bytes) {
           admit(bytes);
           count(bytes);
+          if (bytes <= LARGE_BYTES) return;
+          await turns.take(owner, () => undefined);
+          turns.owe(owner, (bytes / 2 ** 20) * MS_PER_MB);
+          // It may have gone while it waited.
+          admit(0);
         },
         part<T>(work: () => Promise<T>): Promise<T> {
           parts += 1;

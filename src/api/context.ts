@@ -9,6 +9,8 @@ export interface RequestContext extends Visitor {
   answer?: Answer;
   /** Aborts when nobody waits for the answer any more. */
   gone?: () => AbortSignal;
+  /** It is refused, whatever HTTP says. */
+  refused?: true;
 }
 
 /** 1 to 255 printable ASCII characters. @throws REQUEST_INVALID */

@@ -11,6 +11,7 @@ import { quotaHeaders, type RequestContext } from "./context.js";
 import { formatGraphqlError } from "./error-reply.js";
 import type { Documents } from "./graphql/documents.js";
 import { createKnownAnswers, QUESTION_MAX_CHARACTERS } from "./graphql/introspection.js";
+import { senderOf } from "./sender.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
 /** A known question with what stands around it in a request. */
@@ -104,6 +105,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   async function unread(request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
     if (!isOfNobody(request) || length <= ANONYMOUS_MAX_BYTES) return undefined;
+    request.context.refused = true;
     return refuse(reply.header("Connection", "close"), GRAPHQL_REFUSED, [new ActionError("UNAUTHORIZED")]);
   }
 
@@ -111,11 +113,15 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     const asked = askedIn(request);
     const answer = known(asked);
     if (answer !== null) return reply.header("Cache-Control", "no-store").type("application/json").send(answer);
-    if (isOfNobody(request)) return refuse(reply, GRAPHQL_REFUSED, [new ActionError("UNAUTHORIZED")]);
+    if (isOfNobody(request)) {
+      request.context.refused = true;
+      return refuse(reply, GRAPHQL_REFUSED, [new ActionError("UNAUTHORIZED")]);
+    }
     const { query, operationName, variables } = asked;
     if (typeof query === "string") {
       const name = typeof operationName === "string" ? operationName : null;
-      const checked = documents.check({
+      const bytes = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
+      const checked = await documents.checkInTurn(senderOf(request.context), bytes, {
         query,
         operationName: name,
         variables: isObject(variables) ? variables : null,

@@ -1,18 +1,22 @@
 /** The one port: REST, GraphQL and its websocket, pages and health behind one HTTP server. Decides nothing of its own. */
 import { createServer, type RequestListener } from "node:http";
-import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from "fastify";
+import type { Readable } from "node:stream";
+import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
+import type { Patience } from "../operations/access/patience.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
-import { writeJson } from "../rules/json-text.js";
+import { jsonParts } from "../rules/json-text.js";
 import { entityTag } from "../rules/precondition.js";
 import type { AddressOf } from "./address.js";
 import { overSignal, whenOver } from "./answer-end.js";
 import type { Answers } from "./answers.js";
 import { registerAppPages } from "./app-pages.js";
+import { registerBodies } from "./bodies.js";
+import type { BodyRooms } from "./body-room.js";
 import { tokenIn } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey } from "./context.js";
@@ -25,20 +29,19 @@ import { gated } from "./gated.js";
 import { createDocuments, type Documents } from "./graphql/documents.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
-import { STALLED_MS } from "./live/outbox.js";
 import { registerMediaBytes } from "./media-bytes.js";
 import { createPageOrigin, pathBefore } from "./page-origin.js";
 import { restRequest } from "./rest/request.js";
 import type { Route } from "./rest/route.js";
 import { ROUTES } from "./rest/routes.js";
+import { addressSender } from "./sender.js";
 import { registerSignIn } from "./sign-in.js";
+import { LARGE_CHARACTERS, sliced } from "./sliced.js";
+import type { Turns } from "./turns.js";
 import { registerWebAssets } from "./web-assets.js";
 
 /** More than a request's first line may hold: whether a parameter is an id is the rules' to say. */
 const PARAM_MAX_CHARACTERS = 16_384;
-
-/** What is smaller goes into the system's own buffers. */
-const LARGE_CHARACTERS = 64 * 1024;
 
 export interface ApiOptions {
   resolvers: Resolvers;
@@ -50,6 +53,9 @@ export interface ApiOptions {
   runtimeUrl: string | null;
   addressOf: AddressOf;
   answers: Answers;
+  patience: Patience;
+  turns: Turns;
+  rooms: BodyRooms;
   log: Logger;
 }
 
@@ -67,27 +73,6 @@ declare module "fastify" {
   interface FastifyRequest {
     context: RequestContext;
   }
-}
-
-/** JSON of any shape, and nothing for an empty body; prototype keys stay data and are judged by the rules. */
-function parseBody(_request: FastifyRequest, body: string, done: (error: Error | null, value?: unknown) => void): void {
-  try {
-    done(null, body === "" ? undefined : JSON.parse(body));
-  } catch {
-    done(new ActionError("REQUEST_INVALID", "the body is not valid JSON"));
-  }
-}
-
-function parseOther(request: FastifyRequest, body: string, done: (error: Error | null, value?: unknown) => void): void {
-  const type = request.headers["content-type"] ?? "none";
-  if (body === "") done(null, undefined);
-  else
-    done(
-      new ActionError(
-        "REQUEST_INVALID",
-        `the body must be JSON, with Content-Type: application/json; ${type.slice(0, 60)} came`,
-      ),
-    );
 }
 
 function createFastify(log: Logger): { app: FastifyInstance; handle: RequestListener } {
@@ -110,15 +95,26 @@ function createFastify(log: Logger): { app: FastifyInstance; handle: RequestList
     fail(error, reply.headers(quotaHeaders(request.context ?? { caller: null }))),
   );
   app.setNotFoundHandler((_request, reply) => fail(new ActionError("NOT_FOUND"), reply));
-  app.addHook("onSend", async (_request, reply, payload) => {
-    if (typeof payload === "string" && payload.length > LARGE_CHARACTERS) {
-      reply.raw.setTimeout(STALLED_MS, () => reply.raw.destroy());
-    }
-  });
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser("application/json", { parseAs: "string" }, parseBody);
-  app.addContentTypeParser("*", { parseAs: "string" }, parseOther);
   return { app, handle: (request, response) => handle(request, response) };
+}
+
+/** What leaves: a large text by slices, and refusals of who has no credential at a pace. */
+function registerLeaving(app: FastifyInstance, patience: Patience): void {
+  app.addHook("onSend", async ({ context }, reply, payload) => {
+    const refused = reply.statusCode >= 400 || context?.refused === true;
+    if (refused && context?.caller === null && !(await patience.wait(addressSender(context.address)))) {
+      reply.raw.destroy();
+    }
+    if (typeof payload !== "string" || payload.length <= LARGE_CHARACTERS) return payload;
+    return sliced([payload], () => reply.raw.destroy());
+  });
+}
+
+/** JSON text, of which a large one is not put together first. */
+function written(body: unknown, reply: FastifyReply): string | Readable {
+  const parts = jsonParts(body);
+  if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_CHARACTERS) return parts.join("");
+  return sliced(parts, () => reply.raw.destroy());
 }
 
 function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers: Resolvers): void {
@@ -133,7 +129,7 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
         reply.code(http).headers(quotaHeaders(context)).type("application/json; charset=utf-8");
         if (updatedAt) reply.header("ETag", entityTag(updatedAt(body as never)));
         // Depends on who asks, and holds what caches may not keep.
-        return reply.header("Cache-Control", "no-store").send(writeJson(body));
+        return reply.header("Cache-Control", "no-store").send(written(body, reply));
       },
     });
   }
@@ -141,9 +137,9 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
 
 /** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
-  const { resolvers, credentials, sessions, baseUrl, runtimeUrl, addressOf, answers, log } = options;
+  const { resolvers, credentials, sessions, baseUrl, runtimeUrl, addressOf, answers, patience, turns, log } = options;
   const schema = await createSchema(resolvers);
-  const documents = createDocuments(schema);
+  const documents = createDocuments(schema, turns);
   const { app, handle } = createFastify(log);
   const addresses: { method: string; path: string }[] = [];
   app.addHook("onRoute", ({ method, url }) => {
@@ -161,6 +157,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     request.context = { caller, idempotencyKey: null, answer, gone, ...(address && { address }) };
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
   });
+  registerBodies(app, options);
+  registerLeaving(app, patience);
   registerRest(app, ROUTES, resolvers);
   registerEntryFiles(app, resolvers.entries);
   registerMediaBytes(app, resolvers.media);

@@ -23,6 +23,8 @@ import type { ConsoleContext } from "./graphql/run-resolver.js";
 import { createRecheck, type Held } from "./live/recheck.js";
 import { createSharedResults, type Receiver } from "./live/shared-results.js";
 import { createTransport, type LinkContext } from "./live/transport.js";
+import { senderOf } from "./sender.js";
+import type { Turns } from "./turns.js";
 
 const PATH = "/graphql";
 const SUBSCRIPTIONS_PER_SOCKET = 100;
@@ -50,6 +52,7 @@ interface SocketOptions extends Sources {
   documents: Documents;
   addressOf: AddressOf;
   answers: Answers;
+  turns: Turns;
   /** The origin of pages that run authors' code, where no API is; null: the service's own. */
   runtimeUrl: string | null;
   credentials: Credentials;
@@ -106,6 +109,7 @@ export function createSockets({
   documents,
   addressOf,
   answers,
+  turns,
   runtimeUrl,
   credentials,
   log,
@@ -123,13 +127,17 @@ export function createSockets({
     onLessened: ({ socket }) => socket.close(RIGHTS_CHANGED, "Rights changed"),
   });
 
+  function callerOf({ caller, request }: Pick<SocketContext["extra"], "caller" | "request">) {
+    const address = addressOf(request);
+    return { caller, ...(address && { address }) };
+  }
+
   function contextOf({ extra }: SocketContext, id: string, shape: string): OperationContext {
     const head = `{"id":${JSON.stringify(id)},"type":"next","payload":`;
     const deliver = (result: string | Buffer, left: (() => void) | null) =>
       left ? extra.outbox.sendCounted(left, head, result, "}") : extra.outbox.send(`${head}${result}}`);
     const miss = () => extra.socket.close(TRY_AGAIN_LATER, "Too many large events are on their way");
-    const address = addressOf(extra.request);
-    const caller = { caller: extra.caller, ...(address && { address }) };
+    const caller = callerOf(extra);
     const answer = answers.open(extra.caller);
     const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${head}${result}}`);
     const gone = () => closedSignal(extra.socket);
@@ -149,6 +157,7 @@ export function createSockets({
         // It may have gone while we asked.
         if (!extra.caller || extra.socket.readyState !== extra.socket.OPEN) return false;
         recheck.holders.add(extra);
+        extra.admit();
         return true;
       },
       onClose({ extra }) {
@@ -160,9 +169,11 @@ export function createSockets({
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
         }
         if (!(await recheck.holds(context.extra))) return [new GraphQLError("a valid credential is required")];
-        const document = documents.check({ query, operationName, variables });
+        const shape = JSON.stringify([query, operationName, variables]);
+        const sender = senderOf(callerOf(context.extra));
+        const document = await documents.checkInTurn(sender, shape.length, { query, operationName, variables });
         if (!("kind" in document)) return document;
-        const contextValue = contextOf(context, id, JSON.stringify([query, operationName, variables]));
+        const contextValue = contextOf(context, id, shape);
         return { schema, document, variableValues: variables, operationName, contextValue };
       },
       onError: (_context, _id, _payload, errors) =>
@@ -170,6 +181,7 @@ export function createSockets({
       onNext: (_context, _id, _payload, _args, result) =>
         result.errors && { ...result, errors: result.errors.map((error) => formatGraphqlError(error, log)) },
     },
+    (link, handle) => turns.take(senderOf(callerOf(link)), handle),
     log,
   );
 

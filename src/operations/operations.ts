@@ -15,6 +15,7 @@ import type { SessionOf } from "../rules/env-script.js";
 import { type Addressed, addressedAssets, createCatalogue, resolveAssets } from "../rules/packages.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "./access/credentials.js";
 import { createGate } from "./access/gate.js";
+import { createPatience } from "./access/patience.js";
 import { createPeople } from "./access/people.js";
 import { ACTION_EDITED_CHANNEL, createActionFeed } from "./actions/action-feed.js";
 import { createAuthoring } from "./actions/authoring.js";
@@ -194,6 +195,7 @@ export async function createOperations(surroundings: Surroundings) {
   return {
     credentials,
     gate,
+    patience: createPatience(),
     settings,
     people,
     apps,

@@ -23,8 +23,8 @@ export function page(
   };
 }
 
-/** Told how many bytes an answer is about to hold, before they are read. Throws where they are too many. */
-export type Reserve = (bytes: number) => void;
+/** Told how many bytes an answer is about to hold; they are read once it has resolved. Rejects where they are too many. */
+export type Reserve = (bytes: number) => Promise<void>;
 
 /** What a page with large values is chosen from: the ids that match, and how many bytes each would bring. */
 export interface Sized {
@@ -33,7 +33,7 @@ export interface Sized {
 }
 
 /** The first entries that a page of PAGE_MAX_BYTES has room for, one at least; their bytes are reserved. @throws as `reserve` */
-export function pageOf(sized: readonly Sized[], reserve: Reserve = () => undefined): number[] {
+export async function pageOf(sized: readonly Sized[], reserve: Reserve = async () => undefined): Promise<number[]> {
   let sum = 0;
   const ids: number[] = [];
   for (const { id, bytes } of sized) {
@@ -41,6 +41,6 @@ export function pageOf(sized: readonly Sized[], reserve: Reserve = () => undefin
     sum += bytes;
     ids.push(id);
   }
-  reserve(sum);
+  await reserve(sum);
   return ids;
 }

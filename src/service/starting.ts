@@ -1,21 +1,25 @@
 /** How each part of the service is made, started and given back. The order, which is also that of the stop, is service.ts's. */
 import type { Server } from "node:http";
+import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createAddressOf } from "../api/address.js";
 import { createAnswers } from "../api/answers.js";
+import { createBodyRooms } from "../api/body-room.js";
 import type { FrontDoor, Parts } from "../api/health.js";
 import { createMetrics } from "../api/metrics.js";
 import { createResolvers } from "../api/resolvers.js";
 import { createApi } from "../api/server.js";
 import { createSockets } from "../api/sockets.js";
+import { createTurns } from "../api/turns.js";
 import type { Config } from "../config.js";
 import { migrate, openDatabase, poolUse } from "../data/database.js";
 import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
 import type { DiskRoom } from "../engine/disk-room.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
+import { createFairLine } from "../engine/fair-line.js";
 import { createNotifications, type Notifications } from "../engine/notifications.js";
 import { createQueue, sweepQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
@@ -29,6 +33,12 @@ import type { Releases } from "./releases.js";
 
 /** Answers to requests that an aborted grace ended are still written within this long. */
 const LAST_ANSWERS_MS = 1_000;
+
+/**
+ * Contexts and documents that are made at once, each for another app. One keeps a core busy: what serves pages that are there already
+ * has the others, however many runs of how many apps ask for new ones.
+ */
+const OPENINGS = Math.max(1, Math.floor(availableParallelism() / 2));
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
@@ -85,7 +95,8 @@ export function partsOf({ roles }: Config): Parts {
 
 /** Each part's start; each throws when the service is wanted no more. */
 export class Starting {
-  private readonly answers = createAnswers();
+  private readonly turns = createTurns();
+  private readonly answers = createAnswers(undefined, this.turns);
 
   constructor(private readonly plan: Plan) {}
 
@@ -141,7 +152,7 @@ export class Starting {
       throw new StartError(`EGRESS_PROXY_HOST must be an address of this machine: ${error.message}`);
     });
     first.close();
-    const browsers = createBrowsers({ sources, log, openLane: egress.openLane });
+    const browsers = createBrowsers({ sources, log, openLane: egress.openLane, openings: createFairLine(OPENINGS, 1) });
     releases.add("browsers", () => browsers.stop());
     await browsers.start();
     parts["browser"] = () => browsers.ready();
@@ -167,13 +178,14 @@ export class Starting {
   async api(operations: Operations, baseUrl: string): Promise<() => void> {
     const { config, log, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
-    const { credentials, gate, tail, console, clients, actionFeed, store } = operations;
+    const { credentials, gate, patience, tail, console, clients, actionFeed, store } = operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
-    const { answers } = this;
+    const { answers, turns } = this;
     const { runtimeUrl } = config;
-    const shared = { credentials, answers, addressOf: createAddressOf(config.trustProxy), log };
-    const api = await createApi({ ...shared, resolvers, sessions, baseUrl, runtimeUrl });
+    const shared = { credentials, answers, turns, addressOf: createAddressOf(config.trustProxy), log };
+    const rooms = createBodyRooms();
+    const api = await createApi({ ...shared, patience, rooms, resolvers, sessions, baseUrl, runtimeUrl });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries };

@@ -173,9 +173,36 @@ describe("the websocket", () => {
     await closed;
   });
 
+  it("ends one that sends much before it has said who it is, while that is still arriving", async () => {
+    const { socket, closed } = open();
+    await once(socket, "open");
+    socket.send("x".repeat(20_000), { fin: false });
+    expect((await closed).code).to.equal(1006);
+  });
+
+  it("handles large messages one after the other, in their order", async () => {
+    const { socket, closed, init, next, send } = open();
+    await init({ authToken: service.tokens.editor });
+    await next();
+    const query = (size: number) => `{ __typename } # ${"x".repeat(size)}`;
+    for (const [id, size] of [100_000, 10, 60_000, 10].entries()) {
+      send({ id: String(id), type: "subscribe", payload: { query: query(size) } });
+    }
+    const results: string[] = [];
+    while (results.length < 4) {
+      const { type, id } = await next();
+      if (type === "next") results.push(id!);
+    }
+    expect(results).to.deep.equal(["0", "1", "2", "3"]);
+    socket.close();
+    await closed;
+  });
+
   it("ends one that sends more than 1 MB, or no protocol, and serves the others on", async () => {
     const large = open();
-    await large.init({ authToken: service.tokens.editor, filler: "x".repeat(1024 * 1024) });
+    await large.init({ authToken: service.tokens.editor });
+    await large.next();
+    large.send({ id: "1", type: "subscribe", payload: { query: `{ x } # ${"x".repeat(1024 * 1024)}` } });
     expect((await large.closed).code).to.equal(1009);
     const garbled = open();
     await once(garbled.socket, "open");

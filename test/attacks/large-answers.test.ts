@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { expect } from "chai";
 import { createAnswers } from "../../src/api/answers.js";
+import { sliced } from "../../src/api/sliced.js";
 import { ActionError } from "../../src/errors.js";
 import { JsonText } from "../../src/rules/json-text.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -147,25 +148,42 @@ describe("lists of actions that would be too large", () => {
   });
 });
 
+describe("a large answer on its way", () => {
+  const TEXT = "aé😀".repeat(200_000);
+
+  it("comes whole, by slices that part no character", async () => {
+    const slices: Buffer[] = [];
+    for await (const slice of sliced(["[", TEXT, "]"], () => undefined)) slices.push(slice);
+    expect(slices.length).to.be.above(5);
+    expect(Buffer.concat(slices).toString() === `[${TEXT}]`).to.equal(true);
+  });
+
+  it("ends where it is read too slowly, though it never stops", async () => {
+    const end = Promise.withResolvers<void>();
+    const stream = sliced([TEXT], end.resolve, 20);
+    await once(stream, "readable");
+    expect(stream.read(1)).to.have.length(1);
+    await end.promise;
+    expect(stream.destroyed).to.equal(true);
+  });
+});
+
 describe("the account of answers under way", () => {
   const caller = (appId: number) => ({ appId, personId: null }) as never;
-  const statusOf = (work: () => void): string | null => {
-    try {
-      work();
-      return null;
-    } catch (error) {
-      return (error as ActionError).status;
-    }
-  };
+  const statusOf = (work: Promise<void>): Promise<string | null> =>
+    work.then(
+      () => null,
+      (error: ActionError) => error.status,
+    );
 
-  it("leaves half of all to others whatever one app asks for, and gives back what has left", () => {
+  it("leaves half of all to others whatever one app asks for, and gives back what has left", async () => {
     const answers = createAnswers({ totalBytes: 100, ofOwnerBytes: 50, ofAnswerBytes: 40 });
     const [first, second, third] = [answers.open(caller(1)), answers.open(caller(1)), answers.open(caller(2))];
-    first.reserve(40);
-    expect(statusOf(() => second.reserve(20))).to.equal("OVERLOADED");
-    expect(statusOf(() => third.reserve(40))).to.equal(null);
+    await first.reserve(40);
+    expect(await statusOf(second.reserve(20))).to.equal("OVERLOADED");
+    expect(await statusOf(third.reserve(40))).to.equal(null);
     first.close();
-    expect(statusOf(() => second.reserve(20))).to.equal(null);
+    expect(await statusOf(second.reserve(20))).to.equal(null);
     second.close();
     third.close();
     expect(answers.held()).to.equal(0);
@@ -189,7 +207,7 @@ describe("the account of answers under way", () => {
     const part = () =>
       answer.part(async () => {
         begun += 1;
-        answer.reserve(60);
+        await answer.reserve(60);
         return reading.promise;
       });
     const parts = Promise.allSettled([part(), part(), part()]);
@@ -206,7 +224,7 @@ describe("the account of answers under way", () => {
     const answer = answers.open(caller(1));
     answer.close();
     expect(await answer.part(async () => "done")).to.equal("done");
-    expect(statusOf(() => answer.reserve(60))).to.equal("REQUEST_INVALID");
+    expect(await statusOf(answer.reserve(60))).to.equal("REQUEST_INVALID");
     expect(answers.held()).to.equal(0);
   });
 

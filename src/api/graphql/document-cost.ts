@@ -171,15 +171,19 @@ function defaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<st
   return Object.fromEntries(given);
 }
 
-/** Answers what judges an operation of a valid document: the error that names the limit which it passes, or null. */
+/** Answers what judges an operation of a valid document: the error that names the limit which it passes, or its cost. */
 export function createCostJudge(schema: GraphQLSchema) {
   const lists = introspectionLists(schema);
 
-  return (document: DocumentNode, operationName: string | null | undefined, variables: Variables) => {
+  return (
+    document: DocumentNode,
+    operationName: string | null | undefined,
+    variables: Variables,
+  ): GraphQLError | number => {
     const operation = getOperationAST(document, operationName);
     const root = operation && schema.getRootType(operation.operation);
     // Which operation is meant is execution's to say.
-    if (!operation || !root) return null;
+    if (!operation || !root) return 0;
     const estimate = new Estimate(schema, lists, document, { ...defaultsOf(operation), ...variables });
     const roots = estimate.roots(operation.selectionSet);
     if (roots > FORM_LIMITS[ROOTS]) {
@@ -193,6 +197,6 @@ export function createCostJudge(schema: GraphQLSchema) {
       const asked = `it asks for up to ${Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER))}`;
       return new GraphQLError(`an operation asks for at most ${COST_MAX} values, ${asked}: lower its limits or fields`);
     }
-    return null;
+    return cost;
   };
 }

@@ -1,9 +1,10 @@
-/** The one check of GraphQL documents, for HTTP and websockets alike: form, grammar, schema, cost, variables. What has passed is remembered. Executes nothing. */
+/** The one check of GraphQL documents, for HTTP and websockets alike: form, grammar, schema, cost, variables. What has passed is remembered. Work is done in the sender's turn. Executes nothing. */
 import { createHash } from "node:crypto";
 import { type DocumentNode, GraphQLError, type GraphQLSchema, parse, specifiedRules, validate } from "graphql";
 import { LRUCache } from "lru-cache";
-import { JSON_MAX_DEPTH } from "../../limits.js";
+import { JSON_MAX_DEPTH, SMALL_BODY_BYTES } from "../../limits.js";
 import { nestsDeeperThan } from "../../rules/described.js";
+import { createTurns, type Turns } from "../turns.js";
 import { createCostJudge, type Variables } from "./document-cost.js";
 import { judgeForm } from "./document-form.js";
 import { variablesFault } from "./variables.js";
@@ -15,6 +16,10 @@ const FAULTS_MAX = 20;
 const VARIABLES_MAX_DEPTH = 2 * JSON_MAX_DEPTH;
 /** Of all that is remembered; a parsed document takes some fifty times the memory of its text. */
 const REMEMBERED_CHARACTERS = 500_000;
+/** Values that an operation may ask for beside all others: they take less than two milliseconds. */
+const LIGHT_COST = 1_000;
+/** Measured: an introspection of 30,000 values takes some fifty. */
+const MS_PER_VALUE = 1 / 600;
 
 /** What a client asks to have executed. */
 export interface Asked {
@@ -23,9 +28,17 @@ export interface Asked {
   variables?: Variables;
 }
 
+/** A document that may be executed, or why it is refused. */
+export type Checked = DocumentNode | readonly GraphQLError[];
+
 export interface Documents {
   /** The document, or why it is refused. */
-  check(asked: Asked): DocumentNode | readonly GraphQLError[];
+  check(asked: Asked): Checked;
+  /**
+   * The same in the sender's turn: at once where it is known and asks for little, and `bytes`, those of the request, are few.
+   * @throws RATE_LIMIT_EXCEEDED where too much of that sender waits already
+   */
+  checkInTurn(sender: string, bytes: number, asked: Asked): Promise<Checked>;
   /** One that has passed, by the SHA-256 of its text in hexadecimal. */
   remembered(hash: string): DocumentNode | undefined;
 }
@@ -39,11 +52,11 @@ function faultsOf(error: unknown): readonly GraphQLError[] {
   throw error;
 }
 
-export function createDocuments(schema: GraphQLSchema): Documents {
+export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurns()): Documents {
   const costOf = createCostJudge(schema);
   const passed = new LRUCache<string, DocumentNode>({ maxSize: REMEMBERED_CHARACTERS });
 
-  function read(query: string): DocumentNode | readonly GraphQLError[] {
+  function read(query: string): Checked {
     try {
       const document = parse(query, { maxTokens: DOCUMENT_MAX_TOKENS });
       judgeForm(document);
@@ -54,16 +67,35 @@ export function createDocuments(schema: GraphQLSchema): Documents {
     }
   }
 
+  function judge({ query, operationName, variables }: Asked, hash: string): { checked: Checked; cost: number } {
+    const refused = (...checked: GraphQLError[]) => ({ checked, cost: 0 });
+    if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) {
+      return refused(new GraphQLError("the variables nest too deeply"));
+    }
+    const found = passed.get(hash) ?? read(query);
+    if (!("kind" in found)) return refused(...found);
+    passed.set(hash, found, { size: Math.max(1, query.length) });
+    const cost = costOf(found, operationName, variables);
+    if (typeof cost !== "number") return refused(cost);
+    const fault = variablesFault(schema, found, operationName, variables);
+    return fault ? refused(fault) : { checked: found, cost };
+  }
+
   return {
-    check({ query, operationName, variables }) {
-      if (nestsDeeperThan(variables, VARIABLES_MAX_DEPTH)) return [new GraphQLError("the variables nest too deeply")];
-      const hash = hashOf(query);
-      const found = passed.get(hash) ?? read(query);
-      if (!("kind" in found)) return found;
-      passed.set(hash, found, { size: Math.max(1, query.length) });
-      const fault = costOf(found, operationName, variables) ?? variablesFault(schema, found, operationName, variables);
-      return fault ? [fault] : found;
+    check: (asked) => judge(asked, hashOf(asked.query)).checked,
+
+    async checkInTurn(sender, bytes, asked) {
+      const hash = hashOf(asked.query);
+      const light = passed.has(hash) && bytes <= SMALL_BODY_BYTES;
+      const work = () => judge(asked, hash);
+      const { checked, cost } = light ? work() : await turns.take(sender, work);
+      if (cost <= LIGHT_COST) return checked;
+      // It is executed in the next turn, and counts for the one after.
+      if (light) await turns.take(sender, () => undefined);
+      turns.owe(sender, cost * MS_PER_VALUE);
+      return checked;
     },
+
     remembered: (hash) => passed.get(hash),
   };
 }

@@ -3,7 +3,7 @@ import { setPriority } from "node:os";
 import { parentPort, workerData } from "node:worker_threads";
 
 /** Behind whatever answers requests. On Linux alone is the priority one thread's, elsewhere it is the whole process's. */
-const PRIORITY = 10;
+const PRIORITY = 19;
 
 const { module, name } = workerData as { module: string; name: string };
 if (process.platform === "linux") setPriority(PRIORITY);

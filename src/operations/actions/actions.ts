@@ -61,7 +61,7 @@ export function createActions(options: {
         [...parameters, limit, offset],
       );
       const { total } = count!;
-      const chosen = In(pageOf(sized, reserve));
+      const chosen = In(await pageOf(sized, reserve));
       const found = await db.getRepository(ActionRow).find({ where: { id: chosen }, order: { id: "DESC" } });
       return { actions: found.map(show), pagination: { total, hasMore: offset + found.length < total } };
     },

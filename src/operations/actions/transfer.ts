@@ -142,13 +142,13 @@ export function createTransfer(options: { db: DataSource; judgement: Judgement; 
 
   return {
     /** @throws REQUEST_INVALID where the document would be larger than ANSWER_MAX_BYTES, and what `reserve` throws */
-    async export(appId: number, reserve: Reserve = () => undefined): Promise<TransferDocument> {
+    async export(appId: number, reserve: Reserve = async () => undefined): Promise<TransferDocument> {
       const [{ bytes }] = (await rows<{ bytes: number }>(db, EXPORTED_BYTES, [appId])) as [{ bytes: number }];
       if (bytes > ANSWER_MAX_BYTES) {
         const most = `an export holds at most ${ANSWER_MAX_BYTES / 2 ** 20} MB`;
         throw new ActionError("REQUEST_INVALID", `${most}, the app's actions are larger: list them page by page`);
       }
-      reserve(bytes);
+      await reserve(bytes);
       const found = await db.getRepository(ActionRow).findBy({ appId, actionVersion: "v3", masterId: IsNull() });
       const actions = found.map(inputOf);
       actions.sort((a, b) => (a.name < b.name ? -1 : 1));

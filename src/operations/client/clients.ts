@@ -4,7 +4,7 @@ import type { DataSource } from "typeorm";
 import type { DiskRoom } from "../../engine/disk-room.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError } from "../../errors.js";
+import { tooOften } from "../../errors.js";
 import { CLIENT_REQUESTS_PER_CREDENTIAL, RATE_WINDOW_MS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { Addressed } from "../../rules/packages.js";
@@ -23,9 +23,7 @@ function createBound(): (caller: Caller) => void {
   const bucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
   return ({ credentialId }) => {
     const retryAfter = bucket.take(String(credentialId));
-    if (retryAfter === 0) return;
-    const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
-    throw new ActionError("RATE_LIMIT_EXCEEDED", "this client sends too much", { retryAfter, nextValidRequestDate });
+    if (retryAfter > 0) throw tooOften("this client sends too much", retryAfter);
   };
 }
 

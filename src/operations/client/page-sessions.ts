@@ -10,7 +10,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { DiskRoom } from "../../engine/disk-room.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError } from "../../errors.js";
+import { ActionError, tooOften } from "../../errors.js";
 import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VIEWS_PER_APP, VIEWS_PER_VIEWER } from "../../limits.js";
 import { type Caller, mayEnter } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
@@ -76,7 +76,7 @@ export function createPageSessions(options: {
 
   function boundMinting(by: string): void {
     const retryAfter = mints.take(by);
-    if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "too many new sessions", { retryAfter });
+    if (retryAfter > 0) throw tooOften("too many new sessions", retryAfter);
   }
 
   /** @param viewer who opens a page of the app by it; null: nobody does */

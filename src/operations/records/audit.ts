@@ -65,7 +65,7 @@ export async function listAudit(
     `SELECT id, type, person_id AS "userId", credential_id AS "credentialId", action_id AS "actionId", data,
             created_at AS "createdAt"
        FROM audit_entry WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`,
-    [pageOf(sized, reserve)],
+    [await pageOf(sized, reserve)],
   );
   return {
     entries: entries.map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() })),

@@ -175,7 +175,7 @@ export function createLogs(db: DataSource) {
           LIMIT $${ids.length + 3} OFFSET $${ids.length + 4}`,
         [...parameters, limit, offset],
       );
-      const logs = (await findAll(pageOf(sized, reserve))).map(({ entry }) => entry);
+      const logs = (await findAll(await pageOf(sized, reserve))).map(({ entry }) => entry);
       return { count: total!.count, logs };
     },
 
@@ -188,7 +188,7 @@ export function createLogs(db: DataSource) {
           ORDER BY place`,
         [ids],
       );
-      const chosen = pageOf(sized);
+      const chosen = await pageOf(sized);
       const left = sized.slice(chosen.length).map(({ id }) => id);
       return { found: await findAll(chosen), left };
     },

@@ -4,7 +4,7 @@
  */
 import type { DiskRoom } from "../../engine/disk-room.js";
 import { createTokenBucket } from "../../engine/token-bucket.js";
-import { ActionError } from "../../errors.js";
+import { ActionError, tooOften } from "../../errors.js";
 import {
   INTAKE_ADDRESS_SHARE,
   INTAKE_ROW_BYTES,
@@ -24,9 +24,7 @@ export type Intake = ReturnType<typeof createIntake>;
 const isVisitor = ({ kind }: Sender): boolean => kind === "live" || kind === "viewer";
 
 function refusal(whose: string, megabytes: number, retryAfter: number): ActionError {
-  const nextValidRequestDate = new Date(Date.now() + retryAfter * 1000).toISOString();
-  const message = `${whose} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`;
-  return new ActionError("RATE_LIMIT_EXCEEDED", message, { retryAfter, nextValidRequestDate });
+  return tooOften(`${whose} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`, retryAfter);
 }
 
 /** @param quotaBytes what one app's own credentials may send in a minute; 0 is unlimited */

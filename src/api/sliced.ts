@@ -1,0 +1,53 @@
+/**
+ * Large texts on their way to whoever asked: a slice at a time as it is read, so that nobody else waits for the writing of them, and
+ * ended where they are read too slowly. Knows no meaning of a text.
+ */
+import { Readable } from "node:stream";
+
+/** What is smaller goes into the system's own buffers. */
+export const LARGE_CHARACTERS = 64 * 1024;
+const SLICE_CHARACTERS = 128 * 1024;
+
+/** Whoever reads a large answer reads so much in so long: a quarter of a megabit in a second. */
+const PACE_MS = 15_000;
+const PACE_CHARACTERS = 480 * 1024;
+
+function* slicesOf(parts: readonly string[]): Generator<Buffer> {
+  for (const part of parts) {
+    for (let from = 0; from < part.length; ) {
+      let to = Math.min(part.length, from + SLICE_CHARACTERS);
+      // Both halves of a surrogate pair stay together.
+      if (to < part.length && (part.charCodeAt(to - 1) & 0xfc00) === 0xd800) to -= 1;
+      yield Buffer.from(part.slice(from, to));
+      from = to;
+    }
+  }
+}
+
+/** @param onSlow called once where the text is read too slowly: nothing more of it comes */
+export function sliced(parts: readonly string[], onSlow: () => void, paceMs = PACE_MS): Readable {
+  const slices = slicesOf(parts);
+  let read = 0;
+  const timer = setInterval(() => {
+    if (read >= PACE_CHARACTERS) read = 0;
+    else stream.destroy(new Error("the answer was read too slowly"));
+  }, paceMs);
+  const stream = new Readable({
+    highWaterMark: SLICE_CHARACTERS,
+    read() {
+      // Not at once: what others wait for goes between two slices.
+      setImmediate(() => {
+        if (stream.destroyed) return;
+        const { value, done } = slices.next();
+        read += value?.length ?? 0;
+        stream.push(done ? null : value);
+      });
+    },
+    destroy(error, callback) {
+      clearInterval(timer);
+      if (error) onSlow();
+      callback(null);
+    },
+  });
+  return stream;
+}

@@ -1,0 +1,96 @@
+/** The thread that serves everybody, divided among those who make it work. */
+import { expect } from "chai";
+import { createTurns } from "../../src/api/turns.js";
+import type { ActionError } from "../../src/errors.js";
+
+/** A clock that goes on by what is done, and by what is waited for. */
+function createClock() {
+  let at = 0;
+  const waits: { until: number; then: () => void }[] = [];
+  return {
+    now: () => at,
+    wait: (ms: number, then: () => void) => void waits.push({ until: at + Math.max(0, ms), then }),
+    pass: (ms: number) => {
+      at += ms;
+    },
+    /** Until nothing waits any more. */
+    async run() {
+      for (;;) {
+        await new Promise(setImmediate);
+        waits.sort((a, b) => a.until - b.until);
+        const next = waits.shift();
+        if (!next) return;
+        at = Math.max(at, next.until);
+        next.then();
+      }
+    },
+  };
+}
+
+describe("turns on the thread", () => {
+  it("give a sender a tenth of it, however much it asks for", async () => {
+    const clock = createClock();
+    const turns = createTurns(clock);
+    const pieces = Array.from({ length: 20 }, () => turns.take("a", () => clock.pass(5)));
+    await clock.run();
+    await Promise.all(pieces);
+    expect((20 * 5) / clock.now()).to.be.within(0.09, 0.12);
+  });
+
+  it("leave half of it to whatever takes none, however many senders there are", async () => {
+    const clock = createClock();
+    const turns = createTurns(clock);
+    const pieces = Array.from({ length: 200 }, (_, n) => turns.take(`sender ${n}`, () => clock.pass(5)));
+    await clock.run();
+    await Promise.all(pieces);
+    expect((200 * 5) / clock.now()).to.be.at.most(0.51);
+  });
+
+  it("come to each sender in turn, whoever asked how often", async () => {
+    const clock = createClock();
+    const turns = createTurns(clock);
+    const done: string[] = [];
+    const ask = (key: string) =>
+      turns.take(key, () => {
+        clock.pass(1);
+        done.push(key);
+      });
+    const all = ["a", "a", "a", "b", "b", "c"].map(ask);
+    await clock.run();
+    await Promise.all(all);
+    expect(done).to.deep.equal(["a", "b", "c", "a", "b", "a"]);
+  });
+
+  it("count what was done beside them", async () => {
+    const clock = createClock();
+    const turns = createTurns(clock);
+    turns.owe("a", 10);
+    const begun = await Promise.all([turns.take("a", clock.now), clock.run()]);
+    expect(begun[0]).to.equal(90);
+  });
+
+  it("are at once for who asks seldom, and give what the work gives or throws", async () => {
+    const turns = createTurns(createClock());
+    expect(await turns.take("a", () => 7)).to.equal(7);
+    const fault = new Error("no");
+    const thrown = await turns
+      .take("a", () => {
+        throw fault;
+      })
+      .catch((error: unknown) => error);
+    expect(thrown).to.equal(fault);
+  });
+
+  it("are refused where too much of one sender waits, and are there for another", async () => {
+    const clock = createClock();
+    const turns = createTurns(clock);
+    const asked = Promise.allSettled(Array.from({ length: 300 }, () => turns.take("a", () => clock.pass(1))));
+    const other = turns.take("b", () => "served");
+    await clock.run();
+    const refused = (await asked).filter((one) => one.status === "rejected").map(({ reason }) => reason as ActionError);
+    expect(refused.length).to.be.within(30, 60);
+    expect(refused[0]!.status).to.equal("RATE_LIMIT_EXCEEDED");
+    expect(refused[0]!.details.retryAfter).to.equal(2);
+    expect(await other).to.equal("served");
+  });
+});

@@ -1,0 +1,130 @@
+/** Request bodies that never come to their end, or come by the thousand: what they hold, and who waits for them. */
+import { once } from "node:events";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { expect } from "chai";
+import Fastify, { type FastifyInstance } from "fastify";
+import { registerBodies } from "../../src/api/bodies.js";
+import { createBodyRoom, createBodyRooms } from "../../src/api/body-room.js";
+import { createTurns } from "../../src/api/turns.js";
+import type { ActionError } from "../../src/errors.js";
+
+const MB = 1_000_000;
+const settled = () => new Promise(setImmediate);
+
+describe("the room for bodies", () => {
+  it("is bounded in all and for one address, and given back once", async () => {
+    const room = createBodyRoom({ totalBytes: 100, ofAddressBytes: 60, waitMs: 1 });
+    const leave = await room.enter("a", 60);
+    const refusals = await Promise.all(
+      [room.enter("a", 1), room.enter("b", 50)].map((one) => one.catch((error: ActionError) => error)),
+    );
+    expect(refusals.map((one) => [(one as ActionError).status, (one as ActionError).details.retryAfter])).to.deep.equal(
+      [
+        ["OVERLOADED", 5],
+        ["OVERLOADED", 5],
+      ],
+    );
+    await room.enter("b", 40);
+    leave();
+    leave();
+    expect(room.held()).to.equal(40);
+  });
+
+  it("goes to addresses by turns, whoever asked first and how often", async () => {
+    const room = createBodyRoom({ totalBytes: 10, ofAddressBytes: 10, waitMs: 10_000 });
+    const first = await room.enter("a", 10);
+    const order: string[] = [];
+    const leaves: (() => void)[] = [first];
+    for (const address of ["a", "a", "a", "b", "b", "c"]) {
+      void room.enter(address, 10).then((leave) => {
+        order.push(address);
+        leaves.push(leave);
+      });
+    }
+    for (let turn = 0; turn < 7; turn += 1) {
+      leaves[turn]!();
+      await settled();
+    }
+    expect(order).to.deep.equal(["a", "b", "c", "a", "b", "a"]);
+    expect(room.held()).to.equal(0);
+  });
+
+  it("keeps no more than a few hundred of one address waiting", async () => {
+    const room = createBodyRoom({ totalBytes: 10, ofAddressBytes: 10, waitMs: 60_000 });
+    const leave = await room.enter("a", 10);
+    const waiting = Array.from({ length: 300 }, () =>
+      room.enter("a", 10).then(
+        (free) => free(),
+        (error: ActionError) => error.status,
+      ),
+    );
+    leave();
+    const refused = (await Promise.all(waiting)).filter((one) => one === "OVERLOADED");
+    expect(refused).to.have.length(44);
+  });
+});
+
+describe("uploads that stall", () => {
+  let app: FastifyInstance;
+  const sockets: Socket[] = [];
+  afterEach(async () => {
+    for (const socket of sockets.splice(0)) socket.destroy();
+    await app.close();
+  });
+
+  async function listen(waitMs: number, paceMs = 60_000): Promise<number> {
+    app = Fastify({ bodyLimit: 2 * MB });
+    app.decorateRequest("context");
+    app.addHook("onRequest", async (request) => {
+      request.context = { caller: null, idempotencyKey: null, address: "198.51.100.1" };
+    });
+    app.setErrorHandler((error: ActionError, _request, reply) =>
+      reply.code(error.status === "OVERLOADED" ? 503 : 400).send({ status: error.status }),
+    );
+    const rooms = createBodyRooms({ totalBytes: 4 * MB, ofAddressBytes: 2 * MB, waitMs });
+    registerBodies(app, { rooms, turns: createTurns(), paceMs });
+    app.post("/", async ({ body }) => ({ got: JSON.stringify(body).length }));
+    await app.listen({ port: 0, host: "127.0.0.1" });
+    return (app.server.address() as AddressInfo).port;
+  }
+
+  /** Announces a body, and sends the first of it. @returns all that is answered, once the connection ends */
+  function upload(port: number, bytes: number, sent: string): { socket: Socket; answer: Promise<string> } {
+    const socket = connect(port, "127.0.0.1");
+    sockets.push(socket);
+    let said = "";
+    socket.on("data", (data) => (said += data)).on("error", () => undefined);
+    socket.write(
+      `POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: ${bytes}\r\n\r\n`,
+    );
+    socket.write(sent);
+    return { socket, answer: once(socket, "close").then(() => said) };
+  }
+
+  it("hold what one address may, whatever comes after them is refused, and small bodies are served", async () => {
+    const port = await listen(20);
+    const stalled = [1, 2].map(() => upload(port, MB, '{"a":'));
+    for (const { socket } of stalled) await once(socket, "connect");
+    const late = await Promise.all([1, 2, 3].map(() => upload(port, MB, '{"a":').answer));
+    for (const answer of late) {
+      expect(answer).to.match(/^HTTP\/1\.1 503 /);
+      expect(answer).to.contain("OVERLOADED");
+    }
+    expect(await upload(port, 7, '{"a":1}').answer).to.match(/^HTTP\/1\.1 200 /);
+  });
+
+  it("give their room to who waits for it when they go", async () => {
+    const port = await listen(60_000);
+    const stalled = [1, 2].map(() => upload(port, MB, '{"a":'));
+    const text = JSON.stringify("x".repeat(MB - 2));
+    for (const { socket } of stalled) await once(socket, "connect");
+    const waiting = upload(port, MB, text);
+    for (const { socket } of stalled) socket.destroy();
+    expect(await waiting.answer).to.contain(`"got":${MB}`);
+  });
+
+  it("are ended when nothing more of them comes", async () => {
+    const port = await listen(60_000, 50);
+    expect(await upload(port, MB, '{"a":').answer).to.match(/^HTTP\/1\.1 408 /);
+  });
+});

@@ -1,0 +1,39 @@
+/** Refusals that are asked for again and again: who has no credential is answered ever more slowly, who has one is not. */
+import { expect } from "chai";
+import { createPatience } from "../../src/operations/access/patience.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("refusals for want of a credential", () => {
+  it("are given at once at first, late then, and to so many of one address at a time; another address is not kept", async () => {
+    const patience = createPatience({ refusals: 3, windowMs: 3_600_000, waitMs: 1, waiting: 3, waitingOfOne: 2 });
+    const order: string[] = [];
+    const ask = (sender: string) => patience.wait(sender).then((answered) => order.push(`${sender} ${answered}`));
+    for (let asked = 0; asked < 3; asked += 1) await ask("a");
+    expect(order.splice(0)).to.deep.equal(["a true", "a true", "a true"]);
+    await Promise.all([ask("a"), ask("a"), ask("a"), ask("b")]);
+    expect(order).to.deep.equal(["a false", "b true", "a true", "a true"]);
+  });
+
+  describe("in a service", () => {
+    let service: TestService;
+    before(async () => {
+      service = await startTestService({ ROLES: "api" });
+    });
+    after(() => service.stop());
+
+    it("wait behind what whoever has one asks, from the same address", async () => {
+      const order: string[] = [];
+      const ask = async (path: string, as: "editor" | null) => {
+        const { http } = await service.rest(as ? "GET" : "POST", path, { as, ...(!as && { body: {} }) });
+        order.push(as ? "served" : "refused", String(http));
+      };
+      const paths = ["/graphql", "/v3/apps/1/actions"];
+      await Promise.all([
+        ...Array.from({ length: 320 }, (_, n) => ask(paths[n % 2]!, null)),
+        ask("/v3/apps/1/actions", "editor"),
+      ]);
+      expect(order.indexOf("served")).to.be.below(order.lastIndexOf("refused"));
+      expect(order.filter((one) => one === "refused")).to.have.length(320);
+    });
+  });
+});
