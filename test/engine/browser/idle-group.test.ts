@@ -12,14 +12,14 @@ describe("the group of processes that compute where no other wants to", () => {
     const child = spawn("sleep", ["60"]);
     try {
       const before = groupOf(child.pid!);
-      const given = putIdle(child.pid!);
+      const given = await putIdle(child.pid!);
       expect(groupOf(child.pid!).includes(`svc-idle-${process.pid}`)).to.equal(given);
-      takeFromIdle(child.pid!);
+      await takeFromIdle(child.pid!);
       expect(groupOf(child.pid!)).to.equal(before);
     } finally {
       child.kill();
       await once(child, "exit");
     }
-    expect(putIdle(child.pid!)).to.equal(false);
+    expect(await putIdle(child.pid!)).to.equal(false);
   });
 });

@@ -13,6 +13,8 @@ const RUNS_PER_PAGE = 500;
 const OPEN_ATTEMPTS = 3;
 /** A key's further pages, which it needed while its runs overlapped, are given up when it has not needed them for so long. */
 const SURPLUS_IDLE_MS = 10_000;
+/** Making one takes a tenth of it. */
+const OPENING_MAX_MS = 500;
 /** Whose turn it is to have a context made ahead. */
 const AHEAD = "ahead";
 
@@ -39,7 +41,19 @@ interface Shelf {
   origin: string;
   idle: Page[];
   renewing: number;
-  waiting: ((page: Page | null) => void)[];
+  /** Each answers whether it takes the page. */
+  waiting: ((page: Page | null) => boolean)[];
+}
+
+/** The turn ends with the work, or when that is late: one that hangs keeps nobody. */
+async function within<T>(leave: () => void, work: Promise<T>): Promise<T> {
+  const late = setTimeout(leave, OPENING_MAX_MS);
+  try {
+    return await work;
+  } finally {
+    clearTimeout(late);
+    leave();
+  }
 }
 
 export class Pool {
@@ -61,16 +75,34 @@ export class Pool {
   async acquire(key: string, origin: string, kind: RealmKind): Promise<Page> {
     const shelf = this.shelfOf(key, origin);
     const page = this.takeIdle(shelf) ?? (await this.takeRenewed(shelf));
-    this.forgetIfEmpty(key, shelf);
-    if (page?.ready) return page;
-    const leave = await this.options.openings.enter(origin);
-    try {
-      // One may have come back meanwhile.
-      return this.takeIdle(this.shelfOf(key, origin)) ?? (await this.takeNew(origin, kind));
-    } finally {
-      leave();
-      this.forgetIfEmpty(key, this.shelfOf(key, origin));
+    if (page?.ready) {
+      this.forgetIfEmpty(key, shelf);
+      return page;
     }
+    const first = await this.takeReturned(shelf);
+    this.forgetIfEmpty(key, shelf);
+    if (first instanceof Page) return first;
+    return within(first, this.takeNew(origin, kind));
+  }
+
+  /** A page that another run of the key gives back, or the turn to make one, which ends when it is called: whatever is first. */
+  private takeReturned(shelf: Shelf): Promise<Page | (() => void)> {
+    return new Promise((resolve, reject) => {
+      let settled = false;
+      const take = (page: Page | null) => {
+        if (!page?.ready || settled) return false;
+        settled = true;
+        resolve(page);
+        return true;
+      };
+      shelf.waiting.push(take);
+      this.options.openings.enter(shelf.origin).then((leave) => {
+        if (settled) return leave();
+        settled = true;
+        shelf.waiting = shelf.waiting.filter((one) => one !== take);
+        resolve(leave);
+      }, reject);
+    });
   }
 
   /** Takes the page back: renewed for its key, or thrown away. */
@@ -90,11 +122,7 @@ export class Pool {
   private async refill(): Promise<void> {
     while (this.spare.length < this.options.spares && this.options.chromium.alive()) {
       const leave = await this.options.openings.enter(AHEAD);
-      try {
-        this.spare.push(await this.open());
-      } finally {
-        leave();
-      }
+      this.spare.push(await within(leave, this.open()));
     }
   }
 
@@ -131,7 +159,12 @@ export class Pool {
   /** A page under renewal is nearer than a new context, unless others wait for it already. */
   private takeRenewed(shelf: Shelf): Promise<Page | null> {
     if (shelf.renewing <= shelf.waiting.length) return Promise.resolve(null);
-    return new Promise((resolve) => shelf.waiting.push(resolve));
+    return new Promise((resolve) =>
+      shelf.waiting.push((page) => {
+        resolve(page);
+        return page !== null;
+      }),
+    );
   }
 
   private async takeNew(origin: string, kind: RealmKind): Promise<Page> {
@@ -150,9 +183,8 @@ export class Pool {
     const fresh = await page.renew();
     shelf.renewing -= 1;
     if (!fresh) this.discard(page);
-    const next = shelf.waiting.shift();
-    if (next !== undefined) next(fresh ? page : null);
-    else if (fresh) this.keep(page, shelf);
+    const taken = shelf.waiting.shift()?.(fresh ? page : null);
+    if (fresh && taken !== true) this.keep(page, shelf);
     this.forgetIfEmpty(key, shelf);
   }
 

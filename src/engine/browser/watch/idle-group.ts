@@ -3,6 +3,7 @@
  * weigh nothing together, however many they are. Where the kernel or the account gives none, nobody is put there. Knows pids.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 
 const MOUNTS = "/proc/self/mountinfo";
@@ -72,13 +73,18 @@ function make(): { group: string; parent: string } | null {
 /** One for the whole process: made when it is first needed, for as long as the process lives. */
 let made: ReturnType<typeof make> | undefined;
 
-function moveTo(group: string, pid: number): boolean {
-  try {
-    writeFileSync(join(group, "cgroup.procs"), String(pid));
-    return true;
-  } catch {
-    return false;
-  }
+/** Moves one after the other: the kernel may take hundreds of milliseconds for one, in which nothing here may stand still. */
+let moves: Promise<unknown> = Promise.resolve();
+
+async function moveTo(group: string, pid: number): Promise<boolean> {
+  const move = moves.then(() =>
+    writeFile(join(group, "cgroup.procs"), String(pid)).then(
+      () => true,
+      () => false,
+    ),
+  );
+  moves = move;
+  return move;
 }
 
 function groups(): ReturnType<typeof make> {
@@ -91,13 +97,13 @@ function groups(): ReturnType<typeof make> {
 }
 
 /** Puts the process there. @returns false where there is no such group, or the process is gone */
-export function putIdle(pid: number): boolean {
+export async function putIdle(pid: number): Promise<boolean> {
   const found = groups();
   return found !== null && moveTo(found.group, pid);
 }
 
 /** Puts it back among all others. */
-export function takeFromIdle(pid: number): void {
+export async function takeFromIdle(pid: number): Promise<void> {
   const found = groups();
-  if (found !== null) moveTo(found.parent, pid);
+  if (found !== null) await moveTo(found.parent, pid);
 }

@@ -37,9 +37,12 @@ async function setAll(pid: number, priority: number): Promise<void> {
 
 /** Until when it computes behind everything; 0: among all others. */
 function idleUntil(pid: number, cores: number, at: number, until: number): number {
-  if (cores >= IDLE_CORES) return until > 0 || putIdle(pid) ? at + IDLE_MS : 0;
+  if (cores >= IDLE_CORES) {
+    if (until === 0) void putIdle(pid);
+    return at + IDLE_MS;
+  }
   if (until === 0 || at < until) return until;
-  takeFromIdle(pid);
+  void takeFromIdle(pid);
   return 0;
 }
 
