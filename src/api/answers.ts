@@ -24,7 +24,7 @@ const DONE_TIMES = 2;
 const SMALL_BYTES = 64 * 1024;
 /** What is larger is read in its owner's turn. Measured: what a megabyte takes to be read and sent. */
 const LARGE_BYTES = 512 * 1024;
-const MS_PER_MB = 6;
+const MS_PER_MB = 10;
 
 export interface AnswersOptions {
   /** Of all answers in the process. */

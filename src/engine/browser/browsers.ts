@@ -86,6 +86,7 @@ async function runIn(
     }
     supervisor.count(generation);
     const outcome = await page.run(request);
+    if (!outcome.ok && outcome.cause === "memory") pool.rest(origin);
     const intact = outcome.ok || outcome.cause === "script" || outcome.cause === "result";
     pool.release(page, key, origin, intact && !generation.retired);
     return outcome;

@@ -7,7 +7,7 @@ import { watchRequestFaults } from "../network/request-faults.js";
 import { createRequestGuard, NO_BUFFERS } from "../network/request-guard.js";
 import type { PageRun } from "../run.js";
 import { createChildren } from "./children.js";
-import { answerDocument, CONSOLE_BINDING, callHarness, installHarness, navigate } from "./fresh-document.js";
+import { answerDocument, CONSOLE_BINDING, callForText, installHarness, navigate } from "./fresh-document.js";
 import { BOUNDS, CHILD_CONSOLE, DOCUMENT_HARNESS } from "./harness.js";
 import type { Realm, RealmOptions } from "./realm.js";
 import { watchTraces } from "./traces.js";
@@ -116,7 +116,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       const scripts = [...packages, { name, source }].flatMap((script) =>
         "url" in script ? ["", script.url] : [script.name, script.source],
       );
-      const answer = await callHarness(session, harnessId, "run", [scripts, payload, settings]);
+      const answer = await callForText(session, harnessId, "run", [scripts, payload, settings]);
       // What workers have printed comes on ways of their own, and may be behind the answer.
       if (children.any()) await children.caughtUp(LAST_LINES_MS).catch(() => {});
       return answer;

@@ -3,6 +3,7 @@
  * run and keeps nothing.
  */
 import type { CDPSession, Protocol } from "puppeteer";
+import { RESULT_MAX_BYTES } from "../../../limits.js";
 import { POLICY_HEADER } from "./document-policy.js";
 
 /** Stands in a global scope until the harness has taken it away, before any line of the author's. */
@@ -83,4 +84,58 @@ export async function callHarness(
     { timeout: 0 },
   );
   return result.value;
+}
+
+/** A text of one message: a longer one keeps the browser, whose one pipe carries the messages of all runs, from all others meanwhile. */
+const MESSAGE_CHARACTERS = 256 * 1024;
+/** What a page may say that it has, whatever it is: a run's result, and a little. */
+const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
+
+/**
+ * Evaluated in the page before any line of the author's, by which all that it needs may be replaced: keeps what the method settles to where
+ * that is too long for one message, and answers its length.
+ */
+const KEEP_LONG = `function(max, ...values) {
+  const { apply, defineProperty } = Reflect;
+  const { slice } = String.prototype;
+  const { then } = Promise.prototype;
+  const OwnPromise = Promise;
+  const answer = (async () => {
+    const text = await this.METHOD(...values);
+    if (typeof text !== "string" || text.length <= max) return text;
+    this.part = (from, to) => apply(slice, text, [from, to]);
+    return text.length;
+  })();
+  defineProperty(answer, "then", { value: then });
+  defineProperty(answer, "constructor", { value: OwnPromise });
+  return answer;
+}`;
+
+/** As `callHarness`, of a method whose text may be long: it comes in parts, between which the messages of others pass. */
+export async function callForText(
+  session: CDPSession,
+  objectId: string,
+  method: string,
+  values: readonly unknown[],
+): Promise<unknown> {
+  const call = async (functionDeclaration: string, given: readonly unknown[]): Promise<unknown> => {
+    const parameters = { objectId, functionDeclaration, awaitPromise: true, returnByValue: true };
+    const { result } = await session.send(
+      "Runtime.callFunctionOn",
+      { ...parameters, arguments: given.map((value) => ({ value })) },
+      { timeout: 0 },
+    );
+    return result.value;
+  };
+  const length = await call(KEEP_LONG.replace("METHOD", method), [MESSAGE_CHARACTERS, ...values]);
+  if (typeof length !== "number") return length;
+  if (!(length > MESSAGE_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
+  const parts: string[] = [];
+  for (let from = 0; from < length; from += MESSAGE_CHARACTERS) {
+    const to = Math.min(length, from + MESSAGE_CHARACTERS);
+    const part = await call("function(from, to) { return this.part(from, to) }", [from, to]);
+    if (typeof part !== "string" || part.length !== to - from) return undefined;
+    parts.push(part);
+  }
+  return parts.join("");
 }

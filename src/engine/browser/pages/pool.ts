@@ -2,6 +2,7 @@
  * Owns the pages of one browser: contexts made ahead, and pages kept for the key that they served, each renewed right
  * after its run so that the next one pays for nothing. A context never serves two keys.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
 import type { Lane } from "../network/lane.js";
 import type { RealmKind } from "../run.js";
@@ -15,6 +16,8 @@ const OPEN_ATTEMPTS = 3;
 const SURPLUS_IDLE_MS = 10_000;
 /** Making one takes a tenth of it. */
 const OPENING_MAX_MS = 500;
+/** How long an origin has no new page after one of its runs filled the machine's memory. */
+const REST_MS = 1_000;
 /** Whose turn it is to have a context made ahead. */
 const AHEAD = "ahead";
 
@@ -64,6 +67,7 @@ export class Pool {
   private filling: Promise<void> | null = null;
 
   private readonly pages = new Set<Page>();
+  private readonly resting = new Map<string, Promise<void>>();
 
   constructor(private readonly options: PoolOptions) {
     void options.chromium.ended.then(() => {
@@ -79,8 +83,11 @@ export class Pool {
       this.forgetIfEmpty(key, shelf);
       return page;
     }
-    const first = await this.takeReturned(shelf);
     this.forgetIfEmpty(key, shelf);
+    await this.resting.get(origin);
+    const own = this.shelfOf(key, origin);
+    const first = await this.takeReturned(own);
+    this.forgetIfEmpty(key, own);
     if (first instanceof Page) return first;
     return within(first, this.takeNew(origin, kind));
   }
@@ -103,6 +110,13 @@ export class Pool {
         resolve(leave);
       }, reject);
     });
+  }
+
+  /** One of the origin's runs took more than it may: the next new page of it comes later, or it would go on doing nothing else. */
+  rest(origin: string): void {
+    if (this.resting.has(origin)) return;
+    const over = delay(REST_MS, undefined, { ref: false }).then(() => void this.resting.delete(origin));
+    this.resting.set(origin, over);
   }
 
   /** Takes the page back: renewed for its key, or thrown away. */
@@ -213,6 +227,7 @@ export class Pool {
   }
 
   private forgetIfEmpty(key: string, shelf: Shelf): void {
-    if (shelf.idle.length + shelf.renewing + shelf.waiting.length === 0) this.shelves.delete(key);
+    const isEmpty = shelf.idle.length + shelf.renewing + shelf.waiting.length === 0;
+    if (isEmpty && this.shelves.get(key) === shelf) this.shelves.delete(key);
   }
 }

@@ -3,7 +3,7 @@
  * code that needs the language and little beside it (worker-globals.ts): three walls part it from everything else, each enough by
  * itself. Its global scope has no other names, its origin is nobody's, and the page's policy lets nothing be loaded.
  */
-import { answerDocument, callHarness, installHarness, navigate } from "./fresh-document.js";
+import { answerDocument, callForText, callHarness, installHarness, navigate } from "./fresh-document.js";
 import { WORKER_HARNESS } from "./harness.js";
 import type { Realm, RealmOptions } from "./realm.js";
 
@@ -42,7 +42,7 @@ export function createWorkerRealm({ session, origin }: RealmOptions): Realm {
 
     evaluate({ sourceName = "action.js", source, payload, settings }) {
       runs += 1;
-      return callHarness(session, harnessId!, "run", [source, sourceName, payload, settings]);
+      return callForText(session, harnessId!, "run", [source, sourceName, payload, settings]);
     },
 
     explain: (outcome) => outcome,

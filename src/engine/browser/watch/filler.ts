@@ -1,6 +1,6 @@
 /**
  * Finds the renderer that fills a browser's own processes, which hold what all runs have stored there and say of nothing whose it
- * is: all renderers are paused, then one after the other goes on for a moment, until what the browser holds grows with one of them.
+ * is: those that may be it are paused, then one after the other goes on for a moment, until what the browser holds grows with one of them.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { residentBytesOf, signal, usageOf } from "./processes.js";
@@ -49,9 +49,7 @@ async function growsWith(pid: number, group: Group): Promise<boolean> {
 }
 
 /** @returns the one; null when the browser grows with none of them. All go on. */
-export async function findFiller(renderers: readonly number[], group: Group): Promise<number | null> {
-  const spent = new Map(await Promise.all(renderers.map(async (pid) => [pid, await spentBy(pid, group)] as const)));
-  const busiestFirst = [...renderers].sort((a, b) => spent.get(b)! - spent.get(a)!);
+export async function findFiller(busiestFirst: readonly number[], group: Group): Promise<number | null> {
   for (const pid of busiestFirst) signal(pid, "SIGSTOP");
   try {
     for (const pid of busiestFirst) if (await growsWith(pid, group)) return pid;

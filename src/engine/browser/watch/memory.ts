@@ -12,6 +12,11 @@ const OWN_MAX_BYTES = 1_024 * 1024 * 1024;
 const OWN_HARD_MAX_BYTES = 2 * OWN_MAX_BYTES;
 /** What is given back does not always come back at once: only what grew by so much since is looked into again. */
 const OWN_STEP_BYTES = 128 * 1024 * 1024;
+/** By so much in so long they grow with nothing but a run that fills them, which costs all others the machine's memory bandwidth. */
+const OWN_RUSH_BYTES = 192 * 1024 * 1024;
+const RUSH_MS = 1_000;
+/** What a renderer that fills anything computes at least between two looks: the others are left in peace. */
+const FILLING_SPENT_MS = 20;
 
 export interface MemoryBound {
   /** Ends the renderer that holds too much, or that fills the browser. */
@@ -27,35 +32,60 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
   let endedAt = 0;
   let ownBytes = 0;
   let lookIntoAt = OWN_MAX_BYTES;
+  /** What the browser's own processes held at the looks of the last RUSH_MS. */
+  let held: { at: number; bytes: number }[] = [];
+  /** What each renderer had spent at the last look. */
+  let spentBefore = new Map<number, number>();
 
   function end(pid: number): void {
     endedAt = Date.now();
     signal(pid, "SIGKILL");
   }
 
+  /** Whether they have grown in a rush, as nothing does that means no harm. */
+  function rushes(): boolean {
+    const now = performance.now();
+    held = held.filter(({ at }) => now - at < RUSH_MS);
+    held.push({ at: now, bytes: ownBytes });
+    return ownBytes - Math.min(...held.map(({ bytes }) => bytes)) >= OWN_RUSH_BYTES;
+  }
+
+  /** Those that have computed enough since the last look to have filled anything, the busiest first. */
+  function suspectsAmong(renderers: readonly MeasuredProcess[]): number[] {
+    const spent = renderers.map(({ pid, spent: now }) => ({ pid, spent: now - (spentBefore.get(pid) ?? 0) }));
+    spentBefore = new Map(renderers.map((one) => [one.pid, one.spent]));
+    const filling = spent.filter((one) => one.spent >= FILLING_SPENT_MS);
+    return filling.sort((one, other) => other.spent - one.spent).map(({ pid }) => pid);
+  }
+
   /** What runs store with the browser itself, blobs first of all, is bounded as what they hold themselves. */
-  async function lookIntoOwn(own: number[], renderers: number[]): Promise<void> {
+  async function lookIntoOwn(own: number[], suspects: number[]): Promise<void> {
     if (ownBytes > OWN_HARD_MAX_BYTES) return endBrowser();
-    if (ownBytes < lookIntoAt) {
+    if (!rushes() && ownBytes < lookIntoAt) {
       lookIntoAt = Math.max(OWN_MAX_BYTES, Math.min(lookIntoAt, ownBytes + OWN_STEP_BYTES));
       return;
     }
-    const filler = await findFiller(renderers, { id: group, own });
+    if (suspects.length === 0) return;
+    const filler = await findFiller(suspects, { id: group, own });
     if (filler !== null) end(filler);
     lookIntoAt = ownBytes + OWN_STEP_BYTES;
+    held = [];
   }
 
   return {
     async look(processes) {
       const own: number[] = [];
-      const renderers: number[] = [];
+      const renderers: MeasuredProcess[] = [];
       ownBytes = 0;
-      for (const { pid, renderer, residentBytes } of processes) {
-        if (!renderer) ownBytes += residentBytes;
-        if (renderer && residentBytes > RENDERER_MAX_BYTES) end(pid);
-        else (renderer ? renderers : own).push(pid);
+      for (const one of processes) {
+        const { pid, renderer, residentBytes } = one;
+        if (!renderer) {
+          ownBytes += residentBytes;
+          own.push(pid);
+        } else if (residentBytes > RENDERER_MAX_BYTES) end(pid);
+        else renderers.push(one);
       }
-      await lookIntoOwn(own, renderers);
+      await lookIntoOwn(own, suspectsAmong(renderers));
     },
     endedAt: () => endedAt,
     overgrown: () => ownBytes > OWN_MAX_BYTES,

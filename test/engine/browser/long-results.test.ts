@@ -1,0 +1,31 @@
+/** Results that are too long for one message come in parts, and come whole, whatever the run has done to its globals. */
+import { expect } from "chai";
+import { resultOf, testBrowsers } from "./support.js";
+
+const OVERTHROW = `
+  String.prototype.slice = () => "";
+  Reflect.apply = () => "x";
+  Promise.prototype.then = function (take) { take("d1"); return this; };
+  Object.defineProperty(Promise, Symbol.species, { get() { throw 1 } });
+  Array.prototype[Symbol.iterator] = () => { throw 2 };
+  Object.defineProperty(Object.prototype, "part", { get() { return () => "d2" }, set() { throw 3 } });`;
+
+for (const realm of ["document", "worker"] as const) {
+  describe(`a long result of a run in a ${realm}`, () => {
+    const browsers = testBrowsers();
+    before(() => browsers.start());
+    after(() => browsers.stop());
+
+    for (const [what, before] of [
+      ["", ""],
+      [", after the run has replaced what a page works with", OVERTHROW],
+    ]) {
+      it(`comes whole, characters that lie across two parts too${what}`, async () => {
+        const text = `"a${"😀é".repeat(150_000)}"`;
+        const code = `const execute = async () => { const text = ${JSON.stringify(JSON.parse(text).slice(0, 4))}[0] + "😀é".repeat(150_000); ${before} return text }`;
+        const result = await resultOf(browsers, code, { realm });
+        expect(JSON.stringify(result) === text).to.equal(true);
+      });
+    }
+  });
+}
