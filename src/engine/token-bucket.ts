@@ -1,6 +1,8 @@
 /** Bounds how often, or how much, one key may do something, in this process alone and in memory. Knows no key's meaning. */
 
 const KEYS_MAX = 50_000;
+/** All that are sought in vain while there are so many share one bucket. */
+const OTHERS = Symbol("others");
 
 export interface TokenBucket {
   /** Counts a call of `cost` for `key`. Answers 0 when it is let through, else the seconds after which a repeat would be. */
@@ -9,23 +11,28 @@ export interface TokenBucket {
   charge(key: string, cost: number): void;
 }
 
-/** `limit` at once, and as many again over each `windowMs`, spread evenly. */
-export function createTokenBucket({ limit, windowMs }: { limit: number; windowMs: number }): TokenBucket {
-  const buckets = new Map<string, { left: number; at: number }>();
+/** `limit` at once, and as many again over each `windowMs`, spread evenly. `keysMax`: how many keys are told apart. */
+export function createTokenBucket(options: { limit: number; windowMs: number; keysMax?: number }): TokenBucket {
+  const { limit, windowMs, keysMax = KEYS_MAX } = options;
+  const buckets = new Map<string | typeof OTHERS, { left: number; at: number }>();
   const perMs = limit / windowMs;
+  let sweptAt = Number.NEGATIVE_INFINITY;
 
   /** Full ones say nothing that an absent one does not. */
   function sweep(now: number): void {
+    sweptAt = now;
     for (const [key, { left, at }] of buckets) if (left + (now - at) * perMs >= limit) buckets.delete(key);
-    // Still too many: the oldest start anew rather than memory growing without end.
-    for (const key of buckets.keys()) {
-      if (buckets.size < KEYS_MAX) break;
-      buckets.delete(key);
-    }
   }
 
-  function leftFor(key: string, now: number): number {
-    if (buckets.size >= KEYS_MAX && !buckets.has(key)) sweep(now);
+  /** No key is forgotten while it counts: whoever comes from ever new addresses would begin those of others anew. */
+  function bucketOf(key: string, now: number): string | typeof OTHERS {
+    if (buckets.has(key) || buckets.size < keysMax) return key;
+    // Sweeping takes as long as there are keys: once in a hundredth of the window is enough.
+    if (now - sweptAt > windowMs / 100) sweep(now);
+    return buckets.size < keysMax ? key : OTHERS;
+  }
+
+  function leftFor(key: string | typeof OTHERS, now: number): number {
     const { left, at } = buckets.get(key) ?? { left: limit, at: now };
     return Math.min(limit, left + (now - at) * perMs);
   }
@@ -33,16 +40,18 @@ export function createTokenBucket({ limit, windowMs }: { limit: number; windowMs
   return {
     take(key, cost = 1) {
       const now = performance.now();
-      const left = leftFor(key, now);
+      const bucket = bucketOf(key, now);
+      const left = leftFor(bucket, now);
       // What costs more than a whole window takes a full bucket.
       const needed = Math.min(cost, limit);
       const passes = left >= needed;
-      buckets.set(key, { left: passes ? left - needed : left, at: now });
+      buckets.set(bucket, { left: passes ? left - needed : left, at: now });
       return passes ? 0 : Math.max(1, Math.ceil((needed - left) / perMs / 1000));
     },
     charge(key, cost) {
       const now = performance.now();
-      buckets.set(key, { left: Math.max(-limit, leftFor(key, now) - cost), at: now });
+      const bucket = bucketOf(key, now);
+      buckets.set(bucket, { left: Math.max(-limit, leftFor(bucket, now) - cost), at: now });
     },
   };
 }

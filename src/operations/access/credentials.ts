@@ -1,5 +1,6 @@
 /** Credentials: makes tokens, finds who a token stands for, revokes at once. Knows nothing of headers and cookies. */
 import { createHash, randomBytes } from "node:crypto";
+import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
 import { type Executor, rows } from "../../data/database.js";
@@ -105,7 +106,7 @@ function toCaller(row: FoundRow): Caller {
 export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
-  const known = new Map<string, { caller: Caller; until: number }>();
+  const known = new LRUCache<string, Caller>({ max: CACHE_MAX, ttl: CACHE_MS });
   const watchers = new Set<() => void>();
   let epoch = 0;
   const forget = () => {
@@ -158,15 +159,13 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       const hash = hashToken(token);
       const key = hash.toString("base64");
       const hit = known.get(key);
-      const now = Date.now();
-      if (hit && hit.until > now && hit.caller.expiresAt > now && notifications.healthy()) return hit.caller;
+      if (hit && hit.expiresAt > Date.now() && notifications.healthy()) return hit;
       const asked = epoch;
       const [row] = await rows<FoundRow>(db, FIND, [hash]);
       if (!row) return null;
       const caller = toCaller(row);
-      if (known.size >= CACHE_MAX) known.clear();
       // Rights that changed while the database answered are not to be kept; a task token is used seldom and must die with its run.
-      if (asked === epoch && row.kind !== "task") known.set(key, { caller, until: now + CACHE_MS });
+      if (asked === epoch && row.kind !== "task") known.set(key, caller);
       return caller;
     },
 

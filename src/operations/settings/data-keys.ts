@@ -1,6 +1,7 @@
 /** Each app's data key: made when first needed, kept wrapped under a SETTINGS_KEY, wrapped anew on rotation. */
 import type { KeyObject } from "node:crypto";
 import { join } from "node:path";
+import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import { fingerprint, newDataKey, unwrap, wrap, wrappedUnder } from "../../engine/cipher.js";
@@ -19,7 +20,7 @@ export type DataKeys = ReturnType<typeof createDataKeys>;
 
 export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) {
   /** A committed data key never changes, whatever wraps it. */
-  const known = new Map<number, KeyObject>();
+  const known = new LRUCache<number, KeyObject>({ max: KNOWN_MAX });
 
   function masterKey(name: string): Buffer {
     const key = ring.find((candidate) => fingerprint(candidate) === name);
@@ -86,7 +87,6 @@ export function createDataKeys({ db, ring }: { db: DataSource; ring: KeyRing }) 
       if (hit) return hit;
       const wrapped = await wrappedKey(appId, db);
       if (!wrapped) return null;
-      if (known.size >= KNOWN_MAX) known.clear();
       const key = opened(appId, wrapped);
       known.set(appId, key);
       return key;
