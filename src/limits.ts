@@ -41,6 +41,8 @@ export const RATE_WINDOW_MS = 60_000;
 export const RATE_LIMIT_MANAGE = 60;
 export const RATE_LIMIT_RUN = 30;
 export const RATE_LIMIT_PUBLISH = 10;
+/** Of RATE_LIMIT_RUN: what visitors without a person of their own have together; the rest is left to the app's own. */
+export const RUNS_VISITORS_SHARE = 2 / 3;
 
 /** A request's body, payloads included (contract, section 4: 413 above it). */
 export const BODY_MAX_BYTES = 1024 * 1024;

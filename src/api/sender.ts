@@ -1,5 +1,6 @@
 /** Who waits behind whom where senders take turns: a credential of the app's own behind itself, a visitor behind all of its address. */
 import type { Visitor } from "../operations/access/gate.js";
+import { isVisitor } from "../rules/access.js";
 import { addressBlock } from "../rules/address-block.js";
 
 /** By its network address alone. */
@@ -8,6 +9,6 @@ export const addressSender = (address: string | undefined): string =>
 
 /** Tokens of visitors are given to anybody, so that whoever has one has many. */
 export function senderOf({ caller, address }: Pick<Visitor, "caller" | "address">): string {
-  if (caller === null || caller.kind === "live" || caller.kind === "viewer") return addressSender(address);
+  if (caller === null || isVisitor(caller)) return addressSender(address);
   return `credential ${caller.credentialId}`;
 }

@@ -176,7 +176,7 @@ export async function createOperations(surroundings: Surroundings) {
   const { sessionOf } = store;
   const { organizationOf } = people;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
-  const apps = createApps({ db, organizationOf, settings, logEvents });
+  const apps = createApps({ db, organizationOf, settings, logEvents, intake });
   const appVersions = createAppVersions({ db, settings, logEvents, intake });
   const catalogue = readCatalogue(config);
   const assets = assetsOf(catalogue, baseUrl);

@@ -160,6 +160,9 @@ export function rateClassOf(operation: Operation): RateClass | undefined {
   return (ACCESS[operation] as Rule).rate;
 }
 
+/** Whether it is a page's user, with what an app's page gives to anybody. */
+export const isVisitor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";
+
 /** Whether the caller's kind has the right, and the app is one of its own. An admin's every app is; that it exists is asked elsewhere. */
 export function mayEnter(caller: Caller, operation: Operation, appId: number): boolean {
   return (ACCESS[operation].who as readonly CredentialKind[]).includes(caller.kind) && reachesApp(caller, appId);

@@ -7,7 +7,8 @@ import { AppStructure, DateTime } from "./leaf-types.js";
 @ObjectType("App", { description: "An app without its settings." })
 export class AppType {
   @Field(() => Int) id: number;
-  @Field(() => Int) organizationId: number;
+  @Field(() => Int, { nullable: true, description: "null, as hooks and dependencies, for a page's user." })
+  organizationId: number | null;
   @Field(() => String) name: string;
   @Field(() => Boolean) isPublished: boolean;
   @Field(() => GraphQLSafeInt, { nullable: true }) startingPageId: number | null;

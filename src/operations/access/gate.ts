@@ -6,11 +6,12 @@ import { rows } from "../../data/database.js";
 import type { DiskRoom, RoomLevel } from "../../engine/disk-room.js";
 import type { RateAnswer, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
-import { LOW_DISK_RETRY_SECONDS } from "../../limits.js";
+import { LOW_DISK_RETRY_SECONDS, RUNS_VISITORS_SHARE } from "../../limits.js";
 import {
   ACCESS,
   ADDS,
   type Caller,
+  isVisitor,
   mayEnter,
   type Operation,
   type RateClass,
@@ -73,19 +74,29 @@ export function createGate(options: {
   /** Apps that were there a moment ago: the service deletes none. */
   const existing = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
 
-  async function count(visitor: Visitor, rateClass: RateClass, appId: number): Promise<void> {
-    const limit = limits[rateClass];
-    if (limit === 0) return;
-    const answer = await window.take(appId, rateClass, limit);
+  /** @param whose those who share the window, as the refusal names them */
+  async function countIn(visitor: Visitor, appId: number, name: string, limit: number, whose: string): Promise<void> {
+    const answer = await window.take(appId, name, limit);
     // A document of several limited fields leaves the scarcest quota.
     if (answer.remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...answer, limit };
     if (answer.accepted) return;
     const retryAfter = Math.max(1, Math.ceil((answer.freesAt.getTime() - Date.now()) / 1000));
     throw new ActionError(
       "RATE_LIMIT_EXCEEDED",
-      `this app's limit is ${limit} such requests in 60 seconds; try again in ${retryAfter} s`,
+      `${whose} limit is ${limit} such requests in 60 seconds; try again in ${retryAfter} s`,
       { retryAfter, nextValidRequestDate: answer.freesAt.toISOString() },
     );
+  }
+
+  async function count(visitor: Visitor, caller: Caller, rateClass: RateClass, appId: number): Promise<void> {
+    const limit = limits[rateClass];
+    if (limit === 0) return;
+    // Whoever opens the app's page has such a token: what all of them ask for is not to be what its editors cannot.
+    if (rateClass === "run" && isVisitor(caller) && caller.personId === null) {
+      const share = Math.max(1, Math.floor(limit * RUNS_VISITORS_SHARE));
+      await countIn(visitor, appId, "run of visitors", share, "the visitors of this app together: their");
+    }
+    await countIn(visitor, appId, rateClass, limit, "this app's");
   }
 
   async function appExists(appId: number): Promise<boolean> {
@@ -117,7 +128,7 @@ export function createGate(options: {
       // The others' credentials name apps that exist; an admin may name any.
       if (caller.kind === "admin" && !(await appExists(appId))) throw new ActionError("APP_NOT_FOUND");
       const rateClass = rateClassOf(operation);
-      if (rateClass) await count(visitor, rateClass, appId);
+      if (rateClass) await count(visitor, caller, rateClass, appId);
       if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
       return address === undefined ? caller : { ...caller, address };
     },

@@ -75,6 +75,13 @@ const BRING_BACK = `
       IS DISTINCT FROM (excluded.value, excluded.sealed, excluded.not_secret)
   RETURNING key`;
 
+/* About: what `snapshotApp` copies. */
+const SIZE = `
+  SELECT (coalesce(octet_length(hooks::text), 0) + coalesce(octet_length(dependencies::text), 0)
+          + coalesce((SELECT sum(octet_length(key) + coalesce(octet_length(value), octet_length(sealed)))
+                        FROM setting WHERE app_id = app.id AND left(key, 2) <> '__'), 0))::float8 AS bytes
+    FROM app WHERE id = $1`;
+
 const PRUNE = `
   DELETE FROM app_version WHERE app_id = $1 AND id <=
     (SELECT id FROM app_version WHERE app_id = $1 ORDER BY id DESC OFFSET ${APP_VERSIONS_KEPT} LIMIT 1)`;
@@ -173,9 +180,10 @@ export function createAppVersions(options: {
       return { ...summaryOf(row), data: keptFields(row.data), settings: await settings.httpOf(appId, copies) };
     },
 
-    /** Takes a snapshot because somebody asked for one. */
+    /** Takes a snapshot because somebody asked for one. @throws RATE_LIMIT_EXCEEDED, OVERLOADED */
     async create(caller: Caller, appId: number): Promise<AppVersion> {
-      intake.checkRoom();
+      const [size] = await rows<{ bytes: number }>(db, SIZE, [appId]);
+      intake.take(caller, appId, size?.bytes ?? 0);
       const id = await db.transaction(async (manager) => {
         await lockApp(manager, appId);
         const versionId = await snapshotApp(manager, caller, appId, "create");

@@ -3,11 +3,12 @@ import type { DataSource, EntityManager } from "typeorm";
 import { AppRow } from "../../data/app.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
-import type { Caller } from "../../rules/access.js";
+import { type Caller, isVisitor } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
 import { audit } from "../records/audit.js";
+import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings } from "../settings/settings.js";
 import { type AppChanges, applyChanges, changesIn } from "./app-fields.js";
@@ -16,7 +17,8 @@ import { snapshotApp } from "./app-versions.js";
 /** An app without its settings. Times are ISO 8601. */
 export interface App {
   id: number;
-  organizationId: number;
+  /** Of the app's own credentials; null, as `hooks` and `dependencies`, for a page's user. */
+  organizationId: number | null;
   name: string;
   isPublished: boolean;
   startingPageId: number | null;
@@ -40,6 +42,9 @@ function toApp(row: AppRow): App {
   };
 }
 
+/** What a page's user may know of it. */
+const toVisitor = (app: App): App => ({ ...app, organizationId: null, hooks: null, dependencies: null });
+
 export type Apps = ReturnType<typeof createApps>;
 
 export function createApps(options: {
@@ -48,8 +53,9 @@ export function createApps(options: {
   organizationOf: (id: number | null) => Promise<number>;
   settings: Settings;
   logEvents: LogEvents;
+  intake: Intake;
 }) {
-  const { db, organizationOf, settings, logEvents } = options;
+  const { db, organizationOf, settings, logEvents, intake } = options;
 
   async function find(appId: number): Promise<AppRow> {
     const row = appId > 0 ? await db.getRepository(AppRow).findOneBy({ id: appId }) : null;
@@ -66,6 +72,8 @@ export function createApps(options: {
   ): Promise<void> {
     const fields = Object.keys(changes);
     if (fields.length > 0) {
+      // What it replaces goes on taking room for a while.
+      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(changes)));
       await applyChanges(manager, appId, changes);
       await audit(manager, caller, { appId, type: "app.update", data: { fields } });
     }
@@ -106,7 +114,7 @@ export function createApps(options: {
         .where("(:all OR app.id = ANY (:ids))", { all: caller.kind === "admin", ids })
         .orderBy("app.id")
         .getMany();
-      return found.map(toApp);
+      return found.map((row) => (isVisitor(caller) ? toVisitor(toApp(row)) : toApp(row)));
     },
 
     /** An app that is known to exist. */

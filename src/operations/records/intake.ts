@@ -12,16 +12,13 @@ import {
   LOW_DISK_RETRY_SECONDS,
   RATE_WINDOW_MS,
 } from "../../limits.js";
-import type { Caller } from "../../rules/access.js";
+import { type Caller, isVisitor } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 
 /** Who sends, as far as its quota goes. */
 export type Sender = Pick<Caller, "kind" | "credentialId" | "address">;
 
 export type Intake = ReturnType<typeof createIntake>;
-
-/** Its page gives such a token to anybody. */
-const isVisitor = ({ kind }: Sender): boolean => kind === "live" || kind === "viewer";
 
 function refusal(whose: string, megabytes: number, retryAfter: number): ActionError {
   return tooOften(`${whose} may send ${megabytes} MB in a minute; try again in ${retryAfter} s`, retryAfter);

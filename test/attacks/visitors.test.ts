@@ -1,0 +1,102 @@
+/** What whoever opens an app's page, and so has a token, can do to those whose app it is; and what its tokens show. */
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { createTokenBucket } from "../../src/engine/token-bucket.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("a visitor", () => {
+  let service: TestService;
+  let visitor: string;
+  let appUser: string;
+  before(async () => {
+    service = await startTestService({ ROLES: "api", RATE_LIMIT_RUN: "30" });
+    const tokens = `/v1/apps/${service.appId}/tokens`;
+    visitor = (await service.rest("POST", tokens, { body: { kind: "live" } })).body.token;
+    appUser = service.tokens.live;
+  });
+  after(() => service.stop());
+
+  /** How many of so many requests to run pass the rate limit: there is nothing to run. */
+  async function passed(as: string, requests: number): Promise<number> {
+    const answers = [];
+    for (let sent = 0; sent < requests; sent += 1) {
+      answers.push((await service.rest("POST", `/v3/apps/${service.appId}/actions/none/run`, { as, body: {} })).http);
+    }
+    return answers.filter((http) => http === 404).length;
+  }
+  const calm = () => service.db.query("TRUNCATE rate_window");
+
+  it("has two thirds of an app's runs, with all other visitors: a third is left to editors and backends", async () => {
+    await calm();
+    expect(await passed(visitor, 25)).to.equal(20);
+    expect(await passed("api", 12)).to.equal(10);
+    const { body, headers } = await service.rest("POST", `/v3/apps/${service.appId}/actions/none/run`, {
+      as: visitor,
+      body: {},
+    });
+    expect(body.status).to.equal("RATE_LIMIT_EXCEEDED");
+    expect(Number(headers.get("retry-after"))).to.be.within(1, 60);
+  });
+
+  it("is not an app's user with a token in a name of their own, who has them all, nor may they be more than 30 together", async () => {
+    await calm();
+    expect(await passed(appUser, 32)).to.equal(30);
+    expect(await passed(visitor, 1)).to.equal(0);
+  });
+
+  it("reads of the app its name, and not what belongs to those who make it, over REST and GraphQL", async () => {
+    const hooks = { onOpen: "https://internal.example" };
+    await service.rest("PUT", `/v1/apps/${service.appId}`, { body: { hooks, dependencies: ["svc-csv"] } });
+    const secret = { organizationId: null, hooks: null, dependencies: null };
+    for (const as of [visitor, appUser]) {
+      const [app] = (await service.rest("GET", "/v1/apps", { as })).body.apps;
+      expect(app).to.include({ id: service.appId, ...secret });
+      const query = "{ apps { id name organizationId hooks dependencies } }";
+      const { data } = await service.graphql(query, {}, { as });
+      expect(data.apps[0]).to.include({ id: service.appId, ...secret });
+    }
+    const [app] = (await service.rest("GET", "/v1/apps")).body.apps;
+    expect(app).to.deep.include({ organizationId: service.organizationId, hooks, dependencies: ["svc-csv"] });
+  });
+});
+
+describe("what an app's own credentials store", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api", INTAKE_QUOTA_MB: "1" });
+  });
+  after(() => service.stop());
+
+  it("counts in bytes where it is the app's own fields, and each snapshot of them", async () => {
+    const app = `/v1/apps/${service.appId}`;
+    const hooks = { text: randomBytes(150_000).toString("hex") };
+    expect((await service.rest("PUT", app, { body: { hooks } })).http).to.equal(200);
+    expect((await service.rest("POST", `${app}/versions`)).http).to.equal(201);
+    expect((await service.rest("POST", `${app}/versions`)).http).to.equal(201);
+    const refused = [
+      await service.rest("POST", `${app}/versions`),
+      await service.rest("PUT", app, { body: { hooks } }),
+      await service.rest("PUT", `/v1/admin/apps/${service.appId}`, { as: "admin", body: { hooks } }),
+    ];
+    expect(refused.map(({ http, body }) => [http, body.status])).to.deep.equal(
+      Array(3).fill([429, "RATE_LIMIT_EXCEEDED"]),
+    );
+    const { body } = await service.rest("GET", `${app}/versions`);
+    expect(body.pagination.total).to.equal(2);
+  });
+});
+
+describe("a bound by address", () => {
+  it("is not begun anew for one address by however many others", () => {
+    const bucket = createTokenBucket({ limit: 2, windowMs: 3_600_000, keysMax: 10 });
+    expect([bucket.take("own"), bucket.take("own")]).to.deep.equal([0, 0]);
+    for (let other = 0; other < 1_000; other += 1) bucket.take(`address ${other}`);
+    expect(bucket.take("own")).to.be.above(0);
+  });
+
+  it("counts addresses beyond those that it remembers as one", () => {
+    const bucket = createTokenBucket({ limit: 2, windowMs: 3_600_000, keysMax: 10 });
+    const passed = Array.from({ length: 1_000 }, (_, at) => bucket.take(`address ${at}`)).filter((wait) => wait === 0);
+    expect(passed).to.have.length(12);
+  });
+});
