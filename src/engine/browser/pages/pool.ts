@@ -18,6 +18,8 @@ const SURPLUS_IDLE_MS = 10_000;
 const OPENING_MAX_MS = 500;
 /** How long an origin has no new page after one of its runs filled the machine's memory. */
 const REST_MS = 1_000;
+/** As many as this wait to have one made, and honest apps seldom come so together. */
+const CROWD = 4;
 /** Whose turn it is to have a context made ahead. */
 const AHEAD = "ahead";
 
@@ -48,15 +50,10 @@ interface Shelf {
   waiting: ((page: Page | null) => boolean)[];
 }
 
-/** The turn ends with the work, or when that is late: one that hangs keeps nobody. */
-async function within<T>(leave: () => void, work: Promise<T>): Promise<T> {
-  const late = setTimeout(leave, OPENING_MAX_MS);
-  try {
-    return await work;
-  } finally {
-    clearTimeout(late);
-    leave();
-  }
+/** The first of those of the origin that has most: nobody's last page goes because another keeps many. */
+export function leastWanted<T>(oldestFirst: Iterable<T>, originOf: (one: T) => string): T {
+  const byOrigin = [...Map.groupBy(oldestFirst, originOf).values()];
+  return byOrigin.reduce((most, one) => (one.length > most.length ? one : most))[0]!;
 }
 
 export class Pool {
@@ -68,6 +65,7 @@ export class Pool {
 
   private readonly pages = new Set<Page>();
   private readonly resting = new Map<string, Promise<void>>();
+  private turnsAwaited = 0;
 
   constructor(private readonly options: PoolOptions) {
     void options.chromium.ended.then(() => {
@@ -89,7 +87,33 @@ export class Pool {
     const first = await this.takeReturned(own);
     this.forgetIfEmpty(key, own);
     if (first instanceof Page) return first;
-    return within(first, this.takeNew(origin, kind));
+    return this.within(first, this.takeNew(origin, kind));
+  }
+
+  /** The turn to make a page. @returns what ends it */
+  private async turn(origin: string): Promise<() => void> {
+    this.turnsAwaited += 1;
+    try {
+      return await this.options.openings.enter(origin);
+    } finally {
+      this.turnsAwaited -= 1;
+    }
+  }
+
+  /**
+   * The turn ends with the work, or when that is late: one that hangs keeps nobody. Where many wait, whatever serves pages that are
+   * there has as long again to itself.
+   */
+  private async within<T>(leave: () => void, work: Promise<T>): Promise<T> {
+    const begun = performance.now();
+    const late = setTimeout(leave, OPENING_MAX_MS);
+    try {
+      return await work;
+    } finally {
+      clearTimeout(late);
+      if (this.turnsAwaited < CROWD) leave();
+      else setTimeout(leave, Math.min(OPENING_MAX_MS, performance.now() - begun));
+    }
   }
 
   /** A page that another run of the key gives back, or the turn to make one, which ends when it is called: whatever is first. */
@@ -103,7 +127,7 @@ export class Pool {
         return true;
       };
       shelf.waiting.push(take);
-      this.options.openings.enter(shelf.origin).then((leave) => {
+      this.turn(shelf.origin).then((leave) => {
         if (settled) return leave();
         settled = true;
         shelf.waiting = shelf.waiting.filter((one) => one !== take);
@@ -135,8 +159,8 @@ export class Pool {
 
   private async refill(): Promise<void> {
     while (this.spare.length < this.options.spares && this.options.chromium.alive()) {
-      const leave = await this.options.openings.enter(AHEAD);
-      this.spare.push(await within(leave, this.open()));
+      const leave = await this.turn(AHEAD);
+      this.spare.push(await this.within(leave, this.open()));
     }
   }
 
@@ -208,16 +232,10 @@ export class Pool {
     shelf.idle.push(page);
     this.idleInOrder.set(page, shelf);
     this.idleSince.set(page, Date.now());
-    while (this.idleInOrder.size > this.options.warmPages) this.dropOfMost();
-  }
-
-  /** The least recently used page of the origin that has most: nobody's last page goes because another keeps many. */
-  private dropOfMost(): void {
-    const byOrigin = Map.groupBy(this.idleInOrder, ([, { origin }]) => origin).values();
-    const [[page, shelf]] = [...byOrigin].reduce((most, one) => (one.length > most.length ? one : most)) as [
-      [Page, Shelf],
-    ];
-    this.drop(page, shelf);
+    while (this.idleInOrder.size > this.options.warmPages) {
+      const least = leastWanted(this.idleInOrder.keys(), (one) => this.idleInOrder.get(one)!.origin);
+      this.drop(least, this.idleInOrder.get(least)!);
+    }
   }
 
   private drop(page: Page, shelf: Shelf): void {
