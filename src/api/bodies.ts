@@ -64,7 +64,7 @@ export function registerBodies(
   options: { rooms: BodyRooms; turns: Turns; paceMs?: number },
 ): void {
   const { rooms, turns, paceMs = PACE_MS } = options;
-  const leaves = new WeakMap<FastifyRequest, () => void>();
+  const arrivals = new WeakMap<FastifyRequest, () => void>();
 
   app.addHook("preParsing", async (request, reply) => {
     const { raw } = request;
@@ -73,17 +73,21 @@ export function registerBodies(
     if (bytes === 0 || raw.complete) return;
     try {
       const leave = await rooms.roomFor(bytes).enter(addressSender(request.context.address), bytes);
-      whenOver(raw, reply.raw, leave);
-      leaves.set(request, leave);
+      const unwatch = endLate(raw, paceMs);
+      const arrived = () => {
+        leave();
+        unwatch();
+      };
+      whenOver(raw, reply.raw, arrived);
+      arrivals.set(request, arrived);
     } catch (error) {
       // What it goes on sending is not read.
       reply.header("Connection", "close");
       throw error;
     }
-    const arrived = endLate(raw, paceMs);
-    raw.once("close", arrived).once("end", arrived);
   });
-  app.addHook("preValidation", async (request) => leaves.get(request)?.());
+  // It is parsed by now, or left to its route, which reads it as it can use it.
+  app.addHook("preValidation", async (request) => arrivals.get(request)?.());
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, async (request: FastifyRequest, body: Buffer) => {

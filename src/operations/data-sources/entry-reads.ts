@@ -146,7 +146,7 @@ function readsBy(read: Read) {
     if (options.aggregate !== null) return aggregated(key, options, reader);
     const keys = parseOrder(options.order, sourceOf("e", reader.scope.sees));
     const { rows, pages } = await rowsOf(key, options, reader, keys);
-    reader.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
+    await reader.reserve?.(rows.reduce((sum, { data }) => sum + data.length, 0));
     const entries = rows.map((row) => viewOf(row, key.id, reader.scope, options.attributes));
     const joined = await joins.of(key, entries, options.joins, reader);
     for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joined[at]!;

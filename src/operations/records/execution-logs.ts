@@ -206,7 +206,10 @@ export function createLogs(db: DataSource) {
     /** The entry in which a run ended; null while it has none. @throws what `reserve` throws */
     async ofRun(runId: number, reserve?: Reserve): Promise<LogEntry | null> {
       if (reserve) {
-        pageOf(await rows<Sized>(db, `SELECT id, ${SIZE} FROM execution_log WHERE run_id = $1`, [runId]), reserve);
+        await pageOf(
+          await rows<Sized>(db, `SELECT id, ${SIZE} FROM execution_log WHERE run_id = $1`, [runId]),
+          reserve,
+        );
       }
       const [row] = await rows<EntryRow>(db, `SELECT ${ENTRY} FROM execution_log WHERE run_id = $1`, [runId]);
       return row ? toEntry(row) : null;
