@@ -152,10 +152,18 @@ export function unescapedLayer({ bytes, at }: Layer): Layer | null {
 /** The runs of at least `min` bytes that `values` knows, as [from, to, from, to …]. */
 function runsOf(bytes: Uint8Array, values: Int8Array, min: number): number[] {
   const runs: number[] = [];
-  for (let index = 0; index < bytes.length; index += 1) {
-    const from = index;
-    while (index < bytes.length && values[bytes[index]!]! >= 0) index += 1;
-    if (index - from >= min) runs.push(from, index);
+  for (let from = 0; from + min <= bytes.length; ) {
+    // A run that begins here holds the next `min` bytes: the last that does not belong to one says where the next may begin.
+    let at = from + min - 1;
+    while (at >= from && values[bytes[at]!]! >= 0) at -= 1;
+    if (at >= from) {
+      from = at + 1;
+      continue;
+    }
+    let to = from + min;
+    while (to < bytes.length && values[bytes[to]!]! >= 0) to += 1;
+    runs.push(from, to);
+    from = to + 1;
   }
   return runs;
 }
