@@ -350,82 +350,99 @@ CREATE TABLE log_trigger (
 
 CREATE INDEX log_trigger_action ON public.log_trigger USING btree (action_id);
 
-CREATE TABLE media_blob (
-  key text NOT NULL,
-  app_id bigint NOT NULL,
-  bytes bigint NOT NULL,
-  held_until timestamp with time zone,
-  lost_at timestamp with time zone,
-  CONSTRAINT media_blob_pkey PRIMARY KEY (key),
-  CONSTRAINT media_blob_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
-);
-
-CREATE INDEX media_blob_held ON public.media_blob USING btree (held_until) WHERE (held_until IS NOT NULL);
-
-CREATE TABLE media_file (
+CREATE TABLE message (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   app_id bigint NOT NULL,
-  folder_id bigint,
-  name text NOT NULL,
-  content_type text NOT NULL,
-  bytes bigint NOT NULL,
-  checksum text NOT NULL,
-  width integer,
-  height integer,
-  blob_key text NOT NULL,
-  thumbnail_key text,
-  access_rules json,
-  user_id bigint,
+  kind text NOT NULL,
+  status text NOT NULL,
+  content json NOT NULL,
+  recipients jsonb NOT NULL,
+  reference uuid NOT NULL,
+  provider_id text,
+  detail text,
+  attempts integer DEFAULT 0 NOT NULL,
+  due_at timestamp with time zone,
+  give_up_at timestamp with time zone,
+  delayed_at timestamp with time zone,
+  holder uuid,
+  claimed_at timestamp with time zone,
+  handed_at timestamp with time zone,
+  run_id bigint,
+  person_id bigint,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   updated_at timestamp with time zone DEFAULT now() NOT NULL,
-  CONSTRAINT media_file_pkey PRIMARY KEY (id),
-  CONSTRAINT media_file_blob_key_key UNIQUE (blob_key),
-  CONSTRAINT media_file_thumbnail_key_key UNIQUE (thumbnail_key),
-  CONSTRAINT media_file_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
-  CONSTRAINT media_file_app_id_folder_id_fkey FOREIGN KEY (app_id, folder_id) REFERENCES media_folder(app_id, id),
-  CONSTRAINT media_file_blob_key_fkey FOREIGN KEY (blob_key) REFERENCES media_blob(key),
-  CONSTRAINT media_file_thumbnail_key_fkey FOREIGN KEY (thumbnail_key) REFERENCES media_blob(key)
+  bytes integer GENERATED ALWAYS AS ((octet_length((content)::text) + octet_length((recipients)::text))) STORED,
+  CONSTRAINT message_pkey PRIMARY KEY (id),
+  CONSTRAINT message_reference_key UNIQUE (reference),
+  CONSTRAINT message_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT message_check CHECK (((status = 'queued'::text) OR ((due_at IS NULL) AND (holder IS NULL)))),
+  CONSTRAINT message_check1 CHECK (((status <> 'queued'::text) OR (due_at IS NOT NULL))),
+  CONSTRAINT message_kind_check CHECK ((kind = ANY (ARRAY['email'::text, 'sms'::text]))),
+  CONSTRAINT message_status_check CHECK ((status = ANY (ARRAY['kept'::text, 'queued'::text, 'sent'::text, 'delivered'::text, 'rejected'::text, 'bounced'::text, 'complained'::text, 'failed'::text, 'unknown'::text])))
 );
 
-CREATE INDEX media_file_folder ON public.media_file USING btree (app_id, COALESCE(folder_id, (0)::bigint), name, id);
-
-CREATE TABLE media_folder (
-  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
-  app_id bigint NOT NULL,
-  parent_id bigint,
-  name text NOT NULL,
-  access_rules json,
-  user_id bigint,
-  created_at timestamp with time zone DEFAULT now() NOT NULL,
-  updated_at timestamp with time zone DEFAULT now() NOT NULL,
-  CONSTRAINT media_folder_pkey PRIMARY KEY (id),
-  CONSTRAINT media_folder_app_id_id_key UNIQUE (app_id, id),
-  CONSTRAINT media_folder_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
-  CONSTRAINT media_folder_app_id_parent_id_fkey FOREIGN KEY (app_id, parent_id) REFERENCES media_folder(app_id, id)
-);
-
-CREATE UNIQUE INDEX media_folder_name ON public.media_folder USING btree (app_id, COALESCE(parent_id, (0)::bigint), name);
-
-CREATE TABLE media_store (
-  one boolean DEFAULT true NOT NULL,
-  space text NOT NULL,
-  CONSTRAINT media_store_pkey PRIMARY KEY (one),
-  CONSTRAINT media_store_one_check CHECK (one)
-);
-
-CREATE TABLE media_usage (
-  app_id bigint NOT NULL,
-  bytes bigint NOT NULL,
-  CONSTRAINT media_usage_pkey PRIMARY KEY (app_id),
-  CONSTRAINT media_usage_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
-  CONSTRAINT media_usage_bytes_check CHECK ((bytes >= 0))
-);
+CREATE INDEX message_app ON public.message USING btree (app_id, id DESC);
+CREATE INDEX message_created ON public.message USING btree (created_at) WHERE (status <> 'queued'::text);
+CREATE INDEX message_due ON public.message USING btree (app_id, due_at) WHERE ((status = 'queued'::text) AND (holder IS NULL));
+CREATE INDEX message_held ON public.message USING btree (holder) WHERE (holder IS NOT NULL);
+CREATE INDEX message_next ON public.message USING btree (due_at) WHERE ((status = 'queued'::text) AND (holder IS NULL));
+CREATE UNIQUE INDEX message_provider ON public.message USING btree (app_id, provider_id) WHERE (provider_id IS NOT NULL);
 
 CREATE TABLE migration (
   id integer DEFAULT nextval('migration_id_seq'::regclass) NOT NULL,
   "timestamp" bigint NOT NULL,
   name character varying NOT NULL,
   CONSTRAINT "PK_3043fc6b8af7c99b8b98830094f" PRIMARY KEY (id)
+);
+
+CREATE TABLE notification (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  status text NOT NULL,
+  data jsonb NOT NULL,
+  scope jsonb,
+  order_at timestamp with time zone,
+  push jsonb,
+  push_at timestamp with time zone,
+  cursor bigint,
+  published_at timestamp with time zone,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  bytes integer GENERATED ALWAYS AS (((octet_length((data)::text) + COALESCE(octet_length((scope)::text), 0)) + COALESCE(octet_length((push)::text), 0))) STORED,
+  CONSTRAINT notification_pkey PRIMARY KEY (id),
+  CONSTRAINT notification_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT notification_check CHECK (((status <> 'scheduled'::text) OR (order_at IS NOT NULL))),
+  CONSTRAINT notification_check1 CHECK (((status = 'published'::text) = (cursor IS NOT NULL))),
+  CONSTRAINT notification_status_check CHECK ((status = ANY (ARRAY['draft'::text, 'published'::text, 'scheduled'::text])))
+);
+
+CREATE INDEX notification_app ON public.notification USING btree (app_id, id DESC);
+CREATE UNIQUE INDEX notification_cursor ON public.notification USING btree (app_id, cursor) WHERE (cursor IS NOT NULL);
+CREATE INDEX notification_due ON public.notification USING btree (order_at) WHERE (status = 'scheduled'::text);
+CREATE INDEX notification_push ON public.notification USING btree (push_at) WHERE (push_at IS NOT NULL);
+
+CREATE TABLE notification_place (
+  app_id bigint NOT NULL,
+  cursor bigint NOT NULL,
+  CONSTRAINT notification_place_pkey PRIMARY KEY (app_id),
+  CONSTRAINT notification_place_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
+CREATE TABLE notification_read (
+  notification_id bigint NOT NULL,
+  reader text NOT NULL,
+  read_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT notification_read_pkey PRIMARY KEY (notification_id, reader),
+  CONSTRAINT notification_read_notification_id_fkey FOREIGN KEY (notification_id) REFERENCES notification(id) ON DELETE CASCADE
+);
+
+CREATE TABLE notification_read_all (
+  app_id bigint NOT NULL,
+  reader text NOT NULL,
+  cursor bigint NOT NULL,
+  read_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT notification_read_all_pkey PRIMARY KEY (app_id, reader),
+  CONSTRAINT notification_read_all_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
 );
 
 CREATE TABLE organization (
@@ -447,6 +464,37 @@ CREATE TABLE person (
 );
 
 CREATE UNIQUE INDEX person_email ON public.person USING btree (lower(email));
+
+CREATE TABLE push_delivery (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  notification_id bigint NOT NULL,
+  subscription_id bigint NOT NULL,
+  attempts integer DEFAULT 0 NOT NULL,
+  due_at timestamp with time zone NOT NULL,
+  CONSTRAINT push_delivery_pkey PRIMARY KEY (id),
+  CONSTRAINT push_delivery_notification_id_fkey FOREIGN KEY (notification_id) REFERENCES notification(id) ON DELETE CASCADE,
+  CONSTRAINT push_delivery_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES push_subscription(id) ON DELETE CASCADE
+);
+
+CREATE INDEX push_delivery_due ON public.push_delivery USING btree (due_at);
+CREATE INDEX push_delivery_notification ON public.push_delivery USING btree (notification_id);
+CREATE INDEX push_delivery_subscription ON public.push_delivery USING btree (subscription_id);
+
+CREATE TABLE push_subscription (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  reader text NOT NULL,
+  reader_user jsonb,
+  endpoint text NOT NULL,
+  p256dh text NOT NULL,
+  auth text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT push_subscription_pkey PRIMARY KEY (id),
+  CONSTRAINT push_subscription_app_id_endpoint_key UNIQUE (app_id, endpoint),
+  CONSTRAINT push_subscription_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
+CREATE INDEX push_subscription_reader ON public.push_subscription USING btree (app_id, reader);
 
 CREATE UNLOGGED TABLE rate_window (
   app_id bigint NOT NULL,
@@ -560,6 +608,14 @@ CREATE TABLE settings_key (
   fingerprint text NOT NULL,
   CONSTRAINT settings_key_pkey PRIMARY KEY (only_row),
   CONSTRAINT settings_key_only_row_check CHECK (only_row)
+);
+
+CREATE TABLE vapid_key (
+  app_id bigint NOT NULL,
+  public_key text NOT NULL,
+  sealed bytea NOT NULL,
+  CONSTRAINT vapid_key_pkey PRIMARY KEY (app_id),
+  CONSTRAINT vapid_key_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
 );
 
 CREATE OR REPLACE FUNCTION public.svc_action_changed()

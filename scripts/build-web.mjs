@@ -47,7 +47,17 @@ const monacoStylesOnce = {
 
 /** Addresses that others write into their pages: fixed names, told apart by ETag. */
 const CLIENT = { ...COMMON, outdir: join(OUT, "client") };
-const PACKAGES = ["datasources", "session", "csv", "encryption", "barcode", "audio", "media"];
+const PACKAGES = [
+  "datasources",
+  "session",
+  "csv",
+  "encryption",
+  "barcode",
+  "audio",
+  "media",
+  "communicate",
+  "notifications",
+];
 
 const ACTION_TYPES = "src/data/action-types.ts";
 
@@ -68,6 +78,7 @@ async function buildClient() {
     "svc-run": `${runtime}/entry-run.ts`,
     debug: `${runtime}/entry-debug.ts`,
     example: "src/web/example/entry.ts",
+    "push-worker": `${runtime}/entry-push-worker.ts`,
   };
   const packages = PACKAGES.map((name) => [`packages/svc-${name}`, `src/web/packages/svc-${name}.ts`]);
   const module = { svc: `${runtime}/entry-module.ts` };

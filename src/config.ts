@@ -11,6 +11,7 @@ import {
   LOG_MAX_MB,
   MEDIA_MAX_MB,
   MEDIA_QUOTA_MB,
+  RATE_LIMIT_COMMUNICATE,
   RATE_LIMIT_MANAGE,
   RATE_LIMIT_PUBLISH,
   RATE_LIMIT_RUN,
@@ -44,8 +45,8 @@ export interface Config {
   puppeteerCacheDir: string | null;
   /** false only by CHROME_SANDBOX=off, which is warned about at every start. */
   chromeSandbox: boolean;
-  /** Requests per 60 s and app; 0 is unlimited. */
-  rateLimits: { manage: number; run: number; publish: number };
+  /** Requests per 60 s and app, of Communicate per 30 s; 0 is unlimited. */
+  rateLimits: { manage: number; run: number; publish: number; communicate: number };
   serverTimeoutMs: number;
   clientTimeoutMs: number;
   shutdownGraceMs: number;
@@ -75,6 +76,10 @@ export interface Config {
   defaultTimezone: string;
   /** JSON array of further packages for the catalogue; null: the built-in nine alone. */
   packagesFile: string | null;
+  /** The operator's mail server, for apps without one of their own: smtp:// or smtps://, may hold credentials. */
+  smtpUrl: string | null;
+  /** The sender of what goes by it: an address, perhaps with a name. */
+  mailFrom: string | null;
   logLevel: string;
 }
 
@@ -89,6 +94,10 @@ const ORIGIN = /^https?:\/\/[^/?#\s@]+\/?$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 /** An origin and perhaps a path of plain segments. */
 const ADDRESS = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
+
+/** User and password percent-encoded. */
+const SMTP_ADDRESS = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
+const MAIL_SENDER = /^([^<>\r\n]*<[^<>@\s]+@[^<>@\s]+>|[^<>@\s]+@[^<>@\s]+)$/;
 
 /** An address, or a network such as 10.0.0.0/8 that is not the whole internet. */
 function isNetwork(text: string): boolean {
@@ -124,6 +133,19 @@ class Reader {
   oneOf(name: string, allowed: readonly string[], fallback: string): string {
     const text = this.text(name) ?? fallback;
     return allowed.includes(text) ? text : this.fault(name, `one of ${allowed.join(", ")}`, fallback);
+  }
+
+  /** A mail server and its sender, which go together. */
+  mail(): Pick<Config, "smtpUrl" | "mailFrom"> {
+    const smtpUrl = this.matching(
+      "SMTP_URL",
+      SMTP_ADDRESS,
+      "an address such as smtp://user:password@mail.example.com:587",
+    );
+    const mailFrom = this.matching("MAIL_FROM", MAIL_SENDER, "an e-mail address, perhaps as Name <address>");
+    if (smtpUrl !== null && !URL.canParse(smtpUrl)) this.fault("SMTP_URL", "an address of a mail server", null);
+    if (smtpUrl !== null && this.text("MAIL_FROM") === null) this.fault("MAIL_FROM", "given where SMTP_URL is", null);
+    return { smtpUrl, mailFrom };
   }
 
   roles(): ReadonlySet<Role> {
@@ -251,6 +273,7 @@ export function readConfig(env: Environment = process.env): Config {
       manage: read.integer("RATE_LIMIT_MANAGE", RATE_LIMIT_MANAGE, 0, 100_000),
       run: read.integer("RATE_LIMIT_RUN", RATE_LIMIT_RUN, 0, 100_000),
       publish: read.integer("RATE_LIMIT_PUBLISH", RATE_LIMIT_PUBLISH, 0, 100_000),
+      communicate: read.integer("RATE_LIMIT_COMMUNICATE", RATE_LIMIT_COMMUNICATE, 0, 100_000),
     },
     serverTimeoutMs: read.integer("SERVER_TIMEOUT_MS", SERVER_TIMEOUT_MS, 1, 3_600_000),
     clientTimeoutMs: read.integer("CLIENT_TIMEOUT_MS", CLIENT_TIMEOUT_MS, 1, 3_600_000),
@@ -271,6 +294,7 @@ export function readConfig(env: Environment = process.env): Config {
     mediaQuotaMb: read.integer("MEDIA_QUOTA_MB", MEDIA_QUOTA_MB, 0, 1_000_000_000),
     defaultTimezone: read.timezone("DEFAULT_TIMEZONE", "UTC"),
     packagesFile: read.text("PACKAGES_FILE"),
+    ...read.mail(),
     logLevel: read.oneOf("LOG_LEVEL", LOG_LEVELS, "info"),
   };
   if (read.faults.length > 0) throw new ConfigError(`Cannot start: ${read.faults.join("; ")}.`);

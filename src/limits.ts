@@ -44,6 +44,10 @@ export const RATE_LIMIT_PUBLISH = 10;
 /** Of RATE_LIMIT_RUN: what visitors without a person of their own have together; the rest is left to the app's own. */
 export const RUNS_VISITORS_SHARE = 2 / 3;
 
+/** Requests of Communicate per its own window and app (packages). */
+export const RATE_LIMIT_COMMUNICATE = 20;
+export const COMMUNICATE_WINDOW_MS = 30_000;
+
 /** A request's body, payloads included (contract, section 4: 413 above it). */
 export const BODY_MAX_BYTES = 1024 * 1024;
 
@@ -124,6 +128,8 @@ export const APP_VERSIONS_KEPT = 100;
 export const VERSION_BYTES_KEPT = 1024 * 1024 * 1024;
 export const AUDIT_ENTRIES_KEPT = 100_000;
 export const PAGE_SESSIONS_KEPT = 100_000;
+/** Of one app, the newest: what its outbox holds of messages that are not waiting to be sent. */
+export const MESSAGE_BYTES_KEPT = 512 * 1024 * 1024;
 export const IDEMPOTENCY_BYTES_KEPT = 64 * 1024 * 1024;
 
 /** Room for the database below which events are refused; half of it is kept for ending runs. Overridden by DISK_FREE_MIN_MB. */
@@ -137,6 +143,15 @@ export const VIEWS_PER_APP = 600;
 
 /** What the names of changed fields and settings may take of an `app.update` event, as JSON. */
 export const UPDATE_NAMES_MAX_BYTES = 16 * 1024;
+
+/** Devices of one reader of an app's notifications that get them by Web Push, the newest. */
+export const PUSH_SUBSCRIPTIONS_PER_READER = 20;
+/** Of one app, the newest: its notifications, and all its devices. */
+export const NOTIFICATIONS_KEPT = 100_000;
+export const PUSH_SUBSCRIPTIONS_KEPT = 100_000;
+
+/** Delivery reports of one network address, per RATE_WINDOW_MS. */
+export const REPORTS_PER_ADDRESS = 600;
 
 /** Events of one analytics request. */
 export const ANALYTICS_EVENTS_PER_REQUEST = 100;

@@ -86,6 +86,8 @@ async function startParts(
   const openDoor = await starting.api(operations, baseUrl);
   const work = await starting.work(opened, operations);
   await starting.scheduler(notifications, operations);
+  await starting.messages(notifications, operations);
+  await starting.notifications(notifications, operations);
   starting.cleaner(databaseUrl, operations);
   starting.metrics(opened, operations, work);
   const firstCredentials = alone ? await announceFirst(operations, db, config, baseUrl, log) : null;

@@ -9,6 +9,8 @@ import { EntryResolver } from "./graphql/entry-resolver.js";
 import { HistoryResolver } from "./graphql/history-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
 import { MediaResolver } from "./graphql/media-resolver.js";
+import { MessageResolver } from "./graphql/message-resolver.js";
+import { NotificationResolver } from "./graphql/notification-resolver.js";
 import { PublishResolver } from "./graphql/publish-resolver.js";
 import { RunResolver } from "./graphql/run-resolver.js";
 import type { Resolvers } from "./graphql/schema.js";
@@ -35,6 +37,8 @@ export function createResolvers(operations: Operations): Resolvers {
     history: new HistoryResolver(gate, history, logs),
     logs: new LogResolver(gate, logs),
     media: new MediaResolver(gate, operations.media),
+    messages: new MessageResolver(gate, operations.communicate.messages),
+    notifications: new NotificationResolver(gate, operations.notify),
     publishing: new PublishResolver(gate, publishing),
     runs: new RunResolver(gate, runs, console),
     sessions: new SessionResolver(gate, operations.store.sessions),

@@ -9,6 +9,7 @@ import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { Patience } from "../operations/access/patience.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
+import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
 import { jsonParts } from "../rules/json-text.js";
 import { entityTag } from "../rules/precondition.js";
 import type { AddressOf } from "./address.js";
@@ -21,6 +22,7 @@ import { tokenIn } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
 import { quotaHeaders, type RequestContext, readIdempotencyKey } from "./context.js";
 import { registerCors } from "./cors.js";
+import { registerDeliveryReports } from "./delivery-reports.js";
 import { registerEntryFiles } from "./entry-files.js";
 import { registerEnvScript } from "./env-script-route.js";
 import { errorReply } from "./error-reply.js";
@@ -47,6 +49,7 @@ export interface ApiOptions {
   resolvers: Resolvers;
   credentials: Credentials;
   sessions: PageSessions;
+  reports: DeliveryReports;
   /** The service's address for people and browsers, without a closing slash. */
   baseUrl: string;
   /** The origin of the pages that run authors' code; null: the service's own. */
@@ -137,7 +140,8 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
 
 /** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
-  const { resolvers, credentials, sessions, baseUrl, runtimeUrl, addressOf, answers, patience, turns, log } = options;
+  const { resolvers, credentials, sessions, reports, baseUrl, runtimeUrl, addressOf, answers, patience, turns, log } =
+    options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
   const { app, handle } = createFastify(log);
@@ -162,6 +166,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerRest(app, ROUTES, resolvers);
   registerEntryFiles(app, resolvers.entries);
   registerMediaBytes(app, resolvers.media);
+  registerDeliveryReports(app, { reports, baseUrl });
   registerEnvScript(app, resolvers.settings);
   const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });
   const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });

@@ -19,6 +19,7 @@ import type { ClientFeedContext } from "./graphql/client-resolver.js";
 import type { Documents } from "./graphql/documents.js";
 import type { EntryFeedContext } from "./graphql/entry-resolver.js";
 import type { TailContext } from "./graphql/log-resolver.js";
+import type { NotificationContext } from "./graphql/notification-resolver.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
 import { createRecheck, type Held } from "./live/recheck.js";
 import { createSharedResults, type Receiver } from "./live/shared-results.js";
@@ -43,8 +44,8 @@ const RIGHTS_CHANGED = 1012;
 
 /** The parts of the context that subscriptions take their events from. */
 type Sources = Pick<
-  TailContext & ConsoleContext & ClientFeedContext & ActionFeedContext & EntryFeedContext,
-  "gate" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries"
+  TailContext & ConsoleContext & ClientFeedContext & ActionFeedContext & EntryFeedContext & NotificationContext,
+  "gate" | "tail" | "console" | "clientFeed" | "actionFeed" | "entries" | "notify"
 >;
 
 interface SocketOptions extends Sources {

@@ -30,6 +30,8 @@ import { DataSources1763600100000 } from "../../migrations/1763600100000-data-so
 import { EntrySize1763600100500 } from "../../migrations/1763600100500-entry-size.js";
 import { DataSourceChanges1763600101000 } from "../../migrations/1763600101000-data-source-changes.js";
 import { Media1763600110000 } from "../../migrations/1763600110000-media.js";
+import { Messages1763600120000 } from "../../migrations/1763600120000-messages.js";
+import { Notifications1763600130000 } from "../../migrations/1763600130000-notifications.js";
 import { BOUNDED_POOL, createPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
@@ -60,6 +62,8 @@ export const MIGRATIONS = [
   EntrySize1763600100500,
   DataSourceChanges1763600101000,
   Media1763600110000,
+  Messages1763600120000,
+  Notifications1763600130000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

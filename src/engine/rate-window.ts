@@ -1,6 +1,5 @@
 /** Counts accepted calls in a sliding window kept in the database, exact over any span and any number of processes. Knows no limits' meaning. */
 import type { DataSource } from "typeorm";
-import { RATE_WINDOW_MS } from "../limits.js";
 
 export interface RateAnswer {
   accepted: boolean;
@@ -30,17 +29,16 @@ const OLDEST = `
   SELECT hits[greatest(1, cardinality(hits) + 1 - $3::int)] AS hit FROM rate_window WHERE app_id = $1 AND class = $2`;
 
 export interface RateWindow {
-  /** Counts one call of `limit` per window for (appId, rateClass), or refuses it. */
-  take(appId: number, rateClass: string, limit: number): Promise<RateAnswer>;
+  /** Counts one call of `limit` per window for (appId, rateClass), or refuses it. A class has one window. */
+  take(appId: number, rateClass: string, { limit, windowMs }: { limit: number; windowMs: number }): Promise<RateAnswer>;
 }
-
-const leaves = (hit: Date): Date => new Date(hit.getTime() + RATE_WINDOW_MS);
 
 export function createRateWindow(db: DataSource): RateWindow {
   return {
-    async take(appId, rateClass, limit) {
+    async take(appId, rateClass, { limit, windowMs }) {
+      const leaves = (hit: Date): Date => new Date(hit.getTime() + windowMs);
       const parameters = [appId, rateClass, limit];
-      const [row]: { hits: Date[] }[] = await db.query(TAKE, [...parameters, RATE_WINDOW_MS]);
+      const [row]: { hits: Date[] }[] = await db.query(TAKE, [...parameters, windowMs]);
       if (row) {
         const newest = row.hits.at(-1)!;
         const counted = row.hits.filter((hit) => leaves(hit) > newest);

@@ -9,7 +9,7 @@ import { createIsolateCheck } from "../engine/isolate-check.js";
 import { createKeyRing } from "../engine/key-ring.js";
 import type { Notifications } from "../engine/notifications.js";
 import { createRateWindow } from "../engine/rate-window.js";
-import { createSecretScans } from "../engine/secret-scan.js";
+import { createSecretScans, type SecretScans } from "../engine/secret-scan.js";
 import { StartError } from "../errors.js";
 import type { SessionOf } from "../rules/env-script.js";
 import { type Addressed, addressedAssets, createCatalogue, resolveAssets } from "../rules/packages.js";
@@ -23,14 +23,19 @@ import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
 import { ACTION_CHANNEL } from "./client/client-feed.js";
 import { createClients } from "./client/clients.js";
+import { createCommunicate } from "./communicate/communicate.js";
+import { operatorMail } from "./communicate/destinations.js";
+import { MESSAGE_CHANNEL } from "./communicate/outbox.js";
 import { DATA_SOURCE_CHANNEL } from "./data-sources/data-source-rows.js";
 import { ENTRY_CHANNEL } from "./data-sources/entry-changes.js";
 import { createStore } from "./data-sources/store.js";
 import { createMedia } from "./media/media.js";
+import { NOTIFICATION_CHANNEL } from "./notifications/notification-rows.js";
+import { createNotify } from "./notifications/notify.js";
 import { listAudit, type Trail } from "./records/audit.js";
 import { createLogs, LOG_CHANNEL } from "./records/execution-logs.js";
 import { createIntake, type Intake } from "./records/intake.js";
-import { createLogEvents } from "./records/log-events.js";
+import { createLogEvents, type LogEvents } from "./records/log-events.js";
 import { createLogTail } from "./records/log-tail.js";
 import { createQueueRoom, type QueueRoom } from "./records/queue-room.js";
 import { CONSOLE_CHANNEL, createRunConsole } from "./runs/console.js";
@@ -62,6 +67,8 @@ export const CHANNELS = [
   ACTION_EDITED_CHANNEL,
   DATA_SOURCE_CHANNEL,
   ENTRY_CHANNEL,
+  MESSAGE_CHANNEL,
+  NOTIFICATION_CHANNEL,
 ];
 
 export interface Surroundings {
@@ -111,10 +118,13 @@ function createRunning(
     intake: Intake;
     settings: ReturnType<typeof createSettings>;
     sessionOf: SessionOf;
+    scans: SecretScans;
+    /** What else is to be looked at from time to time. */
+    onBeat: () => Promise<void>;
   },
 ) {
   const { config, db, notifications, browsers, apiUrl, alone, log } = surroundings;
-  const { credentials, catalogue, queueRoom, intake, settings, sessionOf } = parts;
+  const { credentials, catalogue, queueRoom, intake, settings, sessionOf, scans, onBeat } = parts;
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
   const ledger = createLedger(db);
@@ -130,6 +140,7 @@ function createRunning(
       if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again that had been taken and not begun");
       await ledger.skipLate();
       await runs.lookForAwaited();
+      await onBeat();
     },
     onLapse: () => runs.abandon(),
     log,
@@ -139,7 +150,7 @@ function createRunning(
     db,
     ledger,
     runPage: async (request) => browsers!.run(request),
-    secrecy: createSecrecy({ settings, scans: createSecretScans() }),
+    secrecy: createSecrecy({ settings, scans }),
     console,
     scripts: createRunScripts({ sessionOf, credentials, catalogue, apiUrl }),
     timeoutMs: config.serverTimeoutMs,
@@ -158,6 +169,35 @@ function upkeepOf({ config, db }: Surroundings, lag: () => Promise<number>) {
     trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
     vitals: createVitals({ db, lag }),
   };
+}
+
+/** Messages to people outside, and notifications to an app's users. */
+function createMessaging(
+  { config, db, notifications, baseUrl, now, log }: Surroundings,
+  parts: {
+    settings: ReturnType<typeof createSettings>;
+    sessionOf: SessionOf;
+    scans: SecretScans;
+    logEvents: LogEvents;
+    intake: Intake;
+    holder: string;
+  },
+) {
+  const { settings, sessionOf, intake } = parts;
+  const { allowPrivateNetwork, mailFrom } = config;
+  const shared = { db, allowPrivateNetwork, baseUrl, now, log };
+  const communicate = createCommunicate({ ...shared, ...parts, operator: operatorMail(config) });
+  const connections = communicate.checked;
+  const notify = createNotify({
+    ...shared,
+    notices: notifications,
+    settings,
+    sessionOf,
+    intake,
+    connections,
+    mailFrom,
+  });
+  return { communicate, notify };
 }
 
 export async function createOperations(surroundings: Surroundings) {
@@ -184,9 +224,13 @@ export async function createOperations(surroundings: Surroundings) {
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const { check: checkCode } = createIsolateCheck();
   const authoring = createAuthoring({ db, checkCode, ...assets, triggerIndex, log });
-  const running = createRunning(surroundings, { credentials, catalogue, queueRoom, intake, settings, sessionOf });
+  const scans = createSecretScans();
+  const ofRuns = { credentials, catalogue, queueRoom, intake, settings, sessionOf, scans };
+  const running = createRunning(surroundings, { ...ofRuns, onBeat: () => communicate.recover() });
   const { logs, tail, ledger, instance, console, runs } = running;
   const { addressed } = assets;
+  const ofMessages = { settings, sessionOf, scans, logEvents, intake, holder: instance.id };
+  const { communicate, notify } = createMessaging(surroundings, ofMessages);
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
   const clients = createClients({ db, ...ofClients, holder: instance.id, timeoutMs: clientTimeoutMs, log });
   const ofMedia = { ring, intake, logEvents, appUserOf: store.appUsers.userOf };
@@ -214,5 +258,7 @@ export async function createOperations(surroundings: Surroundings) {
     clients,
     store,
     media,
+    communicate,
+    notify,
   };
 }

@@ -1,9 +1,10 @@
 /** Who may do what: one table of operations, and what a caller is. Knows no transport and no database. */
 import type { Copy } from "../data/action-types.js";
 import type { CredentialKind } from "../data/credential.js";
+import { COMMUNICATE_WINDOW_MS, RATE_WINDOW_MS } from "../limits.js";
 
 /** Classes of the rate limits (specification, Limits). */
-export type RateClass = "manage" | "run" | "publish";
+export type RateClass = "manage" | "run" | "publish" | "communicate";
 
 /** Who calls, as a credential says it (contract, section 2). */
 export interface Caller {
@@ -94,6 +95,14 @@ export const ACCESS = {
   readMedia: { who: BACKENDS },
   writeMedia: { who: BACKENDS },
   removeMedia: { who: BACKENDS },
+  sendMessage: { who: BACKENDS, rate: "communicate" },
+  readMessages: { who: BACKENDS },
+  decideMessage: { who: AUTHORS },
+  manageNotifications: { who: BACKENDS },
+  readNotifications: { who: RUNNERS },
+  markNotifications: { who: RUNNERS },
+  pushDevices: { who: RUNNERS },
+  addPushDevice: { who: RUNNERS },
 } as const satisfies Record<string, Rule>;
 
 export type Operation = keyof typeof ACCESS;
@@ -154,7 +163,19 @@ export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   readMedia: "nothing",
   writeMedia: "rows",
   removeMedia: "nothing",
+  sendMessage: "rows",
+  readMessages: "nothing",
+  decideMessage: "nothing",
+  manageNotifications: "rows",
+  readNotifications: "nothing",
+  markNotifications: "rows",
+  pushDevices: "nothing",
+  addPushDevice: "rows",
 };
+
+/** Over which span the requests of a class are counted, in milliseconds. */
+export const rateWindowOf = (rateClass: RateClass): number =>
+  rateClass === "communicate" ? COMMUNICATE_WINDOW_MS : RATE_WINDOW_MS;
 
 export function rateClassOf(operation: Operation): RateClass | undefined {
   return (ACCESS[operation] as Rule).rate;

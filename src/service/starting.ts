@@ -24,6 +24,8 @@ import { createNotifications, type Notifications } from "../engine/notifications
 import { createQueue, sweepQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
+import { MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
+import { NOTIFICATION_CHANNEL } from "../operations/notifications/notification-rows.js";
 import { CHANNELS, type Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
 import { lostConnections } from "../postgres.js";
@@ -178,17 +180,18 @@ export class Starting {
   async api(operations: Operations, baseUrl: string): Promise<() => void> {
     const { config, log, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
-    const { credentials, gate, patience, tail, console, clients, actionFeed, store } = operations;
+    const { credentials, gate, patience, tail, console, clients, actionFeed, store, notify } = operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const { answers, turns } = this;
     const { runtimeUrl } = config;
     const shared = { credentials, answers, turns, addressOf: createAddressOf(config.trustProxy), log };
     const rooms = createBodyRooms();
-    const api = await createApi({ ...shared, patience, rooms, resolvers, sessions, baseUrl, runtimeUrl });
+    const { reports } = operations.communicate;
+    const api = await createApi({ ...shared, patience, rooms, resolvers, sessions, reports, baseUrl, runtimeUrl });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
-    const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries };
+    const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
     const sockets = createSockets({ ...shared, ...sources, runtimeUrl, schema, documents });
     releases.add("sockets", () => sockets.stop());
     return () => {
@@ -239,6 +242,37 @@ export class Starting {
     await ticker.start();
     releases.add("ticker", () => ticker.stop());
     parts["scheduler"] = ticker.healthy;
+  }
+
+  /** Sends what waits in the outbox: schedulers do, for it is work by time and needs no browser. */
+  async messages(notifications: Notifications, { communicate }: Operations): Promise<void> {
+    const { config, clock, log, releases, impatience } = this.plan;
+    releases.add("mail", () => communicate.stop());
+    if (!config.roles.has("scheduler")) return;
+    const { sender } = communicate;
+    const ticker = createTicker({ work: sender.look, msUntil: clock.msUntil, log });
+    sender.whenFree(ticker.wake);
+    notifications.listen(MESSAGE_CHANNEL, ticker.wake);
+    notifications.onGap(ticker.wake);
+    await ticker.start();
+    releases.add("messages", () => Promise.all([ticker.stop(), sender.drain(impatience)]));
+  }
+
+  /** Publishes what is scheduled, and pushes to devices what is published. */
+  async notifications(notices: Notifications, { notify }: Operations): Promise<void> {
+    const { config, clock, log, releases, impatience } = this.plan;
+    if (!config.roles.has("scheduler")) return;
+    const { service, push } = notify;
+    const tickers = [service.publishDue, push.look].map((work) => createTicker({ work, msUntil: clock.msUntil, log }));
+    const [, pushing] = tickers;
+    push.whenFree(() => pushing!.wake());
+    const wake = () => tickers.map((ticker) => ticker.wake());
+    notices.listen(NOTIFICATION_CHANNEL, wake);
+    notices.onGap(wake);
+    for (const ticker of tickers) await ticker.start();
+    releases.add("notifications", () =>
+      Promise.all([...tickers.map((ticker) => ticker.stop()), push.drain(impatience)]),
+    );
   }
 
   /** Drops what is too old, and what is too much, from time to time. */

@@ -46,7 +46,6 @@ const VALIDATION: [Status, string, Record<string, unknown>][] = [
   ],
   ["DEPENDENCIES_INVALID", "dependencies not an array of strings", { dependencies: [1] }],
   ["DEPENDENCIES_INVALID", "an unknown package", { dependencies: ["svc-nothing"] }],
-  ["DEPENDENCY_UNRESOLVED", "a package that is not built yet", { dependencies: ["svc-notifications"] }],
 ];
 
 /** What GraphQL's types refuse before a rule is asked; and its lists take a single value for a list of one. */

@@ -113,5 +113,13 @@ export const SAMPLES: Record<Operation, Sample> = {
   readMedia: rest("GET", `/v1/apps/:app/media/files/${NOTHING}`),
   writeMedia: rest("PUT", `/v1/apps/:app/media/folders/${NOTHING}`, {}),
   removeMedia: rest("DELETE", `/v1/apps/:app/media/files/${NOTHING}`),
+  sendMessage: rest("POST", "/v1/apps/:app/communicate/email", {}),
+  readMessages: rest("GET", "/v1/apps/:app/communicate/messages"),
+  decideMessage: rest("POST", `/v1/apps/:app/communicate/messages/${NOTHING}/decide`, { decision: "sent" }),
+  manageNotifications: rest("DELETE", `/v1/apps/:app/notifications/${NOTHING}`),
+  readNotifications: rest("GET", "/v1/apps/:app/notifications/unread"),
+  markNotifications: rest("POST", "/v1/apps/:app/notifications/read", { ids: [] }),
+  pushDevices: rest("DELETE", "/v1/apps/:app/push/subscriptions", { id: NOTHING }),
+  addPushDevice: rest("POST", "/v1/apps/:app/push/subscriptions", {}),
   cancelRun: rest("POST", "/v3/apps/:app/runs/:run/cancel"),
 };

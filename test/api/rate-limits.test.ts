@@ -12,6 +12,7 @@ const LIMITS = {
   RATE_LIMIT_MANAGE: "60",
   RATE_LIMIT_RUN: "30",
   RATE_LIMIT_PUBLISH: "10",
+  RATE_LIMIT_COMMUNICATE: "20",
 };
 const NOBODY = 2_000_000_000;
 
@@ -64,6 +65,25 @@ describe("the rate limits", () => {
       expect(codes.filter((code) => code === 429)).to.have.length(10);
     });
   }
+
+  it("Communicate: 20 in 30 s for an app, in either form of the call", async () => {
+    const communicate = `/v1/apps/${service.appId}/communicate`;
+    const began = Date.now();
+    const codes = [];
+    for (let call = 0; call < 20; call += 1) {
+      codes.push(
+        (await service.rest("POST", `${communicate}/${call % 2 === 0 ? "sms" : "email/batch"}`, { body: {} })).http,
+      );
+    }
+    expect(new Set(codes)).to.deep.equal(new Set([400]));
+    const { http, body } = await service.rest("POST", `${communicate}/sms`, { body: {} });
+    expect([http, body.error]).to.deep.equal([
+      429,
+      `this app's limit is 20 such requests in 30 seconds; try again in ${body.retryAfter} s`,
+    ]);
+    expect(Date.parse(body.nextValidRequestDate) - began).to.be.within(29_000, 60_000);
+    expect((await service.rest("GET", `${communicate}/messages`)).http).to.equal(200);
+  });
 
   it("refuses with 429, Retry-After and nextValidRequestDate", async () => {
     const path = `${actions()}/${NOBODY}/unpublish`;

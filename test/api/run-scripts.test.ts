@@ -64,11 +64,11 @@ describe("what stands in a run's page beside the context", () => {
     expect((await run(listing)).body.result).to.equal("objectfunction");
   });
 
-  it("is nothing that is not built yet: the run of an action saved before that was refused fails by the package's name", async () => {
+  it("is nothing that is no package any longer: the run of an action that lists it fails by the package's name", async () => {
     const name = await create("return 1");
-    await service.db.query(`UPDATE action SET dependencies = '["svc-communicate"]' WHERE name = $1`, [name]);
+    await service.db.query(`UPDATE action SET dependencies = '["svc-gone"]' WHERE name = $1`, [name]);
     const { http, body } = await run(name);
     expect([http, body.status]).to.deep.equal([500, "EXECUTION_FAILED"]);
-    expect(body.error).to.include("svc-communicate");
+    expect(body.error).to.include("svc-gone");
   });
 });

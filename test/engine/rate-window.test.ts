@@ -28,7 +28,11 @@ describe("the rate window", () => {
   });
 
   const burst = (calls: number, limit: number): Promise<RateAnswer[]> =>
-    Promise.all(Array.from({ length: calls }, (_, index) => windows[index % 2]!.take(apps, "manage", limit)));
+    Promise.all(
+      Array.from({ length: calls }, (_, index) =>
+        windows[index % 2]!.take(apps, "manage", { limit, windowMs: WINDOW_MS }),
+      ),
+    );
 
   const accepted = (answers: RateAnswer[]) => answers.filter((answer) => answer.accepted).length;
 
@@ -86,7 +90,10 @@ describe("the rate window", () => {
   });
 
   it("tells how many are left and when a place frees", async () => {
-    const [one, two] = [await windows[0]!.take(apps, "manage", 3), await windows[1]!.take(apps, "manage", 3)];
+    const [one, two] = [
+      await windows[0]!.take(apps, "manage", { limit: 3, windowMs: WINDOW_MS }),
+      await windows[1]!.take(apps, "manage", { limit: 3, windowMs: WINDOW_MS }),
+    ];
     const oldest = (await hits())[0]! + WINDOW_MS;
     expect([one, two].map(({ remaining, freesAt }) => [remaining, freesAt.getTime()])).to.deep.equal([
       [2, oldest],
@@ -109,9 +116,20 @@ describe("the rate window", () => {
     expect(accepted(await burst(1, 5))).to.equal(0);
   });
 
+  it("counts over the window of its class", async () => {
+    const half = { limit: 2, windowMs: WINDOW_MS / 2 };
+    await windows[0]!.take(apps, "communicate", half);
+    const { freesAt } = await windows[1]!.take(apps, "communicate", half);
+    expect(freesAt.getTime()).to.equal((await hits())[0]! + WINDOW_MS / 2);
+    expect((await windows[0]!.take(apps, "communicate", half)).accepted).to.equal(false);
+    await letPass(WINDOW_MS / 2);
+    expect((await windows[0]!.take(apps, "communicate", half)).accepted).to.equal(true);
+  });
+
   it("counts apps and classes apart", async () => {
     await burst(5, 5);
-    const others = [await windows[0]!.take(apps, "run", 5), await windows[0]!.take(apps + 100_000, "manage", 5)];
+    const five = { limit: 5, windowMs: WINDOW_MS };
+    const others = [await windows[0]!.take(apps, "run", five), await windows[0]!.take(apps + 100_000, "manage", five)];
     expect(others.map(({ remaining }) => remaining)).to.deep.equal([4, 4]);
   });
 });

@@ -132,6 +132,7 @@ export function startProcess(environment: Record<string, string> = {}, entry?: r
       RATE_LIMIT_MANAGE: "0",
       RATE_LIMIT_RUN: "0",
       RATE_LIMIT_PUBLISH: "0",
+      RATE_LIMIT_COMMUNICATE: "0",
       ...environment,
     },
     stdio: ["ignore", "pipe", "pipe"],

@@ -11,7 +11,7 @@ import { openDatabase } from "../../src/data/database.js";
 import { createNotifications } from "../../src/engine/notifications.js";
 import { bootstrap, type FirstCredentials } from "../../src/operations/access/bootstrap.js";
 import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
-import { type Service, startService } from "../../src/service.js";
+import { type Service, type StartOptions, startService } from "../../src/service.js";
 import { freshDatabase } from "./postgres.js";
 
 export type Kind = keyof FirstCredentials["tokens"];
@@ -65,11 +65,12 @@ export async function firstCredentials(databaseUrl: string, dataDir: string): Pr
 
 /**
  * `environment` overrides the test's: a free port, no rate limits, silent logs. `wayTo` answers the address by which the service reaches
- * its database, for tests that stand between the two.
+ * its database, for tests that stand between the two. `options` may hold a clock that the test moves.
  */
 export async function startTestService(
   environment: Record<string, string> = {},
   wayTo: (databaseUrl: string) => string | Promise<string> = (databaseUrl) => databaseUrl,
+  options: StartOptions = {},
 ): Promise<TestService> {
   const database = await freshDatabase();
   const dataDir = mkdtempSync(join(tmpdir(), "svc-service-"));
@@ -82,9 +83,10 @@ export async function startTestService(
     RATE_LIMIT_MANAGE: "0",
     RATE_LIMIT_RUN: "0",
     RATE_LIMIT_PUBLISH: "0",
+    RATE_LIMIT_COMMUNICATE: "0",
     ...environment,
   });
-  const service: Service = await startService(config);
+  const service: Service = await startService(config, options);
   const db = await openDatabase(database.url, 2);
   const { url } = service;
   const tokenOf = (as: Call["as"]) => (as && as in first.tokens ? first.tokens[as as Kind] : as);

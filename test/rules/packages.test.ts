@@ -38,17 +38,6 @@ describe("dependencies", () => {
     expect(resolveAssets(names, catalogue).map(({ name }) => name)).to.deep.equal(["svc-csv", "svc-session"]);
   });
 
-  for (const name of ["svc-communicate", "svc-notifications"]) {
-    it(`are refused where nothing is behind the name yet: ${name}`, () => {
-      const message = refusal("DEPENDENCY_UNRESOLVED", () => resolveAssets([name], catalogue));
-      expect(message)
-        .to.include(name)
-        .and.to.match(/not built yet/);
-      const own = createCatalogue([{ name, namespace: null, url: "https://cdn.example.com/own.js" }]);
-      expect(resolveAssets([name], own)).to.have.length(1);
-    });
-  }
-
   const REFUSED: [string, RegExp][] = [
     ["svc-unknown", /"svc-unknown" is no package/],
     ["SVC-session", /no package/],

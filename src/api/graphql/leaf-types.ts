@@ -5,7 +5,10 @@ import { registerEnumType } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
 import { RUN_STATES } from "../../data/run.js";
 import { APP_TOKEN_KINDS } from "../../operations/access/credentials.js";
+import { DECISIONS } from "../../operations/communicate/messages.js";
+import { MESSAGE_STATUSES } from "../../operations/communicate/outbox.js";
 import type { ActionInput } from "../../rules/action-input.js";
+import { NOTIFICATION_STATUSES } from "../../rules/notification-input.js";
 import { ENVIRONMENTS, TRIGGER_TYPES } from "../../rules/trigger-input.js";
 
 type Values<T extends string> = { readonly [Value in T]: Value };
@@ -32,6 +35,22 @@ export const RunOnEnum = enumOf("RunOn", "Where a run was performed.", RUN_SIDES
 export const TokenKindEnum = enumOf("TokenKind", "What a token stands for.", APP_TOKEN_KINDS);
 
 export const RuntimeEnvironmentEnum = enumOf("RuntimeEnvironment", "Where an app user is.", ["viewer", "live"]);
+
+export const MessageKindEnum = enumOf("MessageKind", "What a message is.", ["email", "sms"]);
+
+export const MessageStatusEnum = enumOf(
+  "MessageStatus",
+  "What is known of a message. `unknown`: it may have been sent, and is not sent again unless a person says so.",
+  MESSAGE_STATUSES,
+);
+
+export const MessageDecisionEnum = enumOf("MessageDecision", "A person's word on an unknown message.", DECISIONS);
+
+export const NotificationStatusEnum = enumOf(
+  "NotificationStatus",
+  "Where a notification is in its life.",
+  NOTIFICATION_STATUSES,
+);
 
 const ACTION_FIELDS: Record<keyof ActionInput, true> = {
   name: true,

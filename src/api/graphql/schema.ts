@@ -12,6 +12,8 @@ import { EntryResolver } from "./entry-resolver.js";
 import { HistoryResolver } from "./history-resolver.js";
 import { LogResolver } from "./log-resolver.js";
 import { MediaResolver } from "./media-resolver.js";
+import { MessageResolver } from "./message-resolver.js";
+import { NotificationResolver } from "./notification-resolver.js";
 import { PublishResolver } from "./publish-resolver.js";
 import { RunResolver } from "./run-resolver.js";
 import { SessionResolver } from "./session-resolver.js";
@@ -32,6 +34,8 @@ const CLASSES = {
   history: HistoryResolver,
   logs: LogResolver,
   media: MediaResolver,
+  messages: MessageResolver,
+  notifications: NotificationResolver,
   publishing: PublishResolver,
   runs: RunResolver,
   sessions: SessionResolver,

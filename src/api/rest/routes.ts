@@ -4,6 +4,8 @@ import { appRoutes } from "./app-routes.js";
 import { clientRoutes } from "./client-routes.js";
 import { dataSourceRoutes } from "./data-source-routes.js";
 import { mediaRoutes } from "./media-routes.js";
+import { messageRoutes } from "./message-routes.js";
+import { notificationRoutes } from "./notification-routes.js";
 import { peopleRoutes } from "./people-routes.js";
 import type { Route } from "./route.js";
 import { runRoutes } from "./run-routes.js";
@@ -24,4 +26,6 @@ export const ROUTES: readonly Route[] = [
   ...dataSourceRoutes,
   ...sessionRoutes,
   ...mediaRoutes,
+  ...messageRoutes,
+  ...notificationRoutes,
 ];

@@ -16,6 +16,7 @@ import {
   type Operation,
   type RateClass,
   rateClassOf,
+  rateWindowOf,
 } from "../../rules/access.js";
 
 /** What the gate reads of a request, and the quota that it leaves there for the reply's headers. */
@@ -75,15 +76,19 @@ export function createGate(options: {
   const existing = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
 
   /** @param whose those who share the window, as the refusal names them */
-  async function countIn(visitor: Visitor, appId: number, name: string, limit: number, whose: string): Promise<void> {
-    const answer = await window.take(appId, name, limit);
+  async function countIn(
+    visitor: Visitor,
+    appId: number,
+    { name, limit, windowMs, whose }: { name: string; limit: number; windowMs: number; whose: string },
+  ): Promise<void> {
+    const answer = await window.take(appId, name, { limit, windowMs });
     // A document of several limited fields leaves the scarcest quota.
     if (answer.remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...answer, limit };
     if (answer.accepted) return;
     const retryAfter = Math.max(1, Math.ceil((answer.freesAt.getTime() - Date.now()) / 1000));
     throw new ActionError(
       "RATE_LIMIT_EXCEEDED",
-      `${whose} limit is ${limit} such requests in 60 seconds; try again in ${retryAfter} s`,
+      `${whose} limit is ${limit} such requests in ${windowMs / 1000} seconds; try again in ${retryAfter} s`,
       { retryAfter, nextValidRequestDate: answer.freesAt.toISOString() },
     );
   }
@@ -91,12 +96,14 @@ export function createGate(options: {
   async function count(visitor: Visitor, caller: Caller, rateClass: RateClass, appId: number): Promise<void> {
     const limit = limits[rateClass];
     if (limit === 0) return;
+    const windowMs = rateWindowOf(rateClass);
     // Whoever opens the app's page has such a token: what all of them ask for is not to be what its editors cannot.
     if (rateClass === "run" && isVisitor(caller) && caller.personId === null) {
       const share = Math.max(1, Math.floor(limit * RUNS_VISITORS_SHARE));
-      await countIn(visitor, appId, "run of visitors", share, "the visitors of this app together: their");
+      const whose = "the visitors of this app together: their";
+      await countIn(visitor, appId, { name: "run of visitors", limit: share, windowMs, whose });
     }
-    await countIn(visitor, appId, rateClass, limit, "this app's");
+    await countIn(visitor, appId, { name: rateClass, limit, windowMs, whose: "this app's" });
   }
 
   async function appExists(appId: number): Promise<boolean> {

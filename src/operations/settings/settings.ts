@@ -226,6 +226,16 @@ export function createSettings(options: {
 
     secretValues,
 
+    /** A secret that the service keeps for the app elsewhere, sealed as its settings are. For a transaction that has locked the app. */
+    async sealFor(executor: Executor, appId: number, name: string, text: string): Promise<Buffer> {
+      return seal(await dataKeys.findOrMake(appId, executor), text, `app:${appId}/${name}`);
+    },
+
+    /** What `sealFor` has sealed. */
+    async unsealFor(appId: number, name: string, sealed: Buffer): Promise<string> {
+      return open((await dataKeys.find(appId))!, sealed, `app:${appId}/${name}`);
+    },
+
     /**
      * Says of private settings whether they are secrets, however their values change from then on; a protected one always is.
      * Answers with their status.

@@ -4,7 +4,15 @@
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import { AUDIT_ENTRIES_KEPT, IDEMPOTENCY_BYTES_KEPT, PAGE_SESSIONS_KEPT, VERSION_BYTES_KEPT } from "../../limits.js";
+import {
+  AUDIT_ENTRIES_KEPT,
+  IDEMPOTENCY_BYTES_KEPT,
+  MESSAGE_BYTES_KEPT,
+  NOTIFICATIONS_KEPT,
+  PAGE_SESSIONS_KEPT,
+  PUSH_SUBSCRIPTIONS_KEPT,
+  VERSION_BYTES_KEPT,
+} from "../../limits.js";
 
 const BATCH = 1_000;
 const EVERY_MS = 3_600_000;
@@ -32,6 +40,16 @@ const BATCHES = [
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE revoked_at < now() - $1 * interval '1 day'
       ORDER BY revoked_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+  // What a visitor has read is remembered as long as visits are.
+  `DELETE FROM notification_read WHERE ctid IN (
+     SELECT ctid FROM notification_read WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
+      LIMIT ${BATCH}) RETURNING reader`,
+  `DELETE FROM notification_read_all WHERE ctid IN (
+     SELECT ctid FROM notification_read_all WHERE reader LIKE 'credential:%' AND read_at < now() - $1 * interval '1 day'
+      LIMIT ${BATCH}) RETURNING reader`,
+  `DELETE FROM message WHERE id IN (
+     SELECT id FROM message WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
+      ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
 ];
 
 /* $1 how many rows of one app stay. */
@@ -45,6 +63,8 @@ const newest = (table: string, which = "true") => `
 const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
   [newest("audit_entry"), AUDIT_ENTRIES_KEPT],
   [newest("credential", "page_session"), PAGE_SESSIONS_KEPT],
+  [newest("notification"), NOTIFICATIONS_KEPT],
+  [newest("push_subscription"), PUSH_SUBSCRIPTIONS_KEPT],
   [
     `DELETE FROM action_version WHERE id IN (
        SELECT id FROM (SELECT version.id, sum(pg_column_size(version.data)) OVER (PARTITION BY app_id ORDER BY version.id DESC) AS total
@@ -59,6 +79,13 @@ const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
                              FROM idempotency) AS summed
         WHERE total > $1 LIMIT ${BATCH}) RETURNING key`,
     IDEMPOTENCY_BYTES_KEPT,
+  ],
+  [
+    `DELETE FROM message WHERE id IN (
+       SELECT id FROM (SELECT id, sum(bytes) OVER (PARTITION BY app_id ORDER BY id DESC) AS total
+                         FROM message WHERE status <> 'queued') AS summed
+        WHERE total > $1 LIMIT ${BATCH}) RETURNING id`,
+    MESSAGE_BYTES_KEPT,
   ],
 ];
 

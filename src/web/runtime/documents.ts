@@ -6,6 +6,15 @@ type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
 export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
 export const ClientTriggers: Document<ClientTriggersSubscription, ClientTriggersSubscriptionVariables> =
   "subscription ClientTriggers($appId:Int!){clientTriggers(appId:$appId){reset actions{id integrity triggers{trigger where{type data}}assets{name url path}}removed}}";
+
+export const NotificationAdded: Document<NotificationAddedSubscription, NotificationAddedSubscriptionVariables> =
+  "subscription NotificationAdded($appId:Int!$after:Int){notificationAdded(appId:$appId after:$after){id appId status data scope orderAt pushNotification{payload delayUntilTimestamp}publishedAt cursor readStatus createdAt updatedAt}}";
+/** Where a notification is in its life. */
+export type NotificationStatus =
+  | 'draft'
+  | 'published'
+  | 'scheduled';
+
 /** What starts an action. */
 export type TriggerType =
   | 'analytics'
@@ -19,4 +28,12 @@ export type ClientTriggersSubscriptionVariables = Exact<{
 
 
 export type ClientTriggersSubscription = { clientTriggers: { reset: boolean, removed: Array<number>, actions: Array<{ id: number, integrity: string, triggers: Array<{ trigger: TriggerType, where: { type: string, data: unknown } | null }>, assets: Array<{ name: string, url: string, path: string }> }> } };
+
+export type NotificationAddedSubscriptionVariables = Exact<{
+  appId: number;
+  after?: number | null | undefined;
+}>;
+
+
+export type NotificationAddedSubscription = { notificationAdded: { id: number, appId: number, status: NotificationStatus, data: unknown, scope: unknown, orderAt: string | null, publishedAt: string | null, cursor: number | null, readStatus: boolean, createdAt: string, updatedAt: string, pushNotification: { payload: unknown, delayUntilTimestamp: number | null } | null } };
 

@@ -11,10 +11,13 @@ import type {
   LogRowFragment,
   MediaFileRowFragment,
   MediaFolderRowFragment,
+  MessageRowFragment,
+  NotificationRowFragment,
   PublishedCopyRowFragment,
   ReadSettingsQuery,
   WholeActionFragment,
   WholeDataSourceFragment,
+  WholeMessageFragment,
 } from "./documents.js";
 
 export type App = AppsQuery["apps"][number];
@@ -56,3 +59,13 @@ export type MediaFile = MediaFileRowFragment;
 export type MediaFolder = MediaFolderRowFragment;
 
 export type MediaListing = ListMediaQuery["media"];
+export type MessageSummary = MessageRowFragment;
+
+/** A message with what it says. */
+export type Message = WholeMessageFragment;
+
+export type MessageStatus = Message["status"];
+
+export type Notification = NotificationRowFragment;
+
+export type { MessageDecision, NotificationInput } from "./documents.js";

@@ -8,6 +8,7 @@ import "./style/media.css";
 import "./style/records.css";
 import "./style/data.css";
 import "./style/phone.css";
+import "./style/mailbox.css";
 import { useCallback, useState } from "react";
 import { createRoot } from "react-dom/client";
 import type { Session } from "./session.js";

@@ -1,7 +1,7 @@
 /** Where in Studio one is, kept in the address's fragment: `#/1/actions/12`, `#/1/log`, `#/1/data/3`, `#/1/media/3`, `#/1/settings`. Unsaved work is asked about. */
 import { useCallback, useEffect, useRef, useState } from "react";
 
-export type View = "actions" | "log" | "data" | "media" | "settings";
+export type View = "actions" | "log" | "data" | "media" | "outbox" | "notifications" | "settings";
 
 export interface Place {
   /** null: the first app there is. */
@@ -14,7 +14,7 @@ export interface Place {
   folderId: number | null;
 }
 
-const VIEWS: readonly string[] = ["actions", "log", "data", "media", "settings"];
+const VIEWS: readonly string[] = ["actions", "log", "data", "media", "outbox", "notifications", "settings"];
 
 const idOf = (text: string | undefined) => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
 

@@ -7,6 +7,8 @@ import { DataSourcesView } from "./data-view.js";
 import { LogPanel } from "./log-panel.js";
 import { MediaView } from "./media-view.js";
 import type { App } from "./model.js";
+import { NotificationsView } from "./notifications-view.js";
+import { OutboxView } from "./outbox-view.js";
 import { type Navigation, usePlace } from "./place.js";
 import { SettingsView } from "./settings-view.js";
 import { TopBar } from "./top-bar.js";
@@ -125,6 +127,8 @@ export function Studio({ api, apps: given, signOut }: StudioProps) {
       {view === "media" && (
         <MediaView key={`${app.id}/${place.folderId}`} {...shared} go={go} folderId={place.folderId} />
       )}
+      {view === "outbox" && <OutboxView key={app.id} {...shared} />}
+      {view === "notifications" && <NotificationsView key={app.id} {...shared} />}
       {view === "settings" && <SettingsView key={app.id} {...shared} setDirty={setDirty} />}
       {dialog}
     </div>

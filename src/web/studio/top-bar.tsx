@@ -7,6 +7,8 @@ const VIEWS: [View, string][] = [
   ["log", "Log"],
   ["data", "Data"],
   ["media", "Media"],
+  ["outbox", "Outbox"],
+  ["notifications", "Notifications"],
   ["settings", "Settings"],
 ];
 

@@ -1,0 +1,35 @@
+/** POST `/v1/apps/:appId/communicate/events`: a provider's reports, whose signature is their only credential. Decides nothing. */
+import type { FastifyInstance } from "fastify";
+import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
+import { toId } from "./rest/request.js";
+
+const REPORT_MAX_BYTES = 256 * 1024;
+
+const headerOf = (value: string | string[] | undefined): string | null => (typeof value === "string" ? value : null);
+
+/** @param options.baseUrl as providers know it: Twilio signs the address too */
+export function registerDeliveryReports(
+  app: FastifyInstance,
+  { reports, baseUrl }: { reports: DeliveryReports; baseUrl: string },
+): void {
+  app.register(async (plugin) => {
+    // What is signed is the text, whatever it says it is.
+    plugin.removeAllContentTypeParsers();
+    plugin.addContentTypeParser("*", { parseAs: "string" }, (_request, body, done) => done(null, body));
+    plugin.post<{ Params: { appId: string } }>(
+      "/v1/apps/:appId/communicate/events",
+      { bodyLimit: REPORT_MAX_BYTES },
+      async (request, reply) => {
+        const { context, params, headers, body, url } = request;
+        reply.header("Cache-Control", "no-store");
+        return reports.report(toId(params.appId), {
+          address: context.address ?? "",
+          body: typeof body === "string" ? body : "",
+          url: baseUrl + url,
+          signature: headerOf(headers["svc-signature"]),
+          twilioSignature: headerOf(headers["x-twilio-signature"]),
+        });
+      },
+    );
+  });
+}

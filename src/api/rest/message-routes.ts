@@ -1,0 +1,63 @@
+/** Messages over REST: rows of the facade's table. */
+import type { Route } from "./route.js";
+
+const COMMUNICATE = "/v1/apps/:appId/communicate";
+
+export const messageRoutes: readonly Route[] = [
+  {
+    method: "POST",
+    path: `${COMMUNICATE}/email`,
+    http: 202,
+    answer: ({ messages }, q) => messages.sendEmail(q.context, q.id("appId"), q.body),
+  },
+  {
+    method: "POST",
+    path: `${COMMUNICATE}/email/batch`,
+    http: 202,
+    answer: async ({ messages }, q) => ({ messages: await messages.batchSendEmail(q.context, q.id("appId"), q.body) }),
+  },
+  {
+    method: "POST",
+    path: `${COMMUNICATE}/sms`,
+    http: 202,
+    answer: ({ messages }, q) => messages.sendSms(q.context, q.id("appId"), q.body),
+  },
+  {
+    method: "POST",
+    path: `${COMMUNICATE}/sms/batch`,
+    http: 202,
+    answer: async ({ messages }, q) => ({ messages: await messages.batchSendSms(q.context, q.id("appId"), q.body) }),
+  },
+  {
+    method: "GET",
+    path: `${COMMUNICATE}/messages`,
+    answer: ({ messages }, q) =>
+      messages.messages(
+        q.context,
+        q.id("appId"),
+        q.text("kind"),
+        q.text("status"),
+        q.number("limit"),
+        q.number("offset"),
+      ),
+  },
+  {
+    method: "GET",
+    path: `${COMMUNICATE}/messages/:messageId`,
+    answer: async ({ messages }, q) => ({
+      message: await messages.message(q.context, q.id("appId"), q.id("messageId")),
+    }),
+  },
+  {
+    method: "POST",
+    path: `${COMMUNICATE}/messages/:messageId/decide`,
+    answer: async ({ messages }, q) => ({
+      message: await messages.decideMessage(
+        q.context,
+        q.id("appId"),
+        q.id("messageId"),
+        q.object()["decision"] as string,
+      ),
+    }),
+  },
+];

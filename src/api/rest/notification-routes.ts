@@ -1,0 +1,68 @@
+/** Notifications and push devices over REST: rows of the facade's table. */
+import type { Route } from "./route.js";
+
+const APP = "/v1/apps/:appId";
+const NOTIFICATIONS = `${APP}/notifications`;
+
+export const notificationRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: NOTIFICATIONS,
+    answer: ({ notifications }, q) =>
+      notifications.notifications(q.context, q.id("appId"), q.text("status"), q.number("limit"), q.number("offset")),
+  },
+  {
+    method: "POST",
+    path: NOTIFICATIONS,
+    http: 201,
+    answer: ({ notifications }, q) => notifications.createNotification(q.context, q.id("appId"), q.body),
+  },
+  {
+    method: "POST",
+    path: `${NOTIFICATIONS}/batch`,
+    http: 201,
+    answer: async ({ notifications }, q) => ({
+      entries: await notifications.createNotifications(q.context, q.id("appId"), q.body),
+    }),
+  },
+  {
+    method: "POST",
+    path: `${NOTIFICATIONS}/read`,
+    answer: ({ notifications }, q) => notifications.markNotificationsRead(q.context, q.id("appId"), q.body),
+  },
+  {
+    method: "GET",
+    path: `${NOTIFICATIONS}/unread`,
+    answer: ({ notifications }, q) => notifications.unreadNotifications(q.context, q.id("appId")),
+  },
+  {
+    method: "PUT",
+    path: `${NOTIFICATIONS}/:notificationId`,
+    answer: ({ notifications }, q) =>
+      notifications.updateNotification(q.context, q.id("appId"), q.id("notificationId"), q.body),
+  },
+  {
+    method: "DELETE",
+    path: `${NOTIFICATIONS}/:notificationId`,
+    answer: async ({ notifications }, q) => {
+      await notifications.deleteNotification(q.context, q.id("appId"), q.id("notificationId"));
+      return { status: "NOTIFICATION_DELETED" };
+    },
+  },
+  {
+    method: "GET",
+    path: `${APP}/push/subscriptions`,
+    answer: ({ notifications }, q) => notifications.pushSubscriptions(q.context, q.id("appId")),
+  },
+  {
+    method: "POST",
+    path: `${APP}/push/subscriptions`,
+    http: 201,
+    answer: ({ notifications }, q) => notifications.addPushSubscription(q.context, q.id("appId"), q.body),
+  },
+  {
+    method: "DELETE",
+    path: `${APP}/push/subscriptions`,
+    answer: ({ notifications }, q) => notifications.removePushSubscription(q.context, q.id("appId"), q.body),
+  },
+];

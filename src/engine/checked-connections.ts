@@ -1,0 +1,167 @@
+/**
+ * Connections from the service itself to hosts that somebody else names: the name is resolved once, every address it has is checked, and
+ * a checked one is connected to. Requests over them tell what was certainly not sent from what the other side may have had. Knows no app.
+ */
+import { promises as dns, type LookupAddress } from "node:dns";
+import { request as httpRequest, type IncomingMessage } from "node:http";
+import { connect as connectTo, isIP, type LookupFunction, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
+
+const CONNECT_LIMIT_MS = 10_000;
+const ANSWER_LIMIT_MS = 20_000;
+const ANSWER_MAX_BYTES = 64 * 1024;
+
+/** Nothing was sent. `forbidden`: it never will be, whatever becomes of the host. */
+export class NotConnectedError extends Error {
+  constructor(
+    message: string,
+    readonly forbidden: boolean,
+  ) {
+    super(message);
+  }
+}
+
+export interface WebRequest {
+  method: "POST" | "GET";
+  headers: Record<string, string | number>;
+  body: string | Buffer;
+  signal?: AbortSignal | undefined;
+}
+
+export interface WebAnswer {
+  status: number;
+  headers: IncomingMessage["headers"];
+  /** The first 64 KB of it. */
+  body: string;
+}
+
+export interface CheckedConnections {
+  /** @throws NotConnectedError */
+  connect(host: string, port: number): Promise<Socket>;
+  /**
+   * Sends one request; a redirect is an answer like any other.
+   * @throws NotConnectedError before a byte of the request was sent; any other error after that
+   */
+  request(url: URL, what: WebRequest): Promise<WebAnswer>;
+}
+
+export interface CheckedOptions {
+  /** Whether an address may be connected to. */
+  mayReach: (address: string) => boolean;
+  /** Whether a port may be; default any. */
+  mayUsePort?: (port: number) => boolean;
+  resolve?: (hostname: string) => Promise<LookupAddress[]>;
+  connectLimitMs?: number;
+  answerLimitMs?: number;
+}
+
+const bare = (hostname: string): string => (hostname.startsWith("[") ? hostname.slice(1, -1) : hostname);
+
+async function addressesOf(host: string, resolve: CheckedOptions["resolve"]): Promise<LookupAddress[]> {
+  const family = isIP(host);
+  if (family !== 0) return [{ address: host, family }];
+  const look = resolve ?? ((name: string) => dns.lookup(name, { all: true, verbatim: true }));
+  try {
+    return await look(host);
+  } catch (error) {
+    const { code = "no reason is known" } = error as NodeJS.ErrnoException;
+    throw new NotConnectedError(`the name of the host could not be looked up (${code})`, false);
+  }
+}
+
+/** Answers any name with the addresses that were checked, so that what is connected to is what was looked at. */
+function pinned(addresses: LookupAddress[]): LookupFunction {
+  return (_hostname, { all }, callback) => {
+    if (all) callback(null, addresses);
+    else callback(null, addresses[0]!.address, addresses[0]!.family);
+  };
+}
+
+/** A socket that is connected, and secured where `servername` is given. */
+function opened(socket: Socket, event: "connect" | "secureConnect", limitMs: number): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: NodeJS.ErrnoException) => {
+      clearTimeout(timer);
+      socket.destroy();
+      const first = error instanceof AggregateError ? (error.errors[0] as NodeJS.ErrnoException) : error;
+      reject(new NotConnectedError(`the host could not be reached (${first.code ?? first.message})`, false));
+    };
+    const closed = () => fail(Object.assign(new Error(), { code: "ECONNRESET" }));
+    const timer = setTimeout(() => fail(Object.assign(new Error(), { code: "ETIMEDOUT" })), limitMs);
+    socket.once("error", fail).once("close", closed);
+    socket.once(event, () => {
+      clearTimeout(timer);
+      socket.off("close", closed).off("error", fail);
+      // Whoever uses it listens for more than this.
+      socket.on("error", () => undefined);
+      resolve(socket);
+    });
+  });
+}
+
+function answerTo(request: ReturnType<typeof httpRequest>): Promise<WebAnswer> {
+  return new Promise((resolve, reject) => {
+    request.on("error", reject).once("response", (response) => {
+      let body = "";
+      response.setEncoding("utf8").on("data", (chunk: string) => {
+        body += chunk;
+        if (body.length > ANSWER_MAX_BYTES) response.destroy();
+      });
+      // What was heard by then is the answer: its status is known.
+      response
+        .on("error", () => undefined)
+        .once("close", () => {
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            body: body.slice(0, ANSWER_MAX_BYTES),
+          });
+        });
+    });
+  });
+}
+
+export function createCheckedConnections(options: CheckedOptions): CheckedConnections {
+  const { mayReach, mayUsePort, resolve } = options;
+  const { connectLimitMs = CONNECT_LIMIT_MS, answerLimitMs = ANSWER_LIMIT_MS } = options;
+
+  async function connect(host: string, port: number): Promise<Socket> {
+    if (mayUsePort?.(port) === false) throw new NotConnectedError(`port ${port} may not be used`, true);
+    const addresses = await addressesOf(bare(host), resolve);
+    if (addresses.length === 0) throw new NotConnectedError("the host has no address", false);
+    if (!addresses.every(({ address }) => mayReach(address))) {
+      throw new NotConnectedError("the host is no public address", true);
+    }
+    const socket = connectTo({ host: bare(host), port, lookup: pinned(addresses) });
+    return opened(socket, "connect", connectLimitMs);
+  }
+
+  async function secured(socket: Socket, host: string): Promise<Socket> {
+    const servername = isIP(bare(host)) === 0 ? host : undefined;
+    const secure = connectTls({ socket, host: bare(host), ...(servername && { servername }) });
+    return opened(secure, "secureConnect", connectLimitMs);
+  }
+
+  return {
+    connect,
+    async request(url, { method, headers, body, signal }) {
+      const isSecure = url.protocol === "https:";
+      const plain = await connect(url.hostname, Number(url.port) || (isSecure ? 443 : 80));
+      const socket = isSecure ? await secured(plain, url.hostname) : plain;
+      const sent = httpRequest({
+        method,
+        path: `${url.pathname}${url.search}`,
+        headers: { host: url.host, connection: "close", "content-length": Buffer.byteLength(body), ...headers },
+        createConnection: () => socket,
+        signal: AbortSignal.any([AbortSignal.timeout(answerLimitMs), ...(signal ? [signal] : [])]),
+      });
+      try {
+        const answer = answerTo(sent);
+        sent.end(body);
+        return await answer;
+      } finally {
+        socket.destroy();
+      }
+    },
+  };
+}

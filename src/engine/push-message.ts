@@ -1,0 +1,35 @@
+/** A Web Push message as it travels: encrypted for one device (RFC 8291), signed as this app's (RFC 8292). Sends nothing. */
+import webPush from "web-push";
+
+export interface VapidKeys {
+  /** base64url. */
+  publicKey: string;
+  privateKey: string;
+}
+
+export interface PushRequest {
+  url: URL;
+  headers: Record<string, string | number>;
+  body: Buffer;
+}
+
+/** How long a push service keeps a message for a device that is off, in seconds. */
+const KEPT_SECONDS = 24 * 60 * 60;
+
+export const newVapidKeys = (): VapidKeys => webPush.generateVAPIDKeys();
+
+/** @param subject `mailto:` or `https:`, whom a push service may turn to */
+export function pushRequest(
+  target: { endpoint: string; p256dh: string; auth: string },
+  payload: string,
+  { publicKey, privateKey, subject }: VapidKeys & { subject: string },
+): PushRequest {
+  const { endpoint, p256dh, auth } = target;
+  const details = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, payload, {
+    TTL: KEPT_SECONDS,
+    contentEncoding: "aes128gcm",
+    vapidDetails: { subject, publicKey, privateKey },
+  });
+  const headers = details.headers as Record<string, string | number>;
+  return { url: new URL(details.endpoint), headers, body: details.body as Buffer };
+}

@@ -1,0 +1,114 @@
+/** A few connections for each SMTP server, each used by one message at a time, kept for a while and then given up. Knows no message. */
+import { createHash } from "node:crypto";
+import type SMTPConnection from "nodemailer/lib/smtp-connection";
+
+const CONNECTIONS_PER_SERVER = 10;
+const MESSAGES_PER_CONNECTION = 100;
+const IDLE_MS = 5_000;
+
+export interface PooledSession {
+  connection: SMTPConnection;
+  /** It has served before. */
+  reused: boolean;
+  /** It is not to be used again. */
+  broken: boolean;
+}
+
+interface Kept extends PooledSession {
+  key: string;
+  served: number;
+  timer: NodeJS.Timeout | undefined;
+}
+
+interface Place {
+  open: number;
+  idle: Kept[];
+  waiting: (() => void)[];
+}
+
+/** Equal for servers that one connection may serve: credentials and all. */
+const keyOf = (server: object): string => createHash("sha256").update(JSON.stringify(server)).digest("hex");
+
+export function createSmtpPool<Server extends object>(open: (server: Server) => Promise<SMTPConnection>) {
+  const places = new Map<string, Place>();
+  let stopped = false;
+
+  function leave(key: string): void {
+    const place = places.get(key)!;
+    place.open -= 1;
+    place.waiting.shift()?.();
+    if (place.open === 0 && place.waiting.length === 0) places.delete(key);
+  }
+
+  function end(kept: Kept): void {
+    clearTimeout(kept.timer);
+    const place = places.get(kept.key);
+    if (place) place.idle = place.idle.filter((one) => one !== kept);
+    if (kept.broken || stopped) kept.connection.close();
+    else kept.connection.quit();
+    leave(kept.key);
+  }
+
+  /** Waits for a place of the server's, or for the signal. @throws the signal's reason */
+  async function enter(key: string, signal: AbortSignal): Promise<Kept | null> {
+    for (;;) {
+      signal.throwIfAborted();
+      const place = places.get(key) ?? { open: 0, idle: [], waiting: [] };
+      places.set(key, place);
+      const idle = place.idle.pop();
+      if (idle) return idle;
+      if (place.open < CONNECTIONS_PER_SERVER) {
+        place.open += 1;
+        return null;
+      }
+      const { promise, resolve } = Promise.withResolvers<void>();
+      place.waiting.push(resolve);
+      signal.addEventListener("abort", () => resolve(), { once: true });
+      await promise;
+      place.waiting = place.waiting.filter((one) => one !== resolve);
+    }
+  }
+
+  return {
+    async take(server: Server, signal: AbortSignal): Promise<PooledSession> {
+      const key = keyOf(server);
+      const idle = await enter(key, signal);
+      if (idle) {
+        clearTimeout(idle.timer);
+        idle.reused = true;
+        return idle;
+      }
+      try {
+        const connection = await open(server);
+        const kept: Kept = { key, connection, reused: false, broken: false, served: 0, timer: undefined };
+        connection.once("end", () => {
+          kept.broken = true;
+          if (places.get(key)?.idle.includes(kept)) end(kept);
+        });
+        return kept;
+      } catch (error) {
+        leave(key);
+        throw error;
+      }
+    },
+
+    giveBack(session: PooledSession): void {
+      const kept = session as Kept;
+      kept.served += 1;
+      if (stopped || kept.broken || kept.served >= MESSAGES_PER_CONNECTION) {
+        end(kept);
+        return;
+      }
+      const place = places.get(kept.key)!;
+      place.idle.push(kept);
+      kept.timer = setTimeout(() => end(kept), IDLE_MS).unref();
+      place.waiting.shift()?.();
+    },
+
+    /** Gives up what is idle, and the rest as it comes back. */
+    stop(): void {
+      stopped = true;
+      for (const { idle } of places.values()) for (const kept of [...idle]) end(kept);
+    },
+  };
+}

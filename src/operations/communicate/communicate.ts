@@ -1,0 +1,68 @@
+/** Ties together what messages need: the outbox, where they go, who sends them, and what is reported of them. */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import { createCheckedConnections } from "../../engine/checked-connections.js";
+import { isPublicAddress } from "../../engine/egress-proxy.js";
+import type { SecretScans } from "../../engine/secret-scan.js";
+import { createSmtp } from "../../engine/smtp.js";
+import type { Intake } from "../records/intake.js";
+import type { LogEvents } from "../records/log-events.js";
+import type { Settings } from "../settings/settings.js";
+import { createDeliveryReports } from "./delivery-reports.js";
+import { createDestinations, type OperatorMail } from "./destinations.js";
+import { createEmailDelivery } from "./email-delivery.js";
+import { createMessages } from "./messages.js";
+import { createOutbox } from "./outbox.js";
+import { createSender } from "./sender.js";
+import { createSmsDelivery } from "./sms-delivery.js";
+
+/** Ports of hosts that an app names: of mail servers and of web servers. */
+const PORTS: readonly number[] = [25, 80, 443, 465, 587, 2525];
+
+export type Communicate = ReturnType<typeof createCommunicate>;
+
+export function createCommunicate(options: {
+  db: DataSource;
+  settings: Settings;
+  scans: SecretScans;
+  logEvents: LogEvents;
+  intake: Intake;
+  operator: OperatorMail;
+  allowPrivateNetwork: boolean;
+  /** The service's address for people and providers. */
+  baseUrl: string;
+  holder: string;
+  now: () => number;
+  log: Logger;
+}) {
+  const { db, settings, scans, logEvents, intake, operator, allowPrivateNetwork, baseUrl, holder, now, log } = options;
+  const outbox = createOutbox(db);
+  const destinations = createDestinations({ settings, scans, operator });
+  const checked = createCheckedConnections({
+    mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
+    mayUsePort: (port) => allowPrivateNetwork || PORTS.includes(port),
+  });
+  const free = createCheckedConnections({ mayReach: () => true });
+  const smtp = createSmtp();
+  const { protocol, hostname } = new URL(baseUrl);
+  const reportsAt = (appId: number) =>
+    protocol === "https:" ? `${baseUrl}/v1/apps/${appId}/communicate/events` : null;
+  const deliver = {
+    email: createEmailDelivery({ smtp, destinations, connections: { checked, free }, host: hostname }),
+    sms: createSmsDelivery({ connections: checked, destinations, allowHttp: allowPrivateNetwork, reportsAt }),
+  };
+  const sender = createSender({ db, outbox, deliver, logEvents, holder, now, log });
+  return {
+    messages: createMessages({ db, outbox, destinations, logEvents, intake, now }),
+    reports: createDeliveryReports({ db, destinations, logEvents }),
+    sender,
+    /** Lets go of messages that nobody holds any longer. */
+    async recover(): Promise<void> {
+      const count = await outbox.letGo(holder, sender.known());
+      if (count > 0) log.warn({ count }, "let go of messages whose sender is gone");
+    },
+    /** The way out, for other parts that send to hosts which somebody names. */
+    checked,
+    stop: () => smtp.stop(),
+  };
+}

@@ -1,0 +1,202 @@
+/**
+ * What a provider reports of messages that were sent: judged by its signature, and taken only where it says more than is known.
+ * Knows no transport.
+ */
+import { createHmac, timingSafeEqual } from "node:crypto";
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError } from "../../errors.js";
+import { RATE_WINDOW_MS, REPORTS_PER_ADDRESS } from "../../limits.js";
+import { addressBlock } from "../../rules/address-block.js";
+import { described, isObject } from "../../rules/described.js";
+import { isEmailAddress } from "../../rules/message-fields.js";
+import type { LogEvents } from "../records/log-events.js";
+import type { Destinations } from "./destinations.js";
+import type { MessageKind, MessageStatus, Recipient } from "./outbox.js";
+import { signature } from "./sms-delivery.js";
+import { EVENT_OF, emitterOf, eventData } from "./status-events.js";
+
+/** A request as it came: what is signed is its bytes. */
+export interface ReportRequest {
+  /** The network address that it comes from. */
+  address: string;
+  body: string;
+  /** The whole address at which it was made, as its sender knows it. */
+  url: string;
+  signature: string | null;
+  twilioSignature: string | null;
+}
+
+const REPORTS_MAX = 100;
+/** A signature holds for so long either way. */
+const SIGNED_WITHIN_SECONDS = 300;
+const DETAIL_MAX_CHARACTERS = 500;
+
+/** What a report may say, and the status that it stands for. */
+const REPORTED = {
+  delivered: "delivered",
+  delayed: "delayed",
+  bounced: "bounced",
+  bounce: "bounced",
+  complaint: "complained",
+  complained: "complained",
+  rejected: "rejected",
+} as const;
+
+/** What goes before what: a report takes a message on, and never back. */
+const RANK: Partial<Record<MessageStatus, number>> = {
+  sent: 0,
+  unknown: 0,
+  delivered: 1,
+  rejected: 2,
+  bounced: 2,
+  complained: 3,
+};
+
+const TWILIO_STATUS: Record<string, keyof typeof REPORTED> = {
+  delivered: "delivered",
+  undelivered: "bounced",
+  failed: "rejected",
+};
+
+interface Report {
+  id: number | null;
+  providerId: string | null;
+  type: keyof typeof REPORTED;
+  recipient: string | null;
+  detail: string | null;
+}
+
+interface Reported {
+  id: number;
+  kind: MessageKind;
+  status: MessageStatus;
+  recipients: Recipient[];
+  runId: number | null;
+  personId: number | null;
+}
+
+function equals(a: string, b: string): boolean {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+const unsigned = () => new ActionError("UNAUTHORIZED", "a valid signature is required");
+
+function parseReport(value: unknown, index: number): Report {
+  const where = `events[${index}]`;
+  if (!isObject(value))
+    throw new ActionError("REQUEST_INVALID", `${where} must be an object; ${described(value)} came`);
+  const { id = null, providerId = null, type, recipient = null, detail = null } = value;
+  const refuse = (field: string, expected: string, came: unknown): never => {
+    throw new ActionError("REQUEST_INVALID", `${where}.${field} must be ${expected}; ${described(came)} came`);
+  };
+  if (typeof type !== "string" || !Object.hasOwn(REPORTED, type)) {
+    refuse("type", "delivered, delayed, bounced, complaint or rejected", type);
+  }
+  if (id === null ? typeof providerId !== "string" : !Number.isSafeInteger(id) || (id as number) < 1) {
+    refuse("id", "the message's id, or providerId that of its provider", id);
+  }
+  if (recipient !== null && (typeof recipient !== "string" || !isEmailAddress(recipient))) {
+    refuse("recipient", "an e-mail address", recipient);
+  }
+  if (detail !== null && typeof detail !== "string") refuse("detail", "a text", detail);
+  return { id, providerId, type, recipient, detail } as Report;
+}
+
+function parseReports(body: string): Report[] {
+  let given: unknown;
+  try {
+    given = JSON.parse(body);
+  } catch {
+    throw new ActionError("REQUEST_INVALID", "the body is not valid JSON");
+  }
+  const list = isObject(given) ? given["events"] : given;
+  if (!Array.isArray(list) || list.length > REPORTS_MAX) {
+    const message = `events must be an array of at most ${REPORTS_MAX}; ${described(list)} came`;
+    throw new ActionError("REQUEST_INVALID", message);
+  }
+  return list.map(parseReport);
+}
+
+/* $3 and $4: the id that we gave it, or its provider's. */
+const FIND = `
+  SELECT id, kind, status, recipients, run_id AS "runId", person_id AS "personId" FROM message
+   WHERE app_id = $1 AND kind = ANY ($2::text[]) AND (id = $3 OR provider_id = $4) FOR UPDATE`;
+const REPORT = "UPDATE message SET status = $2, detail = coalesce($3, detail), updated_at = now() WHERE id = $1";
+const DELAY = "UPDATE message SET delayed_at = now() WHERE id = $1 AND delayed_at IS NULL RETURNING id";
+
+export type DeliveryReports = ReturnType<typeof createDeliveryReports>;
+
+export function createDeliveryReports(options: { db: DataSource; destinations: Destinations; logEvents: LogEvents }) {
+  const { db, destinations, logEvents } = options;
+  const bucket = createTokenBucket({ limit: REPORTS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+
+  /** The kinds of message whose secret signed the request. @throws UNAUTHORIZED */
+  async function signedKinds(appId: number, { body, signature: given }: ReportRequest): Promise<MessageKind[]> {
+    const [, seconds = ""] = /^t=(\d{1,12}),v1=[0-9a-f]{64}$/.exec(given ?? "") ?? [];
+    if (given === null || Math.abs(Date.now() / 1000 - Number(seconds || Number.NaN)) > SIGNED_WITHIN_SECONDS)
+      throw unsigned();
+    if (seconds === "") throw unsigned();
+    const kinds: MessageKind[] = [];
+    for (const kind of ["email", "sms"] as const) {
+      const secret = await destinations.reportSecret(appId, kind, "secret");
+      if (secret !== null && equals(signature(secret, body, Number(seconds)), given)) kinds.push(kind);
+    }
+    if (kinds.length === 0) throw unsigned();
+    return kinds;
+  }
+
+  /** Twilio's form and its own signature. @throws UNAUTHORIZED */
+  async function twilioReport(appId: number, { body, url, twilioSignature }: ReportRequest): Promise<Report[]> {
+    const token = await destinations.reportSecret(appId, "sms", "token");
+    const form = [...new URLSearchParams(body)].sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+    const signed = url + form.map(([name, value]) => name + value).join("");
+    if (token === null || !equals(createHmac("sha1", token).update(signed).digest("base64"), twilioSignature!))
+      throw unsigned();
+    const fields = new Map(form);
+    const type = TWILIO_STATUS[fields.get("MessageStatus") ?? ""];
+    const providerId = fields.get("MessageSid") ?? "";
+    const detail = fields.get("ErrorCode") ?? null;
+    return type && providerId ? [{ id: null, providerId, type, recipient: null, detail }] : [];
+  }
+
+  async function take(executor: Executor, appId: number, kinds: MessageKind[], report: Report): Promise<boolean> {
+    const [message] = await rows<Reported>(executor, FIND, [appId, kinds, report.id, report.providerId]);
+    if (!message) return false;
+    const { id, kind, status, recipients } = message;
+    const to = REPORTED[report.type];
+    const detail =
+      report.detail === null ? null : await destinations.masked(appId, report.detail.slice(0, DETAIL_MAX_CHARACTERS));
+    if (to === "delayed") {
+      if (!(status in RANK) || (await rows(executor, DELAY, [id])).length === 0) return false;
+    } else {
+      if (!(status in RANK) || RANK[to]! <= RANK[status]!) return false;
+      await rows(executor, REPORT, [id, to, detail]);
+    }
+    const type = EVENT_OF[to];
+    if (kind !== "email" || !type) return true;
+    const named = recipients.filter(({ address }) => report.recipient === null || address === report.recipient);
+    const data = eventData(id, named, detail);
+    await logEvents.emit(executor, emitterOf(message), appId, { type, data });
+    return true;
+  }
+
+  return {
+    /** How many reports were news. @throws RATE_LIMIT_EXCEEDED per address, UNAUTHORIZED, REQUEST_INVALID */
+    async report(appId: number, request: ReportRequest): Promise<{ taken: number }> {
+      const retryAfter = bucket.take(addressBlock(request.address));
+      if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "too many reports", { retryAfter });
+      const isTwilio = request.twilioSignature !== null;
+      const kinds: MessageKind[] = isTwilio ? ["sms"] : await signedKinds(appId, request);
+      const reports = isTwilio ? await twilioReport(appId, request) : parseReports(request.body);
+      let taken = 0;
+      for (const report of reports) {
+        const isNews = await db.transaction((manager) => take(manager, appId, kinds, report));
+        taken += isNews ? 1 : 0;
+      }
+      return { taken };
+    },
+  };
+}

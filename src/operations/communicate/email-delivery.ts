@@ -1,0 +1,115 @@
+/** One try of an e-mail: composed, handed to the server of its app, and read off what that came to. Writes nothing. */
+import { isIP } from "node:net";
+import MailComposer from "nodemailer/lib/mail-composer";
+import type { CheckedConnections } from "../../engine/checked-connections.js";
+import type { Delivery, Smtp } from "../../engine/smtp.js";
+import { DestinationFault } from "../../rules/message-destination.js";
+import type { Email } from "../../rules/message-input.js";
+import type { Destinations, MailDestination } from "./destinations.js";
+import type { HeldMessage, Recipient } from "./outbox.js";
+import { failed, type TryOutcome } from "./try-outcome.js";
+
+export type Handing = { mayBegin: () => Promise<boolean>; signal: AbortSignal };
+
+const addressed = (recipients: readonly Recipient[], type: string) =>
+  recipients.filter((one) => one.type === type).map(({ name, address }) => ({ name: name ?? "", address }));
+
+/** The message as it travels; what it names is in it, and nothing is read from a file or an address. */
+async function compose(
+  message: HeldMessage,
+  email: Omit<Email, "to">,
+  sender: MailDestination,
+  host: string,
+): Promise<Buffer> {
+  const { recipients, reference, createdAt } = message;
+  const { subject, fromName, html, text, headers, attachments } = email;
+  const composer = new MailComposer({
+    from: { name: fromName ?? sender.fromName ?? "", address: sender.from },
+    to: addressed(recipients, "to"),
+    cc: addressed(recipients, "cc"),
+    subject,
+    messageId: `<${reference}@${host}>`,
+    date: createdAt,
+    headers,
+    ...(html !== null && { html }),
+    ...(text !== null && { text }),
+    attachments: attachments.map(({ name, type, content, encoding }) => ({
+      filename: name,
+      contentType: type,
+      content: Buffer.from(content, encoding),
+    })),
+    newline: "\r\n",
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  return composer.compile().build();
+}
+
+/** Each recipient with what this try did for it. */
+function withOutcome(recipients: readonly Recipient[], delivery: Delivery, masks: Map<string, string>): Recipient[] {
+  const accepted = new Set(delivery.kind === "taken" ? delivery.accepted : []);
+  const refused = new Map("refused" in delivery ? delivery.refused.map((one) => [one.address, one] as const) : []);
+  return recipients.map((one) => {
+    if (one.status) return one;
+    const refusal = refused.get(one.address);
+    if (refusal) {
+      const detail = masks.get(refusal.detail) ?? "";
+      return { ...one, detail, ...(refusal.permanent && { status: "rejected" as const }) };
+    }
+    if (accepted.has(one.address)) return { ...one, status: "sent" as const };
+    return one;
+  });
+}
+
+function outcomeOf(recipients: Recipient[], delivery: Delivery, detail: string): TryOutcome {
+  if (delivery.kind === "fenced") return { kind: "fenced" };
+  if (delivery.kind === "unsure") return { kind: "done", status: "unknown", recipients, detail };
+  const isPending = recipients.some(({ status }) => !status);
+  const wasSent = recipients.some(({ status }) => status === "sent");
+  if (delivery.kind === "refused" && delivery.refused.length === 0) {
+    if (!delivery.permanent) return { kind: "later", recipients, detail };
+    const status = wasSent ? "sent" : delivery.ours ? "failed" : "rejected";
+    return { kind: "done", status, recipients, detail };
+  }
+  if (isPending) return { kind: "later", recipients, detail };
+  return { kind: "done", status: wasSent ? "sent" : "rejected", recipients, detail };
+}
+
+export function createEmailDelivery(options: {
+  smtp: Smtp;
+  destinations: Destinations;
+  /** For servers that an app names, and for the operator's own. */
+  connections: { checked: CheckedConnections; free: CheckedConnections };
+  /** What Message-IDs end in. */
+  host: string;
+}) {
+  const { smtp, destinations, connections, host } = options;
+  const domain = isIP(host.replace(/[[\]]/g, "")) !== 0 ? `[${host.replace(/[[\]]/g, "")}]` : host;
+
+  /** @throws nothing but what the database throws */
+  return async function deliver(message: HeldMessage, { mayBegin, signal }: Handing): Promise<TryOutcome> {
+    const { appId, recipients } = message;
+    let destination: MailDestination | null;
+    try {
+      destination = await destinations.mail(appId);
+    } catch (error) {
+      if (!(error instanceof DestinationFault)) throw error;
+      return failed(message, error.message);
+    }
+    if (!destination) return failed(message, "no server for e-mail is set any longer");
+    const email = message.content as Omit<Email, "to">;
+    const content = await compose(message, email, destination, domain);
+    const { connect } = destination.ours ? connections.free : connections.checked;
+    const owner = destination.ours ? "operator" : `app ${appId}`;
+    const to = recipients.filter(({ status }) => !status).map(({ address }) => address);
+    const delivery = await smtp.deliver(
+      { ...destination, owner, connect },
+      { from: destination.from, to, content, mayBegin, signal },
+    );
+    if (delivery.kind === "fenced") return delivery;
+    const texts = [delivery.detail, ...("refused" in delivery ? delivery.refused.map(({ detail }) => detail) : [])];
+    const masks = new Map<string, string>();
+    for (const text of new Set(texts)) masks.set(text, await destinations.masked(appId, text));
+    return outcomeOf(withOutcome(recipients, delivery, masks), delivery, masks.get(delivery.detail)!);
+  };
+}

@@ -1,0 +1,114 @@
+/** Messages as they are shown: the outbox as a list, and one message whole. Reads alone. */
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { described } from "../../rules/described.js";
+import type { Attachment } from "../../rules/message-fields.js";
+import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
+import { MESSAGE_STATUSES, type MessageKind, type MessageStatus, type Recipient } from "./outbox.js";
+
+/** A message in the list. Times are ISO 8601. */
+export interface MessageSummary {
+  id: number;
+  kind: MessageKind;
+  status: MessageStatus;
+  /** null of text messages. */
+  subject: string | null;
+  /** The first five in the list. */
+  to: (Omit<Recipient, "status" | "detail"> & { status: string | null; detail: string | null })[];
+  /** How many there are. */
+  recipients: number;
+  attempts: number;
+  /** What the server said last. */
+  detail: string | null;
+  /** When it is tried next; null unless it is queued. */
+  dueAt: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** A message with what it says. */
+export interface StoredMessage extends MessageSummary {
+  fromName: string | null;
+  html: string | null;
+  /** Of a text message: all that it says. */
+  text: string | null;
+  headers: Record<string, string>;
+  attachments: Attachment[];
+}
+
+export interface MessageQuery {
+  kind?: unknown;
+  status?: unknown;
+  limit?: unknown;
+  offset?: unknown;
+}
+
+export interface MessageList {
+  messages: MessageSummary[];
+  pagination: { total: number; hasMore: boolean };
+}
+
+const SHOWN_RECIPIENTS = 5;
+
+const SUMMARY = `id, kind, status, content->>'subject' AS subject, jsonb_array_length(recipients) AS recipients, attempts, detail,
+  due_at AS "dueAt", created_at AS "createdAt", updated_at AS "updatedAt"`;
+
+interface Row extends Omit<MessageSummary, "to" | "dueAt" | "createdAt" | "updatedAt"> {
+  to: Recipient[];
+  dueAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+}
+
+function summaryOf({ to, dueAt, createdAt, updatedAt, ...row }: Row): MessageSummary {
+  return {
+    ...row,
+    to: to.map((one) => ({ ...one, status: one.status ?? null, detail: one.detail ?? null })),
+    dueAt: dueAt?.toISOString() ?? null,
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
+}
+
+function oneOf(value: unknown, allowed: readonly string[], name: string): string | null {
+  if (value === undefined || value === null) return null;
+  if (allowed.some((one) => one === value)) return value as string;
+  throw new ActionError("REQUEST_INVALID", `${name} must be one of ${allowed.join(", ")}; ${described(value)} came`);
+}
+
+/** @throws REQUEST_INVALID, and what `reserve` throws */
+export async function listMessages(
+  db: DataSource,
+  appId: number,
+  query: MessageQuery,
+  reserve?: Reserve,
+): Promise<MessageList> {
+  const { limit, offset } = page(query);
+  const which = [oneOf(query.kind, ["email", "sms"], "kind"), oneOf(query.status, MESSAGE_STATUSES, "status")];
+  const matching = "app_id = $1 AND ($2::text IS NULL OR kind = $2) AND ($3::text IS NULL OR status = $3)";
+  const values = [appId, ...which];
+  const [count] = await rows<{ total: number }>(db, `SELECT count(*) AS total FROM message WHERE ${matching}`, values);
+  // What a row of the list takes: a subject, five addresses, what a server said.
+  const sized = await rows<Sized>(
+    db,
+    `SELECT id, 4096 AS bytes FROM message WHERE ${matching} ORDER BY id DESC LIMIT $4 OFFSET $5`,
+    [...values, limit, offset],
+  );
+  const first = `(SELECT coalesce(jsonb_agg(one ORDER BY place), '[]') FROM jsonb_array_elements(recipients) WITH ORDINALITY AS r (one, place)
+                   WHERE place <= ${SHOWN_RECIPIENTS}) AS "to"`;
+  const sql = `SELECT ${SUMMARY}, ${first} FROM message WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`;
+  const found = await rows<Row>(db, sql, [pageOf(sized, reserve)]);
+  const { total } = count!;
+  return { messages: found.map(summaryOf), pagination: { total, hasMore: offset + found.length < total } };
+}
+
+/** @throws NOT_FOUND */
+export async function findMessage(executor: Executor, appId: number, id: number): Promise<StoredMessage> {
+  const sql = `SELECT ${SUMMARY}, recipients AS "to", content FROM message WHERE app_id = $1 AND id = $2`;
+  const [row] = await rows<Row & { content: Partial<StoredMessage> & { body?: string } }>(executor, sql, [appId, id]);
+  if (!row) throw new ActionError("NOT_FOUND", "no such message");
+  const { content, ...summary } = row;
+  const { fromName = null, html = null, text = content.body ?? null, headers = {}, attachments = [] } = content;
+  return { ...summaryOf({ ...summary, recipients: row.to.length }), fromName, html, text, headers, attachments };
+}

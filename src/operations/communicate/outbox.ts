@@ -1,0 +1,206 @@
+/**
+ * The ledger of messages: every message is one row before anything of it is sent, and ends in one status. Each verb is one statement,
+ * fenced by the holder; what has begun to leave is never claimed again. Knows SQL and statuses, not how a message travels.
+ */
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
+import type { Email, Sms } from "../../rules/message-input.js";
+
+/** Channel of the notice that messages wait to be sent. */
+export const MESSAGE_CHANNEL = "svc_message";
+
+export const MESSAGE_STATUSES = [
+  "kept",
+  "queued",
+  "sent",
+  "delivered",
+  "rejected",
+  "bounced",
+  "complained",
+  "failed",
+  "unknown",
+] as const;
+export type MessageStatus = (typeof MESSAGE_STATUSES)[number];
+export type MessageKind = "email" | "sms";
+
+/** Whom a message goes to, and what became of that; without a status it has still to be sent there. */
+export interface Recipient {
+  /** An e-mail address or a phone number. */
+  address: string;
+  name: string | null;
+  /** Of e-mails: to, cc or bcc. */
+  type: string | null;
+  status?: "sent" | "rejected";
+  detail?: string;
+}
+
+export type Content = Omit<Email, "to"> | Omit<Sms, "to">;
+
+export interface NewMessage {
+  appId: number;
+  /** kept: nothing is configured that would send it. */
+  status: "kept" | "queued";
+  content: Content;
+  recipients: readonly Recipient[];
+  reference: string;
+  runId: number | null;
+  personId: number | null;
+}
+
+/** A message that this process holds, to be sent. */
+export interface HeldMessage {
+  id: number;
+  appId: number;
+  content: Content;
+  recipients: Recipient[];
+  reference: string;
+  attempts: number;
+  giveUpAt: Date;
+  createdAt: Date;
+  wasDelayed: boolean;
+  runId: number | null;
+  personId: number | null;
+}
+
+/** What a try came to: one status for good, or the time of the next try. */
+export type Settlement = { recipients: readonly Recipient[]; detail: string } & (
+  | { status: Exclude<MessageStatus, "kept" | "queued">; providerId?: string | null }
+  | { status: "queued"; dueAt: Date }
+);
+
+/** Tried for so long from its acceptance on. */
+const TRY_FOR = "interval '24 hours'";
+
+const ACCEPT = `
+  INSERT INTO message (app_id, kind, status, content, recipients, reference, run_id, person_id, created_at, due_at, give_up_at)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9::timestamptz, CASE WHEN $3 = 'queued' THEN $9::timestamptz END,
+         $9::timestamptz + ${TRY_FOR}
+  RETURNING id`;
+
+/*
+ * What is due, of the apps with the fewest messages in hand here first; $2 and $3 say how many each has, $4 the share of one app,
+ * $5 how many in all, $6 the moment.
+ */
+const CLAIM = `
+  WITH RECURSIVE waiting (app_id) AS (
+    (SELECT app_id FROM message WHERE status = 'queued' AND holder IS NULL ORDER BY app_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT message.app_id FROM message WHERE status = 'queued' AND holder IS NULL AND message.app_id > waiting.app_id
+             ORDER BY message.app_id LIMIT 1)
+      FROM waiting WHERE waiting.app_id IS NOT NULL),
+  turn AS (
+    SELECT first.id, row_number() OVER (PARTITION BY waiting.app_id ORDER BY first.due_at) + coalesce(busy.held, 0) AS place
+      FROM waiting LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, held) USING (app_id)
+      CROSS JOIN LATERAL (
+        SELECT id, due_at FROM message
+         WHERE status = 'queued' AND holder IS NULL AND message.app_id = waiting.app_id AND due_at <= $6
+         ORDER BY due_at LIMIT $4) AS first),
+  chosen AS (
+    SELECT message.id FROM message JOIN turn USING (id)
+     WHERE turn.place <= $4 AND message.status = 'queued' AND message.holder IS NULL
+     ORDER BY turn.place LIMIT $5 FOR UPDATE OF message SKIP LOCKED)
+  UPDATE message SET holder = $1, claimed_at = now(), handed_at = NULL, attempts = attempts + 1
+    FROM chosen WHERE message.id = chosen.id
+  RETURNING message.id, app_id AS "appId", content, recipients, reference, attempts, give_up_at AS "giveUpAt",
+            message.created_at AS "createdAt", delayed_at IS NOT NULL AS "wasDelayed", run_id AS "runId",
+            person_id AS "personId"`;
+
+/* Only while the lease holds: after that others say what became of it. */
+const HAND_OVER = `
+  UPDATE message SET handed_at = now()
+   WHERE id = $1 AND holder = $2 AND EXISTS (SELECT FROM instance WHERE id = $2 AND lease_until >= now()) RETURNING id`;
+
+/* $1 message, $2 holder, $3 status, $4 recipients, $5 detail, $6 due, $7 provider's id. */
+const SETTLE = `
+  UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6, provider_id = coalesce($7, provider_id),
+         holder = NULL, handed_at = NULL, updated_at = now(),
+         delayed_at = CASE WHEN $3 = 'queued' THEN coalesce(delayed_at, now()) ELSE delayed_at END
+   WHERE id = $1 AND holder = $2 RETURNING id`;
+
+/* What nobody holds any longer: sent again where certainly nothing of it left, else left to a person. */
+const LET_GO = `
+  UPDATE message
+     SET status = CASE WHEN handed_at IS NULL THEN 'queued' ELSE 'unknown' END, holder = NULL,
+         due_at = CASE WHEN handed_at IS NULL THEN due_at END, updated_at = now(),
+         attempts = CASE WHEN handed_at IS NULL THEN attempts - 1 ELSE attempts END,
+         detail = CASE WHEN handed_at IS NULL THEN detail ELSE 'the service ended while the message was being sent' END`;
+const LET_GO_LOST = `
+  ${LET_GO} WHERE holder IS NOT NULL
+     AND NOT EXISTS (SELECT FROM instance WHERE instance.id = message.holder AND lease_until >= now()) RETURNING id`;
+/* $1 holder, $2 the messages that it knows of: the answer to a statement that gave it one may have been lost. */
+const LET_GO_ORPHANS = `
+  ${LET_GO} WHERE holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds' RETURNING id`;
+
+/* A person has decided. $1 app, $2 message, $3 status, $4 the moment. */
+const DECIDE = `
+  UPDATE message SET status = $3, updated_at = now(), handed_at = NULL,
+         due_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz END,
+         give_up_at = CASE WHEN $3 = 'queued' THEN $4::timestamptz + ${TRY_FOR} ELSE give_up_at END
+   WHERE app_id = $1 AND id = $2 AND status = 'unknown' RETURNING id`;
+
+const NEXT_DUE = "SELECT min(due_at) AS next FROM message WHERE status = 'queued' AND holder IS NULL";
+
+export type Outbox = ReturnType<typeof createOutbox>;
+
+export function createOutbox(db: DataSource) {
+  return {
+    /** Writes the message's row. @param now the moment from which it is tried */
+    async accept(executor: Executor, message: NewMessage, now: Date): Promise<number> {
+      const { appId, status, content, recipients, reference, runId, personId } = message;
+      const texts = [JSON.stringify(content), JSON.stringify(recipients)];
+      const values = [appId, content.kind, status, ...texts, reference, runId, personId, now];
+      const [row] = await rows<{ id: number }>(executor, ACCEPT, values);
+      return row!.id;
+    },
+
+    /** Tells every sender that there is something to send, as the transaction commits. */
+    async announce(executor: Executor): Promise<void> {
+      await rows(executor, `SELECT pg_notify('${MESSAGE_CHANNEL}', '')`);
+    },
+
+    /** Takes up to `count` due messages. @param held how many of each app are in hand here */
+    async claim(
+      holder: string,
+      { held, share, count, now }: { held: ReadonlyMap<number, number>; share: number; count: number; now: Date },
+    ): Promise<HeldMessage[]> {
+      return rows(db, CLAIM, [holder, [...held.keys()], [...held.values()], share, count, now]);
+    },
+
+    /** Says that the content leaves now. false: the message is somebody else's, and nothing of it may leave. */
+    async handOver(holder: string, id: number): Promise<boolean> {
+      return (await rows(db, HAND_OVER, [id, holder])).length > 0;
+    },
+
+    /** false when the message had changed hands: then nothing is written. */
+    async settle(executor: Executor, holder: string, id: number, settlement: Settlement): Promise<boolean> {
+      const { status, recipients, detail } = settlement;
+      const [dueAt, providerId] =
+        settlement.status === "queued" ? [settlement.dueAt, null] : [null, settlement.providerId ?? null];
+      const values = [id, holder, status, JSON.stringify(recipients), detail, dueAt, providerId];
+      return (await rows(executor, SETTLE, values)).length > 0;
+    },
+
+    /** Lets go of what dead processes held, and of what the database gave to `holder` without its knowing. Returns how many. */
+    async letGo(holder: string, known: readonly number[]): Promise<number> {
+      const lost = await rows(db, LET_GO_LOST);
+      const orphans = await rows(db, LET_GO_ORPHANS, [holder, known]);
+      return lost.length + orphans.length;
+    },
+
+    /** false unless the message is `unknown`. */
+    async decide(
+      executor: Executor,
+      appId: number,
+      id: number,
+      status: "sent" | "queued",
+      now: Date,
+    ): Promise<boolean> {
+      return (await rows(executor, DECIDE, [appId, id, status, now])).length > 0;
+    },
+
+    /** When the next message is due; null when none waits. */
+    async nextDue(): Promise<Date | null> {
+      return (await rows<{ next: Date | null }>(db, NEXT_DUE))[0]!.next;
+    },
+  };
+}

@@ -1,0 +1,127 @@
+/** One try of a text message: by Twilio's REST, or by a signed webhook of the app's own. Writes nothing. */
+import { createHmac } from "node:crypto";
+import { type CheckedConnections, NotConnectedError, type WebAnswer } from "../../engine/checked-connections.js";
+import { DestinationFault, type SmsDestination } from "../../rules/message-destination.js";
+import type { Sms } from "../../rules/message-input.js";
+import type { Destinations } from "./destinations.js";
+import type { Handing } from "./email-delivery.js";
+import type { HeldMessage } from "./outbox.js";
+import { failed, type TryOutcome } from "./try-outcome.js";
+
+const DETAIL_MAX_CHARACTERS = 500;
+const PROVIDER_ID = /^[\x21-\x7e]{1,200}$/;
+/** Certainly not taken, and worth another try. */
+const REFUSED_FOR_NOW = [408, 425, 429, 503];
+
+interface Prepared {
+  url: URL;
+  headers: Record<string, string>;
+  body: string;
+  /** The field of a JSON answer that names the message at the provider. */
+  idField: "sid" | "id";
+}
+
+/** `t=<Unix seconds>,v1=<hex>`: HMAC-SHA256 of `<t>.<body>`. */
+export function signature(secret: string, body: string, seconds: number): string {
+  return `t=${seconds},v1=${createHmac("sha256", secret).update(`${seconds}.${body}`).digest("hex")}`;
+}
+
+function twilioRequest(
+  message: HeldMessage,
+  to: string,
+  destination: SmsDestination & { provider: "twilio" },
+  callback: string | null,
+): Prepared {
+  const { sid, token, url } = destination;
+  const { body, from } = message.content as Omit<Sms, "to">;
+  const form = new URLSearchParams({ To: to, From: from ?? destination.from, Body: body });
+  if (callback !== null) form.set("StatusCallback", callback);
+  const authorization = `Basic ${Buffer.from(`${sid}:${token}`).toString("base64")}`;
+  const headers = { authorization, "content-type": "application/x-www-form-urlencoded" };
+  const address = new URL(`${url.replace(/\/$/, "")}/2010-04-01/Accounts/${sid}/Messages.json`);
+  return { url: address, headers, body: form.toString(), idField: "sid" };
+}
+
+function webhookRequest(
+  message: HeldMessage,
+  to: string,
+  destination: SmsDestination & { provider: "webhook" },
+): Prepared {
+  const { appId, id, reference, content } = message;
+  const { body: text, from } = content as Omit<Sms, "to">;
+  const body = JSON.stringify({ id, appId, to, from, body: text });
+  const signed = signature(destination.secret, body, Math.floor(Date.now() / 1000));
+  const headers = { "content-type": "application/json", "svc-signature": signed, "idempotency-key": reference };
+  return { url: new URL(destination.url), headers, body, idField: "id" };
+}
+
+function providerIdOf({ body }: WebAnswer, field: Prepared["idField"]): string | null {
+  try {
+    const id = String((JSON.parse(body) as Record<string, unknown>)[field] ?? "");
+    return PROVIDER_ID.test(id) ? id : null;
+  } catch {
+    return null;
+  }
+}
+
+export function createSmsDelivery(options: {
+  connections: CheckedConnections;
+  destinations: Destinations;
+  /** Whether plain http will do. */
+  allowHttp: boolean;
+  /** Where a provider reports what became of an app's messages; null where the service has no public address. */
+  reportsAt: (appId: number) => string | null;
+}) {
+  const { connections, destinations, allowHttp, reportsAt } = options;
+
+  async function detailOf(appId: number, text: string): Promise<string> {
+    return destinations.masked(appId, text.replace(/\s+/g, " ").trim().slice(0, DETAIL_MAX_CHARACTERS));
+  }
+
+  async function outcomeOf(message: HeldMessage, answer: WebAnswer, idField: Prepared["idField"]): Promise<TryOutcome> {
+    const { appId, recipients } = message;
+    const { status } = answer;
+    const detail = await detailOf(appId, `${status} ${answer.body}`);
+    if (status >= 200 && status < 300) {
+      const sent = recipients.map((one) => ({ ...one, status: "sent" as const }));
+      return { kind: "done", status: "sent", recipients: sent, detail, providerId: providerIdOf(answer, idField) };
+    }
+    if (REFUSED_FOR_NOW.includes(status)) return { kind: "later", recipients, detail };
+    // It may have done it before it failed.
+    if (status >= 500) return { kind: "done", status: "unknown", recipients, detail };
+    return { kind: "done", status: status === 401 || status === 403 ? "failed" : "rejected", recipients, detail };
+  }
+
+  return async function deliver(message: HeldMessage, { mayBegin, signal }: Handing): Promise<TryOutcome> {
+    const { appId, recipients, content } = message;
+    let destination: SmsDestination | null;
+    try {
+      destination = await destinations.sms(appId);
+    } catch (error) {
+      if (!(error instanceof DestinationFault)) throw error;
+      return failed(message, error.message);
+    }
+    const { provider } = content as Omit<Sms, "to">;
+    if (!destination) return failed(message, "no provider of text messages is set any longer");
+    if (provider !== null && provider !== destination.provider) return failed(message, `the app has no ${provider}`);
+    const to = recipients[0]!.address;
+    const { url, headers, body, idField } =
+      destination.provider === "twilio"
+        ? twilioRequest(message, to, destination, reportsAt(appId))
+        : webhookRequest(message, to, destination);
+    if (url.protocol !== "https:" && !allowHttp)
+      return failed(message, "the setting __sms: url must be an https address");
+    if (!(await mayBegin())) return { kind: "fenced" };
+    try {
+      return await outcomeOf(
+        message,
+        await connections.request(url, { method: "POST", headers, body, signal }),
+        idField,
+      );
+    } catch (error) {
+      const detail = await detailOf(appId, (error as Error).message);
+      if (!(error instanceof NotConnectedError)) return { kind: "done", status: "unknown", recipients, detail };
+      return error.forbidden ? failed(message, detail) : { kind: "later", recipients, detail };
+    }
+  };
+}

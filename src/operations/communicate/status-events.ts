@@ -1,0 +1,51 @@
+/** The log events of what servers and providers say of e-mails (specification, Events), each stored with the status that it tells of. */
+import type { Executor } from "../../data/database.js";
+import type { Emitter, LogEvents } from "../records/log-events.js";
+import type { HeldMessage, MessageStatus, Recipient, Settlement } from "./outbox.js";
+
+const NAMED_RECIPIENTS = 10;
+
+/** Nobody's: a server has spoken. What caused the message goes on causing, so that a chain is counted through it. */
+export const emitterOf = ({ runId, personId }: Pick<HeldMessage, "runId" | "personId">): Emitter => ({
+  kind: "api",
+  credentialId: 0,
+  personId,
+  runId,
+});
+
+/** By the status that a message takes. */
+export const EVENT_OF: Partial<Record<MessageStatus | "delayed", string>> = {
+  delivered: "email.delivered",
+  delayed: "email.delayed",
+  bounced: "email.bounced",
+  complained: "email.complaint",
+  rejected: "email.rejected",
+};
+
+export function eventData(messageId: number, recipients: readonly Recipient[], detail: string | null): object {
+  const to = recipients.slice(0, NAMED_RECIPIENTS).map(({ address }) => address);
+  return { messageId, to, recipients: recipients.length, detail };
+}
+
+/** What a try said: refused for the moment for the first time, or recipients refused for good. */
+export async function emitStatus(
+  logEvents: LogEvents,
+  executor: Executor,
+  message: HeldMessage,
+  settlement: Settlement,
+): Promise<void> {
+  const { id, appId, content, recipients: before, wasDelayed } = message;
+  if (content.kind !== "email") return;
+  const { status, recipients, detail } = settlement;
+  const known = new Set(before.filter((one) => one.status).map(({ address }) => address));
+  const refused = recipients.filter((one) => one.status === "rejected" && !known.has(one.address));
+  const emit = (type: string, of: readonly Recipient[]) =>
+    logEvents.emit(executor, emitterOf(message), appId, { type, data: eventData(id, of, detail) });
+  if (status === "queued" && !wasDelayed)
+    await emit(
+      "email.delayed",
+      recipients.filter((one) => !one.status),
+    );
+  if (refused.length > 0) await emit("email.rejected", refused);
+  else if (status === "rejected") await emit("email.rejected", recipients);
+}

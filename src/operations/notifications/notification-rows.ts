@@ -1,0 +1,172 @@
+/** Notifications in SQL: read, written, published in an order that nobody can miss one of. Judges nothing. */
+import { type Executor, rows } from "../../data/database.js";
+import type { NotificationStatus, PushWish } from "../../rules/notification-input.js";
+import type { Scope } from "../../rules/scope.js";
+
+/** Channel of the notice `appId`, sent as a notification is published. */
+export const NOTIFICATION_CHANNEL = "svc_notification";
+
+/** A notification (packages, Notifications). Times are ISO 8601. */
+export interface Notification {
+  id: number;
+  appId: number;
+  status: NotificationStatus;
+  data: Record<string, unknown>;
+  scope: Scope | null;
+  orderAt: string | null;
+  pushNotification: PushWish | null;
+  publishedAt: string | null;
+  /** Its place among the app's published ones; null while it is none. */
+  cursor: number | null;
+  /** Whether who asks has read it. */
+  readStatus: boolean;
+  createdAt: string;
+  updatedAt: string;
+}
+
+const COLUMNS = `one.id, one.app_id AS "appId", one.status, one.data, one.scope, one.order_at AS "orderAt",
+  one.push AS "pushNotification", one.published_at AS "publishedAt", one.cursor, one.created_at AS "createdAt",
+  one.updated_at AS "updatedAt"`;
+
+/* $2 is always the reader. */
+const READ_STATUS = `(EXISTS (SELECT FROM notification_read mark WHERE mark.notification_id = one.id AND mark.reader = $2)
+  OR one.cursor <= coalesce((SELECT cursor FROM notification_read_all mark
+                              WHERE mark.app_id = one.app_id AND mark.reader = $2), -1)) IS TRUE AS "readStatus"`;
+
+type Row = Omit<Notification, "orderAt" | "publishedAt" | "createdAt" | "updatedAt"> & {
+  orderAt: Date | null;
+  publishedAt: Date | null;
+  createdAt: Date;
+  updatedAt: Date;
+};
+
+const toNotification = ({ orderAt, publishedAt, createdAt, updatedAt, ...row }: Row): Notification => ({
+  ...row,
+  readStatus: row.readStatus ?? false,
+  orderAt: orderAt?.toISOString() ?? null,
+  publishedAt: publishedAt?.toISOString() ?? null,
+  createdAt: createdAt.toISOString(),
+  updatedAt: updatedAt.toISOString(),
+});
+
+/** Of the app, of which `where` holds for the alias `one`; $1 is the app, $2 the reader, further values follow. */
+export async function readNotifications(
+  executor: Executor,
+  {
+    appId,
+    reader,
+    where = "true",
+    tail,
+    values = [],
+  }: {
+    appId: number;
+    reader: string;
+    where?: string;
+    tail: string;
+    values?: unknown[];
+  },
+): Promise<Notification[]> {
+  const sql = `SELECT ${COLUMNS}, ${READ_STATUS} FROM notification AS one WHERE one.app_id = $1 AND ${where} ${tail}`;
+  return (await rows<Row>(executor, sql, [appId, reader, ...values])).map(toNotification);
+}
+
+/** What is needed to know whom the newest published ones are for: no more than that of each. */
+export async function newestPublished(
+  executor: Executor,
+  appId: number,
+  reader: string,
+  limit: number,
+): Promise<Pick<Notification, "id" | "scope" | "readStatus">[]> {
+  const sql = `SELECT one.id, one.scope, ${READ_STATUS} FROM notification AS one
+                WHERE one.app_id = $1 AND one.cursor IS NOT NULL ORDER BY one.cursor DESC LIMIT $3`;
+  return rows(executor, sql, [appId, reader, limit]);
+}
+
+/** Published ones after that place, in their order. */
+export async function publishedAfter(
+  executor: Executor,
+  appId: number,
+  after: number,
+  reader = "",
+): Promise<Notification[]> {
+  const where = "one.cursor > $3";
+  return readNotifications(executor, { appId, reader, where, tail: "ORDER BY one.cursor LIMIT 500", values: [after] });
+}
+
+/** The last place before that moment. */
+export async function placeBefore(executor: Executor, appId: number, moment: Date): Promise<number> {
+  const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1 AND published_at < $2";
+  return (await rows<{ cursor: number }>(executor, sql, [appId, moment]))[0]!.cursor;
+}
+
+export async function lastPlace(executor: Executor, appId: number): Promise<number> {
+  const sql = "SELECT coalesce(max(cursor), 0) AS cursor FROM notification WHERE app_id = $1";
+  return (await rows<{ cursor: number }>(executor, sql, [appId]))[0]!.cursor;
+}
+
+export interface WrittenNotification {
+  data: Record<string, unknown>;
+  scope: Scope | null;
+  orderAt: Date | null;
+  push: PushWish | null;
+}
+
+const json = (value: unknown): string | null => (value === null ? null : JSON.stringify(value));
+
+/** A draft. */
+export async function insertNotification(executor: Executor, appId: number, one: WrittenNotification): Promise<number> {
+  const [row] = await rows<{ id: number }>(
+    executor,
+    "INSERT INTO notification (app_id, status, data, scope, order_at, push) VALUES ($1, 'draft', $2, $3, $4, $5) RETURNING id",
+    [appId, json(one.data), json(one.scope), one.orderAt, json(one.push)],
+  );
+  return row!.id;
+}
+
+export async function writeNotification(executor: Executor, id: number, one: WrittenNotification): Promise<void> {
+  await rows(
+    executor,
+    "UPDATE notification SET data = $2, scope = $3, order_at = $4, push = $5, updated_at = clock_timestamp() WHERE id = $1",
+    [id, json(one.data), json(one.scope), one.orderAt, json(one.push)],
+  );
+}
+
+/*
+ * $1 app, $2 notification, $3 the status that it must have. The place's row is locked until the commit, so that places become visible
+ * in their order, and who has seen one has seen all before it.
+ */
+const PUBLISH = `
+  WITH place AS (
+    INSERT INTO notification_place (app_id, cursor) VALUES ($1, 1)
+    ON CONFLICT (app_id) DO UPDATE SET cursor = notification_place.cursor + 1
+    RETURNING cursor),
+  published AS (
+    UPDATE notification SET status = 'published', cursor = place.cursor, published_at = clock_timestamp(),
+           updated_at = clock_timestamp(),
+           push_at = CASE WHEN push IS NOT NULL
+                          THEN greatest($4::timestamptz, to_timestamp((push->>'delayUntilTimestamp')::float8 / 1000)) END
+      FROM place WHERE notification.app_id = $1 AND notification.id = $2 AND status = $3
+    RETURNING notification.app_id)
+  SELECT pg_notify('${NOTIFICATION_CHANNEL}', app_id::text) FROM published`;
+
+/** false unless it stood at that status. */
+export async function publish(
+  executor: Executor,
+  appId: number,
+  id: number,
+  from: Exclude<NotificationStatus, "published">,
+  now: Date,
+): Promise<boolean> {
+  return (await rows(executor, PUBLISH, [appId, id, from, now])).length > 0;
+}
+
+/** Takes it out of the published ones where it was among them. */
+export async function withdraw(
+  executor: Executor,
+  id: number,
+  status: Exclude<NotificationStatus, "published">,
+): Promise<void> {
+  const sql = `UPDATE notification SET status = $2, cursor = NULL, published_at = NULL, push_at = NULL, updated_at = clock_timestamp()
+                WHERE id = $1`;
+  await rows(executor, sql, [id, status]);
+}

@@ -1,0 +1,262 @@
+/**
+ * An app's notifications: written and scheduled by its backend, read by whom they are for. Each write is in the trail; each publication
+ * has its place, by which streams go on. Sends nothing itself.
+ */
+import type { DataSource, EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError } from "../../errors.js";
+import { CLIENT_REQUESTS_PER_CREDENTIAL, EVENT_MAX_BYTES, RATE_WINDOW_MS } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { described } from "../../rules/described.js";
+import {
+  EVERY_ONE,
+  NOTIFICATION_STATUSES,
+  NOTIFICATIONS_PER_BATCH,
+  type NotificationFields,
+  type NotificationStatus,
+  parseMarked,
+  parseNotification,
+} from "../../rules/notification-input.js";
+import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
+import { inScope } from "../../rules/scope.js";
+import { audit } from "../records/audit.js";
+import type { Intake } from "../records/intake.js";
+import {
+  insertNotification,
+  type Notification,
+  newestPublished,
+  publish,
+  readNotifications,
+  withdraw,
+  writeNotification,
+} from "./notification-rows.js";
+import type { Reader, ReaderOf } from "./reader.js";
+
+/** As far back as an app user sees: what its scopes are tried on. */
+const OWN_MAX = 1_000;
+/** Notifications published in one look. */
+const DUE_TOGETHER = 100;
+
+const DUE = `SELECT id, app_id AS "appId" FROM notification WHERE status = 'scheduled' AND order_at <= $1
+              ORDER BY order_at LIMIT ${DUE_TOGETHER}`;
+const NEXT = "SELECT min(order_at) AS next FROM notification WHERE status = 'scheduled'";
+
+const MARK = `
+  INSERT INTO notification_read (notification_id, reader)
+  SELECT id, $2 FROM notification WHERE app_id = $1 AND id = ANY ($3::bigint[]) AND cursor IS NOT NULL
+  ON CONFLICT DO NOTHING RETURNING notification_id`;
+const MARK_ALL = `
+  INSERT INTO notification_read_all (app_id, reader, cursor)
+  SELECT $1, $2, coalesce(max(cursor), 0) FROM notification WHERE app_id = $1
+  ON CONFLICT (app_id, reader) DO UPDATE SET cursor = excluded.cursor, read_at = now()`;
+
+export type NotificationsService = ReturnType<typeof createNotificationsService>;
+
+export function createNotificationsService(options: {
+  db: DataSource;
+  readerOf: ReaderOf;
+  intake: Intake;
+  now: () => number;
+}) {
+  const { db, readerOf, intake, now } = options;
+  const bucket = createTokenBucket({ limit: CLIENT_REQUESTS_PER_CREDENTIAL, windowMs: RATE_WINDOW_MS });
+
+  async function one(
+    executor: EntityManager | DataSource,
+    appId: number,
+    id: number,
+    reader: string,
+  ): Promise<Notification> {
+    const found = await readNotifications(executor, { appId, reader, where: "one.id = $3", tail: "", values: [id] });
+    if (!found[0]) throw new ActionError("NOTIFICATION_NOT_FOUND");
+    return found[0];
+  }
+
+  /** A draft of that content to the status that was asked for. @throws REQUEST_INVALID */
+  async function toStatus(
+    manager: EntityManager,
+    appId: number,
+    id: number,
+    status: NotificationStatus,
+    orderAt: Date | null,
+  ): Promise<void> {
+    if (status === "scheduled" && orderAt === null) {
+      throw new ActionError("REQUEST_INVALID", "orderAt is required of a scheduled notification");
+    }
+    if (status === "published") await publish(manager, appId, id, "draft", new Date(now()));
+    if (status === "scheduled") await withdraw(manager, id, status);
+  }
+
+  async function insert(manager: EntityManager, appId: number, fields: NotificationFields): Promise<number> {
+    const { data = {}, extendData = {}, scope = null, orderAt = null, push = null } = fields;
+    const id = await insertNotification(manager, appId, { data: { ...data, ...extendData }, scope, orderAt, push });
+    await toStatus(manager, appId, id, fields.status ?? "draft", orderAt);
+    return id;
+  }
+
+  async function insertAll(caller: Caller, appId: number, bodies: readonly unknown[]): Promise<Notification[]> {
+    const all = bodies.map(parseNotification);
+    intake.take(caller, appId, Buffer.byteLength(JSON.stringify(bodies)), all.length);
+    const { key } = await readerOf(caller, appId);
+    const ids = await db.transaction(async (manager) => {
+      const made: number[] = [];
+      for (const fields of all) made.push(await insert(manager, appId, fields));
+      await audit(manager, caller, {
+        appId,
+        type: "app.notification.create",
+        data: { ids: made.slice(0, 100), count: made.length },
+      });
+      return made;
+    });
+    const where = "one.id = ANY ($3::bigint[])";
+    return readNotifications(db, { appId, reader: key, where, tail: "ORDER BY one.id", values: [ids] });
+  }
+
+  /** The newest published ones that are for the reader. */
+  async function own(appId: number, { key, user }: Reader): Promise<Pick<Notification, "id" | "readStatus">[]> {
+    return (await newestPublished(db, appId, key, OWN_MAX)).filter(({ scope }) => inScope(scope, user));
+  }
+
+  /** Who reads; a visitor that asks too often is refused. @throws RATE_LIMIT_EXCEEDED */
+  async function enter(caller: Caller, appId: number): Promise<Reader> {
+    const reader = await readerOf(caller, appId);
+    const retryAfter = reader.seesAll ? 0 : bucket.take(String(caller.credentialId));
+    if (retryAfter > 0) throw new ActionError("RATE_LIMIT_EXCEEDED", "this client asks too often", { retryAfter });
+    return reader;
+  }
+
+  /** Those ids as far as a page has room for them. */
+  async function pageOfOwn(
+    appId: number,
+    { key }: Reader,
+    ids: readonly number[],
+    reserve: Reserve,
+  ): Promise<Notification[]> {
+    const sized = await rows<Sized>(
+      db,
+      "SELECT id, bytes FROM notification WHERE id = ANY ($1::bigint[]) ORDER BY cursor DESC",
+      [ids],
+    );
+    const [where, tail] = ["one.id = ANY ($3::bigint[])", "ORDER BY one.cursor DESC"];
+    return readNotifications(db, { appId, reader: key, where, tail, values: [pageOf(sized, reserve)] });
+  }
+
+  return {
+    /** @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+    async insert(caller: Caller, appId: number, body: unknown): Promise<Notification> {
+      return (await insertAll(caller, appId, [body]))[0]!;
+    },
+
+    /** All of them or none. @throws as `insert` */
+    async insertAll(caller: Caller, appId: number, body: unknown): Promise<Notification[]> {
+      if (!Array.isArray(body) || body.length === 0 || body.length > NOTIFICATIONS_PER_BATCH) {
+        const message = `the batch must be an array of 1 to ${NOTIFICATIONS_PER_BATCH}; ${described(body)} came`;
+        throw new ActionError("REQUEST_INVALID", message);
+      }
+      return insertAll(caller, appId, body);
+    },
+
+    /** Changes what is given; `extendData` is merged into `data`. @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND */
+    async update(caller: Caller, appId: number, id: number, body: unknown): Promise<Notification> {
+      const fields = parseNotification(body);
+      intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
+      const { key } = await readerOf(caller, appId);
+      await db.transaction(async (manager) => {
+        await rows(manager, "SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
+        const before = await one(manager, appId, id, key);
+        const orderAt = fields.orderAt === undefined ? before.orderAt && new Date(before.orderAt) : fields.orderAt;
+        const data = { ...(fields.data ?? before.data), ...fields.extendData };
+        if (Buffer.byteLength(JSON.stringify(data)) > EVENT_MAX_BYTES) {
+          throw new ActionError(
+            "REQUEST_INVALID",
+            `data must be at most ${EVENT_MAX_BYTES} bytes of JSON with extendData`,
+          );
+        }
+        const scope = fields.scope === undefined ? before.scope : fields.scope;
+        const push = fields.push === undefined ? before.pushNotification : fields.push;
+        const { status = before.status } = fields;
+        // A published one keeps its place; any other begins anew as a draft.
+        const stays = status === "published" && before.status === status;
+        if (!stays) await withdraw(manager, id, "draft");
+        await writeNotification(manager, id, { data, scope, orderAt: orderAt || null, push });
+        if (!stays) await toStatus(manager, appId, id, status, orderAt || null);
+        await audit(manager, caller, {
+          appId,
+          type: "app.notification.update",
+          data: { id, fields: Object.keys(fields) },
+        });
+      });
+      return one(db, appId, id, key);
+    },
+
+    /** @throws NOTIFICATION_NOT_FOUND */
+    async remove(caller: Caller, appId: number, id: number): Promise<void> {
+      await db.transaction(async (manager) => {
+        const sql = "DELETE FROM notification WHERE app_id = $1 AND id = $2 RETURNING id";
+        if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOTIFICATION_NOT_FOUND");
+        await audit(manager, caller, { appId, type: "app.notification.delete", data: { id } });
+      });
+    },
+
+    /** Newest first: all of the app for its backend, for an app user those that are for it. @throws REQUEST_INVALID */
+    async list(
+      caller: Caller,
+      appId: number,
+      query: { status?: unknown; limit?: unknown; offset?: unknown },
+      reserve: Reserve = () => undefined,
+    ): Promise<{ entries: Notification[] }> {
+      const { limit, offset } = page(query);
+      const { status = null } = query;
+      if (status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `status must be ${NOTIFICATION_STATUSES.join(", ")}; ${described(status)} came`,
+        );
+      }
+      const reader = await enter(caller, appId);
+      if (!reader.seesAll) {
+        const all = status === null || status === "published" ? await own(appId, reader) : [];
+        const ids = all.slice(offset, offset + limit).map(({ id }) => id);
+        return { entries: await pageOfOwn(appId, reader, ids, reserve) };
+      }
+      const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
+                    ORDER BY id DESC LIMIT $3 OFFSET $4`;
+      const ids = pageOf(await rows<Sized>(db, sql, [appId, status, limit, offset]), reserve);
+      const [where, tail] = ["one.id = ANY ($3::bigint[])", "ORDER BY one.id DESC"];
+      return { entries: await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] }) };
+    },
+
+    /** Marks those as read, or all that are published by now. @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
+    async mark(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
+      const ids = parseMarked(body);
+      const reader = await enter(caller, appId);
+      const known = new Map((await own(appId, reader)).map((one) => [one.id, one]));
+      const unread = [...known.values()].filter(({ readStatus }) => !readStatus);
+      if (ids === EVERY_ONE) {
+        intake.take(caller, appId, 0, 1);
+        await db.query(MARK_ALL, [appId, reader.key]);
+        return { count: unread.length };
+      }
+      const marked = ids.filter((id) => known.has(id) && !known.get(id)!.readStatus);
+      intake.take(caller, appId, 0, marked.length);
+      return { count: (await rows(db, MARK, [appId, reader.key, marked])).length };
+    },
+
+    /** How many of the newest 1,000 that are for the caller it has not read. */
+    async unread(caller: Caller, appId: number): Promise<{ count: number }> {
+      const all = await own(appId, await enter(caller, appId));
+      return { count: all.filter(({ readStatus }) => !readStatus).length };
+    },
+
+    /** Publishes what is due. Answers with the Unix time in milliseconds of the next one, or null. */
+    async publishDue(): Promise<number | null> {
+      const moment = new Date(now());
+      const due = await rows<{ id: number; appId: number }>(db, DUE, [moment]);
+      for (const { id, appId } of due)
+        await db.transaction((manager) => publish(manager, appId, id, "scheduled", moment));
+      const [row] = await rows<{ next: Date | null }>(db, NEXT);
+      return row!.next?.getTime() ?? null;
+    },
+  };
+}

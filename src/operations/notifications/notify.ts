@@ -1,0 +1,47 @@
+/** Ties together what notifications need: their rows, who reads them, the feed, devices and Web Push. */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import type { CheckedConnections } from "../../engine/checked-connections.js";
+import { isPublicAddress } from "../../engine/egress-proxy.js";
+import type { Notifications as Notices } from "../../engine/notifications.js";
+import type { SessionOf } from "../../rules/env-script.js";
+import { parseSender } from "../../rules/message-destination.js";
+import type { Intake } from "../records/intake.js";
+import type { Settings } from "../settings/settings.js";
+import { createNotificationFeed } from "./notification-feed.js";
+import { createNotificationsService } from "./notifications.js";
+import { createPushSender } from "./push-sender.js";
+import { createPushSubscriptions } from "./push-subscriptions.js";
+import { createReaderOf } from "./reader.js";
+import { createVapidKeys } from "./vapid-keys.js";
+
+export type Notify = ReturnType<typeof createNotify>;
+
+export function createNotify(options: {
+  db: DataSource;
+  notices: Notices;
+  settings: Settings;
+  sessionOf: SessionOf;
+  intake: Intake;
+  connections: CheckedConnections;
+  allowPrivateNetwork: boolean;
+  mailFrom: string | null;
+  baseUrl: string;
+  now: () => number;
+  log: Logger;
+}) {
+  const { db, notices, settings, sessionOf, intake, connections, allowPrivateNetwork, mailFrom, baseUrl, now, log } =
+    options;
+  const readerOf = createReaderOf(sessionOf);
+  const keysOf = createVapidKeys({ db, settings });
+  const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
+  const sender = parseSender(mailFrom ?? "")?.from;
+  const subject = `mailto:${sender ?? `push@${new URL(baseUrl).hostname}`}`;
+  return {
+    readerOf,
+    service: createNotificationsService({ db, readerOf, intake, now }),
+    feed: createNotificationFeed({ db, notices, log }),
+    devices: createPushSubscriptions({ db, readerOf, keysOf, intake, mayReach, allowHttp: allowPrivateNetwork }),
+    push: createPushSender({ db, keysOf, connections, subject, now, log }),
+  };
+}

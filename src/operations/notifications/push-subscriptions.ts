@@ -1,0 +1,88 @@
+/** The devices that want an app's notifications: each belongs to whom its page works for. Sends nothing. */
+import { isIP } from "node:net";
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { PUSH_SUBSCRIPTIONS_PER_READER } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { described, isObject } from "../../rules/described.js";
+import { parsePushTarget } from "../../rules/notification-input.js";
+import type { Intake } from "../records/intake.js";
+import type { ReaderOf } from "./reader.js";
+import type { VapidKeysOf } from "./vapid-keys.js";
+
+/** A device as its owner may see it: an endpoint is a secret between the device and whoever may push to it. */
+export interface PushDevice {
+  id: number;
+  /** The push service's host. */
+  host: string;
+  createdAt: string;
+}
+
+/* A device that asks again, perhaps for another reader, is the same device. */
+const SAVE = `
+  INSERT INTO push_subscription (app_id, reader, reader_user, endpoint, p256dh, auth) VALUES ($1, $2, $3, $4, $5, $6)
+  ON CONFLICT (app_id, endpoint) DO UPDATE SET reader = excluded.reader, reader_user = excluded.reader_user,
+     p256dh = excluded.p256dh, auth = excluded.auth
+  RETURNING id`;
+const DROP_OLDEST = `
+  DELETE FROM push_subscription WHERE id IN (
+    SELECT id FROM push_subscription WHERE app_id = $1 AND reader = $2 ORDER BY id DESC OFFSET ${PUSH_SUBSCRIPTIONS_PER_READER})`;
+
+export type PushSubscriptions = ReturnType<typeof createPushSubscriptions>;
+
+export function createPushSubscriptions(options: {
+  db: DataSource;
+  readerOf: ReaderOf;
+  keysOf: VapidKeysOf;
+  intake: Intake;
+  /** Whether an address may be pushed to. */
+  mayReach: (address: string) => boolean;
+  allowHttp: boolean;
+}) {
+  const { db, readerOf, keysOf, intake, mayReach, allowHttp } = options;
+
+  return {
+    /** The key that a browser subscribes with, and the caller's devices. */
+    async list(caller: Caller, appId: number): Promise<{ publicKey: string; subscriptions: PushDevice[] }> {
+      const { key } = await readerOf(caller, appId);
+      const { publicKey } = await keysOf(appId);
+      const sql = `SELECT id, endpoint, created_at AS "createdAt" FROM push_subscription
+                    WHERE app_id = $1 AND reader = $2 ORDER BY id`;
+      const found = await rows<{ id: number; endpoint: string; createdAt: Date }>(db, sql, [appId, key]);
+      const subscriptions = found.map(({ id, endpoint, createdAt }) => {
+        return { id, host: new URL(endpoint).host, createdAt: createdAt.toISOString() };
+      });
+      return { publicKey, subscriptions };
+    },
+
+    /** @throws REQUEST_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED */
+    async add(caller: Caller, appId: number, body: unknown): Promise<{ id: number }> {
+      const { endpoint, p256dh, auth } = parsePushTarget(body, allowHttp);
+      const host = new URL(endpoint).hostname.replace(/^\[|\]$/g, "");
+      // A name is looked up when something is sent, and checked then.
+      if (isIP(host) !== 0 && !mayReach(host)) {
+        throw new ActionError("REQUEST_INVALID", "endpoint must be an address of a public host");
+      }
+      intake.take(caller, appId, endpoint.length);
+      const { key, user } = await readerOf(caller, appId);
+      return db.transaction(async (manager) => {
+        const values = [appId, key, user && JSON.stringify(user), endpoint, p256dh, auth];
+        const [row] = await rows<{ id: number }>(manager, SAVE, values);
+        await rows(manager, DROP_OLDEST, [appId, key]);
+        return row!;
+      });
+    },
+
+    /** Removes one of the caller's devices, by `endpoint` or `id`. Answers how many there were. @throws REQUEST_INVALID */
+    async remove(caller: Caller, appId: number, body: unknown): Promise<{ count: number }> {
+      const { endpoint = null, id = null } = isObject(body) ? body : {};
+      if (typeof endpoint !== "string" && !Number.isSafeInteger(id)) {
+        throw new ActionError("REQUEST_INVALID", `endpoint or id is required; ${described(body)} came`);
+      }
+      const { key } = await readerOf(caller, appId);
+      const sql = `DELETE FROM push_subscription WHERE app_id = $1 AND reader = $2 AND (endpoint = $3 OR id = $4) RETURNING id`;
+      return { count: (await rows(db, sql, [appId, key, endpoint, id])).length };
+    },
+  };
+}

@@ -1,0 +1,108 @@
+/** Where an app's messages go, as its protected settings `__smtp` and `__sms` say. Names faults by the field, never by its value. */
+import { isObject, kindOf } from "./described.js";
+import { isEmailAddress } from "./message-fields.js";
+import { SMS_PROVIDERS } from "./message-input.js";
+
+export interface SmtpDestination {
+  host: string;
+  port: number;
+  secure: boolean;
+  user: string | null;
+  password: string | null;
+  /** The sender's address. */
+  from: string;
+  /** The name that goes with it. */
+  fromName: string | null;
+}
+
+export type SmsDestination =
+  | { provider: "twilio"; sid: string; token: string; from: string; url: string }
+  | { provider: "webhook"; url: string; secret: string };
+
+const TWILIO = "https://api.twilio.com";
+const SUBMISSION = 587;
+const SUBMISSION_OVER_TLS = 465;
+const NAMED_ADDRESS = /^\s*(?:"?([^"<>\p{Cc}]*?)"?\s*)?<([^<>]+)>\s*$/u;
+
+/** `ann@example.com` or `Ann <ann@example.com>`; null for anything else. */
+export function parseSender(text: string): { from: string; fromName: string | null } | null {
+  const [, name = "", inner = text.trim()] = NAMED_ADDRESS.exec(text) ?? [];
+  return isEmailAddress(inner) ? { from: inner, fromName: name || null } : null;
+}
+
+/** A setting that cannot be used, named by its field and never by its value. */
+export class DestinationFault extends Error {}
+
+class Fields {
+  constructor(
+    private readonly key: string,
+    private readonly value: Record<string, unknown>,
+  ) {}
+
+  fault(field: string, expected: string): DestinationFault {
+    return new DestinationFault(
+      `the setting ${this.key}: ${field} must be ${expected}; ${kindOf(this.value[field])} came`,
+    );
+  }
+
+  text(field: string, expected = "a text"): string {
+    const value = this.value[field];
+    if (typeof value === "string" && value !== "" && !/\p{Cc}/u.test(value)) return value;
+    throw this.fault(field, expected);
+  }
+
+  optional(field: string): string | null {
+    const value = this.value[field];
+    return value === undefined || value === null || value === "" ? null : this.text(field);
+  }
+
+  url(field: string, fallback?: string): string {
+    const text =
+      fallback !== undefined && this.value[field] === undefined ? fallback : this.text(field, "an https address");
+    const url = URL.parse(text);
+    const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
+    if (isPlain) return text;
+    throw this.fault(field, "an https address without credentials");
+  }
+}
+
+/** @throws DestinationFault naming the field; null where the setting names no server of the app's own */
+export function smtpDestination(value: unknown, mailFrom: string | null): SmtpDestination | null {
+  if (value === undefined || value === null) return null;
+  if (!isObject(value)) throw new DestinationFault(`the setting __smtp must be an object; ${kindOf(value)} came`);
+  const fields = new Fields("__smtp", value);
+  if (fields.optional("host") === null) return null;
+  const { port: given, secure: wish } = value;
+  if (wish !== undefined && wish !== null && typeof wish !== "boolean") throw fields.fault("secure", "true or false");
+  const port =
+    given === undefined || given === null ? (wish === true ? SUBMISSION_OVER_TLS : SUBMISSION) : Number(given);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) throw fields.fault("port", "a port from 1 to 65535");
+  const host = fields.text("host", "a host");
+  if (!/^[A-Za-z0-9._:[\]-]{1,253}$/.test(host)) throw fields.fault("host", "a host");
+  const user = fields.optional("user");
+  const sender = parseSender(
+    fields.optional("from") ?? (user !== null && isEmailAddress(user) ? user : (mailFrom ?? "")),
+  );
+  if (sender === null) throw fields.fault("from", "an e-mail address, perhaps with a name");
+  const secure = wish === true || (typeof wish !== "boolean" && port === SUBMISSION_OVER_TLS);
+  return { host, port, secure, user, password: fields.optional("password") ?? fields.optional("pass"), ...sender };
+}
+
+/** @throws DestinationFault naming the field; null where nothing is set */
+export function smsDestination(value: unknown): SmsDestination | null {
+  if (value === undefined || value === null) return null;
+  if (!isObject(value)) throw new DestinationFault(`the setting __sms must be an object; ${kindOf(value)} came`);
+  const fields = new Fields("__sms", value);
+  switch (value["provider"]) {
+    case "twilio": {
+      const sid = fields.text("sid");
+      if (!/^[A-Za-z0-9]{1,64}$/.test(sid)) throw fields.fault("sid", "letters and digits");
+      const [token, from] = [fields.text("token"), fields.text("from")];
+      return { provider: "twilio", sid, token, from, url: fields.url("url", TWILIO) };
+    }
+    case "webhook":
+      return { provider: "webhook", url: fields.url("url"), secret: fields.text("secret") };
+    default:
+      throw fields.fault("provider", SMS_PROVIDERS.join(" or "));
+  }
+}

@@ -1,0 +1,145 @@
+/** Fields that messages are made of, each refused by its name: addresses, headers, attachments. Knows no transport. */
+import { ActionError } from "../errors.js";
+import { described, isObject, unstorableAt } from "./described.js";
+
+export const RECIPIENT_TYPES = ["to", "cc", "bcc"] as const;
+export type RecipientType = (typeof RECIPIENT_TYPES)[number];
+
+export interface EmailRecipient {
+  email: string;
+  name: string | null;
+  type: RecipientType;
+}
+
+export const ATTACHMENT_ENCODINGS = ["base64", "utf8"] as const;
+
+export interface Attachment {
+  type: string;
+  name: string;
+  content: string;
+  encoding: (typeof ATTACHMENT_ENCODINGS)[number];
+}
+
+export const RECIPIENTS_MAX = 1_000;
+const ATTACHMENTS_MAX = 20;
+const HEADERS_MAX = 50;
+const LINE_MAX = 998;
+const NAME_MAX = 255;
+const EMAIL_MAX = 254;
+const LOCAL_PART_MAX = 64;
+
+const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
+const DOMAIN = /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$/;
+const HEADER_NAME = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
+/** The message's own, which say who sent what to whom in which form. */
+const OWN_HEADER =
+  /^(from|sender|to|cc|bcc|subject|date|message-id|mime-version|content-.*|return-path|received|dkim-.*|arc-.*|authentication-results|resent-.*)$/i;
+const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+/** A line break in a header begins another header; other control characters have no business in one line either. */
+const CONTROL = /\p{Cc}|[\u2028\u2029]/u;
+
+function refuse(field: string, expected: string, came: unknown): never {
+  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
+}
+
+/** One line without control characters. @throws REQUEST_INVALID */
+export function oneLine(value: unknown, field: string, max = LINE_MAX): string {
+  const fits = typeof value === "string" && value.length <= max && !CONTROL.test(value) && unstorableAt(value) < 0;
+  return fits ? value : refuse(field, `one line of at most ${max} characters, without line breaks`, value);
+}
+
+/** The same, null where nothing came. @throws REQUEST_INVALID */
+export function optionalLine(value: unknown, field: string, max = NAME_MAX): string | null {
+  return value === undefined || value === null ? null : oneLine(value, field, max);
+}
+
+/** A text of any length, null where nothing came. @throws REQUEST_INVALID */
+export function optionalBody(value: unknown, field: string): string | null {
+  if (value === undefined || value === null) return null;
+  if (typeof value === "string" && unstorableAt(value) < 0) return value;
+  return refuse(field, "a text without characters that cannot be stored", value);
+}
+
+export function isEmailAddress(text: string): boolean {
+  const at = text.lastIndexOf("@");
+  const [local, domain] = [text.slice(0, at), text.slice(at + 1)];
+  const isShort = text.length <= EMAIL_MAX && local.length <= LOCAL_PART_MAX;
+  return at > 0 && isShort && LOCAL_PART.test(local) && DOMAIN.test(domain);
+}
+
+function recipient(value: unknown, field: string): EmailRecipient {
+  if (!isObject(value)) return refuse(field, "an object {email, name, type}", value);
+  const { email, name, type = "to" } = value;
+  if (typeof email !== "string" || !isEmailAddress(email)) {
+    return refuse(`${field}.email`, "an e-mail address such as ann@example.com", email);
+  }
+  if (!RECIPIENT_TYPES.some((one) => one === type)) refuse(`${field}.type`, "to, cc or bcc", type);
+  return { email, name: optionalLine(name, `${field}.name`), type: type as RecipientType };
+}
+
+/** Each address once. @throws REQUEST_INVALID */
+export function emailRecipients(value: unknown): EmailRecipient[] {
+  if (!Array.isArray(value) || value.length === 0 || value.length > RECIPIENTS_MAX) {
+    return refuse("to", `an array of 1 to ${RECIPIENTS_MAX} recipients {email, name, type}`, value);
+  }
+  const all = value.map((one, index) => recipient(one, `to[${index}]`));
+  return [...new Map(all.map((one) => [one.email.toLowerCase(), one])).values()];
+}
+
+/** `[{name, value}]` as `[name, value]`; an object as its entries. */
+function headerEntries(value: unknown): [string, unknown][] {
+  if (!Array.isArray(value))
+    return isObject(value) ? Object.entries(value) : refuse("headers", "an object of texts", value);
+  return value.map((one, index) => {
+    const named = isObject(one) ? one : {};
+    return [oneLine(named["name"], `headers[${index}].name`), named["value"]];
+  });
+}
+
+/** Headers beside the message's own, `{name: value}` or `[{name, value}]`. @throws REQUEST_INVALID */
+export function emailHeaders(value: unknown): Record<string, string> {
+  if (value === undefined || value === null) return {};
+  const given = headerEntries(value);
+  if (given.length > HEADERS_MAX) refuse("headers", `at most ${HEADERS_MAX}`, given.length);
+  return Object.fromEntries(
+    given.map(([name, text]) => {
+      if (!HEADER_NAME.test(name)) refuse("headers", "named by letters, digits and dashes", name);
+      if (OWN_HEADER.test(name)) refuse("headers", "none that the service writes itself", name);
+      return [name, oneLine(text, `headers.${name}`)];
+    }),
+  );
+}
+
+function attachment(value: unknown, field: string): Attachment {
+  if (!isObject(value)) return refuse(field, "an object {type, name, content, encoding}", value);
+  const { type = "application/octet-stream", content, encoding = "utf8" } = value;
+  const name = oneLine(value["name"], `${field}.name`, NAME_MAX);
+  if (name === "" || /[\\/]/.test(name)) refuse(`${field}.name`, "a file name without slashes", name);
+  if (typeof type !== "string" || !MEDIA_TYPE.test(type))
+    return refuse(`${field}.type`, "a type such as text/csv", type);
+  if (!ATTACHMENT_ENCODINGS.some((one) => one === encoding)) refuse(`${field}.encoding`, "base64 or utf8", encoding);
+  if (typeof content !== "string" || unstorableAt(content) >= 0)
+    return refuse(`${field}.content`, "a text", typeof content);
+  const bare = encoding === "base64" ? content.replace(/[\r\n]/g, "") : content;
+  if (encoding === "base64" && (bare.length % 4 !== 0 || !BASE64.test(bare))) {
+    refuse(`${field}.content`, "base64, as its encoding says", "something else");
+  }
+  return { type, name, content: bare, encoding: encoding as Attachment["encoding"] };
+}
+
+/** @throws REQUEST_INVALID */
+export function attachments(value: unknown): Attachment[] {
+  if (value === undefined || value === null) return [];
+  if (!Array.isArray(value) || value.length > ATTACHMENTS_MAX) {
+    return refuse("attachments", `an array of at most ${ATTACHMENTS_MAX}`, value);
+  }
+  return value.map((one, index) => attachment(one, `attachments[${index}]`));
+}
+
+/** Digits, perhaps after a plus; spaces, dashes, dots and brackets between them are left out. @throws REQUEST_INVALID */
+export function phoneNumber(value: unknown, field: string): string {
+  const bare = typeof value === "string" && value.length <= 40 ? value.replace(/[ ().-]/g, "") : "";
+  if (/^\+?[0-9]{3,15}$/.test(bare)) return bare;
+  return refuse(field, "a phone number such as +15550100", value);
+}

@@ -1,0 +1,112 @@
+/** What a caller may say of an e-mail or a text message (packages, Communicate), judged and filled from its data. Pure. */
+import { ActionError } from "../errors.js";
+import { described, isObject } from "./described.js";
+import {
+  type Attachment,
+  attachments,
+  type EmailRecipient,
+  emailHeaders,
+  emailRecipients,
+  oneLine,
+  optionalBody,
+  optionalLine,
+  phoneNumber,
+} from "./message-fields.js";
+import { fill } from "./message-template.js";
+
+export interface Email {
+  kind: "email";
+  to: EmailRecipient[];
+  subject: string;
+  fromName: string | null;
+  html: string | null;
+  text: string | null;
+  headers: Record<string, string>;
+  attachments: Attachment[];
+}
+
+export const SMS_PROVIDERS = ["twilio", "webhook"] as const;
+export type SmsProvider = (typeof SMS_PROVIDERS)[number];
+
+export interface Sms {
+  kind: "sms";
+  to: string;
+  body: string;
+  from: string | null;
+  /** The one that it must go by; null: whichever the app has. */
+  provider: SmsProvider | null;
+}
+
+/** Messages of one request. */
+export const BATCH_MAX = 1_000;
+const SMS_MAX_CHARACTERS = 1_600;
+
+function record(value: unknown, name: string): Record<string, unknown> {
+  if (isObject(value)) return value;
+  throw new ActionError("REQUEST_INVALID", `${name} must be an object; ${described(value)} came`);
+}
+
+const dataOf = (value: unknown): Record<string, unknown> | null =>
+  value === undefined || value === null ? null : record(value, "data");
+
+/** Names each fault by its place in a batch. */
+function placed<T>(where: string, judge: () => T): T {
+  try {
+    return judge();
+  } catch (error) {
+    if (where === "" || !(error instanceof ActionError)) throw error;
+    throw new ActionError(error.status, `${where}: ${error.message}`);
+  }
+}
+
+/** `{options, data}`, or the options with `data` among them. @throws REQUEST_INVALID */
+export function parseEmail(body: unknown): Email {
+  const given = record(body, "the message");
+  const options = isObject(given["options"]) ? given["options"] : given;
+  const data = dataOf(given["data"]);
+  const to = emailRecipients(options["to"]);
+  const subject = oneLine(
+    fill(oneLine(options["subject"] ?? "", "subject"), data, "subject", { html: false }),
+    "subject",
+  );
+  const html = optionalBody(options["html"], "html");
+  const text = optionalBody(options["text"], "text");
+  if (html === null && text === null) throw new ActionError("REQUEST_INVALID", "html or text is required");
+  return {
+    kind: "email",
+    to,
+    subject,
+    fromName: optionalLine(options["from_name"] ?? options["fromName"], "from_name"),
+    html: html === null ? null : fill(html, data, "html", { html: true }),
+    text: text === null ? null : fill(text, data, "text", { html: false }),
+    headers: emailHeaders(options["headers"]),
+    attachments: attachments(options["attachments"]),
+  };
+}
+
+/** `{data: {to, body, from}, provider}`, or `{to, body, from}`. @throws REQUEST_INVALID */
+export function parseSms(given: unknown): Sms {
+  const outer = record(given, "the message");
+  const data = isObject(outer["data"]) ? outer["data"] : outer;
+  const provider = outer["provider"] ?? null;
+  if (provider !== null && !SMS_PROVIDERS.some((one) => one === provider)) {
+    throw new ActionError("REQUEST_INVALID", `provider must be twilio or webhook; ${described(provider)} came`);
+  }
+  const body = optionalBody(data["body"], "body") ?? "";
+  if (body === "" || body.length > SMS_MAX_CHARACTERS) {
+    const message = `body must be a text of 1 to ${SMS_MAX_CHARACTERS} characters; ${body.length} came`;
+    throw new ActionError("REQUEST_INVALID", message);
+  }
+  const from = optionalLine(data["from"], "from", 40);
+  return { kind: "sms", to: phoneNumber(data["to"], "to"), body, from, provider: provider as SmsProvider | null };
+}
+
+/** All of a batch, or the fault of the first that is none. @throws REQUEST_INVALID */
+export function parseBatch<T>(body: unknown, parse: (one: unknown) => T): T[] {
+  const list = isObject(body) && Array.isArray(body["messages"]) ? body["messages"] : body;
+  if (!Array.isArray(list) || list.length === 0 || list.length > BATCH_MAX) {
+    const message = `the batch must be an array of 1 to ${BATCH_MAX} messages; ${described(list)} came`;
+    throw new ActionError("REQUEST_INVALID", message);
+  }
+  return list.map((one, index) => placed(`[${index}]`, () => parse(one)));
+}

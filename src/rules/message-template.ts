@@ -1,0 +1,49 @@
+/** `{{name}}` in a message, filled from its data. Knows no message. */
+import { ActionError } from "../errors.js";
+
+const PLACE = /\{\{\s*([\w$-]+(?:\.[\w$-]+)*)\s*\}\}/g;
+const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
+
+/** What a text may become: a name that stands a thousand times could make gigabytes of a megabyte. */
+const FILLED_MAX_CHARACTERS = 2 * 1024 * 1024;
+
+const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
+
+/** Own properties alone, so that no name reaches a prototype; "" for what is not there, or is no plain value. */
+function valueAt(data: object, path: string): string {
+  let value: unknown = data;
+  for (const key of path.split(".")) {
+    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return "";
+    value = (value as Record<string, unknown>)[key];
+  }
+  return ["string", "number", "boolean"].includes(typeof value) ? String(value) : "";
+}
+
+/**
+ * `text` with its places filled; as it is without data. `html`: values are escaped.
+ * @throws REQUEST_INVALID naming the field where it grows beyond 2 MB
+ */
+export function fill(text: string, data: object | null, field: string, { html }: { html: boolean }): string {
+  if (data === null) return text;
+  const parts: string[] = [];
+  let length = 0;
+  let from = 0;
+  const add = (part: string) => {
+    length += part.length;
+    if (length > FILLED_MAX_CHARACTERS) {
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `${field} grows beyond ${FILLED_MAX_CHARACTERS} characters with its data`,
+      );
+    }
+    parts.push(part);
+  };
+  for (const match of text.matchAll(PLACE)) {
+    const value = valueAt(data, match[1]!);
+    add(text.slice(from, match.index));
+    add(html ? escaped(value) : value);
+    from = match.index + match[0].length;
+  }
+  add(text.slice(from));
+  return parts.join("");
+}

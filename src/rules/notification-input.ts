@@ -1,0 +1,131 @@
+/** What a caller may say of a notification (packages, Notifications). Pure. */
+import { ActionError } from "../errors.js";
+import { EVENT_MAX_BYTES } from "../limits.js";
+import { described, isObject, nestsDeeperThan, unstorableAt } from "./described.js";
+import { parseScope, type Scope } from "./scope.js";
+
+export const NOTIFICATION_STATUSES = ["draft", "published", "scheduled"] as const;
+export type NotificationStatus = (typeof NOTIFICATION_STATUSES)[number];
+
+export interface PushWish {
+  payload: Record<string, unknown>;
+  /** Unix milliseconds; null: at once. */
+  delayUntilTimestamp: number | null;
+}
+
+/** What was given; what was not is absent. */
+export interface NotificationFields {
+  status?: NotificationStatus;
+  data?: Record<string, unknown>;
+  /** Merged into `data`. */
+  extendData?: Record<string, unknown>;
+  scope?: Scope | null;
+  orderAt?: Date | null;
+  push?: PushWish | null;
+}
+
+export const NOTIFICATIONS_PER_BATCH = 1_000;
+/** What is left of a push service's 4,096 bytes once it is encrypted. */
+const PUSH_MAX_BYTES = 3_000;
+const DATA_MAX_DEPTH = 50;
+const LATEST_MS = 8_640_000_000_000_000;
+
+function refuse(field: string, expected: string, came: unknown): never {
+  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
+}
+
+function storable(value: unknown, field: string, maxBytes: number): Record<string, unknown> {
+  if (!isObject(value)) return refuse(field, "an object", value);
+  if (nestsDeeperThan(value, DATA_MAX_DEPTH)) refuse(field, `at most ${DATA_MAX_DEPTH} levels deep`, value);
+  const text = JSON.stringify(value);
+  if (Buffer.byteLength(text) > maxBytes) refuse(field, `at most ${maxBytes} bytes of JSON`, Buffer.byteLength(text));
+  if (/\\u0000/.test(text) || unstorableAt(text) >= 0 || /\\ud[89a-f]/i.test(text)) {
+    refuse(field, "without characters that cannot be stored", "one that cannot");
+  }
+  return value;
+}
+
+function moment(value: unknown, field: string): Date {
+  const time = typeof value === "string" ? Date.parse(value) : value;
+  if (typeof time === "number" && Number.isFinite(time) && Math.abs(time) <= LATEST_MS) return new Date(time);
+  return refuse(field, "a moment: ISO 8601, or Unix milliseconds", value);
+}
+
+function pushWish(value: unknown): PushWish | null {
+  if (value === null) return null;
+  if (!isObject(value)) return refuse("pushNotification", "an object {payload, delayUntilTimestamp}", value);
+  const payload = storable(value["payload"], "pushNotification.payload", PUSH_MAX_BYTES);
+  const { delayUntilTimestamp: delay = null } = value;
+  const at = delay === null ? null : moment(delay, "pushNotification.delayUntilTimestamp").getTime();
+  return { payload, delayUntilTimestamp: at };
+}
+
+function texts(data: Record<string, unknown>): Record<string, unknown> {
+  for (const name of ["title", "message"]) {
+    const text = data[name];
+    if (text !== undefined && text !== null && typeof text !== "string") refuse(`data.${name}`, "a text", text);
+  }
+  return data;
+}
+
+/** @throws REQUEST_INVALID naming the field */
+export function parseNotification(body: unknown): NotificationFields {
+  if (!isObject(body)) return refuse("the notification", "an object", body);
+  const { status, data, extendData, scope, orderAt, pushNotification } = body;
+  if (status !== undefined && status !== null && !NOTIFICATION_STATUSES.some((one) => one === status)) {
+    refuse("status", NOTIFICATION_STATUSES.join(", "), status);
+  }
+  const given = (value: unknown) => value !== undefined && value !== null;
+  return {
+    ...(given(status) && { status: status as NotificationStatus }),
+    ...(given(data) && { data: texts(storable(data, "data", EVENT_MAX_BYTES)) }),
+    ...(given(extendData) && { extendData: texts(storable(extendData, "extendData", EVENT_MAX_BYTES)) }),
+    ...(scope !== undefined && { scope: parseScope(scope) }),
+    ...(orderAt !== undefined && { orderAt: orderAt === null ? null : moment(orderAt, "orderAt") }),
+    ...(pushNotification !== undefined && { push: pushWish(pushNotification) }),
+  };
+}
+
+/** In the place of ids: whatever is published by now. */
+export const EVERY_ONE = "all";
+
+/** `"all"`, or ids. @throws REQUEST_INVALID */
+export function parseMarked(value: unknown): typeof EVERY_ONE | number[] {
+  const ids = isObject(value) ? value["ids"] : value;
+  if (ids === EVERY_ONE) return ids;
+  const fits = Array.isArray(ids) && ids.length <= NOTIFICATIONS_PER_BATCH;
+  if (fits && ids.every((id) => Number.isSafeInteger(id) && id > 0)) return ids as number[];
+  return refuse("ids", `"all" or an array of at most ${NOTIFICATIONS_PER_BATCH} ids`, ids);
+}
+
+/** A browser's push subscription. */
+export interface PushTarget {
+  endpoint: string;
+  p256dh: string;
+  auth: string;
+}
+
+const ENDPOINT_MAX = 2_000;
+const KEY_BYTES = 65;
+const AUTH_BYTES = 16;
+
+function keyOf(value: unknown, field: string, bytes: number): string {
+  const fits = typeof value === "string" && /^[A-Za-z0-9_-]{1,100}={0,2}$/.test(value);
+  if (fits && Buffer.from(value, "base64url").length === bytes) return value.replace(/=+$/, "");
+  return refuse(field, `${bytes} bytes in base64url`, typeof value);
+}
+
+/** `PushSubscription.toJSON()`. @param allowHttp whether plain http will do @throws REQUEST_INVALID */
+export function parsePushTarget(body: unknown, allowHttp: boolean): PushTarget {
+  if (!isObject(body)) return refuse("the subscription", "an object {endpoint, keys}", body);
+  const { endpoint, keys } = body;
+  const url = typeof endpoint === "string" && endpoint.length <= ENDPOINT_MAX ? URL.parse(endpoint) : null;
+  const isWeb = url?.protocol === "https:" || (allowHttp && url?.protocol === "http:");
+  if (!url || !isWeb || url.username !== "" || url.password !== "") refuse("endpoint", "an https address", endpoint);
+  const given = isObject(keys) ? keys : {};
+  return {
+    endpoint: url!.href,
+    p256dh: keyOf(given["p256dh"], "keys.p256dh", KEY_BYTES),
+    auth: keyOf(given["auth"], "keys.auth", AUTH_BYTES),
+  };
+}

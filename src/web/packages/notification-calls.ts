@@ -1,0 +1,9 @@
+/** Calls of notifications that two packages make. Knows no page. */
+import type { Notification, NotificationOptions } from "../runtime/public-types.js";
+import { connection } from "./connection.js";
+
+export const notificationsPath = (rest = "") => `/v1/apps/${connection().appId()}/notifications${rest}`;
+
+export async function insert(options: NotificationOptions): Promise<Notification> {
+  return (await connection().request("POST", notificationsPath(), options)) as unknown as Notification;
+}

@@ -1,0 +1,88 @@
+/** `Svc.Notifications`: an app's notifications, written by its backend and read by its users, live and by Web Push. */
+import { NotificationAdded, type NotificationAddedSubscription } from "../runtime/documents.js";
+import type { Notification, NotificationOptions, Notifications } from "../runtime/public-types.js";
+import { connection } from "./connection.js";
+import { define } from "./define.js";
+import { insert, notificationsPath as path } from "./notification-calls.js";
+
+function query(options: object): string {
+  const given = Object.entries(options).filter(([, value]) => value !== undefined);
+  return given.length === 0 ? "" : `?${new URLSearchParams(given.map(([name, value]) => [name, String(value)]))}`;
+}
+
+/** The bytes of a key that is written in base64url. */
+function bytesOf(text: string): Uint8Array<ArrayBuffer> {
+  const binary = atob(text.replaceAll("-", "+").replaceAll("_", "/"));
+  return Uint8Array.from(binary, (character) => character.charCodeAt(0));
+}
+
+/** The page's service worker. @throws Error that says what is missing */
+async function workerOf(address: string): Promise<ServiceWorkerRegistration> {
+  if (location.origin === "null" || !("serviceWorker" in navigator) || !("PushManager" in globalThis)) {
+    throw new Error("Web Push needs a page with an origin of its own, over https, in a browser that has it");
+  }
+  const { scope } = await navigator.serviceWorker.register(address);
+  await navigator.serviceWorker.ready;
+  return (await navigator.serviceWorker.getRegistration(scope))!;
+}
+
+/** The worker's file stands on the page's own origin: `importScripts("<service>/client/push-worker.js")` is all that it says. */
+async function subscribe({ worker = "/svc-push-worker.js" }: { worker?: string } = {}): Promise<{ id: number }> {
+  const registration = await workerOf(worker);
+  if ((await globalThis.Notification.requestPermission()) !== "granted")
+    throw new Error("the person does not want notifications");
+  const { publicKey } = (await connection().request("GET", pushPath())) as { publicKey: string };
+  const options = { userVisibleOnly: true, applicationServerKey: bytesOf(publicKey) };
+  const subscription = await registration.pushManager.subscribe(options);
+  return (await connection().request("POST", pushPath(), subscription.toJSON())) as { id: number };
+}
+
+async function unsubscribe(): Promise<boolean> {
+  const registrations = await navigator.serviceWorker.getRegistrations();
+  const found = await Promise.all(registrations.map(({ pushManager }) => pushManager.getSubscription()));
+  const subscription = found.find((one) => one !== null);
+  if (!subscription) return false;
+  await connection().request("DELETE", pushPath(), { endpoint: subscription.endpoint });
+  return subscription.unsubscribe();
+}
+
+/** Calls back with each once; after a gap the service goes on behind the last one that came. */
+function stream(callback: (one: Notification) => void): () => void {
+  const { appId, follow } = connection();
+  let after: number | null = null;
+  return follow<NotificationAddedSubscription>(NotificationAdded, () => ({ appId: appId(), after }), {
+    next({ notificationAdded: one }) {
+      if (after !== null && one.cursor! <= after) return;
+      after = one.cursor;
+      callback(one as Notification);
+    },
+    refused: (cause) => console.error("svc: notifications are not delivered to this page", cause),
+  });
+}
+
+const pushPath = () => `/v1/apps/${connection().appId()}/push/subscriptions`;
+
+const members: Omit<Notifications, "init"> = {
+  insert,
+  async batchInsert(all: readonly NotificationOptions[]) {
+    return ((await connection().request("POST", path("/batch"), all)) as { entries: Notification[] }).entries;
+  },
+  update: async (id: number, fields: NotificationOptions & { extendData?: object }) =>
+    (await connection().request("PUT", path(`/${encodeURIComponent(id)}`), fields)) as unknown as Notification,
+  async remove(id: number) {
+    await connection().request("DELETE", path(`/${encodeURIComponent(id)}`));
+  },
+  get: async (options = {}) =>
+    (await connection().request("GET", path(query(options)))) as unknown as { entries: Notification[] },
+  async markNotificationsAsRead(ids: "all" | readonly number[]) {
+    return (await connection().request("POST", path("/read"), { ids })) as unknown as { count: number };
+  },
+  unread: {
+    count: async () => ((await connection().request("GET", path("/unread"))) as { count: number }).count,
+  },
+  stream,
+  subscribe,
+  unsubscribe,
+};
+
+define("Notifications", { ...members, init: () => members });

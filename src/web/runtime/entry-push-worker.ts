@@ -1,0 +1,44 @@
+/**
+ * `/client/push-worker.js`, for a service worker of the page's own origin, which imports it: shows what comes by Web Push, and opens the
+ * page that a notification leads to. Knows no token.
+ */
+
+interface PushEvent {
+  data: { json(): unknown } | null;
+  notification: { data?: { navigate?: unknown }; close(): void };
+  waitUntil(work: Promise<unknown>): void;
+}
+
+interface Worker {
+  addEventListener(type: "push" | "notificationclick", listener: (event: PushEvent) => void): void;
+  registration: { showNotification(title: string, options: object): Promise<void>; scope: string };
+  clients: { openWindow(url: string): Promise<unknown> };
+}
+
+const worker = globalThis as unknown as Worker;
+
+function messageOf({ data }: PushEvent): Record<string, unknown> {
+  try {
+    const message: unknown = data?.json();
+    return typeof message === "object" && message !== null ? (message as Record<string, unknown>) : {};
+  } catch {
+    // Not ours.
+    return {};
+  }
+}
+
+worker.addEventListener("push", (event) => {
+  const { title, body, badge, notificationId, ...rest } = messageOf(event);
+  const { setAppBadge } = navigator as { setAppBadge?: (count: number) => Promise<void> };
+  const marked =
+    typeof badge === "number" && setAppBadge ? setAppBadge.call(navigator, badge).catch(() => undefined) : null;
+  const options = { body: String(body ?? ""), tag: `svc-${String(notificationId)}`, data: { ...rest, notificationId } };
+  event.waitUntil(Promise.all([worker.registration.showNotification(String(title ?? ""), options), marked]));
+});
+
+worker.addEventListener("notificationclick", (event) => {
+  event.notification.close();
+  const navigate = event.notification.data?.navigate;
+  const url = URL.parse(typeof navigate === "string" ? navigate : "", worker.registration.scope);
+  if (url && /^https?:$/.test(url.protocol)) event.waitUntil(worker.clients.openWindow(url.href));
+});

@@ -1,0 +1,112 @@
+/** The app's notifications: what is drafted, scheduled and published, and one of them opened to be written. */
+import { useCallback, useEffect, useState } from "react";
+import { type Api, asApiError } from "./api.js";
+import type { Ask } from "./confirm.js";
+import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "./documents.js";
+import { exact, moment } from "./format.js";
+import type { Notification, NotificationInput } from "./model.js";
+import { NotificationEditor } from "./notification-editor.js";
+
+const PAGE = 50;
+
+interface ViewProps {
+  api: Api;
+  appId: number;
+  ask: Ask;
+}
+
+function useNotifications(api: Api, appId: number) {
+  const [entries, setEntries] = useState<Notification[] | null>(null);
+  const [limit, setLimit] = useState(PAGE);
+  const [fault, setFault] = useState<string | null>(null);
+  const load = useCallback(async () => {
+    try {
+      setEntries((await api.ask(ListNotifications, { appId, limit })).list.entries);
+      setFault(null);
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  }, [api, appId, limit]);
+  useEffect(() => void load(), [load]);
+
+  const save = async (id: number | null, notification: NotificationInput): Promise<Notification> => {
+    const { saved } =
+      id === null
+        ? await api.ask(CreateNotification, { appId, notification })
+        : await api.ask(UpdateNotification, { appId, id, notification });
+    await load();
+    return saved;
+  };
+  const remove = async (id: number) => {
+    await api.ask(DeleteNotification, { appId, id });
+    await load();
+  };
+  return { entries, fault, more: entries?.length === limit, loadMore: () => setLimit(limit + PAGE), save, remove };
+}
+
+function Line({ one, selected, open }: { one: Notification; selected: boolean; open: () => void }) {
+  const { title, message } = one.data as { title?: unknown; message?: unknown };
+  const at = one.publishedAt ?? one.orderAt ?? one.updatedAt;
+  return (
+    <li>
+      <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
+        <b>{String(title ?? "(no title)")}</b>
+        <time dateTime={at} title={exact(at)}>
+          {moment(at)}
+        </time>
+        <span className="gist">{String(message ?? "")}</span>
+        <span className={`chip ${one.status}`}>{one.status}</span>
+      </button>
+    </li>
+  );
+}
+
+export function NotificationsView({ api, appId, ask }: ViewProps) {
+  const { entries, fault, more, loadMore, save, remove } = useNotifications(api, appId);
+  const [open, setOpen] = useState<Notification | "new" | null>(null);
+  const one = open === "new" ? null : open;
+  return (
+    <div className={open ? "mailbox opened" : "mailbox"}>
+      <section className="mailbox-list" aria-label="Notifications">
+        <div className="row list-head">
+          <span className="grow" />
+          <button type="button" className="primary" onClick={() => setOpen("new")}>
+            New
+          </button>
+        </div>
+        <p className="fault" role="alert">
+          {fault}
+        </p>
+        <ul>
+          {entries?.map((entry) => (
+            <Line key={entry.id} one={entry} selected={entry.id === one?.id} open={() => setOpen(entry)} />
+          ))}
+        </ul>
+        {entries?.length === 0 && <p className="hint empty">No notification yet.</p>}
+        {more && (
+          <button type="button" className="link" onClick={loadMore}>
+            Load older ones
+          </button>
+        )}
+      </section>
+      {open ? (
+        <NotificationEditor
+          key={`${one?.id ?? "new"} ${one?.updatedAt ?? ""}`}
+          one={one}
+          ask={ask}
+          save={async (input) => setOpen(await save(one?.id ?? null, input))}
+          remove={async () => {
+            if (one) await remove(one.id);
+            setOpen(null);
+          }}
+          back={() => setOpen(null)}
+        />
+      ) : (
+        <div className="welcome">
+          <h2>Choose a notification</h2>
+          <p>Or write a new one: it reaches the app's users in its pages at once, and on devices that asked for it.</p>
+        </div>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,27 @@
+/** A row of tabs of which one is selected; what they show is the caller's. */
+
+interface TabListProps<Name extends string> {
+  label: string;
+  names: readonly Name[];
+  selected: Name;
+  select: (name: Name) => void;
+}
+
+export function TabList<Name extends string>({ label, names, selected, select }: TabListProps<Name>) {
+  return (
+    <div className="tabs" role="tablist" aria-label={label}>
+      {names.map((name) => (
+        <button
+          key={name}
+          type="button"
+          role="tab"
+          className="tab"
+          aria-selected={name === selected}
+          onClick={() => select(name)}
+        >
+          {name}
+        </button>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,149 @@
+/** Who sends what it should not, to where it should not: headers within headers, floods, inner hosts. */
+import { expect } from "chai";
+import { type MailServer, startMailServer } from "../harness/mail-server.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const TO = [{ email: "ann@example.com" }];
+const BREAKS = ["\r\nBcc: eve@example.com", "\nBcc: eve@example.com", "\rX: y", "\u2028X: y", "\0", "\x0b"];
+
+describe("messages under attack", function () {
+  this.timeout(20_000);
+  let service: TestService;
+  let server: MailServer;
+
+  before(async () => {
+    [service, server] = await Promise.all([startTestService({ ROLES: "api,scheduler" }), startMailServer()]);
+  });
+  after(async () => {
+    await service.stop();
+    await server.stop();
+  });
+
+  const path = (rest: string) => `/v1/apps/${service.appId}/communicate/${rest}`;
+  const send = (more: object) =>
+    service.rest("POST", path("email"), { body: { to: TO, subject: "x", text: "y", ...more } });
+  const set = (body: object) => service.rest("POST", `/v1/apps/${service.appId}/settings`, { body });
+  const ended = (id: number) =>
+    until(async () => {
+      const { message } = (await service.rest("GET", path(`messages/${id}`))).body;
+      return message.status === "queued" ? null : message;
+    });
+
+  it("no line break gets into a header, by whatever field and however it is written", async () => {
+    for (const end of BREAKS) {
+      for (const body of [
+        { subject: `x${end}` },
+        { subject: "{{a}}", data: { a: `x${end}` } },
+        { from_name: `x${end}` },
+        { to: [{ email: "ann@example.com", name: `x${end}` }] },
+        { to: [{ email: `ann@example.com${end}` }] },
+        { headers: { "X-A": `x${end}` } },
+        { headers: { [`X-A${end}`]: "x" } },
+        { attachments: [{ name: `x${end}`, content: "x" }] },
+        { attachments: [{ name: "x", content: "x", type: `text/plain${end}` }] },
+      ]) {
+        const { http, body: answer } = await send(body);
+        expect([http, answer.status], JSON.stringify(body)).to.deep.equal([400, "REQUEST_INVALID"]);
+      }
+    }
+  });
+
+  it("no header of the message's own is given from outside", async () => {
+    for (const name of [
+      "From",
+      "sender",
+      "BCC",
+      "Content-Type",
+      "Message-ID",
+      "DKIM-Signature",
+      "Return-Path",
+      "Resent-To",
+    ]) {
+      expect((await send({ headers: { [name]: "x" } })).body.error, name).to.contain("headers");
+    }
+  });
+
+  it("what is no address, no list of them, or more than 1,000 is refused by its name", async () => {
+    const many = Array.from({ length: 1_001 }, (_, n) => ({ email: `a${n}@example.com` }));
+    const bad = [
+      "a",
+      "a@",
+      "@b",
+      "a@b@c d",
+      "a b@c.d",
+      "<a@b.c>",
+      "a@b..c",
+      ".a@b.c",
+      "a@-b.c",
+      `${"a".repeat(65)}@b.c`,
+      "ü@b.c",
+    ];
+    for (const to of [
+      undefined,
+      [],
+      {},
+      "ann@example.com",
+      many,
+      ...bad.map((email) => [{ email }]),
+      [{ email: "a@b.c", type: "x" }],
+    ]) {
+      const { http, body } = await send({ to });
+      expect([http, body.error.startsWith("to")], JSON.stringify(to)?.slice(0, 60)).to.deep.equal([400, true]);
+    }
+  });
+
+  it("data that would make gigabytes of a megabyte is refused in bounded time", async () => {
+    const { http, body } = await send({ html: "{{a}}".repeat(60_000), data: { a: "x".repeat(400_000) } });
+    expect([http, body.error.startsWith("html grows")]).to.deep.equal([400, true]);
+  });
+
+  it("a name in a template reaches no prototype", async () => {
+    const { body } = await send({ text: "{{constructor.name}}{{__proto__.a}}{{a.length}}", data: { a: "xyz" } });
+    const { message } = (await service.rest("GET", path(`messages/${body.id}`))).body;
+    expect(message.text).to.equal("");
+  });
+
+  it("an attachment is what its encoding says, without a path in its name", async () => {
+    const named = (name: string, more = {}) => send({ attachments: [{ name, content: "x", ...more }] });
+    for (const answer of [
+      await named("../x"),
+      await named("a\\b"),
+      await named("x", { encoding: "base64" }),
+      await named("x", { encoding: "latin1" }),
+      await named("x", { path: "/etc/passwd", content: undefined }),
+    ]) {
+      expect([answer.http, answer.body.error.startsWith("attachments[0]")]).to.deep.equal([400, true]);
+    }
+  });
+
+  it("an inner host that an app names is not connected to, by name or by address", async () => {
+    for (const host of ["127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1"]) {
+      await set({ __smtp: { host, port: host === "127.0.0.1" ? 25 : 587, from: "a@example.com" } });
+      const { body } = await send({});
+      const message = await ended(body.id);
+      expect([message.status, message.detail], host).to.deep.equal(["failed", "the host is no public address"]);
+    }
+    await set({ __smtp: { host: "example.com", port: 6379, from: "a@example.com" } });
+    expect((await ended((await send({})).body.id)).detail).to.equal("port 6379 may not be used");
+    await set({ __sms: { provider: "webhook", url: "http://169.254.169.254/latest", secret: "x" } });
+    const sms = await service.rest("POST", path("sms"), { body: { to: "+15550100", body: "x" } });
+    expect((await ended(sms.body.id)).status).to.equal("failed");
+    expect(server.taken).to.deep.equal([]);
+  });
+
+  it("a faulty setting is refused by its field, and its value is not said", async () => {
+    for (const [setting, field] of [
+      [{ host: "mail.example.com", port: "secret-port", from: "a@example.com" }, "port"],
+      [{ host: "secret host", from: "a@example.com" }, "host"],
+      [{ host: "mail.example.com", from: "secret-from" }, "from"],
+      [{ host: "mail.example.com", from: "a@example.com", secure: "secret" }, "secure"],
+      ["a secret text", "__smtp"],
+    ] as const) {
+      await set({ __smtp: setting });
+      const { http, body } = await send({});
+      expect([http, body.status]).to.deep.equal([400, "SETTINGS_INVALID"]);
+      expect(body.error).to.contain(field).and.not.contain("secret");
+    }
+  });
+});

@@ -1,0 +1,72 @@
+/** Devices that are none: endpoints of inner hosts, faulty keys, and payloads beyond what push services take. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const KEYS = {
+  p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
+  auth: "BTBZMqHH6r4Tts7J_aSIgg",
+};
+
+describe("notifications under attack", () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  const device = (body: unknown) =>
+    service.rest("POST", `/v1/apps/${service.appId}/push/subscriptions`, { body, as: "live" });
+
+  it("no device stands at an inner address, without TLS, or behind a password", async () => {
+    for (const endpoint of [
+      "http://push.example.net/a",
+      "https://127.0.0.1/a",
+      "https://[::1]/a",
+      "https://10.0.0.1/a",
+      "https://169.254.169.254/latest",
+      "https://2130706433/",
+      "https://a:b@push.example.net/",
+      "file:///etc/passwd",
+      "x".repeat(3_000),
+      7,
+    ]) {
+      const { http, body } = await device({ endpoint, keys: KEYS });
+      expect([http, body.error.startsWith("endpoint")], String(endpoint)).to.deep.equal([400, true]);
+    }
+  });
+
+  it("no device has keys that are none", async () => {
+    const endpoint = "https://push.example.net/a";
+    for (const keys of [{}, { ...KEYS, auth: "x" }, { ...KEYS, p256dh: `${KEYS.p256dh}AA` }, { ...KEYS, auth: [1] }]) {
+      const { http, body } = await device({ endpoint, keys });
+      expect([http, body.error.startsWith("keys.")]).to.deep.equal([400, true]);
+    }
+  });
+
+  it("one reader has twenty devices at most, the newest", async () => {
+    for (let n = 0; n < 22; n += 1) await device({ endpoint: `https://push.example.net/${n}`, keys: KEYS });
+    const { body } = await service.rest("GET", `/v1/apps/${service.appId}/push/subscriptions`, { as: "live" });
+    expect(body.subscriptions).to.have.length(20);
+  });
+
+  it("nothing that is too large, too deep or not storable becomes a notification", async () => {
+    let deep: unknown = 1;
+    for (let level = 0; level < 60; level += 1) deep = { deep };
+    for (const bad of [
+      { data: { title: "x".repeat(40_000) } },
+      { data: { deep } },
+      { data: { title: "a\0b" } },
+      { data: { title: "\ud800" } },
+      { data: { title: 7 } },
+      { data: [] },
+      { orderAt: "tomorrow" },
+      { status: "sent" },
+      { pushNotification: { payload: { body: "x".repeat(4_000) } } },
+      { pushNotification: { payload: {}, delayUntilTimestamp: 1e300 } },
+    ]) {
+      const { http, body } = await service.rest("POST", `/v1/apps/${service.appId}/notifications`, { body: bad });
+      expect([http, body.status], JSON.stringify(bad).slice(0, 80)).to.deep.equal([400, "REQUEST_INVALID"]);
+    }
+  });
+});

@@ -1,0 +1,188 @@
+/** What is certain of each try of a message, whatever the server does: taken, refused, unsure. */
+import { connect, createServer, type Server, type Socket } from "node:net";
+import { expect } from "chai";
+import { createCheckedConnections } from "../../src/engine/checked-connections.js";
+import { createSmtp, type Handover, type Smtp, type SmtpServer } from "../../src/engine/smtp.js";
+import { type MailServer, startMailServer } from "../harness/mail-server.js";
+
+const NEVER = new AbortController().signal;
+const HANDOVER: Handover = {
+  from: "shop@example.com",
+  to: ["ann@example.com"],
+  content: Buffer.from("Message-ID: <1@example.com>\r\nSubject: x\r\n\r\nHello\r\n"),
+  mayBegin: async () => true,
+  signal: NEVER,
+};
+const LOOPBACK = "127.0.0.1";
+
+const open = (host: string, port: number): Promise<Socket> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ host, port }, () => resolve(socket)).once("error", (error) => {
+      reject(Object.assign(error, { forbidden: false }));
+    });
+  });
+
+const to = (port: number, more: Partial<SmtpServer> = {}): SmtpServer => ({
+  ...{ host: LOOPBACK, port, secure: false, user: null, password: null, owner: "a test", connect: open },
+  ...more,
+});
+
+describe("smtp", () => {
+  let smtp: Smtp;
+  let server: MailServer;
+  const others: { server: Server; sockets: Set<Socket> }[] = [];
+
+  before(async () => {
+    server = await startMailServer();
+  });
+  after(() => server.stop());
+  beforeEach(() => {
+    smtp = createSmtp({ times: { greetingMs: 300, answerMs: 300, tryMs: 1_000 } });
+    server.taken.length = 0;
+    server.manners = {};
+  });
+  afterEach(() => {
+    smtp.stop();
+    for (const { server: one, sockets } of others.splice(0)) {
+      one.close();
+      for (const socket of sockets) socket.destroy();
+    }
+  });
+
+  /** A server that says what the test says to each line. */
+  async function scripted(onConnect: (socket: Socket) => void): Promise<number> {
+    const sockets = new Set<Socket>();
+    const one = createServer((socket) => {
+      sockets.add(socket.on("error", () => undefined));
+      onConnect(socket);
+    });
+    others.push({ server: one, sockets });
+    await new Promise<void>((resolve) => one.listen(0, LOOPBACK, () => resolve()));
+    return (one.address() as { port: number }).port;
+  }
+
+  /** As a server that takes the envelope, and then does as `onContent` says at the end of the content. */
+  const upToContent = (onContent: (socket: Socket) => void) => (socket: Socket) => {
+    socket.write("220 here\r\n");
+    let inContent = false;
+    socket.on("data", (chunk) => {
+      const text = String(chunk);
+      if (inContent) {
+        if (text.includes("\r\n.\r\n")) onContent(socket);
+        return;
+      }
+      for (const line of text.split("\r\n").filter(Boolean)) {
+        inContent ||= line === "DATA";
+        socket.write(line === "DATA" ? "354 go on\r\n" : "250 fine\r\n");
+      }
+    });
+  };
+
+  it("says that a message was taken, and uses the connection again", async () => {
+    let connections = 0;
+    server.manners.onConnect = () => {
+      connections += 1;
+      return null;
+    };
+    for (let message = 0; message < 5; message += 1) {
+      expect(await smtp.deliver(to(server.port), HANDOVER)).to.deep.include({ kind: "taken", accepted: HANDOVER.to });
+    }
+    expect([server.taken.length, connections]).to.deep.equal([5, 1]);
+  });
+
+  it("says that nothing was sent where the connection is refused, the server silent, or gone before the content", async () => {
+    const silent = await scripted(() => undefined);
+    const full = await scripted((socket) => socket.end("421 too many of you\r\n"));
+    const gone = await scripted((socket) => socket.write("220 here\r\n", () => socket.destroy()));
+    for (const port of [1, silent, full, gone]) {
+      const delivery = await smtp.deliver(to(port), HANDOVER);
+      expect(delivery, String(port)).to.deep.include({ kind: "refused", permanent: false });
+    }
+  });
+
+  it("says that it is unsure where the content was on its way and no reply came", async () => {
+    const silent = await scripted(upToContent(() => undefined));
+    const hangsUp = await scripted(upToContent((socket) => socket.destroy()));
+    for (const port of [silent, hangsUp]) {
+      expect((await smtp.deliver(to(port), HANDOVER)).kind, String(port)).to.equal("unsure");
+    }
+  });
+
+  it("is sure of a refusal after the content", async () => {
+    const refuses = async (code: number) => {
+      server.manners.onData = () => ({ code, message: "no" });
+      return smtp.deliver(to(server.port), HANDOVER);
+    };
+    expect(await refuses(452)).to.deep.include({ kind: "refused", permanent: false, code: 452 });
+    expect(await refuses(554)).to.deep.include({ kind: "refused", permanent: true, code: 554 });
+  });
+
+  it("sends no content where the message has become another's", async () => {
+    const delivery = await smtp.deliver(to(server.port), { ...HANDOVER, mayBegin: async () => false });
+    expect(delivery).to.deep.equal({ kind: "fenced" });
+    expect(server.taken).to.deep.equal([]);
+  });
+
+  it("begins anew, once for each, where a kept connection has been given up by the server", async () => {
+    const connections: Socket[] = [];
+    const port = await scripted((socket) => {
+      connections.push(socket);
+      upToContent((one) => one.write("250 taken\r\n"))(socket);
+    });
+    // The first is taken in; what follows in it is read as commands again.
+    const first = await smtp.deliver(to(port), HANDOVER);
+    expect(first.kind).to.equal("taken");
+    connections[0]!.destroy();
+    expect((await smtp.deliver(to(port), HANDOVER)).kind).to.equal("taken");
+    expect(connections).to.have.length(2);
+  });
+
+  it("gives nobody a connection that was opened for another", async () => {
+    expect((await smtp.deliver(to(server.port, { owner: "operator" }), HANDOVER)).kind).to.equal("taken");
+    const forbidden = async () => Promise.reject(Object.assign(new Error("not there"), { forbidden: true }));
+    const delivery = await smtp.deliver(to(server.port, { owner: "app 1", connect: forbidden }), HANDOVER);
+    expect(delivery).to.deep.include({ kind: "refused", permanent: true, ours: true });
+  });
+
+  it("sends no password to another machine in the open", async () => {
+    const lines: string[] = [];
+    const port = await scripted((socket) => {
+      socket.write("220 here\r\n");
+      socket.on("data", (chunk) => {
+        lines.push(String(chunk));
+        socket.write("250-fine\r\n250 AUTH PLAIN LOGIN\r\n");
+      });
+    });
+    const elsewhere = {
+      host: "mail.example.com",
+      user: "shop",
+      password: "a password",
+      connect: () => open(LOOPBACK, port),
+    };
+    const delivery = await smtp.deliver(to(port, elsewhere), HANDOVER);
+    expect(delivery).to.deep.include({ kind: "refused", permanent: false });
+    expect(lines.join("")).to.not.match(/AUTH/);
+  });
+});
+
+describe("checked connections", () => {
+  const isPublic = (address: string) => address !== LOOPBACK && address !== "10.0.0.1";
+  const resolve = async (name: string) => {
+    const addresses = name === "two.example" ? ["192.0.2.1", "10.0.0.1"] : [LOOPBACK];
+    return addresses.map((address) => ({ address, family: 4 }));
+  };
+  const connections = createCheckedConnections({ mayReach: isPublic, resolve });
+
+  it("refuse a name of which any address is forbidden, an address that is, and a port that is", async () => {
+    const narrow = createCheckedConnections({ mayReach: () => true, mayUsePort: (port) => port === 25, resolve });
+    for (const [way, host, port] of [
+      [connections, "inner.example", 25],
+      [connections, "two.example", 25],
+      [connections, LOOPBACK, 25],
+      [narrow, LOOPBACK, 6379],
+    ] as const) {
+      const error = await way.connect(host, port).catch((thrown: unknown) => thrown);
+      expect(error, host).to.include({ forbidden: true });
+    }
+  });
+});

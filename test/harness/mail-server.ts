@@ -1,0 +1,101 @@
+/** An SMTP server on loopback that does as the test says: takes, refuses, falls silent, hangs up. It counts what it took, and judges nothing. */
+import { SMTPServer, type SMTPServerOptions } from "smtp-server";
+
+export interface TakenMail {
+  messageId: string;
+  from: string;
+  to: string[];
+  text: string;
+}
+
+type Refusal = { code: number; message: string };
+
+/** What becomes of the next message, by default taken. */
+export interface Manners {
+  onRecipient?: (address: string) => Refusal | null;
+  /** After the whole message: a refusal, or "hang up" before the answer, having taken it or not. */
+  onData?: (mail: TakenMail) => Refusal | "take and hang up" | "silence" | null;
+  onConnect?: () => Refusal | null;
+  auth?: { user: string; password: string };
+}
+
+export interface MailServer {
+  port: number;
+  /** In the order in which they came; a message that was sent twice is here twice. */
+  taken: TakenMail[];
+  manners: Manners;
+  /** Resolves when `count` messages have been taken. */
+  has(count: number): Promise<void>;
+  stop(): Promise<void>;
+}
+
+const failure = ({ code, message }: Refusal): Error => Object.assign(new Error(message), { responseCode: code });
+
+function readAll(stream: NodeJS.ReadableStream): Promise<string> {
+  return new Promise((resolve) => {
+    const chunks: Buffer[] = [];
+    stream.on("data", (chunk: Buffer) => chunks.push(chunk)).on("end", () => resolve(Buffer.concat(chunks).toString()));
+  });
+}
+
+export async function startMailServer(manners: Manners = {}): Promise<MailServer> {
+  const waiting: { count: number; resolve: () => void }[] = [];
+  const mail: MailServer = {
+    port: 0,
+    taken: [],
+    manners,
+    async has(count) {
+      if (mail.taken.length >= count) return;
+      await new Promise<void>((resolve) => waiting.push({ count, resolve }));
+    },
+    stop: () => new Promise((resolve) => server.close(() => resolve())),
+  };
+  const take = (one: TakenMail) => {
+    mail.taken.push(one);
+    for (const { count, resolve } of waiting) if (mail.taken.length >= count) resolve();
+  };
+  const options: SMTPServerOptions = {
+    disabledCommands: ["STARTTLS"],
+    authOptional: true,
+    allowInsecureAuth: true,
+    closeTimeout: 100,
+    onConnect(_session, done) {
+      const refusal = mail.manners.onConnect?.();
+      done(refusal ? failure(refusal) : null);
+    },
+    onAuth({ username, password }, _session, done) {
+      const { auth } = mail.manners;
+      if (auth && (username !== auth.user || password !== auth.password)) {
+        // As some servers do: it repeats what it was given.
+        const said = `535 no such login: ${username} with ${password} or ${Buffer.from(password ?? "").toString("base64")}`;
+        return done(failure({ code: 535, message: said }));
+      }
+      done(null, { user: username ?? "" });
+    },
+    onRcptTo({ address }, _session, done) {
+      const refusal = mail.manners.onRecipient?.(address);
+      done(refusal ? failure(refusal) : null);
+    },
+    onData(stream, session, done) {
+      void readAll(stream).then((text) => {
+        const messageId = /^Message-ID: (.*)$/im.exec(text)?.[1]?.trim() ?? "";
+        const from = session.envelope.mailFrom ? session.envelope.mailFrom.address : "";
+        const one = { messageId, from, to: session.envelope.rcptTo.map(({ address }) => address), text };
+        const manner = mail.manners.onData?.(one) ?? null;
+        if (manner === "silence") return;
+        if (manner === null || manner === "take and hang up") take(one);
+        if (manner === "take and hang up") {
+          for (const connection of server.connections)
+            (connection as unknown as { _socket: { destroy(): void } })._socket.destroy();
+          return;
+        }
+        done(manner ? failure(manner) : null);
+      });
+    },
+  };
+  const server = new SMTPServer(options);
+  server.on("error", () => undefined);
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", () => resolve()));
+  mail.port = (server.server.address() as { port: number }).port;
+  return mail;
+}

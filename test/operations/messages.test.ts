@@ -1,0 +1,267 @@
+/** Messages against a real mail server: each is a row before it is sent, ends in one status, and is never sent twice by the service. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { type MailServer, startMailServer } from "../harness/mail-server.js";
+import { publishDirectly } from "../harness/production-copies.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const HOUR_MS = 3_600_000;
+const TO = [{ email: "ann@example.com", name: "Ann" }];
+const MAIL = { to: TO, subject: "Your order", text: "It has shipped." };
+const PASSWORD = "a-long-mail-password";
+
+describe("messages", function () {
+  this.timeout(20_000);
+  let service: TestService;
+  let server: MailServer;
+  let moved = 0;
+
+  before(async () => {
+    const clock = { now: () => Date.now() + moved, msUntil: (time: number) => time - Date.now() - moved };
+    server = await startMailServer();
+    service = await startTestService({ ROLES: "api,scheduler", ALLOW_PRIVATE_NETWORK: "1" }, undefined, { clock });
+  });
+  after(async () => {
+    await service.stop();
+    await server.stop();
+  });
+  beforeEach(async () => {
+    server.taken.length = 0;
+    server.manners = {};
+    await setSmtp({});
+  });
+
+  const path = (rest: string) => `/v1/apps/${service.appId}/communicate/${rest}`;
+  const settings = (body: object) => service.rest("POST", `/v1/apps/${service.appId}/settings`, { body });
+  const setSmtp = (more: object) =>
+    settings({ __smtp: { host: "127.0.0.1", port: server.port, from: "Shop <shop@example.com>", ...more } });
+  const send = (body: object = MAIL) => service.rest("POST", path("email"), { body });
+  const message = async (id: number) => (await service.rest("GET", path(`messages/${id}`))).body.message;
+  const ended = (id: number) =>
+    until(async () => {
+      const found = await message(id);
+      return found.status === "queued" ? null : found;
+    });
+  const tried = (id: number, attempts: number) =>
+    until(async () => {
+      const sql = "SELECT FROM message WHERE id = $1 AND attempts >= $2 AND holder IS NULL";
+      return (await rows(service.db, sql, [id, attempts])).length > 0 ? message(id) : null;
+    });
+  /** The clock stands just after that moment, and the sender looks. */
+  async function moveTo(iso: string): Promise<void> {
+    moved = Date.parse(iso) - Date.now() + 1;
+    await service.db.query("SELECT pg_notify('svc_message', '')");
+  }
+  const events = async (type: string, messageId: number) => {
+    const sql = "SELECT data FROM log_event WHERE type = $1 AND data->>'messageId' = $2 ORDER BY id";
+    const found = await rows<{ data: Record<string, unknown> }>(service.db, sql, [type, String(messageId)]);
+    return found.map(({ data }) => data);
+  };
+
+  it("are sent once each, with what was written filled in, and say so", async () => {
+    const { http, body } = await send({
+      to: [...TO, { email: "bob@example.com", type: "cc" }, { email: "eve@example.com", type: "bcc" }],
+      subject: "Order {{order.id}}",
+      from_name: "The shop",
+      html: "<p>Dear {{name}}</p>",
+      headers: { "X-Order": "7" },
+      attachments: [{ type: "text/csv", name: "list.csv", content: "YSxi", encoding: "base64" }],
+      data: { name: "<b>Ann</b>", order: { id: 7 } },
+    });
+    expect([http, body.status]).to.deep.equal([202, "queued"]);
+    expect(await ended(body.id)).to.include({ status: "sent", attempts: 1 });
+    expect(server.taken).to.have.length(1);
+    const [{ text, to, from }] = server.taken as [MailServer["taken"][0]];
+    expect(to).to.deep.equal(["ann@example.com", "bob@example.com", "eve@example.com"]);
+    expect(from).to.equal("shop@example.com");
+    expect(text)
+      .to.contain("Subject: Order 7")
+      .and.contain("From: The shop <shop@example.com>")
+      .and.contain("X-Order: 7");
+    expect(text)
+      .to.contain("Dear &lt;b&gt;Ann&lt;/b&gt;")
+      .and.contain("Cc: bob@example.com")
+      .and.not.contain("eve@example.com");
+    expect(text).to.contain("list.csv").and.contain("YSxi");
+    expect(await events("email.communicate", body.id)).to.deep.include.members([
+      { messageId: body.id, to, recipients: 3, detail: null, subject: "Order 7" },
+    ]);
+  });
+
+  it("are kept and not sent where nothing is set that would send them", async () => {
+    await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__smtp"] } });
+    const { body } = await send();
+    expect(body.status).to.equal("kept");
+    expect(await message(body.id)).to.include({ status: "kept", text: MAIL.text, subject: MAIL.subject });
+    const listed = await service.rest("GET", path("messages?kind=email&status=kept&limit=1"));
+    expect(listed.body.messages[0]).to.include({ id: body.id, status: "kept", recipients: 1 });
+    expect(server.taken).to.deep.equal([]);
+  });
+
+  it("that the server refuses for an hour are sent when it takes them, under the same Message-ID", async () => {
+    const ids = new Set<string>();
+    server.manners.onData = ({ messageId }) => {
+      ids.add(messageId);
+      return { code: 451, message: "try again later" };
+    };
+    const { body } = await send();
+    let found = await tried(body.id, 1);
+    expect(found).to.include({ status: "queued", detail: "451 try again later" });
+    const began = moved;
+    while (moved - began < HOUR_MS) {
+      await moveTo(found.dueAt);
+      found = await tried(body.id, found.attempts + 1);
+      expect(found.status).to.equal("queued");
+    }
+    expect(found.attempts).to.be.within(5, 12);
+    server.manners = {};
+    await moveTo(found.dueAt);
+    expect((await ended(body.id)).status).to.equal("sent");
+    expect(server.taken.map(({ messageId }) => messageId)).to.deep.equal([...ids]);
+    expect(await events("email.delayed", body.id)).to.have.length(1);
+  });
+
+  it("that nobody takes for 24 hours have failed, and are tried no more", async () => {
+    await setSmtp({ port: 1 });
+    const { body } = await send();
+    await tried(body.id, 1);
+    await moveTo(new Date(Date.now() + moved + 25 * HOUR_MS).toISOString());
+    const found = await ended(body.id);
+    expect(found.status).to.equal("failed");
+    expect(found.detail).to.contain("ECONNREFUSED");
+  });
+
+  it("that the server may have taken are not sent again: the row says unknown", async () => {
+    server.manners.onData = () => "take and hang up";
+    const { body } = await send();
+    expect(await ended(body.id)).to.include({ status: "unknown", attempts: 1 });
+    await moveTo(new Date(Date.now() + moved + HOUR_MS).toISOString());
+    expect((await send()).http).to.equal(202);
+    await server.has(2);
+    expect(server.taken.filter(({ messageId }) => messageId === server.taken[0]!.messageId)).to.have.length(1);
+  });
+
+  it("that are unknown wait for a person, who says that they were sent, or has them sent again", async () => {
+    server.manners.onData = () => "take and hang up";
+    const first = (await send()).body.id;
+    await ended(first);
+    const second = (await send()).body.id;
+    await ended(second);
+    server.manners = {};
+    const decide = (id: number, decision: string, as = "editor") =>
+      service.rest("POST", path(`messages/${id}/decide`), { body: { decision }, as });
+    expect((await decide(first, "sent", "api")).http).to.equal(403);
+    expect((await decide(first, "perhaps")).body.status).to.equal("REQUEST_INVALID");
+    expect((await decide(first, "sent")).body.message.status).to.equal("sent");
+    expect((await decide(second, "again")).body.message.status).to.equal("queued");
+    expect((await ended(second)).status).to.equal("sent");
+    expect(server.taken.map(({ messageId }) => messageId)[2]).to.equal(server.taken[1]!.messageId);
+    const { http, body } = await decide(first, "again");
+    expect([http, body.status]).to.deep.equal([409, "MESSAGE_DECIDED"]);
+    const trail = await service.rest("GET", `/v1/apps/${service.appId}/audit?limit=2`);
+    expect(trail.body.entries[0]).to.deep.include({
+      type: "app.message.decide",
+      data: { messageId: second, decision: "again" },
+    });
+  });
+
+  it("whose recipients are refused one by one end for each as the server says", async () => {
+    const answers: Record<string, number[]> = { "later@example.com": [450, 450], "never@example.com": [550] };
+    server.manners.onRecipient = (address) => {
+      const code = answers[address]?.shift();
+      return code ? { code, message: `no ${address}` } : null;
+    };
+    const { body } = await send({
+      ...MAIL,
+      to: [...TO, { email: "later@example.com" }, { email: "never@example.com" }],
+    });
+    for (const attempts of [1, 2]) {
+      const { dueAt, status } = await tried(body.id, attempts);
+      expect(status).to.equal("queued");
+      await moveTo(dueAt);
+    }
+    const found = await ended(body.id);
+    expect(found.status).to.equal("sent");
+    expect(found.to.map(({ status }: { status: string }) => status)).to.deep.equal(["sent", "sent", "rejected"]);
+    expect(server.taken.map(({ to }) => to)).to.deep.equal([["ann@example.com"], ["later@example.com"]]);
+    const [rejected] = await events("email.rejected", body.id);
+    expect(rejected).to.deep.include({ to: ["never@example.com"], recipients: 1 });
+  });
+
+  it("that the server rejects start the actions that wait for that", async () => {
+    server.manners.onData = () => ({ code: 550, message: "spam" });
+    const [copy] = await publishDirectly(service.db, service.appId, [
+      { name: "on-rejected", triggers: [{ trigger: "log", where: { type: "email.rejected" } }] },
+    ]);
+    const { body } = await send();
+    expect((await ended(body.id)).status).to.equal("rejected");
+    const started = await rows(service.db, "SELECT FROM run WHERE trigger = 'log' AND action_id = $1", [copy!.id]);
+    expect(started).to.have.length(1);
+  });
+
+  it("never show what a server repeats of the app's credentials", async () => {
+    server.manners.auth = { user: "shop", password: "another one" };
+    await setSmtp({ user: "shop-user", password: PASSWORD });
+    const { body } = await send();
+    const found = await ended(body.id);
+    expect(found.status).to.equal("failed");
+    expect(found.detail).to.contain("535 no such login");
+    const all = JSON.stringify(await rows(service.db, "SELECT * FROM message"));
+    for (const secret of [PASSWORD, Buffer.from(PASSWORD).toString("base64"), "shop-user"]) {
+      expect(all).to.not.contain(secret);
+    }
+  });
+
+  it("repeated under one Idempotency-Key are one message", async () => {
+    const headers = { "idempotency-key": "order-7" };
+    const ids = [];
+    for (let call = 0; call < 2; call += 1) {
+      ids.push((await service.rest("POST", path("email"), { body: MAIL, headers })).body.id);
+    }
+    expect(ids[0]).to.equal(ids[1]);
+    await ended(ids[0]);
+    expect(server.taken).to.have.length(1);
+  });
+
+  it("of a batch are all stored or none", async () => {
+    const bad = [{ options: MAIL }, { options: { ...MAIL, to: [{ email: "no" }] } }];
+    const refused = await service.rest("POST", path("email/batch"), { body: bad });
+    expect(refused.body.error).to.contain("[1]: to[0].email");
+    const { body } = await service.rest("POST", path("email/batch"), {
+      body: ["a", "b"].map((name) => ({ options: { ...MAIL, subject: "{{name}}" }, data: { name } })),
+    });
+    await server.has(2);
+    expect(server.taken.map(({ text }) => /^Subject: (.*)$/m.exec(text)?.[1]).sort()).to.deep.equal(["a", "b"]);
+    expect(body.messages).to.have.length(2);
+  });
+
+  it("are the same over GraphQL", async () => {
+    const sent = await service.graphql(
+      `mutation ($app: Int!, $options: EmailInput) { sendEmail(appId: $app, options: $options, data: {n: 1}) { id status } }`,
+      { app: service.appId, options: { ...MAIL, subject: "n = {{n}}" } },
+    );
+    const { id } = sent.data.sendEmail;
+    await ended(id);
+    const read = await service.graphql(
+      `query ($app: Int!, $id: Int!) {
+        message(appId: $app, id: $id) { status subject to { address status } }
+        messages(appId: $app, kind: email, limit: 1) { messages { id } pagination { total } }
+      }`,
+      { app: service.appId, id },
+    );
+    expect(read.data.message).to.deep.equal({
+      status: "sent",
+      subject: "n = 1",
+      to: [{ address: "ann@example.com", status: "sent" }],
+    });
+    expect(read.data.messages.messages[0].id).to.equal(id);
+  });
+
+  it("are never for the token of an app user", async () => {
+    for (const as of ["live", "viewer"]) {
+      expect((await service.rest("POST", path("email"), { body: MAIL, as })).http).to.equal(403);
+      expect((await service.rest("GET", path("messages"), { as })).http).to.equal(403);
+    }
+  });
+});

@@ -1,0 +1,283 @@
+/** Notifications as an app's backend writes them, and as its users read, follow and get them on their devices. */
+import { createECDH } from "node:crypto";
+import { createServer, type Server } from "node:http";
+import { createRequire } from "node:module";
+import { expect } from "chai";
+import type { Client } from "graphql-ws";
+import { rows } from "../../src/data/database.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const ece = createRequire(createRequire(import.meta.url).resolve("web-push"))("http_ece") as {
+  decrypt(body: Buffer, how: object): Buffer;
+};
+
+interface Entry {
+  id: number;
+  cursor: number | null;
+  readStatus: boolean;
+  data: { title?: string };
+  status: string;
+}
+
+describe("notifications", function () {
+  this.timeout(30_000);
+  let service: TestService;
+  let pushService: Server;
+  let moved = 0;
+  let answer = 201;
+  /** A live token of nobody. */
+  let visitor: string;
+  const pushed: { url: string; body: Buffer; headers: Record<string, unknown> }[] = [];
+  const clients: Client[] = [];
+
+  before(async () => {
+    pushService = createServer((request, response) => {
+      const chunks: Buffer[] = [];
+      request
+        .on("data", (chunk: Buffer) => chunks.push(chunk))
+        .on("end", () => {
+          pushed.push({ url: request.url!, body: Buffer.concat(chunks), headers: request.headers });
+          response.writeHead(answer).end();
+        });
+    });
+    await new Promise<void>((resolve) => pushService.listen(0, "127.0.0.1", () => resolve()));
+    const clock = { now: () => Date.now() + moved, msUntil: (time: number) => time - Date.now() - moved };
+    service = await startTestService({ ROLES: "api,scheduler", ALLOW_PRIVATE_NETWORK: "1" }, undefined, { clock });
+    visitor = (await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } })).body.token;
+  });
+  after(async () => {
+    await service.stop();
+    pushService.close();
+  });
+  beforeEach(async () => {
+    pushed.length = 0;
+    answer = 201;
+    await service.db.query("DELETE FROM push_subscription");
+    await service.db.query("DELETE FROM notification");
+  });
+  afterEach(async () => {
+    for (const client of clients.splice(0)) await client.dispose();
+  });
+
+  const path = (rest = "") => `/v1/apps/${service.appId}/notifications${rest}`;
+  const call = async (method: string, rest: string, body?: unknown, as = "api") =>
+    (await service.rest(method, path(rest), { body, as })).body;
+  const insert = (body: object): Promise<Entry> => call("POST", "", body);
+  const published = (title: string, more: object = {}) => insert({ status: "published", data: { title }, ...more });
+  const titles = async (as: string) =>
+    ((await call("GET", "", undefined, as)).entries as Entry[]).map(({ data }) => data.title);
+  const wake = () => service.db.query("SELECT pg_notify('svc_notification', '0')");
+  /** What the viewer's person is known by. */
+  const viewer = async () =>
+    (
+      await rows<{ id: number; email: string }>(
+        service.db,
+        "SELECT person.id, email FROM person JOIN credential ON person_id = person.id WHERE kind = 'viewer'",
+      )
+    )[0]!;
+
+  /** Follows as that caller, from that place on; what has come is in the array. */
+  function follow(as: string, after: number | null = 0): Entry[] {
+    const client = service.socket(as);
+    clients.push(client);
+    const came: Entry[] = [];
+    const query = `subscription ($app: Int!, $after: Int) {
+      notificationAdded(appId: $app, after: $after) { id cursor readStatus status data }
+    }`;
+    client.subscribe<{ notificationAdded: Entry }>(
+      { query, variables: { app: service.appId, after } },
+      {
+        next: ({ data }) => void came.push(data!.notificationAdded),
+        error: () => undefined,
+        complete: () => undefined,
+      },
+    );
+    return came;
+  }
+
+  it("are drafts until they are published, and seen by app users only then", async () => {
+    const draft = await insert({ data: { title: "a" } });
+    expect(draft).to.include({ status: "draft", cursor: null });
+    expect(await titles("viewer")).to.deep.equal([]);
+    const changed = await call("PUT", `/${draft.id}`, { status: "published", extendData: { more: 1 } });
+    expect(changed).to.deep.include({ status: "published", data: { title: "a", more: 1 } });
+    expect(await titles("viewer")).to.deep.equal(["a"]);
+    expect((await call("DELETE", `/${draft.id}`)).status).to.equal("NOTIFICATION_DELETED");
+    expect((await call("DELETE", `/${draft.id}`)).status).to.equal("NOTIFICATION_NOT_FOUND");
+    expect(await titles("viewer")).to.deep.equal([]);
+    const trail = await service.rest("GET", `/v1/apps/${service.appId}/audit?limit=3`);
+    expect(trail.body.entries.map(({ type }: { type: string }) => type)).to.deep.equal([
+      "app.notification.delete",
+      "app.notification.update",
+      "app.notification.create",
+    ]);
+  });
+
+  it("are for those whom their scope says, and app users write none", async () => {
+    const { email, id } = await viewer();
+    await published("all");
+    await published("mine", { scope: { email } });
+    await published("my id", { scope: [id] });
+    await published("others", { scope: { email: { $ne: email } } });
+    expect(await titles("viewer")).to.deep.equal(["my id", "mine", "all"]);
+    expect(await titles("api")).to.deep.equal(["others", "my id", "mine", "all"]);
+    expect((await call("POST", "", { data: {} }, "viewer")).status).to.equal("FORBIDDEN");
+    expect((await call("POST", "", { scope: { a: { $b: 1 } } })).error).to.contain("scope.a");
+  });
+
+  it("are read by each for itself, one by one or all at once", async () => {
+    const [first, , third] = [await published("a"), await published("b"), await published("c")];
+    const unread = async (as: string) => (await call("GET", "/unread", undefined, as)).count;
+    expect(await call("POST", "/read", { ids: [first.id, 2_000_000_000] }, "viewer")).to.deep.equal({ count: 1 });
+    expect([await unread("viewer"), await unread(visitor)]).to.deep.equal([2, 3]);
+    expect(await call("POST", "/read", { ids: "all" }, "viewer")).to.deep.equal({ count: 2 });
+    expect([await unread("viewer"), await unread(visitor)]).to.deep.equal([0, 3]);
+    await published("d");
+    expect(await unread("viewer")).to.equal(1);
+    const { entries } = await call("GET", "", undefined, "viewer");
+    expect(entries.map(({ readStatus }: Entry) => readStatus)).to.deep.equal([false, true, true, true]);
+    expect(third.readStatus).to.equal(false);
+  });
+
+  it("that are scheduled are published when their time comes, once", async () => {
+    const orderAt = new Date(Date.now() + moved + 3_600_000).toISOString();
+    const one = await insert({ status: "scheduled", orderAt, data: { title: "later" } });
+    expect(one.status).to.equal("scheduled");
+    expect((await call("POST", "", { status: "scheduled" })).error).to.contain("orderAt");
+    expect((await call("PUT", `/${one.id}`, { orderAt: null })).error).to.contain("orderAt");
+    expect(await call("PUT", `/${one.id}`, { status: "draft", orderAt: null })).to.include({
+      status: "draft",
+      orderAt: null,
+    });
+    expect(await call("PUT", `/${one.id}`, { status: "scheduled", orderAt })).to.include({
+      status: "scheduled",
+      orderAt,
+    });
+    expect(await titles("viewer")).to.deep.equal([]);
+    const came = follow("viewer");
+    moved += 3_600_001;
+    await wake();
+    await until(() => came.length > 0);
+    expect(came).to.have.length(1);
+    expect(await titles("viewer")).to.deep.equal(["later"]);
+  });
+
+  it("come to who follows in their order, and to none who is not meant", async () => {
+    const { email } = await viewer();
+    const [came, others] = [follow("viewer"), follow(visitor)];
+    await published("first");
+    await until(() => came.length > 0 && others.length > 0);
+    await Promise.all(Array.from({ length: 20 }, (_, n) => published(`n${n}`)));
+    await published("mine", { scope: { email } });
+    await published("last");
+    await until(() => came.length === 23 && others.length === 22);
+    const cursors = came.map(({ cursor }) => cursor);
+    expect(cursors).to.deep.equal([...cursors].sort((a, b) => a! - b!));
+    expect(others.some(({ data }) => data.title === "mine")).to.equal(false);
+  });
+
+  it("are missed by nobody who comes again after a gap and says what it saw last", async () => {
+    const came = follow("viewer");
+    await published("seen");
+    await until(() => came.length === 1);
+    const { cursor, id } = came[0]!;
+    await clients[0]!.dispose();
+    for (let n = 0; n < 30; n += 1) await published(`missed ${n}`);
+    await call("POST", "/read", { ids: [id + 1] }, "viewer");
+    const again = follow("viewer", cursor);
+    await published("live");
+    await until(() => again.length === 31);
+    expect(again.map(({ data }) => data.title)).to.deep.equal([
+      ...Array.from({ length: 30 }, (_, n) => `missed ${n}`),
+      "live",
+    ]);
+    expect(again.map(({ readStatus }) => readStatus).slice(0, 2)).to.deep.equal([true, false]);
+  });
+
+  /** A device as a browser would make it. */
+  function device(name: string) {
+    const keys = createECDH("prime256v1");
+    const p256dh = keys.generateKeys("base64url");
+    const auth = Buffer.alloc(16, name).toString("base64url");
+    const { port } = pushService.address() as { port: number };
+    const subscription = { endpoint: `http://127.0.0.1:${port}/${name}`, keys: { p256dh, auth } };
+    const opened = (body: Buffer) =>
+      JSON.parse(ece.decrypt(body, { version: "aes128gcm", privateKey: keys, authSecret: auth }).toString());
+    return { subscription, opened };
+  }
+  const devices = (method: string, body?: unknown, as = "viewer") =>
+    service.rest(method, `/v1/apps/${service.appId}/push/subscriptions`, { body, as });
+  const PUSH = { pushNotification: { payload: { title: "Hello", body: "There", badge: 2 } } };
+
+  it("go to the devices of those whom they are for, encrypted for each, when it is time", async () => {
+    const { email } = await viewer();
+    const [mine, other] = [device("mine"), device("other")];
+    expect((await devices("POST", mine.subscription)).http).to.equal(201);
+    expect((await devices("POST", other.subscription, visitor)).http).to.equal(201);
+    await published("now", { ...PUSH, scope: { email } });
+    await until(() => pushed.length === 1);
+    expect(pushed[0]!.url).to.equal("/mine");
+    expect(mine.opened(pushed[0]!.body)).to.include({ title: "Hello", body: "There", badge: 2 });
+    const delayUntilTimestamp = Date.now() + moved + 60_000;
+    await published("later", { pushNotification: { ...PUSH.pushNotification, delayUntilTimestamp } });
+    await wake();
+    expect(await rows(service.db, "SELECT FROM push_delivery")).to.deep.equal([]);
+    expect(pushed).to.have.length(1);
+    moved += 60_001;
+    await wake();
+    await until(() => pushed.length === 3);
+    expect(pushed.map(({ url }) => url).sort()).to.deep.equal(["/mine", "/mine", "/other"]);
+  });
+
+  it("are dropped with a device that is gone, and tried again where the push service is full", async () => {
+    const mine = device("gone");
+    await devices("POST", mine.subscription);
+    answer = 503;
+    await published("a", PUSH);
+    const due = () => rows<{ attempts: number }>(service.db, "SELECT attempts FROM push_delivery");
+    await until(async () => pushed.length === 1 && (await due())[0]?.attempts === 1);
+    answer = 410;
+    moved += 120_000;
+    await wake();
+    await until(async () => (await devices("GET")).body.subscriptions.length === 0);
+    expect(await due()).to.deep.equal([]);
+  });
+
+  it("are signed by keys that the app keeps, whoever asks, and its owner alone sees a device", async () => {
+    const keys = await Promise.all(Array.from({ length: 4 }, async () => (await devices("GET")).body.publicKey));
+    expect(new Set(keys).size).to.equal(1);
+    const mine = device("a");
+    await devices("POST", mine.subscription);
+    expect((await devices("GET")).body.subscriptions).to.have.length(1);
+    expect((await devices("GET", undefined, visitor)).body.subscriptions).to.deep.equal([]);
+    expect((await devices("DELETE", { endpoint: mine.subscription.endpoint }, visitor)).body).to.deep.equal({
+      count: 0,
+    });
+    expect((await devices("DELETE", { endpoint: mine.subscription.endpoint })).body).to.deep.equal({ count: 1 });
+    const [{ sealed }] = (await rows<{ sealed: Buffer }>(service.db, "SELECT sealed FROM vapid_key")) as [
+      { sealed: Buffer },
+    ];
+    expect(sealed.length).to.be.above(32);
+  });
+
+  it("are the same over GraphQL", async () => {
+    const made = await service.graphql(
+      `mutation ($app: Int!) { createNotification(appId: $app, notification: {status: published, data: {title: "g"}}) { id status } }`,
+      { app: service.appId },
+    );
+    const { id } = made.data.createNotification;
+    const read = await service.graphql(
+      `mutation ($app: Int!, $ids: [Int!]) { markNotificationsRead(appId: $app, ids: $ids) { count } }`,
+      { app: service.appId, ids: [id] },
+      { as: "viewer" },
+    );
+    expect(read.data.markNotificationsRead).to.deep.equal({ count: 1 });
+    const list = await service.graphql(
+      `query ($app: Int!) { notifications(appId: $app) { entries { data readStatus } } unreadNotifications(appId: $app) { count } }`,
+      { app: service.appId },
+      { as: "viewer" },
+    );
+    expect(list.data.notifications.entries).to.deep.equal([{ data: { title: "g" }, readStatus: true }]);
+  });
+});

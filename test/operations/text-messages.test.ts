@@ -1,0 +1,198 @@
+/** Text messages by a webhook and by Twilio's REST, and what providers report of messages. */
+import { createHmac } from "node:crypto";
+import { createServer, type IncomingHttpHeaders, type Server } from "node:http";
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const SECRET = "the-webhooks-secret";
+const TOKEN = "the-twilio-auth-token";
+
+interface Asked {
+  url: string;
+  headers: IncomingHttpHeaders;
+  body: string;
+}
+
+describe("text messages and reports", function () {
+  this.timeout(20_000);
+  let service: TestService;
+  let provider: Server;
+  let url: string;
+  const asked: Asked[] = [];
+  let answer: { status: number; body: string } | "hang up";
+
+  before(async () => {
+    provider = createServer((request, response) => {
+      let body = "";
+      request
+        .on("data", (chunk) => (body += chunk))
+        .on("end", () => {
+          asked.push({ url: request.url!, headers: request.headers, body });
+          if (answer === "hang up") return request.socket.destroy();
+          response.writeHead(answer.status).end(answer.body);
+        });
+    });
+    await new Promise<void>((resolve) => provider.listen(0, "127.0.0.1", () => resolve()));
+    url = `http://127.0.0.1:${(provider.address() as { port: number }).port}`;
+    service = await startTestService({ ROLES: "api,scheduler", ALLOW_PRIVATE_NETWORK: "1" });
+  });
+  after(async () => {
+    await service.stop();
+    provider.close();
+  });
+  beforeEach(() => {
+    asked.length = 0;
+    answer = { status: 200, body: `{"id": "at-provider-${Math.random()}"}` };
+  });
+
+  const path = (rest: string) => `/v1/apps/${service.appId}/communicate/${rest}`;
+  const set = (body: object) => service.rest("POST", `/v1/apps/${service.appId}/settings`, { body });
+  const useWebhook = () => set({ __sms: { provider: "webhook", url: `${url}/sms?a=1`, secret: SECRET } });
+  const useTwilio = () => set({ __sms: { provider: "twilio", sid: "AC1", token: TOKEN, from: "+15550100", url } });
+  const sms = (body: object) => service.rest("POST", path("sms"), { body });
+  const message = async (id: number) => (await service.rest("GET", path(`messages/${id}`))).body.message;
+  const ended = (id: number) =>
+    until(async () => {
+      const found = await message(id);
+      return found.status === "queued" ? null : found;
+    });
+  const hmac = (text: string, secret = SECRET) => createHmac("sha256", secret).update(text).digest("hex");
+
+  function report(
+    events: object[],
+    { secret = SECRET, at = Math.floor(Date.now() / 1000), appId = service.appId } = {},
+  ) {
+    const body = JSON.stringify({ events });
+    const headers = {
+      "svc-signature": `t=${at},v1=${hmac(`${at}.${body}`, secret)}`,
+      "content-type": "application/json",
+    };
+    return service.rest("POST", `/v1/apps/${appId}/communicate/events`, { as: null, body, headers });
+  }
+
+  it("go to the webhook signed, once, with a key that tells a repeat", async () => {
+    await useWebhook();
+    const { body } = await sms({ data: { to: "+1 (555) 010-99", body: "Shipped" }, provider: "webhook" });
+    expect(await ended(body.id)).to.include({ status: "sent", text: "Shipped", kind: "sms" });
+    const [request] = asked as [Asked];
+    expect(asked).to.have.length(1);
+    expect(JSON.parse(request.body)).to.include({
+      id: body.id,
+      to: "+155501099",
+      body: "Shipped",
+      appId: service.appId,
+    });
+    const [, at, signed] = /^t=(\d+),v1=(\w+)$/.exec(request.headers["svc-signature"] as string)!;
+    expect(signed).to.equal(hmac(`${at}.${request.body}`));
+    expect(request.headers["idempotency-key"]).to.match(/^[0-9a-f-]{36}$/);
+  });
+
+  it("go to Twilio as its REST wants them, in either form of the call", async () => {
+    await useTwilio();
+    answer = { status: 201, body: '{"sid": "SM1"}' };
+    const { body } = await sms({ to: "+15550101", body: "Shipped" });
+    expect((await ended(body.id)).status).to.equal("sent");
+    const [request] = asked as [Asked];
+    expect(request.url).to.equal("/2010-04-01/Accounts/AC1/Messages.json");
+    expect(Object.fromEntries(new URLSearchParams(request.body))).to.include({
+      To: "+15550101",
+      From: "+15550100",
+      Body: "Shipped",
+    });
+    expect(request.headers.authorization).to.equal(`Basic ${Buffer.from(`AC1:${TOKEN}`).toString("base64")}`);
+  });
+
+  it("end as the provider answers: certainly refused ones wait, certain faults end, doubt is left to a person", async () => {
+    await useWebhook();
+    const outcome = async (said: typeof answer) => {
+      answer = said;
+      const { body } = await sms({ to: "+15550101", body: "x" });
+      return until(async () => {
+        const [row] = await rows<{ status: string; attempts: number; holder: string | null }>(
+          service.db,
+          "SELECT status, attempts, holder FROM message WHERE id = $1",
+          [body.id],
+        );
+        return row!.attempts > 0 && row!.holder === null ? row!.status : null;
+      });
+    };
+    expect(await outcome({ status: 429, body: "later" })).to.equal("queued");
+    expect(await outcome({ status: 400, body: "no such number" })).to.equal("rejected");
+    expect(await outcome({ status: 500, body: "" })).to.equal("unknown");
+    expect(await outcome("hang up")).to.equal("unknown");
+    expect(asked).to.have.length(4);
+  });
+
+  it("have no secret in what the provider repeats", async () => {
+    await useTwilio();
+    answer = { status: 401, body: `bad token ${TOKEN}, ${Buffer.from(`AC1:${TOKEN}`).toString("base64")}` };
+    const { body } = await sms({ to: "+15550101", body: "x" });
+    const found = await ended(body.id);
+    expect(found.detail).to.contain("bad token").and.not.contain(TOKEN);
+    expect(found.detail).to.not.contain(Buffer.from(`AC1:${TOKEN}`).toString("base64").slice(6, 30));
+  });
+
+  it("are reported of by who knows the secret alone, in time, of messages of that app", async () => {
+    await useWebhook();
+    const { body } = await sms({ to: "+15550101", body: "x" });
+    await ended(body.id);
+    const news = [{ id: body.id, type: "delivered" }];
+    for (const forged of [
+      await report(news, { secret: "another" }),
+      await report(news, { at: Math.floor(Date.now() / 1000) - 1_000 }),
+      await report(news, { appId: 2_000_000_000 }),
+      await service.rest("POST", path("events"), { body: { events: news } }),
+    ]) {
+      expect([forged.http, forged.body.status]).to.deep.equal([401, "UNAUTHORIZED"]);
+    }
+    expect((await message(body.id)).status).to.equal("sent");
+    expect((await report(news)).body).to.deep.equal({ taken: 1 });
+    expect((await message(body.id)).status).to.equal("delivered");
+    expect((await report(news)).body).to.deep.equal({ taken: 0 });
+  });
+
+  it("of Twilio are reported of by its own signature", async () => {
+    await useTwilio();
+    answer = { status: 201, body: '{"sid": "SM2"}' };
+    const { body } = await sms({ to: "+15550101", body: "x" });
+    await ended(body.id);
+    const form = { MessageSid: "SM2", MessageStatus: "undelivered", ErrorCode: "30003" };
+    const signed = service.url + path("events") + Object.entries(form).sort().flat().join("");
+    const call = (key: string) =>
+      service.rest("POST", path("events"), {
+        as: null,
+        body: new URLSearchParams(form).toString(),
+        headers: {
+          "content-type": "application/x-www-form-urlencoded",
+          "x-twilio-signature": createHmac("sha1", key).update(signed).digest("base64"),
+        },
+      });
+    expect((await call("wrong")).http).to.equal(401);
+    expect((await call(TOKEN)).body).to.deep.equal({ taken: 1 });
+    expect(await message(body.id)).to.include({ status: "bounced", detail: "30003" });
+  });
+
+  it("reports of e-mails become log events, each once, and never take a status back", async () => {
+    await set({ __smtp: { secret: SECRET } });
+    const { body } = await service.rest("POST", path("email"), {
+      body: { to: [{ email: "ann@example.com" }], subject: "x", text: "y" },
+    });
+    await service.db.query("UPDATE message SET status = 'sent' WHERE id = $1", [body.id]);
+    const told = [];
+    for (const type of ["delivered", "bounced", "delivered", "complaint", "bounced"]) {
+      told.push((await report([{ id: body.id, type, recipient: "ann@example.com", detail: "said" }])).body.taken);
+    }
+    expect(told).to.deep.equal([1, 1, 0, 1, 0]);
+    expect((await message(body.id)).status).to.equal("complained");
+    const sql = "SELECT type FROM log_event WHERE data->>'messageId' = $1 ORDER BY id";
+    const types = await rows<{ type: string }>(service.db, sql, [String(body.id)]);
+    expect(types.map(({ type }) => type)).to.deep.equal([
+      "email.communicate",
+      "email.delivered",
+      "email.bounced",
+      "email.complaint",
+    ]);
+  });
+});

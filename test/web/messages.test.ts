@@ -1,0 +1,139 @@
+/** Messages as authors and people meet them: `Svc.Communicate` in a server action and in a page, and Studio's outbox. */
+import { readFileSync } from "node:fs";
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+const HTML = `<h1 id="hello">Dear {{name}}</h1><script>parent.document.title = document.title = "ran"</script>
+  <img src="x" onerror="parent.document.title = 'ran'"><img src="https://tracker.example/pixel.png">`;
+
+const CODE = `async function execute({ payload }) {
+  const mail = Svc.Communicate.init();
+  return mail.sendEmail(
+    { to: [{ email: payload.email, name: "Ann" }], subject: "Order {{number}} has shipped", html: payload.html,
+      attachments: [{ name: "list.csv", type: "text/csv", content: "a,b" }] },
+    { name: "<i>Ann</i>", number: 7 });
+}`;
+
+describe("messages in actions, pages and Studio", function () {
+  this.timeout(30_000);
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+  let studio: StudioPage;
+  const refused: (string | undefined)[][] = [];
+  let sent: { id: number; status: string };
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    watch = watchPage(page, service.url);
+    page.on("requestfailed", (request) => refused.push([request.url(), request.failure()?.errorText]));
+    studio = studioPage(page);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  it("a server action sends one, which is kept where nothing would send it", async () => {
+    const body = {
+      ...{ name: "shipped", active: true, triggers: [{ trigger: "manual" }], code: CODE },
+      dependencies: ["svc-communicate"],
+    };
+    const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    expect(made.body.action.assets[0].path).to.equal("/client/packages/svc-communicate.js");
+    const payload = { email: "ann@example.com", html: HTML };
+    const ran = await service.rest("POST", `/v3/apps/${service.appId}/actions/shipped/runWithResult`, {
+      body: payload,
+    });
+    sent = ran.body.result;
+    expect(sent).to.include({ status: "kept" });
+  });
+
+  it("Studio shows it as a mail reader would, and runs and loads nothing of it", async () => {
+    await page.goto(`${service.url}/studio#/${service.appId}/outbox`);
+    await studio.signIn(service.tokens.editor);
+    await (await page.waitForSelector(".message-line"))!.click();
+    const frame = await (await page.waitForSelector("iframe.mail-frame"))!.contentFrame();
+    await frame!.waitForSelector("#hello");
+    expect(await page.$eval(".reader h2", (e) => e.textContent)).to.equal("Order 7 has shipped");
+    expect(await page.$eval("iframe.mail-frame", (e) => e.getAttribute("sandbox"))).to.equal("");
+    expect(await page.title()).to.equal("Studio · App Actions");
+    expect(refused).to.deep.include(["https://tracker.example/pixel.png", "csp"]);
+    expect(watch.foreign).to.deep.equal(["https://tracker.example/pixel.png"]);
+    const text = await page.$eval("iframe.mail-frame", (e) => e.getAttribute("srcdoc"));
+    expect(text).to.contain("Dear &lt;i&gt;Ann&lt;/i&gt;");
+    expect(await page.$eval(".attachments", (e) => e.textContent))
+      .to.contain("list.csv")
+      .and.contain("3 bytes");
+    await studio.button("Headers");
+    expect(await studio.textOf(".mail-text")).to.contain("Subject: Order 7 has shipped");
+  });
+
+  it("Studio asks before it sends one again of which nobody knows whether it was sent", async () => {
+    await service.db.query("UPDATE message SET status = 'unknown', updated_at = now() WHERE id = $1", [sent.id]);
+    await page.reload();
+    await (await page.waitForSelector(".message-line"))!.click();
+    await studio.button("Mark as sent");
+    await studio.button("Mark as sent", "//dialog");
+    await page.waitForSelector(".reader .chip.sent");
+    const { message } = (await service.rest("GET", `/v1/apps/${service.appId}/communicate/messages/${sent.id}`)).body;
+    expect(message.status).to.equal("sent");
+  });
+
+  it("Studio's outbox fits a narrow screen: the list, or what is opened", async () => {
+    await page.setViewport({ width: 390, height: 800 });
+    const widths = "[document.documentElement.scrollWidth, innerWidth]";
+    const [wide, seen] = (await page.evaluate(widths)) as number[];
+    expect(wide).to.equal(seen);
+    await studio.button("← Outbox");
+    await page.waitForSelector(".mailbox:not(.opened) .message-line", { visible: true });
+  });
+
+  it("the first example of docs/messages.md tells a customer that an order ships", async () => {
+    const docs = readFileSync(new URL("../../../docs/messages.md", import.meta.url), "utf8");
+    const code = /```js\n([\s\S]*?)```/.exec(docs)![1]!;
+    expect(code.trim().split("\n").length).to.be.at.most(12);
+    const { appId } = service;
+    const triggers = [{ trigger: "log", where: { type: "order.shipped" } }];
+    const body = { name: "order-shipped", active: true, triggers, dependencies: ["svc-communicate"], code };
+    const { action } = (await service.rest("POST", `/v3/apps/${appId}/actions`, { body })).body;
+    await service.rest("POST", `/v1/apps/${appId}/publish`);
+    await service.rest("POST", `/v3/apps/${appId}/actions/${action.id}/publish`);
+    const data = { email: "ann@example.com", name: "Ann", number: 7 };
+    await service.rest("POST", `/v1/apps/${appId}/logs`, { body: { type: "order.shipped", data }, as: "api" });
+    const newest = async () =>
+      (await service.rest("GET", `/v1/apps/${appId}/communicate/messages?limit=1`)).body.messages[0];
+    await until(async () => (await newest()).id > sent.id, 20_000);
+    expect(await newest()).to.include({ subject: "Order 7 has shipped", status: "kept" });
+  });
+
+  it("a page has the same functions, and an app user's token may not use them", async () => {
+    await page.goto(`${service.url}/client/svc.js`);
+    await page.addScriptTag({ url: `${service.url}/client/packages/svc-communicate.js` });
+    await page.addScriptTag({ url: `${service.url}/client/svc.js` });
+    const call = (token: string) =>
+      page.evaluate(`(async () => {
+        Svc.configure({ appId: ${service.appId}, token: ${JSON.stringify(token)} });
+        const text = { to: "+15550100", body: "hello" };
+        return Svc.Communicate.sendSMS(text).catch(({ status }) => ({ status }));
+      })()`);
+    expect(await call(service.tokens.live)).to.deep.equal({ status: "FORBIDDEN" });
+    expect(await call(service.tokens.api)).to.include({ status: "kept" });
+    const names = (await page.evaluate("Object.keys(Svc.Communicate.init()).sort()")) as string[];
+    expect(names).to.include.members([
+      "sendEmail",
+      "batchSendEmail",
+      "sendSMS",
+      "batchSendSMS",
+      "composeEmail",
+      "shareURL",
+    ]);
+  });
+});

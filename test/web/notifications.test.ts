@@ -1,0 +1,96 @@
+/** Notifications as people meet them: in a page of the app, and in Studio. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { launchChromium } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+describe("notifications in pages and Studio", function () {
+  this.timeout(30_000);
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let studio: StudioPage;
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api,scheduler" }), launchChromium()]);
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    studio = studioPage(page);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  const insert = (title: string) => {
+    const body = { status: "published", data: { title } };
+    return service.rest("POST", `/v1/apps/${service.appId}/notifications`, { body });
+  };
+
+  it("a page gets each once, also those that were published while its connection was down", async () => {
+    await page.goto(`${service.url}/client/svc.js`);
+    await page.addScriptTag({ url: `${service.url}/client/svc.js` });
+    await page.addScriptTag({ url: `${service.url}/client/packages/svc-notifications.js` });
+    await page.evaluate(`{
+      Svc.configure({ appId: ${service.appId}, token: ${JSON.stringify(service.tokens.live)} });
+      window.came = [];
+      window.stop = Svc.Notifications.init().stream(({ data, readStatus }) => came.push(data.title + " " + readStatus));
+    }`);
+    const came = () => page.evaluate("came") as Promise<string[]>;
+    // Until the subscription stands, nothing that is published counts for it.
+    for (let n = 0; (await came()).length === 0; n += 1) {
+      await insert(`first ${n}`);
+      await until(async () => (await came()).length > 0, 300).catch(() => undefined);
+    }
+    await until(async () => (await rowsPublished()) === (await newest()));
+    const before = (await came()).length;
+    const network = await page.createCDPSession();
+    await network.send("Network.enable");
+    const gone = { offline: true, latency: 0, downloadThroughput: 0, uploadThroughput: 0 };
+    await network.send("Network.emulateNetworkConditions", gone);
+    await service.rest("GET", "/health/ready", { as: null });
+    for (let n = 0; n < 5; n += 1) await insert(`missed ${n}`);
+    await network.send("Network.emulateNetworkConditions", {
+      ...gone,
+      offline: false,
+      downloadThroughput: -1,
+      uploadThroughput: -1,
+    });
+    await until(async () => (await came()).length >= before + 5, 20_000);
+    const titles = (await came()).slice(before);
+    expect(titles).to.deep.equal(Array.from({ length: 5 }, (_, n) => `missed ${n} false`));
+    const read = await page.evaluate(`(async () => {
+      const { markNotificationsAsRead, unread } = Svc.Notifications;
+      await markNotificationsAsRead("all");
+      return unread.count();
+    })()`);
+    expect(read).to.equal(0);
+    await page.evaluate("stop()");
+  });
+
+  const newest = async () => (await page.evaluate("came[came.length - 1]")) as string;
+  const rowsPublished = async () => {
+    const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/notifications?limit=1`)).body;
+    return `${entries[0].data.title} false`;
+  };
+
+  it("Studio writes one, shows it as its readers will see it and who they are, and publishes it", async () => {
+    await page.goto(`${service.url}/studio#/${service.appId}/notifications`);
+    await studio.signIn(service.tokens.editor);
+    await studio.button("New");
+    const field = (label: string) => `::-p-xpath(//label[.="${label}"]/following-sibling::*[1])`;
+    await studio.replace(field("Title"), "We ship today");
+    await studio.replace(field("Message"), "Orders before noon.");
+    await studio.replace(field("Who gets it"), '{"id": 3}');
+    expect(await studio.textOf(".notification-card")).to.equal("We ship todayOrders before noon.");
+    expect(await studio.textOf(".notification-preview .hint")).to.contain('Users of the app with {"id":3}');
+    await page.select('select[aria-label="When"]', "published");
+    await studio.button("Publish");
+    await page.waitForSelector(".reader .chip.published");
+    const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/notifications?limit=1`)).body;
+    expect(entries[0]).to.deep.include({ status: "published", scope: { id: 3 } });
+    expect(entries[0].data).to.include({ title: "We ship today", message: "Orders before noon." });
+  });
+});
