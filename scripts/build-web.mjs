@@ -61,14 +61,13 @@ const PACKAGES = [
 
 const ACTION_TYPES = "src/data/action-types.ts";
 
-/** Two files of types as one, so that whoever loads it needs no other. */
+/** The files of types as one, so that whoever loads it needs no other. */
 async function joinTypes(runtime) {
-  const [shared, face] = await Promise.all(
-    [ACTION_TYPES, `${runtime}/public-types.ts`].map((file) => readFile(join(ROOT, file), "utf8")),
-  );
+  const files = [ACTION_TYPES, `${runtime}/public-types.ts`, `${runtime}/message-types.ts`];
+  const [shared, face, messages] = await Promise.all(files.map((file) => readFile(join(ROOT, file), "utf8")));
   const own = face.replace(/^import type [^;]*"\.\.\/\.\.\/data\/action-types\.js";\n/m, "");
-  if (/^import /m.test(shared + own)) throw new Error("svc.d.ts must be whole: it may import nothing");
-  await writeFile(join(OUT, "client/svc.d.ts"), shared + own);
+  if (/^import /m.test(shared + own + messages)) throw new Error("svc.d.ts must be whole: it may import nothing");
+  await writeFile(join(OUT, "client/svc.d.ts"), shared + own + messages);
 }
 
 async function buildClient() {

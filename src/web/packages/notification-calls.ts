@@ -1,5 +1,5 @@
 /** Calls of notifications that two packages make. Knows no page. */
-import type { Notification, NotificationOptions } from "../runtime/public-types.js";
+import type { Notification, NotificationOptions } from "../runtime/message-types.js";
 import { connection } from "./connection.js";
 
 export const notificationsPath = (rest = "") => `/v1/apps/${connection().appId()}/notifications${rest}`;

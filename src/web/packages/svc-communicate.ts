@@ -6,7 +6,7 @@ import type {
   MessageReceipt,
   SharedPage,
   SmsOptions,
-} from "../runtime/public-types.js";
+} from "../runtime/message-types.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";
 import { insert } from "./notification-calls.js";

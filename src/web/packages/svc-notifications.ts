@@ -1,6 +1,6 @@
 /** `Svc.Notifications`: an app's notifications, written by its backend and read by its users, live and by Web Push. */
 import { NotificationAdded, type NotificationAddedSubscription } from "../runtime/documents.js";
-import type { Notification, NotificationOptions, Notifications } from "../runtime/public-types.js";
+import type { Notification, NotificationOptions, Notifications } from "../runtime/message-types.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";
 import { insert, notificationsPath as path } from "./notification-calls.js";

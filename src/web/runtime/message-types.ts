@@ -1,0 +1,105 @@
+/** The faces of svc-communicate and svc-notifications; with public-types.ts served as svc.d.ts. Types alone. */
+
+/** What the sender of a message gets at once: it is stored, and waits to be sent unless it is `kept`. */
+export interface MessageReceipt {
+  id: number;
+  /** kept: the app has no server for it; the message is in the outbox. */
+  status: "kept" | "queued";
+}
+
+export interface EmailOptions {
+  to: { email: string; name?: string; type?: "to" | "cc" | "bcc" }[];
+  /** `{{name}}` in it, and in html and text, is filled from `data`. */
+  subject?: string;
+  /** The sender's name; the address is the app's. */
+  from_name?: string;
+  html?: string;
+  text?: string;
+  headers?: Record<string, string>;
+  attachments?: { name: string; content: string; type?: string; encoding?: "base64" | "utf8" }[];
+}
+
+export interface BatchedEmail {
+  options: EmailOptions;
+  data?: object;
+}
+
+interface SmsText {
+  to: string;
+  body: string;
+  from?: string;
+}
+
+export type SmsOptions = SmsText | { data: SmsText; provider?: "twilio" | "webhook" };
+
+export interface SharedPage {
+  url?: string;
+  title?: string;
+  text?: string;
+}
+
+/** `Svc.Communicate`, of the package svc-communicate. */
+export interface Communicate {
+  init(): Omit<Communicate, "init">;
+  sendEmail(options: EmailOptions, data?: object): Promise<MessageReceipt>;
+  /** All of them are stored, or none. */
+  batchSendEmail(messages: readonly BatchedEmail[]): Promise<MessageReceipt[]>;
+  sendSMS(message: SmsOptions): Promise<MessageReceipt>;
+  batchSendSMS(messages: readonly SmsOptions[]): Promise<MessageReceipt[]>;
+  /** Publishes a notification, as `Svc.Notifications.insert`. */
+  sendPushNotification(options: NotificationOptions): Promise<Notification>;
+  /** Of a page: opens the person's own mail program. */
+  composeEmail(message?: Partial<EmailOptions>): Promise<void>;
+  /** Of a page: offers an address to the person's other programs, or copies it. */
+  shareURL(page?: SharedPage): Promise<"shared" | "copied">;
+}
+
+export interface NotificationOptions {
+  /** draft unless given. */
+  status?: "draft" | "published" | "scheduled";
+  data?: { title?: string; message?: string; navigate?: unknown; [name: string]: unknown };
+  /** A `where` on the app's user, or a list of them; null: everybody. */
+  scope?: object | (object | number)[] | null;
+  /** ISO 8601 or Unix milliseconds: when a scheduled one is published. */
+  orderAt?: string | number | null;
+  pushNotification?: {
+    payload: { title?: string; body?: string; badge?: number; [name: string]: unknown };
+    /** Unix milliseconds. */
+    delayUntilTimestamp?: number | null;
+  } | null;
+}
+
+export interface Notification {
+  id: number;
+  appId: number;
+  status: "draft" | "published" | "scheduled";
+  data: NonNullable<NotificationOptions["data"]>;
+  scope: NotificationOptions["scope"];
+  orderAt: string | null;
+  pushNotification: NotificationOptions["pushNotification"];
+  publishedAt: string | null;
+  /** Its place among the app's published ones. */
+  cursor: number | null;
+  /** Whether the caller has read it. */
+  readStatus: boolean;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** `Svc.Notifications`, of the package svc-notifications. */
+export interface Notifications {
+  init(): Omit<Notifications, "init">;
+  insert(options: NotificationOptions): Promise<Notification>;
+  batchInsert(all: readonly NotificationOptions[]): Promise<Notification[]>;
+  /** `extendData` is merged into `data`. */
+  update(id: number, fields: NotificationOptions & { extendData?: object }): Promise<Notification>;
+  remove(id: number): Promise<void>;
+  get(options?: { limit?: number; offset?: number; status?: string }): Promise<{ entries: Notification[] }>;
+  markNotificationsAsRead(ids: "all" | readonly number[]): Promise<{ count: number }>;
+  unread: { count(): Promise<number> };
+  /** Calls back with each notification for the page's user as it is published; the returned function ends that. */
+  stream(callback: (notification: Notification) => void): () => void;
+  /** Web Push, in a page of the app's own origin whose `worker` imports the service's push-worker.js. */
+  subscribe(options?: { worker?: string }): Promise<{ id: number }>;
+  unsubscribe(): Promise<boolean>;
+}
