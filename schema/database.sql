@@ -350,6 +350,77 @@ CREATE TABLE log_trigger (
 
 CREATE INDEX log_trigger_action ON public.log_trigger USING btree (action_id);
 
+CREATE TABLE media_blob (
+  key text NOT NULL,
+  app_id bigint NOT NULL,
+  bytes bigint NOT NULL,
+  held_until timestamp with time zone,
+  lost_at timestamp with time zone,
+  CONSTRAINT media_blob_pkey PRIMARY KEY (key),
+  CONSTRAINT media_blob_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+);
+
+CREATE INDEX media_blob_held ON public.media_blob USING btree (held_until) WHERE (held_until IS NOT NULL);
+
+CREATE TABLE media_file (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  folder_id bigint,
+  name text NOT NULL,
+  content_type text NOT NULL,
+  bytes bigint NOT NULL,
+  checksum text NOT NULL,
+  width integer,
+  height integer,
+  blob_key text NOT NULL,
+  thumbnail_key text,
+  access_rules json,
+  user_id bigint,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT media_file_pkey PRIMARY KEY (id),
+  CONSTRAINT media_file_blob_key_key UNIQUE (blob_key),
+  CONSTRAINT media_file_thumbnail_key_key UNIQUE (thumbnail_key),
+  CONSTRAINT media_file_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT media_file_app_id_folder_id_fkey FOREIGN KEY (app_id, folder_id) REFERENCES media_folder(app_id, id),
+  CONSTRAINT media_file_blob_key_fkey FOREIGN KEY (blob_key) REFERENCES media_blob(key),
+  CONSTRAINT media_file_thumbnail_key_fkey FOREIGN KEY (thumbnail_key) REFERENCES media_blob(key)
+);
+
+CREATE INDEX media_file_folder ON public.media_file USING btree (app_id, COALESCE(folder_id, (0)::bigint), name, id);
+
+CREATE TABLE media_folder (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  parent_id bigint,
+  name text NOT NULL,
+  access_rules json,
+  user_id bigint,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT media_folder_pkey PRIMARY KEY (id),
+  CONSTRAINT media_folder_app_id_id_key UNIQUE (app_id, id),
+  CONSTRAINT media_folder_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT media_folder_app_id_parent_id_fkey FOREIGN KEY (app_id, parent_id) REFERENCES media_folder(app_id, id)
+);
+
+CREATE UNIQUE INDEX media_folder_name ON public.media_folder USING btree (app_id, COALESCE(parent_id, (0)::bigint), name);
+
+CREATE TABLE media_store (
+  one boolean DEFAULT true NOT NULL,
+  space text NOT NULL,
+  CONSTRAINT media_store_pkey PRIMARY KEY (one),
+  CONSTRAINT media_store_one_check CHECK (one)
+);
+
+CREATE TABLE media_usage (
+  app_id bigint NOT NULL,
+  bytes bigint NOT NULL,
+  CONSTRAINT media_usage_pkey PRIMARY KEY (app_id),
+  CONSTRAINT media_usage_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT media_usage_bytes_check CHECK ((bytes >= 0))
+);
+
 CREATE TABLE message (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   app_id bigint NOT NULL,

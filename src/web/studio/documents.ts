@@ -79,6 +79,63 @@ export const DeleteSettings: Document<DeleteSettingsMutation, DeleteSettingsMuta
 export const PreviewSchedule: Document<PreviewScheduleQuery, PreviewScheduleQueryVariables> =
   "query PreviewSchedule($appId:Int!$frequency:String!$timezone:String){preview:nextRuns(appId:$appId frequency:$frequency timezone:$timezone count:5){description timezone ticks{utc local}}}";
 
+export const ListDataSources: Document<ListDataSourcesQuery, ListDataSourcesQueryVariables> =
+  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes updatedAt}query ListDataSources($appId:Int!){dataSources(appId:$appId){...WholeDataSource}}";
+
+export const FindEntries: Document<FindEntriesQuery, FindEntriesQueryVariables> =
+  "fragment EntryRow on DataSourceEntry{id data updatedAt}query FindEntries($appId:Int!$id:ID!$query:DataSourceQueryInput){found:dataSourceEntries(appId:$appId dataSourceId:$id query:$query){entries{...EntryRow}pagination{total}}}";
+
+export const CreateDataSource: Document<CreateDataSourceMutation, CreateDataSourceMutationVariables> =
+  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes updatedAt}mutation CreateDataSource($appId:Int!$data:CreateDataSourceInput!){created:createDataSource(appId:$appId data:$data){...WholeDataSource}}";
+
+export const UpdateDataSource: Document<UpdateDataSourceMutation, UpdateDataSourceMutationVariables> =
+  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes updatedAt}mutation UpdateDataSource($appId:Int!$id:ID!$data:UpdateDataSourceInput!$ifUpdatedAt:DateTime!){updated:updateDataSource(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeDataSource}}";
+
+export const DeleteDataSource: Document<DeleteDataSourceMutation, DeleteDataSourceMutationVariables> =
+  "mutation DeleteDataSource($appId:Int!$id:ID!){deleteDataSource(appId:$appId id:$id)}";
+
+export const InsertEntry: Document<InsertEntryMutation, InsertEntryMutationVariables> =
+  "fragment EntryRow on DataSourceEntry{id data updatedAt}mutation InsertEntry($appId:Int!$id:ID!$data:JSON!){inserted:insertEntry(appId:$appId dataSourceId:$id data:$data){...EntryRow}}";
+
+export const UpdateEntry: Document<UpdateEntryMutation, UpdateEntryMutationVariables> =
+  "fragment EntryRow on DataSourceEntry{id data updatedAt}mutation UpdateEntry($appId:Int!$id:ID!$entryId:Int!$data:JSON!$ifUpdatedAt:DateTime!){updated:updateEntry(appId:$appId dataSourceId:$id id:$entryId data:$data ifUpdatedAt:$ifUpdatedAt){...EntryRow}}";
+
+export const DeleteEntry: Document<DeleteEntryMutation, DeleteEntryMutationVariables> =
+  "mutation DeleteEntry($appId:Int!$id:ID!$entryId:Int!$ifUpdatedAt:DateTime!){deleteEntry(appId:$appId dataSourceId:$id id:$entryId ifUpdatedAt:$ifUpdatedAt){id}}";
+
+export const ListEntryVersions: Document<ListEntryVersionsQuery, ListEntryVersionsQueryVariables> =
+  "query ListEntryVersions($appId:Int!$id:ID!){versions:dataSourceVersions(appId:$appId dataSourceId:$id){id operation entries createdAt}}";
+
+export const RestoreEntries: Document<RestoreEntriesMutation, RestoreEntriesMutationVariables> =
+  "mutation RestoreEntries($appId:Int!$id:ID!$versionId:Int!){restoreDataSourceVersion(appId:$appId dataSourceId:$id versionId:$versionId){inserted}}";
+
+export const ListMedia: Document<ListMediaQuery, ListMediaQueryVariables> =
+  "fragment MediaFolderRow on MediaFolder{id name parentId}fragment MediaFileRow on MediaFile{id name contentType url thumbnail size bytes checksum folderId createdAt}query ListMedia($appId:Int!$folderId:Int$name:String){media:mediaFolder(appId:$appId folderId:$folderId name:$name){folder{...MediaFolderRow}path{id name}folders{...MediaFolderRow}files{...MediaFileRow}pagination{total hasMore}}}";
+
+export const CreateMediaFolder: Document<CreateMediaFolderMutation, CreateMediaFolderMutationVariables> =
+  "mutation CreateMediaFolder($appId:Int!$name:String!$parentId:Int){createMediaFolder(appId:$appId name:$name parentId:$parentId){id}}";
+
+export const RenameMediaFolder: Document<RenameMediaFolderMutation, RenameMediaFolderMutationVariables> =
+  "mutation RenameMediaFolder($appId:Int!$id:Int!$name:String!){updateMediaFolder(appId:$appId id:$id name:$name){id}}";
+
+export const MoveMediaFolder: Document<MoveMediaFolderMutation, MoveMediaFolderMutationVariables> =
+  "mutation MoveMediaFolder($appId:Int!$id:Int!$parentId:Int){updateMediaFolder(appId:$appId id:$id parentId:$parentId){id}}";
+
+export const DeleteMediaFolder: Document<DeleteMediaFolderMutation, DeleteMediaFolderMutationVariables> =
+  "mutation DeleteMediaFolder($appId:Int!$id:Int!){deleteMediaFolder(appId:$appId id:$id)}";
+
+export const RenameMediaFile: Document<RenameMediaFileMutation, RenameMediaFileMutationVariables> =
+  "mutation RenameMediaFile($appId:Int!$id:Int!$name:String!){updateMediaFile(appId:$appId id:$id name:$name){id}}";
+
+export const MoveMediaFile: Document<MoveMediaFileMutation, MoveMediaFileMutationVariables> =
+  "mutation MoveMediaFile($appId:Int!$id:Int!$folderId:Int){updateMediaFile(appId:$appId id:$id folderId:$folderId){id}}";
+
+export const DeleteMediaFile: Document<DeleteMediaFileMutation, DeleteMediaFileMutationVariables> =
+  "mutation DeleteMediaFile($appId:Int!$id:Int!){deleteMediaFile(appId:$appId id:$id)}";
+
+export const LinkMediaFile: Document<LinkMediaFileQuery, LinkMediaFileQueryVariables> =
+  "query LinkMediaFile($appId:Int!$id:Int!){link:mediaLink(appId:$appId id:$id expiresIn:86400){url expiresAt}}";
+
 export const ListMessages: Document<ListMessagesQuery, ListMessagesQueryVariables> =
   "fragment MessageRow on MessageSummary{id kind status subject to{address name type status detail}recipients attempts detail dueAt createdAt updatedAt}query ListMessages($appId:Int!$status:MessageStatus$limit:Int){outbox:messages(appId:$appId status:$status limit:$limit){messages{...MessageRow}pagination{hasMore}}}";
 
@@ -519,6 +576,181 @@ export type PreviewScheduleQueryVariables = Exact<{
 
 
 export type PreviewScheduleQuery = { preview: { description: string, timezone: string, ticks: Array<{ utc: string, local: string }> } };
+
+export type WholeDataSourceFragment = { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string };
+
+export type EntryRowFragment = { id: number, data: unknown, updatedAt: string };
+
+export type ListDataSourcesQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ListDataSourcesQuery = { dataSources: Array<{ id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string }> };
+
+export type FindEntriesQueryVariables = Exact<{
+  appId: number;
+  id: string | number;
+  query?: DataSourceQueryInput | null | undefined;
+}>;
+
+
+export type FindEntriesQuery = { found: { entries: Array<{ id: number, data: unknown, updatedAt: string }>, pagination: { total: number } | null } };
+
+export type CreateDataSourceMutationVariables = Exact<{
+  appId: number;
+  data: CreateDataSourceInput;
+}>;
+
+
+export type CreateDataSourceMutation = { created: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string } };
+
+export type UpdateDataSourceMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+  data: UpdateDataSourceInput;
+  ifUpdatedAt: string;
+}>;
+
+
+export type UpdateDataSourceMutation = { updated: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string } };
+
+export type DeleteDataSourceMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+}>;
+
+
+export type DeleteDataSourceMutation = { deleteDataSource: boolean };
+
+export type InsertEntryMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+  data: unknown;
+}>;
+
+
+export type InsertEntryMutation = { inserted: { id: number, data: unknown, updatedAt: string } };
+
+export type UpdateEntryMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+  entryId: number;
+  data: unknown;
+  ifUpdatedAt: string;
+}>;
+
+
+export type UpdateEntryMutation = { updated: { id: number, data: unknown, updatedAt: string } };
+
+export type DeleteEntryMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+  entryId: number;
+  ifUpdatedAt: string;
+}>;
+
+
+export type DeleteEntryMutation = { deleteEntry: { id: number } };
+
+export type ListEntryVersionsQueryVariables = Exact<{
+  appId: number;
+  id: string | number;
+}>;
+
+
+export type ListEntryVersionsQuery = { versions: Array<{ id: number, operation: string, entries: number, createdAt: string }> };
+
+export type RestoreEntriesMutationVariables = Exact<{
+  appId: number;
+  id: string | number;
+  versionId: number;
+}>;
+
+
+export type RestoreEntriesMutation = { restoreDataSourceVersion: { inserted: number } };
+
+export type MediaFolderRowFragment = { id: number, name: string, parentId: number | null };
+
+export type MediaFileRowFragment = { id: number, name: string, contentType: string, url: string, thumbnail: string | null, size: Array<number> | null, bytes: number, checksum: string, folderId: number | null, createdAt: string };
+
+export type ListMediaQueryVariables = Exact<{
+  appId: number;
+  folderId?: number | null | undefined;
+  name?: string | null | undefined;
+}>;
+
+
+export type ListMediaQuery = { media: { folder: { id: number, name: string, parentId: number | null } | null, path: Array<{ id: number, name: string }>, folders: Array<{ id: number, name: string, parentId: number | null }>, files: Array<{ id: number, name: string, contentType: string, url: string, thumbnail: string | null, size: Array<number> | null, bytes: number, checksum: string, folderId: number | null, createdAt: string }>, pagination: { total: number, hasMore: boolean } } };
+
+export type CreateMediaFolderMutationVariables = Exact<{
+  appId: number;
+  name: string;
+  parentId?: number | null | undefined;
+}>;
+
+
+export type CreateMediaFolderMutation = { createMediaFolder: { id: number } };
+
+export type RenameMediaFolderMutationVariables = Exact<{
+  appId: number;
+  id: number;
+  name: string;
+}>;
+
+
+export type RenameMediaFolderMutation = { updateMediaFolder: { id: number } };
+
+export type MoveMediaFolderMutationVariables = Exact<{
+  appId: number;
+  id: number;
+  parentId?: number | null | undefined;
+}>;
+
+
+export type MoveMediaFolderMutation = { updateMediaFolder: { id: number } };
+
+export type DeleteMediaFolderMutationVariables = Exact<{
+  appId: number;
+  id: number;
+}>;
+
+
+export type DeleteMediaFolderMutation = { deleteMediaFolder: boolean };
+
+export type RenameMediaFileMutationVariables = Exact<{
+  appId: number;
+  id: number;
+  name: string;
+}>;
+
+
+export type RenameMediaFileMutation = { updateMediaFile: { id: number } };
+
+export type MoveMediaFileMutationVariables = Exact<{
+  appId: number;
+  id: number;
+  folderId?: number | null | undefined;
+}>;
+
+
+export type MoveMediaFileMutation = { updateMediaFile: { id: number } };
+
+export type DeleteMediaFileMutationVariables = Exact<{
+  appId: number;
+  id: number;
+}>;
+
+
+export type DeleteMediaFileMutation = { deleteMediaFile: boolean };
+
+export type LinkMediaFileQueryVariables = Exact<{
+  appId: number;
+  id: number;
+}>;
+
+
+export type LinkMediaFileQuery = { link: { url: string, expiresAt: string } };
 
 export type MessageRowFragment = { id: number, kind: MessageKind, status: MessageStatus, subject: string | null, recipients: number, attempts: number, detail: string | null, dueAt: string | null, createdAt: string, updatedAt: string, to: Array<{ address: string, name: string | null, type: string | null, status: string | null, detail: string | null }> };
 

@@ -27,7 +27,15 @@ function placeOf(fragment: string): Place {
 }
 
 function fragmentOf({ appId, view, actionId, sourceId, folderId }: Place): string {
-  const item = { actions: actionId, log: null, data: sourceId, media: folderId, settings: null }[view];
+  const item = {
+    actions: actionId,
+    log: null,
+    outbox: null,
+    notifications: null,
+    data: sourceId,
+    media: folderId,
+    settings: null,
+  }[view];
   return `#/${appId ?? ""}/${view}${item === null ? "" : `/${item}`}`;
 }
 
