@@ -108,7 +108,7 @@ export function createDataSources(options: {
     /** @throws what `reserve` throws, which is asked before they are read */
     async list(appId: number, reserve?: Reserve): Promise<DataSourceView[]> {
       const [held] = await rows<{ bytes: number }>(db, SIZE, [appId]);
-      reserve?.(held!.bytes);
+      await reserve?.(held!.bytes);
       return (await rows<StoredDataSource>(db, LIST, [appId])).map(viewOf);
     },
 
