@@ -98,7 +98,7 @@ export async function listMessages(
   const first = `(SELECT coalesce(jsonb_agg(one ORDER BY place), '[]') FROM jsonb_array_elements(recipients) WITH ORDINALITY AS r (one, place)
                    WHERE place <= ${SHOWN_RECIPIENTS}) AS "to"`;
   const sql = `SELECT ${SUMMARY}, ${first} FROM message WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`;
-  const found = await rows<Row>(db, sql, [pageOf(sized, reserve)]);
+  const found = await rows<Row>(db, sql, [await pageOf(sized, reserve)]);
   const { total } = count!;
   return { messages: found.map(summaryOf), pagination: { total, hasMore: offset + found.length < total } };
 }

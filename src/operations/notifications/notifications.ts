@@ -139,7 +139,7 @@ export function createNotificationsService(options: {
       [ids],
     );
     const [where, tail] = ["one.id = ANY ($3::bigint[])", "ORDER BY one.cursor DESC"];
-    return readNotifications(db, { appId, reader: key, where, tail, values: [pageOf(sized, reserve)] });
+    return readNotifications(db, { appId, reader: key, where, tail, values: [await pageOf(sized, reserve)] });
   }
 
   return {
@@ -204,7 +204,7 @@ export function createNotificationsService(options: {
       caller: Caller,
       appId: number,
       query: { status?: unknown; limit?: unknown; offset?: unknown },
-      reserve: Reserve = () => undefined,
+      reserve: Reserve = async () => undefined,
     ): Promise<{ entries: Notification[] }> {
       const { limit, offset } = page(query);
       const { status = null } = query;
@@ -222,7 +222,7 @@ export function createNotificationsService(options: {
       }
       const sql = `SELECT id, bytes FROM notification WHERE app_id = $1 AND ($2::text IS NULL OR status = $2)
                     ORDER BY id DESC LIMIT $3 OFFSET $4`;
-      const ids = pageOf(await rows<Sized>(db, sql, [appId, status, limit, offset]), reserve);
+      const ids = await pageOf(await rows<Sized>(db, sql, [appId, status, limit, offset]), reserve);
       const [where, tail] = ["one.id = ANY ($3::bigint[])", "ORDER BY one.id DESC"];
       return { entries: await readNotifications(db, { appId, reader: reader.key, where, tail, values: [ids] }) };
     },
