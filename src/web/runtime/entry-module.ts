@@ -1,5 +1,8 @@
 /** `/client/svc.mjs`: exports `Svc` with the packages that speak to the service, and defines `window.Svc` for the packages and actions that look for it there. */
+import "../packages/svc-communicate.js";
 import "../packages/svc-datasources.js";
+import "../packages/svc-media.js";
+import "../packages/svc-notifications.js";
 import "../packages/svc-session.js";
 import { createSvc } from "./client.js";
 

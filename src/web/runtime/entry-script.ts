@@ -1,5 +1,8 @@
 /** `/client/svc.js`: defines `window.Svc` for pages, with the packages that speak to the service, beside whatever packages put there before. */
+import "../packages/svc-communicate.js";
 import "../packages/svc-datasources.js";
+import "../packages/svc-media.js";
+import "../packages/svc-notifications.js";
 import "../packages/svc-session.js";
 import { createSvc } from "./client.js";
 
