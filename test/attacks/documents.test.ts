@@ -85,9 +85,9 @@ describe("GraphQL documents that ask for too much", () => {
   }
 
   it("are none: every document of Studio, and GraphiQL's first page", async () => {
-    const { check } = createDocuments(
-      await createSchema(createResolvers({ triggers: {}, authoring: {}, clients: {}, store: {}, media: {} } as never)),
-    );
+    // Of the operations the schema needs nothing but that each room is there.
+    const rooms = new Proxy({}, { get: () => ({}) });
+    const { check } = createDocuments(await createSchema(createResolvers(rooms as never)));
     const studio = readFileSync(STUDIO, "utf8");
     const variables = { appId: 1, id: 1, actionId: 1, runId: 1, versionId: 1, limit: 1000, options: { limit: 1000 } };
     const refused: unknown[] = [];
