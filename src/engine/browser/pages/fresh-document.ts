@@ -100,12 +100,17 @@ const KEEP_LONG = `function(max, ...values) {
   const { slice } = String.prototype;
   const { then } = Promise.prototype;
   const OwnPromise = Promise;
-  const answer = (async () => {
-    const text = await this.METHOD(...values);
-    if (typeof text !== "string" || text.length <= max) return text;
-    this.part = (from, to) => apply(slice, text, [from, to]);
-    return text.length;
-  })();
+  const settled = this.METHOD(...values);
+  // Without one, then makes a promise of its own kind, whatever the author has put in the place of others.
+  defineProperty(settled, "constructor", { value: undefined });
+  // Not awaited: the author's stacks would show it.
+  const answer = apply(then, settled, [
+    (text) => {
+      if (typeof text !== "string" || text.length <= max) return text;
+      this.part = (from, to) => apply(slice, text, [from, to]);
+      return text.length;
+    },
+  ]);
   defineProperty(answer, "then", { value: then });
   defineProperty(answer, "constructor", { value: OwnPromise });
   return answer;
