@@ -15,6 +15,8 @@ const OWN_STEP_BYTES = 128 * 1024 * 1024;
 /** By so much in so long they grow with nothing but a run that fills them, which costs all others the machine's memory bandwidth. */
 const OWN_RUSH_BYTES = 192 * 1024 * 1024;
 const RUSH_MS = 1_000;
+/** A process that starts, a renderer to be among them, takes as much in its first moments by itself. */
+const GROWN_UP_MS = 2_000;
 /** What a renderer that fills anything computes at least between two looks: the others are left in peace. */
 const FILLING_SPENT_MS = 20;
 
@@ -32,8 +34,9 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
   let endedAt = 0;
   let ownBytes = 0;
   let lookIntoAt = OWN_MAX_BYTES;
-  /** What the browser's own processes held at the looks of the last RUSH_MS. */
-  let held: { at: number; bytes: number }[] = [];
+  /** What each of the browser's own processes held at the looks of the last RUSH_MS, and since when each is there. */
+  let held: { at: number; byPid: Map<number, number> }[] = [];
+  let since = new Map<number, number>();
   /** What each renderer had spent at the last look. */
   let spentBefore = new Map<number, number>();
 
@@ -42,12 +45,16 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
     signal(pid, "SIGKILL");
   }
 
-  /** Whether they have grown in a rush, as nothing does that means no harm. */
-  function rushes(): boolean {
+  /** Whether those that were there before have grown in a rush, as nothing does that means no harm. */
+  function rushes(own: readonly MeasuredProcess[]): boolean {
     const now = performance.now();
+    since = new Map(own.map(({ pid }) => [pid, since.get(pid) ?? now]));
+    const grownUp = own.filter(({ pid }) => now - since.get(pid)! >= GROWN_UP_MS);
     held = held.filter(({ at }) => now - at < RUSH_MS);
-    held.push({ at: now, bytes: ownBytes });
-    return ownBytes - Math.min(...held.map(({ bytes }) => bytes)) >= OWN_RUSH_BYTES;
+    held.push({ at: now, byPid: new Map(grownUp.map(({ pid, residentBytes }) => [pid, residentBytes])) });
+    const before = held[0]!.byPid;
+    const growth = grownUp.map(({ pid, residentBytes }) => residentBytes - (before.get(pid) ?? residentBytes));
+    return growth.reduce((sum, bytes) => sum + bytes, 0) >= OWN_RUSH_BYTES;
   }
 
   /** Those that have computed enough since the last look to have filled anything, the busiest first. */
@@ -59,14 +66,14 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
   }
 
   /** What runs store with the browser itself, blobs first of all, is bounded as what they hold themselves. */
-  async function lookIntoOwn(own: number[], suspects: number[]): Promise<void> {
+  async function lookIntoOwn(own: readonly MeasuredProcess[], suspects: number[]): Promise<void> {
     if (ownBytes > OWN_HARD_MAX_BYTES) return endBrowser();
-    if (!rushes() && ownBytes < lookIntoAt) {
+    if (!rushes(own) && ownBytes < lookIntoAt) {
       lookIntoAt = Math.max(OWN_MAX_BYTES, Math.min(lookIntoAt, ownBytes + OWN_STEP_BYTES));
       return;
     }
     if (suspects.length === 0) return;
-    const filler = await findFiller(suspects, { id: group, own });
+    const filler = await findFiller(suspects, { id: group, own: own.map(({ pid }) => pid) });
     if (filler !== null) end(filler);
     lookIntoAt = ownBytes + OWN_STEP_BYTES;
     held = [];
@@ -74,14 +81,14 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
 
   return {
     async look(processes) {
-      const own: number[] = [];
+      const own: MeasuredProcess[] = [];
       const renderers: MeasuredProcess[] = [];
       ownBytes = 0;
       for (const one of processes) {
         const { pid, renderer, residentBytes } = one;
         if (!renderer) {
           ownBytes += residentBytes;
-          own.push(pid);
+          own.push(one);
         } else if (residentBytes > RENDERER_MAX_BYTES) end(pid);
         else renderers.push(one);
       }
