@@ -52,7 +52,10 @@ export function parseHooks(value: unknown): OperationsHook[] {
     if (!isObject(hook)) refuse(field, "an object", hook);
     const { type } = hook;
     if (SENDING.includes(type as string)) {
-      throw new ActionError("REQUEST_INVALID", `${field} is of type ${type}: this service does not send messages yet`);
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `${field} is of type ${type}, which is not built: send from an action that an insert starts`,
+      );
     }
     if (type !== "operations") refuse(`${field}.type`, '"operations", "email" or "sms"', type);
     checkOperations(hook, field);
