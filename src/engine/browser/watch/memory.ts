@@ -4,6 +4,7 @@
  */
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { findFiller } from "./filler.js";
+import { takeFromIdle } from "./idle-group.js";
 import { type MeasuredProcess, signal } from "./processes.js";
 
 /** The browser's own processes together; some 400 MB when young, since they share pages that are counted for each. */
@@ -40,9 +41,14 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
   /** What each renderer had spent at the last look. */
   let spentBefore = new Map<number, number>();
 
+  /** Those that are ended and not gone yet: what they held is given back slowly where the machine is busy. */
+  let dying = new Set<number>();
+
   function end(pid: number): void {
     endedAt = Date.now();
+    dying.add(pid);
     signal(pid, "SIGKILL");
+    void takeFromIdle(pid);
   }
 
   /** Whether those that were there before have grown in a rush, as nothing does that means no harm. */
@@ -84,6 +90,8 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
       const own: MeasuredProcess[] = [];
       const renderers: MeasuredProcess[] = [];
       ownBytes = 0;
+      dying = new Set(processes.flatMap(({ pid }) => (dying.has(pid) ? [pid] : [])));
+      if (dying.size > 0) endedAt = Date.now();
       for (const one of processes) {
         const { pid, renderer, residentBytes } = one;
         if (!renderer) {
