@@ -1,6 +1,6 @@
 /**
- * A control group of the kernel in which processes compute only where no other wants to: far behind any priority, for their threads
- * weigh nothing together, however many they are. Where the kernel or the account gives none, nobody is put there. Knows pids.
+ * A control group of the kernel in which processes compute where hardly anybody else wants to: far behind any priority, for their
+ * threads weigh a twentieth together, however many they are. Where the kernel or the account gives none, nobody is put there. Knows pids.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
@@ -9,8 +9,9 @@ import { join } from "node:path";
 const MOUNTS = "/proc/self/mountinfo";
 const OWN_GROUPS = "/proc/self/cgroup";
 const PREFIX = "svc-idle-";
-/** The least weight there is, for kernels that know no idle group. */
-const LEAST_SHARES = "2";
+/** A twentieth of what any other group has. Less, or the kernel's idle group, would starve a run on a machine that is never idle. */
+const WEIGHT = "5";
+const SHARES = "51";
 
 /** Where this process stands in the hierarchy of groups that divides processor time; null where there is none. */
 function ownGroup(): string | null {
@@ -62,8 +63,8 @@ function make(): { group: string; parent: string } | null {
     if (existsSync(control)) writeFileSync(control, "+cpu");
     const group = join(parent, `${PREFIX}${process.pid}`);
     mkdirSync(group, { recursive: true });
-    if (existsSync(join(group, "cpu.idle"))) writeFileSync(join(group, "cpu.idle"), "1");
-    else writeFileSync(join(group, "cpu.shares"), LEAST_SHARES);
+    if (existsSync(join(group, "cpu.weight"))) writeFileSync(join(group, "cpu.weight"), WEIGHT);
+    else writeFileSync(join(group, "cpu.shares"), SHARES);
     return { group, parent };
   } catch {
     return null;
