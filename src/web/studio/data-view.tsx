@@ -9,6 +9,7 @@ import { CreateDataSource, DeleteDataSource, ListDataSources } from "./documents
 import { EntryGrid } from "./entry-grid.js";
 import type { DataSource } from "./model.js";
 import type { Navigation } from "./place.js";
+import { TabList } from "./tab-list.js";
 import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
 
 interface DataSourcesViewProps {
@@ -134,20 +135,7 @@ function Source(props: PanelProps) {
           Delete
         </button>
       </div>
-      <div className="tabs" role="tablist" aria-label="Parts of the data source">
-        {TABS.map((name) => (
-          <button
-            key={name}
-            type="button"
-            role="tab"
-            className="tab"
-            aria-selected={tab === name}
-            onClick={() => setTab(name)}
-          >
-            {name}
-          </button>
-        ))}
-      </div>
+      <TabList label="Parts of the data source" names={TABS} selected={tab} select={setTab} />
       <div className="data-panel" role="tabpanel" aria-label={tab}>
         {panels[tab]()}
       </div>
