@@ -1,0 +1,59 @@
+/** Those who meet a data source's access rules, with their tokens, and the forms of a rule with the pages that each lets in. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { hashToken, newToken } from "../../src/operations/access/credentials.js";
+import type { TestService } from "../harness/service.js";
+
+const HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
+
+/** Whom the rules judge: nobody, a page, a page with a user of either office; and those whom they do not. */
+export const PAGES = ["nobody", "live", "viewer", "london", "paris"] as const;
+export const TRUSTED = ["editor", "admin", "api", "task"] as const;
+export type Who = (typeof PAGES)[number] | (typeof TRUSTED)[number];
+
+/** Forms of a rule, each with the pages that it lets in. */
+export const FORMS: Record<string, { rule: object | null; lets: readonly Who[] }> = {
+  "no rule": { rule: null, lets: [] },
+  "a rule for all": { rule: { allow: "all" }, lets: PAGES },
+  "a rule for all that is switched off": { rule: { allow: "all", enabled: false }, lets: [] },
+  "a rule for those signed in": { rule: { allow: "loggedIn" }, lets: ["london", "paris"] },
+  "a rule for one office": { rule: { allow: { user: { Office: { equals: "London" } } } }, lets: ["london"] },
+  "a rule for all offices but one": { rule: { allow: { user: { Office: { notequals: "London" } } } }, lets: ["paris"] },
+  "a rule for a part of an office's name": {
+    rule: { allow: { user: { Office: { contains: "ari" } } } },
+    lets: ["paris"],
+  },
+  "a rule for a column that users do not have": {
+    rule: { allow: { user: { Boss: { equals: "{{user.Boss}}" } } } },
+    lets: [],
+  },
+};
+
+/** A token of each, the users of both offices signed in to pages of their own. */
+export async function tokensOf(service: TestService): Promise<Partial<Record<Who, string>>> {
+  const tokens: Partial<Record<Who, string>> = {};
+  const base = `/v1/apps/${service.appId}/data-sources`;
+  await service.rest("POST", base, { body: { name: "Users", hooks: HOOKS } });
+  for (const kind of ["editor", "admin", "api", "live", "viewer"] as const) tokens[kind] = service.tokens[kind];
+  tokens.task = newToken("task");
+  await rows(service.db, "INSERT INTO credential (kind, hash, app_id) VALUES ('task', $1, $2)", [
+    hashToken(tokens.task),
+    service.appId,
+  ]);
+  for (const [who, Office] of [
+    ["london", "London"],
+    ["paris", "Paris"],
+  ] as const) {
+    const data = { Email: `${who}@example.org`, Password: who, Office };
+    await service.rest("POST", `${base}/Users/entries`, { body: { data } });
+    const page = await service.rest("POST", `/v1/apps/${service.appId}/tokens`, { body: { kind: "live" } });
+    tokens[who] = page.body.token;
+    const where = { Email: data.Email, Password: data.Password };
+    const signedIn = await service.rest("POST", `/v1/apps/${service.appId}/session`, {
+      as: tokens[who]!,
+      body: { dataSourceId: "Users", where },
+    });
+    expect(signedIn.http).to.equal(200);
+  }
+  return tokens;
+}
