@@ -53,11 +53,14 @@ describe("two people in Studio at one action", () => {
     page.waitForFunction(
       `document.querySelector(".code-editor .view-lines").textContent.includes(${JSON.stringify(words)})`,
     );
-  const save = async ({ page, studio }: Seat, words: string) => {
+  const change = async ({ page, studio }: Seat, words: string) => {
     await page.bringToFront();
     await studio.write(code(words));
     await page.waitForFunction('document.querySelector(".workspace-head .primary").disabled === false');
-    await studio.press("s");
+  };
+  const save = async (seat: Seat, words: string) => {
+    await change(seat, words);
+    await seat.studio.press("s");
   };
   const saved = ({ page, studio }: Seat) => page.waitForSelector(studio.withText("span", "saved"));
 
@@ -71,8 +74,7 @@ describe("two people in Studio at one action", () => {
   });
 
   it("tells of the other's save while something here is unsaved, and lets no save or run go over it", async () => {
-    await mine.page.bringToFront();
-    await mine.studio.write(code("mine"));
+    await change(mine, "mine");
     await save(theirs, "third");
     await saved(theirs);
     await mine.page.bringToFront();
@@ -99,16 +101,15 @@ describe("two people in Studio at one action", () => {
   });
 
   it("refuses what was saved before the other's change could be heard, and takes theirs where the person says so", async () => {
-    await mine.page.bringToFront();
-    await mine.studio.write(code("late"));
+    await change(mine, "late");
     // The save is on its way while the other's is stored.
-    await mine.page.setRequestInterception(true);
     const held = new Promise<HTTPRequest>((resolve) => {
       mine.page.on("request", (request) => {
         if (request.postData()?.includes("UpdateAction")) resolve(request);
         else void request.continue();
       });
     });
+    await mine.page.setRequestInterception(true);
     await mine.studio.press("s");
     const request = await held;
     const { rest, appId } = service;
@@ -124,8 +125,7 @@ describe("two people in Studio at one action", () => {
   });
 
   it("says that the action was deleted, and makes a new one of what is here where the person says so", async () => {
-    await mine.page.bringToFront();
-    await mine.studio.write(code("kept"));
+    await change(mine, "kept");
     await service.rest("DELETE", `/v3/apps/${service.appId}/actions/${actionId}`);
     expect(await mine.studio.textOf(".banner")).to.contain("has deleted this action");
     await mine.studio.button("Make it a new action");
