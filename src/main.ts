@@ -26,12 +26,16 @@ function onSignal(): void {
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
 
 const { readConfig } = await import("./config.js");
+const { hearConsole, createLog } = await import("./engine/log.js");
 const { faultLine } = await import("./errors.js");
 const { startService } = await import("./service.js");
 const { greeting } = await import("./service/greeting.js");
 
+const complain = (error: unknown) => process.stderr.write(`${faultLine(error)}\n`);
+
 try {
   const config = readConfig();
+  hearConsole(createLog(config.logLevel));
   service = await startService(config, { unwanted: unwanted.signal });
   // For people. Standard output is for machines: lines of JSON alone.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));
@@ -40,11 +44,11 @@ try {
     unwanted.signal.addEventListener("abort", () => resolve(null));
   });
   const failure = await Promise.race([wanted, service.failed]);
-  if (failure) console.error(faultLine(failure));
+  if (failure) complain(failure);
   await service.stop({ now: failure !== null });
   process.exit(failure ? 1 : 0);
 } catch (error) {
   if (unwanted.signal.aborted) process.exit(0);
-  console.error(faultLine(error));
+  complain(error);
   process.exit(1);
 }

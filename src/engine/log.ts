@@ -26,3 +26,16 @@ export function createLog(level: string, destination?: DestinationStream): Logge
   const options = { level, serializers: { err: loggable } };
   return destination ? pino(options, destination) : pino(options);
 }
+
+const VOICES = ["trace", "error", "warn", "info", "log", "debug"] as const;
+
+/** Puts what libraries write to the console into the log, as warnings: standard error is for people, who can do nothing with a stack. */
+export function hearConsole(log: Logger, target: Pick<Console, (typeof VOICES)[number]> = console): void {
+  for (const voice of VOICES) {
+    target[voice] = (...parts: unknown[]) => {
+      const err = parts.find((part) => part instanceof Error);
+      const words = parts.filter((part) => typeof part === "string").join(" ");
+      log.warn({ console: voice, ...(err && { err }) }, words || "a library wrote to the console");
+    };
+  }
+}

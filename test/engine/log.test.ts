@@ -1,7 +1,7 @@
 /** What a log line may say of an error. */
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
-import { createLog } from "../../src/engine/log.js";
+import { createLog, hearConsole } from "../../src/engine/log.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 describe("the log", () => {
@@ -45,5 +45,18 @@ describe("the log", () => {
     });
     expect(wrapped).to.include("outer").and.not.to.include("CANARY");
     expect(await lineOf(() => Promise.reject("CANARY"))).not.to.include("CANARY");
+  });
+
+  it("holds what a library writes to the console, by the same rules", () => {
+    const lines: string[] = [];
+    const heard = { ...console };
+    hearConsole(createLog("info", { write: (line) => void lines.push(line) }), heard);
+    heard.trace(Object.assign(new Error("read ECONNRESET"), { code: "ECONNRESET", row: "CANARY" }));
+    heard.warn("attempt", 2, { row: "CANARY" });
+    const [first, second] = lines.map((line) => JSON.parse(line));
+    expect(first).to.include({ level: 40, console: "trace" });
+    expect(first.err).to.include({ type: "Error", message: "read ECONNRESET", code: "ECONNRESET" });
+    expect(second).to.include({ level: 40, console: "warn", msg: "attempt" });
+    expect(lines.join("")).not.to.include("CANARY");
   });
 });
