@@ -16,14 +16,24 @@ const BUSY: readonly (readonly [cores: number, priority: number])[] = [
   [0.5, 15],
   [0.15, 10],
 ];
-/** From here on it goes behind everything: its threads together weigh nothing then. */
+/** From here on it goes behind everything while other renderers compute as well: its threads together weigh a twentieth then. */
 const IDLE_CORES = 0.5;
-/** It comes back when it has not computed so much for so long; sooner, one that others starve would look calm. */
+/** It comes back when it has not computed so much, or has been the only one, for so long; sooner, one that others starve would look calm. */
 const IDLE_MS = 2_000;
 /** Over so long: a run that ends sooner has no time to be in the way. */
 const WINDOW_MS = 150;
 
 type Renderer = Pick<MeasuredProcess, "pid" | "spent">;
+
+interface Seen {
+  at: number;
+  spent: number;
+  /** When it last computed at all. */
+  computedAt: number;
+  priority: number;
+  /** Until when it computes behind everything; 0: among all others. */
+  idleUntil: number;
+}
 
 /** The priority of a renderer that keeps so many cores busy. */
 export function priorityOf(cores: number): number {
@@ -35,9 +45,9 @@ async function setAll(pid: number, priority: number): Promise<void> {
   for (const thread of await readdir(`/proc/${pid}/task`)) setPriority(Number(thread), priority);
 }
 
-/** Until when it computes behind everything; 0: among all others. */
-function idleUntil(pid: number, cores: number, at: number, until: number): number {
-  if (cores >= IDLE_CORES) {
+/** Moves it where it belongs. @returns its `idleUntil` from now on */
+function idleUntil(pid: number, isInTheWay: boolean, at: number, until: number): number {
+  if (isInTheWay) {
     if (until === 0) void putIdle(pid);
     return at + IDLE_MS;
   }
@@ -47,15 +57,20 @@ function idleUntil(pid: number, cores: number, at: number, until: number): numbe
 }
 
 export function createPriorities(): { look(renderers: readonly Renderer[]): void } {
-  const seen = new Map<number, { at: number; spent: number; priority: number; idleUntil: number }>();
+  const seen = new Map<number, Seen>();
+
+  const anotherComputes = (pid: number, at: number) =>
+    [...seen].some(([other, { computedAt }]) => other !== pid && at - computedAt < IDLE_MS);
 
   function lookAt({ pid, spent }: Renderer, at: number): void {
-    const before = seen.get(pid) ?? { at, spent, priority: BROWSER_PRIORITY, idleUntil: 0 };
+    const before = seen.get(pid) ?? { at, spent, computedAt: -IDLE_MS, priority: BROWSER_PRIORITY, idleUntil: 0 };
     if (!seen.has(pid)) seen.set(pid, before);
     if (at - before.at < WINDOW_MS) return;
     const cores = (spent - before.spent) / (at - before.at);
     const priority = priorityOf(cores);
-    seen.set(pid, { at, spent, priority, idleUntil: idleUntil(pid, cores, at, before.idleUntil) });
+    const isInTheWay = cores >= IDLE_CORES && anotherComputes(pid, at);
+    const until = idleUntil(pid, isInTheWay, at, before.idleUntil);
+    seen.set(pid, { at, spent, computedAt: cores > 0 ? at : before.computedAt, priority, idleUntil: until });
     // It went by itself, or has gone behind for good.
     if (priority !== before.priority) setAll(pid, priority).catch(() => {});
   }
