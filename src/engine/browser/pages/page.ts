@@ -2,6 +2,7 @@
  * Owns one browser context with its one page: makes it, gives it a fresh realm for each run, runs, and ends it. Knows
  * nothing of other pages; which key gets which page is decided in pool.ts.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
 import type { Lane } from "../network/lane.js";
 import { failed, type PageOutcome, type PageRun, type RealmKind } from "../run.js";
@@ -15,7 +16,9 @@ import { createWorkerRealm } from "./worker-realm.js";
 const RENEW_TIMEOUT_MS = 1_000;
 /** A renderer that dies while its page is made leaves what was asked of it unanswered. Before the first run nobody's code can be in the way. */
 const OPEN_TIMEOUT_MS = 5_000;
-const CRASH_GRACE_MS = 25;
+/** The word on what a crash came from comes by another pipe, and may come after it. */
+const CAUSE_WITHIN_MS = 1_000;
+const CAUSE_LOOK_MS = 25;
 
 export class Page {
   private session!: CDPSession;
@@ -79,8 +82,7 @@ export class Page {
     const { connection, session, targetId } = this;
     const crash = (event: Protocol.Target.TargetCrashedEvent) => {
       if (event.targetId !== targetId) return;
-      // The word on the heap comes by another pipe, and may come after this one.
-      setTimeout(() => this.lose(this.blame() ?? "crashed"), CRASH_GRACE_MS);
+      void this.causeOfCrash().then((loss) => this.lose(loss));
     };
     const detach = (event: Protocol.Target.DetachedFromTargetEvent) => {
       if (event.sessionId === session.id()) this.lose("closed");
@@ -95,6 +97,15 @@ export class Page {
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", (event) => this.print?.(event.payload));
+  }
+
+  private async causeOfCrash(): Promise<Loss> {
+    for (const deadline = Date.now() + CAUSE_WITHIN_MS; Date.now() < deadline && this.usable; ) {
+      await delay(CAUSE_LOOK_MS);
+      const cause = this.blame();
+      if (cause !== null) return cause;
+    }
+    return "crashed";
   }
 
   /** Ends the page's use, and with it the run that is under way. */

@@ -130,8 +130,10 @@ function listenToStderr(child: ChildProcess): { text(): string; exhaustedAt(): n
   let text = "";
   let exhaustedAt = 0;
   child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
+    // A line may come in two pieces.
+    const news = text.slice(text.lastIndexOf("\n") + 1) + chunk;
     text = (text + chunk).slice(-STDERR_KEPT_CHARACTERS);
-    if (OUT_OF_HEAP.test(chunk)) exhaustedAt = Date.now();
+    if (OUT_OF_HEAP.test(news)) exhaustedAt = Date.now();
   });
   return { text: () => text, exhaustedAt: () => exhaustedAt };
 }

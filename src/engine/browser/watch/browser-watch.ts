@@ -14,7 +14,7 @@ import { askProcesses, type BrowserProcess, measure, signal } from "./processes.
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
 /** How long after a kill a crash is put down to it. */
-const BLAME_MS = 2_000;
+const BLAME_MS = 5_000;
 
 export interface BrowserWatch {
   /** What a crash that is reported now comes from: memory, by this watch's kill or V8 at its limit; a flood; or neither. */
