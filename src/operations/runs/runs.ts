@@ -1,6 +1,7 @@
 /** The verbs of running: run, runWithResult, cancel. Knows what a caller may, and how a run is accepted; not when it is performed. */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
+import { createFairLine } from "../../engine/fair-line.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { CHAIN_DEPTH_MAX, JSON_MAX_DEPTH, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
@@ -65,6 +66,10 @@ type Accept = (holder: string | null) => Promise<{ id: number; run: HeldRun | nu
 const FOUND_MS = 1_000;
 const FOUND_MAX = 1_000;
 
+/** Rows for the queue that are written at once, in all and of one app: who sends hundreds together waits behind himself. */
+const QUEUED_AT_ONCE = 8;
+const QUEUED_AT_ONCE_PER_APP = 2;
+
 export type Runs = ReturnType<typeof createRuns>;
 
 export function createRuns(options: {
@@ -83,6 +88,7 @@ export function createRuns(options: {
   const { db, ledger, queueRoom, intake, logs, execution, notifications, holder, concurrency } = options;
   /** Actions that were found a moment ago. */
   const found = new LRUCache<string, true>({ max: FOUND_MAX, ttl: FOUND_MS });
+  const queueing = createFairLine(QUEUED_AT_ONCE, QUEUED_AT_ONCE_PER_APP);
   const runner = createRunner({ ledger, execute: execution.execute, holder, concurrency });
 
   notifications.listen(CANCEL_CHANNEL, (id) => runner.cancel(Number(id)));
@@ -93,6 +99,15 @@ export function createRuns(options: {
 
   /** The row of a run that may not start here and now. @throws OVERLOADED */
   async function queue(appId: number, accept: Accept, awaitedBy: number | null = null): Promise<{ id: number }> {
+    const leave = await queueing.enter(appId);
+    try {
+      return await queueInTurn(appId, accept, awaitedBy);
+    } finally {
+      leave();
+    }
+  }
+
+  async function queueInTurn(appId: number, accept: Accept, awaitedBy: number | null): Promise<{ id: number }> {
     if (!(await queueRoom.take(appId))) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
