@@ -2,7 +2,8 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Int, Mutation, Query, Resolver, Root } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
-import type { Messages, Receipt } from "../../operations/communicate/messages.js";
+import type { Receipt } from "../../operations/communicate/acceptance.js";
+import type { Messages } from "../../operations/communicate/messages.js";
 import type { RequestContext } from "../context.js";
 import { MessageDecisionEnum, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
 import {

@@ -8,6 +8,7 @@ import { createSmtp } from "../../engine/smtp.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Settings } from "../settings/settings.js";
+import { createAcceptance } from "./acceptance.js";
 import { createDeliveryReports } from "./delivery-reports.js";
 import { createDestinations, type OperatorMail } from "./destinations.js";
 import { createEmailDelivery } from "./email-delivery.js";
@@ -51,9 +52,11 @@ export function createCommunicate(options: {
     email: createEmailDelivery({ smtp, destinations, connections: { checked, free }, host: hostname }),
     sms: createSmsDelivery({ connections: checked, destinations, allowHttp: allowPrivateNetwork, reportsAt }),
   };
+  const acceptance = createAcceptance({ outbox, destinations, logEvents, intake, now });
   const sender = createSender({ db, outbox, deliver, logEvents, holder, now, log });
   return {
-    messages: createMessages({ db, outbox, destinations, logEvents, intake, now }),
+    messages: createMessages({ db, outbox, acceptance, now }),
+    acceptance,
     reports: createDeliveryReports({ db, destinations, logEvents }),
     sender,
     /** Lets go of messages that nobody holds any longer. */
