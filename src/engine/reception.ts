@@ -36,6 +36,14 @@ export type Reception = ReturnType<typeof createReception>;
 export function createReception(folder: string) {
   let freeAt = 0;
   let uncollected = 0;
+  let flushed: Promise<void> = Promise.resolve();
+
+  /** One file at a time: who else writes to the disk, a database say, waits for one and not for hundreds. */
+  function flush(put: () => Promise<void>): Promise<void> {
+    const done = flushed.then(put);
+    flushed = done.catch(() => undefined);
+    return done;
+  }
 
   function passed(bytes: number): void {
     uncollected += bytes;
@@ -71,9 +79,9 @@ export function createReception(folder: string) {
         unsynced += chunk.length;
         if (unsynced < SYNC_EVERY_BYTES) continue;
         unsynced = 0;
-        await file.datasync();
+        await flush(() => file.datasync());
       }
-      await file.sync();
+      await flush(() => file.sync());
     } finally {
       await file.close();
     }

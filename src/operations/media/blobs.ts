@@ -5,12 +5,20 @@
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
+import { createFairLine } from "../../engine/fair-line.js";
 import { ActionError } from "../../errors.js";
 import { MEDIA_BLOB_MIN_BYTES } from "../../limits.js";
 
 /** A blob that is received is held for so long, and held anew so often; a process that dies lets go within a minute. */
 const HOLD_SECONDS = 60;
 const RENEW_MS = 15_000;
+
+/**
+ * Writes of uploads at once. Those of one app wait for each other at the row of its usage: hundreds of them would do so with every
+ * connection of the process in hand, and runs before its door.
+ */
+const WRITES = 2;
+const WRITES_OF_APP = 1;
 
 const HELD = `now() + ${HOLD_SECONDS} * interval '1 second'`;
 
@@ -46,6 +54,7 @@ export type Blobs = ReturnType<typeof createBlobs>;
 /** @param quotaBytes of one app; 0 is unlimited */
 export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaBytes: number; log: Logger }) {
   const held = new Set<string>();
+  const line = createFairLine(WRITES, WRITES_OF_APP);
   let timer: NodeJS.Timeout | undefined;
 
   function renew(): void {
@@ -65,7 +74,15 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
     timer ??= setInterval(renew, RENEW_MS).unref();
   }
 
+  /** Writes what belongs to an app's uploads, when it is its turn. */
+  async function inTurn<T>(appId: number, write: () => Promise<T>): Promise<T> {
+    const leave = await line.enter(appId);
+    return write().finally(leave);
+  }
+
   return {
+    inTurn,
+
     /** What a blob of so many bytes counts for. */
     counted: (bytes: number) => Math.max(bytes, MEDIA_BLOB_MIN_BYTES),
 
@@ -73,7 +90,7 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
     async reserve(appId: number, key: string, bytes: number): Promise<void> {
       const quota = quotaBytes === 0 ? null : quotaBytes;
       hold(key);
-      const [reserved] = await rows(db, RESERVE, [appId, bytes, quota, key]);
+      const [reserved] = await inTurn(appId, () => rows(db, RESERVE, [appId, bytes, quota, key]));
       if (reserved) return;
       const message = `an app's media may take ${quotaBytes / 2 ** 20} MB together, and there is no room for this file`;
       throw new ActionError("PAYLOAD_TOO_LARGE", message);
@@ -94,13 +111,16 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
       await rows(executor, "UPDATE media_blob SET held_until = '-infinity' WHERE key = ANY ($1)", [keys]);
     },
 
-    /** Removes the blob by `remove` and forgets it, unless a file has it: that is not known where a commit was not answered. */
-    async drop(key: string, remove: (key: string) => Promise<void>): Promise<void> {
+    /**
+     * Removes the blob by `remove` and forgets it, unless a file has it: that is not known where a commit was not answered.
+     * @param appId of its upload; the sweep, which removes one after the other, need not say it
+     */
+    async drop(key: string, remove: (key: string) => Promise<void>, appId = 0): Promise<void> {
       held.delete(key);
-      const abandoned = await rows(db, ABANDON, [key]);
+      const abandoned = await inTurn(appId, () => rows(db, ABANDON, [key]));
       if (abandoned.length === 0) return;
       await remove(key);
-      await rows(db, RELEASE, [key]);
+      await inTurn(appId, () => rows(db, RELEASE, [key]));
     },
 
     /** Blobs that nobody needs, the first of them. */

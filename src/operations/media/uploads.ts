@@ -146,7 +146,7 @@ export function createUploads(options: UploadsOptions) {
     const { size, thumbnail, kept } = await pictures.inspect(appId, open, contentType, (clean) =>
       receiveBytes(appId, cleanKey, clean, raw.bytes),
     );
-    await giveBack(key);
+    await giveBack(appId, key);
     if (thumbnail === null) return { ...kept, key: cleanKey, size, thumbnail: null };
     const thumbnailKey = newBlobKey();
     keys.push(thumbnailKey);
@@ -159,9 +159,9 @@ export function createUploads(options: UploadsOptions) {
     yield bytes;
   }
 
-  async function giveBack(key: string): Promise<void> {
+  async function giveBack(appId: number, key: string): Promise<void> {
     await reception.discard(key);
-    await blobs.drop(key, store.remove);
+    await blobs.drop(key, store.remove, appId);
   }
 
   async function insert(
@@ -238,14 +238,15 @@ export function createUploads(options: UploadsOptions) {
       async finish({ folderId, name }) {
         if (files.length === 0) throw new ActionError("REQUEST_INVALID", "the form must have a file");
         const given = name === undefined || name === "" || files.length > 1 ? null : mediaName(name);
-        const made = await db.transaction(async (manager) => {
+        const store = async (manager: EntityManager) => {
           await lockApp(manager, appId);
           grants.need(await folders.rulesAt(grants, appId, folderId, manager), "create");
           const stored: MediaFile[] = [];
           for (const file of files)
             stored.push(await insert(manager, admission, appId, folderId, { ...file, name: given ?? file.name }));
           return stored;
-        });
+        };
+        const made = await blobs.inTurn(appId, () => db.transaction(store));
         for (const file of files) for (const key of [file.key, file.thumbnail?.key]) if (key) blobs.let(key);
         keys.length = 0;
         return made;
@@ -259,7 +260,9 @@ export function createUploads(options: UploadsOptions) {
         // What cannot be given back now the sweep finds: the row says until when it was held.
         for (const key of keys) {
           blobs.let(key);
-          await giveBack(key).catch((error: unknown) => log.warn({ err: error }, "an upload left bytes for the sweep"));
+          await giveBack(appId, key).catch((error: unknown) =>
+            log.warn({ err: error }, "an upload left bytes for the sweep"),
+          );
         }
       },
     };
