@@ -96,6 +96,8 @@ CREATE TABLE app_user_session (
   proof bytea NOT NULL,
   locale text,
   created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  verified jsonb DEFAULT '{}'::jsonb NOT NULL,
+  pending boolean DEFAULT false NOT NULL,
   CONSTRAINT app_user_session_pkey PRIMARY KEY (credential_id),
   CONSTRAINT app_user_session_app_id_data_source_id_fkey FOREIGN KEY (app_id, data_source_id) REFERENCES data_source(app_id, id) ON DELETE CASCADE,
   CONSTRAINT app_user_session_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE CASCADE
@@ -542,12 +544,15 @@ CREATE TABLE push_delivery (
   subscription_id bigint NOT NULL,
   attempts integer DEFAULT 0 NOT NULL,
   due_at timestamp with time zone NOT NULL,
+  holder uuid,
+  claimed_at timestamp with time zone,
   CONSTRAINT push_delivery_pkey PRIMARY KEY (id),
   CONSTRAINT push_delivery_notification_id_fkey FOREIGN KEY (notification_id) REFERENCES notification(id) ON DELETE CASCADE,
   CONSTRAINT push_delivery_subscription_id_fkey FOREIGN KEY (subscription_id) REFERENCES push_subscription(id) ON DELETE CASCADE
 );
 
 CREATE INDEX push_delivery_due ON public.push_delivery USING btree (due_at);
+CREATE INDEX push_delivery_held ON public.push_delivery USING btree (holder) WHERE (holder IS NOT NULL);
 CREATE INDEX push_delivery_notification ON public.push_delivery USING btree (notification_id);
 CREATE INDEX push_delivery_subscription ON public.push_delivery USING btree (subscription_id);
 
@@ -555,16 +560,18 @@ CREATE TABLE push_subscription (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   app_id bigint NOT NULL,
   reader text NOT NULL,
-  reader_user jsonb,
   endpoint text NOT NULL,
   p256dh text NOT NULL,
   auth text NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
+  credential_id bigint,
   CONSTRAINT push_subscription_pkey PRIMARY KEY (id),
   CONSTRAINT push_subscription_app_id_endpoint_key UNIQUE (app_id, endpoint),
-  CONSTRAINT push_subscription_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
+  CONSTRAINT push_subscription_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT push_subscription_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE SET NULL
 );
 
+CREATE INDEX push_subscription_credential ON public.push_subscription USING btree (credential_id) WHERE (credential_id IS NOT NULL);
 CREATE INDEX push_subscription_reader ON public.push_subscription USING btree (app_id, reader);
 
 CREATE UNLOGGED TABLE rate_window (
@@ -688,6 +695,33 @@ CREATE TABLE vapid_key (
   CONSTRAINT vapid_key_pkey PRIMARY KEY (app_id),
   CONSTRAINT vapid_key_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
 );
+
+CREATE TABLE verification_code (
+  credential_id bigint NOT NULL,
+  app_id bigint NOT NULL,
+  subject bytea NOT NULL,
+  data_source_id integer NOT NULL,
+  entry_id bigint,
+  address text NOT NULL,
+  code bytea NOT NULL,
+  failures integer DEFAULT 0 NOT NULL,
+  expires_at timestamp with time zone NOT NULL,
+  CONSTRAINT verification_code_pkey PRIMARY KEY (credential_id),
+  CONSTRAINT verification_code_app_id_data_source_id_fkey FOREIGN KEY (app_id, data_source_id) REFERENCES data_source(app_id, id) ON DELETE CASCADE,
+  CONSTRAINT verification_code_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE CASCADE
+);
+
+CREATE INDEX verification_code_data_source ON public.verification_code USING btree (app_id, data_source_id);
+
+CREATE TABLE verification_request (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  subject bytea NOT NULL,
+  created_at timestamp with time zone DEFAULT clock_timestamp() NOT NULL,
+  CONSTRAINT verification_request_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX verification_request_age ON public.verification_request USING btree (created_at);
+CREATE INDEX verification_request_subject ON public.verification_request USING btree (subject, created_at);
 
 CREATE OR REPLACE FUNCTION public.svc_action_changed()
  RETURNS trigger

@@ -41,7 +41,7 @@ export function createResolvers(operations: Operations): Resolvers {
     notifications: new NotificationResolver(gate, operations.notify),
     publishing: new PublishResolver(gate, publishing),
     runs: new RunResolver(gate, runs, console),
-    sessions: new SessionResolver(gate, operations.store.sessions),
+    sessions: new SessionResolver(gate, operations.store.sessions, operations.verification),
     settings: new SettingResolver(gate, settings),
     trail: new TrailResolver(gate, trail),
     tokens: new TokenResolver(gate, credentials, people),

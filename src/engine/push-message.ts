@@ -18,15 +18,19 @@ const KEPT_SECONDS = 24 * 60 * 60;
 
 export const newVapidKeys = (): VapidKeys => webPush.generateVAPIDKeys();
 
-/** @param subject `mailto:` or `https:`, whom a push service may turn to */
+/**
+ * @param topic what a later message takes the place of, while the push service still keeps it (RFC 8030, 5.4)
+ * @param subject `mailto:` or `https:`, whom a push service may turn to
+ */
 export function pushRequest(
   target: { endpoint: string; p256dh: string; auth: string },
   payload: string,
-  { publicKey, privateKey, subject }: VapidKeys & { subject: string },
+  { publicKey, privateKey, subject, topic }: VapidKeys & { subject: string; topic: string },
 ): PushRequest {
   const { endpoint, p256dh, auth } = target;
   const details = webPush.generateRequestDetails({ endpoint, keys: { p256dh, auth } }, payload, {
     TTL: KEPT_SECONDS,
+    topic,
     contentEncoding: "aes128gcm",
     vapidDetails: { subject, publicKey, privateKey },
   });

@@ -11,6 +11,7 @@ import type { Notifications } from "../engine/notifications.js";
 import { createRateWindow } from "../engine/rate-window.js";
 import { createSecretScans, type SecretScans } from "../engine/secret-scan.js";
 import { StartError } from "../errors.js";
+import type { Caller } from "../rules/access.js";
 import type { SessionOf } from "../rules/env-script.js";
 import { type Addressed, addressedAssets, createCatalogue, resolveAssets } from "../rules/packages.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "./access/credentials.js";
@@ -28,10 +29,12 @@ import { operatorMail } from "./communicate/destinations.js";
 import { MESSAGE_CHANNEL } from "./communicate/outbox.js";
 import { DATA_SOURCE_CHANNEL } from "./data-sources/data-source-rows.js";
 import { ENTRY_CHANNEL } from "./data-sources/entry-changes.js";
-import { createStore } from "./data-sources/store.js";
+import { createStore, type Store } from "./data-sources/store.js";
+import { createVerification } from "./data-sources/verification.js";
 import { createMedia } from "./media/media.js";
 import { NOTIFICATION_CHANNEL } from "./notifications/notification-rows.js";
 import { createNotify } from "./notifications/notify.js";
+import { READER_CHANNEL } from "./notifications/reader.js";
 import { listAudit, type Trail } from "./records/audit.js";
 import { createLogs, LOG_CHANNEL } from "./records/execution-logs.js";
 import { createIntake, type Intake } from "./records/intake.js";
@@ -69,6 +72,7 @@ export const CHANNELS = [
   ENTRY_CHANNEL,
   MESSAGE_CHANNEL,
   NOTIFICATION_CHANNEL,
+  READER_CHANNEL,
 ];
 
 export interface Surroundings {
@@ -171,19 +175,21 @@ function upkeepOf({ config, db }: Surroundings, lag: () => Promise<number>) {
   };
 }
 
-/** Messages to people outside, and notifications to an app's users. */
+/** Messages to people outside, notifications to an app's users, and codes by which those prove who they are. */
 function createMessaging(
   { config, db, notifications, baseUrl, now, log }: Surroundings,
   parts: {
     settings: ReturnType<typeof createSettings>;
-    sessionOf: SessionOf;
+    store: Store;
     scans: SecretScans;
     logEvents: LogEvents;
     intake: Intake;
+    userChanged: (caller: Caller, appId: number) => Promise<void>;
     holder: string;
   },
 ) {
-  const { settings, sessionOf, intake } = parts;
+  const { settings, store, intake, userChanged, holder } = parts;
+  const { sessionOf } = store;
   const { allowPrivateNetwork, mailFrom } = config;
   const shared = { db, allowPrivateNetwork, baseUrl, now, log };
   const communicate = createCommunicate({ ...shared, ...parts, operator: operatorMail(config) });
@@ -196,8 +202,20 @@ function createMessaging(
     intake,
     connections,
     mailFrom,
+    holder,
   });
-  return { communicate, notify };
+  const { acceptance } = communicate;
+  return {
+    communicate,
+    notify,
+    verification: createVerification({ db, ...store, settings, userChanged, acceptance }),
+
+    /** Lets go of what dead processes held. */
+    async recover(): Promise<void> {
+      await communicate.recover();
+      await notify.push.recover();
+    },
+  };
 }
 
 export async function createOperations(surroundings: Surroundings) {
@@ -212,7 +230,10 @@ export async function createOperations(surroundings: Surroundings) {
   await dataKeys.start();
   const { clientTimeoutMs, defaultTimezone } = config;
   const people = createPeople({ db, credentials });
-  const store = createStore({ ...surroundings, logEvents, intake, person: people.session });
+  const asksSecondFactor = (appId: number) => messaging.verification.asksSecondFactor(appId);
+  const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
+  const ofStore = { logEvents, intake, person: people.session, asksSecondFactor, userChanged };
+  const store = createStore({ ...surroundings, ...ofStore });
   const { sessionOf } = store;
   const { organizationOf } = people;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
@@ -226,11 +247,11 @@ export async function createOperations(surroundings: Surroundings) {
   const authoring = createAuthoring({ db, checkCode, ...assets, triggerIndex, log });
   const scans = createSecretScans();
   const ofRuns = { credentials, catalogue, queueRoom, intake, settings, sessionOf, scans };
-  const running = createRunning(surroundings, { ...ofRuns, onBeat: () => communicate.recover() });
+  const running = createRunning(surroundings, { ...ofRuns, onBeat: () => messaging.recover() });
   const { logs, tail, ledger, instance, console, runs } = running;
   const { addressed } = assets;
-  const ofMessages = { settings, sessionOf, scans, logEvents, intake, holder: instance.id };
-  const { communicate, notify } = createMessaging(surroundings, ofMessages);
+  const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: instance.id };
+  const messaging = createMessaging(surroundings, ofMessages);
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
   const clients = createClients({ db, ...ofClients, holder: instance.id, timeoutMs: clientTimeoutMs, log });
   const ofMedia = { ring, intake, logEvents, appUserOf: store.appUsers.userOf };
@@ -258,7 +279,6 @@ export async function createOperations(surroundings: Surroundings) {
     clients,
     store,
     media,
-    communicate,
-    notify,
+    ...messaging,
   };
 }

@@ -90,6 +90,7 @@ export const ACCESS = {
   writeEntries: { who: BACKENDS },
   removeEntries: { who: BACKENDS },
   signInAppUser: { who: PAGES },
+  verifyAppUser: { who: PAGES },
   readSession: { who: CLIENTS },
   // Of media these may all; whom else, with a credential or none, the app's own access rules say.
   readMedia: { who: BACKENDS },
@@ -159,6 +160,7 @@ export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   writeEntries: "rows",
   removeEntries: "nothing",
   signInAppUser: "nothing",
+  verifyAppUser: "rows",
   readSession: "nothing",
   readMedia: "nothing",
   writeMedia: "rows",

@@ -3,13 +3,23 @@ import type { Copy } from "../data/action-types.js";
 import type { Person } from "../data/person.js";
 import type { SettingsView } from "./setting-tiers.js";
 
+export interface SignedInEntry {
+  id: number;
+  dataSourceId: number;
+  data: Record<string, unknown>;
+  /** Addresses that a code has proven since the sign-in, each with the moment in ISO 8601; absent where none was. */
+  verified?: { email?: string; sms?: string };
+}
+
 /** Who a page, or a server run, works for (specification, Authentication 3): what `Svc.Session.get()` gives. A description, no credential. */
 export interface AppSession {
   appId: number;
   /** null: a visitor without a name, or a run without a user, such as a scheduled one. */
   user: Person | null;
   /** The entry by which the page's user signed in, without its hashed columns; absent while nobody is. */
-  entries?: { dataSource: { id: number; dataSourceId: number; data: Record<string, unknown> } };
+  entries?: { dataSource: SignedInEntry };
+  /** Somebody has signed in, and is the page's user once a code has proven the second factor. */
+  awaits?: "secondFactor";
   environment: Copy;
 }
 

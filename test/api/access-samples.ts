@@ -109,6 +109,7 @@ export const SAMPLES: Record<Operation, Sample> = {
   writeEntries: rest("POST", `/v1/apps/:app/data-sources/${NOTHING}/entries`, {}),
   removeEntries: rest("DELETE", `/v1/apps/:app/data-sources/${NOTHING}/entries/1`),
   signInAppUser: rest("DELETE", "/v1/apps/:app/session"),
+  verifyAppUser: rest("POST", "/v1/apps/:app/session/verify", {}),
   readSession: rest("GET", "/v1/apps/:app/session"),
   readMedia: rest("GET", `/v1/apps/:app/media/files/${NOTHING}`),
   writeMedia: rest("PUT", `/v1/apps/:app/media/folders/${NOTHING}`, {}),

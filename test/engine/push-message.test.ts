@@ -55,7 +55,9 @@ describe("push messages", () => {
     const { url, headers, body } = pushRequest(target, '{"title":"x"}', {
       ...vapid,
       subject: "mailto:push@example.com",
+      topic: "svc-7",
     });
+    expect(headers["Topic"]).to.equal("svc-7");
     expect(url.href).to.equal(target.endpoint);
     expect(headers["Content-Encoding"]).to.equal("aes128gcm");
     const how = { version: "aes128gcm", privateKey: pair(receiverPrivate), authSecret: auth };

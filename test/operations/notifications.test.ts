@@ -235,13 +235,78 @@ describe("notifications", function () {
     await devices("POST", mine.subscription);
     answer = 503;
     await published("a", PUSH);
-    const due = () => rows<{ attempts: number }>(service.db, "SELECT attempts FROM push_delivery");
+    const due = () => rows<{ attempts: number }>(service.db, "SELECT attempts FROM push_delivery WHERE holder IS NULL");
     await until(async () => pushed.length === 1 && (await due())[0]?.attempts === 1);
     answer = 410;
     moved += 120_000;
     await wake();
     await until(async () => (await devices("GET")).body.subscriptions.length === 0);
-    expect(await due()).to.deep.equal([]);
+    expect(await rows(service.db, "SELECT FROM push_delivery")).to.deep.equal([]);
+  });
+
+  /** Tried once, and to be tried again. */
+  const waiting = () => rows(service.db, "SELECT FROM push_delivery WHERE attempts = 1 AND holder IS NULL");
+
+  it("are pushed by another process when the one that held them died, and a second takes the place of the first", async () => {
+    await devices("POST", device("left").subscription);
+    answer = 429;
+    await published("x", PUSH);
+    await until(async () => (await waiting()).length === 1);
+    answer = 201;
+    // As a process leaves it that is killed with the request under way.
+    await service.db.query("UPDATE push_delivery SET holder = gen_random_uuid(), claimed_at = now(), due_at = now()");
+    await until(() => pushed.length === 2, 15_000);
+    const [first, second] = pushed.map(({ headers }) => headers["topic"]);
+    expect([typeof first, second]).to.deep.equal(["string", first]);
+    await until(async () => (await rows(service.db, "SELECT FROM push_delivery")).length === 0);
+  });
+
+  it("are pushed to nobody any longer once they are taken back", async () => {
+    await devices("POST", device("back").subscription);
+    answer = 429;
+    const { id } = await published("x", PUSH);
+    await until(async () => (await waiting()).length === 1);
+    await call("PUT", `/${id}`, { status: "draft" });
+    expect(await rows(service.db, "SELECT FROM push_delivery")).to.deep.equal([]);
+  });
+
+  /** A page, and a user of the app who signs in to it. */
+  async function signedIn(Office: string) {
+    const app = `/v1/apps/${service.appId}`;
+    const hooks = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
+    await service.rest("POST", `${app}/data-sources`, { body: { name: "Users", hooks } });
+    const Email = `user${Math.random()}@example.org`;
+    const body = { data: { Email, Password: "a secret", Office } };
+    const { id } = (await service.rest("POST", `${app}/data-sources/Users/entries`, { body })).body;
+    const as = (await service.rest("POST", `${app}/tokens`, { body: { kind: "live" } })).body.token as string;
+    const where = { Email, Password: "a secret" };
+    const how = { passport: "dataSource", dataSourceId: "Users", where };
+    const { http } = await service.rest("POST", `${app}/session`, { as, body: how });
+    expect(http).to.equal(200);
+    return {
+      as,
+      move: (to: string) => service.rest("PUT", `${app}/data-sources/Users/entries/${id}`, { body: { Office: to } }),
+      signOut: () => service.rest("DELETE", `${app}/session`, { as }),
+    };
+  }
+
+  it("are for who a user is now: in an open page and on a device, after a change of the user and after signing out", async () => {
+    const user = await signedIn("Oslo");
+    const came = follow(user.as, null);
+    await devices("POST", device("user").subscription, user.as);
+    await published("Oslo 1", { ...PUSH, scope: { Office: "Oslo" } });
+    await until(() => came.length === 1 && pushed.length === 1);
+    await user.move("Rome");
+    await published("Oslo 2", { ...PUSH, scope: { Office: "Oslo" } });
+    await published("Rome 1", { ...PUSH, scope: { Office: "Rome" } });
+    await until(() => came.length === 2 && pushed.length === 2);
+    await user.signOut();
+    await published("Rome 2", { ...PUSH, scope: { Office: "Rome" } });
+    await published("all", PUSH);
+    await until(() => came.length === 3 && pushed.length === 3);
+    expect(came.map(({ data }) => data.title)).to.deep.equal(["Oslo 1", "Rome 1", "all"]);
+    await until(async () => (await rows(service.db, "SELECT FROM push_delivery")).length === 0);
+    expect(pushed).to.have.length(3);
   });
 
   it("are signed by keys that the app keeps, whoever asks, and its owner alone sees a device", async () => {

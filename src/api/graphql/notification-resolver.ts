@@ -19,7 +19,7 @@ import {
 /** What the subscription needs of its context: decorators know no instance. */
 export interface NotificationContext extends RequestContext {
   gate: Gate;
-  notify: Pick<Notify, "feed" | "readerOf">;
+  notify: Pick<Notify, "feed">;
 }
 
 @Resolver()
@@ -141,7 +141,7 @@ export class NotificationResolver {
       const { appId, after } = args as { appId: number; after?: number | null };
       const { gate, notify, ...visitor } = context as NotificationContext;
       const caller = await gate.enter(visitor, "readNotifications", appId);
-      return notify.feed.follow(appId, await notify.readerOf(caller, appId), after ?? null);
+      return notify.feed.follow(appId, caller, after ?? null);
     },
   })
   notificationAdded(

@@ -26,11 +26,18 @@ class AppSessionUserType {
   @Field(() => String) email: string;
 }
 
+@ObjectType("VerifiedAddresses", { description: "When a code has proven an address, since the sign-in." })
+class VerifiedAddressesType {
+  @Field(() => DateTime, { nullable: true }) email?: string;
+  @Field(() => DateTime, { nullable: true }) sms?: string;
+}
+
 @ObjectType("AppSessionEntry", { description: "The entry by which the page's user signed in." })
 class AppSessionEntryType {
   @Field(() => Int) id: number;
   @Field(() => Int) dataSourceId: number;
   @Field(() => GraphQLJSON, { description: "Without hashed columns." }) data: unknown;
+  @Field(() => VerifiedAddressesType, { nullable: true }) verified?: VerifiedAddressesType;
 }
 
 @ObjectType("AppSessionEntries")
@@ -46,6 +53,8 @@ export class AppSessionType {
   @Field(() => CopyEnum) environment: Copy;
   @Field(() => AppSessionEntriesType, { nullable: true, description: "null: nobody is signed in to the page." })
   entries?: AppSessionEntriesType;
+  @Field(() => String, { nullable: true, description: "secondFactor: who has signed in has still to prove it." })
+  awaits?: "secondFactor";
 }
 
 @ObjectType("RuntimeEnv", { description: "What `env.js` sets `window.ENV` to." })

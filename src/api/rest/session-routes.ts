@@ -15,6 +15,11 @@ export const sessionRoutes: readonly Route[] = [
     answer: async ({ sessions }, q) => ({ session: await sessions.authorize(q.context, q.id("appId"), q.object()) }),
   },
   {
+    method: "POST",
+    path: `${SESSION}/verify`,
+    answer: ({ sessions }, q) => sessions.verify(q.context, q.id("appId"), q.object()),
+  },
+  {
     method: "PUT",
     path: SESSION,
     answer: async ({ sessions }, q) => ({

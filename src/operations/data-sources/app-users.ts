@@ -9,6 +9,7 @@ import type { Caller } from "../../rules/access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
 import { parseSignIn } from "../../rules/entries/sign-in.js";
+import type { VerifiedBy } from "../../rules/verification.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visible } from "./entry.js";
 import { matches } from "./hashes.js";
@@ -19,10 +20,21 @@ export interface AppUser {
   id: number;
   dataSourceId: number;
   data: EntryData;
+  /** Addresses that were proven by a code since the sign-in, each with the moment in ISO 8601; absent where none was. */
+  verified?: Partial<Record<VerifiedBy, string>>;
+}
+
+/** What a code has proven: that the entry's user has the address in that column. */
+export interface AddressProof {
+  entryId: number;
+  column: string;
+  address: string;
+  by: VerifiedBy;
 }
 
 const FIND = `
-  SELECT entry.id, entry.data_source_id AS "dataSourceId", entry.data, source.hashed_columns AS hashed, session.columns, session.proof
+  SELECT entry.id, entry.data_source_id AS "dataSourceId", entry.data, source.hashed_columns AS hashed, session.columns, session.proof,
+         session.verified, session.pending
     FROM app_user_session AS session
     JOIN data_source AS source ON source.app_id = session.app_id AND source.id = session.data_source_id
     JOIN data_source_entry AS entry
@@ -40,10 +52,19 @@ const CANDIDATE = `
    WHERE app_id = $1 AND id = (SELECT id FROM found ORDER BY "order", id LIMIT 1)`;
 
 const SIGN_IN = `
-  INSERT INTO app_user_session (credential_id, app_id, data_source_id, entry_id, columns, proof) VALUES ($1, $2, $3, $4, $5, $6)
+  INSERT INTO app_user_session (credential_id, app_id, data_source_id, entry_id, columns, proof, verified, pending)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
   ON CONFLICT (credential_id) DO UPDATE
     SET data_source_id = excluded.data_source_id, entry_id = excluded.entry_id, columns = excluded.columns,
-        proof = excluded.proof, created_at = clock_timestamp()`;
+        proof = excluded.proof, verified = excluded.verified, pending = excluded.pending, created_at = clock_timestamp()`;
+
+/* $1 credential, $2 app, $3 data source, $4 entry, $5 what was proven. The code was for who was signed in then. */
+const ADD_PROOF = `
+  UPDATE app_user_session SET verified = verified || $5::jsonb, pending = false
+   WHERE credential_id = $1 AND app_id = $2 AND data_source_id = $3 AND entry_id = $4 RETURNING credential_id`;
+
+/* $1 app, $2 data source, $3 entry. */
+const ENTRY = "SELECT id, data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
 
 /** What the entry's values are while nobody has changed them. */
 const proofOf = (data: EntryData, columns: readonly string[]): Buffer =>
@@ -52,6 +73,8 @@ const proofOf = (data: EntryData, columns: readonly string[]): Buffer =>
 const wrong = (): ActionError => new ActionError("UNAUTHORIZED", "no user with these values");
 
 interface FoundUser extends AppUser {
+  verified: Partial<Record<VerifiedBy, string>>;
+  pending: boolean;
   hashed: string[];
   columns: string[];
   proof: Buffer;
@@ -59,7 +82,14 @@ interface FoundUser extends AppUser {
 
 export type AppUsers = ReturnType<typeof createAppUsers>;
 
-export function createAppUsers({ db, attempts }: { db: Database; attempts: SignInAttempts }) {
+export function createAppUsers(options: {
+  db: Database;
+  attempts: SignInAttempts;
+  /** Whether who signs in to the app is its user only with a second factor. */
+  asksSecondFactor: (appId: number) => Promise<boolean>;
+}) {
+  const { db, attempts, asksSecondFactor } = options;
+
   /** Whether every secret is the entry's: all are computed, and as long for an entry that is not there. */
   async function proves(secrets: EntryData, found: EntryData | undefined): Promise<boolean> {
     let proven = found !== undefined;
@@ -70,16 +100,46 @@ export function createAppUsers({ db, attempts }: { db: Database; attempts: SignI
     return proven;
   }
 
-  /** The user who is signed in to the page of that credential; null for none, and when the entry or its password changed. */
-  async function userOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
+  /**
+   * Who has signed in to the page of that credential; null for nobody, and when the entry or its password changed. `pending`: a second
+   * factor is missing, and nobody is the page's user.
+   */
+  async function signedIn(
+    credentialId: number | null,
+    appId: number,
+  ): Promise<(AppUser & { pending: boolean }) | null> {
     if (credentialId === null) return null;
     const [found] = await preparedRows<FoundUser>(db, "app-user", FIND, [credentialId, appId]);
     if (!found?.proof.equals(proofOf(found.data, found.columns))) return null;
-    const { id, dataSourceId, data, hashed } = found;
-    return { id, dataSourceId, data: visible(data, (column) => !hashed.includes(column)) };
+    const { id, dataSourceId, data, hashed, verified, pending } = found;
+    const shown = visible(data, (column) => !hashed.includes(column));
+    return { id, dataSourceId, data: shown, ...(Object.keys(verified).length > 0 && { verified }), pending };
   }
 
+  /** The page's user. */
+  async function userOfCredential(credentialId: number | null, appId: number): Promise<AppUser | null> {
+    const found = await signedIn(credentialId, appId);
+    if (!found || found.pending) return null;
+    const { pending: _, ...user } = found;
+    return user;
+  }
+
+  async function begin(
+    { credentialId }: Caller,
+    { appId, id }: StoredDataSource,
+    { id: entryId, data }: { id: number; data: EntryData },
+    columns: readonly string[],
+    verified: AppUser["verified"] = {},
+  ): Promise<void> {
+    const pending = await asksSecondFactor(appId);
+    const session = [credentialId, appId, id, entryId, JSON.stringify(columns), proofOf(data, columns)];
+    await rows(db, SIGN_IN, [...session, JSON.stringify(verified), pending]);
+  }
+
+  const provenNow = (by: VerifiedBy) => ({ [by]: new Date().toISOString() });
+
   return {
+    signedIn,
     userOfCredential,
 
     /** The page's user; null for callers that are no pages. */
@@ -105,16 +165,28 @@ export function createAppUsers({ db, attempts }: { db: Database; attempts: SignI
       });
       if (!proven) throw wrong();
       // Where nothing is hashed, all of it proved who it is.
-      const columns = Object.keys(Object.keys(secrets).length > 0 ? secrets : known);
-      const proof = proofOf(found!.data, columns);
-      const session = [caller.credentialId, source.appId, source.id, found!.id, JSON.stringify(columns), proof];
-      await rows(db, SIGN_IN, session);
+      await begin(caller, source, found!, Object.keys(Object.keys(secrets).length > 0 ? secrets : known));
       const hashed = source.hashedColumns;
       return {
         id: found!.id,
         dataSourceId: source.id,
         data: visible(found!.data, (column) => !hashed.includes(column)),
       };
+    },
+
+    /** Signs the page's user in by an address that was proven, while the entry has it still. */
+    async signInBy(caller: Caller, source: StoredDataSource, proof: AddressProof): Promise<boolean> {
+      const { entryId, column, address, by } = proof;
+      const [entry] = await rows<{ id: number; data: EntryData }>(db, ENTRY, [source.appId, source.id, entryId]);
+      if (!entry || !Object.hasOwn(entry.data, column) || entry.data[column] !== address) return false;
+      await begin(caller, source, entry, [column], provenNow(by));
+      return true;
+    },
+
+    /** Adds it to the sign-in of that entry, which it was proven for. */
+    async addProof(caller: Caller, source: StoredDataSource, { entryId, by }: AddressProof): Promise<boolean> {
+      const session = [caller.credentialId, source.appId, source.id, entryId, JSON.stringify(provenNow(by))];
+      return (await rows(db, ADD_PROOF, session)).length > 0;
     },
 
     async signOut(caller: Caller, executor: Executor = db): Promise<void> {

@@ -37,15 +37,16 @@ export function createSessions(options: {
   intake: Intake;
   /** The session less the page's user. */
   person: SessionOf;
+  /** To be called when another is signed in to a page, or nobody. */
+  userChanged: (caller: Caller, appId: number) => Promise<void>;
 }) {
-  const { db, sources, appUsers, logEvents, intake, person } = options;
+  const { db, sources, appUsers, logEvents, intake, person, userChanged } = options;
 
   const sessionOf: SessionOf = async (whom) => {
-    const [session, entry] = await Promise.all([
-      person(whom),
-      appUsers.userOfCredential(whom.credentialId, whom.appId),
-    ]);
-    return entry ? { ...session, entries: { dataSource: entry } } : session;
+    const [session, found] = await Promise.all([person(whom), appUsers.signedIn(whom.credentialId, whom.appId)]);
+    if (!found) return session;
+    const { pending, ...dataSource } = found;
+    return pending ? { ...session, awaits: "secondFactor" } : { ...session, entries: { dataSource } };
   };
 
   /** What `Svc.Session.get()` gives. */
@@ -68,11 +69,13 @@ export function createSessions(options: {
         throw new ActionError("REQUEST_INVALID", `passport must be "${PASSPORT}"; ${described(passport)} came`);
       }
       await appUsers.signIn(caller, await sources.find(appId, refOf(dataSourceId ?? dataSourceName)), where);
+      await userChanged(caller, appId);
       return session(caller, appId);
     },
 
     async logout(caller: Caller, appId: number): Promise<AppSession> {
       await appUsers.signOut(caller);
+      await userChanged(caller, appId);
       return session(caller, appId);
     },
 

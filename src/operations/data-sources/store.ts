@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import type { Config } from "../../config.js";
 import type { Notifications } from "../../engine/notifications.js";
+import type { Caller } from "../../rules/access.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -42,13 +43,17 @@ export function createStore(options: {
   config: Pick<Config, "dataSourceQuotaMb">;
   /** The person that a page or a run works for. */
   person: SessionOf;
+  /** Whether who signs in to the app is its user only with a second factor. */
+  asksSecondFactor: (appId: number) => Promise<boolean>;
+  /** To be called when another is signed in to a page, or nobody. */
+  userChanged: (caller: Caller, appId: number) => Promise<void>;
   log: Logger;
 }) {
-  const { db, databaseUrl, log, notifications, logEvents, intake, person } = options;
+  const { db, databaseUrl, log, notifications, logEvents, intake, person, asksSecondFactor, userChanged } = options;
   const quotaBytes = options.config.dataSourceQuotaMb * 2 ** 20;
   const sources = createDataSourceRows({ db, notifications });
   const attempts = createSignInAttempts({ db });
-  const appUsers = createAppUsers({ db, attempts });
+  const appUsers = createAppUsers({ db, attempts, asksSecondFactor });
   const pool = createReadPool(databaseUrl);
   const reads = createEntryReads(pool);
   const rights = createEntryRights({ appUsers });
@@ -59,7 +64,7 @@ export function createStore(options: {
   const imports = createEntryImports({ changes, intake, versions });
   const indexes = createEntryIndexes({ url: databaseUrl, log });
   const dataSources = createDataSources({ db, sources, intake, indexes, log });
-  const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person });
+  const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person, userChanged });
   const searches = createEntrySearches({ read: pool.read, sources, reads, changes, commits, versions, attempts });
   const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, log });
   const upkeep = createChangeUpkeep({ db });
@@ -86,5 +91,6 @@ export function createStore(options: {
     enough.abort();
     await pool.end();
   };
-  return { dataSources, entries, sessions, appUsers, sessionOf: sessions.sessionOf, upkeep, stop };
+  const { sessionOf } = sessions;
+  return { dataSources, entries, sessions, sources, appUsers, attempts, sessionOf, upkeep, stop };
 }

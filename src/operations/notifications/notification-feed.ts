@@ -5,6 +5,7 @@
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Notifications as Notices } from "../../engine/notifications.js";
+import type { Caller } from "../../rules/access.js";
 import { inScope } from "../../rules/scope.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 import {
@@ -14,16 +15,23 @@ import {
   placeBefore,
   publishedAfter,
 } from "./notification-rows.js";
-import type { Reader } from "./reader.js";
+import { READER_CHANNEL, type Reader, type ReaderOf, usersOf } from "./reader.js";
 
 const RETRY_MS = 1_000;
 
 type Listener = (one: Notification) => void;
 
+interface Follower {
+  caller: Caller;
+  /** As it was when it was last looked at. */
+  reader: Reader;
+  listener: Listener;
+}
+
 /** Everybody in this process who follows one app. */
 interface Room {
   appId: number;
-  followers: Set<{ reader: Reader; listener: Listener }>;
+  followers: Set<Follower>;
   /** Followers, and those about to be. */
   members: number;
   /** Up to where it has read; null before the first of its followers. */
@@ -33,12 +41,17 @@ interface Room {
 }
 
 export interface NotificationFeed {
-  /** @param after the place of the last one that the reader has seen; null: from now on */
-  follow(appId: number, reader: Reader, after: number | null): LiveSource<Notification>;
+  /** @param after the place of the last one that the caller has seen; null: from now on */
+  follow(appId: number, caller: Caller, after: number | null): Promise<LiveSource<Notification>>;
 }
 
-export function createNotificationFeed(options: { db: DataSource; notices: Notices; log: Logger }): NotificationFeed {
-  const { db, notices, log } = options;
+export function createNotificationFeed(options: {
+  db: DataSource;
+  notices: Notices;
+  readerOf: ReaderOf;
+  log: Logger;
+}): NotificationFeed {
+  const { db, notices, readerOf, log } = options;
   const rooms = new Map<number, Room>();
 
   function inOrder(room: Room, read: () => Promise<void>): void {
@@ -58,13 +71,33 @@ export function createNotificationFeed(options: { db: DataSource; notices: Notic
     }
   }
 
+  /** Scopes are tried on who the followers are now: an entry may have changed since they came. */
+  async function lookAgain({ appId, followers }: Room): Promise<void> {
+    const users = await usersOf(
+      db,
+      appId,
+      [...followers].map(({ reader }) => reader.key),
+    );
+    for (const follower of followers)
+      follower.reader = { ...follower.reader, user: users.get(follower.reader.key) ?? null };
+  }
+
   /** What is new, as one object for all whom it is for. */
   async function readOn(room: Room): Promise<void> {
     if (room.place === null) return;
+    let areKnown = false;
     for await (const one of after(room.appId, room.place, "", Number.POSITIVE_INFINITY)) {
+      if (one.scope !== null && !areKnown) await lookAgain(room);
+      areKnown ||= one.scope !== null;
       room.place = one.cursor!;
       for (const { reader, listener } of room.followers) if (inScope(one.scope, reader.user)) listener(one);
     }
+  }
+
+  /** Another user is signed in to a page, or nobody. */
+  async function changeReader({ appId, followers }: Room, credentialId: number): Promise<void> {
+    for (const follower of followers)
+      if (follower.caller.credentialId === credentialId) follower.reader = await readerOf(follower.caller, appId);
   }
 
   function roomOf(appId: number): Room {
@@ -77,38 +110,49 @@ export function createNotificationFeed(options: { db: DataSource; notices: Notic
     const room = rooms.get(Number(notice));
     if (room) inOrder(room, () => readOn(room));
   });
+  notices.listen(READER_CHANNEL, (notice) => {
+    const [appId, credentialId] = notice.split(":").map(Number) as [number, number];
+    const room = rooms.get(appId);
+    if (room) inOrder(room, () => changeReader(room, credentialId));
+  });
   notices.onGap(() => {
-    for (const room of rooms.values()) inOrder(room, () => readOn(room));
+    for (const room of rooms.values()) {
+      for (const { caller } of room.followers) inOrder(room, () => changeReader(room, caller.credentialId));
+      inOrder(room, () => readOn(room));
+    }
   });
 
-  return {
-    follow: (appId, reader, seen) =>
-      liveSource<Notification>(appId, (listener) => {
-        const since = new Date();
-        const room = roomOf(appId);
-        const follower = { reader, listener };
-        room.members += 1;
-        let open = true;
-        let from = seen;
-        inOrder(room, async () => {
-          from ??= await placeBefore(db, appId, since);
-          room.place ??= await lastPlace(db, appId);
-          for await (const one of after(appId, from, reader.key, room.place)) {
-            if (!open) return;
-            if (inScope(one.scope, reader.user)) listener(one);
-            from = one.cursor!;
-          }
+  function sourceFor(appId: number, caller: Caller, reader: Reader, seen: number | null): LiveSource<Notification> {
+    return liveSource<Notification>(appId, (listener) => {
+      const since = new Date();
+      const room = roomOf(appId);
+      const follower: Follower = { caller, reader, listener };
+      room.members += 1;
+      let open = true;
+      let from = seen;
+      inOrder(room, async () => {
+        from ??= await placeBefore(db, appId, since);
+        room.place ??= await lastPlace(db, appId);
+        for await (const one of after(appId, from, reader.key, room.place)) {
           if (!open) return;
-          room.followers.add(follower);
-          // What was published since the room last looked, or since this reader went away.
-          await readOn(room);
-        });
-        return () => {
-          if (open) room.members -= 1;
-          open = false;
-          room.followers.delete(follower);
-          if (room.members === 0 && rooms.get(appId) === room) rooms.delete(appId);
-        };
-      }),
+          if (inScope(one.scope, reader.user)) listener(one);
+          from = one.cursor!;
+        }
+        if (!open) return;
+        room.followers.add(follower);
+        // What was published since the room last looked, or since this reader went away.
+        await readOn(room);
+      });
+      return () => {
+        if (open) room.members -= 1;
+        open = false;
+        room.followers.delete(follower);
+        if (room.members === 0 && rooms.get(appId) === room) rooms.delete(appId);
+      };
+    });
+  }
+
+  return {
+    follow: async (appId, caller, seen) => sourceFor(appId, caller, await readerOf(caller, appId), seen),
   };
 }

@@ -160,7 +160,7 @@ export async function publish(
   return (await rows(executor, PUBLISH, [appId, id, from, now])).length > 0;
 }
 
-/** Takes it out of the published ones where it was among them. */
+/** Takes it out of the published ones where it was among them; devices that have not got it yet will not. */
 export async function withdraw(
   executor: Executor,
   id: number,
@@ -169,4 +169,5 @@ export async function withdraw(
   const sql = `UPDATE notification SET status = $2, cursor = NULL, published_at = NULL, push_at = NULL, updated_at = clock_timestamp()
                 WHERE id = $1`;
   await rows(executor, sql, [id, status]);
+  await rows(executor, "DELETE FROM push_delivery WHERE notification_id = $1", [id]);
 }

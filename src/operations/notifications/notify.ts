@@ -4,6 +4,7 @@ import type { DataSource } from "typeorm";
 import type { CheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import type { Notifications as Notices } from "../../engine/notifications.js";
+import type { Caller } from "../../rules/access.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import { parseSender } from "../../rules/message-destination.js";
 import type { Intake } from "../records/intake.js";
@@ -12,7 +13,7 @@ import { createNotificationFeed } from "./notification-feed.js";
 import { createNotificationsService } from "./notifications.js";
 import { createPushSender } from "./push-sender.js";
 import { createPushSubscriptions } from "./push-subscriptions.js";
-import { createReaderOf } from "./reader.js";
+import { announceReader, createReaderOf } from "./reader.js";
 import { createVapidKeys } from "./vapid-keys.js";
 
 export type Notify = ReturnType<typeof createNotify>;
@@ -27,21 +28,28 @@ export function createNotify(options: {
   allowPrivateNetwork: boolean;
   mailFrom: string | null;
   baseUrl: string;
+  holder: string;
   now: () => number;
   log: Logger;
 }) {
-  const { db, notices, settings, sessionOf, intake, connections, allowPrivateNetwork, mailFrom, baseUrl, now, log } =
-    options;
+  const { db, notices, settings, sessionOf, intake, connections, allowPrivateNetwork, mailFrom } = options;
+  const { baseUrl, holder, now, log } = options;
   const readerOf = createReaderOf(sessionOf);
   const keysOf = createVapidKeys({ db, settings });
   const mayReach = (address: string) => allowPrivateNetwork || isPublicAddress(address);
   const sender = parseSender(mailFrom ?? "")?.from;
   const subject = `mailto:${sender ?? `push@${new URL(baseUrl).hostname}`}`;
+  const devices = createPushSubscriptions({ db, readerOf, keysOf, intake, mayReach, allowHttp: allowPrivateNetwork });
   return {
-    readerOf,
     service: createNotificationsService({ db, readerOf, intake, now }),
-    feed: createNotificationFeed({ db, notices, log }),
-    devices: createPushSubscriptions({ db, readerOf, keysOf, intake, mayReach, allowHttp: allowPrivateNetwork }),
-    push: createPushSender({ db, keysOf, connections, subject, now, log }),
+    feed: createNotificationFeed({ db, notices, readerOf, log }),
+    devices,
+    push: createPushSender({ db, keysOf, connections, subject, holder, now, log }),
+
+    /** Who is signed in to the caller's page is another, or nobody: its devices and what it follows go along. */
+    async userChanged(caller: Caller, appId: number): Promise<void> {
+      await devices.follow(caller, appId);
+      await announceReader(db, appId, caller.credentialId);
+    },
   };
 }

@@ -1,13 +1,15 @@
 /**
- * Web Push: what was published becomes one delivery for each device that it is for, and each delivery one message. A delivery's row goes
- * before the message does, so that none arrives twice by us; what a process had in hand when it died is lost.
+ * Web Push: what was published becomes one delivery for each device that it is for, and each delivery one message. Its row is held by who
+ * sends it and goes when that is done; of what a dead process held nobody knows whether it went, so it is sent again: a push service and a
+ * device put the second in the place of the first, by topic and tag.
  */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import { type CheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { pushRequest } from "../../engine/push-message.js";
-import { inScope, type Scope, type ScopeUser } from "../../rules/scope.js";
+import { inScope, type Scope } from "../../rules/scope.js";
+import { usersOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
 const PLACES = 50;
@@ -24,34 +26,45 @@ const NEXT_WISH = `
   SELECT id, app_id AS "appId", scope FROM notification WHERE push_at <= $1
    ORDER BY push_at LIMIT 1 FOR UPDATE SKIP LOCKED`;
 const DEVICES = `
-  SELECT id, reader_user AS "user" FROM push_subscription WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT ${DEVICES_TOGETHER}`;
+  SELECT id, reader FROM push_subscription WHERE app_id = $1 AND id > $2 ORDER BY id LIMIT ${DEVICES_TOGETHER}`;
 const DELIVER = `
   INSERT INTO push_delivery (notification_id, subscription_id, due_at) SELECT $1, id, $3 FROM unnest($2::bigint[]) AS wanted (id)`;
 
-/* $1 the moment, $2 how many, $3 apps and $4 how many each has in hand. */
+/* $1 the moment, $2 how many, $3 apps and $4 how many each has in hand, $5 the holder. */
 const CLAIM = `
   WITH first AS (
     SELECT delivery.id, subscription.app_id, delivery.due_at
       FROM push_delivery AS delivery JOIN push_subscription AS subscription ON subscription.id = subscription_id
-     WHERE delivery.due_at <= $1 ORDER BY delivery.due_at LIMIT 1000),
+     WHERE delivery.holder IS NULL AND delivery.due_at <= $1 ORDER BY delivery.due_at LIMIT 1000),
   turn AS (
     SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY due_at) + coalesce(busy.held, 0) AS place
       FROM first LEFT JOIN unnest($3::bigint[], $4::int[]) AS busy (app_id, held) USING (app_id)),
   chosen AS (
-    SELECT push_delivery.id FROM push_delivery JOIN turn USING (id) WHERE place <= ${PLACES_PER_APP}
+    SELECT push_delivery.id FROM push_delivery JOIN turn USING (id) WHERE place <= ${PLACES_PER_APP} AND holder IS NULL
      ORDER BY place LIMIT $2 FOR UPDATE OF push_delivery SKIP LOCKED),
-  taken AS (DELETE FROM push_delivery USING chosen WHERE push_delivery.id = chosen.id RETURNING push_delivery.*)
-  SELECT taken.notification_id AS "notificationId", taken.subscription_id AS "subscriptionId", taken.attempts,
+  taken AS (
+    UPDATE push_delivery SET holder = $5, claimed_at = now(), attempts = attempts + 1
+      FROM chosen WHERE push_delivery.id = chosen.id RETURNING push_delivery.*)
+  SELECT taken.id, taken.notification_id AS "notificationId", taken.subscription_id AS "subscriptionId", taken.attempts,
          one.app_id AS "appId", one.data, one.push->'payload' AS payload, device.endpoint, device.p256dh, device.auth
     FROM taken JOIN notification AS one ON one.id = taken.notification_id
                JOIN push_subscription AS device ON device.id = taken.subscription_id`;
-const AGAIN = `
-  INSERT INTO push_delivery (notification_id, subscription_id, attempts, due_at)
-  SELECT one.id, device.id, $3, $4 FROM notification AS one, push_subscription AS device WHERE one.id = $1 AND device.id = $2`;
+const DONE = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
+const AGAIN = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
+/* $1 holder, $2 what it knows of: the answer to a claim may have been lost. What was tried often enough is given up. */
+const LET_GO = `
+  WITH lost AS (
+    SELECT id FROM push_delivery
+     WHERE holder IS NOT NULL AND
+           (NOT EXISTS (SELECT FROM instance WHERE instance.id = holder AND lease_until >= now())
+            OR (holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds'))),
+  given_up AS (DELETE FROM push_delivery USING lost WHERE push_delivery.id = lost.id AND attempts >= ${ATTEMPTS})
+  UPDATE push_delivery SET holder = NULL FROM lost WHERE push_delivery.id = lost.id AND attempts < ${ATTEMPTS} RETURNING push_delivery.id`;
 const NEXT = `SELECT least((SELECT min(push_at) FROM notification WHERE push_at IS NOT NULL),
-                           (SELECT min(due_at) FROM push_delivery)) AS next`;
+                           (SELECT min(due_at) FROM push_delivery WHERE holder IS NULL)) AS next`;
 
 interface Delivery {
+  id: number;
   notificationId: number;
   subscriptionId: number;
   attempts: number;
@@ -71,11 +84,13 @@ export function createPushSender(options: {
   connections: CheckedConnections;
   /** `mailto:` or `https:`, whom a push service may turn to. */
   subject: string;
+  /** The fence of this process. */
+  holder: string;
   now: () => number;
   log: Logger;
 }) {
-  const { db, keysOf, connections, subject, now, log } = options;
-  const inHand = new Map<Promise<void>, number>();
+  const { db, keysOf, connections, subject, holder, now, log } = options;
+  const inHand = new Map<number, { appId: number; done: Promise<void> }>();
   const stopped = new AbortController();
   let onFree: () => void = () => undefined;
 
@@ -86,8 +101,18 @@ export function createPushSender(options: {
       const [wish] = await rows<{ id: number; appId: number; scope: Scope | null }>(manager, NEXT_WISH, [moment]);
       if (!wish) return false;
       for (let last = 0; ; ) {
-        const devices = await rows<{ id: number; user: ScopeUser }>(manager, DEVICES, [wish.appId, last]);
-        const wanted = devices.filter(({ user }) => inScope(wish.scope, user)).map(({ id }) => id);
+        const devices = await rows<{ id: number; reader: string }>(manager, DEVICES, [wish.appId, last]);
+        const isForAll = wish.scope === null;
+        const users = isForAll
+          ? null
+          : await usersOf(
+              manager,
+              wish.appId,
+              devices.map(({ reader }) => reader),
+            );
+        const wanted = devices
+          .filter(({ reader }) => inScope(wish.scope, users?.get(reader) ?? null))
+          .map(({ id }) => id);
         await rows(manager, DELIVER, [wish.id, wanted, moment]);
         if (devices.length < DEVICES_TOGETHER) break;
         last = devices.at(-1)!.id;
@@ -105,39 +130,43 @@ export function createPushSender(options: {
   async function post(delivery: Delivery): Promise<"done" | "gone" | "later"> {
     try {
       const keys = await keysOf(delivery.appId);
-      const { url, headers, body } = pushRequest(delivery, payloadOf(delivery), { ...keys, subject });
+      const topic = `svc-${delivery.notificationId}`;
+      const { url, headers, body } = pushRequest(delivery, payloadOf(delivery), { ...keys, subject, topic });
       const { status } = await connections.request(url, { method: "POST", headers, body, signal: stopped.signal });
       if (GONE.includes(status)) return "gone";
       return REFUSED_FOR_NOW.includes(status) ? "later" : "done";
     } catch (error) {
-      // After the request began nobody knows whether it was taken.
-      return error instanceof NotConnectedError && !error.forbidden ? "later" : "done";
+      return error instanceof NotConnectedError && error.forbidden ? "done" : "later";
     }
   }
 
   async function send(delivery: Delivery): Promise<void> {
     const outcome = await post(delivery);
-    const { notificationId, subscriptionId, attempts } = delivery;
+    const { id, subscriptionId, attempts } = delivery;
     if (outcome === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
-    if (outcome !== "later" || attempts + 1 >= ATTEMPTS) return;
-    const due = new Date(now() + FIRST_PAUSE_MS * 2 ** attempts);
-    await rows(db, AGAIN, [notificationId, subscriptionId, attempts + 1, due]);
+    else if (outcome === "later" && attempts < ATTEMPTS) {
+      // A stop gives up what is under way: the next process need not wait.
+      const pause = stopped.signal.aborted ? 0 : FIRST_PAUSE_MS * 2 ** (attempts - 1);
+      await rows(db, AGAIN, [id, holder, new Date(now() + pause)]);
+    } else await rows(db, DONE, [id, holder]);
   }
 
   function begin(delivery: Delivery): void {
-    const sending = send(delivery)
-      .catch((error: unknown) => log.warn({ err: error }, "a push message was given up"))
+    const { id, appId } = delivery;
+    const done = send(delivery)
+      // Nobody holds it then, and it is let go of.
+      .catch((error: unknown) => log.warn({ err: error }, "a push message could not be settled"))
       .finally(() => {
-        inHand.delete(sending);
+        inHand.delete(id);
         onFree();
       });
-    inHand.set(sending, delivery.appId);
+    inHand.set(id, { appId, done });
   }
 
   async function claim(free: number): Promise<Delivery[]> {
     const held = new Map<number, number>();
-    for (const appId of inHand.values()) held.set(appId, (held.get(appId) ?? 0) + 1);
-    return rows(db, CLAIM, [new Date(now()), free, [...held.keys()], [...held.values()]]);
+    for (const { appId } of inHand.values()) held.set(appId, (held.get(appId) ?? 0) + 1);
+    return rows(db, CLAIM, [new Date(now()), free, [...held.keys()], [...held.values()], holder]);
   }
 
   return {
@@ -159,11 +188,19 @@ export function createPushSender(options: {
       return next !== null && next > now() ? next : null;
     },
 
+    /** Lets go of what dead processes held, and of what the database gave to this one without its knowing. */
+    async recover(): Promise<void> {
+      const lost = await rows(db, LET_GO, [holder, [...inHand.keys()]]);
+      if (lost.length === 0) return;
+      log.warn({ count: lost.length }, "let go of push messages whose sender is gone");
+      onFree();
+    },
+
     /** Resolves when what is in hand has ended; after `impatient` it is given up. */
     async drain(impatient: AbortSignal): Promise<void> {
       if (impatient.aborted) stopped.abort();
       impatient.addEventListener("abort", () => stopped.abort(), { once: true });
-      await Promise.all(inHand.keys());
+      await Promise.all([...inHand.values()].map(({ done }) => done));
     },
   };
 }

@@ -21,8 +21,8 @@ export interface PushDevice {
 
 /* A device that asks again, perhaps for another reader, is the same device. */
 const SAVE = `
-  INSERT INTO push_subscription (app_id, reader, reader_user, endpoint, p256dh, auth) VALUES ($1, $2, $3, $4, $5, $6)
-  ON CONFLICT (app_id, endpoint) DO UPDATE SET reader = excluded.reader, reader_user = excluded.reader_user,
+  INSERT INTO push_subscription (app_id, reader, credential_id, endpoint, p256dh, auth) VALUES ($1, $2, $3, $4, $5, $6)
+  ON CONFLICT (app_id, endpoint) DO UPDATE SET reader = excluded.reader, credential_id = excluded.credential_id,
      p256dh = excluded.p256dh, auth = excluded.auth
   RETURNING id`;
 const DROP_OLDEST = `
@@ -65,13 +65,20 @@ export function createPushSubscriptions(options: {
         throw new ActionError("REQUEST_INVALID", "endpoint must be an address of a public host");
       }
       intake.take(caller, appId, endpoint.length);
-      const { key, user } = await readerOf(caller, appId);
+      const { key } = await readerOf(caller, appId);
       return db.transaction(async (manager) => {
-        const values = [appId, key, user && JSON.stringify(user), endpoint, p256dh, auth];
+        const values = [appId, key, caller.credentialId, endpoint, p256dh, auth];
         const [row] = await rows<{ id: number }>(manager, SAVE, values);
         await rows(manager, DROP_OLDEST, [appId, key]);
         return row!;
       });
+    },
+
+    /** The devices that a page has subscribed go with whoever is its user now: who signs out leaves no device behind. */
+    async follow(caller: Caller, appId: number): Promise<void> {
+      const { key } = await readerOf(caller, appId);
+      const sql = "UPDATE push_subscription SET reader = $3 WHERE app_id = $1 AND credential_id = $2 AND reader <> $3";
+      await rows(db, sql, [appId, caller.credentialId, key]);
     },
 
     /** Removes one of the caller's devices, by `endpoint` or `id`. Answers how many there were. @throws REQUEST_INVALID */

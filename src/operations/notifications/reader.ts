@@ -1,7 +1,12 @@
-/** For whom a caller reads notifications: the one place that says who the app's user is. Makes no credential. */
+/** For whom a caller reads notifications: the one place that says who the app's user is, now and later. Makes no credential. */
+import type { DataSource } from "typeorm";
+import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import type { ScopeUser } from "../../rules/scope.js";
+
+/** Channel of the notice `appId:credentialId`: another user is signed in to that page, or nobody. */
+export const READER_CHANNEL = "svc_reader";
 
 export interface Reader {
   /** By which read marks and devices are found again. */
@@ -25,4 +30,49 @@ export function createReaderOf(sessionOf: SessionOf) {
     const key = personId === null ? `credential:${credentialId}` : `person:${personId}`;
     return { key, user: user && { ...user }, seesAll };
   };
+}
+
+const ENTRIES = `
+  SELECT entry.id, entry.data_source_id AS "dataSourceId", entry.doc - ARRAY(SELECT jsonb_array_elements_text(source.hashed_columns)) AS data
+    FROM unnest($2::int[], $3::bigint[]) AS wanted (source_id, id)
+    JOIN data_source_entry AS entry ON entry.app_id = $1 AND entry.id = wanted.id AND entry.data_source_id = wanted.source_id
+    JOIN data_source AS source ON source.app_id = $1 AND source.id = wanted.source_id`;
+const PERSONS = `
+  SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = ANY ($1::bigint[])`;
+
+interface Entry {
+  id: number;
+  dataSourceId: number;
+  data: Record<string, unknown>;
+}
+
+/** Who those readers are now; who is not there, or has no name, is in no map. */
+export async function usersOf(
+  executor: Executor,
+  appId: number,
+  keys: Iterable<string>,
+): Promise<ReadonlyMap<string, Exclude<ScopeUser, null>>> {
+  const parts = [...new Set(keys)].map((key) => key.split(":") as [kind: string, first: string, second?: string]);
+  const entries = parts.filter(([kind]) => kind === "entry");
+  const persons = parts.filter(([kind]) => kind === "person").map(([, id]) => id);
+  const users = new Map<string, Exclude<ScopeUser, null>>();
+  if (entries.length > 0) {
+    const found = await rows<Entry>(executor, ENTRIES, [
+      appId,
+      entries.map(([, of]) => of),
+      entries.map(([, , id]) => id),
+    ]);
+    for (const { id, dataSourceId, data } of found)
+      users.set(`entry:${dataSourceId}:${id}`, { ...data, id, dataSourceId });
+  }
+  if (persons.length > 0) {
+    const found = await rows<{ id: number }>(executor, PERSONS, [persons]);
+    for (const person of found) users.set(`person:${person.id}`, { ...person });
+  }
+  return users;
+}
+
+/** Says to every process that the page of that credential has another user. */
+export async function announceReader(db: DataSource, appId: number, credentialId: number): Promise<void> {
+  await rows(db, `SELECT pg_notify('${READER_CHANNEL}', $1)`, [`${appId}:${credentialId}`]);
 }

@@ -32,6 +32,12 @@ define("Session", {
   get,
   user: async () => (await get())?.user ?? null,
   authorize: (how) => change("POST", how),
+  async verify(what) {
+    const { appId, request, forgetSession } = connection();
+    const answer = await request("POST", `/v1/apps/${appId()}/session/verify`, what);
+    if (answer["session"]) forgetSession();
+    return answer;
+  },
   logout: () => change("DELETE"),
   set: (fields) => change("PUT", fields),
 } satisfies Session);

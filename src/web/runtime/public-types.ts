@@ -156,7 +156,17 @@ export interface AppSession {
   user: { id: number; firstName: string; lastName: string; email: string } | null;
   environment: "master" | "production";
   /** Who is signed in to the page by an entry, without its hashed columns. */
-  entries?: { dataSource: { id: number; dataSourceId: number; data: Record<string, unknown> } };
+  entries?: {
+    dataSource: {
+      id: number;
+      dataSourceId: number;
+      data: Record<string, unknown>;
+      /** Addresses that a code has proven since the sign-in, each with the moment in ISO 8601. */
+      verified?: { email?: string; sms?: string };
+    };
+  };
+  /** Who has signed in is the page's user once a code has proven the second factor. */
+  awaits?: "secondFactor";
 }
 
 /** `Svc.Session`, of the package svc-session. */
@@ -170,6 +180,14 @@ export interface Session {
     dataSourceName?: string;
     where: Record<string, string | number>;
   }): Promise<AppSession>;
+  /**
+   * Has a code sent to an address that the app's users have (`expiresAt`, whether or not anybody has it), or, with the code, signs that
+   * user in (`session`). `secondFactor`: the same for who has signed in already. Rejects with UNAUTHORIZED for a wrong code.
+   */
+  verify(what: { code?: string } & ({ email: string } | { sms: string } | { secondFactor: "sms" })): Promise<{
+    expiresAt?: string;
+    session?: AppSession;
+  }>;
   logout(): Promise<AppSession>;
   /** A language tag such as en-GB. */
   set(fields: { locale: string }): Promise<AppSession>;

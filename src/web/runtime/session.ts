@@ -5,7 +5,7 @@ import type { AppSession } from "./public-types.js";
 const QUERY = `query Session($appId: Int!) {
   runtimeEnv(appId: $appId) { session {
     appId user { id firstName lastName email } environment
-    entries { dataSource { id dataSourceId data } }
+    entries { dataSource { id dataSourceId data verified { email sms } } } awaits
   } }
 }`;
 

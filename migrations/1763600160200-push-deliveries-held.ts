@@ -1,0 +1,25 @@
+import type { MigrationInterface, QueryRunner } from "typeorm";
+
+/**
+ * A message to a device stays a row while a process sends it: when that process dies another sends it. A device is its reader's as that
+ * one is when something is sent, and goes with the user of the page that subscribed it.
+ */
+export class PushDeliveriesHeld1763600160200 implements MigrationInterface {
+  async up(runner: QueryRunner): Promise<void> {
+    await runner.query(`
+      ALTER TABLE push_delivery ADD COLUMN holder uuid, ADD COLUMN claimed_at timestamptz;
+      CREATE INDEX push_delivery_held ON push_delivery (holder) WHERE holder IS NOT NULL;
+      -- null: the page's session is over, and the device stays with the user that it had.
+      ALTER TABLE push_subscription DROP COLUMN reader_user,
+        ADD COLUMN credential_id bigint REFERENCES credential ON DELETE SET NULL;
+      CREATE INDEX push_subscription_credential ON push_subscription (credential_id) WHERE credential_id IS NOT NULL;
+    `);
+  }
+
+  async down(runner: QueryRunner): Promise<void> {
+    await runner.query(`
+      ALTER TABLE push_subscription DROP COLUMN credential_id, ADD COLUMN reader_user jsonb;
+      ALTER TABLE push_delivery DROP COLUMN holder, DROP COLUMN claimed_at;
+    `);
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * `Svc.Session.verify`: a code goes to an address that the app's data of users holds, and whoever has the code is its user. Nothing
+ * tells whether anybody has an address: the same is done, stored or taken back, for each. Sends nothing itself.
+ */
+import type { DataSource as Database, EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
+import { addressBlock } from "../../rules/address-block.js";
+import type { EntryData } from "../../rules/entries/entry-input.js";
+import { textHooks } from "../../rules/entries/hooks.js";
+import {
+  codeMessage,
+  VERIFY_SETTING,
+  type VerificationRequest,
+  type VerificationRules,
+  type VerifiedBy,
+  verificationRequest,
+  verificationRules,
+} from "../../rules/verification.js";
+import type { Acceptance } from "../communicate/acceptance.js";
+import type { Settings } from "../settings/settings.js";
+import type { AppUsers } from "./app-users.js";
+import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
+import { digest, type SignInAttempts } from "./sign-in-attempts.js";
+import { createVerificationCodes } from "./verification-codes.js";
+
+/** A code was asked for: whether anybody got it is not said. */
+export interface CodeAsked {
+  status: "CODE_SENT";
+  /** ISO 8601. */
+  expiresAt: string;
+}
+
+/* The oldest with that address, as for passwords. */
+const FIND = `
+  WITH found AS MATERIALIZED (
+    SELECT id, "order" FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND doc @> $3::jsonb)
+  SELECT id, data FROM data_source_entry
+   WHERE app_id = $1 AND id = (SELECT id FROM found ORDER BY "order", id LIMIT 1)`;
+
+/** What a code is asked for, or used for. */
+interface Subject {
+  source: StoredDataSource;
+  column: string;
+  by: VerifiedBy;
+  entryId: number | null;
+  address: string;
+  purpose: "validate" | "2fa";
+  hash: Buffer;
+}
+
+export type Verification = ReturnType<typeof createVerification>;
+
+export function createVerification(options: {
+  db: Database;
+  sources: DataSourceRows;
+  appUsers: AppUsers;
+  attempts: SignInAttempts;
+  settings: Pick<Settings, "backend">;
+  acceptance: Acceptance;
+  /** To be called when another is signed in to a page, or nobody. */
+  userChanged: (caller: Caller, appId: number) => Promise<void>;
+}) {
+  const { db, sources, appUsers, attempts, settings, acceptance, userChanged } = options;
+  const codes = createVerificationCodes({ db });
+
+  const rulesOf = async (appId: number) => verificationRules((await settings.backend(appId)).get(VERIFY_SETTING));
+
+  async function byAddress(source: StoredDataSource, column: string, by: VerifiedBy, given: string): Promise<Subject> {
+    const named = textHooks(source.hooks, null)({ [column]: given });
+    const values = [source.appId, source.id, JSON.stringify(named)];
+    const [entry] = await rows<{ id: number; data: EntryData }>(db, FIND, values);
+    const address = String(named[column]);
+    const hash = digest("validate", source.appId, source.id, by, address);
+    return { source, column, by, entryId: entry?.id ?? null, address, purpose: "validate", hash };
+  }
+
+  /** @throws UNAUTHORIZED where nobody is signed in, REQUEST_INVALID where that user has no phone number */
+  async function bySignIn(caller: Caller, source: StoredDataSource, column: string): Promise<Subject> {
+    const user = await appUsers.signedIn(caller.credentialId, source.appId);
+    if (user?.dataSourceId !== source.id) throw new ActionError("UNAUTHORIZED", "nobody is signed in to this page");
+    const address = user.data[column];
+    if (typeof address !== "string" || address === "") {
+      throw new ActionError("REQUEST_INVALID", "the user who is signed in has no phone number");
+    }
+    const hash = digest("2fa", source.appId, source.id, user.id);
+    return { source, column, by: "sms", entryId: user.id, address, purpose: "2fa", hash };
+  }
+
+  async function subjectOf(
+    caller: Caller,
+    appId: number,
+    rules: VerificationRules,
+    { by, address }: VerificationRequest,
+  ): Promise<Subject> {
+    const column = rules.columns[by];
+    if (column === null)
+      throw new ActionError("REQUEST_INVALID", `the app's setting ${VERIFY_SETTING} names no column for ${by}`);
+    if (address !== null && by === "sms" && rules.secondFactor) {
+      throw new ActionError("REQUEST_INVALID", "text messages are this app's second factor: sign in first");
+    }
+    const source = await sources.find(appId, rules.dataSource);
+    return address === null ? bySignIn(caller, source, column) : byAddress(source, column, by, address);
+  }
+
+  /** What is stored for nobody is taken back: so much alike is done for each address. */
+  async function store(
+    manager: EntityManager,
+    caller: Caller,
+    rules: VerificationRules,
+    { source, by, entryId, address, purpose, hash: subject }: Subject,
+  ): Promise<void> {
+    const { appId, id: dataSourceId } = source;
+    const { credentialId } = caller;
+    const code = await codes.make(manager, { credentialId, appId, subject, dataSourceId, entryId, address });
+    await manager.query("SAVEPOINT unsent");
+    await acceptance.acceptWithin(manager, caller, appId, [codeMessage(rules, by, address, code)], purpose);
+    if (entryId === null) await manager.query("ROLLBACK TO SAVEPOINT unsent");
+  }
+
+  async function ask(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeAsked> {
+    const { appId } = subject.source;
+    // Before it is counted: what cannot be sent to is refused alike whoever has it.
+    codeMessage(rules, subject.by, subject.address, "000000");
+    const from = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
+    const whom = [appId, subject.by, subject.address];
+    await codes.ask({ address: whom, "address today": whom, from: [appId, from], app: [appId] });
+    await db.transaction((manager) => store(manager, caller, rules, subject));
+    return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.goodFor * 1_000).toISOString() };
+  }
+
+  /** @throws UNAUTHORIZED, alike for a wrong, spent or old code and an address that nobody has; RATE_LIMIT_EXCEEDED */
+  async function use(caller: Caller, { source, column, by, purpose, hash }: Subject, code: string): Promise<void> {
+    let used: { entryId: number; address: string } | null = null;
+    const isRight = await attempts.counted(source.appId, [hash.toString("hex")], caller, async () => {
+      used = await codes.use(caller.credentialId, hash, code);
+      return used !== null;
+    });
+    const { entryId, address } = used ?? { entryId: 0, address: "" };
+    const proof = { entryId, column, address, by };
+    const isProven =
+      isRight &&
+      (purpose === "2fa"
+        ? await appUsers.addProof(caller, source, proof)
+        : await appUsers.signInBy(caller, source, proof));
+    if (!isProven) throw new ActionError("UNAUTHORIZED", "no such code");
+    await userChanged(caller, source.appId);
+  }
+
+  return {
+    /** Whether a password alone signs nobody in. */
+    asksSecondFactor: async (appId: number): Promise<boolean> => (await rulesOf(appId))?.secondFactor ?? false,
+
+    /**
+     * Without a code: has one sent. With one: signs the page's user in, or adds the second factor; null then.
+     * @throws REQUEST_INVALID where the app verifies nobody; UNAUTHORIZED, RATE_LIMIT_EXCEEDED, SETTINGS_INVALID, DATA_SOURCE_NOT_FOUND, OVERLOADED
+     */
+    async verify(caller: Caller, appId: number, body: unknown): Promise<CodeAsked | null> {
+      const request = verificationRequest(body);
+      const rules = await rulesOf(appId);
+      if (!rules)
+        throw new ActionError("REQUEST_INVALID", `the app verifies nobody: it has no setting ${VERIFY_SETTING}`);
+      const subject = await subjectOf(caller, appId, rules, request);
+      if (request.code === null) return ask(caller, rules, subject);
+      await use(caller, subject, request.code);
+      return null;
+    },
+  };
+}

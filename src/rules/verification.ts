@@ -1,0 +1,109 @@
+/** What an app's setting says of codes by which its users prove an address, and what a page may ask of them. Pure. */
+import { ActionError } from "../errors.js";
+import { described, isObject, kindOf } from "./described.js";
+import { isEmailAddress, phoneNumber } from "./message-fields.js";
+import { parseEmail, parseSms } from "./message-input.js";
+
+/** The private setting that allows it. */
+export const VERIFY_SETTING = "_verify";
+
+export const VERIFIED_BY = ["email", "sms"] as const;
+/** By what a code travels. */
+export type VerifiedBy = (typeof VERIFIED_BY)[number];
+
+export interface VerificationRules {
+  /** The users' data source: its id or its name. */
+  dataSource: string | number;
+  /** The columns that hold their addresses; null where the app sends no code that way. */
+  columns: Record<VerifiedBy, string | null>;
+  /** Whether a password alone signs nobody in. */
+  secondFactor: boolean;
+  subject: string;
+  /** `{{code}}` stands for the code. */
+  text: string;
+}
+
+/** What a page asks: a code to an address, or to that of the user who is signed in, `code` null; or whether a code is right. */
+export interface VerificationRequest {
+  by: VerifiedBy;
+  /** null: the second factor of the user who is signed in. */
+  address: string | null;
+  code: string | null;
+}
+
+const SUBJECT = "Your code";
+const TEXT =
+  "Your code is {{code}}. It is good for ten minutes. If you did not ask for it, somebody mistyped an address.";
+const LINE_MAX = 200;
+const TEXT_MAX = 1_000;
+
+function setting(value: unknown): Record<string, unknown> {
+  if (isObject(value)) return value;
+  throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING} must be an object; ${kindOf(value)} came`);
+}
+
+function optionalText(fields: Record<string, unknown>, name: string, max: number): string | null {
+  const value = fields[name];
+  if (value === undefined || value === null) return null;
+  if (typeof value === "string" && value !== "" && value.length <= max) return value;
+  const expected = `a text of at most ${max} characters`;
+  throw new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: ${name} must be ${expected}`);
+}
+
+/** null where the app verifies nobody. @throws SETTINGS_INVALID naming the field */
+export function verificationRules(value: unknown): VerificationRules | null {
+  if (value === undefined || value === null) return null;
+  const fields = setting(value);
+  const { dataSource, secondFactor = false } = fields;
+  const isNamed = (typeof dataSource === "string" && dataSource !== "") || Number.isSafeInteger(dataSource);
+  const fault = (text: string) => new ActionError("SETTINGS_INVALID", `the setting ${VERIFY_SETTING}: ${text}`);
+  if (!isNamed) throw fault("dataSource must be the id or the name of a data source");
+  if (typeof secondFactor !== "boolean") throw fault("secondFactor must be true or false");
+  const columns = { email: optionalText(fields, "email", LINE_MAX), sms: optionalText(fields, "sms", LINE_MAX) };
+  if (columns.email === null && columns.sms === null) throw fault("email or sms must name a column");
+  if (secondFactor && columns.sms === null) throw fault("a secondFactor needs sms, the column of phone numbers");
+  const text = optionalText(fields, "text", TEXT_MAX) ?? TEXT;
+  if (!text.includes("{{code}}")) throw fault("text must hold {{code}}");
+  const subject = optionalText(fields, "subject", LINE_MAX) ?? SUBJECT;
+  return { dataSource: dataSource as string | number, columns, secondFactor, subject, text };
+}
+
+function codeOf(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
+  const bare = typeof value === "string" && value.length <= 20 ? value.replaceAll(/[ -]/g, "") : "";
+  if (/^\d{6}$/.test(bare)) return bare;
+  throw new ActionError("REQUEST_INVALID", "code must be the six digits that were sent");
+}
+
+/** @throws REQUEST_INVALID naming the field */
+export function verificationRequest(body: unknown): VerificationRequest {
+  const given = isObject(body) ? body : {};
+  const { email = null, sms = null, secondFactor = null } = given;
+  const named = [email, sms, secondFactor].filter((one) => one !== null);
+  if (named.length !== 1) {
+    const message = `one of email, sms and secondFactor is required; ${described(body)} came`;
+    throw new ActionError("REQUEST_INVALID", message);
+  }
+  const code = codeOf(given["code"]);
+  if (secondFactor !== null) {
+    if (secondFactor !== "sms") throw new ActionError("REQUEST_INVALID", 'secondFactor must be "sms"');
+    return { by: "sms", address: null, code };
+  }
+  if (email === null) {
+    phoneNumber(sms, "sms");
+    return { by: "sms", address: sms as string, code };
+  }
+  const address = typeof email === "string" ? email.trim() : "";
+  if (isEmailAddress(address)) return { by: "email", address, code };
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `email must be an address such as ann@example.com; ${described(email)} came`,
+  );
+}
+
+/** The message that carries a code. @throws REQUEST_INVALID for an address that no message can go to */
+export function codeMessage({ subject, text }: VerificationRules, by: VerifiedBy, address: string, code: string) {
+  const data = { code };
+  if (by === "email") return parseEmail({ options: { to: [{ email: address }], subject, text }, data });
+  return parseSms({ to: address, body: text.replaceAll("{{code}}", code) });
+}

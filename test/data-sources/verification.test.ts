@@ -1,0 +1,214 @@
+/** Users of an app who prove an address by a code: sent to who has it, alike for who has not, good once, soon over. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const HOOKS = [
+  { type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"], Email: ["trim", "lower"] } },
+];
+
+describe("verification by code", () => {
+  let service: TestService;
+  let app: string;
+  let made = 0;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api", TRUST_PROXY: "1" });
+    app = `/v1/apps/${service.appId}`;
+    await service.rest("POST", `${app}/data-sources`, { body: { name: "Users", hooks: HOOKS } });
+    await use({ dataSource: "Users", email: "Email", sms: "Phone" });
+  });
+  after(() => service.stop());
+
+  const use = (_verify: unknown) => service.rest("POST", `${app}/settings`, { body: { _verify } });
+  const newPage = async (): Promise<string> =>
+    (await service.rest("POST", `${app}/tokens`, { body: { kind: "live" } })).body.token;
+  const newUser = async () => {
+    made += 1;
+    const data = { Email: `user${made}@example.org`, Phone: `+155501${100 + made}`, Password: `secret ${made}` };
+    const { body } = await service.rest("POST", `${app}/data-sources/Users/entries`, { body: { data } });
+    return { id: body.id as number, ...data };
+  };
+  const from = () => ({ "x-forwarded-for": `198.51.100.${(made % 250) + 1}` });
+  const verify = (as: string, body: unknown) =>
+    service.rest("POST", `${app}/session/verify`, { as, body, headers: from() });
+  const signIn = (as: string, { Email, Password }: { Email: string; Password: string }) =>
+    service.rest("POST", `${app}/session`, {
+      as,
+      body: { passport: "dataSource", dataSourceId: "Users", where: { Email, Password } },
+      headers: from(),
+    });
+  const refusal = ({ http, body }: { http: number; body: { status: string } }) => `${http} ${body.status}`;
+
+  /** What the newest message to the address says; null where there is none. */
+  async function codeFor(address: string): Promise<string | null> {
+    const [found] = await rows<{ text: string }>(
+      service.db,
+      `SELECT coalesce(content->>'text', content->>'body') AS text FROM message
+        WHERE recipients @> jsonb_build_array(jsonb_build_object('address', $1::text)) ORDER BY id DESC LIMIT 1`,
+      [address],
+    );
+    return /\d{6}/.exec(found?.text ?? "")?.[0] ?? null;
+  }
+  const eventsOf = async (type: string) =>
+    rows<{ data: Record<string, unknown> }>(service.db, "SELECT data FROM log_event WHERE type = $1 ORDER BY id", [
+      type,
+    ]);
+  const wrongOf = (code: string) => String((Number(code) + 1) % 1_000_000).padStart(6, "0");
+
+  it("by e-mail and by text message it signs the page's user in, and the session says what was proven", async () => {
+    for (const by of ["email", "sms"] as const) {
+      const user = await newUser();
+      const address = by === "email" ? user.Email : user.Phone;
+      const [page, other] = [await newPage(), await newPage()];
+      const asked = await verify(page, { [by]: address });
+      expect([asked.http, asked.body.status], JSON.stringify(asked.body)).to.deep.equal([200, "CODE_SENT"]);
+      expect(Date.parse(asked.body.expiresAt)).to.be.within(Date.now() + 500_000, Date.now() + 610_000);
+      const code = (await codeFor(address))!;
+      // The code is the page's that asked.
+      expect(refusal(await verify(other, { [by]: address, code }))).to.equal("401 UNAUTHORIZED");
+      const { http, body } = await verify(page, { [by]: address, code });
+      expect(http, JSON.stringify(body)).to.equal(200);
+      const { dataSource } = body.session.entries;
+      expect([dataSource.id, Object.keys(dataSource.verified)]).to.deep.equal([user.id, [by]]);
+      expect(dataSource.data).to.not.have.property("Password");
+      expect(refusal(await verify(page, { [by]: address, code })), "a second time").to.equal("401 UNAUTHORIZED");
+      const [event] = (await eventsOf(`${by}.validate`)).slice(-1);
+      expect(event!.data).to.include({ recipients: 1 }).and.not.have.property("subject");
+      expect(JSON.stringify(event!.data)).to.not.contain(code);
+    }
+    expect(await eventsOf("email.communicate")).to.deep.equal([]);
+  });
+
+  it("of an address that nobody has the page learns nothing, and nothing is sent", async () => {
+    const user = await newUser();
+    const page = await newPage();
+    const [known, unknown] = [
+      await verify(page, { email: user.Email }),
+      await verify(page, { email: "none@example.org" }),
+    ];
+    const shape = ({ http, body }: typeof known) => [http, body.status, Object.keys(body)];
+    expect(shape(unknown)).to.deep.equal(shape(known));
+    expect(await codeFor("none@example.org")).to.equal(null);
+    expect(refusal(await verify(page, { email: "none@example.org", code: "123456" }))).to.equal("401 UNAUTHORIZED");
+  });
+
+  it("a code ends after five failures, with its time, and with the address", async () => {
+    const page = await newPage();
+    const first = await newUser();
+    await verify(page, { email: first.Email });
+    const code = (await codeFor(first.Email))!;
+    for (let turn = 0; turn < 5; turn += 1) {
+      expect(refusal(await verify(page, { email: first.Email, code: wrongOf(code) }))).to.equal("401 UNAUTHORIZED");
+    }
+    expect(refusal(await verify(page, { email: first.Email, code })), "after five").to.equal("401 UNAUTHORIZED");
+
+    const second = await newUser();
+    await verify(page, { email: second.Email });
+    await service.db.query("UPDATE verification_code SET expires_at = now()");
+    expect(refusal(await verify(page, { email: second.Email, code: (await codeFor(second.Email))! }))).to.equal(
+      "401 UNAUTHORIZED",
+    );
+
+    const third = await newUser();
+    await verify(page, { email: third.Email });
+    await service.rest("PUT", `${app}/data-sources/Users/entries/${third.id}`, {
+      body: { Email: "moved@example.org" },
+    });
+    expect(refusal(await verify(page, { email: third.Email, code: (await codeFor(third.Email))! }))).to.equal(
+      "401 UNAUTHORIZED",
+    );
+  });
+
+  it("so many wrong codes for one address are refused, from whatever page", async () => {
+    const user = await newUser();
+    const answers: string[] = [];
+    for (let turn = 0; turn < 12; turn += 1) {
+      const page = await newPage();
+      const as = { as: page, body: { email: user.Email, code: "000000" } };
+      const headers = { "x-forwarded-for": `203.0.113.${turn + 1}` };
+      answers.push(refusal(await service.rest("POST", `${app}/session/verify`, { ...as, headers })));
+    }
+    expect(answers.slice(-2)).to.deep.equal(["429 RATE_LIMIT_EXCEEDED", "429 RATE_LIMIT_EXCEEDED"]);
+  });
+
+  it("codes to one address are five in ten minutes, whether or not somebody has it", async () => {
+    const user = await newUser();
+    for (const email of [user.Email, "nobody@example.org"]) {
+      const answers: string[] = [];
+      for (let turn = 0; turn < 6; turn += 1) {
+        const headers = { "x-forwarded-for": `192.0.2.${turn + 1}` };
+        answers.push(
+          refusal(
+            await service.rest("POST", `${app}/session/verify`, { as: await newPage(), body: { email }, headers }),
+          ),
+        );
+      }
+      expect(answers, email).to.deep.equal([...Array(5).fill("200 CODE_SENT"), "429 RATE_LIMIT_EXCEEDED"]);
+    }
+    expect(
+      await rows(service.db, "SELECT FROM message WHERE recipients::text LIKE $1", [`%${user.Email}%`]),
+    ).to.have.length(5);
+  });
+
+  it("a second factor makes who signed in by a password the page's user, and not before", async () => {
+    await use({ dataSource: "Users", email: "Email", sms: "Phone", secondFactor: true });
+    await service.rest("PUT", `${app}/data-sources/Users`, {
+      body: { accessRules: [{ type: ["select"], allow: "loggedIn" }] },
+    });
+    const user = await newUser();
+    const page = await newPage();
+    const read = async () =>
+      (await service.rest("POST", `${app}/data-sources/Users/query`, { as: page, body: { where: {} } })).http;
+    expect(refusal(await verify(page, { secondFactor: "sms" }))).to.equal("401 UNAUTHORIZED");
+    const { body } = await signIn(page, user);
+    expect([body.session.awaits, body.session.entries]).to.deep.equal(["secondFactor", undefined]);
+    expect(await read()).to.equal(403);
+    expect((await verify(page, { secondFactor: "sms" })).body.status).to.equal("CODE_SENT");
+    const code = (await codeFor(user.Phone))!;
+    expect(refusal(await verify(page, { secondFactor: "sms", code: wrongOf(code) }))).to.equal("401 UNAUTHORIZED");
+    expect(await read()).to.equal(403);
+    const proven = await verify(page, { secondFactor: "sms", code });
+    expect(Object.keys(proven.body.session.entries.dataSource.verified)).to.deep.equal(["sms"]);
+    expect(await read()).to.equal(200);
+    expect((await eventsOf("sms.2fa")).length).to.equal(1);
+    // Signing in again begins anew.
+    expect((await signIn(page, user)).body.session.awaits).to.equal("secondFactor");
+    expect(await read()).to.equal(403);
+    expect(refusal(await verify(page, { sms: user.Phone }))).to.equal("400 REQUEST_INVALID");
+    await use({ dataSource: "Users", email: "Email", sms: "Phone" });
+  });
+
+  it("what is no request for it is refused by its field, and so is all where the app has no setting", async () => {
+    const page = await newPage();
+    for (const [body, field] of [
+      [{}, "email"],
+      [{ email: "a@b.c", sms: "+1555" }, "one of"],
+      [{ email: "x\r\nBcc: eve@example.com" }, "email"],
+      [{ email: 7 }, "email"],
+      [{ sms: "not a number" }, "sms"],
+      [{ secondFactor: "email" }, "secondFactor"],
+      [{ email: "a@b.c", code: "12345" }, "code"],
+      [{ email: "a@b.c", code: { $ne: 1 } }, "code"],
+    ] as const) {
+      const answer = await verify(page, body);
+      expect(refusal(answer), JSON.stringify(body)).to.equal("400 REQUEST_INVALID");
+      expect(answer.body.error).to.contain(field);
+    }
+    for (const [setting, field] of [
+      [{ email: "Email" }, "dataSource"],
+      [{ dataSource: "Users" }, "email"],
+      [{ dataSource: "Users", email: "Email", text: "no place" }, "{{code}}"],
+      ["Users", "an object"],
+    ] as const) {
+      await use(setting);
+      const { http, body } = await verify(page, { email: "a@b.c" });
+      expect([http, body.status], JSON.stringify(setting)).to.deep.equal([400, "SETTINGS_INVALID"]);
+      expect(body.error).to.contain(field);
+    }
+    await service.rest("DELETE", `${app}/settings`, { body: { keys: ["_verify"] } });
+    expect(refusal(await verify(page, { email: "a@b.c" }))).to.equal("400 REQUEST_INVALID");
+    for (const as of ["editor", "api"] as const)
+      expect((await service.rest("POST", `${app}/session/verify`, { as, body: {} })).http).to.equal(403);
+  });
+});
