@@ -1,20 +1,29 @@
-/** Whom an access rule allows: everybody, whoever is signed in, or users by what their columns hold. Pure; knows no credential. */
+/**
+ * Whom an access rule of entries or files allows: everybody, whoever is signed in, or users by what their columns hold; and the tests of
+ * columns that such rules are made of. Pure; knows no credential.
+ */
 import { ActionError } from "../errors.js";
 import { described, isObject, unstorableAt } from "./described.js";
 
 /** What a value may be compared with: no operators hide in texts, numbers and booleans. */
 export type Scalar = string | number | boolean;
 
-/** All that are given must hold. */
+/** All that are given must hold. A text may hold `{{user.Column}}`. */
 export interface ValueTest {
   equals?: Scalar;
   notequals?: Scalar;
   contains?: string;
 }
 
-export type Allow = "all" | "loggedIn" | { user: Readonly<Record<string, ValueTest>> };
+/** Tests by column, all of which must hold. */
+export type ColumnTests = Readonly<Record<string, ValueTest>>;
 
-/** What is known of the user of a page. */
+/** Whoever asks. */
+export const EVERYBODY = "all";
+
+export type Allow = "all" | "loggedIn" | { user: ColumnTests };
+
+/** What is known of the user of a page: the data of the entry that it signed in by. */
 export type UserData = Readonly<Record<string, unknown>>;
 
 const TESTS = ["equals", "notequals", "contains"];
@@ -29,6 +38,11 @@ function refuse(field: string, expected: string, came: unknown): never {
 const isText = (value: unknown, most: number): value is string =>
   typeof value === "string" && value !== "" && value.length <= most && unstorableAt(value) < 0;
 
+/** @throws REQUEST_INVALID naming the field */
+export function checkColumn(value: unknown, field: string): void {
+  if (!isText(value, COLUMN_MAX_CHARACTERS)) refuse(field, "the name of a column", value);
+}
+
 function checkTest(test: unknown, field: string): void {
   const names = isObject(test) ? Object.keys(test) : [];
   if (names.length === 0 || names.some((name) => !TESTS.includes(name))) {
@@ -36,30 +50,69 @@ function checkTest(test: unknown, field: string): void {
   }
   for (const [name, value] of Object.entries(test as object)) {
     const isPlain = name !== "contains" && (typeof value === "boolean" || Number.isFinite(value));
-    if (!isPlain && !isText(value, VALUE_MAX_CHARACTERS)) {
-      refuse(
-        `${field}.${name}`,
-        `a text of 1 to ${VALUE_MAX_CHARACTERS} characters${name === "contains" ? "" : ", a number or a boolean"}`,
-        value,
-      );
-    }
+    if (isPlain || isText(value, VALUE_MAX_CHARACTERS)) continue;
+    const plain = name === "contains" ? "" : ", a number or a boolean";
+    refuse(`${field}.${name}`, `a text of 1 to ${VALUE_MAX_CHARACTERS} characters${plain}`, value);
+  }
+}
+
+/** @throws REQUEST_INVALID naming the field */
+export function checkTests(value: unknown, field: string): asserts value is ColumnTests {
+  const columns = isObject(value) ? Object.keys(value) : [];
+  if (columns.length === 0 || columns.length > COLUMNS_MAX) {
+    refuse(field, `an object of 1 to ${COLUMNS_MAX} columns and their tests`, value);
+  }
+  for (const column of columns) {
+    checkColumn(column, field);
+    checkTest((value as Record<string, unknown>)[column], `${field}.${column}`);
   }
 }
 
 /** @throws REQUEST_INVALID naming the field */
 export function checkAllow(value: unknown, field: string): asserts value is Allow {
-  if (value === "all" || value === "loggedIn") return;
-  const tests = isObject(value) && Object.keys(value).join() === "user" ? value["user"] : undefined;
-  if (!isObject(tests)) refuse(field, '"all", "loggedIn" or {user: {Column: {equals, notequals or contains}}}', value);
-  const columns = Object.keys(tests);
-  if (columns.length === 0 || columns.length > COLUMNS_MAX)
-    refuse(`${field}.user`, `an object of 1 to ${COLUMNS_MAX} columns`, tests);
-  for (const column of columns) {
-    if (!isText(column, COLUMN_MAX_CHARACTERS)) refuse(`${field}.user`, "an object by the names of columns", column);
-    checkTest(tests[column], `${field}.user.${column}`);
+  if (value === EVERYBODY || value === "loggedIn") return;
+  if (!isObject(value) || Object.keys(value).join() !== "user") {
+    refuse(field, '"all", "loggedIn" or {user: {Column: {equals, notequals or contains}}}', value);
   }
+  checkTests(value["user"], `${field}.user`);
 }
 
+const PLACEHOLDER = /\{\{\s*user\.(?:\[([^\]]+)\]|([^}]+?))\s*\}\}/g;
+
+function isScalar(value: unknown): value is Scalar {
+  return (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean";
+}
+
+/** The value of the user's column; undefined where it is nothing that could be compared: such a rule fits nobody. */
+function ofUser(user: UserData | null, column: string): Scalar | undefined {
+  const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
+  return isScalar(value) ? value : undefined;
+}
+
+/** The value with the user's columns in it: alone as they are, within a text as text. */
+function filled(value: Scalar, user: UserData | null): Scalar | undefined {
+  if (typeof value !== "string") return value;
+  const found = [...value.matchAll(PLACEHOLDER)];
+  const values = found.map(([, bracketed, plain]) => ofUser(user, bracketed ?? plain!));
+  if (values.includes(undefined)) return undefined;
+  if (found.length === 1 && found[0]![0] === value) return values[0];
+  let at = 0;
+  return value.replace(PLACEHOLDER, () => String(values[at++]));
+}
+
+function filledTest(test: ValueTest, user: UserData | null): ValueTest | null {
+  const entries = Object.entries(test).map(([name, value]) => [name, filled(value as Scalar, user)] as const);
+  if (entries.some(([, value]) => value === undefined)) return null;
+  return Object.fromEntries(entries.map(([name, value]) => [name, name === "contains" ? String(value) : value]));
+}
+
+/** The tests with the user's columns in them; null where the user has not what a value asks for. */
+export function filledTests(tests: ColumnTests, user: UserData | null): ColumnTests | null {
+  const entries = Object.entries(tests).map(([column, test]) => [column, filledTest(test, user)] as const);
+  return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnTests);
+}
+
+/** As the query language's `$eq`, which also looks into arrays. */
 const isEqual = (value: unknown, expected: Scalar): boolean =>
   value === expected || (Array.isArray(value) && value.includes(expected));
 
@@ -68,19 +121,27 @@ function holdsPart(value: unknown, part: string): boolean {
   return typeof value === "string" && value.toLowerCase().includes(part.toLowerCase());
 }
 
-function meets(value: unknown, { equals, notequals, contains }: ValueTest): boolean {
-  if (equals !== undefined && !isEqual(value, equals)) return false;
-  // A column that is not there is unlike anything, and allows nobody.
-  if (notequals !== undefined && (value === undefined || value === null || isEqual(value, notequals))) return false;
-  return contains === undefined || holdsPart(value, contains);
+const valueIn = (data: UserData, column: string): unknown => (Object.hasOwn(data, column) ? data[column] : undefined);
+
+/** Whether the data meet every test, as a where would find them: a column that is not there is unequal to anything. */
+export function meets(data: UserData, tests: ColumnTests): boolean {
+  return Object.entries(tests).every(([column, { equals, notequals, contains }]) => {
+    const value = valueIn(data, column);
+    if (equals !== undefined && !isEqual(value, equals)) return false;
+    if (notequals !== undefined && isEqual(value, notequals)) return false;
+    return contains === undefined || holdsPart(value, contains);
+  });
 }
 
-/** @param user null: nobody is signed in */
+/**
+ * Whether it is said of this user; null: nobody is signed in. Who has nothing in a column that is tested is not let in by it, whatever
+ * the test.
+ */
 export function allows(allow: Allow, user: UserData | null): boolean {
-  const isForAll = allow === "all";
+  const isForAll = allow === EVERYBODY;
   if (isForAll || user === null) return isForAll;
   if (allow === "loggedIn") return true;
-  return Object.entries(allow.user).every(([column, test]) =>
-    meets(Object.hasOwn(user, column) ? user[column] : undefined, test),
-  );
+  const tests = filledTests(allow.user, user);
+  if (tests === null || Object.keys(tests).some((column) => (valueIn(user, column) ?? null) === null)) return false;
+  return meets(user, tests);
 }

@@ -1,6 +1,7 @@
 /** What is written, made ready: judged against the writer's right, taken through the hooks, hashed, as text. Stores nothing. */
 import { ActionError } from "../../errors.js";
-import { denied, type EntryGrant, meets, requireColumns } from "../../rules/entries/entry-access.js";
+import { meets } from "../../rules/caller-rules.js";
+import { denied, type EntryGrant, requireColumns } from "../../rules/entries/entry-access.js";
 import { type EntryData, entryText } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
 import type { StoredDataSource } from "./data-source-rows.js";

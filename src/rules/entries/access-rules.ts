@@ -1,28 +1,10 @@
 /** Access rules of a data source as an editor writes them: judges their form, and knows no caller. */
 import { ActionError } from "../../errors.js";
-import { described, isObject, unstorableAt } from "../described.js";
-import { COLUMN_MAX_CHARACTERS } from "./columns.js";
+import { type Allow, type ColumnTests, checkAllow, checkColumn, checkTests } from "../caller-rules.js";
+import { described, isObject } from "../described.js";
 
 export const ENTRY_VERBS = ["select", "insert", "update", "delete"] as const;
 export type EntryVerb = (typeof ENTRY_VERBS)[number];
-
-/** What a value may be compared with: no operators hide in texts, numbers and booleans. */
-export type Scalar = string | number | boolean;
-
-/** All that are given must hold. A text may hold `{{user.Column}}`. */
-export interface ValueTest {
-  equals?: Scalar;
-  notequals?: Scalar;
-  contains?: string;
-}
-
-/** Tests by column, all of which must hold. */
-export type ColumnTests = Readonly<Record<string, ValueTest>>;
-
-/** Whoever asks. */
-export const EVERYBODY = "all";
-
-export type Allow = "all" | "loggedIn" | { user: ColumnTests };
 
 /** One rule. The first that fits a caller and what it does decides (contract, packages: access rules). */
 export interface AccessRule {
@@ -40,38 +22,10 @@ export interface AccessRule {
 
 const RULES_MAX = 100;
 const COLUMNS_MAX = 500;
-const VALUE_MAX_CHARACTERS = 1_000;
 const FIELDS = ["type", "allow", "enabled", "include", "exclude", "require", "name"];
-const TESTS = ["equals", "notequals", "contains"];
 
 function refuse(field: string, expected: string, came: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
-}
-
-function checkColumn(value: unknown, field: string): void {
-  const isText = typeof value === "string" && value !== "" && value.length <= COLUMN_MAX_CHARACTERS;
-  if (!isText || unstorableAt(value) >= 0) refuse(field, "the name of a column", value);
-}
-
-function checkValue(value: unknown, field: string): void {
-  if (typeof value === "number" || typeof value === "boolean") return;
-  const isText = typeof value === "string" && value !== "" && value.length <= VALUE_MAX_CHARACTERS;
-  if (!isText) refuse(field, `a text of 1 to ${VALUE_MAX_CHARACTERS} characters, a number or a boolean`, value);
-}
-
-function checkTests(value: unknown, field: string): void {
-  if (!isObject(value) || Object.keys(value).length === 0) refuse(field, "an object of columns and their tests", value);
-  for (const [column, test] of Object.entries(value)) {
-    checkColumn(column, field);
-    const place = `${field}.${column}`;
-    const known =
-      isObject(test) && Object.keys(test).length > 0 && Object.keys(test).every((key) => TESTS.includes(key));
-    if (!known) refuse(place, "an object of equals, notequals or contains", test);
-    for (const [name, expected] of Object.entries(test)) {
-      if (name === "contains" && typeof expected !== "string") refuse(`${place}.contains`, "a text", expected);
-      checkValue(expected, `${place}.${name}`);
-    }
-  }
 }
 
 function checkColumns(value: unknown, field: string): void {
@@ -89,13 +43,6 @@ function checkRequire(value: unknown, field: string): void {
     if (typeof one === "string") checkColumn(one, place);
     else checkTests(one, place);
   }
-}
-
-/** @throws REQUEST_INVALID */
-export function checkAllow(value: unknown, field: string): void {
-  if (value === EVERYBODY || value === "loggedIn") return;
-  if (!isObject(value) || Object.keys(value).join() !== "user") refuse(field, '"all", "loggedIn" or {user: …}', value);
-  checkTests(value["user"], `${field}.user`);
 }
 
 function checkRule(rule: unknown, field: string): void {

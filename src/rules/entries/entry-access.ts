@@ -3,21 +3,11 @@
  * no credential and no SQL.
  */
 import { ActionError } from "../../errors.js";
+import { allows, type ColumnTests, filledTests, type UserData, type ValueTest } from "../caller-rules.js";
 import { isObject } from "../described.js";
 import { type EntryScope, EVERYTHING as EVERY_COLUMN } from "../entry-query/options.js";
 import { parsePath } from "../entry-query/path.js";
-import {
-  type AccessRule,
-  type Allow,
-  type ColumnTests,
-  type EntryVerb,
-  EVERYBODY,
-  type Scalar,
-  type ValueTest,
-} from "./access-rules.js";
-
-/** The data of the entry that a page's user signed in by. */
-export type UserData = Readonly<Record<string, unknown>>;
+import type { AccessRule, EntryVerb } from "./access-rules.js";
 
 /** For whom entries are read or written: for the app itself, or for a page, with the user that is signed in to it. */
 export type EntryCaller = { trusted: true } | { trusted: false; user: UserData | null };
@@ -33,69 +23,6 @@ export interface EntryGrant {
 }
 
 export const denied = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DENIED");
-
-const PLACEHOLDER = /\{\{\s*user\.(?:\[([^\]]+)\]|([^}]+?))\s*\}\}/g;
-
-function isScalar(value: unknown): value is Scalar {
-  return (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean";
-}
-
-/** The value of the user's column; undefined where it is nothing that could be compared: such a rule fits nobody. */
-function ofUser(user: UserData | null, column: string): Scalar | undefined {
-  const value = user !== null && Object.hasOwn(user, column) ? user[column] : undefined;
-  return isScalar(value) ? value : undefined;
-}
-
-/** The value with the user's columns in it: alone as they are, within a text as text. */
-function filled<T extends Scalar>(value: T, user: UserData | null): Scalar | undefined {
-  if (typeof value !== "string") return value;
-  const found = [...value.matchAll(PLACEHOLDER)];
-  const values = found.map(([, bracketed, plain]) => ofUser(user, bracketed ?? plain!));
-  if (values.includes(undefined)) return undefined;
-  if (found.length === 1 && found[0]![0] === value) return values[0];
-  let at = 0;
-  return value.replace(PLACEHOLDER, () => String(values[at++]));
-}
-
-function filledTest(test: ValueTest, user: UserData | null): ValueTest | null {
-  const entries = Object.entries(test).map(([name, value]) => [name, filled(value as Scalar, user)] as const);
-  if (entries.some(([, value]) => value === undefined)) return null;
-  return Object.fromEntries(entries.map(([name, value]) => [name, name === "contains" ? String(value) : value]));
-}
-
-/** null where the user has not what a value asks for. */
-function filledTests(tests: ColumnTests, user: UserData | null): ColumnTests | null {
-  const entries = Object.entries(tests).map(([column, test]) => [column, filledTest(test, user)] as const);
-  return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnTests);
-}
-
-/** As the query language's `$eq`, which also looks into arrays. */
-const isEqual = (value: unknown, expected: Scalar): boolean =>
-  value === expected || (Array.isArray(value) && value.includes(expected));
-
-function holdsPart(value: unknown, part: string): boolean {
-  if (Array.isArray(value)) return value.some((one) => holdsPart(one, part));
-  return typeof value === "string" && value.toLowerCase().includes(part.toLowerCase());
-}
-
-/** Whether the entry's data meet every test. */
-export function meets(data: UserData, tests: ColumnTests): boolean {
-  return Object.entries(tests).every(([column, { equals, notequals, contains }]) => {
-    const value = Object.hasOwn(data, column) ? data[column] : undefined;
-    if (equals !== undefined && !isEqual(value, equals)) return false;
-    if (notequals !== undefined && isEqual(value, notequals)) return false;
-    return contains === undefined || holdsPart(value, contains);
-  });
-}
-
-/** Whether it is said of this user, or of a page where nobody is signed in. */
-export function allows(allow: Allow, user: UserData | null): boolean {
-  if (allow === EVERYBODY) return true;
-  if (user === null) return false;
-  if (allow === "loggedIn") return true;
-  const tests = filledTests(allow.user, user);
-  return tests !== null && meets(user, tests);
-}
 
 const fits = (rule: AccessRule, verb: EntryVerb, user: UserData | null): boolean =>
   rule.enabled !== false && rule.type.includes(verb) && allows(rule.allow, user);
@@ -126,13 +53,17 @@ function mergeTests(all: readonly ColumnTests[]): ColumnTests {
   return merged;
 }
 
+/** Which of the rules decides for the user, or for nobody who is signed in; -1: none. */
+export const decidingRule = (rules: readonly AccessRule[], verb: EntryVerb, user: UserData | null): number =>
+  rules.findIndex((one) => fits(one, verb, user));
+
 /**
  * What the caller may do by the verb.
  * @throws DATA_SOURCE_ACCESS_DENIED where no rule fits, or the user has not what the deciding rule asks for
  */
 export function grantFor(rules: readonly AccessRule[], verb: EntryVerb, caller: EntryCaller): EntryGrant {
   if (caller.trusted) return EVERYTHING;
-  const rule = rules.find((one) => fits(one, verb, caller.user));
+  const rule = rules[decidingRule(rules, verb, caller.user)];
   if (!rule) throw denied();
   return grantOf(rule, caller.user);
 }

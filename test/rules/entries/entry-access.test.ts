@@ -1,9 +1,10 @@
 /** Access rules as pure functions: what generated rules, users and wheres may never do. */
 import { expect } from "chai";
 import fc from "fast-check";
+import { allows, meets } from "../../../src/rules/caller-rules.js";
 import type { AccessRule } from "../../../src/rules/entries/access-rules.js";
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
-import { demandedColumns, grantFor, meets, testsAsWhere } from "../../../src/rules/entries/entry-access.js";
+import { demandedColumns, grantFor, testsAsWhere } from "../../../src/rules/entries/entry-access.js";
 import { splitHashed } from "../../../src/rules/entries/hashed-where.js";
 
 const COLUMNS = ["Email", "Role", "a.b", "data.x", "n"];
@@ -108,6 +109,15 @@ describe("access rules, generated", () => {
     expect(meets({}, { toString: { contains: "native" } })).to.equal(false);
     expect(meets({ a: ["x", "y"] }, { a: { equals: "x" } })).to.equal(true);
     expect(meets({ a: "5" }, { a: { equals: 5 } })).to.equal(false);
+  });
+
+  it("let in nobody by a column in which they have nothing, whatever the test", () => {
+    for (const test of [{ equals: "guest" }, { notequals: "guest" }, { contains: "g" }]) {
+      for (const user of [{}, { Role: null }, { Role: undefined }]) {
+        expect(allows({ user: { Role: test } }, user), JSON.stringify([test, user])).to.equal(false);
+      }
+    }
+    expect(allows({ user: { Role: { notequals: "guest" } } }, { Role: "steward" })).to.equal(true);
   });
 
   it("a where on a hashed column is a comparison or refused", () => {
