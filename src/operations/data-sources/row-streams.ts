@@ -89,9 +89,12 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
 
 type CsvChunk = Papa.ParseResult<string[]>;
 
-/** Papa Parse's chunks, the next one parsed when the one before has been taken. */
+/**
+ * Papa Parse's chunks, the next one parsed when the one before has been taken. A parser that is paused goes on gathering what its input
+ * brings: the input waits with it.
+ */
 async function* csvChunks(text: AsyncIterable<string>): AsyncGenerator<CsvChunk> {
-  const input = Readable.from(text);
+  const input = Readable.from(text, { highWaterMark: 1 });
   let parser: Papa.Parser | null = null;
   let next = Promise.withResolvers<CsvChunk | null>();
   Papa.parse<string[]>(input, {
@@ -99,6 +102,7 @@ async function* csvChunks(text: AsyncIterable<string>): AsyncGenerator<CsvChunk>
     chunk(chunk, own) {
       parser = own;
       own.pause();
+      input.pause();
       next.resolve(chunk);
     },
     complete: () => next.resolve(null),
@@ -109,6 +113,7 @@ async function* csvChunks(text: AsyncIterable<string>): AsyncGenerator<CsvChunk>
       yield chunk;
       next = Promise.withResolvers();
       parser!.resume();
+      input.resume();
     }
   } finally {
     input.destroy();
