@@ -4,8 +4,21 @@ import autocannon from "autocannon";
 import { expect } from "chai";
 import fastify from "fastify";
 import { Pool } from "pg";
+import { rows } from "../../src/data/database.js";
+import {
+  createDataSourceRows,
+  FIELDS,
+  type StoredDataSource,
+} from "../../src/operations/data-sources/data-source-rows.js";
+import { createEntryChanges } from "../../src/operations/data-sources/entry-changes.js";
 import { createEntryReads } from "../../src/operations/data-sources/entry-reads.js";
+import { createEntryRights } from "../../src/operations/data-sources/entry-rights.js";
 import type { DataSourceKey } from "../../src/operations/data-sources/entry-rows.js";
+import { createEntryWrites } from "../../src/operations/data-sources/entry-writes.js";
+import { createHookMessenger } from "../../src/operations/data-sources/hook-messages.js";
+import { createIntake } from "../../src/operations/records/intake.js";
+import { createLogEvents } from "../../src/operations/records/log-events.js";
+import { createQueueRoom } from "../../src/operations/records/queue-room.js";
 import { EVERYTHING } from "../../src/rules/entry-query/options.js";
 import { writeJson } from "../../src/rules/json-text.js";
 import { type Fixture, startFixture } from "../operations/data-sources/fixture.js";
@@ -41,7 +54,7 @@ describe("a million entries beside a thousand", function () {
   let fixture: Fixture;
   let many: DataSourceKey;
   let few: DataSourceKey;
-  const firstIds = new Map<DataSourceKey, number>();
+  const firstIds = new Map<number, number>();
 
   async function fillTo(key: DataSourceKey, count: number, from = 0): Promise<void> {
     await fixture.db.query(
@@ -53,9 +66,10 @@ describe("a million entries beside a thousand", function () {
     const [row] = await fixture.db.query("SELECT min(id) AS id FROM data_source_entry WHERE data_source_id = $1", [
       key.id,
     ]);
-    firstIds.set(key, row.id);
+    firstIds.set(key.id, row.id);
   }
-  const idIn = (key: DataSourceKey, count: number, n: number) => firstIds.get(key)! + ((n * 7_919) % count);
+  const idIn = (key: Pick<DataSourceKey, "id">, count: number, n: number) =>
+    firstIds.get(key.id)! + ((n * 7_919) % count);
   const find = (key: DataSourceKey, query: object) => fixture.reads.find(key, query, fixture.reader());
 
   before(async () => {
@@ -68,7 +82,7 @@ describe("a million entries beside a thousand", function () {
     const [row] = await fixture.db.query("SELECT min(id) AS id FROM data_source_entry WHERE data_source_id = $1", [
       many.id,
     ]);
-    firstIds.set(many, row.id);
+    firstIds.set(many.id, row.id);
     await fixture.indexes.apply(few, ["Email"]);
     await fixture.indexes.apply(many, ["Email"]);
     await fixture.db.query("VACUUM ANALYZE data_source_entry");
@@ -81,6 +95,35 @@ describe("a million entries beside a thousand", function () {
     const figures = await inTurns(ROUNDS, byId(many, MANY), byId(few, FEW));
     console.log("      findById", figures);
     expect(figures.ratio).to.be.below(1.5);
+  });
+
+  it("an insert and an update take at most half as long again, with their events, tally and trail", async () => {
+    const sourceOf = async (key: DataSourceKey) => {
+      const sql = `SELECT ${FIELDS} FROM data_source WHERE id = $1`;
+      return (await rows<StoredDataSource>(fixture.db, sql, [key.id]))[0]!;
+    };
+    const intake = createIntake({ quotaBytes: 0, room: { level: () => "enough" } as never });
+    const notifications = { listen: () => undefined, onGap: () => undefined, healthy: () => true } as never;
+    const changes = createEntryChanges({
+      db: fixture.db,
+      logEvents: createLogEvents({ db: fixture.db, queueRoom: createQueueRoom(fixture.db), intake }),
+      sources: createDataSourceRows({ db: fixture.db, notifications }),
+      messenger: createHookMessenger({ outlet: {} as never, intake }),
+      quotaBytes: 0,
+    });
+    const writes = createEntryWrites({ changes, intake });
+    const rights = await createEntryRights({ appUsers: {} as never }).of({ caller: null, isTrusted: true });
+    const [large, small] = [await sourceOf(many), await sourceOf(few)];
+    const insert = (source: StoredDataSource) => (n: number) =>
+      writes.insert(rights, source, { Name: `New ${n}`, Email: `new${n}@example.com`, Age: n % 90 });
+    const inserts = await inTurns(ROUNDS, insert(large), insert(small));
+    console.log("      insert", inserts);
+    const update = (source: StoredDataSource, count: number) => (n: number) =>
+      writes.update(rights, source, { id: idIn(source, count, n) }, { Age: n % 90 });
+    const updates = await inTurns(ROUNDS, update(large, MANY), update(small, FEW));
+    console.log("      update", updates);
+    expect(inserts.ratio).to.be.below(1.5);
+    expect(updates.ratio).to.be.below(1.5);
   });
 
   it("those of a value in an indexed column take at most half as long again", async () => {
