@@ -4,6 +4,7 @@
  */
 
 import { ActionError } from "../../errors.js";
+import type { UserData } from "../../rules/caller-rules.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import {
   demandedColumns,
@@ -17,6 +18,7 @@ import {
   scopeFor,
 } from "../../rules/entries/entry-access.js";
 import type { EntryScope } from "../../rules/entry-query/options.js";
+import { parsePath } from "../../rules/entry-query/path.js";
 import type { Admission } from "../access/gate.js";
 import type { Emitter } from "../records/log-events.js";
 import type { AppUsers } from "./app-users.js";
@@ -39,6 +41,16 @@ export interface Rights {
   scopeOfOne(source: StoredDataSource): EntryScope | null;
 }
 
+const WRITING: readonly EntryVerb[] = ["insert", "update"];
+
+function mayTouch(grant: Rights["grant"], source: StoredDataSource, verb: EntryVerb, column: string): boolean {
+  try {
+    return grant(source, verb).mayTouch(column);
+  } catch {
+    return false;
+  }
+}
+
 const NOBODY: Emitter = { kind: "live", credentialId: 0, personId: null, runId: null };
 
 export function hashedOf(source: StoredDataSource): ReadonlySet<string> {
@@ -52,6 +64,55 @@ function emailOf(data: Readonly<Record<string, unknown>> | undefined): string | 
 
 export type EntryRights = ReturnType<typeof createEntryRights>;
 
+/** What a caller may, as the rules say of it. @param refused what it is answered, whether or not the thing is there */
+function rightsOf(as: EntryCaller, by: Pick<Writer, "emitter" | "userEmail">, refused: () => ActionError): Rights {
+  const grant: Rights["grant"] = (source, verb) => {
+    try {
+      return grantFor(source.accessRules, verb, as);
+    } catch {
+      throw refused();
+    }
+  };
+  const mayName: Writer["mayName"] = (source, column) => {
+    const top = parsePath(column, "indexes", { entry: "" });
+    return top.own === null && WRITING.some((verb) => mayTouch(grant, source, verb, top.segments[0]!));
+  };
+  const scopeOfOne: Rights["scopeOfOne"] = (source) => {
+    try {
+      const found = grant(source, "select");
+      return mayNameById(found) ? scopeFor(found, hashedOf(source)) : null;
+    } catch {
+      return null;
+    }
+  };
+  return {
+    as,
+    writer: { ...by, mayName },
+    refused,
+    grant,
+    scope(source, where) {
+      const found = grant(source, "select");
+      requireColumns(found, demandedColumns(where), "where");
+      requireValues(found, where);
+      return scopeFor(found, hashedOf(source));
+    },
+    scopeOfRemoval(source, where) {
+      const found = grant(source, "delete");
+      requireColumns(found, demandedColumns(where), "where");
+      requireValues(found, where);
+      const { sees, filter } = scopeFor(found, hashedOf(source));
+      if (as.trusted) return { sees, filter };
+      // How many were removed must not tell of columns that the caller cannot read.
+      const readable = scopeOfOne(source);
+      return {
+        sees: (column) => sees(column) && (readable?.sees(column) ?? found.required.includes(column)),
+        filter,
+      };
+    },
+    scopeOfOne,
+  };
+}
+
 export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
   return {
     async of({ caller, isTrusted, address }: Admission): Promise<Rights> {
@@ -59,47 +120,11 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
       const as: EntryCaller = isTrusted ? { trusted: true } : { trusted: false, user: user?.data ?? null };
       const emitter = { ...(caller ?? NOBODY), ...(address !== undefined && { address }) };
       const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : denied());
-      const grant: Rights["grant"] = (source, verb) => {
-        try {
-          return grantFor(source.accessRules, verb, as);
-        } catch {
-          throw refused();
-        }
-      };
-      const scopeOfOne: Rights["scopeOfOne"] = (source) => {
-        try {
-          const found = grant(source, "select");
-          return mayNameById(found) ? scopeFor(found, hashedOf(source)) : null;
-        } catch {
-          return null;
-        }
-      };
-      return {
-        as,
-        writer: { emitter, userEmail: emailOf(user?.data) },
-        refused,
-        grant,
-        scope(source, where) {
-          const found = grant(source, "select");
-          requireColumns(found, demandedColumns(where), "where");
-          requireValues(found, where);
-          return scopeFor(found, hashedOf(source));
-        },
-        scopeOfRemoval(source, where) {
-          const found = grant(source, "delete");
-          requireColumns(found, demandedColumns(where), "where");
-          requireValues(found, where);
-          const { sees, filter } = scopeFor(found, hashedOf(source));
-          if (as.trusted) return { sees, filter };
-          // How many were removed must not tell of columns that the caller cannot read.
-          const readable = scopeOfOne(source);
-          return {
-            sees: (column) => sees(column) && (readable?.sees(column) ?? found.required.includes(column)),
-            filter,
-          };
-        },
-        scopeOfOne,
-      };
+      return rightsOf(as, { emitter, userEmail: emailOf(user?.data) }, refused);
     },
+
+    /** Of a page to which that user is signed in; null: nobody. */
+    ofPage: (user: UserData | null): Rights =>
+      rightsOf({ trusted: false, user }, { emitter: NOBODY, userEmail: null }, denied),
   };
 }

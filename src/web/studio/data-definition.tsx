@@ -1,5 +1,6 @@
 /** What a data source says of itself: name, access rules, hooks, indexes, each as JSON, and its snapshots. */
-import { useCallback, useEffect, useState } from "react";
+import { type ReactNode, useCallback, useEffect, useState } from "react";
+import { AccessTrial } from "./access-trial.js";
 import { type Api, asApiError } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "./documents.js";
@@ -9,8 +10,10 @@ import type { DataSource } from "./model.js";
 const HINTS = {
   accessRules:
     "Who of an app's pages may do what: the first rule that fits decides, and without one nobody may anything.",
-  hooks: "What is done to columns as they are written: trim, lower, upper, hash.",
-  indexes: "Lists of columns that make a where or an order on them fast; they are made behind the answer.",
+  hooks:
+    "What is done to columns as they are written (trim, lower, upper, hash), and which e-mails and text messages are then sent.",
+  indexes:
+    'Columns, or lists of them, that make a where or an order fast; {"columns": ["Email"], "unique": true} keeps two entries from sharing a value.',
 };
 type ListField = keyof typeof HINTS;
 
@@ -37,7 +40,13 @@ function useChange({ api, appId, source, onChanged }: DefinitionProps) {
   );
 }
 
-function ListEditor({ field, ...props }: DefinitionProps & { field: ListField }) {
+interface ListEditorProps extends DefinitionProps {
+  field: ListField;
+  /** What stands below, made for the text as it is typed. */
+  below?: (text: string) => ReactNode;
+}
+
+function ListEditor({ field, below, ...props }: ListEditorProps) {
   const kept = JSON.stringify(props.source[field], null, 2);
   const [text, setText] = useState(kept);
   const [fault, setFault] = useState<string | null>(null);
@@ -76,6 +85,7 @@ function ListEditor({ field, ...props }: DefinitionProps & { field: ListField })
           Save {field}
         </button>
       </p>
+      {below?.(text)}
     </section>
   );
 }
@@ -84,7 +94,12 @@ export function DataDefinition(props: DefinitionProps) {
   return (
     <div className="data-definition">
       {(Object.keys(HINTS) as ListField[]).map((field) => (
-        <ListEditor key={field} field={field} {...props} />
+        <ListEditor
+          key={field}
+          field={field}
+          {...props}
+          {...(field === "accessRules" && { below: (rules) => <AccessTrial {...props} rules={rules} /> })}
+        />
       ))}
     </div>
   );

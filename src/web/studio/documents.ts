@@ -103,6 +103,9 @@ export const UpdateEntry: Document<UpdateEntryMutation, UpdateEntryMutationVaria
 export const DeleteEntry: Document<DeleteEntryMutation, DeleteEntryMutationVariables> =
   "mutation DeleteEntry($appId:Int!$id:ID!$entryId:Int!$ifUpdatedAt:DateTime!){deleteEntry(appId:$appId dataSourceId:$id id:$entryId ifUpdatedAt:$ifUpdatedAt){id}}";
 
+export const TryAccess: Document<TryAccessQuery, TryAccessQueryVariables> =
+  "query TryAccess($appId:Int!$id:ID!$trial:AccessTrialInput){trial:tryAccess(appId:$appId dataSourceId:$id trial:$trial){verbs{verb allowed rule columns required reason}entries{id data}reason}}";
+
 export const ListEntryVersions: Document<ListEntryVersionsQuery, ListEntryVersionsQueryVariables> =
   "query ListEntryVersions($appId:Int!$id:ID!){versions:dataSourceVersions(appId:$appId dataSourceId:$id){id operation entries createdAt}}";
 
@@ -156,6 +159,23 @@ export const UpdateNotification: Document<UpdateNotificationMutation, UpdateNoti
 
 export const DeleteNotification: Document<DeleteNotificationMutation, DeleteNotificationMutationVariables> =
   "mutation DeleteNotification($appId:Int!$id:Int!){deleteNotification(appId:$appId id:$id)}";
+export type AccessTrialInput = {
+  /** The kept ones unless given. */
+  accessRules?: unknown;
+  /** null: nobody. */
+  user?: AccessTrialUserInput | null | undefined;
+  /** What the rules ask for unless given. */
+  where?: unknown;
+};
+
+/** An entry, or one that is not there: its data. */
+export type AccessTrialUserInput = {
+  data?: unknown;
+  /** Its id or its name. */
+  dataSourceId?: string | number | null | undefined;
+  entryId?: number | null | undefined;
+};
+
 /** A field that an author gives. */
 export type ActionField =
   | 'active'
@@ -216,8 +236,7 @@ export type CreateDataSourceInput = {
   /** The data of its first entries. */
   entries?: Array<unknown> | null | undefined;
   hooks?: unknown;
-  /** The columns of each. */
-  indexes?: Array<Array<string>> | null | undefined;
+  indexes?: unknown;
   name?: string | null | undefined;
 };
 
@@ -355,8 +374,7 @@ export type UpdateDataSourceInput = {
   accessRules?: unknown;
   columns?: Array<string> | null | undefined;
   hooks?: unknown;
-  /** The columns of each. */
-  indexes?: Array<Array<string>> | null | undefined;
+  indexes?: unknown;
   name?: string | null | undefined;
 };
 
@@ -577,7 +595,7 @@ export type PreviewScheduleQueryVariables = Exact<{
 
 export type PreviewScheduleQuery = { preview: { description: string, timezone: string, ticks: Array<{ utc: string, local: string }> } };
 
-export type WholeDataSourceFragment = { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string };
+export type WholeDataSourceFragment = { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, updatedAt: string };
 
 export type EntryRowFragment = { id: number, data: unknown, updatedAt: string };
 
@@ -586,7 +604,7 @@ export type ListDataSourcesQueryVariables = Exact<{
 }>;
 
 
-export type ListDataSourcesQuery = { dataSources: Array<{ id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string }> };
+export type ListDataSourcesQuery = { dataSources: Array<{ id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, updatedAt: string }> };
 
 export type FindEntriesQueryVariables = Exact<{
   appId: number;
@@ -603,7 +621,7 @@ export type CreateDataSourceMutationVariables = Exact<{
 }>;
 
 
-export type CreateDataSourceMutation = { created: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string } };
+export type CreateDataSourceMutation = { created: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, updatedAt: string } };
 
 export type UpdateDataSourceMutationVariables = Exact<{
   appId: number;
@@ -613,7 +631,7 @@ export type UpdateDataSourceMutationVariables = Exact<{
 }>;
 
 
-export type UpdateDataSourceMutation = { updated: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: Array<Array<string>>, updatedAt: string } };
+export type UpdateDataSourceMutation = { updated: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, updatedAt: string } };
 
 export type DeleteDataSourceMutationVariables = Exact<{
   appId: number;
@@ -652,6 +670,15 @@ export type DeleteEntryMutationVariables = Exact<{
 
 
 export type DeleteEntryMutation = { deleteEntry: { id: number } };
+
+export type TryAccessQueryVariables = Exact<{
+  appId: number;
+  id: string | number;
+  trial?: AccessTrialInput | null | undefined;
+}>;
+
+
+export type TryAccessQuery = { trial: { reason: string | null, verbs: Array<{ verb: string, allowed: boolean, rule: number | null, columns: Array<string>, required: Array<string>, reason: string | null }>, entries: Array<{ id: number, data: unknown }> | null } };
 
 export type ListEntryVersionsQueryVariables = Exact<{
   appId: number;

@@ -1,0 +1,126 @@
+/**
+ * What a user of the app would see and might do by access rules, those that are kept or others: for editors who write them. Grants nothing
+ * and writes nothing.
+ */
+import type { DataSource as Database } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import type { UserData } from "../../rules/caller-rules.js";
+import { described, isObject } from "../../rules/described.js";
+import { ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entries/access-rules.js";
+import { decidingRule, testsAsWhere } from "../../rules/entries/entry-access.js";
+import { type EntryData, entryId } from "../../rules/entries/entry-input.js";
+import type { Reserve } from "../../rules/page.js";
+import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
+import type { Place } from "./entries.js";
+import { visible } from "./entry.js";
+import type { Found } from "./entry-reads.js";
+import { type EntryRights, hashedOf, type Rights } from "./entry-rights.js";
+import type { EntrySearches } from "./entry-searches.js";
+
+/** Entries that are shown. */
+const SHOWN = 20;
+
+/** What the rules say of one verb. */
+export interface TriedVerb {
+  verb: EntryVerb;
+  allowed: boolean;
+  /** Which rule decides, counted from 0; null where none fits. */
+  rule: number | null;
+  /** Of the columns that the data source knows, those that may be read or written. */
+  columns: string[];
+  /** Columns that must be in the where or the data. */
+  required: readonly string[];
+  /** Why it is not allowed though a rule fits; null otherwise. */
+  reason: string | null;
+}
+
+export interface Trial {
+  /** The user without hashed columns; null for nobody. */
+  user: UserData | null;
+  verbs: TriedVerb[];
+  /** The first that would be found; null where reading is refused. */
+  entries: Found["entries"] | null;
+  /** Why it is refused. */
+  reason: string | null;
+}
+
+const ONE = "SELECT data FROM data_source_entry WHERE app_id = $1 AND data_source_id = $2 AND id = $3";
+
+const reasonOf = (error: unknown): string => {
+  if (error instanceof ActionError) return error.message;
+  throw error;
+};
+
+export type AccessTrials = ReturnType<typeof createAccessTrials>;
+
+export function createAccessTrials(options: {
+  db: Database;
+  sources: DataSourceRows;
+  rights: EntryRights;
+  searches: EntrySearches;
+}) {
+  const { db, sources, rights, searches } = options;
+
+  /** @throws REQUEST_INVALID, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND */
+  async function userOf(appId: number, given: unknown): Promise<UserData | null> {
+    if (given === undefined || given === null) return null;
+    if (isObject(given) && isObject(given["data"])) return given["data"];
+    const ref = isObject(given) ? given["dataSourceId"] : undefined;
+    if (!isObject(given) || (typeof ref !== "string" && typeof ref !== "number")) {
+      const message = `user must be null, {dataSourceId, entryId} or {data}; ${described(given)} came`;
+      throw new ActionError("REQUEST_INVALID", message);
+    }
+    const source = await sources.find(appId, ref);
+    const values = [appId, source.id, entryId(given["entryId"], "user.entryId")];
+    const [entry] = await rows<{ data: EntryData }>(db, ONE, values);
+    if (!entry) throw new ActionError("ENTRY_NOT_FOUND");
+    return visible(entry.data, (column) => !source.hashedColumns.includes(column));
+  }
+
+  function triedVerb(of: Rights, source: StoredDataSource, user: UserData | null, verb: EntryVerb): TriedVerb {
+    const at = decidingRule(source.accessRules, verb, user);
+    const rule = at < 0 ? null : at;
+    try {
+      const { mayTouch, required } = of.grant(source, verb);
+      const hidden = verb === "select" || verb === "delete" ? hashedOf(source) : new Set<string>();
+      const columns = source.columns.filter((column) => mayTouch(column) && !hidden.has(column));
+      return { verb, allowed: true, rule, columns, required, reason: null };
+    } catch {
+      const reason = rule === null ? null : "the user has not what the rule asks for";
+      return { verb, allowed: false, rule, columns: [], required: [], reason };
+    }
+  }
+
+  async function shown(
+    of: Rights,
+    source: StoredDataSource,
+    given: unknown,
+    reserve?: Reserve,
+  ): Promise<Pick<Trial, "entries" | "reason">> {
+    try {
+      // A user's page names in its where what the rule asks for; so does who tries it, unless it says otherwise.
+      const where = given ?? testsAsWhere(of.grant(source, "select").tests);
+      const { entries } = await searches.find(of, source, { ...(where !== null && { where }), limit: SHOWN }, reserve);
+      return { entries, reason: null };
+    } catch (error) {
+      return { entries: null, reason: reasonOf(error) };
+    }
+  }
+
+  return {
+    /**
+     * @param body `{user, accessRules, where}`: nobody, the kept rules and what the rules ask for unless they are given
+     * @throws REQUEST_INVALID naming the field, DATA_SOURCE_NOT_FOUND, ENTRY_NOT_FOUND
+     */
+    async try({ appId, ref }: Place, body: unknown, reserve?: Reserve): Promise<Trial> {
+      const { user: whom, accessRules, where } = isObject(body) ? body : {};
+      const kept = await sources.find(appId, ref);
+      const source = accessRules == null ? kept : { ...kept, accessRules: parseAccessRules(accessRules) };
+      const user = await userOf(appId, whom);
+      const of = rights.ofPage(user);
+      const verbs = ENTRY_VERBS.map((verb) => triedVerb(of, source, user, verb));
+      return { user, verbs, ...(await shown(of, source, where, reserve)) };
+    },
+  };
+}
