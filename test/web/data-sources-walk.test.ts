@@ -1,0 +1,83 @@
+/** The first walk of docs/data-sources.md as a newcomer takes it: each of its lines pasted into a shell, its page opened in a browser. */
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import type { Browser } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium } from "./chromium.js";
+
+const GUIDE = readFileSync(fileURLToPath(new URL("../../../docs/data-sources.md", import.meta.url)), "utf8");
+const SECTION = "## From a file to a page";
+
+/** What is pasted: the commands before the walk, then one text for each step of it. */
+function steps(): string[] {
+  const end = GUIDE.indexOf("\n## ", GUIDE.indexOf(SECTION) + SECTION.length);
+  return [...GUIDE.slice(0, end).matchAll(/^```sh\n(.*?)^```$/gms)].map(([, commands]) => commands!);
+}
+
+describe("the walk of docs/data-sources.md", () => {
+  let service: TestService;
+  let browser: Browser;
+  const folder = mkdtempSync(join(tmpdir(), "svc-walk-"));
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    symlinkSync(service.dataDir, join(folder, ".data"));
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  /** A shell in which one step after the other is pasted; each answers what it printed. */
+  function shell() {
+    const bash = spawn("bash", ["-e"], { cwd: folder, stdio: ["pipe", "pipe", "inherit"] });
+    let printed = "";
+    bash.stdout.setEncoding("utf8").on("data", (chunk: string) => {
+      printed += chunk;
+    });
+    return {
+      async paste(commands: string): Promise<string> {
+        printed = "";
+        const local = commands
+          .replaceAll("http://127.0.0.1:4000", service.url)
+          .replaceAll("apps/1", `apps/${service.appId}`);
+        bash.stdin.write(`${local}\necho "<pasted>"\n`);
+        while (!printed.includes("<pasted>")) {
+          const more = once(bash.stdout, "data");
+          const ended = once(bash, "close").then(([code]) => expect.fail(`the shell ended with ${code}: ${printed}`));
+          await Promise.race([more, ended]);
+        }
+        return printed;
+      },
+      async end(): Promise<void> {
+        const closed = once(bash, "close");
+        bash.stdin.end();
+        await closed;
+      },
+    };
+  }
+
+  it("leads from a CSV to a page that lists it under rules, and to an action that answers an insert", async () => {
+    const [first, file, action, page, trigger, ...more] = steps();
+    expect(more).to.deep.equal([]);
+    const { paste, end } = shell();
+    expect(await paste(first!)).to.contain('"name":"Seats"');
+    expect(await paste(file!)).to.contain('{"inserted":2}');
+    expect(await paste(action!)).to.contain('"result":[{"_id":"A","talks":1},{"_id":"B","talks":1}]');
+    await paste(page!);
+    const opened = await browser.newPage();
+    await opened.goto(`${service.url}/apps/${service.appId}`);
+    const shown = '[...document.querySelectorAll("#talks li")].map((one) => one.textContent).join("|")';
+    const shows = (...lines: string[]) => opened.waitForFunction(`${shown} === ${JSON.stringify(lines.join("|"))}`);
+    await shows("Engines that compute, A", "On notation, B");
+    await paste(trigger!);
+    await shows("Engines that compute, A", "On notation, B", "The first bug, A, planned");
+    await end();
+  });
+});
