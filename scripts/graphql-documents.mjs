@@ -19,6 +19,7 @@ const SCALARS = {
   AppStructure: "unknown",
   AccessRules: "unknown",
   DataSourceHooks: "unknown",
+  DataSourceIndexes: "unknown",
   EntryJoins: "unknown",
   ID: "string | number",
 };

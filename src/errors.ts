@@ -52,6 +52,7 @@ export const STATUS = {
   ACTION_NOT_PUBLISHED: { http: 409, message: "the action is not published" },
   ACTION_CHANGED: { http: 409, message: "the action was changed meanwhile" },
   RUN_NOT_CANCELLABLE: { http: 409, message: "the run has ended already" },
+  ENTRY_ALREADY_EXISTS: { http: 409, message: "an entry with the same values is there already" },
   ENTRY_CHANGED: { http: 409, message: "the entry has changed meanwhile" },
   MESSAGE_DECIDED: { http: 409, message: "the message's status is known" },
   PAYLOAD_TOO_LARGE: { http: 413, message: "the request is larger than 1 MB" },
@@ -78,6 +79,8 @@ export interface ErrorDetails {
   action?: object;
   /** The entry as it stands now and as the caller may see it (ENTRY_CHANGED); null where it sees nothing of it. */
   entry?: object | null;
+  /** Columns whose values no two entries may share (ENTRY_ALREADY_EXISTS), as far as the caller may know of them. */
+  columns?: readonly string[];
   /** Which actions of an import are at fault. */
   faults?: readonly { index: number; name: string | null; status: Status; error: string }[];
 }

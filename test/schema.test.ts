@@ -16,6 +16,8 @@ const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** What `JSON` stands for (contract, section 5): payloads, results, settings' values, the data of events and entries, filters. */
 const JSON_INPUTS = [
+  "AccessTrialInput.where",
+  "AccessTrialUserInput.data",
   "AdministrateAppInput.settings",
   "AnalyticsEventInput.data",
   "ClientRunInput.payload",
@@ -45,6 +47,7 @@ const JSON_INPUTS = [
   "TriggerWhereInput.data",
 ];
 const JSON_OUTPUTS = [
+  "AccessTrial.user",
   "AppSessionEntry.data",
   "AppVersionDetails.settings",
   "AuditEntry.data",

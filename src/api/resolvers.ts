@@ -32,7 +32,12 @@ export function createResolvers(operations: Operations): Resolvers {
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
     apps: new AppResolver(gate, apps, people),
     appVersions: new AppVersionResolver(gate, appVersions, apps),
-    dataSources: new DataSourceResolver(gate, operations.store.dataSources, operations.store.entries),
+    dataSources: new DataSourceResolver(
+      gate,
+      operations.store.dataSources,
+      operations.store.entries,
+      operations.store.trials,
+    ),
     entries: new EntryResolver(gate, operations.store.entries),
     history: new HistoryResolver(gate, history, logs),
     logs: new LogResolver(gate, logs),

@@ -130,6 +130,12 @@ export function isDuplicate(error: unknown, constraint?: string): boolean {
   return code === "23505" && (constraint === undefined || violated === constraint);
 }
 
+/** The unique index that refused a duplicate; null for every other error. */
+export function duplicatedIndex(error: unknown): string | null {
+  const { code, constraint } = driverErrorOf(error);
+  return code === "23505" ? (constraint ?? "") : null;
+}
+
 /** Whether what a row refers to is not there, or not any longer. */
 export function isMissing(error: unknown): boolean {
   return driverErrorOf(error).code === "23503";

@@ -15,7 +15,7 @@ import type { Caller } from "../rules/access.js";
 import type { SessionOf } from "../rules/env-script.js";
 import { type Addressed, addressedAssets, createCatalogue, resolveAssets } from "../rules/packages.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "./access/credentials.js";
-import { createGate } from "./access/gate.js";
+import { createGate, type Gate } from "./access/gate.js";
 import { createPatience } from "./access/patience.js";
 import { createPeople } from "./access/people.js";
 import { ACTION_EDITED_CHANNEL, createActionFeed } from "./actions/action-feed.js";
@@ -24,11 +24,13 @@ import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
 import { ACTION_CHANNEL } from "./client/client-feed.js";
 import { createClients } from "./client/clients.js";
+import type { Acceptance } from "./communicate/acceptance.js";
 import { createCommunicate } from "./communicate/communicate.js";
 import { operatorMail } from "./communicate/destinations.js";
 import { MESSAGE_CHANNEL } from "./communicate/outbox.js";
 import { DATA_SOURCE_CHANNEL } from "./data-sources/data-source-rows.js";
 import { ENTRY_CHANNEL } from "./data-sources/entry-changes.js";
+import type { Outlet } from "./data-sources/hook-messages.js";
 import { createStore, type Store } from "./data-sources/store.js";
 import { createVerification } from "./data-sources/verification.js";
 import { createMedia } from "./media/media.js";
@@ -218,6 +220,16 @@ function createMessaging(
   };
 }
 
+/** Where the messages of data sources' hooks go. @param acceptance is made after the data sources, with what it needs of them */
+function outletOf(gate: Gate, acceptance: () => Acceptance): Outlet {
+  return {
+    count: gate.countMessages,
+    statusFor: (appId, kind) => acceptance().statusFor(appId, kind),
+    accept: (...message) => acceptance().acceptHooked(...message),
+    refuse: (...message) => acceptance().refuseHooked(...message),
+  };
+}
+
 export async function createOperations(surroundings: Surroundings) {
   const { config, db, notifications, room, baseUrl, now, log } = surroundings;
   const credentials = createCredentials({ db, notifications });
@@ -232,7 +244,8 @@ export async function createOperations(surroundings: Surroundings) {
   const people = createPeople({ db, credentials });
   const asksSecondFactor = (appId: number) => messaging.verification.asksSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
-  const ofStore = { logEvents, intake, person: people.session, asksSecondFactor, userChanged };
+  const outlet = outletOf(gate, () => messaging.communicate.acceptance);
+  const ofStore = { logEvents, intake, person: people.session, asksSecondFactor, userChanged, outlet };
   const store = createStore({ ...surroundings, ...ofStore });
   const { sessionOf } = store;
   const { organizationOf } = people;

@@ -287,6 +287,7 @@ export class Starting {
     const works = [work, trimming.trim, store.upkeep.clean, media.sweep.sweep];
     const tickers = works.map((one) => createTicker({ work: one, ...every }));
     for (const ticker of tickers) void ticker.start();
+    store.start();
     releases.add("cleaner", () => {
       retention.stop();
       trimming.stop();

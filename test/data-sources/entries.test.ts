@@ -68,7 +68,7 @@ describe("data sources", () => {
       { name: "x", accessRules: [{ type: ["select"], allow: "all", exlude: ["a"] }] },
       "REQUEST_INVALID",
     ],
-    ["a hook that sends", { name: "x", hooks: [{ type: "email" }] }, "REQUEST_INVALID"],
+    ["a hook that sends nothing to anybody", { name: "x", hooks: [{ type: "email" }] }, "REQUEST_INVALID"],
     ["entries that are none", { name: "x", entries: [1] }, "REQUEST_INVALID"],
   ] as const) {
     it(`are refused with ${what}: ${status}, and nothing is made`, async () => {

@@ -1,12 +1,15 @@
 /** Data sources over GraphQL: the lists themselves, their snapshots. Each method: the gate, then one call. */
-import { Arg, Ctx, FieldResolver, ID, Int, Mutation, Query, Resolver, Root } from "type-graphql";
+import { Arg, Ctx, ID, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
+import type { AccessTrials, Trial } from "../../operations/data-sources/access-trials.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
 import type { DataSources } from "../../operations/data-sources/data-sources.js";
 import type { Entries } from "../../operations/data-sources/entries.js";
 import type { EntryVersion } from "../../operations/data-sources/entry-versions.js";
 import type { RequestContext } from "../context.js";
 import {
+  AccessTrialInput,
+  AccessTrialType,
   CreateDataSourceInput,
   DataSourceType,
   EntryVersionType,
@@ -23,17 +26,13 @@ export class DataSourceResolver {
     private readonly gate: Gate,
     private readonly service: DataSources,
     private readonly entries: Pick<Entries, "listVersions" | "restore">,
+    private readonly trials: AccessTrials,
   ) {}
 
   @Query(() => [DataSourceType], { description: "Oldest first." })
   async dataSources(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<DataSourceView[]> {
     await this.gate.enter(context, "readDataSources", appId);
     return this.service.list(appId, context.answer?.reserve);
-  }
-
-  @FieldResolver(() => [[String]], { description: "The columns of each: an index of one column is a list of one." })
-  indexes(@Root() { indexes }: DataSourceView): readonly (readonly string[])[] {
-    return indexes.map((index) => (typeof index === "string" ? [index] : index));
   }
 
   @Query(() => DataSourceType, { description: "By its id or its name." })
@@ -100,5 +99,19 @@ export class DataSourceResolver {
   ): Promise<ImportedType> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
     return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId);
+  }
+
+  @Query(() => AccessTrialType, {
+    description:
+      "What a user of the app would see and might do by the access rules, or by others that are to be tried.",
+  })
+  async tryAccess(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Arg("trial", () => AccessTrialInput, { nullable: true }) trial: unknown,
+  ): Promise<Trial> {
+    await this.gate.enter(context, "readEntries", appId);
+    return this.trials.try({ appId, ref }, trial, context.answer?.reserve);
   }
 }

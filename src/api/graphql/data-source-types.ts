@@ -1,7 +1,7 @@
 /** Shapes of data sources and their entries in the GraphQL schema. No behaviour. */
 import { GraphQLScalarType } from "graphql";
 import { GraphQLJSON } from "graphql-scalars";
-import { Field, Float, InputType, Int, ObjectType } from "type-graphql";
+import { Field, Float, ID, InputType, Int, ObjectType } from "type-graphql";
 import { DateTime } from "./leaf-types.js";
 
 /** A list or an object whose members are judged by the rules. */
@@ -14,7 +14,11 @@ const AccessRules = judged(
 );
 const Hooks = judged(
   "DataSourceHooks",
-  'A list of {type: "operations", runOn: ["insert", "update"], fields: {Column: ["trim"]}}.',
+  'A list of {type: "operations", runOn: ["insert", "update"], fields: {Column: ["trim"]}}, {type: "email", runOn, where, to, subject, html} and {type: "sms", runOn, where, to, body}.',
+);
+const Indexes = judged(
+  "DataSourceIndexes",
+  'A list of "Column", ["Column", "Column"] or {columns: ["Column"], unique: true}: then no two entries share its values.',
 );
 const Joins = judged(
   "EntryJoins",
@@ -30,6 +34,7 @@ export class DataSourceType {
   @Field(() => [String], { description: "In the order in which they were met." }) columns: string[];
   @Field(() => AccessRules) accessRules: unknown;
   @Field(() => Hooks) hooks: unknown;
+  @Field(() => Indexes) indexes: unknown;
   @Field(() => DateTime) createdAt: string;
   @Field(() => DateTime) updatedAt: string;
 }
@@ -139,6 +144,11 @@ export class CommitInput {
   @Field(() => Boolean, { nullable: true, description: "true: updates merge columns; else they replace the data." })
   extend?: unknown;
   @Field(() => Boolean, { nullable: true }) returnEntries?: unknown;
+  @Field(() => [String], {
+    nullable: true,
+    description: "Whose hooks send messages: insert, update; both unless given.",
+  })
+  runHooks?: unknown;
 }
 
 @InputType("CreateDataSourceInput")
@@ -147,7 +157,7 @@ export class CreateDataSourceInput {
   @Field(() => [String], { nullable: true }) columns?: unknown;
   @Field(() => AccessRules, { nullable: true }) accessRules?: unknown;
   @Field(() => Hooks, { nullable: true }) hooks?: unknown;
-  @Field(() => [[String]], { nullable: true, description: "The columns of each." }) indexes?: unknown;
+  @Field(() => Indexes, { nullable: true }) indexes?: unknown;
   @Field(() => [GraphQLJSON], { nullable: true, description: "The data of its first entries." }) entries?: unknown;
 }
 
@@ -157,5 +167,38 @@ export class UpdateDataSourceInput {
   @Field(() => [String], { nullable: true }) columns?: unknown;
   @Field(() => AccessRules, { nullable: true }) accessRules?: unknown;
   @Field(() => Hooks, { nullable: true }) hooks?: unknown;
-  @Field(() => [[String]], { nullable: true, description: "The columns of each." }) indexes?: unknown;
+  @Field(() => Indexes, { nullable: true }) indexes?: unknown;
+}
+
+@InputType("AccessTrialUserInput", { description: "An entry, or one that is not there: its data." })
+class AccessTrialUserInput {
+  @Field(() => ID, { nullable: true, description: "Its id or its name." }) dataSourceId?: unknown;
+  @Field(() => Int, { nullable: true }) entryId?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true }) data?: unknown;
+}
+
+@InputType("AccessTrialInput")
+export class AccessTrialInput {
+  @Field(() => AccessTrialUserInput, { nullable: true, description: "null: nobody." }) user?: unknown;
+  @Field(() => AccessRules, { nullable: true, description: "The kept ones unless given." }) accessRules?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true, description: "What the rules ask for unless given." }) where?: unknown;
+}
+
+@ObjectType("AccessTrialVerb")
+class AccessTrialVerbType {
+  @Field(() => String) verb: string;
+  @Field(() => Boolean) allowed: boolean;
+  @Field(() => Int, { nullable: true, description: "Which rule decides, counted from 0." }) rule: number | null;
+  @Field(() => [String], { description: "Of the known columns, those that may be read or written." }) columns: string[];
+  @Field(() => [String], { description: "That must be in the where or the data." }) required: string[];
+  @Field(() => String, { nullable: true }) reason: string | null;
+}
+
+@ObjectType("AccessTrial")
+export class AccessTrialType {
+  @Field(() => GraphQLJSON, { nullable: true }) user: unknown;
+  @Field(() => [AccessTrialVerbType]) verbs: AccessTrialVerbType[];
+  @Field(() => [EntryType], { nullable: true, description: "The first; null where reading is refused." })
+  entries: EntryType[] | null;
+  @Field(() => String, { nullable: true, description: "Why it is refused." }) reason: string | null;
 }

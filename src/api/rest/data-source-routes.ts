@@ -74,6 +74,11 @@ const sourceRoutes: readonly Route[] = [
     answer: ({ dataSources }, q) =>
       dataSources.restoreDataSourceVersion(q.context, q.id("appId"), q.param("ds"), q.id("versionId")),
   },
+  {
+    method: "POST",
+    path: `${SOURCE}/try`,
+    answer: ({ dataSources }, q) => dataSources.tryAccess(q.context, q.id("appId"), q.param("ds"), q.object()),
+  },
 ];
 
 const entryRoutes: readonly Route[] = [

@@ -48,6 +48,11 @@ export interface Gate {
    * the operation asks the rules. @throws FORBIDDEN, APP_NOT_FOUND, OVERLOADED
    */
   admit(visitor: Visitor, operation: Operation, appId: number): Promise<Admission>;
+  /**
+   * Counts a request that sends messages by what it writes, and is let through already.
+   * @throws RATE_LIMIT_EXCEEDED
+   */
+  countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void>;
   /** The same for an operation that belongs to no single app. */
   enterService(visitor: Visitor, operation: Operation): Caller;
 }
@@ -106,6 +111,18 @@ export function createGate(options: {
     await countIn(visitor, appId, { name: rateClass, limit, windowMs, whose: "this app's" });
   }
 
+  async function countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void> {
+    const limit = limits.communicate;
+    if (limit === 0) return;
+    const windowMs = rateWindowOf("communicate");
+    if (isVisitor(sender)) {
+      const share = Math.max(1, Math.floor(limit * RUNS_VISITORS_SHARE));
+      const whose = "the visitors of this app together: their";
+      await countIn({ caller: null }, appId, { name: "communicate of visitors", limit: share, windowMs, whose });
+    }
+    await countIn({ caller: null }, appId, { name: "communicate", limit, windowMs, whose: "this app's" });
+  }
+
   async function appExists(appId: number): Promise<boolean> {
     if (existing.has(appId)) return true;
     const exists = appId > 0 && (await rows(db, "SELECT 1 FROM app WHERE id = $1", [appId])).length > 0;
@@ -139,6 +156,8 @@ export function createGate(options: {
       if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
       return address === undefined ? caller : { ...caller, address };
     },
+
+    countMessages,
 
     enterService(visitor, operation) {
       const { caller } = visitor;

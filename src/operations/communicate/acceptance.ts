@@ -36,6 +36,13 @@ function contentOf({ to: _, ...content }: Judged): Content {
 /** A code stands in what is sent to verify somebody, perhaps in its subject. */
 const mayNameSubject = (purpose: Purpose): boolean => purpose === "communicate" || purpose === "dataSourceHook";
 
+/** The entry of a data source that a message is of. */
+export interface OfEntry {
+  appId: number;
+  dataSourceId: number;
+  dataSourceEntryId: number;
+}
+
 export type Acceptance = ReturnType<typeof createAcceptance>;
 
 export function createAcceptance(options: {
@@ -57,6 +64,19 @@ export function createAcceptance(options: {
     }
   }
 
+  /** @returns its id, and what its log event says of it */
+  async function write(
+    executor: Executor,
+    { personId, runId }: Emitter,
+    { appId, status, content, recipients }: Pick<NewMessage, "appId" | "status" | "content" | "recipients">,
+    purpose: Purpose,
+  ): Promise<{ id: number; data: Record<string, unknown> }> {
+    const row: NewMessage = { appId, status, content, recipients, reference: randomUUID(), runId, personId };
+    const id = await outbox.accept(executor, row, new Date(now()));
+    const named = content.kind === "email" && mayNameSubject(purpose) ? { subject: content.subject } : {};
+    return { id, data: { ...eventData(id, recipients, null), ...named } };
+  }
+
   /**
    * Counts the messages, of one kind, against what the app may have stored, and answers what stores them.
    * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED
@@ -68,18 +88,13 @@ export function createAcceptance(options: {
     purpose: Purpose,
   ): Promise<(executor: Executor) => Promise<Receipt[]>> {
     const status = await statusFor(appId, messages[0]!.kind);
-    const { personId, runId } = emitter;
     const rows = messages.map((message) => ({ content: contentOf(message), recipients: recipientsOf(message) }));
     intake.take(emitter, appId, Buffer.byteLength(JSON.stringify(rows)), 2 * rows.length);
-    const moment = new Date(now());
     return async (executor) => {
       const receipts: Receipt[] = [];
-      for (const { content, recipients } of rows) {
-        const row: NewMessage = { appId, status, content, recipients, reference: randomUUID(), runId, personId };
-        const id = await outbox.accept(executor, row, moment);
-        const named = content.kind === "email" && mayNameSubject(purpose) ? { subject: content.subject } : {};
-        const data = { ...eventData(id, recipients, null), ...named };
-        await logEvents.emit(executor, emitter, appId, { type: `${content.kind}.${purpose}`, data });
+      for (const row of rows) {
+        const { id, data } = await write(executor, emitter, { appId, status, ...row }, purpose);
+        await logEvents.emit(executor, emitter, appId, { type: `${row.content.kind}.${purpose}`, data });
         receipts.push({ id, status });
       }
       if (status === "queued") await outbox.announce(executor);
@@ -87,7 +102,19 @@ export function createAcceptance(options: {
     };
   }
 
+  async function tellHooked(
+    executor: Executor,
+    emitter: Emitter,
+    { appId, ...entry }: OfEntry,
+    kind: Judged["kind"],
+    data: Record<string, unknown>,
+  ): Promise<void> {
+    const ids = { userId: null, appNotificationId: null, sessionId: null, ...entry };
+    await logEvents.store(emitter, appId, { type: `${kind}.dataSourceHook`, data, ...ids }, executor);
+  }
+
   return {
+    statusFor,
     prepare,
 
     /** The same in a transaction that is under way. @throws as `prepare`: then nothing is stored */
@@ -100,5 +127,23 @@ export function createAcceptance(options: {
     ): Promise<Receipt[]> {
       return (await prepare(emitter, appId, messages, purpose))(executor);
     },
+
+    /** Stores a message that a data source's hook sends, in the transaction of what was written, with its log event. */
+    async acceptHooked(
+      executor: Executor,
+      emitter: Emitter,
+      entry: OfEntry,
+      message: Judged,
+      status: Receipt["status"],
+    ): Promise<void> {
+      const row = { appId: entry.appId, status, content: contentOf(message), recipients: recipientsOf(message) };
+      const { data } = await write(executor, emitter, row, "dataSourceHook");
+      await tellHooked(executor, emitter, entry, message.kind, data);
+      if (status === "queued") await outbox.announce(executor);
+    },
+
+    /** Says that a hook has sent nothing, and why. */
+    refuseHooked: (executor: Executor, emitter: Emitter, entry: OfEntry, kind: Judged["kind"], fault: string) =>
+      tellHooked(executor, emitter, entry, kind, eventData(null, [], fault) as Record<string, unknown>),
   };
 }

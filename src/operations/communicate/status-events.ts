@@ -22,7 +22,7 @@ export const EVENT_OF: Partial<Record<MessageStatus | "delayed", string>> = {
   rejected: "email.rejected",
 };
 
-export function eventData(messageId: number, recipients: readonly Recipient[], detail: string | null): object {
+export function eventData(messageId: number | null, recipients: readonly Recipient[], detail: string | null): object {
   const to = recipients.slice(0, NAMED_RECIPIENTS).map(({ address }) => address);
   return { messageId, to, recipients: recipients.length, detail };
 }

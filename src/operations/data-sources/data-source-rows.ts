@@ -4,8 +4,8 @@ import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
-import type { OperationsHook } from "../../rules/entries/hooks.js";
-import type { IndexWish } from "./entry-indexes.js";
+import type { Hook } from "../../rules/entries/hooks.js";
+import type { IndexWish } from "./index-definitions.js";
 
 /** Channel of the notice that a data source was changed or removed: `appId`. */
 export const DATA_SOURCE_CHANNEL = "svc_data_source";
@@ -22,7 +22,7 @@ export interface StoredDataSource {
   /** In the order in which they were met. */
   columns: string[];
   accessRules: AccessRule[];
-  hooks: OperationsHook[];
+  hooks: Hook[];
   /** Columns that are hashed or ever were: nobody reads them. */
   hashedColumns: string[];
   indexes: IndexWish[];

@@ -27,9 +27,10 @@ import {
   viewOf,
 } from "./data-source-rows.js";
 import { type EntryChange, finishNew } from "./entry-changes.js";
-import { checkIndexes, type EntryIndexes, type IndexWish } from "./entry-indexes.js";
+import type { EntryIndexes } from "./entry-indexes.js";
 import { createJudge, type ReadyEntry } from "./entry-judgement.js";
 import { insertTexts, removeOthers } from "./entry-statements.js";
+import { checkIndexes, type IndexWish, isUnique, topColumnsOf } from "./index-definitions.js";
 
 const LIST = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 ORDER BY id`;
 
@@ -77,13 +78,28 @@ export function createDataSources(options: {
 }) {
   const { db, sources, intake, indexes, log } = options;
 
-  /** Begins to make and drop what is wished for; it goes on behind the answer. @throws REQUEST_INVALID for too many */
-  async function index(key: Key, wishes: readonly IndexWish[]): Promise<void> {
+  /**
+   * Makes and drops what is wished for, behind the answer where that takes long; a unique index is waited for, and holds from the answer
+   * on. @throws REQUEST_INVALID for too many, ENTRY_ALREADY_EXISTS, what `save` throws
+   */
+  async function index(key: Key, wishes: readonly IndexWish[], save: () => Promise<unknown>): Promise<void> {
+    if (wishes.some(isUnique)) return indexes.apply(key, wishes, save);
     const done = indexes.apply(key, wishes);
     done.catch((error: unknown) => log.warn({ err: error, ...key }, "an index could not be made"));
     const waited = new AbortController();
     const enough = delay(INDEX_WAIT_MS, undefined, { signal: waited.signal, ref: false }).catch(() => undefined);
     await Promise.race([done, enough]).finally(() => waited.abort());
+    await save();
+  }
+
+  /** Hashes of the same value differ: an index of them would keep nothing unique. @throws REQUEST_INVALID */
+  function checkUnique(wishes: readonly IndexWish[], hashed: readonly string[]): void {
+    const column = wishes
+      .filter(isUnique)
+      .flatMap(topColumnsOf)
+      .find((one) => hashed.includes(one));
+    if (column === undefined) return;
+    throw new ActionError("REQUEST_INVALID", `${JSON.stringify(column)} is hashed: its values cannot be unique`);
   }
 
   async function judged(
@@ -121,8 +137,9 @@ export function createDataSources(options: {
     async create(caller: Caller, appId: number, body: unknown): Promise<DataSourceView> {
       const { name, columns = [], accessRules = [], hooks = [], entries, ...more } = parseNewDataSource(body);
       const wishes = checkIndexes(more.indexes ?? []);
-      await checkCount(appId);
       const hashedColumns = [...new Set(hashedBy(hooks))];
+      checkUnique(wishes, hashedColumns);
+      await checkCount(appId);
       const first = await judged({ hooks, hashedColumns }, entries);
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
       const met = new MetColumns(columns);
@@ -150,7 +167,7 @@ export function createDataSources(options: {
         });
       sources.forget();
       if (wishes.length > 0) {
-        await index(made, wishes).catch(async (error: unknown) => {
+        await index(made, wishes, async () => undefined).catch(async (error: unknown) => {
           await this.remove(caller, appId, made.id);
           throw error;
         });
@@ -169,16 +186,19 @@ export function createDataSources(options: {
     ): Promise<DataSourceView> {
       const fields = parseDataSourceChange(body);
       const wishes = fields.indexes === undefined ? undefined : checkIndexes(fields.indexes ?? []);
-      const { id, indexes: before } = await sources.find(appId, ref);
+      const { id, indexes: before, hashedColumns } = await sources.find(appId, ref);
+      checkUnique(wishes ?? before, [...hashedColumns, ...hashedBy(fields.hooks ?? [])]);
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
-      // First, for it may be refused; what is refused afterwards takes it back.
-      if (wishes) await index({ appId, id }, wishes);
-      await db
-        .transaction((manager) => change(manager, caller, { appId, id, precondition }, { ...fields, indexes: wishes }))
-        .catch(async (error: unknown) => {
-          if (wishes) await index({ appId, id }, before);
-          throw nameTaken(error);
-        });
+      const target = { appId, id, precondition };
+      const save = () => db.transaction((manager) => change(manager, caller, target, { ...fields, indexes: wishes }));
+      try {
+        if (!wishes) await save();
+        // First the indexes, for they may be refused; what is refused afterwards takes them back.
+        else await index({ appId, id }, wishes, save);
+      } catch (error) {
+        if (wishes && !wishes.some(isUnique)) await index({ appId, id }, before, async () => undefined);
+        throw nameTaken(error);
+      }
       sources.forget();
       return this.get(appId, id);
     },

@@ -2,9 +2,10 @@
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
+import { meets } from "../../rules/caller-rules.js";
 import { isObject } from "../../rules/described.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
-import { denied, mayNameById, meets } from "../../rules/entries/entry-access.js";
+import { denied, mayNameById } from "../../rules/entries/entry-access.js";
 import { bareData, type EntryData, parseCommit } from "../../rules/entries/entry-input.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { Reserve } from "../../rules/page.js";

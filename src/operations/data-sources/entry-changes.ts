@@ -3,14 +3,24 @@
  * follow it hold together. Judges nothing; knows no rule and no transport.
  */
 import type { DataSource as Database, EntityManager } from "typeorm";
-import { type Executor, isMissing, isRefusedData, rows } from "../../data/database.js";
+import { duplicatedIndex, type Executor, isMissing, isRefusedData, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, ENTRIES_PER_DATA_SOURCE } from "../../limits.js";
+import { isVisitor } from "../../rules/access.js";
 import { MetColumns } from "../../rules/entries/columns.js";
-import { type EntryEvent, entryEvent, importEvent } from "../../rules/entries/entry-events.js";
+import {
+  changeHead,
+  ENTRIES_CHANGED,
+  type EntryEvent,
+  entryEvent,
+  importEvent,
+} from "../../rules/entries/entry-events.js";
+import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { HeldEntry } from "./entry.js";
+import type { HookMessages, HookMessenger } from "./hook-messages.js";
+import { isUniqueName, uniqueColumns } from "./index-definitions.js";
 
 /** Channel of the notice `appId:dataSourceId` that entries have changed. */
 export const ENTRY_CHANNEL = "svc_entry";
@@ -25,7 +35,8 @@ const NEW_COLUMNS = `
    WHERE app_id = $1 AND id = $2`;
 
 /*
- * $1 app, $2 data source, $3 entries more, $4 bytes more, $5 bulk, $6 ids inserted, $7 what was replaced.
+ * $1 app, $2 data source, $3 entries more, $4 bytes more, $5 bulk, $6 ids inserted, $7 what was replaced, $8 what the trail says of it, null
+ * for nothing, $9 the person, $10 the credential.
  * The tally's row is locked before the change has its number: who has read one change knows all before it.
  */
 const FINISH = `
@@ -36,7 +47,10 @@ const FINISH = `
     RETURNING entries, bytes),
   change AS (
     INSERT INTO data_source_change (app_id, data_source_id, bulk, inserted, replaced)
-    SELECT $1, $2, $5, $6::bigint[], $7::json FROM tally)
+    SELECT $1, $2, $5, $6::bigint[], $7::json FROM tally),
+  audited AS (
+    INSERT INTO audit_entry (app_id, type, person_id, credential_id, data)
+    SELECT $1, '${ENTRIES_CHANGED}', $9, $10, $8::json FROM tally WHERE $8::json IS NOT NULL)
   SELECT entries, pg_notify('${ENTRY_CHANNEL}', $1 || ':' || $2),
          (SELECT coalesce(sum(bytes), 0) FROM data_source_tally
            WHERE app_id = $1 AND data_source_id <> $2)::float8 + bytes AS bytes
@@ -46,6 +60,8 @@ const FINISH = `
 export interface Writer {
   emitter: Emitter;
   userEmail: string | null;
+  /** Whether an error may name the column to it. */
+  mayName(source: StoredDataSource, column: string): boolean;
 }
 
 interface Told {
@@ -69,6 +85,7 @@ export class EntryChange {
   constructor(
     readonly executor: Executor,
     readonly source: StoredDataSource,
+    private readonly messages: HookMessages,
   ) {
     this.met = new MetColumns(source.columns);
   }
@@ -90,6 +107,7 @@ export class EntryChange {
     this.bytes += bytes;
     this.met.meet(data);
     if (this.inserted.length >= BULK_ENTRIES) return;
+    this.messages.add("insert", id, data);
     this.inserted.push(id);
     this.events.push({ event: "create", id, columns: Object.keys(data) });
   }
@@ -100,7 +118,9 @@ export class EntryChange {
     this.bytes += bytes;
     this.met.meet(data);
     this.keep(before, false);
-    if (this.events.length < BULK_ENTRIES) this.events.push({ event: "update", id: before.id, columns });
+    if (this.events.length >= BULK_ENTRIES) return;
+    this.messages.add("update", before.id, data);
+    this.events.push({ event: "update", id: before.id, columns });
   }
 
   addRemoved(before: HeldEntry, bytes: number): void {
@@ -126,9 +146,19 @@ export class EntryChange {
   }
 }
 
+/** Two entries with values that no two may share. Columns that the writer may not touch are not named, and no value is. */
+function duplicateOf(source: StoredDataSource, { mayName }: Writer, index: string | undefined): ActionError {
+  const columns = uniqueColumns(source, source.indexes, index);
+  if (!columns?.every((column) => mayName(source, column))) return new ActionError("ENTRY_ALREADY_EXISTS");
+  const names = columns.map((column) => JSON.stringify(column)).join(", ");
+  return new ActionError("ENTRY_ALREADY_EXISTS", `an entry with the same ${names} is there already`, { columns });
+}
+
 /** What the database says of entries that it cannot hold. */
-function refusalOf(error: unknown): unknown {
+function refusalOf(error: unknown, source: StoredDataSource, writer: Writer): unknown {
   if (isMissing(error)) return new ActionError("DATA_SOURCE_NOT_FOUND");
+  const duplicate = duplicatedIndex(error);
+  if (duplicate !== null && isUniqueName(duplicate)) return duplicateOf(source, writer, duplicate);
   if (!isRefusedData(error)) return error;
   return new ActionError(
     "REQUEST_INVALID",
@@ -143,9 +173,10 @@ export function createEntryChanges(options: {
   db: Database;
   logEvents: LogEvents;
   sources: DataSourceRows;
+  messenger: HookMessenger;
   quotaBytes: number;
 }) {
-  const { db, logEvents, sources, quotaBytes } = options;
+  const { db, logEvents, sources, messenger, quotaBytes } = options;
 
   async function tell(change: EntryChange, { emitter, userEmail }: Writer): Promise<void> {
     const { executor, source, events, counts, operation } = change;
@@ -160,13 +191,17 @@ export function createEntryChanges(options: {
     for (const { event, id, columns } of events) await store(entryEvent(event, columns, userEmail), id);
   }
 
-  async function finish(change: EntryChange): Promise<void> {
+  async function finish(change: EntryChange, { emitter }: Writer): Promise<void> {
     const { executor, source, counts, met, bytes } = change;
     const place = [source.appId, source.id];
     if (met.added.length > 0) await rows(executor, NEW_COLUMNS, [...place, JSON.stringify(met.added)]);
     const more = counts.inserted - counts.deleted;
     const told = change.isListed ? [false, change.inserted, JSON.stringify(change.replaced)] : [true, [], "[]"];
-    const [tally] = await rows<{ entries: number; bytes: number }>(executor, FINISH, [...place, more, bytes, ...told]);
+    // What pages write stands in the log events: a visitor is not to push the trail of others out of its bound.
+    const head = isVisitor(emitter) ? null : JSON.stringify(changeHead(source.id, change));
+    const by = [head, emitter.personId, emitter.credentialId || null];
+    const values = [...place, more, bytes, ...told, ...by];
+    const [tally] = await rows<{ entries: number; bytes: number }>(executor, FINISH, values);
     if (more > 0 && tally!.entries > ENTRIES_PER_DATA_SOURCE) {
       const message = `a data source may have ${ENTRIES_PER_DATA_SOURCE} entries; with these it would have ${tally!.entries}`;
       throw new ActionError("REQUEST_INVALID", message);
@@ -178,22 +213,33 @@ export function createEntryChanges(options: {
   }
 
   return {
-    /** Does `work` and all that belongs to it, or nothing of it. @throws what `work` throws; REQUEST_INVALID beyond a quota */
-    async commit<T>(source: StoredDataSource, writer: Writer, work: (change: EntryChange) => Promise<T>): Promise<T> {
+    /**
+     * Does `work` and all that belongs to it, or nothing of it.
+     * @param sends what is written in such a way that the data source's hooks send messages of it
+     * @throws what `work` throws; REQUEST_INVALID beyond a quota, ENTRY_ALREADY_EXISTS, RATE_LIMIT_EXCEEDED
+     */
+    async commit<T>(
+      source: StoredDataSource,
+      writer: Writer,
+      work: (change: EntryChange) => Promise<T>,
+      sends: readonly HookVerb[] = [],
+    ): Promise<T> {
       let columnsAdded = false;
+      const messages = await messenger.begin(source, sends, writer.emitter);
       const change = async (manager: EntityManager) => {
-        const made = new EntryChange(manager, source);
+        const made = new EntryChange(manager, source, messages);
         const done = await work(made);
         const { inserted, updated, deleted } = made.counts;
         if (inserted + updated + deleted === 0 && made.operation === null) return done;
         await tell(made, writer);
-        await finish(made);
+        if (!made.isBulk) await messages.store(manager);
+        await finish(made, writer);
         columnsAdded = made.met.added.length > 0;
         if (columnsAdded) await sources.announce(manager, source.appId);
         return done;
       };
       const result = await db.transaction(change).catch((error: unknown) => {
-        throw refusalOf(error);
+        throw refusalOf(error, source, writer);
       });
       if (columnsAdded) sources.forget();
       return result;

@@ -1,8 +1,10 @@
 /** Many entries inserted, changed and removed at once: a commit, and what a where finds (contract, packages). All or nothing. */
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES } from "../../limits.js";
-import { denied, type EntryGrant, mayNameById, meets } from "../../rules/entries/entry-access.js";
+import { meets } from "../../rules/caller-rules.js";
+import { denied, type EntryGrant, mayNameById } from "../../rules/entries/entry-access.js";
 import type { Commit, EntryData } from "../../rules/entries/entry-input.js";
+import type { HookVerb } from "../../rules/entries/sending-hooks.js";
 import type { Intake } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { Entry } from "./entry.js";
@@ -195,12 +197,23 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     async commit(rights: Rights, source: StoredDataSource, commit: Commit, bytes: number): Promise<Committed> {
       const judged = await judge(rights, source, commit);
       intake.take(rights.writer.emitter, source.appId, bytes, commit.inserts.length + commit.updates.length);
-      return changes.commit(source, rights.writer, async (change) => {
-        const { entries } = await apply(change, rights, commit, judged);
-        return commit.returnEntries ? { entries } : { ...change.counts };
-      });
+      return changes.commit(
+        source,
+        rights.writer,
+        async (change) => {
+          const { entries } = await apply(change, rights, commit, judged);
+          return commit.returnEntries ? { entries } : { ...change.counts };
+        },
+        sendsOf(commit),
+      );
     },
   };
+}
+
+/** The verbs whose hooks send: those that it asks for among those that it does. */
+function sendsOf({ inserts, updates, runHooks }: Commit): HookVerb[] {
+  const done = { insert: inserts.length > 0, update: updates.length > 0 };
+  return runHooks.filter((verb) => done[verb]);
 }
 
 interface Judged {

@@ -17,6 +17,7 @@ import { createJudge, type ReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import { insertTexts, removeOthers } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
+import { isUnique } from "./index-definitions.js";
 
 /** Large ones: each holds a connection of the pool until its last row, and one app holds one. */
 const AT_ONCE = 3;
@@ -127,25 +128,34 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     await rowsOf(change.executor, "SET LOCAL statement_timeout = DEFAULT");
   }
 
-  async function load(
-    change: EntryChange,
-    rights: Rights,
-    { append, operation }: ImportWish,
-    came: Came,
-  ): Promise<void> {
-    const { source, executor } = change;
-    const { first, more, ready } = came;
-    if (more) await copyAll(change, first, ready);
-    else {
-      const texts = first.map(({ text }) => text);
-      const stored = await insertTexts(executor, source, texts);
-      for (const [at, { data, bytes }] of first.entries()) change.addInserted(stored[at]!.id, data, bytes);
-    }
-    // The file has come in: only now is anything locked that others write to.
-    if (!append || more) await versions.snapshot(change, rights.writer, operation);
-    if (append) return;
-    const gone = await removeOthers(executor, source, []);
+  async function store(change: EntryChange, { first, more, ready }: Came): Promise<void> {
+    if (more) return copyAll(change, first, ready);
+    const stored = await insertTexts(
+      change.executor,
+      change.source,
+      first.map(({ text }) => text),
+    );
+    for (const [at, { data, bytes }] of first.entries()) change.addInserted(stored[at]!.id, data, bytes);
+  }
+
+  async function removeOld(change: EntryChange): Promise<void> {
+    const gone = await removeOthers(change.executor, change.source, []);
     change.addCounted({ deleted: gone.count }, -gone.bytes);
+  }
+
+  async function load(change: EntryChange, rights: Rights, wish: ImportWish, came: Came): Promise<void> {
+    const { append, operation } = wish;
+    const keep = () => versions.snapshot(change, rights.writer, operation);
+    // What is to be unique is compared with what goes, unless that has gone first: then its rows are locked while the file comes in.
+    if (!append && change.source.indexes.some(isUnique)) {
+      await keep();
+      await removeOld(change);
+      return store(change, came);
+    }
+    await store(change, came);
+    // The file has come in: only now is anything locked that others write to.
+    if (!append || came.more) await keep();
+    if (!append) await removeOld(change);
   }
 
   /** To replace is to remove what is not named: a right over some of the entries is none over all. */

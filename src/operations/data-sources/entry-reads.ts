@@ -1,6 +1,6 @@
 /** What is read of entries: lists, pages behind a cursor, one, distinct values, aggregates. Writes nothing, and knows no caller but a scope. */
 import { ActionError } from "../../errors.js";
-import { PAGE_MAX_BYTES } from "../../limits.js";
+import { ENTRY_MAX_BYTES, PAGE_MAX_BYTES } from "../../limits.js";
 import { compileAggregate } from "../../rules/entry-query/aggregate.js";
 import { FIELDS_MAX, list } from "../../rules/entry-query/judge.js";
 import { type EntryScope, type FindOptions, parseFind } from "../../rules/entry-query/options.js";
@@ -152,7 +152,10 @@ function readsBy(read: Read) {
     for (const [at, entry] of entries.entries()) if (options.joins.length > 0) entry.joins = joined[at]!;
     const found: Found = { entries };
     if (pages) found.cursor = pages;
-    if (options.includePagination) found.pagination = await pagination(key, options, reader);
+    const known = options.mayPaginate ? totalKnown(options, rows) : null;
+    const { limit, offset } = options;
+    if (known !== null) found.pagination = { total: known, limit, offset };
+    else if (options.includePagination) found.pagination = await pagination(key, options, reader);
     return found;
   }
 
@@ -226,6 +229,13 @@ function ordered(text: string, keys: readonly string[] | null, shows: (column: s
   const members = memberTexts(text);
   const names = keys ?? [...members.keys()].filter(shows);
   return `{${names.flatMap((name) => (members.has(name) ? [`${JSON.stringify(name)}:${members.get(name)}`] : [])).join(",")}}`;
+}
+
+/** How many there are in all, where the page itself says so: it has room for more, by number and by bytes. */
+function totalKnown({ cursor, limit, offset }: FindOptions, rows: readonly RawRow[]): number | null {
+  if (cursor !== null || rows.length >= limit || (rows.length === 0 && offset > 0)) return null;
+  const bytes = rows.reduce((sum, { data }) => sum + Buffer.byteLength(data), 0);
+  return bytes + ENTRY_MAX_BYTES <= PAGE_MAX_BYTES ? offset + rows.length : null;
 }
 
 /** The rows of a page and the cursors at its ends; a page that was asked for backwards is turned. */

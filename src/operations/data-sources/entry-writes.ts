@@ -1,6 +1,7 @@
 /** Entries inserted, changed and removed one by one (contract, packages: Data sources). Knows no file and no transport. */
 import { ActionError } from "../../errors.js";
-import { denied, mayNameById, meets } from "../../rules/entries/entry-access.js";
+import { meets } from "../../rules/caller-rules.js";
+import { denied, mayNameById } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import type { Precondition } from "../../rules/precondition.js";
 import type { Intake } from "../records/intake.js";
@@ -80,11 +81,16 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
       const { data, text } = await judge(given, "the entry");
       const bytes = Buffer.byteLength(text);
       take(rights, source, bytes);
-      return changes.commit(source, rights.writer, async (change) => {
-        const [made] = await insertTexts(change.executor, source, [text]);
-        change.addInserted(made!.id, data, bytes);
-        return viewFor(rights, source, { ...made!, data }, Object.keys(given));
-      });
+      return changes.commit(
+        source,
+        rights.writer,
+        async (change) => {
+          const [made] = await insertTexts(change.executor, source, [text]);
+          change.addInserted(made!.id, data, bytes);
+          return viewFor(rights, source, { ...made!, data }, Object.keys(given));
+        },
+        ["insert"],
+      );
     },
 
     /**
@@ -95,19 +101,24 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
       const grant = rights.grant(source, "update");
       const judge = createJudge(source, "update", { grant, trusted: rights.as.trusted });
       const { data: written } = await judge(given, "the entry");
-      return changes.commit(source, rights.writer, async (change) => {
-        const found = await lockEntries(change.executor, source, [target.id]);
-        const [before] = await dataOf(change.executor, source, [mustBeThere(found.get(target.id))]);
-        if (!meets(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
-        mustStandAs(rights, source, before!, target.precondition);
-        const { data, text } = ready({ ...before!.data, ...written }, "the entry");
-        const bytes = Buffer.byteLength(text);
-        take(rights, source, bytes);
-        const times = await updateTexts(change.executor, source, [{ id: target.id, text }]);
-        const columns = Object.keys(given);
-        change.addUpdated(before!, data, columns, bytes - found.get(target.id)!.bytes);
-        return viewFor(rights, source, { ...before!, data, updatedAt: times.get(target.id)! }, columns);
-      });
+      return changes.commit(
+        source,
+        rights.writer,
+        async (change) => {
+          const found = await lockEntries(change.executor, source, [target.id]);
+          const [before] = await dataOf(change.executor, source, [mustBeThere(found.get(target.id))]);
+          if (!meets(before!.data, grant.tests)) throw new ActionError("ENTRY_NOT_FOUND");
+          mustStandAs(rights, source, before!, target.precondition);
+          const { data, text } = ready({ ...before!.data, ...written }, "the entry");
+          const bytes = Buffer.byteLength(text);
+          take(rights, source, bytes);
+          const times = await updateTexts(change.executor, source, [{ id: target.id, text }]);
+          const columns = Object.keys(given);
+          change.addUpdated(before!, data, columns, bytes - found.get(target.id)!.bytes);
+          return viewFor(rights, source, { ...before!, data, updatedAt: times.get(target.id)! }, columns);
+        },
+        ["update"],
+      );
     },
 
     /** @throws DATA_SOURCE_ACCESS_DENIED, ENTRY_NOT_FOUND, ENTRY_CHANGED */

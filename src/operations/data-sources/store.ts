@@ -8,6 +8,7 @@ import type { Caller } from "../../rules/access.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
+import { createAccessTrials } from "./access-trials.js";
 import { createAppUsers } from "./app-users.js";
 import { createChangeUpkeep } from "./change-upkeep.js";
 import { createDataSourceRows } from "./data-source-rows.js";
@@ -24,6 +25,7 @@ import { createEntryRights } from "./entry-rights.js";
 import { createEntrySearches } from "./entry-searches.js";
 import { createEntryVersions } from "./entry-versions.js";
 import { createEntryWrites } from "./entry-writes.js";
+import { createHookMessenger, type Outlet } from "./hook-messages.js";
 import { createReadPool } from "./read-pool.js";
 import { createSessions } from "./sessions.js";
 import { createSignInAttempts } from "./sign-in-attempts.js";
@@ -47,6 +49,8 @@ export function createStore(options: {
   asksSecondFactor: (appId: number) => Promise<boolean>;
   /** To be called when another is signed in to a page, or nobody. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
+  /** Takes the messages of hooks. */
+  outlet: Outlet;
   log: Logger;
 }) {
   const { db, databaseUrl, log, notifications, logEvents, intake, person, asksSecondFactor, userChanged } = options;
@@ -57,7 +61,8 @@ export function createStore(options: {
   const pool = createReadPool(databaseUrl);
   const reads = createEntryReads(pool);
   const rights = createEntryRights({ appUsers });
-  const changes = createEntryChanges({ db, logEvents, sources, quotaBytes });
+  const messenger = createHookMessenger({ outlet: options.outlet, intake });
+  const changes = createEntryChanges({ db, logEvents, sources, messenger, quotaBytes });
   const versions = createEntryVersions({ db, quotaBytes });
   const writes = createEntryWrites({ changes, intake });
   const commits = createEntryCommits({ changes, intake, versions });
@@ -67,6 +72,7 @@ export function createStore(options: {
   const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person, userChanged });
   const searches = createEntrySearches({ read: pool.read, sources, reads, changes, commits, versions, attempts });
   const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, log });
+  const trials = createAccessTrials({ db, sources, rights, searches });
   const upkeep = createChangeUpkeep({ db });
   const entries = createEntries({
     db,
@@ -91,6 +97,10 @@ export function createStore(options: {
     enough.abort();
     await pool.end();
   };
+  /** Looks at the indexes, behind the start. */
+  const start = () => {
+    indexes.reconcile().catch((err: unknown) => log.warn({ err }, "the indexes on entries could not be looked at"));
+  };
   const { sessionOf } = sessions;
-  return { dataSources, entries, sessions, sources, appUsers, attempts, sessionOf, upkeep, stop };
+  return { dataSources, entries, trials, sessions, sources, appUsers, attempts, sessionOf, upkeep, start, stop };
 }

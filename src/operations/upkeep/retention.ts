@@ -13,6 +13,7 @@ import {
   PUSH_SUBSCRIPTIONS_KEPT,
   VERSION_BYTES_KEPT,
 } from "../../limits.js";
+import { ENTRIES_CHANGED } from "../../rules/entries/entry-events.js";
 
 const BATCH = 1_000;
 const EVERY_MS = 3_600_000;
@@ -61,7 +62,9 @@ const newest = (table: string, which = "true") => `
 
 /* Each with its bound, which is counted in rows or bytes of one app. */
 const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
-  [newest("audit_entry"), AUDIT_ENTRIES_KEPT],
+  // A program that writes entries all day is not to push out who changed the app.
+  [newest("audit_entry", `type <> '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
+  [newest("audit_entry", `type = '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
   [newest("credential", "page_session"), PAGE_SESSIONS_KEPT],
   [newest("notification"), NOTIFICATIONS_KEPT],
   [newest("push_subscription"), PUSH_SUBSCRIPTIONS_KEPT],

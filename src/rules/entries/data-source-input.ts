@@ -4,7 +4,7 @@ import { described, isObject, unstorableAt } from "../described.js";
 import { type AccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumns } from "./columns.js";
 import { type EntryData, rowsOf } from "./entry-input.js";
-import { type OperationsHook, parseHooks } from "./hooks.js";
+import { type Hook, parseHooks } from "./hooks.js";
 
 const NAME_MAX_CHARACTERS = 255;
 const FIELDS = ["name", "columns", "accessRules", "hooks", "indexes"] as const;
@@ -15,7 +15,7 @@ export interface DataSourceFields {
   name?: string;
   columns?: string[];
   accessRules?: AccessRule[];
-  hooks?: OperationsHook[];
+  hooks?: Hook[];
   indexes?: unknown;
 }
 

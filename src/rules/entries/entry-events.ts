@@ -32,3 +32,21 @@ export interface BulkCounts {
 export function importEvent(counts: BulkCounts, columns: readonly string[], userEmail: string | null) {
   return { type: "dataSource.import", data: { ...counts, columns: fitting(columns), ...byUser(userEmail) } };
 }
+
+/** Of the trail: a change of entries. */
+export const ENTRIES_CHANGED = "dataSource.entries";
+const IDS_NAMED = 20;
+
+/** What a transaction did to entries. */
+interface Change {
+  operation: string | null;
+  counts: { inserted: number; updated: number; deleted: number };
+  events: readonly { event: EntryEvent; id: number; columns: readonly string[] }[];
+}
+
+/** What the trail says of a change: which entries, how many, which columns were named. Never a value. */
+export function changeHead(dataSourceId: number, { operation, counts, events }: Change) {
+  const columns = [...new Set(events.flatMap((one) => one.columns))];
+  const entries = events.slice(0, IDS_NAMED).map(({ event, id }) => ({ event, id }));
+  return { id: dataSourceId, ...(operation !== null && { operation }), ...counts, entries, columns: fitting(columns) };
+}

@@ -4,6 +4,7 @@ import { COMMIT_ENTRIES_MAX, ENTRY_MAX_BYTES } from "../../limits.js";
 import { described, holdsInfinity, isObject, nestsDeeperThan, unstorableAt } from "../described.js";
 import type { Precondition } from "../precondition.js";
 import { checkColumnName } from "./columns.js";
+import { HOOK_VERBS, type HookVerb } from "./sending-hooks.js";
 
 /** Deeper data parse, but neither a `where` nor a page that shows them take them surely. */
 const DATA_MAX_DEPTH = 100;
@@ -87,6 +88,8 @@ export interface Commit {
   /** true: updates merge top-level columns; false: they replace the data. */
   extend: boolean;
   returnEntries: boolean;
+  /** The verbs whose hooks may send messages. */
+  runHooks: readonly HookVerb[];
 }
 
 const COMMIT_FIELDS = ["entries", "append", "extend", "delete", "returnEntries", "runHooks"];
@@ -109,6 +112,17 @@ function flag(body: Record<string, unknown>, name: string, otherwise: boolean): 
   const value = body[name] ?? otherwise;
   if (typeof value === "boolean") return value;
   throw new ActionError("REQUEST_INVALID", `${name} must be true or false; ${described(value)} came`);
+}
+
+/** All of them unless the commit names some. @throws REQUEST_INVALID */
+function hookVerbs(value: unknown): readonly HookVerb[] {
+  if (value === undefined || value === null) return HOOK_VERBS;
+  const verbs: readonly unknown[] = HOOK_VERBS;
+  if (Array.isArray(value) && value.every((one) => verbs.includes(one))) return [...new Set(value as HookVerb[])];
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `runHooks must be an array of ${HOOK_VERBS.join(" and ")}; ${described(value)} came`,
+  );
 }
 
 function dataOf(entry: Record<string, unknown>, field: string): EntryData {
@@ -150,7 +164,7 @@ export function parseCommit(body: unknown): Commit {
     extend: flag(body, "extend", false),
     returnEntries: flag(body, "returnEntries", false),
   };
-  return { inserts, updates, deletes, ...flags };
+  return { inserts, updates, deletes, runHooks: hookVerbs(body["runHooks"]), ...flags };
 }
 
 function refuseTwice(ids: readonly number[]): void {

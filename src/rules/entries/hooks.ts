@@ -2,11 +2,10 @@
 import { ActionError } from "../../errors.js";
 import { described, isObject } from "../described.js";
 import { checkColumnName } from "./columns.js";
+import { checkSendingHook, HOOK_VERBS, type HookVerb, isSending, SENDING, type SendingHook } from "./sending-hooks.js";
 
 const OPERATIONS = ["trim", "lower", "upper", "hash"] as const;
 type FieldOperation = (typeof OPERATIONS)[number];
-const VERBS = ["insert", "update"] as const;
-type HookVerb = (typeof VERBS)[number];
 
 /** What is done to columns as they are written. */
 export interface OperationsHook {
@@ -15,8 +14,8 @@ export interface OperationsHook {
   fields: Readonly<Record<string, readonly FieldOperation[]>>;
 }
 
-/** Hooks that send something. */
-const SENDING = ["email", "sms"];
+export type Hook = OperationsHook | SendingHook;
+
 const HOOKS_MAX = 50;
 const FIELDS_MAX = 200;
 
@@ -32,7 +31,7 @@ function checkOperations(hook: Record<string, unknown>, field: string): void {
   const { runOn, fields } = hook;
   const unknown = Object.keys(hook).find((key) => !["type", "runOn", "fields"].includes(key));
   if (unknown !== undefined) throw new ActionError("REQUEST_INVALID", `${field} has no field ${described(unknown)}`);
-  if (!isListOf(runOn, VERBS)) refuse(`${field}.runOn`, `an array of ${VERBS.join(" and ")}`, runOn);
+  if (!isListOf(runOn, HOOK_VERBS)) refuse(`${field}.runOn`, `an array of ${HOOK_VERBS.join(" and ")}`, runOn);
   if (!isObject(fields) || Object.keys(fields).length > FIELDS_MAX)
     refuse(`${field}.fields`, "an object of columns", fields);
   for (const [column, operations] of Object.entries(fields)) {
@@ -43,7 +42,7 @@ function checkOperations(hook: Record<string, unknown>, field: string): void {
 }
 
 /** The hooks as they came; none for null. @throws REQUEST_INVALID naming the field */
-export function parseHooks(value: unknown): OperationsHook[] {
+export function parseHooks(value: unknown): Hook[] {
   if (value === undefined || value === null) return [];
   if (!Array.isArray(value) || value.length > HOOKS_MAX)
     refuse("hooks", `an array of at most ${HOOKS_MAX} hooks`, value);
@@ -51,30 +50,28 @@ export function parseHooks(value: unknown): OperationsHook[] {
     const field = `hooks[${at}]`;
     if (!isObject(hook)) refuse(field, "an object", hook);
     const { type } = hook;
-    if (SENDING.includes(type as string)) {
-      throw new ActionError(
-        "REQUEST_INVALID",
-        `${field} is of type ${type}, which is not built: send from an action that an insert starts`,
-      );
-    }
-    if (type !== "operations") refuse(`${field}.type`, '"operations", "email" or "sms"', type);
-    checkOperations(hook, field);
+    if (type !== "operations" && !SENDING.includes(type as string))
+      refuse(`${field}.type`, '"operations", "email" or "sms"', type);
+    if (type === "operations") checkOperations(hook, field);
+    else checkSendingHook(hook, field);
   }
-  return value as OperationsHook[];
+  return value as Hook[];
 }
 
+const isOperations = (hook: Hook): hook is OperationsHook => !isSending(hook);
+
 /** Columns that the hooks hash. */
-export function hashedBy(hooks: readonly OperationsHook[]): string[] {
-  const found = hooks.flatMap(({ fields }) =>
-    Object.entries(fields).filter(([, operations]) => operations.includes("hash")),
-  );
+export function hashedBy(hooks: readonly Hook[]): string[] {
+  const found = hooks
+    .filter(isOperations)
+    .flatMap(({ fields }) => Object.entries(fields).filter(([, operations]) => operations.includes("hash")));
   return found.map(([column]) => column);
 }
 
 /** The text operations of one column, in their order. */
-function textOperations(hooks: readonly OperationsHook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
+function textOperations(hooks: readonly Hook[], verb: HookVerb | null): Map<string, FieldOperation[]> {
   const found = new Map<string, FieldOperation[]>();
-  for (const { runOn, fields } of hooks) {
+  for (const { runOn, fields } of hooks.filter(isOperations)) {
     if (verb !== null && !runOn.includes(verb)) continue;
     for (const [column, operations] of Object.entries(fields)) {
       found.set(column, [...(found.get(column) ?? []), ...operations.filter((one) => one !== "hash")]);
@@ -98,7 +95,7 @@ function apply(text: string, operations: readonly FieldOperation[]): string {
  * @param verb null: as for a comparison, all operations whenever they run
  */
 export function textHooks(
-  hooks: readonly OperationsHook[],
+  hooks: readonly Hook[],
   verb: HookVerb | null,
 ): (data: Record<string, unknown>) => Record<string, unknown> {
   const byColumn = [...textOperations(hooks, verb)].filter(([, operations]) => operations.length > 0);

@@ -32,6 +32,8 @@ export interface FindOptions {
   limit: number;
   offset: number;
   includePagination: boolean;
+  /** Whether a total that costs nothing may be said: unless pagination was refused in words. */
+  mayPaginate: boolean;
   /** true for the first page, the text of a cursor for another; null for pages by offset. */
   cursor: string | true | null;
   joins: readonly Join[];
@@ -157,6 +159,7 @@ export function parseFind(value: unknown): FindOptions {
     attributes: attributes(options["attributes"], "attributes"),
     ...page(options, ENTRIES_DEFAULT, ENTRIES_MAX),
     includePagination: flag(options["includePagination"], "includePagination"),
+    mayPaginate: options["includePagination"] !== false,
     cursor: parseCursor(options["cursor"]),
     joins: parseJoins(options["join"]),
   };

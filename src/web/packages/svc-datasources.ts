@@ -122,12 +122,15 @@ function follow(ref: string | number, where: unknown, callback: (news: EntryNews
   };
 }
 
-/** What an import takes: the text of a CSV, an array, or a form with one file. */
-async function send(path: string, given: string | unknown[] | FormData): Promise<{ inserted: number }> {
+/** What an import takes: rows, the text of a CSV or of a JSON array, a file, or a form with one. */
+async function send(path: string, given: string | unknown[] | FormData | Blob): Promise<{ inserted: number }> {
   if (Array.isArray(given)) return ask("POST", path, given);
   const form = given instanceof FormData ? given : new FormData();
-  if (typeof given === "string") form.append("file", new Blob([given], { type: "text/csv" }), "import.csv");
-  else if (form !== given) throw new TypeError("an import takes the text of a CSV, an array of rows or a FormData");
+  if (typeof given === "string") {
+    const [type, name] = /^\s*\[/.test(given) ? ["application/json", "import.json"] : ["text/csv", "import.csv"];
+    form.append("file", new Blob([given], { type }), name);
+  } else if (given instanceof Blob) form.append("file", given);
+  else if (form !== given) throw new TypeError("an import takes CSV, JSON, an array of rows, a file or a FormData");
   const answer = await connection().exchange("POST", path, form);
   return (await answer.json()) as { inserted: number };
 }

@@ -1,7 +1,10 @@
 /** The errors that the client library rejects with. Lets through only what the service means for callers. */
 import type { Action, Entry, SvcError } from "./public-types.js";
 
-type Details = Pick<SvcError, "retryAfter" | "nextValidRequestDate" | "runId" | "action" | "entry" | "answered">;
+type Details = Pick<
+  SvcError,
+  "retryAfter" | "nextValidRequestDate" | "runId" | "action" | "entry" | "columns" | "answered"
+>;
 
 /**
  * An Error whose own enumerable properties are the error body and nothing else: `{status, error}`, and `nextValidRequestDate` of a
@@ -27,5 +30,6 @@ export function failureFrom(body: unknown, httpStatus: number): SvcError {
   if (typeof given["runId"] === "number") details.runId = given["runId"];
   if (typeof given["action"] === "object") details.action = given["action"] as Action;
   if (typeof given["entry"] === "object") details.entry = given["entry"] as Entry | null;
+  if (Array.isArray(given["columns"])) details.columns = given["columns"].map(String);
   return failure(status, error, details);
 }

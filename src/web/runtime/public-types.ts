@@ -77,6 +77,8 @@ export interface SvcError extends Error {
   action?: Action;
   /** The entry as it stands now, as far as the caller sees it (ENTRY_CHANGED). */
   entry?: Entry | null;
+  /** Columns whose values another entry has (ENTRY_ALREADY_EXISTS), as far as the caller may know of them. */
+  columns?: string[];
   /** Of a NETWORK_ERROR: the answer had begun, so the service has had the request. */
   answered?: boolean;
 }
@@ -214,7 +216,7 @@ export interface DataSource {
   columns: string[];
   accessRules: object[];
   hooks: object[];
-  indexes: (string | string[])[];
+  indexes: (string | string[] | { columns: string[]; unique: boolean })[];
   createdAt: string;
   updatedAt: string;
 }
@@ -274,8 +276,8 @@ export interface DataSourceConnection {
   remove(query: { where: object }): Promise<{ deletedCount: number }>;
   append(rows: object[]): Promise<{ inserted: number }>;
   replaceWith(rows: object[]): Promise<{ inserted: number }>;
-  /** The text of a CSV, an array of rows, or a form with one file; it replaces what is there. */
-  import(given: string | object[] | FormData): Promise<{ inserted: number }>;
+  /** The text of a CSV or of a JSON array, rows, a file or a form with one; it replaces what is there. */
+  import(given: string | object[] | FormData | Blob): Promise<{ inserted: number }>;
   /** All of it or nothing. Answers the entries with `returnEntries`, else how many. */
   commit(changes: {
     entries?: { id?: number; data: object; ifUpdatedAt?: string }[];
@@ -285,6 +287,8 @@ export interface DataSourceConnection {
     extend?: boolean;
     delete?: number[];
     returnEntries?: boolean;
+    /** Whose hooks send messages: insert, update; both unless given. */
+    runHooks?: ("insert" | "update")[];
   }): Promise<{ entries?: Entry[] } & Record<string, unknown>>;
   /** Distinct values. */
   getIndex(column: string): Promise<unknown[]>;

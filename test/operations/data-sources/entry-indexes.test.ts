@@ -2,8 +2,9 @@
 import { expect } from "chai";
 import { rows } from "../../../src/data/database.js";
 import { ActionError } from "../../../src/errors.js";
-import { checkIndexes, INDEXES_PER_APP } from "../../../src/operations/data-sources/entry-indexes.js";
+import { INDEXES_PER_APP } from "../../../src/operations/data-sources/entry-indexes.js";
 import { type DataSourceKey, entriesOf, sourceOf } from "../../../src/operations/data-sources/entry-rows.js";
+import { checkIndexes } from "../../../src/operations/data-sources/index-definitions.js";
 import { EVERYTHING } from "../../../src/rules/entry-query/options.js";
 import { keySql, orderBy, parseOrder } from "../../../src/rules/entry-query/order.js";
 import { Statement } from "../../../src/rules/entry-query/statement.js";
@@ -97,6 +98,17 @@ describe("indexes on entries", () => {
     await fixture.indexes.apply(long, ["Text", "Other"]);
     expect(await fixture.indexes.states(long, ["Text", "Other"])).to.deep.equal(["missing", "ready"]);
     await fixture.indexes.drop(long);
+  });
+
+  it("that nothing speaks of any more are dropped when a process starts, and those that are missing are made", async () => {
+    const wish = { columns: ["Email"], unique: true };
+    const [left, kept] = [await fixture.fill("Left", [{ Email: "a" }]), await fixture.fill("Kept", [{ Email: "a" }])];
+    await fixture.indexes.apply(left, [wish]);
+    await rows(fixture.db, "UPDATE data_source SET indexes = $2 WHERE id = $1", [kept.id, JSON.stringify([wish])]);
+    await fixture.indexes.reconcile();
+    expect(await fixture.indexes.states(left, [wish])).to.deep.equal(["missing"]);
+    expect(await fixture.indexes.states(kept, [wish])).to.deep.equal(["ready"]);
+    expect((await names()).filter(({ name }) => name.startsWith(`entry_ix_1_${left.id}_`))).to.deep.equal([]);
   });
 
   it("are few, and of columns", async () => {

@@ -1,0 +1,175 @@
+/**
+ * Messages that a data source's hooks send of written entries: made as they are written, stored in the same transaction. Knows no rule
+ * of access, and not how a message travels.
+ */
+import { type Executor, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { BULK_ENTRIES, QUERY_TIMEOUT_MS } from "../../limits.js";
+import { isVisitor } from "../../rules/access.js";
+import type { EntryData } from "../../rules/entries/entry-input.js";
+import { type HookVerb, hookMessage, isSending, type SendingHook } from "../../rules/entries/sending-hooks.js";
+import { Statement } from "../../rules/entry-query/statement.js";
+import type { Email, Sms } from "../../rules/message-input.js";
+import type { Intake } from "../records/intake.js";
+import type { Emitter } from "../records/log-events.js";
+import type { StoredDataSource } from "./data-source-rows.js";
+import { visible } from "./entry.js";
+import { entriesOf } from "./entry-rows.js";
+
+/** Messages of one request: of the app itself, and of a page, whose visitors may write whatever address they like. */
+const MESSAGES_MAX = BULK_ENTRIES;
+const MESSAGES_OF_PAGES = 5;
+const MESSAGES_MAX_BYTES = 8 * 1024 * 1024;
+
+/** Which entry a message is of. */
+export interface HookedEntry {
+  appId: number;
+  dataSourceId: number;
+  dataSourceEntryId: number;
+}
+
+type Status = "kept" | "queued";
+
+/** Where the messages go. */
+export interface Outlet {
+  /** @throws RATE_LIMIT_EXCEEDED where the app, or its visitors, have sent too often */
+  count(appId: number, emitter: Emitter): Promise<void>;
+  /** Whether messages of that kind are sent or kept. @throws SETTINGS_INVALID where the app's settings say nothing usable of it */
+  statusFor(appId: number, kind: SendingHook["type"]): Promise<Status>;
+  /** Stores a message with its log event `email.dataSourceHook` or `sms.dataSourceHook`. */
+  accept(executor: Executor, emitter: Emitter, entry: HookedEntry, message: Email | Sms, status: Status): Promise<void>;
+  /** Says in the same event why there is none. */
+  refuse(
+    executor: Executor,
+    emitter: Emitter,
+    entry: HookedEntry,
+    type: SendingHook["type"],
+    fault: string,
+  ): Promise<void>;
+}
+
+interface Wanted {
+  hook: SendingHook;
+  entryId: number;
+  made: { message: Email | Sms; status: Status } | { fault: string };
+}
+
+/** By kind, what becomes of its messages, or why nothing can. */
+type Statuses = ReadonlyMap<SendingHook["type"], Status | ActionError>;
+
+/** What the hooks of one transaction are to send. */
+export interface HookMessages {
+  add(verb: HookVerb, entryId: number, data: EntryData): void;
+  /** Stores them. */
+  store(executor: Executor): Promise<void>;
+}
+
+const NOTHING: HookMessages = { add: () => undefined, store: async () => undefined };
+
+export type HookMessenger = ReturnType<typeof createHookMessenger>;
+
+export function createHookMessenger({ outlet, intake }: { outlet: Outlet; intake: Intake }) {
+  /** Asked before the transaction: within it, it would wait for a second connection. What is written is not lost for a faulty setting. */
+  async function statusesFor(appId: number, hooks: readonly SendingHook[]): Promise<Statuses> {
+    const found = new Map<SendingHook["type"], Status | ActionError>();
+    for (const { type } of hooks) {
+      if (found.has(type)) continue;
+      const status = await outlet.statusFor(appId, type).catch((error: unknown) => {
+        if (error instanceof ActionError) return error;
+        throw error;
+      });
+      found.set(type, status);
+    }
+    return found;
+  }
+
+  function made(hook: SendingHook, data: EntryData, status: Status | ActionError): Wanted["made"] | null {
+    try {
+      const message = hookMessage(hook, data);
+      if (message === null) return null;
+      return status instanceof ActionError ? { fault: status.message } : { message, status };
+    } catch (error) {
+      if (!(error instanceof ActionError)) throw error;
+      return { fault: error.message };
+    }
+  }
+
+  function gathered(
+    source: StoredDataSource,
+    { hooks, statuses, emitter }: { hooks: readonly SendingHook[]; statuses: Statuses; emitter: Emitter },
+  ): HookMessages {
+    const most = isVisitor(emitter) ? MESSAGES_OF_PAGES : MESSAGES_MAX;
+    const wanted: Wanted[] = [];
+    let bytes = 0;
+
+    /** Which of the entries each hook's where finds, as they now stand. */
+    async function chosen(executor: Executor): Promise<Wanted[]> {
+      const found: Wanted[] = [];
+      for (const hook of hooks) {
+        const own = wanted.filter((one) => one.hook === hook);
+        if (own.length === 0) continue;
+        if (hook.where === undefined) {
+          found.push(...own);
+          continue;
+        }
+        const statement = new Statement();
+        const scope = { sees: (column: string) => !source.hashedColumns.includes(column), filter: null };
+        const ids = own.map(({ entryId }) => entryId);
+        const condition = entriesOf(source, { scope, where: hook.where, ids }, statement, "e");
+        await rows(executor, `SET LOCAL statement_timeout = ${QUERY_TIMEOUT_MS}`);
+        const matching = await rows<{ id: number }>(
+          executor,
+          `SELECT e.id FROM data_source_entry e WHERE ${condition}`,
+          statement.values,
+        );
+        await rows(executor, "SET LOCAL statement_timeout = DEFAULT");
+        const held = new Set(matching.map(({ id }) => id));
+        found.push(...own.filter(({ entryId }) => held.has(entryId)));
+      }
+      return found;
+    }
+
+    return {
+      add(verb, entryId, data) {
+        const shown = visible(data, (column) => !source.hashedColumns.includes(column));
+        for (const hook of hooks) {
+          if (!hook.runOn.includes(verb)) continue;
+          const one = made(hook, shown, statuses.get(hook.type)!);
+          if (!one) continue;
+          wanted.push({ hook, entryId, made: one });
+          bytes += JSON.stringify(one).length;
+          if (bytes > MESSAGES_MAX_BYTES) {
+            const message = `the hooks of one request may send ${MESSAGES_MAX_BYTES} bytes; write fewer entries at once`;
+            throw new ActionError("REQUEST_INVALID", message);
+          }
+        }
+      },
+      async store(executor) {
+        const messages = await chosen(executor);
+        if (messages.length > most) {
+          const message = `the hooks of one request may send ${most} messages; write fewer entries at once`;
+          throw new ActionError("REQUEST_INVALID", message);
+        }
+        if (messages.length > 0) intake.take(emitter, source.appId, bytes, 2 * messages.length);
+        for (const { hook, entryId, made: one } of messages) {
+          const entry = { appId: source.appId, dataSourceId: source.id, dataSourceEntryId: entryId };
+          if ("message" in one) await outlet.accept(executor, emitter, entry, one.message, one.status);
+          else await outlet.refuse(executor, emitter, entry, hook.type, one.fault);
+        }
+      },
+    };
+  }
+
+  return {
+    /**
+     * What gathers the messages of one request, which counts as one that sends where any hook of its verbs does.
+     * @throws RATE_LIMIT_EXCEEDED
+     */
+    async begin(source: StoredDataSource, verbs: readonly HookVerb[], emitter: Emitter): Promise<HookMessages> {
+      const hooks = source.hooks.filter(isSending).filter(({ runOn }) => runOn.some((verb) => verbs.includes(verb)));
+      if (hooks.length === 0) return NOTHING;
+      await outlet.count(source.appId, emitter);
+      return gathered(source, { hooks, statuses: await statusesFor(source.appId, hooks), emitter });
+    },
+  };
+}

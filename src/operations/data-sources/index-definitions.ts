@@ -1,0 +1,151 @@
+/**
+ * Indexes as editors wish for them, and the SQL that makes each: on the very expressions that where and order are compiled to. Runs
+ * nothing, and knows no caller.
+ */
+import { createHash } from "node:crypto";
+import pg from "pg";
+import { isObject } from "../../rules/described.js";
+import { refuse } from "../../rules/entry-query/judge.js";
+import {
+  arrayAt,
+  keyAt,
+  type Path,
+  parsePath,
+  type Source,
+  typesOnTheWay,
+  valueAt,
+} from "../../rules/entry-query/path.js";
+import { Statement } from "../../rules/entry-query/statement.js";
+import type { DataSourceKey } from "./entry-rows.js";
+
+/** One column's path or several; `unique`: no two entries have the same values in them. */
+export type IndexWish = string | readonly string[] | { columns: readonly string[]; unique: boolean };
+
+export const INDEXES_PER_DATA_SOURCE = 5;
+const COLUMNS_MAX = 3;
+
+/** Definitions take no parameters: the same expressions, with their values written into them. */
+class Definition extends Statement {
+  override bind(value: unknown, type: string): string {
+    return `${pg.escapeLiteral(String(value))}::${type}`;
+  }
+}
+
+const ENTRY: Source = { doc: "doc", entry: null, sees: () => true };
+
+export const columnsOf = (wish: IndexWish): readonly string[] => {
+  if (typeof wish === "string") return [wish];
+  return "columns" in wish ? wish.columns : wish;
+};
+
+export const isUnique = (wish: IndexWish): boolean => typeof wish === "object" && "unique" in wish && wish.unique;
+
+function pathOf(column: unknown, place: string): Path & { own: null } {
+  const path = parsePath(column, place, { entry: "" });
+  if (path.own !== null) refuse(place, "a column; the entry's own fields need no index", column);
+  return path;
+}
+
+/** The top-level columns that the wish is about. */
+export const topColumnsOf = (wish: IndexWish): string[] =>
+  columnsOf(wish).map((column) => pathOf(column, "indexes").segments[0]!);
+
+function checkWish(wish: unknown, place: string): IndexWish {
+  const named = isObject(wish);
+  if (named && !("columns" in wish && Object.keys(wish).every((key) => key === "columns" || key === "unique"))) {
+    refuse(place, "a column, a list of columns or {columns, unique}", wish);
+  }
+  const given: unknown = named ? wish["columns"] : wish;
+  const columns: unknown[] = Array.isArray(given) ? given : [given];
+  if (columns.length === 0 || columns.length > COLUMNS_MAX) refuse(place, `1 to ${COLUMNS_MAX} columns`, wish);
+  for (const column of columns) pathOf(column, place);
+  if (!named) return wish as IndexWish;
+  const unique = wish["unique"] ?? false;
+  if (typeof unique !== "boolean") refuse(`${place}.unique`, "true or false", unique);
+  return { columns: columns as string[], unique };
+}
+
+/** The wishes as they are kept. @throws REQUEST_INVALID naming what is no column of an index */
+export function checkIndexes(wishes: unknown, place = "indexes"): IndexWish[] {
+  if (!Array.isArray(wishes) || wishes.length > INDEXES_PER_DATA_SOURCE) {
+    refuse(place, `an array of at most ${INDEXES_PER_DATA_SOURCE} columns or lists of columns`, wishes);
+  }
+  return wishes.map((wish, at) => checkWish(wish, `${place}[${at}]`));
+}
+
+const PREFIX = "entry_ix_";
+
+/** Nothing that a caller wrote is in it. */
+function nameOf({ appId, id }: DataSourceKey, wish: IndexWish): string {
+  const columns = createHash("sha256").update(JSON.stringify(columnsOf(wish)));
+  return `${PREFIX}${appId}_${id}_${columns.digest("hex").slice(0, 16)}`;
+}
+
+const uniqueNameOf = (key: DataSourceKey, wish: IndexWish): string => `${nameOf(key, wish)}_u`;
+
+/** The data source that an index or a figure belongs to; null for others. */
+export function keyOfName(name: string): DataSourceKey | null {
+  const found = new RegExp(`^${PREFIX}(\\d+)_(\\d+)_`).exec(name);
+  return found && { appId: Number(found[1]), id: Number(found[2]) };
+}
+
+/** The columns of the unique index of that name; null where none of the wishes is it. */
+export function uniqueColumns(
+  key: DataSourceKey,
+  wishes: readonly IndexWish[],
+  name: string | undefined,
+): readonly string[] | null {
+  const wish = wishes.find((one) => isUnique(one) && uniqueNameOf(key, one) === name);
+  return wish ? columnsOf(wish) : null;
+}
+
+/** Whether an index of that name is a unique one. */
+export const isUniqueName = (name: string): boolean => name.startsWith(PREFIX) && name.endsWith("_u");
+
+/** What is made for a wish, each by its name; of one kind of thing the names begin alike. */
+export interface Made {
+  name: string;
+  create: string;
+  /** Set for one that keeps values unique: the columns, as they were written. */
+  unique?: readonly string[];
+}
+
+export const isFigure = (name: string): boolean => /_s\d$/.test(name);
+
+/** Whether it counts as an index; those of lists and figures come with one. */
+export const isCounted = (name: string): boolean => !/_(?:a|s\d)$/.test(name);
+
+/**
+ * An index of the values that stand directly at the paths; where arrays may be on the way to the first, one of the entries that have
+ * some, which are looked through one by one. And figures of what the expressions hold: the planner takes none from an index that is
+ * of one data source alone, and would guess. A unique one stands beside it: nothing and null are there SQL's null, which equals none.
+ */
+export function definitions(key: DataSourceKey, wish: IndexWish): Made[] {
+  const statement = new Definition();
+  const paths = columnsOf(wish).map((column) => pathOf(column, "indexes"));
+  const [name, first] = [nameOf(key, wish), paths[0]!.segments];
+  const part = `WHERE app_id = ${Number(key.appId)} AND data_source_id = ${Number(key.id)}`;
+  const keys = paths.map((path) => `(${keyAt(path, ENTRY, statement)})`);
+  const index = (suffix: string, sql: string, kind = "INDEX"): Made => ({
+    name: name + suffix,
+    create: `CREATE ${kind} CONCURRENTLY IF NOT EXISTS ${name}${suffix} ON data_source_entry ${sql}`,
+  });
+  const made = [index("", `(${[...keys, "id"].join(", ")}) ${part}`)];
+  const types = typesOnTheWay(first, ENTRY, statement);
+  if (types.length > 0) made.push(index("_a", `(id) ${part} AND ${arrayAt(first, ENTRY, statement)}`));
+  if (isUnique(wish)) {
+    const values = paths.map((path) => `(NULLIF(${valueAt(path, ENTRY, statement)}, 'null'::jsonb))`);
+    made.push({ ...index("_u", `(${values.join(", ")}) ${part}`, "UNIQUE INDEX"), unique: columnsOf(wish) });
+  }
+  const figures = [...keys, ...types.map((type) => `(${type})`)];
+  return [
+    ...figures.map((expression, at) => {
+      const figure = `${name}_s${at}`;
+      return {
+        name: figure,
+        create: `CREATE STATISTICS IF NOT EXISTS ${figure} ON ${expression} FROM data_source_entry`,
+      };
+    }),
+    ...made,
+  ];
+}

@@ -1,0 +1,119 @@
+/**
+ * Hooks that send an e-mail or a text message as an entry is written: judges their form, and makes the message of one entry. Pure; sends
+ * nothing.
+ */
+import { ActionError } from "../../errors.js";
+import { described, isObject } from "../described.js";
+import { Statement } from "../entry-query/statement.js";
+import { compileWhere } from "../entry-query/where.js";
+import { isEmailAddress } from "../message-fields.js";
+import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
+import { fill } from "../message-template.js";
+
+export const HOOK_VERBS = ["insert", "update"] as const;
+export type HookVerb = (typeof HOOK_VERBS)[number];
+
+/** An e-mail's or a text message's fields as Communicate takes them; `{{Column}}` in their texts is the entry's. */
+export interface SendingHook {
+  type: "email" | "sms";
+  runOn: readonly HookVerb[];
+  /** Only of entries that it finds. */
+  where?: Record<string, unknown>;
+  [field: string]: unknown;
+}
+
+export const SENDING = ["email", "sms"];
+
+const OWN_FIELDS = ["type", "runOn", "where"];
+const FIELDS = {
+  email: ["to", "subject", "from_name", "html", "text", "headers", "attachments"],
+  sms: ["to", "body", "from", "provider"],
+};
+/** A hook is kept with its data source, which every request reads. */
+const HOOK_MAX_CHARACTERS = 64 * 1024;
+
+export const isSending = (hook: { type: string }): hook is SendingHook => SENDING.includes(hook.type);
+
+type Texts = (text: string, html: boolean) => string;
+
+/** The recipients with their places filled; those whose address is then none are left out. */
+function recipients(to: unknown, texts: Texts): unknown {
+  if (!Array.isArray(to)) return to;
+  const filled = to.map((one) => {
+    if (!isObject(one)) return one;
+    const fields = ["email", "name"].flatMap((name) =>
+      typeof one[name] === "string" ? [[name, texts(one[name], false).trim()]] : [],
+    );
+    return { ...one, ...Object.fromEntries(fields) };
+  });
+  return filled.filter((one) => !isObject(one) || typeof one["email"] !== "string" || isEmailAddress(one["email"]));
+}
+
+function emailOf({ to, subject, html, text, ...rest }: Record<string, unknown>, texts: Texts): Email {
+  const filled = (value: unknown, isHtml: boolean) => (typeof value === "string" ? texts(value, isHtml) : value);
+  const parts = { subject: filled(subject, false), html: filled(html, true), text: filled(text, false) };
+  return parseEmail({ ...rest, ...parts, to: recipients(to, texts) });
+}
+
+function smsOf({ to, body, ...rest }: Record<string, unknown>, texts: Texts): Sms {
+  const filled = (value: unknown) => (typeof value === "string" ? texts(value, false).trim() : value);
+  return parseSms({ ...rest, to: filled(to), body: filled(body) });
+}
+
+function messageOf(hook: SendingHook, texts: Texts): Email | Sms {
+  const { type, runOn: _, where: __, ...fields } = hook;
+  return type === "email" ? emailOf(fields, texts) : smsOf(fields, texts);
+}
+
+/** Whether anybody is left whom the message would go to: nothing in a column is nobody. */
+function hasRecipient({ type, to }: SendingHook, texts: Texts): boolean {
+  if (type === "sms") return typeof to === "string" && texts(to, false).trim() !== "";
+  return (recipients(to, texts) as unknown[]).length > 0;
+}
+
+/**
+ * The message of one entry; null where it has no address for it.
+ * @throws REQUEST_INVALID where what it holds makes no message
+ */
+export function hookMessage(hook: SendingHook, data: Readonly<Record<string, unknown>>): Email | Sms | null {
+  const texts: Texts = (text, html) => fill(text, data, "a text of the message", { html });
+  return hasRecipient(hook, texts) ? messageOf(hook, texts) : null;
+}
+
+const PLACE = /\{\{[^{}]*\}\}/g;
+
+/** As though every column held what its place asks for. */
+const sampled =
+  (whole: string): Texts =>
+  (text) =>
+    text.replace(PLACE, (place) => (place === text.trim() ? whole : "1"));
+
+function isListOf(value: unknown, words: readonly string[]): boolean {
+  return Array.isArray(value) && value.length > 0 && value.every((one) => words.includes(one as string));
+}
+
+/** @throws REQUEST_INVALID naming the field */
+export function checkSendingHook(hook: Record<string, unknown>, field: string): void {
+  const type = hook["type"] as SendingHook["type"];
+  const allowed = [...OWN_FIELDS, ...FIELDS[type]];
+  const unknown = Object.keys(hook).find((key) => !allowed.includes(key));
+  const refuse = (message: string): never => {
+    throw new ActionError("REQUEST_INVALID", message);
+  };
+  if (unknown !== undefined) {
+    refuse(`${field} has no field ${described(unknown)}; of type ${type} it may have ${allowed.join(", ")}`);
+  }
+  if (!isListOf(hook["runOn"], HOOK_VERBS)) refuse(`${field}.runOn must be an array of ${HOOK_VERBS.join(" and ")}`);
+  if (JSON.stringify(hook).length > HOOK_MAX_CHARACTERS) {
+    refuse(`${field} may have ${HOOK_MAX_CHARACTERS} characters of JSON`);
+  }
+  try {
+    if (hook["where"] !== undefined) {
+      compileWhere(hook["where"], { doc: "doc", entry: "e", sees: () => true }, new Statement());
+    }
+    messageOf(hook as SendingHook, sampled(type === "email" ? "a@example.com" : "+15550100"));
+  } catch (error) {
+    if (!(error instanceof ActionError)) throw error;
+    refuse(`${field}: ${error.message}`);
+  }
+}

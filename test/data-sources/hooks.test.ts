@@ -1,0 +1,178 @@
+/** Hooks that send: an e-mail or a text message for what is written, in its transaction, to nobody whom the entry does not name. */
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const WELCOME = {
+  type: "email",
+  runOn: ["insert"],
+  to: [{ email: "{{Email}}", name: "{{Name}}" }],
+  subject: "Welcome {{Name}}",
+  html: "<p>Dear {{Name}}, your word is {{Password}}.</p>",
+};
+const REMINDER = { type: "sms", runOn: ["update"], where: { Late: true }, to: "{{Phone}}", body: "{{Name}}, come!" };
+const HASH = { type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } };
+
+interface Told {
+  type: string;
+  entry: number;
+  data: { messageId: number | null; to: string[]; subject?: string; detail: string | null };
+}
+
+describe("hooks of data sources that send", () => {
+  let service: TestService;
+  let base: string;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    base = `/v1/apps/${service.appId}/data-sources`;
+  });
+  after(() => service.stop());
+
+  const make = async (name: string, hooks: object[], more: object = {}): Promise<number> =>
+    (await service.rest("POST", base, { body: { name, hooks, ...more } })).body.dataSource.id;
+  const insert = (name: string, data: object, as?: string) =>
+    service.rest("POST", `${base}/${name}/entries`, { body: { data }, ...(as && { as }) });
+  const told = (dataSourceId: number) =>
+    rows<Told>(
+      service.db,
+      `SELECT type, data_source_entry_id AS entry, data FROM log_event
+        WHERE data_source_id = $1 AND type LIKE '%.dataSourceHook' ORDER BY id`,
+      [dataSourceId],
+    );
+  const outbox = async (): Promise<{ id: number; subject?: string }[]> =>
+    (await service.rest("GET", `/v1/apps/${service.appId}/communicate/messages`)).body.messages;
+
+  it("put an e-mail in the outbox as an entry is inserted, filled and escaped from it, without what is hashed", async () => {
+    const id = await make("Guests", [HASH, WELCOME]);
+    const made = await insert("Guests", { Name: "<Ann>", Email: "ann@example.com", Password: "a secret" });
+    const [event] = await told(id);
+    expect(event).to.include({ type: "email.dataSourceHook", entry: made.body.id });
+    expect(event!.data).to.deep.include({ to: ["ann@example.com"], subject: "Welcome <Ann>", recipients: 1 });
+    const path = `/v1/apps/${service.appId}/communicate/messages/${event!.data.messageId}`;
+    const text = JSON.stringify((await service.rest("GET", path)).body);
+    expect(text).to.contain("<p>Dear &lt;Ann&gt;, your word is .</p>");
+    expect(text).to.not.match(/secret|argon2/);
+  });
+
+  it("send a text message for an update that the where finds, and for no other", async () => {
+    const id = await make("Late", [REMINDER]);
+    const { body } = await insert("Late", { Name: "Bea", Phone: "+15550100" });
+    await service.rest("PUT", `${base}/Late/entries/${body.id}`, { body: { data: { Late: false } } });
+    expect(await told(id)).to.deep.equal([]);
+    await service.rest("PUT", `${base}/Late/entries/${body.id}`, { body: { data: { Late: true } } });
+    const [event, ...more] = await told(id);
+    expect(more).to.deep.equal([]);
+    expect(event).to.include({ type: "sms.dataSourceHook", entry: body.id });
+    expect(event!.data.to).to.deep.equal(["+15550100"]);
+  });
+
+  it("send for each entry of a commit whose verbs it asks for, and nothing for an import", async () => {
+    const id = await make("Many", [WELCOME]);
+    const entries = ["a", "b"].map((name) => ({ data: { Email: `${name}@example.com` } }));
+    await service.rest("POST", `${base}/Many/commit`, { body: { entries } });
+    expect((await told(id)).map(({ data }) => data.to[0])).to.deep.equal(["a@example.com", "b@example.com"]);
+    await service.rest("POST", `${base}/Many/commit`, { body: { entries, runHooks: ["update"] } });
+    await service.rest("POST", `${base}/Many/import?append=true`, { body: [{ Email: "c@example.com" }] });
+    expect(await told(id)).to.have.length(2);
+    const refused = await service.rest("POST", `${base}/Many/commit`, { body: { entries, runHooks: ["send"] } });
+    expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+  });
+
+  it("send nothing where the write is refused, and lose no write over a message that cannot be made", async () => {
+    const before = (await outbox()).length;
+    const id = await make("Kept", [WELCOME], { indexes: [{ columns: ["Name"], unique: true }] });
+    expect((await insert("Kept", { Name: "one\r\nBcc: all@example.com", Email: "a@example.com" })).http).to.equal(201);
+    const [fault] = await told(id);
+    expect(fault!.data.messageId).to.equal(null);
+    expect(fault!.data.detail).to.match(/one line/);
+    expect((await insert("Kept", { Name: "two" })).http).to.equal(201);
+    expect((await insert("Kept", { Name: "three", Email: "no address" })).http).to.equal(201);
+    expect((await insert("Kept", { Name: "two", Email: "b@example.com" })).http).to.equal(409);
+    expect([(await outbox()).length, (await told(id)).length]).to.deep.equal([before, 1]);
+  });
+
+  it("bound what a page makes the app send", async () => {
+    const accessRules = [{ type: ["insert"], allow: "all" }];
+    const id = await make("Open", [WELCOME], { accessRules });
+    const entries = Array.from({ length: 6 }, (_, n) => ({ data: { Email: `v${n}@example.com` } }));
+    const refused = await service.rest("POST", `${base}/Open/commit`, { as: "live", body: { entries } });
+    expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+    expect(await told(id)).to.deep.equal([]);
+    const limited = await startTestService({ ROLES: "api", RATE_LIMIT_COMMUNICATE: "3" });
+    try {
+      const path = `/v1/apps/${limited.appId}/data-sources`;
+      await limited.rest("POST", path, { body: { name: "Open", hooks: [WELCOME], accessRules } });
+      const answers = [];
+      for (let n = 0; n < 3; n += 1) {
+        const call = { as: "live" as const, body: { data: { Email: `v${n}@example.com` } } };
+        answers.push((await limited.rest("POST", `${path}/Open/entries`, call)).http);
+      }
+      // Two thirds of the limit are the visitors'; the rest stays the app's own.
+      expect(answers).to.deep.equal([201, 201, 429]);
+      expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(201);
+      expect((await limited.rest("POST", `${path}/Open/entries`, { body: { data: {} } })).http).to.equal(429);
+    } finally {
+      await limited.stop();
+    }
+  });
+
+  for (const [what, hook, named] of [
+    [
+      "an address that is none",
+      { ...WELCOME, to: [{ email: "ann" }] },
+      /hooks\[0\]: to\[0\].email|hooks\[0\]: to must/,
+    ],
+    ["no text", { ...WELCOME, html: undefined }, /hooks\[0\]: html or text/],
+    ["a field that there is not", { ...WELCOME, cc: [] }, /hooks\[0\] has no field "cc"/],
+    ["verbs that never send", { ...WELCOME, runOn: ["delete"] }, /hooks\[0\].runOn/],
+    ["a where that is none", { ...REMINDER, where: { $or: 1 } }, /hooks\[0\]: where/],
+    ["a number that is none", { ...REMINDER, to: "Bea" }, /hooks\[0\]: to must be a phone number/],
+  ] as const) {
+    it(`are refused with ${what}, and the field is named`, async () => {
+      const { http, body } = await service.rest("POST", base, { body: { name: `No ${what}`, hooks: [hook] } });
+      expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(body.error).to.match(named);
+    });
+  }
+});
+
+describe("the trail of an app", () => {
+  let service: TestService;
+  let base: string;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    base = `/v1/apps/${service.appId}/data-sources`;
+  });
+  after(() => service.stop());
+
+  it("says which entries an editor changed, in which columns, and never what they hold", async () => {
+    const accessRules = [{ type: ["insert"], allow: "all" }];
+    const { id } = (await service.rest("POST", base, { body: { name: "Trail", accessRules } })).body.dataSource;
+    const made = (await service.rest("POST", `${base}/Trail/entries`, { body: { data: { Word: "hush" } } })).body;
+    await service.rest("PUT", `${base}/Trail/entries/${made.id}`, { body: { data: { Other: "hush" } } });
+    await service.rest("POST", `${base}/Trail/import?append=true`, { body: [{ Word: "hush" }, { Word: "hush" }] });
+    await service.rest("DELETE", `${base}/Trail/entries/${made.id}`);
+    // A visitor's writes are no change of the app by its makers; they stand in its log events.
+    await service.rest("POST", `${base}/Trail/entries`, { as: "live", body: { data: { Word: "hush" } } });
+    const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit?limit=10`)).body;
+    const trail = entries.filter(({ type }: { type: string }) => type === "dataSource.entries").reverse();
+    expect(JSON.stringify(trail)).to.not.contain("hush");
+    expect(trail.map(({ data }: { data: object }) => data)).to.deep.equal([
+      { id, inserted: 1, updated: 0, deleted: 0, entries: [{ event: "create", id: made.id }], columns: ["Word"] },
+      { id, inserted: 0, updated: 1, deleted: 0, entries: [{ event: "update", id: made.id }], columns: ["Other"] },
+      trail[2].data,
+      {
+        id,
+        inserted: 0,
+        updated: 0,
+        deleted: 1,
+        entries: [{ event: "delete", id: made.id }],
+        columns: ["Word", "Other"],
+      },
+    ]);
+    expect(trail[2].data).to.deep.include({ id, operation: "append", inserted: 2, columns: ["Word"] });
+    expect(new Set(trail.map(({ credentialId }: { credentialId: number }) => credentialId)).size).to.equal(1);
+  });
+});

@@ -1,0 +1,133 @@
+/** Unique indexes: no two entries share what they keep apart, however they are written and however many are written at once. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const BY_EMAIL = [{ columns: ["Email"], unique: true }];
+
+describe("a unique index of a data source", () => {
+  let service: TestService;
+  let base: string;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    base = `/v1/apps/${service.appId}/data-sources`;
+  });
+  after(() => service.stop());
+
+  const make = (name: string, more: object = {}) =>
+    service.rest("POST", base, { body: { name, indexes: BY_EMAIL, ...more } });
+  const insert = (name: string, data: object, as?: string) =>
+    service.rest("POST", `${base}/${name}/entries`, { body: { data }, ...(as && { as }) });
+  const emails = async (name: string) =>
+    (await service.rest("POST", `${base}/${name}/query`, { body: {} })).body.entries.map(
+      ({ data }: { data: { Email?: unknown } }) => data.Email ?? null,
+    );
+  const refused = ({ http, body }: { http: number; body: { status: string; columns?: string[] } }) => [
+    http,
+    body.status,
+    body.columns,
+  ];
+  const TAKEN = [409, "ENTRY_ALREADY_EXISTS", ["Email"]];
+
+  it("refuses whoever comes second, by insert, update, commit and import, names the columns and writes nothing", async () => {
+    const made = await make("Writes", { entries: [{ Email: "a@x.org" }, { Email: "b@x.org" }] });
+    expect([made.http, made.body.dataSource.indexes]).to.deep.equal([201, BY_EMAIL]);
+    const found = (await service.rest("POST", `${base}/Writes/query`, { body: {} })).body.entries;
+    const answer = await insert("Writes", { Email: "a@x.org" });
+    expect(refused(answer)).to.deep.equal(TAKEN);
+    expect(answer.body.error).to.equal('an entry with the same "Email" is there already');
+    const update = { body: { data: { Email: "a@x.org" } } };
+    expect(refused(await service.rest("PUT", `${base}/Writes/entries/${found[1].id}`, update))).to.deep.equal(TAKEN);
+    for (const entries of [
+      [{ data: { Email: "c@x.org" } }, { data: { Email: "b@x.org" } }],
+      [{ data: { Email: "c@x.org" } }, { data: { Email: "c@x.org" } }],
+    ]) {
+      expect(refused(await service.rest("POST", `${base}/Writes/commit`, { body: { entries } }))).to.deep.equal(TAKEN);
+    }
+    const many = Array.from({ length: 2_500 }, (_, n) => `m${n}@x.org`);
+    for (const lines of [
+      ["c@x.org", "a@x.org"],
+      ["c@x.org", "c@x.org"],
+      [...many, "a@x.org"],
+    ]) {
+      const file = { headers: { "content-type": "text/csv" }, body: ["Email", ...lines].join("\n") };
+      expect(refused(await service.rest("POST", `${base}/Writes/import?append=true`, file))).to.deep.equal(TAKEN);
+    }
+    expect(await emails("Writes")).to.deep.equal(["a@x.org", "b@x.org"]);
+  });
+
+  it("lets entries without a value be, and those that a replacing import or commit takes away", async () => {
+    await make("Replaced", { entries: [{ Email: "a@x.org" }, { Email: null }, {}] });
+    expect((await insert("Replaced", { Name: "nobody" })).http).to.equal(201);
+    const file = { headers: { "content-type": "text/csv" }, body: "Email\na@x.org\nb@x.org\n" };
+    expect((await service.rest("POST", `${base}/Replaced/import`, file)).body).to.deep.equal({ inserted: 2 });
+    const commit = { entries: [{ data: { Email: "a@x.org" } }], append: false };
+    expect((await service.rest("POST", `${base}/Replaced/commit`, { body: commit })).http).to.equal(200);
+    expect(await emails("Replaced")).to.deep.equal(["a@x.org"]);
+    const { versions } = (await service.rest("GET", `${base}/Replaced/versions`)).body;
+    const restored = await service.rest("POST", `${base}/Replaced/versions/${versions[0].id}/restore`);
+    expect(restored.http).to.equal(200);
+    expect(await emails("Replaced")).to.deep.equal(["a@x.org", "b@x.org"]);
+  });
+
+  it("lets in one of any number that come at the same time", async () => {
+    await make("Raced");
+    const answers = await Promise.all(Array.from({ length: 24 }, () => insert("Raced", { Email: "a@x.org" })));
+    expect(answers.filter(({ http }) => http === 201)).to.have.length(1);
+    expect(answers.filter(({ http }) => http === 409)).to.have.length(23);
+  });
+
+  it("is refused where entries are alike already, and then holds nobody up", async () => {
+    await make("Alike", { indexes: ["Name"], entries: [{ Email: "a@x.org" }, { Email: "a@x.org" }] });
+    const answer = await service.rest("PUT", `${base}/Alike`, { body: { indexes: BY_EMAIL } });
+    expect(refused(answer)).to.deep.equal(TAKEN);
+    expect((await service.rest("GET", `${base}/Alike`)).body.dataSource.indexes).to.deep.equal(["Name"]);
+    expect((await insert("Alike", { Email: "a@x.org" })).http).to.equal(201);
+    const created = await make("Never", { entries: [{ Email: "a@x.org" }, { Email: "a@x.org" }] });
+    expect(refused(created)).to.deep.equal(TAKEN);
+    expect((await service.rest("GET", `${base}/Never`)).http).to.equal(404);
+  });
+
+  it("goes with the wish for it, and counts several columns together", async () => {
+    await make("Seats", { indexes: [{ columns: ["Row", "Seat"], unique: true }], entries: [{ Row: "A", Seat: 1 }] });
+    expect((await insert("Seats", { Row: "A", Seat: 2 })).http).to.equal(201);
+    expect((await insert("Seats", { Row: "A", Seat: 1 })).body.columns).to.deep.equal(["Row", "Seat"]);
+    await service.rest("PUT", `${base}/Seats`, { body: { indexes: [] } });
+    expect((await insert("Seats", { Row: "A", Seat: 1 })).http).to.equal(201);
+  });
+
+  it("tells a page of columns that it may write, and of no others", async () => {
+    const accessRules = [{ type: ["insert", "update", "select"], allow: "all", exclude: ["Secret"] }];
+    const indexes = [...BY_EMAIL, { columns: ["Name", "Secret"], unique: true }];
+    const entries = [
+      { Email: "a@x.org", Name: "Ada", Secret: 7 },
+      { Email: "b@x.org", Name: "Bea", Secret: 7 },
+    ];
+    await make("Hidden", { accessRules, indexes, entries });
+    const [, bea] = (await service.rest("POST", `${base}/Hidden/query`, { body: {} })).body.entries;
+    expect(refused(await insert("Hidden", { Email: "a@x.org" }, "live"))).to.deep.equal(TAKEN);
+    const renamed = { as: "live" as const, body: { data: { Name: "Ada" } } };
+    const { http, body } = await service.rest("PUT", `${base}/Hidden/entries/${bea.id}`, renamed);
+    expect([http, body.status]).to.deep.equal([409, "ENTRY_ALREADY_EXISTS"]);
+    expect(JSON.stringify(body)).to.not.match(/Secret|7|a@x/);
+  });
+
+  for (const [what, indexes] of [
+    ["no columns", [{ unique: true }]],
+    ["a field that there is not", [{ columns: ["Email"], uniq: true }]],
+    ["a word for unique", [{ columns: ["Email"], unique: "yes" }]],
+    ["the entry's own id", [{ columns: ["entry.id"], unique: true }]],
+  ] as const) {
+    it(`is refused with ${what}`, async () => {
+      const { http, body } = await make(`Refused ${what}`, { indexes });
+      expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(body.error).to.match(/^indexes\[0\]/);
+    });
+  }
+
+  it("is none of a hashed column", async () => {
+    const hooks = [{ type: "operations", runOn: ["insert"], fields: { Email: ["hash"] } }];
+    const { http, body } = await make("Hashed", { hooks });
+    expect([http, body.error]).to.deep.equal([400, '"Email" is hashed: its values cannot be unique']);
+  });
+});
