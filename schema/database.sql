@@ -321,6 +321,36 @@ CREATE TABLE instance (
   CONSTRAINT instance_pkey PRIMARY KEY (id)
 );
 
+CREATE TABLE kept_script (
+  sha256 text NOT NULL,
+  source bytea NOT NULL,
+  bytes integer GENERATED ALWAYS AS (octet_length(source)) STORED,
+  package text,
+  version text,
+  licence text,
+  global text,
+  names json,
+  parts json DEFAULT '[]'::json NOT NULL,
+  touched_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT kept_script_pkey PRIMARY KEY (sha256)
+);
+
+CREATE INDEX kept_script_touched ON public.kept_script USING btree (touched_at);
+
+CREATE TABLE kept_script_use (
+  sha256 text NOT NULL,
+  action_id bigint,
+  action_version_id bigint,
+  CONSTRAINT kept_script_use_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE,
+  CONSTRAINT kept_script_use_action_version_id_fkey FOREIGN KEY (action_version_id) REFERENCES action_version(id) ON DELETE CASCADE,
+  CONSTRAINT kept_script_use_sha256_fkey FOREIGN KEY (sha256) REFERENCES kept_script(sha256),
+  CONSTRAINT kept_script_use_check CHECK (((action_id IS NULL) <> (action_version_id IS NULL)))
+);
+
+CREATE INDEX kept_script_use_action ON public.kept_script_use USING btree (action_id) WHERE (action_id IS NOT NULL);
+CREATE INDEX kept_script_use_script ON public.kept_script_use USING btree (sha256);
+CREATE INDEX kept_script_use_version ON public.kept_script_use USING btree (action_version_id) WHERE (action_version_id IS NOT NULL);
+
 CREATE TABLE log_event (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   app_id bigint NOT NULL,
@@ -524,6 +554,17 @@ CREATE TABLE organization (
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   CONSTRAINT organization_pkey PRIMARY KEY (id)
 );
+
+CREATE TABLE package_choice (
+  registry text NOT NULL,
+  spec text NOT NULL,
+  sha256 text NOT NULL,
+  chosen_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT package_choice_pkey PRIMARY KEY (registry, spec),
+  CONSTRAINT package_choice_sha256_fkey FOREIGN KEY (sha256) REFERENCES kept_script(sha256) ON DELETE CASCADE
+);
+
+CREATE INDEX package_choice_script ON public.package_choice USING btree (sha256);
 
 CREATE TABLE person (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,

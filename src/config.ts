@@ -76,6 +76,11 @@ export interface Config {
   defaultTimezone: string;
   /** JSON array of further packages for the catalogue; null: the built-in nine alone. */
   packagesFile: string | null;
+  /**
+   * The registry from which dependencies are fetched, without a closing slash, its token and the licences that are allowed (SPDX; null:
+   * any); null: packages of npm are switched off.
+   */
+  npm: { url: string; token: string | null; licences: readonly string[] | null } | null;
   /** The operator's mail server, for apps without one of their own: smtp:// or smtps://, may hold credentials. */
   smtpUrl: string | null;
   /** The sender of what goes by it: an address, perhaps with a name. */
@@ -94,6 +99,8 @@ const ORIGIN = /^https?:\/\/[^/?#\s@]+\/?$/;
 const BUCKET = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/;
 /** An origin and perhaps a path of plain segments. */
 const ADDRESS = /^https?:\/\/[^/?#\s@]+(\/[\w~-][\w.~-]*)*\/?$/;
+
+const DEFAULT_REGISTRY = "https://registry.npmjs.org";
 
 /** User and password percent-encoded. */
 const SMTP_ADDRESS = /^smtps?:\/\/([^/?#\s@]+@)?[^/?#\s@]+\/?$/;
@@ -192,6 +199,21 @@ class Reader {
     const networks = text.split(",").map((part) => part.trim());
     const expected = "how many proxies stand before this service (1 to 9), or their addresses and networks, by commas";
     return networks.every(isNetwork) ? networks : this.fault(name, expected, false);
+  }
+
+  /** Where packages come from, and which may. */
+  npm(): Config["npm"] {
+    const isOn = this.oneOf("NPM_PACKAGES", ["on", "off"], "on") === "on";
+    const expected = "the address of an npm registry such as https://registry.example.com/npm";
+    const url = this.url("NPM_REGISTRY", ADDRESS, expected) ?? DEFAULT_REGISTRY;
+    const token = this.matching("NPM_TOKEN", /^[\x21-\x7e]+$/, "a token in one line, without spaces");
+    const licences =
+      this.text("NPM_LICENSES")
+        ?.split(",")
+        .map((one) => one.trim()) ?? null;
+    const known = licences?.every((one) => /^[A-Za-z0-9.+-]+$/.test(one)) ?? true;
+    if (!known) this.fault("NPM_LICENSES", "SPDX identifiers separated by commas, such as MIT,ISC,Apache-2.0", null);
+    return isOn ? { url, token, licences } : null;
   }
 
   webSockets(name: string): readonly string[] {
@@ -294,6 +316,7 @@ export function readConfig(env: Environment = process.env): Config {
     mediaQuotaMb: read.integer("MEDIA_QUOTA_MB", MEDIA_QUOTA_MB, 0, 1_000_000_000),
     defaultTimezone: read.timezone("DEFAULT_TIMEZONE", "UTC"),
     packagesFile: read.text("PACKAGES_FILE"),
+    npm: read.npm(),
     ...read.mail(),
     logLevel: read.oneOf("LOG_LEVEL", LOG_LEVELS, "info"),
   };

@@ -24,7 +24,7 @@ export const STATUS = {
   TRIGGERS_INVALID: { http: 400, message: "triggers must be an array of trigger objects" },
   TRIGGER_TYPE_INVALID: { http: 400, message: "trigger must be manual, schedule, log or analytics" },
   TRIGGER_NOT_ALLOWED: { http: 400, message: "the trigger is not allowed here" },
-  DEPENDENCIES_INVALID: { http: 400, message: "dependencies must be an array of package names or https URLs" },
+  DEPENDENCIES_INVALID: { http: 400, message: "dependencies must be an array of package names and https URLs" },
   DEPENDENCY_UNRESOLVED: { http: 400, message: "a dependency cannot be resolved" },
   ACTION_NOT_V3: { http: 400, message: "the action is a legacy V2 action" },
   SETTINGS_INVALID: { http: 400, message: "the settings are not acceptable" },
@@ -96,6 +96,12 @@ export class ActionError extends Error {
   ) {
     super(message);
   }
+}
+
+/** The HTTP code of a failure (contract, section 4): a dependency that may be resolved later is no fault of the request. */
+export function httpOf({ status, details }: ActionError): number {
+  if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;
+  return STATUS[status].http;
 }
 
 /** A refusal of what comes too often (contract, section 4). */

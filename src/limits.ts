@@ -120,6 +120,8 @@ export const LOG_MAX_MB = 1_024;
 export const SETTINGS_MAX_BYTES = 8 * 1024 * 1024;
 /** The actions of one app, both copies: their code and what each takes beside it. */
 export const ACTIONS_MAX_BYTES = 256 * 1024 * 1024;
+/** Scripts that dependencies of one app's actions, and of their versions, became. */
+export const KEPT_SCRIPTS_MAX_BYTES = 256 * 1024 * 1024;
 /** Tokens of one app that hold, those that pages and runs are given not counted. */
 export const TOKENS_PER_APP = 1_000;
 /** Snapshots of an app, the oldest pruned. */

@@ -81,6 +81,7 @@ async function startParts(
     ...{ config, db, databaseUrl, notifications, browsers, room, baseUrl, apiUrl, alone, now, log },
   });
   plan.releases.add("data sources", operations.store.stop);
+  plan.releases.add("packages", operations.packages.stop);
   await starting.instance(operations);
   await starting.media(operations);
   const openDoor = await starting.api(operations, baseUrl);

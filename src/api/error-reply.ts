@@ -4,7 +4,7 @@ import type { FastifyError } from "fastify";
 import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
 import { isDatabaseAway } from "../data/database.js";
-import { ActionError, type ErrorDetails, STATUS, type Status } from "../errors.js";
+import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.js";
 
 /** A database that is started anew is back within this, as a rule. */
 const AWAY_RETRY_SECONDS = 1;
@@ -49,7 +49,7 @@ export function errorReply(
   const failure = tellable(error, log);
   const { retryAfter } = failure.details;
   return {
-    http: STATUS[failure.status].http,
+    http: httpOf(failure),
     headers: retryAfter === undefined ? {} : { "Retry-After": String(retryAfter) },
     body: bodyOf(failure),
   };

@@ -10,6 +10,7 @@ import type { Credentials } from "../operations/access/credentials.js";
 import type { Patience } from "../operations/access/patience.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
+import type { KeptScripts } from "../operations/packages/kept-scripts.js";
 import { jsonParts } from "../rules/json-text.js";
 import { entityTag } from "../rules/precondition.js";
 import type { AddressOf } from "./address.js";
@@ -31,6 +32,7 @@ import { gated } from "./gated.js";
 import { createDocuments, type Documents } from "./graphql/documents.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
+import { registerKeptScripts } from "./kept-scripts.js";
 import { registerMediaBytes } from "./media-bytes.js";
 import { createPageOrigin, pathBefore } from "./page-origin.js";
 import { restRequest } from "./rest/request.js";
@@ -50,6 +52,7 @@ export interface ApiOptions {
   credentials: Credentials;
   sessions: PageSessions;
   reports: DeliveryReports;
+  scripts: KeptScripts;
   /** The service's address for people and browsers, without a closing slash. */
   baseUrl: string;
   /** The origin of the pages that run authors' code; null: the service's own. */
@@ -140,8 +143,20 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
 
 /** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
-  const { resolvers, credentials, sessions, reports, baseUrl, runtimeUrl, addressOf, answers, patience, turns, log } =
-    options;
+  const {
+    resolvers,
+    credentials,
+    sessions,
+    reports,
+    scripts,
+    baseUrl,
+    runtimeUrl,
+    addressOf,
+    answers,
+    patience,
+    turns,
+    log,
+  } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
   const { app, handle } = createFastify(log);
@@ -170,6 +185,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerEnvScript(app, resolvers.settings);
   const pages = registerWebAssets(app, { base: pathBefore(baseUrl) });
   const origin = createPageOrigin(app, { sessions, baseUrl, runtimeUrl });
+  registerKeptScripts(app, scripts);
   registerClientScripts(app, { resolvers, sessions, origin, pages });
   registerAppPages(app, { resolvers, sessions, origin, pages });
   registerSignIn(app, { credentials, sessions, baseUrl });

@@ -27,12 +27,28 @@ export type Trigger =
   | { trigger: "log"; where: LogWhere }
   | { trigger: "analytics"; where: AnalyticsWhere };
 
-/** What a dependency loads. */
+/** What a dependency loads. Beyond `path` it is of scripts that the service keeps by their content: packages from npm, addresses elsewhere. */
 export interface Asset {
   name: string;
   url: string;
   path: string;
+  /** Of an npm package: the exact one. */
+  version?: string;
+  /** As the package states it, SPDX as a rule. */
+  licence?: string;
+  /** Of the script as it is served: `sha256-` and the hash in base64 (Subresource Integrity). */
+  integrity?: string;
+  bytes?: number;
+  /** The global name under which code finds an npm package. */
+  global?: string;
+  /** An address served something else when the action was saved last; the script is the one that was kept before. */
+  changed?: boolean;
+  /** An address could not be reached when the action was saved: pages load it from there until a save that reaches it. */
+  unreached?: boolean;
 }
 
-/** As a row keeps it: without `url` where this service serves it, whose address may change. Rows of before hold one there too. */
-export type StoredAsset = Omit<Asset, "url"> & { url?: string };
+/**
+ * As a row keeps it: without `url` where this service serves it, whose address may change. Rows of before hold one there too.
+ * `sha256`: of the content that the service keeps, in hexadecimal.
+ */
+export type StoredAsset = Omit<Asset, "url"> & { url?: string; sha256?: string };

@@ -32,6 +32,7 @@ import { DataSourceChanges1763600101000 } from "../../migrations/1763600101000-d
 import { Media1763600110000 } from "../../migrations/1763600110000-media.js";
 import { Messages1763600120000 } from "../../migrations/1763600120000-messages.js";
 import { Notifications1763600130000 } from "../../migrations/1763600130000-notifications.js";
+import { KeptScripts1763600140000 } from "../../migrations/1763600140000-kept-scripts.js";
 import { VerificationCodes1763600160100 } from "../../migrations/1763600160100-verification-codes.js";
 import { PushDeliveriesHeld1763600160200 } from "../../migrations/1763600160200-push-deliveries-held.js";
 import { BOUNDED_POOL, createPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
@@ -66,6 +67,7 @@ export const MIGRATIONS = [
   Media1763600110000,
   Messages1763600120000,
   Notifications1763600130000,
+  KeptScripts1763600140000,
   VerificationCodes1763600160100,
   PushDeliveriesHeld1763600160200,
 ];

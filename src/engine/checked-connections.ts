@@ -35,6 +35,25 @@ export interface WebAnswer {
   body: string;
 }
 
+/** What is fetched whole; `headers` go to the first host alone, redirects are followed there and elsewhere. */
+export interface DownloadRequest {
+  headers?: Record<string, string>;
+  maxBytes: number;
+  limitMs: number;
+  signal?: AbortSignal | undefined;
+  /** Judges each address that is asked, the first too. @throws for one that must not be */
+  judge?: (url: URL) => void;
+}
+
+export interface Download {
+  status: number;
+  headers: IncomingMessage["headers"];
+  body: Buffer;
+}
+
+/** More came than may. */
+export class TooLargeError extends Error {}
+
 export interface CheckedConnections {
   /** @throws NotConnectedError */
   connect(host: string, port: number): Promise<Socket>;
@@ -43,11 +62,17 @@ export interface CheckedConnections {
    * @throws NotConnectedError before a byte of the request was sent; any other error after that
    */
   request(url: URL, what: WebRequest): Promise<WebAnswer>;
+  /** @throws NotConnectedError, TooLargeError; any other error where the answer did not come whole, or in time */
+  download(url: URL, what: DownloadRequest): Promise<Download>;
 }
 
 export interface CheckedOptions {
   /** Whether an address may be connected to. */
   mayReach: (address: string) => boolean;
+  /** Hosts that may be whatever their address is, as `host:port`. */
+  trusted?: ReadonlySet<string>;
+  /** The local address of every connection; null leaves it to the system. */
+  localAddress?: string | null;
   /** Whether a port may be; default any. */
   mayUsePort?: (port: number) => boolean;
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
@@ -121,18 +146,40 @@ function answerTo(request: ReturnType<typeof httpRequest>): Promise<WebAnswer> {
   });
 }
 
+const REDIRECTS_MAX = 3;
+
+/** The whole body. */
+function wholeOf(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
+  return new Promise((resolve, reject) => {
+    request.on("error", reject).once("response", (response) => {
+      const chunks: Buffer[] = [];
+      let bytes = 0;
+      response.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        chunks.push(chunk);
+        if (bytes > maxBytes) response.destroy(new TooLargeError(`it is larger than ${maxBytes / 2 ** 20} MB`));
+      });
+      response.once("error", reject).once("end", () => {
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, body: Buffer.concat(chunks) });
+      });
+    });
+  });
+}
+
 export function createCheckedConnections(options: CheckedOptions): CheckedConnections {
-  const { mayReach, mayUsePort, resolve } = options;
+  const { mayReach, mayUsePort, resolve, trusted, localAddress = null } = options;
   const { connectLimitMs = CONNECT_LIMIT_MS, answerLimitMs = ANSWER_LIMIT_MS } = options;
 
   async function connect(host: string, port: number): Promise<Socket> {
-    if (mayUsePort?.(port) === false) throw new NotConnectedError(`port ${port} may not be used`, true);
+    const isTrusted = trusted?.has(`${bare(host)}:${port}`) === true;
+    if (!isTrusted && mayUsePort?.(port) === false) throw new NotConnectedError(`port ${port} may not be used`, true);
     const addresses = await addressesOf(bare(host), resolve);
     if (addresses.length === 0) throw new NotConnectedError("the host has no address", false);
-    if (!addresses.every(({ address }) => mayReach(address))) {
+    if (!isTrusted && !addresses.every(({ address }) => mayReach(address))) {
       throw new NotConnectedError("the host is no public address", true);
     }
-    const socket = connectTo({ host: bare(host), port, lookup: pinned(addresses) });
+    const local = !isTrusted && localAddress !== null ? { localAddress, family: isIP(localAddress) } : {};
+    const socket = connectTo({ host: bare(host), port, lookup: pinned(addresses), ...local });
     return opened(socket, "connect", connectLimitMs);
   }
 
@@ -142,12 +189,51 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
     return opened(secure, "secureConnect", connectLimitMs);
   }
 
+  async function openTo(url: URL): Promise<Socket> {
+    const isSecure = url.protocol === "https:";
+    const plain = await connect(url.hostname, Number(url.port) || (isSecure ? 443 : 80));
+    return isSecure ? secured(plain, url.hostname) : plain;
+  }
+
+  /** One answer of one host. */
+  async function get(url: URL, headers: Record<string, string>, maxBytes: number, signal: AbortSignal) {
+    const socket = await openTo(url);
+    const path = `${url.pathname}${url.search}`;
+    const all = { host: url.host, connection: "close", ...headers };
+    try {
+      const sent = httpRequest({ method: "GET", path, headers: all, createConnection: () => socket, signal });
+      const answer = wholeOf(sent, maxBytes);
+      sent.end();
+      return await answer;
+    } finally {
+      socket.destroy();
+    }
+  }
+
   return {
     connect,
+    async download(first, { headers = {}, maxBytes, limitMs, signal, judge }) {
+      const limit = AbortSignal.any([AbortSignal.timeout(limitMs), ...(signal ? [signal] : [])]);
+      // Looking a name up cannot be ended: then nobody waits for it.
+      const over = new Promise<never>((_resolve, reject) =>
+        limit.addEventListener("abort", () => reject(limit.reason), { once: true }),
+      );
+      over.catch(() => undefined);
+      let url = first;
+      for (let redirects = 0; ; redirects += 1) {
+        judge?.(url);
+        const answer = await Promise.race([
+          get(url, url.origin === first.origin ? headers : {}, maxBytes, limit),
+          over,
+        ]);
+        const { location } = answer.headers;
+        if (answer.status < 300 || answer.status > 399 || !location || !URL.canParse(location, url.href)) return answer;
+        if (redirects === REDIRECTS_MAX) throw new Error("it is led on from address to address");
+        url = new URL(location, url);
+      }
+    },
     async request(url, { method, headers, body, signal }) {
-      const isSecure = url.protocol === "https:";
-      const plain = await connect(url.hostname, Number(url.port) || (isSecure ? 443 : 80));
-      const socket = isSecure ? await secured(plain, url.hostname) : plain;
+      const socket = await openTo(url);
       const sent = httpRequest({
         method,
         path: `${url.pathname}${url.search}`,

@@ -13,7 +13,7 @@ import { createSecretScans, type SecretScans } from "../engine/secret-scan.js";
 import { StartError } from "../errors.js";
 import type { Caller } from "../rules/access.js";
 import type { SessionOf } from "../rules/env-script.js";
-import { type Addressed, addressedAssets, createCatalogue, resolveAssets } from "../rules/packages.js";
+import { type Addressed, addressedAssets, createCatalogue } from "../rules/packages.js";
 import { CREDENTIAL_CHANNEL, type Credentials, createCredentials } from "./access/credentials.js";
 import { createGate, type Gate } from "./access/gate.js";
 import { createPatience } from "./access/patience.js";
@@ -37,6 +37,8 @@ import { createMedia } from "./media/media.js";
 import { NOTIFICATION_CHANNEL } from "./notifications/notification-rows.js";
 import { createNotify } from "./notifications/notify.js";
 import { READER_CHANNEL } from "./notifications/reader.js";
+import type { KeptScripts } from "./packages/kept-scripts.js";
+import { createPackages } from "./packages/packages.js";
 import { listAudit, type Trail } from "./records/audit.js";
 import { createLogs, LOG_CHANNEL } from "./records/execution-logs.js";
 import { createIntake, type Intake } from "./records/intake.js";
@@ -108,10 +110,16 @@ function readCatalogue({ packagesFile }: Config): ReturnType<typeof createCatalo
   }
 }
 
-/** What dependencies load by this catalogue, and at which addresses of the service. */
-function assetsOf(catalogue: ReturnType<typeof createCatalogue>, baseUrl: string) {
+/** What dependencies become by the catalogue, from npm and from elsewhere, and at which addresses of the service. */
+function dependenciesOf({ config, db, baseUrl, log }: Surroundings, intake: Intake) {
+  const catalogue = readCatalogue(config);
   const addressed: Addressed = (stored) => addressedAssets(stored, catalogue, baseUrl);
-  return { resolveAssets: (dependencies: readonly string[]) => resolveAssets(dependencies, catalogue), addressed };
+  const { npm, allowPrivateNetwork, egressAddress } = config;
+  return {
+    catalogue,
+    addressed,
+    packages: createPackages({ db, catalogue, intake, npm, allowPrivateNetwork, egressAddress, log }),
+  };
 }
 
 /** The parts that runs are made of: the ledger, this process's hold on it, and their logs. */
@@ -120,6 +128,7 @@ function createRunning(
   parts: {
     credentials: Credentials;
     catalogue: ReturnType<typeof createCatalogue>;
+    keptScripts: KeptScripts;
     queueRoom: QueueRoom;
     intake: Intake;
     settings: ReturnType<typeof createSettings>;
@@ -130,7 +139,7 @@ function createRunning(
   },
 ) {
   const { config, db, notifications, browsers, apiUrl, alone, log } = surroundings;
-  const { credentials, catalogue, queueRoom, intake, settings, sessionOf, scans, onBeat } = parts;
+  const { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans, onBeat } = parts;
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
   const ledger = createLedger(db);
@@ -158,7 +167,7 @@ function createRunning(
     runPage: async (request) => browsers!.run(request),
     secrecy: createSecrecy({ settings, scans }),
     console,
-    scripts: createRunScripts({ sessionOf, credentials, catalogue, apiUrl }),
+    scripts: createRunScripts({ sessionOf, credentials, catalogue, keptScripts, apiUrl }),
     timeoutMs: config.serverTimeoutMs,
     log,
   });
@@ -252,17 +261,16 @@ export async function createOperations(surroundings: Surroundings) {
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
   const apps = createApps({ db, organizationOf, settings, logEvents, intake });
   const appVersions = createAppVersions({ db, settings, logEvents, intake });
-  const catalogue = readCatalogue(config);
-  const assets = assetsOf(catalogue, baseUrl);
+  const { catalogue, addressed, packages } = dependenciesOf(surroundings, intake);
   const schedule = createSchedule({ db, now, defaultTimezone });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const { check: checkCode } = createIsolateCheck();
-  const authoring = createAuthoring({ db, checkCode, ...assets, triggerIndex, log });
+  const authoring = createAuthoring({ db, checkCode, packages, addressed, triggerIndex, log });
   const scans = createSecretScans();
-  const ofRuns = { credentials, catalogue, queueRoom, intake, settings, sessionOf, scans };
+  const { scripts: keptScripts } = packages;
+  const ofRuns = { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans };
   const running = createRunning(surroundings, { ...ofRuns, onBeat: () => messaging.recover() });
   const { logs, tail, ledger, instance, console, runs } = running;
-  const { addressed } = assets;
   const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: instance.id };
   const messaging = createMessaging(surroundings, ofMessages);
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
@@ -293,5 +301,6 @@ export async function createOperations(surroundings: Surroundings) {
     store,
     media,
     ...messaging,
+    packages,
   };
 }

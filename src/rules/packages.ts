@@ -1,4 +1,5 @@
 /** The catalogue of dependency packages, and what a dependency resolves to. Serves and fetches nothing. */
+import npa from "npm-package-arg";
 import type { Asset, StoredAsset } from "../data/action-types.js";
 import { ActionError } from "../errors.js";
 import { described, isObject } from "./described.js";
@@ -57,22 +58,51 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   return value as unknown as PackageEntry;
 }
 
-/**
- * What each dependency loads, in their order, each once.
- * @throws ActionError DEPENDENCIES_INVALID naming the unknown package or the refused URL, DEPENDENCY_UNRESOLVED naming the
- *   package that is not built yet
- */
-export function resolveAssets(dependencies: readonly string[], catalogue: Catalogue): StoredAsset[] {
-  return [...new Set(dependencies)].map((dependency) => {
-    const entry = catalogue.get(dependency);
-    if (entry?.path !== undefined) return { name: entry.name, path: entry.path };
-    if (entry && entry.url === undefined) throw notBuilt(dependency);
-    const url = entry?.url ?? dependency;
-    const fault = externalFault(url);
-    if (fault !== null)
-      throw new ActionError("DEPENDENCIES_INVALID", `dependencies: ${described(dependency)} ${fault}`);
-    return { name: dependency, url: new URL(url).href, path: new URL(url).pathname };
-  });
+/** What a dependency names: a file of the service, a package of the registry, or an address elsewhere. */
+export type Dependency =
+  | { kind: "served"; asset: StoredAsset }
+  | { kind: "npm"; name: string; wanted: string }
+  | { kind: "address"; url: string };
+
+/** Names that are the service's own: no registry is asked for one. */
+const OWN_NAMES = /^svc-/i;
+const SPEC_MAX_CHARACTERS = 300;
+
+/** The refusal of a dependency; with `retryAfter`, in seconds, where trying again helps (contract, section 4). */
+export function unresolved(dependency: string, reason: string, retryAfter?: number): ActionError {
+  const details = retryAfter === undefined ? {} : { retryAfter };
+  return new ActionError("DEPENDENCY_UNRESOLVED", `dependencies: ${described(dependency)} ${reason}`, details);
+}
+
+/** @throws ActionError DEPENDENCY_UNRESOLVED for what names nothing that there could be */
+export function readDependency(dependency: string, catalogue: Catalogue): Dependency {
+  const entry = catalogue.get(dependency);
+  if (entry?.path !== undefined) return { kind: "served", asset: { name: entry.name, path: entry.path } };
+  if (entry && entry.url === undefined) throw notBuilt(dependency);
+  const address = entry?.url ?? dependency;
+  if (/^[a-z][a-z0-9+.-]*:/i.test(address)) {
+    const fault = externalFault(address);
+    if (fault !== null) throw unresolved(dependency, fault);
+    return { kind: "address", url: new URL(address).href };
+  }
+  if (OWN_NAMES.test(dependency)) throw unresolved(dependency, "is no package of this service");
+  return { kind: "npm", ...npmSpecOf(dependency) };
+}
+
+/** A name, perhaps with a version, a range or a tag: nothing that leads a registry's client to a folder or to another host. */
+function npmSpecOf(dependency: string): { name: string; wanted: string } {
+  const refusal =
+    "is no package of the catalogue, no name of an npm package such as lodash or @scope/name@^2, and no https URL";
+  const plain = dependency.length <= SPEC_MAX_CHARACTERS && !/[\s\\%]/.test(dependency.trim());
+  if (!plain || dependency !== dependency.trim()) throw unresolved(dependency, refusal);
+  try {
+    const { type, name, rawSpec } = npa(dependency, "/");
+    const isOfRegistry = type === "version" || type === "range" || type === "tag";
+    if (isOfRegistry && name) return { name, wanted: rawSpec === "*" && !dependency.endsWith("@*") ? "" : rawSpec };
+  } catch {
+    // What no registry may name.
+  }
+  throw unresolved(dependency, refusal);
 }
 
 /** The refusal of a package that has a name and nothing behind it. */
@@ -80,6 +110,14 @@ export function notBuilt(dependency: string): ActionError {
   const message = `dependencies: the package ${dependency} is not built yet and cannot be used`;
   return new ActionError("DEPENDENCY_UNRESOLVED", message);
 }
+
+/** What a script that is kept by its content adds to its asset. `sha256`: the content's, in hexadecimal. */
+export type KeptAsset = StoredAsset & { sha256: string };
+
+export const isKept = (asset: StoredAsset): asset is KeptAsset => asset.sha256 !== undefined;
+
+/** Where the service serves a script that it keeps. */
+export const keptPath = (sha256: string): string => `/client/kept/${sha256}.js`;
 
 /** Gives stored assets the addresses that they have now. */
 export type Addressed = (stored: readonly StoredAsset[]) => Asset[];
@@ -89,17 +127,18 @@ export type Addressed = (stored: readonly StoredAsset[]) => Asset[];
  * @param baseUrl of the service, without a closing slash
  */
 export function addressedAssets(stored: readonly StoredAsset[], catalogue: Catalogue, baseUrl: string): Asset[] {
-  return stored.map(({ name, path, url }) => {
-    // A row of before holds the address that the service had then.
-    const served = url === undefined ? path : catalogue.get(name)?.path;
-    return served === undefined ? { name, url: url!, path } : { name, url: baseUrl + served, path: served };
+  return stored.map(({ name, path, url, sha256, ...kept }) => {
+    // A row of before holds the address that the service had then, or one elsewhere.
+    const served = sha256 !== undefined || url === undefined ? path : catalogue.get(name)?.path;
+    return served === undefined
+      ? { name, url: url!, path, ...kept }
+      : { name, url: baseUrl + served, path: served, ...kept };
   });
 }
 
 /** Why a dependency is no external https URL, or null. */
 function externalFault(text: unknown): string | null {
-  if (typeof text !== "string" || !/^[a-z][a-z0-9+.-]*:/i.test(text))
-    return "is no package of the catalogue and no URL";
+  if (typeof text !== "string") return "is no URL";
   if (text.length > URL_MAX_CHARACTERS) return `is longer than ${URL_MAX_CHARACTERS} characters`;
   // URL drops tabs and line breaks and turns backslashes around: what was checked would not be what was given.
   if (/[\s\\]/.test(text) || !URL.canParse(text)) return "is not a valid URL";

@@ -188,7 +188,9 @@ export class Starting {
     const shared = { credentials, answers, turns, addressOf: createAddressOf(config.trustProxy), log };
     const rooms = createBodyRooms();
     const { reports } = operations.communicate;
-    const api = await createApi({ ...shared, patience, rooms, resolvers, sessions, reports, baseUrl, runtimeUrl });
+    const { scripts } = operations.packages;
+    const ofApi = { patience, rooms, resolvers, sessions, reports, scripts, baseUrl, runtimeUrl };
+    const api = await createApi({ ...shared, ...ofApi });
     const { schema, documents, handle } = api;
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
@@ -276,7 +278,7 @@ export class Starting {
   }
 
   /** Drops what is too old, and what is too much, from time to time. */
-  cleaner(url: string, { retention, trimming, store, media }: Operations): void {
+  cleaner(url: string, { retention, trimming, store, media, packages }: Operations): void {
     const { config, log, releases } = this.plan;
     if (!config.roles.has("scheduler")) return;
     const work = async () => {
@@ -284,7 +286,7 @@ export class Starting {
       return retention.clean();
     };
     const every = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
-    const works = [work, trimming.trim, store.upkeep.clean, media.sweep.sweep];
+    const works = [work, trimming.trim, store.upkeep.clean, media.sweep.sweep, packages.sweep];
     const tickers = works.map((one) => createTicker({ work: one, ...every }));
     for (const ticker of tickers) void ticker.start();
     store.start();

@@ -45,7 +45,7 @@ const VALIDATION: [Status, string, Record<string, unknown>][] = [
     { environment: "client", triggers: [{ trigger: "log", where: { type: "app.view" } }] },
   ],
   ["DEPENDENCIES_INVALID", "dependencies not an array of strings", { dependencies: [1] }],
-  ["DEPENDENCIES_INVALID", "an unknown package", { dependencies: ["svc-nothing"] }],
+  ["DEPENDENCY_UNRESOLVED", "an unknown package", { dependencies: ["svc-nothing"] }],
 ];
 
 /** What GraphQL's types refuse before a rule is asked; and its lists take a single value for a list of one. */

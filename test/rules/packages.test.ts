@@ -1,6 +1,6 @@
 /** What dependencies resolve to, and what an operator may add to the catalogue. */
 import { expect } from "chai";
-import { addressedAssets, createCatalogue, needsLibrary, resolveAssets } from "../../src/rules/packages.js";
+import { addressedAssets, createCatalogue, keptPath, needsLibrary, readDependency } from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
 
 const BASE = "https://actions.example.com";
@@ -9,7 +9,7 @@ const catalogue = createCatalogue();
 describe("dependencies", () => {
   it("resolve a package to the file that the service serves", () => {
     const stored = [{ name: "svc-session", path: "/client/packages/svc-session.js" }];
-    expect(resolveAssets(["svc-session"], catalogue)).to.deep.equal(stored);
+    expect(readDependency("svc-session", catalogue)).to.deep.equal({ kind: "served", asset: stored[0] });
     expect(addressedAssets(stored, catalogue, BASE)).to.deep.equal([
       { name: "svc-session", url: `${BASE}/client/packages/svc-session.js`, path: "/client/packages/svc-session.js" },
     ]);
@@ -28,20 +28,37 @@ describe("dependencies", () => {
     ]);
   });
 
-  it("resolve an external https URL to itself", () => {
-    const url = "https://cdn.example.com/lib/day.js?v=1";
-    expect(resolveAssets([url], catalogue)).to.deep.equal([{ name: url, url, path: "/lib/day.js" }]);
+  it("that the service keeps by their content are served by it, and tell what they are", () => {
+    const sha256 = "0".repeat(64);
+    const kept = { version: "4.1.0", licence: "MIT", global: "dateFns", integrity: "sha256-x", bytes: 7 };
+    const stored = [{ name: "date-fns@4", path: keptPath(sha256), sha256, ...kept }];
+    expect(addressedAssets(stored, catalogue, BASE)).to.deep.equal([
+      { name: "date-fns@4", url: BASE + keptPath(sha256), path: keptPath(sha256), ...kept },
+    ]);
   });
 
-  it("keep their order and load each once", () => {
-    const names = ["svc-csv", "svc-session", "svc-csv"];
-    expect(resolveAssets(names, catalogue).map(({ name }) => name)).to.deep.equal(["svc-csv", "svc-session"]);
+  it("name an external https URL by itself", () => {
+    const url = "https://cdn.example.com/lib/day.js?v=1";
+    expect(readDependency(url, catalogue)).to.deep.equal({ kind: "address", url });
+  });
+
+  it("name packages of npm with or without a scope, a version, a range or a tag", () => {
+    const NAMED: [string, string, string][] = [
+      ["lodash", "lodash", ""],
+      ["lodash@*", "lodash", "*"],
+      ["date-fns@4", "date-fns", "4"],
+      ["@scope/name@^2", "@scope/name", "^2"],
+      ["zod@next", "zod", "next"],
+      ["JSONStream@1.3.5", "JSONStream", "1.3.5"],
+    ];
+    for (const [dependency, name, wanted] of NAMED) {
+      expect(readDependency(dependency, catalogue), dependency).to.deep.equal({ kind: "npm", name, wanted });
+    }
   });
 
   const REFUSED: [string, RegExp][] = [
-    ["svc-unknown", /"svc-unknown" is no package/],
-    ["SVC-session", /no package/],
-    ["toString", /no package/],
+    ["svc-unknown", /"svc-unknown" is no package of this service/],
+    ["SVC-session", /no package of this service/],
     ["__proto__", /no package/],
     ["//cdn.example.com/x.js", /no package/],
     ["./local.js", /no package/],
@@ -56,12 +73,24 @@ describe("dependencies", () => {
     ["https://cdn.example.com/a b.js", /not a valid URL/],
     ["https:\\\\cdn.example.com\\x.js", /not a valid URL/],
     ["ht\ntps://cdn.example.com/x.js", /no package/],
+    ["lodash/get", /no package/],
+    ["lodash@npm:other", /no package/],
+    ["lodash@file:../x", /no package/],
+    ["lodash@https://cdn.example.com/x.tgz", /no package/],
+    ["owner/repository", /no package/],
+    ["git@github.com:owner/repository", /no package|https URL/],
+    ["../../etc/passwd", /no package/],
+    ["@scope/../../name", /no package/],
+    ["a%2fb", /no package/],
+    ["a\\b", /no package/],
+    [" lodash", /no package/],
+    ["lodash@1 || 2", /no package/],
     [`https://cdn.example.com/${"x".repeat(2048)}`, /longer than 2048/],
   ];
   for (const [dependency, expected] of REFUSED) {
     it(`are refused and named: ${JSON.stringify(dependency.slice(0, 60))}`, () => {
-      const message = refusal("DEPENDENCIES_INVALID", () => resolveAssets([dependency], catalogue));
-      expect(message).to.match(expected).and.have.length.below(200);
+      const message = refusal("DEPENDENCY_UNRESOLVED", () => readDependency(dependency, catalogue));
+      expect(message).to.match(expected).and.have.length.below(260);
     });
   }
 });
@@ -73,12 +102,18 @@ describe("the catalogue", () => {
       { name: "dayjs", namespace: null, url: "https://cdn.example.com/dayjs.min.js" },
       { name: "svc-csv", namespace: "CSV", path: "/client/packages/csv-2.js" },
     ]);
-    const stored = resolveAssets(["acme-tools", "dayjs", "svc-csv"], extended);
-    expect(addressedAssets(stored, extended, BASE).map(({ url }) => url)).to.deep.equal([
-      `${BASE}/client/packages/acme-tools.js`,
-      "https://cdn.example.com/dayjs.min.js",
-      `${BASE}/client/packages/csv-2.js`,
-    ]);
+    expect(readDependency("acme-tools", extended)).to.deep.nested.include({
+      kind: "served",
+      "asset.path": "/client/packages/acme-tools.js",
+    });
+    expect(readDependency("dayjs", extended)).to.deep.equal({
+      kind: "address",
+      url: "https://cdn.example.com/dayjs.min.js",
+    });
+    expect(readDependency("svc-csv", extended)).to.deep.nested.include({
+      kind: "served",
+      "asset.path": "/client/packages/csv-2.js",
+    });
     expect(extended.size).to.equal(11);
   });
 

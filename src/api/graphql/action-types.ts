@@ -9,6 +9,19 @@ export class AssetType {
   @Field(() => String) name: string;
   @Field(() => String) url: string;
   @Field(() => String) path: string;
+  @Field(() => String, { nullable: true, description: "Of an npm package: the exact one." }) version?: string;
+  @Field(() => String, { nullable: true, description: "As the package states it." }) licence?: string;
+  @Field(() => String, { nullable: true, description: "Of the script: sha256- and the hash in base64." })
+  integrity?: string;
+  @Field(() => Int, { nullable: true }) bytes?: number;
+  @Field(() => String, { nullable: true, description: "The global name of an npm package." }) global?: string;
+  @Field(() => Boolean, { nullable: true, description: "Its address served something else at the last save." })
+  changed?: boolean;
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "Its address was away at the last save: it is loaded from there.",
+  })
+  unreached?: boolean;
 }
 
 @ObjectType("TriggerWhere", { description: "Specification, Trigger object: which events start the action." })

@@ -5,8 +5,9 @@ import type { Asset, Copy, Environment, Trigger } from "../../data/action-types.
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import type { ActionInput } from "../../rules/action-input.js";
-import type { Addressed } from "../../rules/packages.js";
+import { type Addressed, isKept } from "../../rules/packages.js";
 import { mustStand, type Precondition } from "../../rules/precondition.js";
+import { noteUse } from "../packages/kept-scripts.js";
 
 /** An action as callers see it (specification, Action object). Times are ISO 8601. */
 export interface Action {
@@ -133,10 +134,13 @@ export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError):
 export async function writeRow(manager: EntityManager, row: ActionRow): Promise<void> {
   if (row.id === undefined) {
     await manager.insert(ActionRow, row as object);
+    // A new row has no uses to take back, and most have none to note.
+    if (row.assets.some(isKept)) await noteUse(manager, "action_id", row.id, row.assets);
     return;
   }
   const { id, lastRunAt: _, createdAt: __, ...written } = row;
   await manager.update(ActionRow, id, written as object);
+  await noteUse(manager, "action_id", id, row.assets);
 }
 
 /** The author's fields of a row. */

@@ -4,6 +4,7 @@ import { ActionRow } from "../../data/action.js";
 import { rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
 import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
+import { NOTHING_RESOLVED } from "../packages/packages.js";
 import { audit } from "../records/audit.js";
 import { type Action, findAction, type LockMaster, type ShowAction, storable, type Target } from "./action-rows.js";
 import { once } from "./idempotency.js";
@@ -88,10 +89,11 @@ export function createActions(options: {
 
     /**
      * @param idempotencyKey repeats of the same request with it, by the same credential, get the first one's answer
-     * @throws a status of the validation table, NAME_ALREADY_EXISTS
+     * @throws a status of the validation table, NAME_ALREADY_EXISTS, DEPENDENCY_UNRESOLVED
      */
     async create(caller: Caller, appId: number, data: unknown, idempotencyKey: string | null = null): Promise<Action> {
-      const judged = await judgement.created(db.manager, appId, data);
+      const resolved = await judgement.ahead({ caller, appId }, data, null);
+      const judged = await judgement.created(db.manager, appId, data, resolved);
       const keyed = { appId, key: idempotencyKey, request: judged.input };
       return db.transaction((manager) =>
         once(manager, caller, keyed, async () => show(await masters.insert(manager, caller, appId, judged))),
@@ -104,13 +106,13 @@ export function createActions(options: {
      */
     async update(caller: Caller, target: Target, data: unknown): Promise<Action> {
       const { appId, id } = target;
-      const given = (data as { code?: unknown } | null | undefined)?.code;
-      const stored = async () =>
-        storable(id) ? (await db.getRepository(ActionRow).findOneBy({ id, appId }))?.code : undefined;
-      await judgement.readAhead(appId, given ?? (await stored()));
+      const stored = storable(id) ? await db.getRepository(ActionRow).findOneBy({ id, appId }) : null;
+      // Whose id it is not, or which copy's, is said where it is locked.
+      const mayChange = stored !== null && stored.masterId === null && stored.actionVersion === "v3";
+      const resolved = mayChange ? await judgement.ahead({ caller, appId }, data, stored) : NOTHING_RESOLVED;
       return db.transaction(async (manager) => {
         const current = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
-        const judged = await judgement.updated(manager, current, data);
+        const judged = await judgement.updated(manager, current, data, resolved);
         return show(await masters.replace(manager, caller, current, judged));
       });
     },

@@ -1,8 +1,8 @@
 /** The operations on actions that are not runs, made and tied to each other. */
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
-import type { StoredAsset } from "../../data/action-types.js";
 import type { Addressed } from "../../rules/packages.js";
+import type { Packages } from "../packages/packages.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import { createLockMaster, createShowAction } from "./action-rows.js";
 import { createActions } from "./actions.js";
@@ -19,24 +19,23 @@ export interface Authoring {
   db: DataSource;
   /** Compiles the code without running it; throws CODE_VALIDATION_FAILED. */
   checkCode: (code: string) => Promise<void>;
-  /** What the dependencies load; throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED. */
-  resolveAssets: (dependencies: readonly string[]) => StoredAsset[];
+  packages: Packages;
   addressed: Addressed;
   triggerIndex: TriggerIndex;
   log: Logger;
 }
 
-export function createAuthoring({ db, checkCode, resolveAssets, addressed, triggerIndex, log }: Authoring) {
+export function createAuthoring({ db, checkCode, packages, addressed, triggerIndex, log }: Authoring) {
   const show = createShowAction(addressed);
   const lockMaster = createLockMaster(show);
-  const judgement = createJudgement({ codeReadings: createCodeReadings(checkCode), resolveAssets });
+  const judgement = createJudgement({ codeReadings: createCodeReadings(checkCode), packages });
   const masters = createMasters({ log });
   return {
     actions: createActions({ db, judgement, masters, show, lockMaster }),
-    publishing: createPublishing({ db, resolveAssets, log, show, lockMaster, triggerIndex }),
+    publishing: createPublishing({ db, judgement, log, show, lockMaster, triggerIndex }),
     versions: createVersions({ db, addressed }),
     restoring: createRestoring({ db, judgement, log, show, lockMaster }),
     comparison: createComparison({ db }),
-    transfer: createTransfer({ db, judgement, masters }),
+    transfer: createTransfer({ db, judgement, masters, packages }),
   };
 }

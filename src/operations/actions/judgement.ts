@@ -8,6 +8,7 @@ import { type ActionInput, parseCreate, parseUpdate } from "../../rules/action-i
 import { faultOfReading } from "../../rules/code.js";
 import { isObject } from "../../rules/described.js";
 import { validationRow } from "../../rules/validation-table.js";
+import { type Author, NOTHING_PROMISED, NOTHING_RESOLVED, type Packages, type Resolved } from "../packages/packages.js";
 import { inputOf, isNameTaken, nameTaken } from "./action-rows.js";
 import type { CodeReadings } from "./code-readings.js";
 
@@ -26,25 +27,35 @@ function propertyOf(data: unknown, key: string): unknown {
 
 export type Judgement = ReturnType<typeof createJudgement>;
 
-export function createJudgement(options: {
-  codeReadings: CodeReadings;
-  /** What the dependencies load; throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED. */
-  resolveAssets: (dependencies: readonly string[]) => StoredAsset[];
-}) {
-  const { codeReadings, resolveAssets } = options;
+export function createJudgement(options: { codeReadings: CodeReadings; packages: Packages }) {
+  const { codeReadings, packages } = options;
 
   /** @param parse applies the rules, given what is wrong with the code @param compiled code that needs no compile check */
-  async function whole(
+  async function inputBy(
     appId: number,
     code: unknown,
     parse: (judge: CodeJudge) => ActionInput,
     compiled: string | null,
-  ): Promise<Judged> {
+  ): Promise<ActionInput> {
     const verdict = isText(code) ? await codeReadings.read(appId, code) : null;
     const input = parse((_code, dependencies) => faultOfReading(verdict!.reading, dependencies));
     if (verdict?.compileFault && input.code !== compiled) throw verdict.compileFault;
-    return { input, assets: resolveAssets(input.dependencies) };
+    return input;
   }
+
+  const createdInput = (appId: number, data: unknown) =>
+    inputBy(appId, propertyOf(data, "code"), (judge) => parseCreate(data, judge), null);
+
+  function updatedInput(current: ActionRow, data: unknown): Promise<ActionInput> {
+    const code = propertyOf(data, "code") ?? current.code;
+    return inputBy(current.appId, code, (judge) => parseUpdate(data, inputOf(current), judge), current.code);
+  }
+
+  /** Assets follow from the input; `known` are those that the action has. */
+  const withAssets = (input: ActionInput, known: readonly StoredAsset[], resolved: Resolved): Judged => ({
+    input,
+    assets: packages.settle(input.dependencies, known, resolved),
+  });
 
   /** Of several faults the first of the table is told, and a name that is taken stands early in it. */
   async function namesFirst(
@@ -67,32 +78,54 @@ export function createJudgement(options: {
 
   return {
     /**
-     * Has code read that is to be judged within a transaction, which then waits for nobody.
-     * @throws CODE_VALIDATION_FAILED when reading passes a limit
+     * Has code read, and dependencies resolved, that are to be judged within a transaction, which then waits for nobody. What is wrong
+     * with the data is said there.
+     * @param current the action as it stands, null for one that is to be created @param promised what a document says they became elsewhere
      */
-    async readAhead(appId: number, code: unknown): Promise<void> {
+    async ahead(
+      author: Author,
+      data: unknown,
+      current: ActionRow | null,
+      promised = NOTHING_PROMISED,
+    ): Promise<Resolved> {
+      try {
+        const input = await (current ? updatedInput(current, data) : createdInput(author.appId, data));
+        // What is not given stays as it is, addresses that have changed meanwhile too.
+        if (current && propertyOf(data, "dependencies") === undefined) return NOTHING_RESOLVED;
+        return await packages.resolve(author, input.dependencies, current?.assets ?? [], promised);
+      } catch (error) {
+        if (error instanceof ActionError) return NOTHING_RESOLVED;
+        throw error;
+      }
+    },
+
+    /** @throws a status of the validation table, DEPENDENCY_UNRESOLVED */
+    async created(manager: EntityManager, appId: number, data: unknown, resolved: Resolved): Promise<Judged> {
+      const where = { appId, name: propertyOf(data, "name"), exceptId: null };
+      return namesFirst(manager, where, async () => withAssets(await createdInput(appId, data), [], resolved));
+    },
+
+    /** The action as it is after an update (specification, `update`). @throws as `created` */
+    async updated(manager: EntityManager, current: ActionRow, data: unknown, resolved: Resolved): Promise<Judged> {
+      const where = { appId: current.appId, name: propertyOf(data, "name"), exceptId: current.id };
+      const judge = async () => withAssets(await updatedInput(current, data), current.assets, resolved);
+      return namesFirst(manager, where, judge);
+    },
+
+    /** Has the code of a stored snapshot read ahead. */
+    async readAhead(appId: number, snapshot: unknown): Promise<void> {
+      const code = propertyOf(snapshot, "code");
       if (isText(code)) await codeReadings.read(appId, code);
     },
 
-    /** @throws a status of the validation table */
-    async created(manager: EntityManager, appId: number, data: unknown): Promise<Judged> {
-      const where = { appId, name: propertyOf(data, "name"), exceptId: null };
-      const code = propertyOf(data, "code");
-      return namesFirst(manager, where, () => whole(appId, code, (judge) => parseCreate(data, judge), null));
+    /** A stored snapshot by the rules of today, with the very scripts that it had. @throws as `created`, but for names */
+    async revived(appId: number, snapshot: { assets: readonly StoredAsset[] }): Promise<Judged> {
+      return withAssets(await createdInput(appId, snapshot), snapshot.assets, NOTHING_RESOLVED);
     },
 
-    /** The action as it is after an update (specification, `update`). @throws a status of the validation table */
-    async updated(manager: EntityManager, current: ActionRow, data: unknown): Promise<Judged> {
-      const { appId } = current;
-      const where = { appId, name: propertyOf(data, "name"), exceptId: current.id };
-      const code = propertyOf(data, "code") ?? current.code;
-      const parse = (judge: CodeJudge) => parseUpdate(data, inputOf(current), judge);
-      return namesFirst(manager, where, () => whole(appId, code, parse, current.code));
-    },
-
-    /** A stored snapshot by the rules of today. @throws a status of the validation table but for names */
-    async revived(appId: number, snapshot: unknown): Promise<Judged> {
-      return whole(appId, propertyOf(snapshot, "code"), (judge) => parseCreate(snapshot, judge), null);
+    /** @throws DEPENDENCY_UNRESOLVED where what an action loads is not to be had any more */
+    mustLoad({ dependencies, assets }: ActionRow): void {
+      packages.settle(dependencies, assets, NOTHING_RESOLVED);
     },
   };
 }

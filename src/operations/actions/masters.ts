@@ -2,11 +2,13 @@
 import type { Logger } from "pino";
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
+import type { StoredAsset } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { ACTIONS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
+import { isKept } from "../../rules/packages.js";
 import { changedAfter } from "../../rules/precondition.js";
 import { audit } from "../records/audit.js";
 import { inputOf, nameTaken, uniquelyNamed, writeRow } from "./action-rows.js";
@@ -23,6 +25,21 @@ export function changedFields(before: ActionInput, after: ActionInput): string[]
 export async function store(manager: EntityManager, row: ActionRow, { input, assets }: Judged): Promise<void> {
   Object.assign(row, input, { assets, updatedAt: changedAfter(row.updatedAt) });
   await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
+}
+
+/** Tells the trail of scripts that an action did not have before: a package, or another version of one. */
+export async function auditScripts(
+  manager: EntityManager,
+  caller: Caller,
+  { id: actionId, appId, assets }: ActionRow,
+  before: readonly StoredAsset[],
+): Promise<void> {
+  const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
+  const added = assets.filter(isKept).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
+  for (const { name, version = null, licence = null, integrity } of added) {
+    const data = { dependency: name, version, licence, integrity };
+    await audit(manager, caller, { appId, type: "appAction.v3.dependency", actionId, data });
+  }
 }
 
 /** What stands beside an action's code, at the most that is usual. */
@@ -52,17 +69,20 @@ export function createMasters({ log }: { log: Logger }) {
       const { id: actionId, name } = row;
       await recordVersion(manager, log, row, { occasion: "create", personId: caller.personId });
       await audit(manager, caller, { appId, type: "appAction.v3.create", actionId, data: { name } });
+      await auditScripts(manager, caller, row, []);
       return row;
     },
 
     /** A master as it is after an update; `row` is locked. @throws as insert */
     async replace(manager: EntityManager, caller: Caller, row: ActionRow, judged: Judged): Promise<ActionRow> {
       const fields = changedFields(inputOf(row), judged.input);
+      const { assets: before } = row;
       if (judged.input.code.length > row.code.length) await checkTotal(manager, row.appId, judged.input, row.id);
       await store(manager, row, judged);
       const { appId, id: actionId } = row;
       await recordVersion(manager, log, row, { occasion: "update", personId: caller.personId });
       await audit(manager, caller, { appId, type: "appAction.v3.update", actionId, data: { fields } });
+      await auditScripts(manager, caller, row, before);
       return row;
     },
   };

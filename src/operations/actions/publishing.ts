@@ -2,7 +2,6 @@
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import type { StoredAsset } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -20,6 +19,7 @@ import {
   writeRow,
 } from "./action-rows.js";
 import { failingAs } from "./failures.js";
+import type { Judgement } from "./judgement.js";
 
 /** Held until the end: an app that is being unpublished waits for its actions, or they for it. */
 async function mustBePublished(manager: EntityManager, appId: number): Promise<void> {
@@ -37,21 +37,20 @@ export type Publishing = ReturnType<typeof createPublishing>;
 
 export function createPublishing(options: {
   db: DataSource;
-  /** What the dependencies load; throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED. */
-  resolveAssets: (dependencies: readonly string[]) => StoredAsset[];
+  judgement: Judgement;
   log: Logger;
   show: ShowAction;
   lockMaster: LockMaster;
   triggerIndex: TriggerIndex;
 }) {
-  const { db, resolveAssets, log, show, lockMaster, triggerIndex } = options;
+  const { db, judgement, log, show, lockMaster, triggerIndex } = options;
 
   async function publish(manager: EntityManager, caller: Caller, target: Target): Promise<Action> {
     const { appId, id } = target;
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await mustBePublished(manager, appId);
     // The master may be older than a catalogue without its package: no run of the copy could succeed.
-    resolveAssets(master.dependencies);
+    judgement.mustLoad(master);
     const production = overwritten(await productionOf(manager, id), master);
     const { name } = master;
     const refusal = new ActionError("NAME_ALREADY_EXISTS", `another action is published under the name ${name}`);
@@ -77,8 +76,8 @@ export function createPublishing(options: {
      * Makes the production copy, or brings it to the master's state; it keeps its id when it is published again.
      * @returns the production copy
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION for a production copy's id, APP_NOT_PUBLISHED,
-     *   ACTION_CHANGED, NAME_ALREADY_EXISTS when another master was published under that name, DEPENDENCIES_INVALID,
-     *   DEPENDENCY_UNRESOLVED, PUBLISH_FAILED
+     *   ACTION_CHANGED, NAME_ALREADY_EXISTS when another master was published under that name, DEPENDENCY_UNRESOLVED,
+     *   PUBLISH_FAILED
      */
     publish: (caller: Caller, target: Target): Promise<Action> =>
       failingAs(

@@ -7,7 +7,7 @@ import { audit } from "../records/audit.js";
 import { type Action, type LockMaster, productionOf, type ShowAction, type Target } from "./action-rows.js";
 import { failingAs } from "./failures.js";
 import type { Judged, Judgement } from "./judgement.js";
-import { store } from "./masters.js";
+import { auditScripts, store } from "./masters.js";
 import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 
 export interface Restored {
@@ -43,7 +43,9 @@ export function createRestoring(options: {
     const revived = await judged(appId, version);
     const { personId } = caller;
     const preRestoreVersionId = await recordVersion(manager, log, row, { occasion: "pre-restore", personId });
+    const { assets: before } = row;
     await store(manager, row, revived);
+    await auditScripts(manager, caller, row, before);
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
     await audit(manager, caller, { appId, type: "appAction.v3.restore", actionId, data: ids });
     const isPublished = (await productionOf(manager, actionId)) !== null;
@@ -53,14 +55,14 @@ export function createRestoring(options: {
   async function restoreReadAhead(caller: Caller, target: Target, versionId: number) {
     const { appId, id } = target;
     // Whatever is wrong with the request, or the code, is said where it is restored.
-    const read = async () => judgement.readAhead(appId, (await findVersion(db.manager, id, versionId)).data.code);
+    const read = async () => judgement.readAhead(appId, (await findVersion(db.manager, id, versionId)).data);
     await read().catch(() => undefined);
     return db.transaction((manager) => restore(manager, caller, target, versionId));
   }
 
   return {
     /**
-     * The snapshot's configuration as it was; its dependencies are resolved anew, and the links between the copies stay.
+     * The snapshot's configuration as it was, with the very scripts that its dependencies had; the links between the copies stay.
      * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_RESTORE_PRODUCTION, ACTION_CHANGED, VERSION_NOT_FOUND,
      *   NAME_ALREADY_EXISTS, RESTORE_FAILED also for a snapshot that today's rules refuse
      */

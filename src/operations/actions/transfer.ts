@@ -1,13 +1,16 @@
 /** An app's actions as one document, out and in again (export and import). Knows names, not ids: a document belongs to no app. */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
+import type { StoredAsset } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError, type ErrorDetails } from "../../errors.js";
 import { ANSWER_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { described, isObject } from "../../rules/described.js";
+import { isKept } from "../../rules/packages.js";
 import type { Reserve } from "../../rules/page.js";
+import type { Author, Packages, Resolved } from "../packages/packages.js";
 import { inputOf } from "./action-rows.js";
 import type { Judged, Judgement } from "./judgement.js";
 import { changedFields, type Masters } from "./masters.js";
@@ -24,8 +27,11 @@ const EXPORTED_BYTES = `
 /** Neither ids nor times nor settings: what an author gives, sorted by name. */
 export interface TransferDocument {
   format: typeof TRANSFER_FORMAT;
-  actions: ActionInput[];
+  actions: ExportedAction[];
 }
+
+/** `assets`: of scripts that the service keeps, which exactly; an import brings those very scripts back where they are known. */
+type ExportedAction = ActionInput & { assets?: { name: string; version?: string; integrity: string }[] };
 
 export type ImportFault = NonNullable<ErrorDetails["faults"]>[number];
 
@@ -36,6 +42,12 @@ export interface ImportReport {
   updated: { name: string; fields: string[] }[];
   unchanged: string[];
   faults: ImportFault[];
+}
+
+/** What a document says of an action, and what its dependencies become. */
+interface Entry {
+  data: unknown;
+  resolved: Resolved;
 }
 
 interface Step {
@@ -63,6 +75,17 @@ function entriesOf(document: unknown): unknown[] {
   return actions;
 }
 
+function exportedAssets({ assets }: ActionRow): Pick<ExportedAction, "assets"> {
+  const kept = assets
+    .filter(isKept)
+    .map(({ name, version, integrity }) => ({ name, ...(version && { version }), integrity: integrity! }));
+  return kept.length === 0 ? {} : { assets: kept };
+}
+
+const scriptsOf = (assets: readonly StoredAsset[]) =>
+  assets.map(({ name, sha256 = "" }) => `${name} ${sha256}`).join("\n");
+const sameScripts = (one: readonly StoredAsset[], other: readonly StoredAsset[]) => scriptsOf(one) === scriptsOf(other);
+
 const nameOf = (entry: unknown): string | null =>
   isObject(entry) && typeof entry["name"] === "string" ? entry["name"] : null;
 
@@ -88,8 +111,13 @@ function refusalOf({ steps, faults }: Plan): ActionError {
 
 export type Transfer = ReturnType<typeof createTransfer>;
 
-export function createTransfer(options: { db: DataSource; judgement: Judgement; masters: Masters }) {
-  const { db, judgement, masters } = options;
+export function createTransfer(options: {
+  db: DataSource;
+  judgement: Judgement;
+  masters: Masters;
+  packages: Packages;
+}) {
+  const { db, judgement, masters, packages } = options;
 
   /** The app's masters of those names, locked until the end in one order for all. */
   async function current(manager: EntityManager, appId: number, names: string[]): Promise<Map<string, ActionRow>> {
@@ -102,21 +130,25 @@ export function createTransfer(options: { db: DataSource; judgement: Judgement; 
     return new Map(found.map((row) => [row.name, row]));
   }
 
-  async function step(manager: EntityManager, appId: number, entry: unknown, row: ActionRow | null): Promise<Step> {
-    if (!row) return { current: null, judged: await judgement.created(manager, appId, entry), fields: [] };
+  async function step(manager: EntityManager, appId: number, entry: Entry, row: ActionRow | null): Promise<Step> {
+    const { data, resolved } = entry;
+    if (!row) return { current: null, judged: await judgement.created(manager, appId, data, resolved), fields: [] };
     if (row.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
-    const judged = await judgement.updated(manager, row, entry);
-    return { current: row, judged, fields: changedFields(inputOf(row), judged.input) };
+    const judged = await judgement.updated(manager, row, data, resolved);
+    const fields = changedFields(inputOf(row), judged.input);
+    return { current: row, judged, fields: sameScripts(row.assets, judged.assets) ? fields : [...fields, "assets"] };
   }
 
-  async function planOf(manager: EntityManager, appId: number, entries: unknown[]): Promise<Plan> {
+  async function planOf(manager: EntityManager, appId: number, entries: Entry[]): Promise<Plan> {
     // A text column holds no NUL, so no action bears such a name; the rules say so of the entry.
-    const names = entries.map(nameOf).filter((name) => name !== null && !name.includes("\0")) as string[];
+    const names = entries
+      .map(({ data }) => nameOf(data))
+      .filter((name) => name !== null && !name.includes("\0")) as string[];
     const known = await current(manager, appId, names);
     const seen = new Set<string>();
     const plan: Plan = { steps: [], faults: [] };
     for (const [index, entry] of entries.entries()) {
-      const name = nameOf(entry);
+      const name = nameOf(entry.data);
       try {
         if (name !== null && seen.has(name)) {
           throw new ActionError("NAME_ALREADY_EXISTS", `name must be unique; ${described(name)} came twice`);
@@ -129,6 +161,19 @@ export function createTransfer(options: { db: DataSource; judgement: Judgement; 
       }
     }
     return plan;
+  }
+
+  /** Each entry with what its dependencies become, before anything is locked. */
+  async function resolvedAhead(author: Author, all: unknown[]): Promise<Entry[]> {
+    const entries: Entry[] = [];
+    for (const data of all) {
+      const name = nameOf(data);
+      const where = { appId: author.appId, name: name ?? "", masterId: IsNull(), actionVersion: "v3" };
+      const row = name === null || name.includes("\0") ? null : await db.getRepository(ActionRow).findOneBy(where);
+      const promised = await packages.promised(isObject(data) ? data["assets"] : undefined);
+      entries.push({ data, resolved: await judgement.ahead(author, data, row, promised) });
+    }
+    return entries;
   }
 
   async function apply(manager: EntityManager, caller: Caller, appId: number, { steps }: Plan): Promise<void> {
@@ -150,7 +195,7 @@ export function createTransfer(options: { db: DataSource; judgement: Judgement; 
       }
       await reserve(bytes);
       const found = await db.getRepository(ActionRow).findBy({ appId, actionVersion: "v3", masterId: IsNull() });
-      const actions = found.map(inputOf);
+      const actions = found.map((row) => ({ ...inputOf(row), ...exportedAssets(row) }));
       actions.sort((a, b) => (a.name < b.name ? -1 : 1));
       return { format: TRANSFER_FORMAT, actions };
     },
@@ -161,8 +206,7 @@ export function createTransfer(options: { db: DataSource; judgement: Judgement; 
      * @throws REQUEST_INVALID with `faults`, NAME_ALREADY_EXISTS when another request took a name meanwhile
      */
     async import(caller: Caller, appId: number, document: unknown, dryRun: boolean): Promise<ImportReport> {
-      const entries = entriesOf(document);
-      for (const entry of entries) if (isObject(entry)) await judgement.readAhead(appId, entry["code"]);
+      const entries = await resolvedAhead({ caller, appId }, entriesOf(document));
       return db.transaction(async (manager) => {
         const plan = await planOf(manager, appId, entries);
         if (dryRun) return reportOf(plan, true);

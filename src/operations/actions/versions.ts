@@ -10,6 +10,7 @@ import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../lim
 import type { ActionInput } from "../../rules/action-input.js";
 import type { Addressed } from "../../rules/packages.js";
 import { page } from "../../rules/page.js";
+import { noteUse } from "../packages/kept-scripts.js";
 import { findAction, inputOf, productionOf, storable } from "./action-rows.js";
 
 /** What a snapshot was taken of. */
@@ -83,6 +84,7 @@ async function write(manager: EntityManager, row: ActionRow, occasion: SnapshotO
     "INSERT INTO action_version (action_id, person_id, summary, data) VALUES ($1, $2, $3, $4) RETURNING id",
     [row.id, personId, JSON.stringify(summary), JSON.stringify(snapshot)],
   );
+  await noteUse(manager, "action_version_id", version!.id, row.assets);
   await rows(manager, PRUNE, [row.id]);
   return version!.id;
 }

@@ -16,7 +16,7 @@ import type { HeldRun, RunCode } from "./run-facts.js";
 import type { RunScripts } from "./run-scripts.js";
 import type { RunSecrecy, Secrecy } from "./secrecy.js";
 
-const LOAD_ACTION = "SELECT name, code, environment, dependencies FROM action WHERE id = $1";
+const LOAD_ACTION = "SELECT name, code, environment, dependencies, assets FROM action WHERE id = $1";
 /* Taken apart here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
 const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
 

@@ -3,7 +3,7 @@ import type { ActionRow } from "../../data/action.js";
 import type { Copy, TriggerType } from "../../data/action-types.js";
 
 /** What a run evaluates. */
-export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies">;
+export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies" | "assets">;
 
 /** What a run is, from its acceptance on. `payload` is JSON text. */
 interface RunFacts {

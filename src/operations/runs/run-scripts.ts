@@ -4,12 +4,13 @@
  */
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import type { StoredAsset } from "../../data/action-types.js";
 import type { PageScript } from "../../engine/browser/run.js";
-import { ActionError } from "../../errors.js";
 import type { SessionOf } from "../../rules/env-script.js";
-import { type Catalogue, needsLibrary, notBuilt } from "../../rules/packages.js";
+import { type Catalogue, isKept, needsLibrary, notBuilt, unresolved } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
-import type { HeldRun } from "./run-facts.js";
+import type { KeptScripts } from "../packages/kept-scripts.js";
+import type { HeldRun, RunCode } from "./run-facts.js";
 
 /** dist/web, seen from dist/src/operations/runs. */
 const BUILT = fileURLToPath(new URL("../../../web", import.meta.url));
@@ -25,11 +26,11 @@ type SourceScript = Extract<PageScript, { source: string }>;
 export interface RunScripts {
   /**
    * The scripts in order, whether they hold a token, and what ends it.
-   * @throws DEPENDENCIES_INVALID, DEPENDENCY_UNRESOLVED naming the package that cannot be loaded
+   * @throws DEPENDENCY_UNRESOLVED naming the package that cannot be loaded
    */
   prepare(
     run: HeldRun,
-    action: { code: string; dependencies: readonly string[] },
+    action: Pick<RunCode, "code" | "dependencies" | "assets">,
     timeoutMs: number,
   ): Promise<{ packages: PageScript[]; hasToken: boolean; revoke: () => Promise<void> }>;
 }
@@ -38,10 +39,11 @@ export function createRunScripts(options: {
   sessionOf: SessionOf;
   credentials: Credentials;
   catalogue: Catalogue;
+  keptScripts: KeptScripts;
   /** The service's address as a run reaches it. */
   apiUrl: string;
 }): RunScripts {
-  const { sessionOf, credentials, catalogue, apiUrl } = options;
+  const { sessionOf, credentials, catalogue, keptScripts, apiUrl } = options;
   const known = new Map<string, Promise<SourceScript>>();
 
   /** A file of the build, read once. */
@@ -51,17 +53,26 @@ export function createRunScripts(options: {
     return script;
   }
 
-  /** A package of this service by its text; all others by their address, from which the page loads them. */
-  async function packageScript(dependency: string): Promise<PageScript> {
+  /** A script that was kept when the action was saved: nothing is fetched for a run. */
+  async function keptScript(dependency: string, sha256: string): Promise<SourceScript> {
+    const script = await keptScripts.read(sha256);
+    if (!script) throw unresolved(dependency, "is not among the scripts that the service keeps");
+    return { name: `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`, source: script.source };
+  }
+
+  /** A package by its text. Rows of before hold addresses from which the page loads it. */
+  async function packageScript(dependency: string, assets: readonly StoredAsset[]): Promise<PageScript> {
+    const kept = assets.find(({ name }) => name === dependency);
+    if (kept && isKept(kept)) return keptScript(dependency, kept.sha256);
     const entry = catalogue.get(dependency);
     if (entry && entry.path === undefined && entry.url === undefined) throw notBuilt(dependency);
     const { path, url = dependency } = entry ?? {};
     if (path === undefined && EXTERNAL.test(url)) return { name: dependency, url };
     if (path === undefined) {
-      throw new ActionError("DEPENDENCIES_INVALID", `the dependency ${dependency} cannot be loaded in a server run`);
+      throw unresolved(dependency, "cannot be loaded in a server run");
     }
     return built(path, `${dependency}.js`).catch(() => {
-      throw new ActionError("DEPENDENCIES_INVALID", `the file of the package ${dependency} is not there`);
+      throw unresolved(dependency, "has no file in this installation");
     });
   }
 
@@ -71,12 +82,16 @@ export function createRunScripts(options: {
   }
 
   return {
-    async prepare(run, { code, dependencies }, timeoutMs) {
+    async prepare(run, { code, dependencies, assets }, timeoutMs) {
       const names = [...new Set(dependencies)];
-      const packages: PageScript[] = await Promise.all(names.map(packageScript));
+      const packages: PageScript[] = await Promise.all(names.map((name) => packageScript(name, assets)));
       if (names.includes(SESSION_PACKAGE)) packages.unshift(await sessionScript(run));
       // A run that has no use for the library is spared its evaluation and its token.
-      if (!needsLibrary(code, names, catalogue)) return { packages, hasToken: false, revoke: async () => undefined };
+      const mayUseLibrary = names.filter(
+        (name) => !assets.some((asset) => asset.name === name && asset.version !== undefined),
+      );
+      if (!needsLibrary(code, mayUseLibrary, catalogue))
+        return { packages, hasToken: false, revoke: async () => undefined };
       const { appId, id: runId, personId } = run;
       const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
       const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });

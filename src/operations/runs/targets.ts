@@ -17,7 +17,7 @@ export interface Target extends RunCode {
  * of; a name names the action that bears it in the caller's copy. Text that is all digits is an id first: names may be digits too.
  */
 export const FIND_TARGET = (app: string, copy: string, name: string, id: string) => `
-  SELECT id, name, active, code, dependencies, environment, action_version AS "actionVersion", triggers
+  SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers
     FROM action
    WHERE id = coalesce(
      (SELECT CASE WHEN ${copy}::text = 'master' THEN family.id

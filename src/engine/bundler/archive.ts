@@ -1,0 +1,75 @@
+/** Reads the archive of an npm package into memory: plain files under plain paths, within bounds. Writes nothing, follows nothing. */
+import { gunzipSync } from "node:zlib";
+import { Parser, type ReadEntry } from "tar";
+import { PackageFault } from "./fault.js";
+
+/** What one archive may come to. */
+export const UNPACKED_MAX_BYTES = 64 * 1024 * 1024;
+export const FILES_MAX = 20_000;
+const PATH_MAX_CHARACTERS = 512;
+
+/** Paths begin with a slash and are relative to the package. */
+export type Files = Map<string, Buffer>;
+
+/** What a bundle may be made of, and what says how the package is used; declarations and maps are left out. */
+const WANTED = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm)|\/readme(?:\.\w+)?)$/i;
+
+const PLAIN = new Set(["File", "OldFile", "ContiguousFile"]);
+/** What an archive says of its entries, not entries. */
+const HEADERS = new Set(["GlobalExtendedHeader", "ExtendedHeader", "NextFileHasLongPath", "OldExtendedHeader"]);
+
+function unzipped(archive: Buffer): Buffer {
+  try {
+    return gunzipSync(archive, { maxOutputLength: UNPACKED_MAX_BYTES });
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ERR_BUFFER_TOO_LARGE")
+      throw new PackageFault(`it unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
+    throw new PackageFault("its archive cannot be unpacked");
+  }
+}
+
+/** The path in the package: archives have one folder, of whatever name, around all. */
+function placed({ path }: ReadEntry): string {
+  const segments = path.replace(/\/+$/, "").split("/");
+  const odd = segments.some(
+    (segment) => segment === "" || segment === "." || segment === ".." || /[\\\0]/.test(segment),
+  );
+  if (odd || path.length > PATH_MAX_CHARACTERS) throw new PackageFault("its archive holds a file outside the package");
+  return `/${segments.slice(1).join("/")}`;
+}
+
+/** @throws PackageFault for anything but files and folders inside the package, and for too much of either */
+export function filesOf(archive: Buffer): Files {
+  const files: Files = new Map();
+  let count = 0;
+  let fault: Error | null = null;
+  const take = (entry: ReadEntry) => {
+    count += 1;
+    if (count > FILES_MAX) throw new PackageFault(`it holds more than ${FILES_MAX} files`);
+    if (entry.type === "Directory" || HEADERS.has(entry.type)) return;
+    if (!PLAIN.has(entry.type)) throw new PackageFault(`its archive holds a link or a device (${entry.type})`);
+    const path = placed(entry);
+    if (!WANTED.test(path)) return;
+    const chunks: Buffer[] = [];
+    entry.on("data", (chunk: Buffer) => chunks.push(chunk));
+    entry.on("end", () => files.set(path, Buffer.concat(chunks)));
+  };
+  const parser = new Parser({
+    maxDecompressionRatio: Number.POSITIVE_INFINITY,
+    onReadEntry(entry) {
+      try {
+        if (fault === null) take(entry);
+      } catch (error) {
+        fault = error as Error;
+      }
+      entry.resume();
+    },
+  });
+  parser.on("error", (error: Error) => {
+    fault ??= error;
+  });
+  parser.end(unzipped(archive));
+  if (fault !== null) throw fault;
+  if (!files.has("/package.json")) throw new PackageFault("its archive holds no package.json");
+  return files;
+}

@@ -1,0 +1,55 @@
+/**
+ * The process that meets strangers' packages: reads their archives from standard input, answers one script, or why there is none, on
+ * descriptor 3, and ends. It has no environment, no address and no file that it may write.
+ */
+
+import { createWriteStream } from "node:fs";
+import { isBuiltin } from "node:module";
+import type { Answer, BundleJob } from "../bundler.js";
+import { filesOf, UNPACKED_MAX_BYTES } from "./archive.js";
+import { PackageFault } from "./fault.js";
+import { FileTree } from "./file-tree.js";
+import { makeScript } from "./make-script.js";
+
+async function standardInput(): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
+async function answerTo(input: Buffer): Promise<Answer> {
+  const start = 4 + input.readUInt32BE();
+  const { packages, maxBytes } = JSON.parse(String(input.subarray(4, start))) as BundleJob;
+  const tree = new FileTree();
+  let offset = start;
+  let unpacked = 0;
+  for (const { name, folder, bytes } of packages) {
+    const archive = input.subarray(offset, offset + bytes);
+    offset += bytes;
+    try {
+      const files = filesOf(archive);
+      for (const content of files.values()) unpacked += content.length;
+      tree.add(folder, files);
+    } catch (error) {
+      if (error instanceof PackageFault && packages[0]!.name !== name)
+        throw new PackageFault(`of ${name}: ${error.message}`);
+      throw error;
+    }
+    if (unpacked > UNPACKED_MAX_BYTES) {
+      throw new PackageFault(`with all that it needs it unpacks to more than ${UNPACKED_MAX_BYTES / 2 ** 20} MB`);
+    }
+  }
+  return { script: await makeScript(tree, packages, { maxBytes, isBuiltin }) };
+}
+
+async function main(): Promise<void> {
+  const answer = await answerTo(await standardInput()).catch((error: unknown): Answer => {
+    if (error instanceof PackageFault) return { fault: error.message };
+    return { fault: "it cannot be read", reason: String((error as Error)?.stack ?? error).slice(0, 2_000) };
+  });
+  const out = createWriteStream("", { fd: 3 });
+  await new Promise<void>((resolve) => out.end(JSON.stringify(answer), resolve));
+  process.exit(0);
+}
+
+await main();

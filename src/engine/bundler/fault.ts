@@ -1,0 +1,6 @@
+/** Why a package cannot be made into a script, in words for its author's reader. */
+
+/** The package is at fault, not the service. */
+export class PackageFault extends Error {
+  override readonly name = "PackageFault";
+}

@@ -1,0 +1,61 @@
+/** The files of a tree of packages as a file system in memory, read-only. Knows no disk. */
+import type { FileSystem } from "enhanced-resolve";
+import type { Files } from "./archive.js";
+
+type Answer<T> = (error: NodeJS.ErrnoException | null, value?: T) => void;
+
+const stats = (isFile: boolean) => ({ isFile: () => isFile, isDirectory: () => !isFile, isSymbolicLink: () => false });
+
+function missing(path: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(`there is no ${path}`), { code: "ENOENT" });
+}
+
+export class FileTree {
+  private readonly files = new Map<string, Buffer>();
+  private readonly folders = new Set<string>(["/"]);
+
+  /** Puts a package's files under a folder. */
+  add(folder: string, files: Files): void {
+    for (const [path, content] of files) {
+      this.files.set(folder + path, content);
+      for (let end = (folder + path).lastIndexOf("/"); end > 0; end = (folder + path).lastIndexOf("/", end - 1)) {
+        const parent = (folder + path).slice(0, end);
+        if (this.folders.has(parent)) break;
+        this.folders.add(parent);
+      }
+    }
+  }
+
+  read(path: string): Buffer | undefined {
+    return this.files.get(path);
+  }
+
+  /** The parsed package.json of a folder; an empty object where it is none. */
+  manifest(folder: string): Record<string, unknown> {
+    try {
+      const parsed: unknown = JSON.parse(String(this.files.get(`${folder}/package.json`) ?? "{}"));
+      return typeof parsed === "object" && parsed !== null && !Array.isArray(parsed)
+        ? (parsed as Record<string, unknown>)
+        : {};
+    } catch {
+      return {};
+    }
+  }
+
+  /** The least that a resolver asks of a file system. */
+  asFileSystem(): FileSystem {
+    const stat = (path: string, answer: Answer<ReturnType<typeof stats>>) => {
+      if (this.files.has(path)) answer(null, stats(true));
+      else if (this.folders.has(path)) answer(null, stats(false));
+      else answer(missing(path));
+    };
+    const readFile = (path: string, ...rest: unknown[]) => {
+      const answer = rest.at(-1) as Answer<Buffer>;
+      const content = this.files.get(path);
+      if (content) answer(null, content);
+      else answer(missing(path));
+    };
+    const none = (path: string, ...rest: unknown[]) => (rest.at(-1) as Answer<never>)(missing(path));
+    return { stat, lstat: stat, readFile, readdir: none, readlink: none } as unknown as FileSystem;
+  }
+}

@@ -1,0 +1,112 @@
+/** The name by which code finds a package: what its own browser build or README calls it, else its name in camel case. Runs nothing. */
+import { type AnyNode, type Program, parse } from "acorn";
+import { simple } from "acorn-walk";
+import globals from "globals";
+
+/** How a name came about, which says what stands under it. */
+export interface GlobalName {
+  name: string;
+  /** Whether it stands for all exports even where there is a default one. */
+  namespace: boolean;
+}
+
+const IDENTIFIER = /^[A-Za-z_$][\w$]{0,99}$/;
+const RESERVED = new Set(
+  (
+    "arguments await break case catch class const continue debugger default delete do else enum eval export extends false " +
+    "finally for function if implements import in instanceof interface let new null package private protected public return " +
+    "static super switch this throw true try typeof undefined var void while with yield execute Svc require module exports"
+  ).split(" "),
+);
+const TAKEN = new Set([
+  ...Object.keys(globals.builtin),
+  ...Object.keys(globals.browser),
+  ...Object.keys(globals.worker),
+]);
+
+export const isFree = (name: string): boolean => IDENTIFIER.test(name) && !RESERVED.has(name) && !TAKEN.has(name);
+
+/** A browser build says its name within its first lines; the factory that follows may be long. */
+const WRAPPER_MAX_CHARACTERS = 2_000_000;
+const README_MAX_CHARACTERS = 200_000;
+
+function propertyName(node: AnyNode): string | null {
+  if (node.type !== "MemberExpression") return null;
+  if (!node.computed) return node.property.type === "Identifier" ? node.property.name : null;
+  return node.property.type === "Literal" && typeof node.property.value === "string" ? node.property.value : null;
+}
+
+const ofModule = (node: AnyNode): boolean =>
+  node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
+
+/** Every property that a statement of the build sets on what may be the global object, in order. */
+function assignedIn(wrapper: AnyNode): string[] {
+  const found: string[] = [];
+  simple(wrapper, {
+    AssignmentExpression({ left, operator }) {
+      if (operator !== "=" || left.type !== "MemberExpression" || ofModule(left.object)) return;
+      const name = propertyName(left);
+      if (name !== null && name !== "exports" && name !== "amd" && name !== "noConflict") found.push(name);
+    },
+  });
+  return found;
+}
+
+/** The function that a UMD build calls with its factory, or null. */
+function wrapperOf({ body }: Program): AnyNode | null {
+  for (const statement of body) {
+    if (statement.type !== "ExpressionStatement") continue;
+    const { expression } = statement;
+    const call = expression.type === "UnaryExpression" ? expression.argument : expression;
+    if (call.type !== "CallExpression" || call.callee.type !== "FunctionExpression") continue;
+    if (call.arguments.some(({ type }) => type.includes("Function"))) return call.callee.body;
+  }
+  return null;
+}
+
+/** What a script that browsers load by a tag calls itself. */
+export function nameInBuild(source: string): string | null {
+  if (source.length > WRAPPER_MAX_CHARACTERS) return null;
+  try {
+    const program = parse(source, { ecmaVersion: "latest", sourceType: "script", allowHashBang: true });
+    const wrapper = wrapperOf(program);
+    if (wrapper) return assignedIn(wrapper).find(isFree) ?? null;
+    const declared = program.body.flatMap((one) => (one.type === "VariableDeclaration" ? one.declarations : []));
+    const names = declared.map(({ id }) => (id.type === "Identifier" ? id.name : ""));
+    return names.length === 1 && isFree(names[0]!) ? names[0]! : null;
+  } catch {
+    return null;
+  }
+}
+
+/** What the README's examples call it. */
+export function nameInReadme(readme: string, packageName: string): GlobalName | null {
+  const text = readme.slice(0, README_MAX_CHARACTERS);
+  const named = packageName.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
+  const forms: [RegExp, boolean][] = [
+    [
+      new RegExp(`\\b(?:const|let|var)\\s+([\\w$]+)\\s*=\\s*require\\(\\s*["']${named}["']\\s*\\)\\s*(?:;|\\n|$)`),
+      false,
+    ],
+    [new RegExp(`\\bimport\\s+([\\w$]+)\\s+from\\s*["']${named}["']`), false],
+    [new RegExp(`\\bimport\\s+\\*\\s+as\\s+([\\w$]+)\\s+from\\s*["']${named}["']`), true],
+  ];
+  const found = forms.flatMap(([form, namespace]) => {
+    const match = form.exec(text);
+    return match && isFree(match[1]!) ? [{ name: match[1]!, namespace, at: match.index }] : [];
+  });
+  const [first] = found.sort((a, b) => a.at - b.at);
+  return first ? { name: first.name, namespace: first.namespace } : null;
+}
+
+/** `date-fns` is dateFns, `@scope/some.name` scopeSomeName where `someName` would be a name of the language's or the browser's. */
+export function nameInCamelCase(packageName: string): string {
+  const camel = (text: string) => {
+    const words = text.split(/[^A-Za-z0-9$_]+/).filter(Boolean);
+    const joined = words.map((word, at) => (at === 0 ? word : word[0]!.toUpperCase() + word.slice(1))).join("");
+    return /^[0-9]/.test(joined) ? `_${joined}` : joined;
+  };
+  const [scope, bare] = packageName.startsWith("@") ? packageName.slice(1).split("/") : [null, packageName];
+  const candidates = [camel(bare!), ...(scope ? [camel(`${scope}-${bare}`)] : []), camel(`npm-${bare}`)];
+  return candidates.find(isFree) ?? `npm_${candidates[0]!.replace(/\W/g, "_")}`;
+}

@@ -1,0 +1,51 @@
+/** Finds what a module of a package means by a specifier, as bundlers for browsers do. Knows the packages' files alone. */
+import { isBuiltin } from "node:module";
+import { dirname } from "node:path/posix";
+import enhancedResolve from "enhanced-resolve";
+import type { FileTree } from "./file-tree.js";
+
+/** A file of the tree, nothing at all (a package's `browser` field says so), a module that only Node has, or not there. */
+export type Resolved = { file: string } | "empty" | "node" | "missing";
+
+const { ResolverFactory } = enhancedResolve;
+const EXTENSIONS = [".js", ".mjs", ".cjs", ".json", ".jsx"];
+
+export type Resolution = ReturnType<typeof createResolution>;
+
+export function createResolution(tree: FileTree) {
+  const shared = {
+    fileSystem: tree.asFileSystem(),
+    useSyncFileSystemCalls: false,
+    symlinks: false,
+    extensions: EXTENSIONS,
+    aliasFields: ["browser"],
+    modules: ["node_modules"],
+    roots: [],
+  };
+  const resolvers = {
+    import: ResolverFactory.createResolver({
+      ...shared,
+      conditionNames: ["browser", "module", "import", "production", "default"],
+      mainFields: ["browser", "module", "main"],
+    }),
+    require: ResolverFactory.createResolver({
+      ...shared,
+      conditionNames: ["browser", "module", "require", "production", "default"],
+      mainFields: ["browser", "module", "main"],
+    }),
+  };
+
+  return {
+    /** @param importer a file of the tree, or a folder that ends in a slash */
+    resolve(specifier: string, importer: string, kind: "import" | "require"): Promise<Resolved> {
+      return new Promise((resolve) => {
+        resolvers[kind].resolve({}, dirname(`${importer}x`), specifier, {}, (_error, found) => {
+          if (found === false) resolve("empty");
+          else if (typeof found === "string" && tree.read(found.split("?")[0]!))
+            resolve({ file: found.split("?")[0]! });
+          else resolve(isBuiltin(specifier.replace(/\/$/, "")) ? "node" : "missing");
+        });
+      });
+    },
+  };
+}

@@ -1,0 +1,81 @@
+/** Which names a script uses of what is around it, and which modules of Node it cannot load without. Parses, and runs nothing. */
+import { type AnyNode, type Program, parse } from "acorn";
+import { fullAncestor } from "acorn-walk";
+import { analyze } from "eslint-scope";
+
+/** What stands for more than a name: `import()`, and `this` of the script itself. */
+const IMPORT = "import()";
+
+/**
+ * Names that no declaration of the script's stands behind, each once. One that is asked for by `typeof` alone is none: a script that
+ * looks whether it is there does without it.
+ */
+export function usedNames(program: Program): string[] {
+  const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
+  const asked = new Set<unknown>();
+  let imports = false;
+  fullAncestor(program, (node) => {
+    const one = node as AnyNode;
+    if (one.type === "UnaryExpression" && one.operator === "typeof") asked.add(one.argument);
+    imports ||= one.type === "ImportExpression";
+  });
+  const names = scopes.globalScope!.through.filter(({ identifier }) => !asked.has(identifier));
+  return [...new Set([...names.map(({ identifier }) => identifier.name), ...(imports ? [IMPORT] : [])])].sort();
+}
+
+/** How esbuild writes the loading of a module that it was told to leave alone. */
+const REQUIRE = "__require";
+const WRAPPERS = new Set(["__commonJS", "__esm", "__commonJSMin", "__esmMin"]);
+
+/** Whether what is reached through these nodes happens as the script is loaded, whatever is around it. */
+function isUnconditional(ancestors: readonly AnyNode[]): boolean {
+  for (let at = ancestors.length - 2; at >= 0; at -= 1) {
+    const node = ancestors[at]!;
+    const below = ancestors[at + 1]!;
+    switch (node.type) {
+      case "TryStatement":
+        if (node.block === below) return false;
+        break;
+      case "IfStatement":
+      case "ConditionalExpression":
+        if (node.test !== below) return false;
+        break;
+      case "LogicalExpression":
+        if (node.right === below) return false;
+        break;
+      case "FunctionDeclaration":
+      case "FunctionExpression":
+      case "ArrowFunctionExpression":
+        if (!isWrapper(ancestors, at)) return false;
+        break;
+      default:
+    }
+  }
+  return true;
+}
+
+/** Whether a function is the body of a module, or the script's own. */
+function isWrapper(ancestors: readonly AnyNode[], at: number): boolean {
+  const outer = ancestors.slice(0, at).reverse();
+  const call = outer.find(({ type }) => type === "CallExpression");
+  const isOwn = !outer.some(({ type }) => type.includes("Function"));
+  return (
+    isOwn || (call?.type === "CallExpression" && call.callee.type === "Identifier" && WRAPPERS.has(call.callee.name))
+  );
+}
+
+/** The modules of Node that are loaded with the script. */
+export function neededModules(program: Program): string[] {
+  const found = new Set<string>();
+  fullAncestor(program, (node, _state, path) => {
+    const call = node as AnyNode;
+    if (call.type !== "CallExpression" || call.callee.type !== "Identifier" || call.callee.name !== REQUIRE) return;
+    const [argument] = call.arguments;
+    if (argument?.type !== "Literal" || typeof argument.value !== "string") return;
+    if (isUnconditional(path as AnyNode[])) found.add(argument.value);
+  });
+  return [...found];
+}
+
+export const parsedScript = (source: string): Program =>
+  parse(source, { ecmaVersion: "latest", sourceType: "script", ranges: true });

@@ -1,0 +1,173 @@
+/** Scripts by their content, in the database: put there, found, used by actions and versions, swept when nobody uses them. Fetches nothing. */
+import { createHash } from "node:crypto";
+import { LRUCache } from "lru-cache";
+import type { DataSource } from "typeorm";
+import type { StoredAsset } from "../../data/action-types.js";
+import { type Executor, rows } from "../../data/database.js";
+import { isKept, type KeptAsset, keptPath } from "../../rules/packages.js";
+
+/** A part of a script: a package of the registry. */
+export interface Part {
+  name: string;
+  version: string;
+  licence: string | null;
+}
+
+/** What is known of a script beside its text. */
+export interface ScriptFacts {
+  sha256: string;
+  bytes: number;
+  package: string | null;
+  version: string | null;
+  licence: string | null;
+  global: string | null;
+  /** What it uses of its surroundings; null: nobody has looked. */
+  names: string[] | null;
+  parts: Part[];
+}
+
+export interface KeptScript {
+  source: string;
+  names: readonly string[] | null;
+}
+
+/** What runs have used lately, in this process. */
+const IN_MEMORY_BYTES = 64 * 1024 * 1024;
+/** A choice of the registry's is believed for so long; then it is asked again. */
+const CHOICE_FRESH_MINUTES = 10;
+/** A script that a save has brought, and nothing uses, is dropped after this. */
+const UNUSED_MINUTES = 60;
+
+const FACTS =
+  "script.sha256, script.bytes, script.package, script.version, script.licence, script.global, script.names, script.parts";
+
+const CHOSEN = `
+  SELECT ${FACTS}, choice.chosen_at > now() - interval '${CHOICE_FRESH_MINUTES} minutes' AS fresh
+    FROM package_choice AS choice JOIN kept_script AS script ON script.sha256 = choice.sha256
+   WHERE choice.registry = $1 AND choice.spec = $2`;
+
+const CHOOSE = `
+  INSERT INTO package_choice (registry, spec, sha256) SELECT $1, spec, $3 FROM unnest($2::text[]) AS spec
+  ON CONFLICT (registry, spec) DO UPDATE SET sha256 = excluded.sha256, chosen_at = now()`;
+
+const KEEP = `
+  INSERT INTO kept_script (sha256, source, package, version, licence, global, names, parts)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+  ON CONFLICT (sha256) DO UPDATE SET touched_at = now()`;
+
+const TOTAL = `
+  SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM kept_script WHERE sha256 IN (
+    SELECT sha256 FROM kept_script_use JOIN action ON action.id = action_id WHERE app_id = $1
+    UNION
+    SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
+      JOIN action ON action.id = action_version.action_id WHERE app_id = $1)`;
+
+const SWEEP = `
+  DELETE FROM kept_script WHERE sha256 IN (
+    SELECT sha256 FROM kept_script AS script
+     WHERE touched_at < now() - interval '${UNUSED_MINUTES} minutes'
+       AND NOT EXISTS (SELECT FROM kept_script_use AS use WHERE use.sha256 = script.sha256)
+     LIMIT 500)
+    AND touched_at < now() - interval '${UNUSED_MINUTES} minutes'`;
+
+/** The name of content: in hexadecimal. */
+export const sha256Of = (content: Buffer): string => createHash("sha256").update(content).digest("hex");
+
+/** How an asset tells of a script, under the dependency's name. */
+export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
+  const { sha256, bytes, version, licence, global } = facts;
+  const integrity = `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
+  const told = {
+    ...(version !== null && { version }),
+    ...(licence !== null && { licence }),
+    ...(global !== null && { global }),
+  };
+  return { name, path: keptPath(sha256), sha256, ...told, integrity, bytes };
+}
+
+/** Notes in the transaction of a change which scripts an action, or a version of it, uses now. */
+export async function noteUse(
+  executor: Executor,
+  column: "action_id" | "action_version_id",
+  id: number,
+  assets: readonly StoredAsset[],
+): Promise<void> {
+  const hashes = [...new Set(assets.filter(isKept).map(({ sha256 }) => sha256))];
+  if (column === "action_id") await rows(executor, "DELETE FROM kept_script_use WHERE action_id = $1", [id]);
+  if (hashes.length === 0) return;
+  await rows(
+    executor,
+    `INSERT INTO kept_script_use (sha256, ${column}) SELECT sha256, $2 FROM unnest($1::text[]) AS sha256`,
+    [hashes, id],
+  );
+}
+
+export type KeptScripts = ReturnType<typeof createKeptScripts>;
+
+export function createKeptScripts(db: DataSource) {
+  const lately = new LRUCache<string, KeptScript>({
+    maxSize: IN_MEMORY_BYTES,
+    sizeCalculation: ({ source }) => source.length * 2 + 1,
+  });
+
+  return {
+    /** What a registry chose for a spec before, and whether it may be believed without asking. */
+    async chosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
+      const [found] = await rows<ScriptFacts & { fresh: boolean }>(db, CHOSEN, [registry, spec]);
+      if (found) await rows(db, "UPDATE kept_script SET touched_at = now() WHERE sha256 = $1", [found.sha256]);
+      return found ?? null;
+    },
+
+    async choose(registry: string, specs: readonly string[], sha256: string): Promise<void> {
+      await rows(db, CHOOSE, [registry, [...new Set(specs)], sha256]);
+    },
+
+    /** Puts a script there; known content stays as it is. */
+    async keep(source: Buffer, facts: Omit<ScriptFacts, "sha256" | "bytes">): Promise<ScriptFacts> {
+      const sha256 = sha256Of(source);
+      const { package: name, version, licence, global, names, parts } = facts;
+      const values = [
+        sha256,
+        source,
+        name,
+        version,
+        licence,
+        global,
+        names && JSON.stringify(names),
+        JSON.stringify(parts),
+      ];
+      await rows(db, KEEP, values);
+      return { ...facts, sha256, bytes: source.length };
+    },
+
+    /** Facts of scripts by their content; those that are not there are left out. */
+    async known(hashes: readonly string[]): Promise<ScriptFacts[]> {
+      if (hashes.length === 0) return [];
+      const sql = `UPDATE kept_script AS script SET touched_at = now() WHERE sha256 = ANY ($1) RETURNING ${FACTS}`;
+      return rows<ScriptFacts>(db, sql, [hashes]);
+    },
+
+    /** The text of one, from memory as a rule; null where there is none. */
+    async read(sha256: string): Promise<KeptScript | null> {
+      const before = lately.get(sha256);
+      if (before) return before;
+      const sql = "SELECT source, names FROM kept_script WHERE sha256 = $1";
+      const [found] = await rows<{ source: Buffer; names: string[] | null }>(db, sql, [sha256]);
+      if (!found) return null;
+      const script = { source: String(found.source), names: found.names };
+      lately.set(sha256, script);
+      return script;
+    },
+
+    /** Bytes of what the app's actions and their versions use. */
+    async bytesOf(appId: number): Promise<number> {
+      const [total] = await rows<{ bytes: number }>(db, TOTAL, [appId]);
+      return total!.bytes;
+    },
+
+    /** Drops what nobody uses. */
+    async sweep(): Promise<void> {
+      await rows(db, SWEEP);
+    },
+  };
+}

@@ -1,0 +1,124 @@
+/** Gathers a package and all that it needs, each once where one version does for all, laid out as in node_modules. Unpacks nothing. */
+import { satisfies } from "semver";
+import type { PackageArchive } from "../../engine/bundler.js";
+import type { Choice } from "../../rules/npm-choice.js";
+import { unresolved } from "../../rules/packages.js";
+import type { Asking, Registry } from "./registry.js";
+
+/** More is no library. */
+const PACKAGES_MAX = 200;
+const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
+const AT_ONCE = 6;
+const NPM_ALIAS = /^npm:(@?[^@]+)(?:@(.*))?$/;
+
+interface Node {
+  /** In the folder's name. */
+  name: string;
+  /** In the registry; another where the dependent gave it a name of its own. */
+  origin: string;
+  choice: Choice;
+  folder: string;
+}
+
+const fits = (version: string, range: string): boolean =>
+  range === "" || range === "*" || satisfies(version, range, { loose: true });
+
+/** The folders in which a module of `folder` looks, the nearest first. */
+function* lookedAt(folder: string, name: string): Generator<string> {
+  for (let at = folder; ; at = at.slice(0, at.lastIndexOf("/node_modules/"))) {
+    yield `${at}/node_modules/${name}`;
+    if (at === "") return;
+  }
+}
+
+class Tree {
+  readonly nodes = new Map<string, Node>();
+  private readonly documents = new Map<string, Promise<Uint8Array>>();
+
+  constructor(
+    private readonly registry: Registry,
+    private readonly asking: Asking,
+  ) {}
+
+  async choose(name: string, wanted: string): Promise<Choice> {
+    const document = this.documents.get(name) ?? this.registry.document(this.asking, name);
+    this.documents.set(name, document);
+    return this.registry.choose(this.asking, name, await document, wanted);
+  }
+
+  add(node: Node): Node {
+    if (this.nodes.size === PACKAGES_MAX)
+      throw unresolved(this.asking.dependency, `needs more than ${PACKAGES_MAX} packages`);
+    this.nodes.set(node.folder, node);
+    return node;
+  }
+
+  /** Puts what a package needs into the tree. @returns those that are new */
+  async grow({ choice, folder }: Node): Promise<Node[]> {
+    const grown: Node[] = [];
+    const wanted = choice.needs.map(([name, range]) => {
+      const [, origin = name, of = ""] = NPM_ALIAS.exec(range) ?? [];
+      return { name, origin, range: NPM_ALIAS.test(range) ? of : range };
+    });
+    const missing = wanted.filter(({ name, origin, range }) => !this.has(folder, name, origin, range));
+    const choices = await Promise.all(missing.map(({ origin, range }) => this.choose(origin, range)));
+    for (const [at, { name, origin }] of missing.entries()) {
+      const top = `/node_modules/${name}`;
+      const place = this.nodes.has(top) ? `${folder}/node_modules/${name}` : top;
+      if (!this.nodes.has(place)) grown.push(this.add({ name, origin, choice: choices[at]!, folder: place }));
+    }
+    return grown;
+  }
+
+  /** Whether a module of the folder finds a package that does. */
+  private has(folder: string, name: string, origin: string, range: string): boolean {
+    for (const place of lookedAt(folder, name)) {
+      const found = this.nodes.get(place);
+      if (found) return found.origin === origin && fits(found.choice.version, range);
+    }
+    return false;
+  }
+}
+
+export interface Gathered {
+  choice: Choice;
+  archives: () => Promise<PackageArchive[]>;
+}
+
+/** Chooses the version of a package. What it needs is gathered when it is asked for. @throws DEPENDENCY_UNRESOLVED */
+export async function gather(registry: Registry, asking: Asking, name: string, wanted: string): Promise<Gathered> {
+  const tree = new Tree(registry, asking);
+  const choice = await tree.choose(name, wanted);
+
+  async function archives(): Promise<PackageArchive[]> {
+    let level = [tree.add({ name, origin: name, choice, folder: `/node_modules/${name}` })];
+    while (level.length > 0) {
+      const next: Node[] = [];
+      // One after the other: each sees where those before it stand.
+      for (const node of level) next.push(...(await tree.grow(node)));
+      level = next;
+    }
+    const nodes = [...tree.nodes.values()];
+    const all: PackageArchive[] = [];
+    let bytes = 0;
+    for (let at = 0; at < nodes.length; at += AT_ONCE) {
+      const fetched = nodes
+        .slice(at, at + AT_ONCE)
+        .map(async ({ origin, choice: { version }, folder, choice: one }) => {
+          const archive = await registry.archive(asking, origin, one);
+          return { name: origin, version, folder, archive };
+        });
+      for (const one of await Promise.all(fetched)) {
+        bytes += one.archive.length;
+        all.push(one);
+      }
+      if (bytes > ARCHIVES_MAX_BYTES)
+        throw unresolved(
+          asking.dependency,
+          `comes with all that it needs to more than ${ARCHIVES_MAX_BYTES / 2 ** 20} MB of archives`,
+        );
+    }
+    return all;
+  }
+  return { choice, archives };
+}

@@ -1,0 +1,298 @@
+/**
+ * What dependencies become: files of the service, or scripts that are fetched once, ahead of the save that names them, and kept by their
+ * content. Nothing is fetched for what an action has already, and nothing at all when it runs.
+ */
+import { LRUCache } from "lru-cache";
+import type { Logger } from "pino";
+import { valid } from "semver";
+import type { DataSource } from "typeorm";
+import type { StoredAsset } from "../../data/action-types.js";
+import { PackageFault } from "../../engine/bundler/fault.js";
+import { type Bundler, createBundler } from "../../engine/bundler.js";
+import { createCheckedConnections } from "../../engine/checked-connections.js";
+import { isPublicAddress } from "../../engine/egress-proxy.js";
+import { createFairLine } from "../../engine/fair-line.js";
+import { ActionError } from "../../errors.js";
+import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { isObject } from "../../rules/described.js";
+import { isAllowedLicence } from "../../rules/licences.js";
+import {
+  type Catalogue,
+  type Dependency,
+  isKept,
+  type KeptAsset,
+  readDependency,
+  unresolved,
+} from "../../rules/packages.js";
+import type { Intake } from "../records/intake.js";
+import { fetchScript } from "./addresses.js";
+import { assetOf, createKeptScripts, type KeptScripts, type Part, type ScriptFacts, sha256Of } from "./kept-scripts.js";
+import { gather } from "./package-tree.js";
+import { AWAY_RETRY_SECONDS, createRegistry, type Registry } from "./registry.js";
+
+/** Packages that are fetched and bundled at once in this process, each for another app. */
+const AT_ONCE = 2;
+/** Fetching one with all that it needs. */
+const FETCH_LIMIT_MS = 30_000;
+/** What one save may have fetched; what was is kept, so that the next goes on from there. */
+const SAVE_LIMIT_MS = 120_000;
+const HOST_AWAY_MS = 60_000;
+/** Whether an address has changed is looked at in passing. */
+const LOOK_LIMIT_MS = 4_000;
+const SWEEP_EVERY_MS = 600_000;
+/** As many as an action has dependencies. */
+const PROMISES_MAX = 100;
+const INTEGRITY = /^sha256-([A-Za-z0-9+/]{43}=)$/;
+const WEB_PORTS: readonly number[] = [80, 443];
+
+export interface PackagesOptions {
+  db: DataSource;
+  catalogue: Catalogue;
+  intake: Intake;
+  /** null: packages of npm are switched off. `url` without a closing slash. */
+  npm: { url: string; token: string | null; licences: readonly string[] | null } | null;
+  allowPrivateNetwork: boolean;
+  egressAddress: string | null;
+  log: Logger;
+}
+
+/** Who has dependencies resolved. */
+export interface Author {
+  caller: Caller;
+  appId: number;
+}
+
+/** What was found out ahead of a save: assets by their dependency, and why the first of the others has none. */
+export interface Resolved {
+  assets: ReadonlyMap<string, StoredAsset>;
+  fault: unknown;
+}
+
+/** What an export says that dependencies became: scripts that are known here, and exact versions of others. */
+export interface Promised {
+  kept: readonly KeptAsset[];
+  versions: ReadonlyMap<string, string>;
+}
+
+export const NOTHING_PROMISED: Promised = { kept: [], versions: new Map() };
+
+export const NOTHING_RESOLVED: Resolved = { assets: new Map(), fault: null };
+
+function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOptions) {
+  const { hostname = "", port = "", protocol = "" } = npm ? new URL(npm.url) : {};
+  const registry = `${hostname}:${port || (protocol === "https:" ? 443 : 80)}`;
+  const shared = {
+    mayReach: (address: string) => allowPrivateNetwork || isPublicAddress(address),
+    mayUsePort: (one: number) => allowPrivateNetwork || WEB_PORTS.includes(one),
+    localAddress: egressAddress,
+  };
+  return {
+    elsewhere: createCheckedConnections(shared),
+    // The operator says where the registry is, and may have it in a private network.
+    npm: createCheckedConnections({ ...shared, trusted: new Set(npm ? [registry] : []) }),
+  };
+}
+
+export type Packages = ReturnType<typeof createPackages>;
+
+export function createPackages(options: PackagesOptions) {
+  const { db, catalogue, intake, npm, log } = options;
+  const connections = connectionsOf(options);
+  const scripts: KeptScripts = createKeptScripts(db);
+  const bundler: Bundler = createBundler({ log });
+  const registry: Registry | null = npm && createRegistry({ ...npm, connections: connections.npm });
+  const line = createFairLine(AT_ONCE, 1);
+  /** Hosts that were asked in vain a moment ago: not every save is to wait for them. */
+  const hostsAway = new LRUCache<string, true>({ max: 1_000, ttl: HOST_AWAY_MS });
+
+  function judgeLicences(dependency: string, parts: readonly Part[]): void {
+    const allowed = npm?.licences;
+    const refused = allowed && parts.find(({ licence }) => !isAllowedLicence(licence, allowed));
+    if (!refused) return;
+    const { name, version, licence } = refused;
+    const stated = licence === null ? "states no licence" : `has the licence ${licence}`;
+    throw unresolved(
+      dependency,
+      `cannot be used: ${name}@${version} ${stated}, and this service allows ${allowed.join(", ")}`,
+    );
+  }
+
+  /** Counts what is about to be kept. @throws DEPENDENCY_UNRESOLVED, RATE_LIMIT_EXCEEDED, OVERLOADED */
+  async function makeRoom({ caller, appId }: Author, dependency: string, bytes: number): Promise<void> {
+    const total = (await scripts.bytesOf(appId)) + bytes;
+    if (total > KEPT_SCRIPTS_MAX_BYTES) {
+      const most = `${KEPT_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
+      throw unresolved(
+        dependency,
+        `does not fit: the scripts of one app's actions and their versions may take ${most}`,
+      );
+    }
+    intake.take(caller, appId, bytes);
+  }
+
+  async function made(author: Author, dependency: string, name: string, wanted: string): Promise<ScriptFacts> {
+    const asking = { dependency, signal: AbortSignal.timeout(FETCH_LIMIT_MS) };
+    const { choice, archives } = await gather(registry!, asking, name, wanted);
+    const exact = `${name}@${choice.version}`;
+    const specs = [`${name}@${wanted}`, exact];
+    const before = await scripts.chosen(registry!.registry, exact);
+    if (before) {
+      await scripts.choose(registry!.registry, specs, before.sha256);
+      return before;
+    }
+    const { source, global, names, parts } = await bundler.bundle(await archives()).catch((error: unknown) => {
+      throw error instanceof PackageFault ? unresolved(dependency, `cannot be used: ${error.message}`) : error;
+    });
+    judgeLicences(dependency, parts);
+    const text = Buffer.from(source);
+    await makeRoom(author, dependency, text.length);
+    const { version } = choice;
+    const licence = parts[0]!.licence;
+    const facts = await scripts.keep(text, { package: name, version, licence, global, names, parts });
+    await scripts.choose(registry!.registry, specs, facts.sha256);
+    return facts;
+  }
+
+  async function ofNpm(author: Author, dependency: string, { name, wanted }: Dependency & { kind: "npm" }) {
+    if (!registry)
+      throw unresolved(dependency, "is no package of the catalogue, and packages of npm are switched off here");
+    const before = await scripts.chosen(registry.registry, `${name}@${wanted}`);
+    const facts = before?.fresh
+      ? before
+      : await made(author, dependency, name, wanted).catch((error: unknown) => {
+          // A registry that is away hurts nobody who wants what it said last.
+          if (before && error instanceof ActionError && error.details.retryAfter === AWAY_RETRY_SECONDS) return before;
+          throw error;
+        });
+    // What is allowed may have changed since it was kept.
+    judgeLicences(dependency, facts.parts);
+    return assetOf(dependency, facts);
+  }
+
+  /** An address that is away is no fault of the author's: pages load it from there until a save that reaches it. */
+  async function ofAddress(author: Author, dependency: string, url: string): Promise<StoredAsset> {
+    const { host, href, pathname } = new URL(url);
+    const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
+    if (hostsAway.has(host)) return unreached;
+    const source = await fetchScript(connections.elsewhere, dependency, url).catch((error: unknown) => {
+      if (!(error instanceof ActionError) || error.details.retryAfter === undefined) throw error;
+      hostsAway.set(host, true);
+      return null;
+    });
+    if (source === null) return unreached;
+    await makeRoom(author, dependency, source.length);
+    const none = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
+    return assetOf(dependency, await scripts.keep(source, none));
+  }
+
+  /** What is kept stays; where its address serves something else by now, the asset says so. */
+  async function lookedAtAgain(dependency: string, url: string, known: StoredAsset): Promise<StoredAsset> {
+    const { changed: _, ...asset } = known;
+    const source = await fetchScript(connections.elsewhere, dependency, url, LOOK_LIMIT_MS).catch(() => null);
+    if (source === null) return known;
+    return sha256Of(source) === known.sha256 ? asset : { ...asset, changed: true };
+  }
+
+  async function assetFor(
+    author: Author,
+    dependency: string,
+    known: StoredAsset | undefined,
+    version: string | undefined,
+  ): Promise<StoredAsset> {
+    const read = readDependency(dependency, catalogue);
+    if (read.kind === "served") return read.asset;
+    if (known && isKept(known)) return read.kind === "address" ? lookedAtAgain(dependency, read.url, known) : known;
+    const leave = await line.enter(author.appId);
+    try {
+      const wanted = read.kind === "npm" && version !== undefined ? { ...read, wanted: version } : read;
+      return wanted.kind === "npm"
+        ? await ofNpm(author, dependency, wanted)
+        : await ofAddress(author, dependency, wanted.url);
+    } finally {
+      leave();
+    }
+  }
+
+  /** Whether a script may stand for a dependency: a document from elsewhere says so, and its author may err. */
+  function isScriptOf({ package: name }: ScriptFacts, dependency: string): boolean {
+    try {
+      const read = readDependency(dependency, catalogue);
+      return read.kind === "npm" ? read.name === name : read.kind === "address" && name === null;
+    } catch {
+      return false;
+    }
+  }
+
+  return {
+    scripts,
+    stop: bundler.stop,
+
+    /** Drops scripts that nobody uses. @returns when to come again, as Unix time in milliseconds */
+    async sweep(): Promise<number> {
+      await scripts.sweep();
+      return Date.now() + SWEEP_EVERY_MS;
+    },
+
+    /** Resolves dependencies outside of any transaction, in their order, until the first that cannot be. Never rejects. */
+    async resolve(
+      author: Author,
+      dependencies: readonly string[],
+      before: readonly StoredAsset[],
+      promised = NOTHING_PROMISED,
+    ): Promise<Resolved> {
+      const assets = new Map<string, StoredAsset>();
+      const known = [...promised.kept, ...before];
+      const deadline = performance.now() + SAVE_LIMIT_MS;
+      try {
+        for (const dependency of new Set(dependencies)) {
+          if (performance.now() > deadline)
+            throw unresolved(
+              dependency,
+              "was not reached in time: what comes before it took too long",
+              AWAY_RETRY_SECONDS,
+            );
+          const asset = known.find(({ name }) => name === dependency);
+          assets.set(dependency, await assetFor(author, dependency, asset, promised.versions.get(dependency)));
+        }
+        return { assets, fault: null };
+      } catch (fault) {
+        return { assets, fault };
+      }
+    },
+
+    /** Reads an export's word on assets; what is none, or does not fit its dependency, is left out. */
+    async promised(assets: unknown): Promise<Promised> {
+      const entries = (Array.isArray(assets) ? assets.slice(0, PROMISES_MAX) : []).flatMap((one: unknown) => {
+        const { name, version, integrity } = isObject(one) ? one : {};
+        const hash = typeof integrity === "string" ? INTEGRITY.exec(integrity)?.[1] : undefined;
+        if (typeof name !== "string" || hash === undefined) return [];
+        const sha256 = Buffer.from(hash, "base64").toString("hex");
+        return [{ name, sha256, version: typeof version === "string" ? valid(version) : null }];
+      });
+      const facts = new Map((await scripts.known(entries.map(({ sha256 }) => sha256))).map((one) => [one.sha256, one]));
+      const kept = entries.flatMap(({ name, sha256 }) => {
+        const one = facts.get(sha256);
+        return one && isScriptOf(one, name) ? [assetOf(name, one)] : [];
+      });
+      return { kept, versions: new Map(entries.flatMap(({ name, version }) => (version ? [[name, version]] : []))) };
+    },
+
+    /**
+     * The assets of dependencies, from what was resolved ahead and what was there before. Asks nobody.
+     * @throws DEPENDENCY_UNRESOLVED, and whatever kept the first of them from being resolved
+     */
+    settle(dependencies: readonly string[], known: readonly StoredAsset[], { assets, fault }: Resolved): StoredAsset[] {
+      return [...new Set(dependencies)].map((dependency) => {
+        const found = assets.get(dependency);
+        if (found) return found;
+        const read = readDependency(dependency, catalogue);
+        if (read.kind === "served") return read.asset;
+        const before = known.find(({ name }) => name === dependency);
+        if (before) return before;
+        if (fault !== null) throw fault;
+        throw unresolved(dependency, "was changed by somebody else meanwhile", 1);
+      });
+    },
+  };
+}

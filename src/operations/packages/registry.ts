@@ -1,0 +1,128 @@
+/** Asks an npm registry for versions and archives, and takes no archive that is not what its integrity says. Keeps nothing, runs nothing. */
+import ssri from "ssri";
+import {
+  type CheckedConnections,
+  type Download,
+  NotConnectedError,
+  TooLargeError,
+} from "../../engine/checked-connections.js";
+import { createThreads } from "../../engine/threads.js";
+import type { ActionError } from "../../errors.js";
+import type { Choice, Chosen } from "../../rules/npm-choice.js";
+import { unresolved } from "../../rules/packages.js";
+
+/** A registry's document on one package: some have thousands of versions. */
+const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
+const ARCHIVE_MAX_BYTES = 24 * 1024 * 1024;
+const ANSWER_LIMIT_MS = 15_000;
+const READ_MEMORY_MB = 384;
+const READ_TIMEOUT_MS = 10_000;
+/** What refusals that may pass give as Retry-After, in seconds. */
+export const AWAY_RETRY_SECONDS = 30;
+/** A full document is ten times as long as what is needed of it. */
+const ABBREVIATED = "application/vnd.npm.install-v1+json; q=1.0, application/json; q=0.8";
+
+/** For whom something is fetched: named in every refusal. */
+export interface Asking {
+  dependency: string;
+  signal: AbortSignal;
+}
+
+export type Registry = ReturnType<typeof createRegistry>;
+
+export function createRegistry(options: {
+  /** Of the registry, without a closing slash. */
+  url: string;
+  token: string | null;
+  connections: CheckedConnections;
+}) {
+  const { url: registry, token, connections } = options;
+  const { origin } = new URL(registry);
+  const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
+  const threads = createThreads<{ document: Uint8Array; wanted: string }, Chosen>({
+    module: new URL("../../rules/npm-choice.js", import.meta.url),
+    name: "chooseVersion",
+    memoryMb: READ_MEMORY_MB,
+    timeoutMs: READ_TIMEOUT_MS,
+  });
+
+  const away = ({ dependency }: Asking, name: string, reason: string): ActionError =>
+    unresolved(dependency, `cannot be fetched now: the registry ${reason}, asked for ${name}`, AWAY_RETRY_SECONDS);
+
+  /** Redirects lead to the registry itself, or to public hosts over https. */
+  function judge(url: URL): void {
+    if (url.origin !== origin && url.protocol !== "https:")
+      throw new NotConnectedError("it leads to an address without TLS", true);
+  }
+
+  async function ask(asking: Asking, name: string, url: URL, maxBytes: number, accept: string): Promise<Download> {
+    // The token is the registry's own: no other host gets it.
+    const headers = { accept, ...(url.origin === origin ? authorization : {}) };
+    const { signal } = asking;
+    try {
+      return await connections.download(url, { headers, maxBytes, limitMs: ANSWER_LIMIT_MS, signal, judge });
+    } catch (error) {
+      if (error instanceof TooLargeError)
+        throw unresolved(asking.dependency, `cannot be fetched: of ${name} ${error.message}`);
+      if (error instanceof NotConnectedError && error.forbidden)
+        throw unresolved(
+          asking.dependency,
+          `cannot be fetched: the registry leads to a host that may not be reached, asked for ${name}`,
+        );
+      throw away(asking, name, error instanceof NotConnectedError ? "cannot be reached" : "does not answer");
+    }
+  }
+
+  function judgeStatus(asking: Asking, name: string, { status }: Download): void {
+    if (status === 200) return;
+    const { dependency } = asking;
+    if (status === 401 || status === 403)
+      throw unresolved(dependency, `cannot be fetched: the registry refuses ${name} (${status})`);
+    if (status === 404 || status === 405 || status === 410) {
+      throw unresolved(
+        dependency,
+        name === dependency ? "is no package of the registry" : `needs ${name}, which is no package of the registry`,
+      );
+    }
+    throw away(asking, name, `answers ${status}`);
+  }
+
+  return {
+    registry,
+
+    /** What the registry says of a package, to choose from. @throws DEPENDENCY_UNRESOLVED */
+    async document(asking: Asking, name: string): Promise<Uint8Array> {
+      const url = new URL(`${registry}/${name.replace("/", "%2f")}`);
+      const answer = await ask(asking, name, url, DOCUMENT_MAX_BYTES, ABBREVIATED);
+      judgeStatus(asking, name, answer);
+      return answer.body;
+    },
+
+    /** @throws DEPENDENCY_UNRESOLVED */
+    async choose(asking: Asking, name: string, document: Uint8Array, wanted: string): Promise<Choice> {
+      const called = await threads.call({ document, wanted });
+      if (!called.ok)
+        throw unresolved(
+          asking.dependency,
+          `cannot be chosen: the registry's document on ${name} takes too long to read`,
+        );
+      if ("fault" in called.value) throw unresolved(asking.dependency, `cannot be used: ${name} ${called.value.fault}`);
+      return called.value;
+    },
+
+    /** The archive of a version. @throws DEPENDENCY_UNRESOLVED */
+    async archive(asking: Asking, name: string, { version, tarball, integrity }: Choice): Promise<Buffer> {
+      const url = new URL(tarball);
+      if (url.protocol !== "https:" && url.origin !== origin)
+        throw unresolved(asking.dependency, `cannot be fetched: the archive of ${name} is at an address without TLS`);
+      const answer = await ask(asking, name, url, ARCHIVE_MAX_BYTES, "application/octet-stream, */*");
+      judgeStatus(asking, name, answer);
+      if (ssri.checkData(answer.body, integrity) === false)
+        throw unresolved(
+          asking.dependency,
+          `cannot be trusted: the archive of ${name}@${version} is not what its integrity says`,
+        );
+      return answer.body;
+    },
+  };
+}

@@ -1,0 +1,73 @@
+/**
+ * Which version of a package a registry's document offers for a range, and what that version needs. A pure function: such documents come
+ * from strangers and may be large, so that they are read beside the event loop.
+ */
+import pickManifest from "npm-pick-manifest";
+import { isObject } from "./described.js";
+
+/** A version of a package. `integrity` in the form of Subresource Integrity, of the archive at `tarball`. */
+export interface Choice {
+  version: string;
+  tarball: string;
+  integrity: string;
+  /** Names and ranges of what it needs, its peers among it. */
+  needs: [name: string, range: string][];
+}
+
+/** Why there is none, in words that follow the package's name. */
+export type Chosen = Choice | { fault: string };
+
+/** More than any package of sense lists. */
+const NEEDS_MAX = 500;
+const TEXT_MAX_CHARACTERS = 2_048;
+
+const VERSION = /^[0-9A-Za-z.+-]{1,128}$/;
+
+function entriesOf(value: unknown): [string, string][] {
+  if (!isObject(value)) return [];
+  const entries = Object.entries(value).filter(([, range]) => typeof range === "string");
+  return entries.slice(0, NEEDS_MAX) as [string, string][];
+}
+
+function integrityOf({ integrity, shasum }: { integrity?: unknown; shasum?: unknown }): string | null {
+  if (typeof integrity === "string" && integrity !== "") return integrity;
+  if (typeof shasum !== "string" || !/^[0-9a-f]{40}$/.test(shasum)) return null;
+  return `sha1-${Buffer.from(shasum, "hex").toString("base64")}`;
+}
+
+/** What must be there: optional ones are for machines, and a package does without them. */
+function needsOf(manifest: NonNullable<ReturnType<typeof pickManifest>>): [string, string][] {
+  const { dependencies, optionalDependencies, peerDependencies, peerDependenciesMeta } = manifest;
+  const optional = new Set(entriesOf(optionalDependencies).map(([name]) => name));
+  const meta = isObject(peerDependenciesMeta) ? peerDependenciesMeta : {};
+  const isOptionalPeer = (name: string) =>
+    Object.hasOwn(meta, name) && isObject(meta[name]) && meta[name]["optional"] === true;
+  const peers = entriesOf(peerDependencies).filter(([name]) => !isOptionalPeer(name));
+  return [...entriesOf(dependencies).filter(([name]) => !optional.has(name)), ...peers];
+}
+
+/** @param document a registry's answer on a package, JSON @param wanted a version, a range or a tag; "" is the newest */
+export function chooseVersion({ document, wanted }: { document: Uint8Array; wanted: string }): Chosen {
+  let packument: unknown;
+  try {
+    packument = JSON.parse(new TextDecoder().decode(document));
+  } catch {
+    return { fault: "is described by the registry in no JSON" };
+  }
+  if (!isObject(packument) || !isObject(packument["versions"])) return { fault: "has no version in the registry" };
+  let manifest: ReturnType<typeof pickManifest>;
+  try {
+    manifest = pickManifest(packument, wanted, {});
+  } catch {
+    manifest = null;
+  }
+  if (!isObject(manifest)) return { fault: `has no version ${wanted || "latest"} in the registry` };
+  const { version, dist } = manifest as NonNullable<typeof manifest>;
+  const tarball = isObject(dist) ? dist["tarball"] : undefined;
+  const integrity = isObject(dist) ? integrityOf(dist) : null;
+  if (typeof version !== "string" || !VERSION.test(version)) return { fault: "has a version that is none" };
+  if (typeof tarball !== "string" || tarball.length > TEXT_MAX_CHARACTERS || !URL.canParse(tarball))
+    return { fault: `has no archive of ${version} in the registry` };
+  if (integrity === null) return { fault: `has an archive of ${version} without an integrity` };
+  return { version, tarball, integrity: integrity.slice(0, TEXT_MAX_CHARACTERS), needs: needsOf(manifest as never) };
+}

@@ -1,0 +1,31 @@
+/** A certificate of localhost for tests, which this process trusts once it is told to. Anybody may have its key. */
+import type { RequestListener } from "node:http";
+import { createServer, type Server } from "node:https";
+import { getCACertificates, setDefaultCACertificates } from "node:tls";
+
+const CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBmzCCAUGgAwIBAgIUHp0HLXai1hiYdbI9nnAN/Szz1tUwCgYIKoZIzj0EAwIw
+FDESMBAGA1UEAwwJbG9jYWxob3N0MCAXDTI2MTEyMTE4MjY0MloYDzIxMjYxMDI4
+MTgyNjQyWjAUMRIwEAYDVQQDDAlsb2NhbGhvc3QwWTATBgcqhkjOPQIBBggqhkjO
+PQMBBwNCAAQhoE+gr3osEk5wKvhogEMsPIAs19twfgp+IFVtZ93BGcmfaAYtX7/L
+LXd5asGrBgohlHj4DVW4/GNQdsqAQrLPo28wbTAdBgNVHQ4EFgQUevefcyhlXKXt
+90NR4grPkLGCFBEwHwYDVR0jBBgwFoAUevefcyhlXKXt90NR4grPkLGCFBEwDwYD
+VR0TAQH/BAUwAwEB/zAaBgNVHREEEzARgglsb2NhbGhvc3SHBH8AAAEwCgYIKoZI
+zj0EAwIDSAAwRQIgR9nAjzl7tWVmxWppmuKgdfhRaWfsupioFk66ekGkUOYCIQC+
+gtb+EKgK25CJAzWgPrl6zZSoHnGISkmGP+pdP0Hm4Q==
+-----END CERTIFICATE-----`;
+
+const KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgawpHpH/MHYx4RzUv
+3UE1SBhkZYVp66xcyIvfpqKiCQehRANCAAQhoE+gr3osEk5wKvhogEMsPIAs19tw
+fgp+IFVtZ93BGcmfaAYtX7/LLXd5asGrBgohlHj4DVW4/GNQdsqAQrLP
+-----END PRIVATE KEY-----`;
+
+/** Trusts the certificate in this process, beside all others. @returns what undoes it */
+export function trustLocalhost(): () => void {
+  const before = getCACertificates("default");
+  setDefaultCACertificates([...before, CERTIFICATE]);
+  return () => setDefaultCACertificates(before);
+}
+
+export const tlsServer = (listener: RequestListener): Server => createServer({ key: KEY, cert: CERTIFICATE }, listener);

@@ -1,0 +1,109 @@
+/** An npm registry of a test's own: packages made in memory, archives with whatever entries a test wants, and everything that was asked. */
+import { createHash } from "node:crypto";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
+import { Header } from "tar";
+
+export interface Entry {
+  path: string;
+  content?: string | Buffer;
+  /** File unless said. */
+  type?: "File" | "Directory" | "SymbolicLink" | "Link";
+  linkpath?: string;
+}
+
+const BLOCK = 512;
+
+/** An archive as npm has it: gzipped tar. */
+export function archiveOf(entries: readonly Entry[]): Buffer {
+  const parts: Buffer[] = [];
+  for (const { path, content = "", type = "File", linkpath } of entries) {
+    const bytes = Buffer.from(content as string);
+    const header = Buffer.alloc(BLOCK);
+    const mtime = new Date(0);
+    new Header({ path, type, size: bytes.length, mode: 0o644, mtime, ...(linkpath && { linkpath }) }).encode(header, 0);
+    parts.push(header, bytes, Buffer.alloc((BLOCK - (bytes.length % BLOCK)) % BLOCK));
+  }
+  return gzipSync(Buffer.concat([...parts, Buffer.alloc(2 * BLOCK)]));
+}
+
+export interface Published {
+  name: string;
+  version: string;
+  /** Content by path in the package, beside package.json. */
+  files?: Record<string, string>;
+  /** Further fields of package.json. */
+  manifest?: Record<string, unknown>;
+  /** Instead of what `files` would make. */
+  archive?: Buffer;
+  /** Instead of what the archive has. */
+  integrity?: string;
+}
+
+export interface TestRegistry {
+  url: string;
+  /** Paths that were asked, in order. */
+  asked: string[];
+  /** Headers of the last request. */
+  headers: IncomingMessage["headers"];
+  publish(...packages: Published[]): void;
+  /** Takes a package away. */
+  remove(name: string): void;
+  /** Answers in place of the registry until it is given back; null. */
+  instead: ((request: IncomingMessage, response: ServerResponse) => void) | null;
+  close(): Promise<void>;
+}
+
+export async function startRegistry(): Promise<TestRegistry> {
+  const versions = new Map<string, Map<string, Published & { archive: Buffer }>>();
+  const server = createServer((request, response) => {
+    const path = decodeURIComponent(request.url!);
+    registry.asked.push(path);
+    registry.headers = request.headers;
+    if (registry.instead) return registry.instead(request, response);
+    const [, tarball, version] = /^\/-\/(.*)\/([^/]+)\.tgz$/.exec(path) ?? [];
+    if (tarball) {
+      const found = versions.get(tarball)?.get(version!);
+      return void response.writeHead(found ? 200 : 404).end(found?.archive);
+    }
+    const name = path.slice(1);
+    const all = versions.get(name);
+    if (!all) return void response.writeHead(404).end("{}");
+    const newest = [...all.keys()].at(-1);
+    const described = [...all.values()].map((one) => [
+      one.version,
+      { ...one.manifest, name, version: one.version, dist: distOf(one) },
+    ]);
+    return void response.end(
+      JSON.stringify({ name, "dist-tags": { latest: newest }, versions: Object.fromEntries(described) }),
+    );
+  });
+  const distOf = ({ name, version, archive, integrity }: Published & { archive: Buffer }) => ({
+    tarball: `${registry.url}/-/${name}/${version}.tgz`,
+    integrity: integrity ?? `sha512-${createHash("sha512").update(archive).digest("base64")}`,
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const registry: TestRegistry = {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    asked: [],
+    headers: {},
+    publish(...packages) {
+      for (const one of packages) {
+        const { name, version, files = {}, manifest = {} } = one;
+        const described = { name, version, main: "index.js", license: "MIT", ...manifest };
+        const entries = Object.entries({ "package.json": JSON.stringify(described), ...files });
+        const archive =
+          one.archive ?? archiveOf(entries.map(([path, content]) => ({ path: `package/${path}`, content })));
+        versions.set(name, (versions.get(name) ?? new Map()).set(version, { ...one, manifest: described, archive }));
+      }
+    },
+    remove: (name) => void versions.delete(name),
+    instead: null,
+    async close() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  return registry;
+}

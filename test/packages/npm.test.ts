@@ -1,0 +1,212 @@
+/** Packages of npm as an author meets them: resolved at save, kept by content, run without a registry. */
+import { expect } from "chai";
+import { type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const ADD: Published = {
+  name: "add-things",
+  version: "1.0.0",
+  files: {
+    "index.js":
+      "const { one } = require('one-thing'); exports.add = (a, b) => a + b + one - 1; exports.version = '1.0.0';",
+  },
+  manifest: { dependencies: { "one-thing": "^1.0.0" } },
+};
+const ONE: Published = { name: "one-thing", version: "1.2.0", files: { "index.js": "exports.one = 1" } };
+const SCOPED: Published = {
+  name: "@scope/say-hello",
+  version: "2.1.0",
+  files: {
+    "index.js": "export default function hello(name) { return 'hello ' + name }",
+    "readme.md": "```js\nimport greet from '@scope/say-hello'\n```",
+  },
+  manifest: { type: "module", license: "ISC" },
+};
+
+describe("Packages of npm", () => {
+  let registry: TestRegistry;
+  let service: TestService;
+
+  before(async () => {
+    registry = await startRegistry();
+    registry.publish(ADD, ONE, SCOPED);
+    service = await startTestService({ NPM_PACKAGES: "on", NPM_REGISTRY: registry.url, NPM_TOKEN: "registry-secret" });
+  });
+  after(async () => {
+    await service?.stop();
+    await registry?.close();
+  });
+
+  const actions = () => `/v3/apps/${service.appId}/actions`;
+  let count = 0;
+  function create(dependencies: string[], body = "return 1", fields: object = {}) {
+    count += 1;
+    const code = `async function execute(context) { ${body} }`;
+    const data = {
+      name: `npm-${count}`,
+      code,
+      active: true,
+      triggers: [{ trigger: "manual" }],
+      dependencies,
+      ...fields,
+    };
+    return service.rest("POST", actions(), { body: data });
+  }
+  const run = async (id: number) => (await service.rest("POST", `${actions()}/${id}/runWithResult`, { body: {} })).body;
+  const update = (id: number, body: object) => service.rest("PUT", `${actions()}/${id}`, { body });
+
+  it("run under their global name with all that they need, and the answer to create tells what each became", async () => {
+    const dependencies = ["add-things@^1", "@scope/say-hello"];
+    const { http, body } = await create(dependencies, "return [addThings.add(1, 2), greet('you')]");
+    expect(http, JSON.stringify(body)).to.equal(201);
+    const { action } = body;
+    expect(action.dependencies).to.deep.equal(dependencies);
+    const [add, hello] = action.assets;
+    expect(add).to.include({ name: "add-things@^1", version: "1.0.0", licence: "MIT", global: "addThings" });
+    expect(add.path).to.match(/^\/client\/kept\/[0-9a-f]{64}\.js$/);
+    expect(add.url).to.equal(service.url + add.path);
+    expect(hello).to.include({ name: "@scope/say-hello", version: "2.1.0", licence: "ISC", global: "greet" });
+    expect((await run(action.id)).result).to.deep.equal([3, "hello you"]);
+  });
+
+  it("are served by their content to pages of any origin, for ever", async () => {
+    const { action } = (await create(["add-things"])).body;
+    const [{ url, integrity, bytes }] = action.assets;
+    const answer = await fetch(url);
+    const text = Buffer.from(await answer.arrayBuffer());
+    expect(answer.headers.get("cache-control")).to.match(/immutable/);
+    expect(answer.headers.get("access-control-allow-origin")).to.equal("*");
+    expect(text.length).to.equal(bytes);
+    const { createHash } = await import("node:crypto");
+    expect(`sha256-${createHash("sha256").update(text).digest("base64")}`).to.equal(integrity);
+    expect((await fetch(url.replace(/kept\/.{4}/, "kept/0000"))).status).to.equal(404);
+  });
+
+  it("cost a later save and every run no question to the registry, which may be gone", async () => {
+    const { action } = (await create(["add-things"], "return addThings.version")).body;
+    registry.asked.length = 0;
+    expect((await update(action.id, { description: "x", dependencies: ["add-things"] })).http).to.equal(200);
+    expect((await create(["add-things"])).http).to.equal(201);
+    expect((await run(action.id)).result).to.equal("1.0.0");
+    expect(registry.asked).to.deep.equal([]);
+  });
+
+  it("stay what they were until the dependency changes, and a restore brings back the very script", async () => {
+    registry.publish({ name: "moves-on", version: "1.0.0", files: { "index.js": "module.exports = 'old'" } });
+    const { action } = (await create(["moves-on@1.0.0"], "return movesOn")).body;
+    registry.publish({ name: "moves-on", version: "1.1.0", files: { "index.js": "module.exports = 'new'" } });
+    const newer = (await update(action.id, { dependencies: ["moves-on@^1.1"] })).body.action;
+    expect((await run(action.id)).result).to.equal("new");
+    registry.remove("moves-on");
+    const { versions } = (await service.rest("GET", `${actions()}/${action.id}/versions`)).body;
+    const first = (await service.rest("GET", `${actions()}/${action.id}/versions/${versions.at(-1).id}`)).body.version;
+    expect(first.data.assets).to.deep.equal(action.assets);
+    const restored = await service.rest("POST", `${actions()}/${action.id}/versions/${versions.at(-1).id}/restore`);
+    expect(restored.body.action.assets).to.deep.equal(action.assets);
+    expect(restored.body.action.assets).not.to.deep.equal(newer.assets);
+    expect((await run(action.id)).result).to.equal("old");
+  });
+
+  it("are told in the trail once for each version that an action did not have", async () => {
+    const { action } = (await create(["add-things"])).body;
+    await update(action.id, { description: "again" });
+    const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit?actionId=${action.id}`)).body;
+    const told = entries.filter(({ type }: { type: string }) => type === "appAction.v3.dependency");
+    const [{ integrity }] = action.assets;
+    expect(told.map(({ data }: { data: object }) => data)).to.deep.equal([
+      { dependency: "add-things", version: "1.0.0", licence: "MIT", integrity },
+    ]);
+  });
+
+  it("go with an export as the very scripts, though the registry has newer ones or none", async () => {
+    registry.publish({ name: "carried", version: "3.0.0", files: { "index.js": "module.exports = 3" } });
+    const { action } = (await create(["carried"], "return carried", { name: "carrier" })).body;
+    registry.remove("carried");
+    const { actions: all, format } = (await service.rest("GET", `${actions()}/export`)).body;
+    await service.rest("DELETE", `${actions()}/${action.id}`);
+    const document = { format, actions: all.filter(({ name }: { name: string }) => name === "carrier") };
+    await service.db.query("UPDATE package_choice SET chosen_at = 'epoch' WHERE spec LIKE 'carried@%'");
+    const imported = await service.rest("POST", `${actions()}/import`, { body: document });
+    expect(imported.body).to.deep.include({ created: ["carrier"] });
+    const { action: back } = (await service.rest("GET", `${actions()}?search=carrier`)).body.actions.map(
+      (one: object) => ({ action: one }),
+    )[0];
+    expect(back.assets).to.deep.equal(action.assets);
+  });
+
+  it("carry the registry's token to the registry", () => {
+    expect(registry.headers.authorization).to.equal("Bearer registry-secret");
+  });
+
+  describe("are refused in words, with nothing written:", () => {
+    const REFUSED: [what: string, dependency: string, words: RegExp, published?: Published][] = [
+      ["a name that does not exist", "not-there", /"not-there" is no package of the registry/],
+      ["a version that does not exist", "add-things@9", /has no version 9/],
+      [
+        "a need that does not exist",
+        "lacking",
+        /needs not-there-either, which is no package/,
+        { name: "lacking", version: "1.0.0", manifest: { dependencies: { "not-there-either": "*" } } },
+      ],
+      [
+        "a package that needs Node's modules",
+        "reads-files",
+        /needs Node's fs, node:net/,
+        {
+          name: "reads-files",
+          version: "1.0.0",
+          files: {
+            "index.js":
+              "const fs = require('fs'); const net = require('node:net'); module.exports = () => fs.readFileSync('/etc/passwd')",
+          },
+        },
+      ],
+      [
+        "an entry that is not there",
+        "hollow",
+        /cannot be used/,
+        { name: "hollow", version: "1.0.0", manifest: { main: "gone.js" } },
+      ],
+      [
+        "no JavaScript",
+        "broken",
+        /cannot be bundled/,
+        { name: "broken", version: "1.0.0", files: { "index.js": "this is no JavaScript" } },
+      ],
+      ["a name of the service's own", "svc-nothing", /no package of this service/],
+      ["a folder", "./local", /no name of an npm package/],
+      ["a path upwards", "../../etc", /no name of an npm package/],
+      ["a path in a package", "add-things/index.js", /no name of an npm package/],
+      ["a path as a scope", "@../etc", /no name of an npm package|no package of the registry/],
+      ["a repository", "git+https://example.com/a.git", /must be an https URL/],
+      ["another name's package", "a@npm:add-things", /no name of an npm package/],
+      ["an address without TLS", "http://example.com/a.js", /must be an https URL/],
+    ];
+    for (const [what, dependency, words, published] of REFUSED) {
+      it(what, async () => {
+        if (published) registry.publish(published);
+        const { http, body } = await create([dependency], "return 1", { name: "refused" });
+        expect({ http, status: body.status }, body.error).to.deep.equal({ http: 400, status: "DEPENDENCY_UNRESOLVED" });
+        expect(body.error).to.match(words).and.to.include(dependency);
+        expect((await service.rest("GET", `${actions()}?search=refused`)).body.actions).to.deep.equal([]);
+      });
+    }
+  });
+
+  it("answer 503 with Retry-After while the registry is away, but for what it said before", async () => {
+    await create(["add-things"]);
+    await service.db.query("UPDATE package_choice SET chosen_at = 'epoch'");
+    registry.instead = (_request, response) => response.writeHead(502).end();
+    const { http, body, headers } = await create(["never-seen"]);
+    const known = await create(["add-things"]);
+    registry.instead = null;
+    expect({ http, status: body.status }).to.deep.equal({ http: 503, status: "DEPENDENCY_UNRESOLVED" });
+    expect(headers.get("retry-after")).to.match(/^\d+$/);
+    expect(known.http).to.equal(201);
+  });
+
+  it("report a fault of another field first", async () => {
+    const { body } = await create(["not-there"], "return 1", { timezone: "Nowhere/Land" });
+    expect(body.status).to.equal("TIMEZONE_INVALID");
+  });
+});
