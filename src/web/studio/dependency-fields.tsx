@@ -1,13 +1,30 @@
-/** Packages and addresses that an action's code needs, added one at a time. Whether they exist is the service's to say. */
+/**
+ * Packages and addresses that an action's code needs, added one at a time, and what each became at the last save. Whether they exist is
+ * the service's to say.
+ */
 import { type KeyboardEvent, useState } from "react";
 import packages from "../../rules/packages.json";
 import { Field } from "./field.js";
 import type { FieldsProps } from "./fields-props.js";
+import { sized } from "./format.js";
 
 /** A name with nothing behind it is none to offer. */
 const OFFERED = packages.filter((entry) => "path" in entry);
 
-export function DependencyFields({ draft: { dependencies }, fault, change }: FieldsProps) {
+/** Packages of npm that many use, to choose from; any other is typed. */
+const POPULAR =
+  "axios bignumber.js crypto-js date-fns dayjs decimal.js diff ejs exceljs fast-xml-parser fuse.js handlebars joi jose js-yaml jspdf " +
+  "lodash luxon marked mathjs mustache papaparse pdf-lib qs slugify uuid validator xlsx yaml zod";
+
+/** In the words of a line under the dependency; "" where there is nothing to tell. */
+function told({ version, licence, bytes, global, changed, unreached }: FieldsProps["assets"][number]): string {
+  if (unreached) return "away at the last save: loaded from its address until a save that reaches it";
+  const parts = [version, licence, bytes ? sized(bytes) : null, global ? `in code: ${global}` : null];
+  const change = changed ? "its address serves something else by now; remove and add it to take that" : null;
+  return [...parts, change].filter(Boolean).join(" · ");
+}
+
+export function DependencyFields({ draft: { dependencies }, assets, fault, change }: FieldsProps) {
   const [text, setText] = useState("");
   const set = (all: string[]) => change({ dependencies: all });
 
@@ -27,7 +44,16 @@ export function DependencyFields({ draft: { dependencies }, fault, change }: Fie
         <div className="rows">
           {dependencies.map((dependency) => (
             <div key={dependency} className="row dependency">
-              <code className="grow">{dependency}</code>
+              <span className="grow">
+                <code>{dependency}</code>
+                {assets
+                  .filter(({ name }) => name === dependency)
+                  .map((asset) => (
+                    <span key={asset.name} className="hint became">
+                      {told(asset)}
+                    </span>
+                  ))}
+              </span>
               <button
                 type="button"
                 className="quiet small"
@@ -41,7 +67,7 @@ export function DependencyFields({ draft: { dependencies }, fault, change }: Fie
           <input
             {...tied}
             list="packages"
-            placeholder="svc-… or https://…, then Enter"
+            placeholder="svc-…, lodash, date-fns@4 or https://…, then Enter"
             spellCheck={false}
             value={text}
             onChange={(event) => onText(event.target.value)}
@@ -51,6 +77,11 @@ export function DependencyFields({ draft: { dependencies }, fault, change }: Fie
           <datalist id="packages">
             {OFFERED.map(({ name, namespace }) => (
               <option key={name} value={name}>{`Svc.${namespace}`}</option>
+            ))}
+            {POPULAR.split(" ").map((name) => (
+              <option key={name} value={name}>
+                npm
+              </option>
             ))}
           </datalist>
         </div>

@@ -11,13 +11,13 @@ export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> 
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
 
 export const GetAction: Document<GetActionQuery, GetActionQueryVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies assets{name version licence bytes global changed unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
 
 export const CreateAction: Document<CreateActionMutation, CreateActionMutationVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies assets{name version licence bytes global changed unreached}}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
 
 export const UpdateAction: Document<UpdateActionMutation, UpdateActionMutationVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies assets{name version licence bytes global changed unreached}}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
 
 export const RemoveAction: Document<RemoveActionMutation, RemoveActionMutationVariables> =
   "mutation RemoveAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){removeAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
@@ -380,7 +380,7 @@ export type UpdateDataSourceInput = {
 
 export type ActionSummaryFragment = { id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType }> };
 
-export type WholeActionFragment = { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }> };
+export type WholeActionFragment = { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> };
 
 export type PublishedCopyRowFragment = { masterId: number, id: number, active: boolean, lastRunAt: string | null, updatedAt: string };
 
@@ -409,7 +409,7 @@ export type GetActionQueryVariables = Exact<{
 }>;
 
 
-export type GetActionQuery = { action: { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }> } };
+export type GetActionQuery = { action: { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> } };
 
 export type CreateActionMutationVariables = Exact<{
   appId: number;
@@ -417,7 +417,7 @@ export type CreateActionMutationVariables = Exact<{
 }>;
 
 
-export type CreateActionMutation = { saved: { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }> } };
+export type CreateActionMutation = { saved: { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> } };
 
 export type UpdateActionMutationVariables = Exact<{
   appId: number;
@@ -427,7 +427,7 @@ export type UpdateActionMutationVariables = Exact<{
 }>;
 
 
-export type UpdateActionMutation = { saved: { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }> } };
+export type UpdateActionMutation = { saved: { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> } };
 
 export type RemoveActionMutationVariables = Exact<{
   appId: number;

@@ -21,7 +21,7 @@ const FIELDS: [prefix: string, field: Field][] = [
   ["FREQUENCY_", "frequency"],
   ["TIMEZONE_", "timezone"],
   ["TRIGGER", "triggers"],
-  ["DEPENDENCIES_", "dependencies"],
+  ["DEPENDENC", "dependencies"],
 ];
 
 export function fieldFault({ status, message }: ApiError): FieldFault {

@@ -2,11 +2,14 @@
 import type { Api } from "./api.js";
 import type { Draft } from "./draft.js";
 import type { FieldFault } from "./field-fault.js";
+import type { Action } from "./model.js";
 
 export interface FieldsProps {
   api: Api;
   appId: number;
   draft: Draft;
+  /** What the dependencies of the saved action became. */
+  assets: Action["assets"];
   fault: FieldFault | null;
   change: (change: Partial<Draft>) => void;
 }

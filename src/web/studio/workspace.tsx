@@ -103,7 +103,7 @@ export function Workspace(props: WorkspaceProps) {
           )}
         </section>
         <section className="fields" aria-label="Fields">
-          <Fields {...{ api, appId, draft, fault, change }} />
+          <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
           {saved && (
             <button type="button" className="quiet danger-text" onClick={() => void remove()}>
               Delete this action

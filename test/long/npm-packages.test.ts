@@ -1,0 +1,171 @@
+/**
+ * Popular packages from the registry that npm knows, each in a server action and in a browser's page, computing something that is
+ * checked; and those that cannot run there, refused in words. Needs a registry: without one it fails.
+ */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium } from "../web/chromium.js";
+
+/** A dependency, the body of `execute`, and what that returns. */
+type Work = readonly [dependency: string, body: string, expected: unknown];
+
+const WORKS: readonly Work[] = [
+  // Dates
+  ["dayjs", "return dayjs('2026-02-28').add(1, 'day').format('YYYY-MM-DD')", "2026-03-01"],
+  ["date-fns@4", "return dateFns.format(dateFns.addMonths(new Date(2026, 0, 31), 1), 'yyyy-MM-dd')", "2026-02-28"],
+  ["luxon", "return luxon.DateTime.fromISO('2026-03-29T01:30', { zone: 'Europe/Berlin' }).plus({ hours: 1 }).hour", 3],
+  ["moment", "return moment.utc(0).format('YYYY')", "1970"],
+  // Validation
+  ["zod", "return z.object({ a: z.number() }).safeParse({ a: 'x' }).success", false],
+  ["yup", "return yup.object({ a: yup.number().required() }).isValid({ a: 1 })", true],
+  ["joi", "return Joi.number().max(3).validate(4).error.message", '"value" must be less than or equal to 3'],
+  ["validator", "return [validator.isEmail('a@b.co'), validator.isEmail('a@')]", [true, false]],
+  ["superstruct", "return superstruct.is(1, superstruct.string())", false],
+  // Parsing
+  ["papaparse", "return Papa.parse('a,b\\n1,2', { header: true }).data", [{ a: "1", b: "2" }]],
+  ["acorn", "return acorn.parse('1 + 2', { ecmaVersion: 2022 }).body[0].expression.operator", "+"],
+  ["ini", "return ini.parse('[a]\\nb=1')", { a: { b: "1" } }],
+  ["qs", "return qs.parse('a[b]=1')", { a: { b: "1" } }],
+  // YAML and XML
+  ["yaml", "return (globalThis.YAML ?? yaml).parse('a: [1, 2]')", { a: [1, 2] }],
+  ["js-yaml", "return (globalThis.jsyaml ?? globalThis.yaml ?? jsYaml).load('a: {b: 1}')", { a: { b: 1 } }],
+  [
+    "fast-xml-parser",
+    "return new (globalThis.fastXmlParser ?? globalThis.fxp).XMLParser().parse('<a><b>1</b></a>')",
+    { a: { b: 1 } },
+  ],
+  [
+    "xml-js",
+    "return JSON.parse((globalThis.xmlJs ?? globalThis.convert).xml2json('<a>1</a>', { compact: true }))",
+    { a: { _text: "1" } },
+  ],
+  // Maths
+  ["mathjs", "return (globalThis.math ?? mathjs).evaluate('det([1, 2; 3, 4])')", -2],
+  ["decimal.js", "return new Decimal('0.1').plus('0.2').toString()", "0.3"],
+  ["bignumber.js", "return new BigNumber('2').pow(100).toFixed()", "1267650600228229401496703205376"],
+  ["big.js", "return Big('1').div('3').toFixed(5)", "0.33333"],
+  ["simple-statistics", "return (globalThis.ss ?? simpleStatistics).median([1, 9, 3])", 3],
+  // Templates
+  ["handlebars", "return Handlebars.compile('{{#each a}}{{this}};{{/each}}')({ a: [1, 2] })", "1;2;"],
+  ["mustache", "return (globalThis.Mustache ?? mustache).render('{{a}}', { a: '<' })", "&lt;"],
+  ["ejs", "return ejs.render('<%= a + 1 %>', { a: 1 })", "2"],
+  [
+    "liquidjs",
+    "return new (globalThis.liquidjs ?? globalThis.Liquid).Liquid().parseAndRender('{{ a | upcase }}', { a: 'x' })",
+    "X",
+  ],
+  // Text
+  ["lodash", "return _.chunk([1, 2, 3], 2)", [[1, 2], [3]]],
+  ["marked", "return marked.parse('# a').trim()", "<h1>a</h1>"],
+  [
+    "markdown-it",
+    "return (globalThis.markdownit ?? globalThis.markdownIt)().render('*a*').trim()",
+    "<p><em>a</em></p>",
+  ],
+  ["diff", "return (globalThis.Diff ?? diff).diffChars('ab', 'ac').length", 3],
+  ["slugify", "return slugify('Déjà vu')", "Deja-vu"],
+  ["fuse.js", "return new Fuse(['apple', 'pear'], {}).search('aple')[0].item", "apple"],
+  ["pluralize", "return pluralize('goose', 2)", "geese"],
+  // Crypto and ids
+  ["crypto-js", "return CryptoJS.SHA256('a').toString().slice(0, 8)", "ca978112"],
+  ["tweetnacl", "return nacl.hash(new Uint8Array(0)).length", 64],
+  ["bcryptjs", "return bcrypt.compareSync('a', bcrypt.hashSync('a', 4))", true],
+  [
+    "jose",
+    "return (await new jose.SignJWT({}).setProtectedHeader({ alg: 'HS256' }).sign(new Uint8Array(32))).split('.').length",
+    3,
+  ],
+  ["uuid", "return uuid.validate(uuid.v7())", true],
+  // HTTP clients
+  ["axios", "return axios.getUri({ url: '/a', params: { b: 1 } })", "/a?b=1"],
+  ["ky", "return typeof ky.create({ prefixUrl: 'https://example.com' }).get", "function"],
+  // PDF and spreadsheets
+  [
+    "pdf-lib",
+    "return (globalThis.PDFLib ?? pdfLib).PDFDocument.create().then((pdf) => { pdf.addPage(); return pdf.getPageCount() })",
+    1,
+  ],
+  ["jspdf", "return String((globalThis.jspdf?.jsPDF ? new jspdf.jsPDF() : new jsPDF()).output()).slice(0, 5)", "%PDF-"],
+  ["xlsx", "return XLSX.utils.sheet_to_csv(XLSX.utils.aoa_to_sheet([[1, 'a']])).trim()", "1,a"],
+  [
+    "exceljs",
+    "const book = new ExcelJS.Workbook(); book.addWorksheet('a').addRow([1, 2]); return (await book.xlsx.writeBuffer()).byteLength > 1000",
+    true,
+  ],
+];
+
+const CANNOT: readonly string[] = [
+  "express",
+  "pg",
+  "sharp",
+  "puppeteer",
+  "fs-extra",
+  "nodemailer",
+  "better-sqlite3",
+  "chokidar",
+  "typescript@5",
+  "ws@0",
+];
+
+describe("Popular packages", () => {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+
+  before(async () => {
+    const environment = {
+      NPM_PACKAGES: "on",
+      ...(process.env["NPM_REGISTRY"] && { NPM_REGISTRY: process.env["NPM_REGISTRY"] }),
+    };
+    [service, browser] = await Promise.all([
+      startTestService({ ...environment, INTAKE_QUOTA_MB: "0" }),
+      launchChromium(),
+    ]);
+    const context = await browser.createBrowserContext();
+    await context.setCookie({ name: "auth_token", value: service.tokens.editor, domain: "127.0.0.1", httpOnly: true });
+    page = await context.newPage();
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  const nameOf = (dependency: string) => dependency.replaceAll(/\W/g, "-");
+
+  for (const [dependency, body, expected] of WORKS) {
+    it(`${dependency} computes in a server action and in a page`, async () => {
+      const actions = `/v3/apps/${service.appId}/actions`;
+      const code = `async function execute() { ${body} }`;
+      const data = {
+        name: nameOf(dependency),
+        code,
+        active: true,
+        environment: "any",
+        triggers: [{ trigger: "manual" }],
+        dependencies: [dependency],
+      };
+      const { http, body: answer } = await service.rest("POST", actions, { body: data });
+      expect(http, answer.error).to.equal(201);
+      const { id, name, assets } = answer.action;
+      console.log(
+        `      ${dependency}: ${assets[0].version}, ${assets[0].licence}, ${assets[0].global}, ${assets[0].bytes} bytes`,
+      );
+      const run = await service.rest("POST", `${actions}/${id}/runWithResult`, { body: {} });
+      expect(run.body.result, run.body.error).to.deep.equal(expected);
+      await page.goto(`${service.url}${actions}/${id}/compile?html`);
+      const inPage = await page.evaluate(`Svc.App.V3.Actions.runWithResult(${JSON.stringify(name)}, {})`);
+      expect(inPage).to.deep.equal(expected);
+    });
+  }
+
+  for (const dependency of CANNOT) {
+    it(`${dependency} is refused in words`, async () => {
+      const data = { name: nameOf(dependency), code: "async function execute() {}", dependencies: [dependency] };
+      const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data });
+      console.log(`      ${body.error}`);
+      expect({ http, status: body.status }).to.deep.equal({ http: 400, status: "DEPENDENCY_UNRESOLVED" });
+      expect(body.error).to.include(dependency);
+    });
+  }
+});

@@ -1,0 +1,68 @@
+/** Dependencies in Studio: what each became stands under it, and a refusal at its field. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+const FIELD = '[data-field="dependencies"]';
+
+describe("Dependencies in Studio", () => {
+  let registry: TestRegistry;
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let studio: StudioPage;
+
+  before(async () => {
+    registry = await startRegistry();
+    registry.publish({ name: "small-thing", version: "1.2.3", files: { "index.js": "module.exports = 1" } });
+    const environment = { ROLES: "api", NPM_PACKAGES: "on", NPM_REGISTRY: registry.url };
+    [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
+    const body = { name: "with-packages", code: "async function execute() {}" };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 900 });
+    studio = studioPage(page);
+    await page.goto(`${service.url}/studio`);
+    await studio.signIn(service.tokens.editor);
+    await page.locator("::-p-text(with-packages)").click();
+    await page.waitForSelector(`${FIELD} input`);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    await registry?.close();
+  });
+
+  async function add(name: string): Promise<void> {
+    await page.type(`${FIELD} input`, name);
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(`${FIELD} [aria-label="Remove ${name}"]`);
+    await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='not saved'])");
+    await studio.press("s");
+  }
+
+  it("tell version, licence, size and the name that code finds them under", async () => {
+    await add("small-thing@^1");
+    const became = await studio.textOf(`${FIELD} .became`);
+    expect(became).to.match(/^1\.2\.3 · MIT · \d+ B · in code: smallThing$/);
+  });
+
+  it("that cannot be resolved are refused at their field, and the rest stays as it is saved", async () => {
+    await add("not-there");
+    await page.waitForSelector(`${FIELD} input[aria-invalid="true"]`);
+    expect(await studio.textOf(`${FIELD} .fault`)).to.match(
+      /"not-there" is no package of the registry.*DEPENDENCY_UNRESOLVED/,
+    );
+    expect(await studio.textOf(`${FIELD} .became`)).to.match(/^1\.2\.3/);
+  });
+
+  it("offer names of npm beside the service's own packages", async () => {
+    const offered = await page.$$eval("#packages option", (options) =>
+      options.map((option) => option.getAttribute("value")),
+    );
+    expect(offered).to.include.members(["svc-csv", "date-fns", "zod"]);
+  });
+});
