@@ -19,6 +19,9 @@ const PAGES = {
   studio: { entry: "src/web/studio/page.tsx", title: "Studio · App Actions" },
 };
 
+/** Monaco's own, whole: its modules' rules are left out of the bundles. Loaded with the first editor. */
+const MONACO_STYLE = "monaco-editor/min/vs/editor/editor.main.css";
+
 const WORKERS = {
   editor: "monaco-editor/esm/vs/editor/editor.worker.js",
   json: "monaco-editor/esm/vs/language/json/json.worker.js",
@@ -37,7 +40,7 @@ const COMMON = {
 };
 const HASHED = { ...COMMON, outdir: join(OUT, ASSETS), entryNames: "[name]-[hash]", chunkNames: "[name]-[hash]" };
 
-/** GraphiQL's own style sheet holds Monaco's already; Monaco's modules would bring each rule a second time. */
+/** GraphiQL's own style sheet holds Monaco's, and Studio loads Monaco's whole; its modules would bring each rule a second time. */
 const monacoStylesOnce = {
   name: "monaco-styles-once",
   setup(bundler) {
@@ -102,7 +105,26 @@ async function buildWorkers() {
   return Object.fromEntries(Object.entries(WORKERS).map(([label, entry]) => [label, urlOf(entry)]));
 }
 
-async function buildPages(workerFiles) {
+async function buildMonacoStyle() {
+  const { metafile } = await build({
+    ...HASHED,
+    entryPoints: { monaco: MONACO_STYLE },
+    loader: { ".ttf": "dataurl" },
+  });
+  return address(Object.keys(metafile.outputs).find((file) => file.endsWith(".css")));
+}
+
+/** What a script imports before it runs, itself the first: what the browser needs to show anything. */
+function importedBy(outputs, file, found = []) {
+  if (found.includes(file)) return found;
+  found.push(file);
+  for (const { kind, path } of outputs[file].imports) {
+    if (kind === "import-statement") importedBy(outputs, path, found);
+  }
+  return found;
+}
+
+async function buildPages(workerFiles, monacoStyle) {
   const { metafile } = await build({
     ...HASHED,
     entryPoints: Object.fromEntries(Object.entries(PAGES).map(([name, page]) => [name, page.entry])),
@@ -110,13 +132,14 @@ async function buildPages(workerFiles) {
     splitting: true,
     jsx: "automatic",
     loader: { ".ttf": "dataurl" },
-    define: { ...COMMON.define, WORKER_FILES: JSON.stringify(workerFiles) },
+    define: { ...COMMON.define, WORKER_FILES: JSON.stringify(workerFiles), MONACO_STYLE: JSON.stringify(monacoStyle) },
     plugins: [monacoStylesOnce],
   });
   const built = namesByEntry(metafile);
   const pages = Object.entries(PAGES).map(([name, { entry, title }]) => {
     const { file, css } = built.get(entry);
-    return [name, { title, script: address(file), style: css ? address(css) : null }];
+    const [script, ...needs] = importedBy(metafile.outputs, file).map(address);
+    return [name, { title, script, needs, style: css ? address(css) : null }];
   });
   return Object.fromEntries(pages);
 }
@@ -151,7 +174,10 @@ const unchanged = existsSync(stampFile) && (await readFile(stampFile, "utf8")) =
 if (!unchanged) {
   await rm(OUT, { recursive: true, force: true });
   await mkdir(OUT, { recursive: true });
-  const [pages] = await Promise.all([buildWorkers().then(buildPages), buildClient()]);
+  const [pages] = await Promise.all([
+    Promise.all([buildWorkers(), buildMonacoStyle()]).then(([workers, style]) => buildPages(workers, style)),
+    buildClient(),
+  ]);
   await writeFile(join(OUT, "pages.json"), JSON.stringify(pages));
   await compress();
   await writeFile(stampFile, stamp);

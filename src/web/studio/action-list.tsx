@@ -119,7 +119,7 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
 
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent) => {
-      if (event.altKey && event.code === "KeyN") go({ view: "actions", actionId: "new" });
+      if (event.altKey && event.code === "KeyN") go({ item: "new" });
       else if (event.key === "/" && !isTyping(event.target)) box.current?.focus();
       else return;
       event.preventDefault();
@@ -139,7 +139,7 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
           value={search}
           onChange={(event) => setSearch(event.target.value)}
         />
-        <button type="button" className="primary" title="Alt+N" onClick={() => go({ actionId: "new" })}>
+        <button type="button" className="primary" title="Alt+N" onClick={() => go({ item: "new" })}>
           New
         </button>
       </div>
@@ -165,7 +165,7 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
             action={action}
             copy={copyOf(action.id)}
             current={action.id === selected}
-            open={() => go({ actionId: action.id })}
+            open={() => go({ item: String(action.id) })}
           />
         ))}
       </ul>

@@ -1,5 +1,5 @@
 /** The wire of Studio: GraphQL over HTTP and one websocket, both of this origin and with one credential. Knows no document. */
-import { type Client, createClient } from "graphql-ws";
+import { type Client, createClient } from "graphql-ws/client";
 import type { Document } from "../document.js";
 import { serviceAddress } from "../service-address.js";
 

@@ -1,4 +1,5 @@
 /** The code in Monaco: JavaScript coloured, the refused place marked. Knows no action. */
+import "../monaco-workers.js";
 import "monaco-editor/esm/vs/basic-languages/javascript/javascript.contribution.js";
 import * as monaco from "monaco-editor/esm/vs/editor/edcore.main.js";
 import { useEffect, useRef } from "react";

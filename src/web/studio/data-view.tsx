@@ -1,27 +1,18 @@
 /** The app's data sources: the list, and of one its entries, its files, its rules and its past. */
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { serviceAddress } from "../service-address.js";
-import { type Api, asApiError } from "./api.js";
-import type { Ask } from "./confirm.js";
+import { asApiError } from "./api.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
 import { DataImport, sendFile } from "./data-import.js";
 import { CreateDataSource, DeleteDataSource, ListDataSources } from "./documents.js";
 import { EntryGrid } from "./entry-grid.js";
 import type { DataSource } from "./model.js";
-import type { Navigation } from "./place.js";
+import { idOf } from "./place.js";
+import type { PageProps } from "./routes.js";
 import { TabList } from "./tab-list.js";
 import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
 
-interface DataSourcesViewProps {
-  api: Api;
-  appId: number;
-  ask: Ask;
-  go: Navigation["go"];
-  /** null: none is chosen. */
-  sourceId: number | null;
-}
-
-interface PanelProps extends Omit<DataSourcesViewProps, "sourceId" | "go"> {
+interface PanelProps extends Pick<PageProps, "api" | "appId" | "ask"> {
   source: DataSource;
   onChanged: (source: DataSource) => void;
   onRemoved: () => void;
@@ -147,7 +138,7 @@ function NewSource({
   api,
   appId,
   onMade,
-}: Pick<DataSourcesViewProps, "api" | "appId"> & { onMade: (source: DataSource) => void }) {
+}: Pick<PageProps, "api" | "appId"> & { onMade: (source: DataSource) => void }) {
   const [name, setName] = useState("");
   const [fault, setFault] = useState<string | null>(null);
   const make = async (): Promise<DataSource> => (await api.ask(CreateDataSource, { appId, data: { name } })).created;
@@ -190,7 +181,8 @@ function NewSource({
   );
 }
 
-export function DataSourcesView({ api, appId, ask, go, sourceId }: DataSourcesViewProps) {
+export function DataSourcesPage({ api, appId, ask, go, place }: PageProps) {
+  const sourceId = idOf(place.item);
   const [sources, setSources] = useState<DataSource[] | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   const load = useCallback(async () => {
@@ -203,13 +195,13 @@ export function DataSourcesView({ api, appId, ask, go, sourceId }: DataSourcesVi
   }, [api, appId]);
   useEffect(() => void load(), [load]);
   const chosen = sources?.find(({ id }) => id === sourceId);
-  const open = (id: number | null) => go({ view: "data", sourceId: id });
+  const open = (id: number | null) => go({ item: id === null ? null : String(id) });
   const onMade = async (source: DataSource) => {
     await load();
     open(source.id);
   };
   return (
-    <main className={sourceId === null ? "data-view choosing" : "data-view"}>
+    <div className={sourceId === null ? "data-view choosing" : "data-view"}>
       <nav className="data-list" aria-label="Data sources">
         <p className="fault" role="alert">
           {fault}
@@ -249,6 +241,6 @@ export function DataSourcesView({ api, appId, ask, go, sourceId }: DataSourcesVi
       ) : (
         <p className="welcome">{sources ? "There is no such data source." : "Loading…"}</p>
       )}
-    </main>
+    </div>
   );
 }

@@ -105,7 +105,7 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
         <PublishPanel
           {...shared}
           {...{ saved, dirty, copy, actions, app: props.app }}
-          onAppPublished={props.onAppPublished}
+          onAppPublished={props.reloadApps}
         />
       ),
     Versions: () =>

@@ -1,11 +1,10 @@
 /** The app's media: a folder as a grid that files are dropped on, the way through the folders, and the uploads under way. */
 import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useState } from "react";
-import type { Api } from "./api.js";
-import type { Ask } from "./confirm.js";
 import { MediaDetails } from "./media-details.js";
 import { dropOn, FileTile, FolderTile } from "./media-tile.js";
 import type { MediaListing } from "./model.js";
-import type { Navigation } from "./place.js";
+import { idOf, type Navigation } from "./place.js";
+import type { PageProps } from "./routes.js";
 import { type MediaItem, type MediaState, type Sending, useMedia } from "./use-media.js";
 
 function Path({
@@ -26,7 +25,7 @@ function Path({
           key={id ?? "top"}
           type="button"
           className="link"
-          onClick={() => go({ folderId: id })}
+          onClick={() => go({ item: id === null ? null : String(id) })}
           {...dropOn((item) => drop(item, id))}
         >
           {name}
@@ -120,11 +119,7 @@ function Empty({ search }: { search: string }) {
   );
 }
 
-interface MediaViewProps {
-  api: Api;
-  appId: number;
-  ask: Ask;
-  go: Navigation["go"];
+interface MediaViewProps extends Pick<PageProps, "api" | "appId" | "ask" | "go"> {
   folderId: number | null;
 }
 
@@ -153,7 +148,7 @@ function useDropZone(send: MediaState["send"]) {
   };
 }
 
-export function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
+function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
   const [search, setSearch] = useState("");
   const [opened, setOpened] = useState<MediaItem | null>(null);
   const [fault, setFault] = useState<string | null>(null);
@@ -178,7 +173,7 @@ export function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
   const isEmpty = listing !== null && listing.files.length === 0 && listing.folders.length === 0;
 
   return (
-    <main className={over ? "media over" : "media"} aria-label="Media" {...handlers}>
+    <section className={over ? "media over" : "media"} aria-label="Media" {...handlers}>
       <div className="row media-head">
         <Path listing={search ? null : listing} go={go} drop={(item, to) => void drop(item, to)} />
         <span className="grow" />
@@ -217,7 +212,7 @@ export function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
             <FolderTile
               key={folder.id}
               folder={folder}
-              open={() => go({ folderId: folder.id })}
+              open={() => go({ item: String(folder.id) })}
               edit={() => setOpened(item)}
               remove={() => void remove(item, folder.name)}
               drop={(dropped) => void drop(dropped, folder.id)}
@@ -250,6 +245,11 @@ export function MediaView({ api, appId, ask, go, folderId }: MediaViewProps) {
           remove={() => remove(opened, nameOf(opened))}
         />
       )}
-    </main>
+    </section>
   );
+}
+
+export function MediaPage(props: PageProps) {
+  const folderId = idOf(props.place.item);
+  return <MediaView key={folderId} {...props} folderId={folderId} />;
 }

@@ -1,8 +1,8 @@
 /** Two versions of one action, another's and the one in this page: told, shown side by side, and chosen between. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { CodeCompare } from "./code-editor.js";
 import { type Draft, dataOf, draftOf } from "./draft.js";
 import { shown } from "./format.js";
+import { CodeCompare } from "./lazy-editor.js";
 import type { Editor } from "./use-editor.js";
 import type { Theirs } from "./use-others.js";
 

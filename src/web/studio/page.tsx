@@ -1,6 +1,4 @@
 /** The Studio page: signed out or signed in, and nothing else. */
-import "../monaco-workers.js";
-import "monaco-editor/min/vs/editor/editor.main.css";
 import "./style/base.css";
 import "./style/layout.css";
 import "./style/panels.css";

@@ -1,104 +1,121 @@
-/** Where in Studio one is, kept in the address's fragment: `#/1/actions/12`, `#/1/log`, `#/1/data/3`, `#/1/media/3`, `#/1/settings`. Unsaved work is asked about. */
-import { useCallback, useEffect, useRef, useState } from "react";
-
-export type View = "actions" | "log" | "data" | "media" | "outbox" | "notifications" | "settings";
+/** Where in Studio one is, kept in the address's fragment: `#/1/actions/12`, `#/1/data?search=x`. Unsaved work is asked about. Knows no page. */
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { isView, type View } from "./routes.js";
 
 export interface Place {
   /** null: the first app there is. */
   appId: number | null;
   view: View;
-  actionId: number | "new" | null;
-  /** The data source that is open. */
-  sourceId: number | null;
-  /** The folder of media that is open; null: the top. */
-  folderId: number | null;
+  /** What of the page is open, as its address has it. */
+  item: string | null;
+  /** How it is shown: searched, filtered, sorted. */
+  query: Readonly<Record<string, string>>;
 }
 
-const VIEWS: readonly string[] = ["actions", "log", "data", "media", "outbox", "notifications", "settings"];
+/** A positive whole number, or null. */
+export const idOf = (text: string | null | undefined) => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
 
-const idOf = (text: string | undefined) => (text && /^[1-9]\d{0,15}$/.test(text) ? Number(text) : null);
-
-function placeOf(fragment: string): Place {
-  const [, app, view = "", item] = fragment.split("/");
-  const known = VIEWS.includes(view) ? (view as View) : "actions";
-  const actionId = known === "actions" ? (item === "new" ? "new" : idOf(item)) : null;
-  const itemOf = (one: View) => (known === one ? idOf(item) : null);
-  return { appId: idOf(app), view: known, actionId, sourceId: itemOf("data"), folderId: itemOf("media") };
+export function placeOf(fragment: string): Place {
+  const [path = "", query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
+  const [app, view = "", item = ""] = path.split("/");
+  return {
+    appId: idOf(app),
+    view: isView(view) ? view : "actions",
+    item: item === "" ? null : item,
+    query: Object.fromEntries(new URLSearchParams(query)),
+  };
 }
 
-function fragmentOf({ appId, view, actionId, sourceId, folderId }: Place): string {
-  const item = {
-    actions: actionId,
-    log: null,
-    outbox: null,
-    notifications: null,
-    data: sourceId,
-    media: folderId,
-    settings: null,
-  }[view];
-  return `#/${appId ?? ""}/${view}${item === null ? "" : `/${item}`}`;
+/** The address of a place, for links. */
+export function hrefOf({ appId, view, item = null, query = {} }: Partial<Place> & Pick<Place, "view">): string {
+  const search = new URLSearchParams(query).toString();
+  return `#/${appId ?? ""}/${view}${item === null ? "" : `/${item}`}${search && `?${search}`}`;
+}
+
+/** What is not named stays as long as it means the same: an item is one of its page, a query one of its item. */
+function changed(from: Place, change: Partial<Place>): Place {
+  const { appId, view } = { ...from, ...change };
+  const sameView = appId === from.appId && view === from.view;
+  const item = change.item !== undefined ? change.item : sameView ? from.item : null;
+  return { appId, view, item, query: change.query ?? (sameView && item === from.item ? from.query : {}) };
+}
+
+interface GoOptions {
+  /** Without asking about unsaved work. */
+  force?: boolean;
+  /** Back does not return to where one was: for each letter of a search. */
+  replace?: boolean;
 }
 
 export interface Navigation {
   place: Place;
-  go(change: Partial<Place>, options?: { force?: boolean }): void;
+  go(change: Partial<Place>, options?: GoOptions): void;
   /** Whether leaving would lose work. */
   setDirty(dirty: boolean): void;
   /** Asks the person where work would be lost. @returns whether to go */
   mayGo(): Promise<boolean>;
 }
 
+/** Another page or item, where unsaved work would not come along. */
+const leaves = (from: string, to: string) => from.split("?")[0] !== to.split("?")[0];
+
+/** Which step of the way through Studio this is, kept by the browser with each: Back and Forward say by it how far they went. */
+const stepHere = (): number | null => (history.state as { step?: number } | null)?.step ?? null;
+
 /** @param mayLeave asks the person, when there is unsaved work */
 export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
   const [fragment, setFragment] = useState(location.hash);
-  const current = useRef(fragment);
+  const current = useRef({ fragment, step: stepHere() ?? 0 });
   const dirty = useRef(false);
 
-  const enter = useCallback((next: string) => {
-    dirty.current = false;
-    current.current = next;
-    if (location.hash !== next) location.hash = next;
+  const arrive = useCallback((next: string, step: number) => {
+    if (leaves(current.current.fragment, next)) dirty.current = false;
+    current.current = { fragment: next, step };
     setFragment(next);
   }, []);
 
-  const request = useCallback(
-    async (next: string) => {
-      if (next === current.current) return;
-      if (!dirty.current || (await mayLeave())) enter(next);
-    },
-    [enter, mayLeave],
-  );
-
   useEffect(() => {
-    const onHash = () => {
+    const onMove = () => {
       const next = location.hash;
-      if (next === current.current) return;
+      const step = stepHere() ?? current.current.step + 1;
+      // Typed into the address bar.
+      if (stepHere() === null) history.replaceState({ step }, "");
+      if (!dirty.current || !leaves(current.current.fragment, next)) return arrive(next, step);
       // The address has moved already: it goes back until the person has answered.
-      if (dirty.current) history.replaceState(null, "", current.current || "#");
-      void request(next);
+      const moved = step - current.current.step;
+      history.go(-moved);
+      void mayLeave().then((yes) => {
+        if (!yes) return;
+        dirty.current = false;
+        history.go(moved);
+      });
     };
     const onUnload = (event: BeforeUnloadEvent) => {
       if (dirty.current) event.preventDefault();
     };
-    addEventListener("hashchange", onHash);
+    addEventListener("popstate", onMove);
     addEventListener("beforeunload", onUnload);
     return () => {
-      removeEventListener("hashchange", onHash);
+      removeEventListener("popstate", onMove);
       removeEventListener("beforeunload", onUnload);
     };
-  }, [request]);
+  }, [arrive, mayLeave]);
 
-  const go = useCallback(
-    (change: Partial<Place>, { force = false } = {}) => {
-      const next = fragmentOf({ ...placeOf(current.current), ...change });
-      if (force) enter(next);
-      else void request(next);
+  const mayGo = useCallback(async () => !dirty.current || (await mayLeave()), [mayLeave]);
+  const go = useCallback<Navigation["go"]>(
+    async (change, { force = false, replace = false } = {}) => {
+      const next = hrefOf(changed(placeOf(current.current.fragment), change));
+      if (next === location.hash) return;
+      if (!force && leaves(current.current.fragment, next) && !(await mayGo())) return;
+      const step = current.current.step + (replace ? 0 : 1);
+      history[replace ? "replaceState" : "pushState"]({ step }, "", next);
+      arrive(next, step);
     },
-    [enter, request],
+    [arrive, mayGo],
   );
   const setDirty = useCallback((value: boolean) => {
     dirty.current = value;
   }, []);
-  const mayGo = useCallback(async () => !dirty.current || (await mayLeave()), [mayLeave]);
-  return { place: placeOf(fragment), go, setDirty, mayGo };
+  const place = useMemo(() => placeOf(fragment), [fragment]);
+  return { place, go, setDirty, mayGo };
 }

@@ -17,7 +17,7 @@ interface PublishPanelProps {
   dirty: boolean;
   copy: PublishedCopy | undefined;
   actions: Actions;
-  onAppPublished: () => void;
+  onAppPublished: () => Promise<void>;
 }
 
 /** What publishing would change; null while unknown or while there is nothing to compare with. */

@@ -1,9 +1,7 @@
 /** The app's settings by tier. Holds which rows are being edited, so that leaving asks first. */
 import { useCallback, useRef } from "react";
-import type { Api } from "./api.js";
-import type { Ask } from "./confirm.js";
 import { NewSetting } from "./new-setting.js";
-import type { Navigation } from "./place.js";
+import type { PageProps } from "./routes.js";
 import { SettingLine } from "./setting-line.js";
 import { type Tier, tierOf } from "./setting-value.js";
 import { useSettings } from "./use-settings.js";
@@ -14,14 +12,7 @@ const TIERS: [tier: Tier, title: string, text: string][] = [
   ["protected", "Protected __", "Server actions alone. Written here, replaced here, read back by nobody."],
 ];
 
-interface SettingsViewProps {
-  api: Api;
-  appId: number;
-  ask: Ask;
-  setDirty: Navigation["setDirty"];
-}
-
-export function SettingsView({ api, appId, ask, setDirty }: SettingsViewProps) {
+export function SettingsView({ api, appId, ask, setDirty }: PageProps) {
   const settings = useSettings(api, appId);
   const { values, details, fault } = settings;
   const edited = useRef(new Set<string>());
@@ -37,7 +28,7 @@ export function SettingsView({ api, appId, ask, setDirty }: SettingsViewProps) {
   const secrets = Object.keys(details).filter((key) => tierOf(key) === "protected");
   const keys = [...Object.keys(values ?? {}), ...secrets].sort();
   return (
-    <main className="settings">
+    <div className="settings">
       <p className="fault" role="alert">
         {fault}
       </p>
@@ -68,6 +59,6 @@ export function SettingsView({ api, appId, ask, setDirty }: SettingsViewProps) {
           </section>
         );
       })}
-    </main>
+    </div>
   );
 }

@@ -1,16 +1,9 @@
 /** The bar on top: the app, the views, the way out. */
-import { type App } from "./model.js";
-import type { Navigation, View } from "./place.js";
+import type { App } from "./model.js";
+import type { Navigation } from "./place.js";
+import { ROUTES, type View } from "./routes.js";
 
-const VIEWS: [View, string][] = [
-  ["actions", "Actions"],
-  ["log", "Log"],
-  ["data", "Data"],
-  ["media", "Media"],
-  ["outbox", "Outbox"],
-  ["notifications", "Notifications"],
-  ["settings", "Settings"],
-];
+const TABS = (Object.keys(ROUTES) as View[]).map((view) => ({ view, label: ROUTES[view].label }));
 
 interface TopBarProps {
   apps: App[];
@@ -28,10 +21,7 @@ export function TopBar({ apps, app, view, go, signOut }: TopBarProps) {
       </h1>
       <label className="app-chooser">
         <span className="unseen">App</span>
-        <select
-          value={app.id}
-          onChange={(event) => go({ appId: Number(event.target.value), actionId: null, folderId: null })}
-        >
+        <select value={app.id} onChange={(event) => go({ appId: Number(event.target.value) })}>
           {apps.map(({ id, name }) => (
             <option key={id} value={id}>
               {name} · {id}
@@ -41,13 +31,13 @@ export function TopBar({ apps, app, view, go, signOut }: TopBarProps) {
       </label>
       <span className={app.isPublished ? "chip live" : "chip"}>{app.isPublished ? "published" : "not published"}</span>
       <nav aria-label="Views">
-        {VIEWS.map(([name, label]) => (
+        {TABS.map(({ view: name, label }) => (
           <button
             key={name}
             type="button"
             className="tab"
             aria-current={view === name ? "page" : undefined}
-            onClick={() => go({ appId: app.id, view: name })}
+            onClick={() => go({ appId: app.id, view: name, item: null })}
           >
             {label}
           </button>

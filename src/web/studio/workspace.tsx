@@ -1,9 +1,9 @@
 /** One action's place of work: code, fields, and below them what can be done with it. */
 import { useCallback, useEffect, useState } from "react";
-import { CodeEditor } from "./code-editor.js";
 import { Dock } from "./dock.js";
 import { RemoveAction } from "./documents.js";
 import { Fields } from "./fields.js";
+import { CodeEditor } from "./lazy-editor.js";
 import type { Action } from "./model.js";
 import { OthersBanner } from "./others-banner.js";
 import { type Editor, useEditor } from "./use-editor.js";
@@ -76,7 +76,7 @@ export function Workspace(props: WorkspaceProps) {
     if (!(await ask({ title: `Delete ${saved.name}?`, text, yes: "Delete", danger: true }))) return;
     try {
       await api.ask(RemoveAction, { appId, id: saved.id, ifUpdatedAt: saved.updatedAt });
-      go({ actionId: null }, { force: true });
+      go({ item: null }, { force: true });
       await reloadList();
     } catch (error) {
       setRemoveFault((error as Error).message);
@@ -88,9 +88,9 @@ export function Workspace(props: WorkspaceProps) {
   }
   const codeFault = fault?.field === "code" ? fault : null;
   return (
-    <main className="workspace">
+    <div className="workspace">
       <div className="workspace-top">
-        <Heading editor={editor} back={() => go({ actionId: null })} />
+        <Heading editor={editor} back={() => go({ item: null })} />
         <OthersBanner editor={editor} />
       </div>
       <div className="upper">
@@ -115,6 +115,6 @@ export function Workspace(props: WorkspaceProps) {
         </section>
       </div>
       <Dock {...props} editor={editor} draft={draft} />
-    </main>
+    </div>
   );
 }
