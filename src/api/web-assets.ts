@@ -53,6 +53,10 @@ export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] ?? "");
 }
 
+/** The mark of Studio's heading, readable on light and dark tabs. */
+const ICON =
+  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%230f9384' d='M3 1h5a7 7 0 0 1 7 7v5a2 2 0 0 1-2 2H8a7 7 0 0 1-7-7V3a2 2 0 0 1 2-2z'/%3E%3C/svg%3E";
+
 function renderPage(name: string, { title, script, needs, style }: BuiltPage, base: string): string {
   // Named here, all are asked for at once and not one after the other's arrival.
   const early = needs.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
@@ -63,7 +67,7 @@ function renderPage(name: string, { title, script, needs, style }: BuiltPage, ba
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title>
-<link rel="icon" href="data:,">${link}${early}
+<link rel="icon" href="${ICON}">${link}${early}
 <script type="module" src="${escapeHtml(base + script)}"></script>
 </head>
 <body>

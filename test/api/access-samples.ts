@@ -67,6 +67,7 @@ export const SAMPLES: Record<Operation, Sample> = {
   writeSettings: rest("POST", "/v1/apps/:app/settings", { sample: 1 }),
   markSettings: rest("PUT", "/v1/apps/:app/settings/secrecy", { keys: ["_none"], secret: false }),
   readSettingsStatus: rest("GET", "/v1/apps/:app/settings/status"),
+  readSettingsUse: rest("GET", "/v1/apps/:app/settings/use"),
   readRuntimeSettings: rest("GET", "/v1/apps/:app/env.js"),
   readTrail: rest("GET", "/v1/apps/:app/audit"),
   updateApp: rest("PUT", "/v1/apps/:app", {}),

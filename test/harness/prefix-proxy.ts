@@ -2,6 +2,7 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, request } from "node:http";
 import { type AddressInfo, connect } from "node:net";
+import type { Duplex } from "node:stream";
 
 export interface PrefixProxy {
   /** With the prefix, without a closing slash. */
@@ -9,12 +10,17 @@ export interface PrefixProxy {
   /** Paths that were asked for outside the prefix. */
   outside: string[];
   leadTo(url: string): void;
+  /** Ends what is open, and refuses what comes, until it is mended. */
+  cut(): void;
+  mend(): void;
   stop(): Promise<void>;
 }
 
 export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
   const outside: string[] = [];
+  const tunnels = new Set<Duplex>();
   let port = 0;
+  let isCut = false;
 
   /** The service's path; null outside the prefix. */
   function inside({ url = "" }: IncomingMessage): string | null {
@@ -24,6 +30,7 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
   }
 
   const server = createServer((asked, reply) => {
+    if (isCut) return void asked.destroy();
     const path = inside(asked);
     if (path === null) return void reply.writeHead(404).end();
     const { method, headers } = asked;
@@ -36,7 +43,9 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
   });
   server.on("upgrade", (asked, near, head) => {
     const path = inside(asked);
-    if (path === null) return near.destroy();
+    if (isCut || path === null) return near.destroy();
+    tunnels.add(near);
+    near.on("close", () => tunnels.delete(near));
     const far = connect(port, "127.0.0.1", () => {
       const headers = asked.rawHeaders.reduce((text, part, index) => text + part + (index % 2 ? "\r\n" : ": "), "");
       far.write(`${asked.method} ${path} HTTP/1.1\r\n${headers}\r\n`);
@@ -58,6 +67,14 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
     outside,
     leadTo(url) {
       port = Number(new URL(url).port);
+    },
+    cut() {
+      isCut = true;
+      server.closeAllConnections();
+      for (const tunnel of tunnels) tunnel.destroy();
+    },
+    mend() {
+      isCut = false;
     },
     async stop() {
       server.close().closeAllConnections();

@@ -1,4 +1,4 @@
-/** Studio as a person handles it: buttons by their words, fields by their selectors, the keyboard. */
+/** Studio as a person handles it: buttons and links by their words, fields by their selectors, the keyboard. */
 import type { Page } from "puppeteer";
 
 const withText = (tag: string, text: string, inside = "") =>
@@ -7,7 +7,7 @@ const withText = (tag: string, text: string, inside = "") =>
 export type StudioPage = ReturnType<typeof studioPage>;
 
 export function studioPage(page: Page) {
-  async function press(key: "s" | "a" | "Enter"): Promise<void> {
+  async function press(key: "s" | "a" | "k" | "m" | "Enter"): Promise<void> {
     await page.keyboard.down("Control");
     await page.keyboard.press(key);
     await page.keyboard.up("Control");
@@ -22,7 +22,7 @@ export function studioPage(page: Page) {
   }
 
   async function button(name: string, inside?: string): Promise<void> {
-    const found = await page.waitForSelector(withText("button", name, inside));
+    const found = await page.waitForSelector(withText("*[self::button or self::a]", name, inside));
     await found!.click();
   }
 
@@ -50,6 +50,25 @@ export function studioPage(page: Page) {
       const ends = JSON.stringify([all[0], all.at(-1)]);
       const lines = 'document.querySelector(".code-editor .view-lines").textContent.replaceAll("\\u00a0", " ")';
       await page.waitForFunction(`((shown) => ${ends}.some((line) => shown.includes(line)))(${lines})`);
+      // The editor has it; the page has it once it says so.
+      await page.waitForFunction('document.querySelector(".workspace-head [role=status]").textContent !== "saved"');
+    },
+
+    /** By the key, as soon as there is something to save. */
+    async save(): Promise<void> {
+      await page.waitForSelector(".workspace-head .primary:enabled");
+      await press("s");
+    },
+
+    /** By the key, as soon as a run may begin. */
+    async run(): Promise<void> {
+      await page.waitForSelector(".payload .primary:enabled");
+      await press("Enter");
+    },
+
+    /** Opens one of the places of the address, as a link to it does. */
+    async open(place: string): Promise<void> {
+      await page.evaluate(`location.hash = ${JSON.stringify(`#/${place}`)}`);
     },
 
     async signIn(token: string): Promise<void> {

@@ -87,11 +87,11 @@ describe("Studio at GET /studio", () => {
     await page.waitForSelector(".code-editor .view-line");
     await studio.write(CODE);
     await studio.replace('[data-field="name"] input', "not a name");
-    await studio.press("s");
+    await studio.save();
     await page.waitForSelector('[data-field="name"] input[aria-invalid="true"]');
     expect(await studio.textOf('[data-field="name"] .fault')).to.contain("NAME_INVALID_CHARS");
     await studio.replace('[data-field="name"] input', "greet");
-    await studio.press("s");
+    await studio.save();
     await page.waitForSelector(studio.withText("b", "greet", '//*[@class="action-name"]'));
     const { actions } = await api("/actions");
     expect(actions.map(({ name, code }: { name: string; code: string }) => ({ name, code }))).to.deep.equal([
@@ -101,7 +101,7 @@ describe("Studio at GET /studio", () => {
 
   it("runs the action by Ctrl+Enter with the payload, and shows what it prints and returns", async () => {
     await studio.replace("#payload", '{"name": "Ada"}');
-    await studio.press("Enter");
+    await studio.run();
     await outcome("completed");
     expect(JSON.parse((await studio.textOf(".result"))!)).to.deep.equal({ hello: "Ada", keys: [] });
     await page.waitForSelector(".console li");
@@ -110,7 +110,7 @@ describe("Studio at GET /studio", () => {
 
   it("shows what the action threw, and adds its entry to the open log as it is written", async () => {
     await studio.replace("#payload", "{}");
-    await studio.press("Enter");
+    await studio.run();
     await outcome("failed");
     expect(await studio.textOf(".result.failed")).to.equal("TypeError: a name is required");
     await studio.button("Log", '//*[@role="tablist"]');
@@ -125,7 +125,7 @@ describe("Studio at GET /studio", () => {
 
   it("marks the line of code that was refused", async () => {
     await studio.write("async function execute() {\n  return 1 +;\n}");
-    await studio.press("s");
+    await studio.save();
     expect(await studio.textOf(".code-fault")).to.match(/line 2, column \d+.*CODE_VALIDATION_FAILED/);
     await page.waitForSelector(".code-editor .squiggly-error");
   });
@@ -137,7 +137,7 @@ describe("Studio at GET /studio", () => {
     await page.waitForSelector("dialog", { hidden: true });
     expect(await studio.textOf(".workspace-head h2")).to.equal("greet");
     await studio.write(`// second\n${CODE}`);
-    await studio.press("s");
+    await studio.save();
     await page.waitForSelector(studio.withText("span", "saved"));
   });
 
@@ -151,7 +151,7 @@ describe("Studio at GET /studio", () => {
     await studio.button("Publish", '//*[@role="tabpanel"]');
     await page.waitForSelector(studio.withText("button", "Publish again"));
     await page.click('[data-field="active"] input');
-    await studio.press("s");
+    await studio.save();
     await page.waitForSelector(".diff td.added");
     const change = await page.$$eval(".diff tbody tr > *", (cells) => cells.map((cell) => cell.textContent));
     expect(change).to.deep.equal(["active", "true", "false"]);
@@ -185,7 +185,7 @@ describe("Studio at GET /studio", () => {
 
   it("tells in the service's words that a code is too long to be sent", async () => {
     await studio.write(`// long\n${`// ${"x".repeat(97)}\n`.repeat(11_000)}// the end`);
-    await studio.press("s");
+    await studio.save();
     await page.waitForFunction('/PAYLOAD_TOO_LARGE/.test(document.querySelector(".workspace").textContent)');
     watch.errors.splice(0);
   });

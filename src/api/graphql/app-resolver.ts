@@ -74,6 +74,12 @@ export class AppResolver {
     return this.people.create((data ?? {}) as Record<string, unknown>);
   }
 
+  @Query(() => [UserType], { description: "Who edits the app." })
+  async editors(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<User[]> {
+    await this.gate.enter(context, "manageEditors", appId);
+    return this.people.editors(appId);
+  }
+
   @Mutation(() => [UserType])
   async addEditor(
     @Ctx() context: RequestContext,

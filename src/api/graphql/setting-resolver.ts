@@ -3,7 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
 import type { Gate } from "../../operations/access/gate.js";
-import type { SettingStatus, Settings } from "../../operations/settings/settings.js";
+import type { SettingStatus, Settings, SettingsUse } from "../../operations/settings/settings.js";
 import type { AppSession, RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
@@ -67,6 +67,24 @@ class RuntimeEnvType {
   @Field(() => AppSessionType) session: AppSession;
 }
 
+@ObjectType("SettingReader", { description: "An action whose code names the key." })
+class SettingReaderType {
+  @Field(() => Int) id: number;
+  @Field(() => String) name: string;
+}
+
+@ObjectType("SettingsUse")
+class SettingsUseType {
+  @Field(() => Int, { description: "Of all private and protected settings, as server actions are given them." })
+  underscoreBytes: number;
+  @Field(() => Int, { description: "Beyond it no server action runs." }) underscoreMaxBytes: number;
+  @Field(() => [SettingReaderType], {
+    description:
+      "By name, 100 at most: the masters whose code has the asked key as a word; none where no key is asked about.",
+  })
+  readers: SettingsUse["readers"];
+}
+
 @Resolver()
 export class SettingResolver {
   constructor(
@@ -86,6 +104,16 @@ export class SettingResolver {
   async runtimeEnv(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<RuntimeEnv> {
     const caller = await this.gate.enter(context, "readRuntimeSettings", appId);
     return this.service.runtimeEnv(caller, appId);
+  }
+
+  @Query(() => SettingsUseType, { description: "How much room settings take, and which actions read one of them." })
+  async settingsUse(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("key", () => String, { nullable: true }) key?: string | null,
+  ): Promise<SettingsUse> {
+    await this.gate.enter(context, "readSettingsUse", appId);
+    return this.service.use(appId, key ?? null);
   }
 
   @Query(() => [SettingStatusType], {

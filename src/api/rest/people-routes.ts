@@ -11,6 +11,11 @@ export const peopleRoutes: readonly Route[] = [
     answer: ({ apps }, q) => apps.createUser(q.context, q.object()),
   },
   {
+    method: "GET",
+    path: `${APP}/editors`,
+    answer: async ({ apps }, q) => ({ editors: await apps.editors(q.context, q.id("appId")) }),
+  },
+  {
     method: "POST",
     path: `${APP}/editors`,
     answer: async ({ apps }, q) => ({

@@ -38,6 +38,11 @@ export const settingRoutes: readonly Route[] = [
   },
   {
     method: "GET",
+    path: `${SETTINGS}/use`,
+    answer: ({ settings }, q) => settings.settingsUse(q.context, q.id("appId"), q.text("key")),
+  },
+  {
+    method: "GET",
     path: `${SETTINGS}/status`,
     answer: async ({ settings }, q) => {
       const withDetails = q.flag("details");

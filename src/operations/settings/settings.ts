@@ -6,7 +6,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { open, seal } from "../../engine/cipher.js";
 import { ActionError } from "../../errors.js";
-import { SETTINGS_MAX_BYTES } from "../../limits.js";
+import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import type { RuntimeEnv, SessionOf } from "../../rules/env-script.js";
@@ -20,6 +20,7 @@ import {
   httpView,
   runtimeView,
   type SettingsView,
+  serverActionView,
   tierOf,
   withoutProtected,
 } from "../../rules/setting-tiers.js";
@@ -28,6 +29,7 @@ import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { DataKeys } from "./data-keys.js";
 import { createSecretValues, markSecrets, type StoredSetting } from "./secret-values.js";
+import { readersOf, type SettingsUse } from "./setting-readers.js";
 
 /** What binds a sealed value to its place: moved to another app or key it does not open. */
 const bound = (appId: number, key: string): string => `app:${appId}:${key}`;
@@ -75,7 +77,7 @@ export async function lockApp(executor: Executor, appId: number): Promise<void> 
   await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
 }
 
-export type { StoredSetting };
+export type { SettingsUse, StoredSetting };
 
 export type Settings = ReturnType<typeof createSettings>;
 
@@ -197,6 +199,13 @@ export function createSettings(options: {
 
   return {
     write,
+
+    /** How much of their room underscore settings take, and with a key whose code has it. @throws SETTINGS_INVALID */
+    async use(appId: number, key: string | null): Promise<SettingsUse> {
+      const underscoreBytes = Buffer.byteLength(JSON.stringify(serverActionView(await read(appId, "all"))));
+      const readers = key === null ? [] : await readersOf(db, appId, key);
+      return { underscoreBytes, underscoreMaxBytes: UNDERSCORE_SETTINGS_MAX_BYTES, readers };
+    },
 
     /** What GET answers: no protected key, for nobody. */
     http,

@@ -90,19 +90,20 @@ interface ActionListProps {
 
 /** Of a list that is longer than what is here: found by the service. */
 function useFound({ find }: Actions, search: string): ActionSummary[] | null {
-  const [found, setFound] = useState<ActionSummary[] | null>(null);
+  const [found, setFound] = useState<{ of: string; actions: ActionSummary[] | null } | null>(null);
   useEffect(() => {
     let over = false;
     const timer = setTimeout(() => {
       const asked = find(search.trim()) ?? Promise.resolve(null);
-      asked.catch(() => null).then((actions) => over || setFound(actions));
+      asked.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
     }, TYPED_MS);
     return () => {
       over = true;
       clearTimeout(timer);
     };
   }, [find, search]);
-  return found;
+  // What another search has found is no answer to this one.
+  return found?.of === search ? found.actions : null;
 }
 
 export function ActionList({ actions, selected, go }: ActionListProps) {

@@ -1,50 +1,59 @@
 /** The app's actions: the list, and the one that is open in its workspace. */
 import { useCallback, useState } from "react";
 import { ActionList } from "./action-list.js";
-import { idOf, type Navigation } from "./place.js";
+import { hrefOf, idOf, type Navigation, type Place } from "./place.js";
 import type { PageProps } from "./routes.js";
+import { TEMPLATES } from "./templates.js";
 import { Workspace } from "./workspace.js";
 
-function Welcome({ none }: { none: boolean }) {
+function Welcome({ appId, none }: { appId: number; none: boolean }) {
   return (
     <div className="welcome">
       <h2>{none ? "No action yet" : "Choose an action"}</h2>
+      <p>{none ? "Begin the first one with one of these:" : "Pick one on the left, or begin a new one:"}</p>
+      <ul className="templates">
+        {Object.entries(TEMPLATES).map(([template, { label, text }]) => (
+          <li key={template}>
+            <a className="button" href={hrefOf({ appId, view: "actions", item: "new", query: { template } })}>
+              <b>{label}</b>
+              <span className="hint">{text}</span>
+            </a>
+          </li>
+        ))}
+      </ul>
       <p>
-        {none ? "Create the first one: " : "Pick one on the left, or "}
-        <kbd>Alt</kbd> <kbd>N</kbd> {none ? "or the button on the left." : "for a new one."}
-      </p>
-      <p>
-        <kbd>/</kbd> search <kbd>Ctrl</kbd> <kbd>S</kbd> save <kbd>Ctrl</kbd> <kbd>Enter</kbd> run
+        <kbd>Alt N</kbd> new <kbd>/</kbd> search <kbd>Ctrl S</kbd> save <kbd>Ctrl Enter</kbd> run <kbd>Ctrl K</kbd> all
+        commands
       </p>
     </div>
   );
 }
 
 /** Tells workspaces apart. One that has just created its action keeps its key, and with it its run and its panels. */
-function useWorkspaceKey(appId: number | undefined, actionId: number | "new" | null, go: Navigation["go"]) {
-  const [made, setMade] = useState<{ id: number; turn: number } | null>(null);
+function useWorkspaceKey({ item, query }: Place, go: Navigation["go"]) {
+  const [made, setMade] = useState<{ item: string; key: string } | null>(null);
   const [turn, setTurn] = useState(0);
+  const fresh = `new ${turn} ${query["template"] ?? ""} ${query["copyOf"] ?? ""}`;
   const onCreated = useCallback(
     (id: number) => {
-      setMade({ id, turn });
+      setMade({ item: String(id), key: fresh });
       setTurn(turn + 1);
       go({ item: String(id) }, { force: true });
     },
-    [go, turn],
+    [go, turn, fresh],
   );
-  const own = actionId === "new" ? `new-${turn}` : made?.id === actionId ? `new-${made?.turn}` : actionId;
-  return { key: `${appId}/${own}`, onCreated };
+  return { key: item === "new" ? fresh : made?.item === item ? made.key : item, onCreated };
 }
 
 export function ActionsPage(props: PageProps) {
   const { app, place, go, actions } = props;
   const actionId = place.item === "new" ? "new" : idOf(place.item);
-  const { key, onCreated } = useWorkspaceKey(app.id, actionId, go);
+  const { key, onCreated } = useWorkspaceKey(place, go);
   return (
     <div className={actionId === null ? "actions-view choosing" : "actions-view"}>
       <ActionList key={app.id} actions={actions} selected={actionId} go={go} />
       {actionId === null ? (
-        <Welcome none={actions.list?.actions.length === 0} />
+        <Welcome appId={app.id} none={actions.list?.actions.length === 0} />
       ) : (
         <Workspace key={key} {...props} id={actionId} onCreated={onCreated} />
       )}

@@ -58,7 +58,10 @@ export interface Follower<Data> {
   complete?(): void;
 }
 
-/** Tells whether the socket is up; each `true` after a `false` may have missed something. */
+/** What the socket is closed with when nothing is followed any more. */
+const NORMAL_CLOSURE = 1000;
+
+/** Tells whether the connection is there or lost; each `true` after a `false` may have missed something. */
 export type OnConnected = (connected: boolean) => void;
 
 export interface Api {
@@ -165,7 +168,10 @@ export function createApi(): Api {
     upload: (path, form, onProgress, signal) => upload(serviceAddress(path), { form, onProgress, signal }),
     follow: (document, variables, follower) => follow(client, document, variables, follower),
     onConnected(listener) {
-      const ends = [client.on("connected", () => listener(true)), client.on("closed", () => listener(false))];
+      const ends = [
+        client.on("connected", () => listener(true)),
+        client.on("closed", (event) => (event as CloseEvent).code === NORMAL_CLOSURE || listener(false)),
+      ];
       return () => {
         for (const end of ends) end();
       };

@@ -40,7 +40,7 @@ addEventListener("unhandledrejection", (event) => {
 
 const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
   language: "javascript",
-  ariaLabel: "Code",
+  ariaLabel: "Code. Tab indents; Control M lets Tab leave the editor.",
   automaticLayout: true,
   fontSize: 13,
   lineHeight: 20,
@@ -80,7 +80,11 @@ export function CodeEditor({ code, onChange, fault }: CodeEditorProps) {
   useEffect(() => {
     const model = editor.current?.getModel();
     // What the editor reported itself comes back unchanged; only a loaded or restored text replaces it.
-    if (model && model.getValue() !== code) model.setValue(code);
+    if (!model || model.getValue() === code) return;
+    if (model.getValue() === "") return model.setValue(code);
+    // Undo brings back what was there before.
+    model.pushEditOperations([], [{ range: model.getFullModelRange(), text: code }], () => null);
+    model.pushStackElement();
   }, [code]);
 
   useEffect(() => {

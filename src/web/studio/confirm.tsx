@@ -1,5 +1,6 @@
 /** A question with two answers, in the browser's own modal dialog. Decides nothing. */
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useState } from "react";
+import { Modal } from "./modal.js";
 
 export interface Question {
   title: string;
@@ -16,10 +17,8 @@ interface Pending extends Question {
 }
 
 function Dialog({ title, text, yes, danger, answer }: Pending) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} className="dialog" aria-labelledby="question" onClose={() => answer(false)}>
+    <Modal aria-labelledby="question" onClose={() => answer(false)}>
       <h2 id="question">{title}</h2>
       <p>{text}</p>
       <div className="row end">
@@ -30,7 +29,7 @@ function Dialog({ title, text, yes, danger, answer }: Pending) {
           {yes}
         </button>
       </div>
-    </dialog>
+    </Modal>
   );
 }
 

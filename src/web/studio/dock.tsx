@@ -1,5 +1,6 @@
 /** Below the code: run, log, publish, versions, one at a time. Owns the run, so that it outlives a look at another panel. */
-import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
+import { type KeyboardEvent, useCallback, useEffect, useMemo, useState } from "react";
+import { type Command, useCommands } from "./commands.js";
 import type { Draft } from "./draft.js";
 import { LogPanel } from "./log-panel.js";
 import { PublishPanel } from "./publish-panel.js";
@@ -70,6 +71,8 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
   const [tab, setTab] = useState<Tab>("Run");
   const [payload, setPayload] = useState("{}");
   const [payloadFault, setPayloadFault] = useState<string | null>(null);
+  // What the outcome on the screen is of.
+  const [ran, setRan] = useState<string | null>(null);
   const runner = useRun(api, appId);
   const running = runner.run?.state === "running";
 
@@ -81,9 +84,21 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
     setPayloadFault("fault" in parsed ? parsed.fault : null);
     if ("fault" in parsed) return;
     const action = await save();
-    if (action) await start(action.id, parsed.payload);
+    if (!action) return;
+    setRan(`${action.code}\n${payload}`);
+    await start(action.id, parsed.payload);
   }, [payload, running, save, start]);
-  useRunKey(useCallback(() => void saveAndRun(), [saveAndRun]));
+  const runNow = useCallback(() => void saveAndRun(), [saveAndRun]);
+  useRunKey(runNow);
+  const whole = saved !== null;
+  const commands = useMemo<Command[]>(
+    () => [
+      { name: "Run this action", keys: "Ctrl Enter", run: runNow },
+      ...(whole ? TABS.map((name) => ({ name: `Show the panel ${name}`, run: () => setTab(name) })) : []),
+    ],
+    [runNow, whole],
+  );
+  useCommands(commands);
 
   const copy = saved ? actions.copyOf(saved.id) : undefined;
   const shared = { api, appId, ask };
@@ -91,6 +106,7 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
     Run: () => (
       <RunPanel
         {...{ draft, dirty, runner, payload, payloadFault }}
+        isOld={ran !== null && ran !== `${draft.code}\n${payload}`}
         setPayload={(text) => {
           setPayload(text);
           setPayloadFault(null);
@@ -121,7 +137,7 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
   };
   return (
     <section className="dock" aria-label="Run and publish">
-      <Tabs tab={tab} setTab={setTab} whole={saved !== null} />
+      <Tabs tab={tab} setTab={setTab} whole={whole} />
       <div id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`} className="panel">
         {panels[tab]()}
       </div>

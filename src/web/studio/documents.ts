@@ -159,6 +159,60 @@ export const UpdateNotification: Document<UpdateNotificationMutation, UpdateNoti
 
 export const DeleteNotification: Document<DeleteNotificationMutation, DeleteNotificationMutationVariables> =
   "mutation DeleteNotification($appId:Int!$id:Int!){deleteNotification(appId:$appId id:$id)}";
+
+export const ReadSettingsUse: Document<ReadSettingsUseQuery, ReadSettingsUseQueryVariables> =
+  "query ReadSettingsUse($appId:Int!$key:String){use:settingsUse(appId:$appId key:$key){underscoreBytes underscoreMaxBytes readers{id name}}}";
+
+export const PublicSettingsStatus: Document<PublicSettingsStatusQuery, PublicSettingsStatusQueryVariables> =
+  "query PublicSettingsStatus($appId:Int!$keys:[String!]!){settingsStatus(appId:$appId keys:$keys){key updatedAt updatedBy secret}}";
+
+export const ListEditors: Document<ListEditorsQuery, ListEditorsQueryVariables> =
+  "fragment Person on User{id firstName lastName email}query ListEditors($appId:Int!){editors(appId:$appId){...Person}}";
+
+export const AddEditor: Document<AddEditorMutation, AddEditorMutationVariables> =
+  "fragment Person on User{id firstName lastName email}mutation AddEditor($appId:Int!$userId:Int!){editors:addEditor(appId:$appId userId:$userId){...Person}}";
+
+export const RemoveEditor: Document<RemoveEditorMutation, RemoveEditorMutationVariables> =
+  "fragment Person on User{id firstName lastName email}mutation RemoveEditor($appId:Int!$userId:Int!){editors:removeEditor(appId:$appId userId:$userId){...Person}}";
+
+export const CreatePerson: Document<CreatePersonMutation, CreatePersonMutationVariables> =
+  "fragment Person on User{id firstName lastName email}mutation CreatePerson($data:CreateUserInput!){created:createUser(data:$data){token user{...Person}}}";
+
+export const ListTokens: Document<ListTokensQuery, ListTokensQueryVariables> =
+  "query ListTokens($appId:Int!){tokens(appId:$appId){id kind name userId createdAt expiresAt}}";
+
+export const CreateToken: Document<CreateTokenMutation, CreateTokenMutationVariables> =
+  "mutation CreateToken($appId:Int!$data:CreateTokenInput!){created:createToken(appId:$appId data:$data){id token}}";
+
+export const RevokeToken: Document<RevokeTokenMutation, RevokeTokenMutationVariables> =
+  "mutation RevokeToken($appId:Int!$id:Int!){revokeToken(appId:$appId id:$id)}";
+
+export const ReadAudit: Document<ReadAuditQuery, ReadAuditQueryVariables> =
+  "query ReadAudit($appId:Int!$limit:Int$offset:Int){audit(appId:$appId limit:$limit offset:$offset){entries{id type userId credentialId actionId data createdAt}pagination{total hasMore}}}";
+
+export const ListAppVersions: Document<ListAppVersionsQuery, ListAppVersionsQueryVariables> =
+  "query ListAppVersions($appId:Int!$offset:Int){history:appVersions(appId:$appId offset:$offset){versions{id action createdAt name user{firstName lastName}}pagination{hasMore}}}";
+
+export const ReadAppVersion: Document<ReadAppVersionQuery, ReadAppVersionQueryVariables> =
+  "query ReadAppVersion($appId:Int!$versionId:Int!){version:appVersion(appId:$appId versionId:$versionId){id createdAt data{name icon startingPageId isTemplate hooks dependencies}settings}}";
+
+export const CreateAppVersion: Document<CreateAppVersionMutation, CreateAppVersionMutationVariables> =
+  "mutation CreateAppVersion($appId:Int!){version:createAppVersion(appId:$appId){id}}";
+
+export const RestoreAppVersion: Document<RestoreAppVersionMutation, RestoreAppVersionMutationVariables> =
+  "mutation RestoreAppVersion($appId:Int!$versionId:Int!){app:restoreAppVersion(appId:$appId versionId:$versionId){id}}";
+
+export const ImportActions: Document<ImportActionsMutation, ImportActionsMutationVariables> =
+  "mutation ImportActions($appId:Int!$document:ImportDocumentInput!$dryRun:Boolean!){report:importActions(appId:$appId document:$document dryRun:$dryRun){dryRun created updated{name fields}unchanged faults{index name status error}}}";
+
+export const CreateApp: Document<CreateAppMutation, CreateAppMutationVariables> =
+  "mutation CreateApp($data:CreateAppInput!){created:createApp(data:$data){id}}";
+
+export const RenameApp: Document<RenameAppMutation, RenameAppMutationVariables> =
+  "mutation RenameApp($appId:Int!$data:UpdateAppInput!){app:updateApp(appId:$appId data:$data){id}}";
+
+export const UnpublishApp: Document<UnpublishAppMutation, UnpublishAppMutationVariables> =
+  "mutation UnpublishApp($appId:Int!){app:unpublishApp(appId:$appId){id}}";
 export type AccessTrialInput = {
   /** The kept ones unless given. */
   accessRules?: unknown;
@@ -230,6 +284,12 @@ export type CreateActionInput = {
   triggers?: Array<TriggerInput | null | undefined> | null | undefined;
 };
 
+export type CreateAppInput = {
+  name?: string | null | undefined;
+  /** The first one unless given. */
+  organizationId?: number | null | undefined;
+};
+
 export type CreateDataSourceInput = {
   accessRules?: unknown;
   columns?: Array<string> | null | undefined;
@@ -238,6 +298,22 @@ export type CreateDataSourceInput = {
   hooks?: unknown;
   indexes?: unknown;
   name?: string | null | undefined;
+};
+
+export type CreateTokenInput = {
+  kind?: TokenKind | null | undefined;
+  /** A label, for the list. */
+  name?: string | null | undefined;
+  /** Who uses it. */
+  userId?: number | null | undefined;
+};
+
+export type CreateUserInput = {
+  email?: string | null | undefined;
+  firstName?: string | null | undefined;
+  lastName?: string | null | undefined;
+  /** The first one unless given. */
+  organizationId?: number | null | undefined;
 };
 
 /** What REST's query takes. */
@@ -261,6 +337,13 @@ export type Environment =
   | 'any'
   | 'client'
   | 'server';
+
+/** What `exportActions` gives. */
+export type ImportDocumentInput = {
+  actions?: Array<CreateActionInput | null | undefined> | null | undefined;
+  /** svc-app-actions/1 */
+  format?: string | null | undefined;
+};
 
 /** A person's word on an unknown message. */
 export type MessageDecision =
@@ -325,6 +408,12 @@ export type RunState =
   | 'running'
   | 'skipped';
 
+/** What a token stands for. */
+export type TokenKind =
+  | 'api'
+  | 'live'
+  | 'viewer';
+
 /** Specification, Trigger object. */
 export type TriggerInput = {
   trigger?: TriggerType | null | undefined;
@@ -368,6 +457,20 @@ export type UpdateActionInput = {
   /** Full IANA name; the server's default unless given. */
   timezone?: string | null | undefined;
   triggers?: Array<TriggerInput | null | undefined> | null | undefined;
+};
+
+/** Omitted properties stay as they are. */
+export type UpdateAppInput = {
+  dependencies?: unknown;
+  hooks?: unknown;
+  icon?: string | null | undefined;
+  /** Of administrators. */
+  isHidden?: boolean | null | undefined;
+  /** Of administrators. */
+  isSystemTemplate?: boolean | null | undefined;
+  isTemplate?: boolean | null | undefined;
+  name?: string | null | undefined;
+  startingPageId?: number | null | undefined;
 };
 
 export type UpdateDataSourceInput = {
@@ -843,4 +946,146 @@ export type DeleteNotificationMutationVariables = Exact<{
 
 
 export type DeleteNotificationMutation = { deleteNotification: boolean };
+
+export type ReadSettingsUseQueryVariables = Exact<{
+  appId: number;
+  key?: string | null | undefined;
+}>;
+
+
+export type ReadSettingsUseQuery = { use: { underscoreBytes: number, underscoreMaxBytes: number, readers: Array<{ id: number, name: string }> } };
+
+export type PublicSettingsStatusQueryVariables = Exact<{
+  appId: number;
+  keys: Array<string> | string;
+}>;
+
+
+export type PublicSettingsStatusQuery = { settingsStatus: Array<{ key: string, updatedAt: string | null, updatedBy: number | null, secret: boolean }> };
+
+export type PersonFragment = { id: number, firstName: string, lastName: string, email: string };
+
+export type ListEditorsQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ListEditorsQuery = { editors: Array<{ id: number, firstName: string, lastName: string, email: string }> };
+
+export type AddEditorMutationVariables = Exact<{
+  appId: number;
+  userId: number;
+}>;
+
+
+export type AddEditorMutation = { editors: Array<{ id: number, firstName: string, lastName: string, email: string }> };
+
+export type RemoveEditorMutationVariables = Exact<{
+  appId: number;
+  userId: number;
+}>;
+
+
+export type RemoveEditorMutation = { editors: Array<{ id: number, firstName: string, lastName: string, email: string }> };
+
+export type CreatePersonMutationVariables = Exact<{
+  data: CreateUserInput;
+}>;
+
+
+export type CreatePersonMutation = { created: { token: string, user: { id: number, firstName: string, lastName: string, email: string } } };
+
+export type ListTokensQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ListTokensQuery = { tokens: Array<{ id: number, kind: TokenKind, name: string | null, userId: number | null, createdAt: string, expiresAt: string | null }> };
+
+export type CreateTokenMutationVariables = Exact<{
+  appId: number;
+  data: CreateTokenInput;
+}>;
+
+
+export type CreateTokenMutation = { created: { id: number, token: string } };
+
+export type RevokeTokenMutationVariables = Exact<{
+  appId: number;
+  id: number;
+}>;
+
+
+export type RevokeTokenMutation = { revokeToken: boolean };
+
+export type ReadAuditQueryVariables = Exact<{
+  appId: number;
+  limit?: number | null | undefined;
+  offset?: number | null | undefined;
+}>;
+
+
+export type ReadAuditQuery = { audit: { entries: Array<{ id: number, type: string, userId: number | null, credentialId: number | null, actionId: number | null, data: unknown, createdAt: string }>, pagination: { total: number, hasMore: boolean } } };
+
+export type ListAppVersionsQueryVariables = Exact<{
+  appId: number;
+  offset?: number | null | undefined;
+}>;
+
+
+export type ListAppVersionsQuery = { history: { versions: Array<{ id: number, action: string, createdAt: string, name: string | null, user: { firstName: string, lastName: string } | null }>, pagination: { hasMore: boolean } } };
+
+export type ReadAppVersionQueryVariables = Exact<{
+  appId: number;
+  versionId: number;
+}>;
+
+
+export type ReadAppVersionQuery = { version: { id: number, createdAt: string, settings: unknown, data: { name: string | null, icon: string | null, startingPageId: number | null, isTemplate: boolean | null, hooks: unknown, dependencies: unknown } } };
+
+export type CreateAppVersionMutationVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type CreateAppVersionMutation = { version: { id: number } };
+
+export type RestoreAppVersionMutationVariables = Exact<{
+  appId: number;
+  versionId: number;
+}>;
+
+
+export type RestoreAppVersionMutation = { app: { id: number } };
+
+export type ImportActionsMutationVariables = Exact<{
+  appId: number;
+  document: ImportDocumentInput;
+  dryRun: boolean;
+}>;
+
+
+export type ImportActionsMutation = { report: { dryRun: boolean, created: Array<string>, unchanged: Array<string>, updated: Array<{ name: string, fields: Array<ActionField> }>, faults: Array<{ index: number, name: string | null, status: string, error: string }> } };
+
+export type CreateAppMutationVariables = Exact<{
+  data: CreateAppInput;
+}>;
+
+
+export type CreateAppMutation = { created: { id: number } };
+
+export type RenameAppMutationVariables = Exact<{
+  appId: number;
+  data: UpdateAppInput;
+}>;
+
+
+export type RenameAppMutation = { app: { id: number } };
+
+export type UnpublishAppMutationVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type UnpublishAppMutation = { app: { id: number } };
 

@@ -5,7 +5,7 @@ import { exact, lasted, moment, shown } from "./format.js";
 import type { LogEntry, ScriptError } from "./model.js";
 import type { PageProps } from "./routes.js";
 import type { Actions } from "./use-actions.js";
-import { isFailed, useLog } from "./use-log.js";
+import { isCancelled, isFailed, useLog } from "./use-log.js";
 
 interface Verdict {
   className: string;
@@ -13,9 +13,10 @@ interface Verdict {
 }
 
 function verdictOf(entry: LogEntry): Verdict {
-  if (!isFailed(entry)) return { className: "entry", words: "✓ completed" };
-  if (entry.error?.name === "CancelledError") return { className: "entry cancelled", words: "⊘ cancelled" };
-  return { className: "entry failed", words: "✕ failed" };
+  if (isCancelled(entry)) return { className: "entry cancelled", words: "⊘ cancelled" };
+  return isFailed(entry)
+    ? { className: "entry failed", words: "✕ failed" }
+    : { className: "entry", words: "✓ completed" };
 }
 
 /** A stack begins with the error as a rule; then it says it all. */

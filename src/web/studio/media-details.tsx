@@ -1,7 +1,8 @@
 /** One file or folder in a dialog: a preview, its facts, and what can be done with it. */
-import { type FormEvent, useEffect, useRef, useState } from "react";
+import { type FormEvent, useEffect, useState } from "react";
 import { type Api, asApiError } from "./api.js";
 import { exact, sized } from "./format.js";
+import { Modal } from "./modal.js";
 import type { MediaFile, MediaFolder, MediaListing } from "./model.js";
 import { useBytes } from "./use-bytes.js";
 import type { MediaItem, MediaState } from "./use-media.js";
@@ -118,12 +119,10 @@ interface MediaDetailsProps {
 }
 
 export function MediaDetails({ api, media, listing, item, remove, close }: MediaDetailsProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
   const file = item.kind === "file" ? listing.files.find(({ id }) => id === item.id) : undefined;
   const found: MediaFile | MediaFolder | undefined = file ?? listing.folders.find(({ id }) => id === item.id);
   const [name, setName] = useState(found?.name ?? "");
   const [said, setSaid] = useState<string | null>(null);
-  useEffect(() => dialog.current?.showModal(), []);
   useEffect(() => {
     if (!found) close();
   }, [found, close]);
@@ -139,7 +138,7 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
     else setSaid(refusal);
   };
   return (
-    <dialog ref={dialog} className="dialog media-details" aria-label={found.name} onClose={close}>
+    <Modal className="media-details" aria-label={found.name} onClose={close}>
       <div className="row">
         <h2 className="grow">{found.name}</h2>
         <button type="button" className="quiet" aria-label="Close" onClick={close}>
@@ -181,6 +180,6 @@ export function MediaDetails({ api, media, listing, item, remove, close }: Media
       <p className="hint" role="status">
         {said}
       </p>
-    </dialog>
+    </Modal>
   );
 }

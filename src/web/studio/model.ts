@@ -2,10 +2,13 @@
 import type {
   ActionSummaryFragment,
   AppsQuery,
+  CreateTokenInput,
   DiffFragment,
   EntryRowFragment,
   FollowActionsSubscription,
   FollowConsoleSubscription,
+  ImportActionsMutation,
+  ListAppVersionsQuery,
   ListMediaQuery,
   ListVersionsQuery,
   LogRowFragment,
@@ -13,7 +16,9 @@ import type {
   MediaFolderRowFragment,
   MessageRowFragment,
   NotificationRowFragment,
+  PersonFragment,
   PublishedCopyRowFragment,
+  ReadAuditQuery,
   ReadSettingsQuery,
   WholeActionFragment,
   WholeDataSourceFragment,
@@ -67,5 +72,15 @@ export type Message = WholeMessageFragment;
 export type MessageStatus = Message["status"];
 
 export type Notification = NotificationRowFragment;
+
+export type Person = PersonFragment;
+
+export type TokenKind = NonNullable<CreateTokenInput["kind"]>;
+
+export type AuditEntry = ReadAuditQuery["audit"]["entries"][number];
+
+export type AppVersion = ListAppVersionsQuery["history"]["versions"][number];
+
+export type ImportReport = ImportActionsMutation["report"];
 
 export type { MessageDecision, NotificationInput } from "./documents.js";

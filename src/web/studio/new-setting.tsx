@@ -1,5 +1,7 @@
 /** A new setting: its key says its tier while it is typed. */
 import { type FormEvent, useEffect, useId, useState } from "react";
+import type { Ask } from "./confirm.js";
+import { mayBePublic } from "./public-secret.js";
 import { parsed, type TypedValue, tierOf } from "./setting-value.js";
 import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
@@ -16,11 +18,12 @@ const EMPTY: TypedValue = { plain: true, text: "" };
 const NEW = "";
 
 interface NewSettingProps {
+  ask: Ask;
   settings: Settings;
   onDirty: (name: string, dirty: boolean) => void;
 }
 
-export function NewSetting({ settings, onDirty }: NewSettingProps) {
+export function NewSetting({ settings, ask, onDirty }: NewSettingProps) {
   const [key, setKey] = useState("");
   const [value, setValue] = useState(EMPTY);
   const [fault, setFault] = useState<string | null>(null);
@@ -37,7 +40,9 @@ export function NewSetting({ settings, onDirty }: NewSettingProps) {
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     const result = parsed(value);
-    const refusal = "fault" in result ? result.fault : await settings.set(key, result.value);
+    if ("fault" in result) return setFault(result.fault);
+    if (!(await mayBePublic(ask, key, result.value))) return;
+    const refusal = await settings.set(key, result.value);
     setFault(refusal);
     if (refusal !== null) return;
     setKey("");

@@ -1,8 +1,9 @@
 /** Two versions of one action, another's and the one in this page: told, shown side by side, and chosen between. */
-import { useCallback, useEffect, useRef, useState } from "react";
+import { useCallback, useState } from "react";
 import { type Draft, dataOf, draftOf } from "./draft.js";
 import { shown } from "./format.js";
 import { CodeCompare } from "./lazy-editor.js";
+import { Modal } from "./modal.js";
 import type { Editor } from "./use-editor.js";
 import type { Theirs } from "./use-others.js";
 
@@ -46,10 +47,8 @@ interface CompareProps {
 }
 
 function Compare({ who, theirs, mine, close, takeTheirs, keepMine }: CompareProps) {
-  const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
   return (
-    <dialog ref={dialog} className="dialog wide" aria-labelledby="both" onClose={close}>
+    <Modal className="wide" aria-labelledby="both" onClose={close}>
       <h2 id="both">Both versions</h2>
       <div className="sides">
         <b>{who}, saved</b>
@@ -68,7 +67,7 @@ function Compare({ who, theirs, mine, close, takeTheirs, keepMine }: CompareProp
           Go on with mine
         </button>
       </div>
-    </dialog>
+    </Modal>
   );
 }
 

@@ -5,6 +5,7 @@ import "./style/panels.css";
 import "./style/media.css";
 import "./style/records.css";
 import "./style/data.css";
+import "./style/app.css";
 import "./style/phone.css";
 import "./style/mailbox.css";
 import { useCallback, useState } from "react";
@@ -18,11 +19,7 @@ function Page() {
   const signOut = useCallback(() => {
     void session?.end().finally(() => setSession(null));
   }, [session]);
-  return session ? (
-    <Studio api={session.api} apps={session.apps} signOut={signOut} />
-  ) : (
-    <SignIn onSession={setSession} />
-  );
+  return session ? <Studio session={session} signOut={signOut} /> : <SignIn onSession={setSession} />;
 }
 
 const root = document.getElementById("studio");

@@ -17,7 +17,9 @@ export const idOf = (text: string | null | undefined) => (text && /^[1-9]\d{0,15
 
 export function placeOf(fragment: string): Place {
   const [path = "", query = ""] = fragment.replace(/^#\/?/, "").split("?", 2);
-  const [app, view = "", item = ""] = path.split("/");
+  const parts = path.split("/");
+  // `#/apps` is of no app.
+  const [app, view = "", item = ""] = idOf(parts[0]) === null && parts[0] !== "" ? ["", ...parts] : parts;
   return {
     appId: idOf(app),
     view: isView(view) ? view : "actions",
@@ -29,7 +31,8 @@ export function placeOf(fragment: string): Place {
 /** The address of a place, for links. */
 export function hrefOf({ appId, view, item = null, query = {} }: Partial<Place> & Pick<Place, "view">): string {
   const search = new URLSearchParams(query).toString();
-  return `#/${appId ?? ""}/${view}${item === null ? "" : `/${item}`}${search && `?${search}`}`;
+  const parts = [appId, view, item].filter((part) => part !== null && part !== undefined);
+  return `#/${parts.join("/")}${search && `?${search}`}`;
 }
 
 /** What is not named stays as long as it means the same: an item is one of its page, a query one of its item. */

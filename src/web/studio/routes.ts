@@ -9,6 +9,7 @@ import type { Actions } from "./use-actions.js";
 /** What every page is given. */
 export interface PageProps {
   api: Api;
+  apps: App[];
   app: App;
   appId: number;
   /** The page reads what it shows from `item` and `query`. */
@@ -19,15 +20,19 @@ export interface PageProps {
   actions: Actions;
   /** The app itself has changed: it was renamed or published. */
   reloadApps: () => Promise<void>;
+  /** Of all apps: makes apps and people. */
+  isAdmin: boolean;
 }
 
 interface Route {
   label: string;
+  /** Reached from elsewhere than the bar. */
+  hidden?: true;
   /** Its code, a file of its own in the build. */
   load: () => Promise<ComponentType<PageProps>>;
 }
 
-export const ROUTES = {
+const TABLE = {
   actions: { label: "Actions", load: async () => (await import("./actions-page.js")).ActionsPage },
   log: { label: "Log", load: async () => (await import("./log-panel.js")).LogPage },
   data: { label: "Data", load: async () => (await import("./data-view.js")).DataSourcesPage },
@@ -38,8 +43,12 @@ export const ROUTES = {
     load: async () => (await import("./notifications-view.js")).NotificationsView,
   },
   settings: { label: "Settings", load: async () => (await import("./settings-view.js")).SettingsView },
+  app: { label: "App", load: async () => (await import("./app-page.js")).AppPage },
+  apps: { label: "Apps", hidden: true, load: async () => (await import("./apps-page.js")).AppsPage },
 } satisfies Record<string, Route>;
 
-export type View = keyof typeof ROUTES;
+export type View = keyof typeof TABLE;
+
+export const ROUTES: Record<View, Route> = TABLE;
 
 export const isView = (name: string): name is View => Object.hasOwn(ROUTES, name);

@@ -35,7 +35,7 @@ function Failure({ error }: { error: NonNullable<Run["error"]> }) {
   );
 }
 
-function Outcome({ run }: { run: Run }) {
+function Outcome({ run, isOld }: { run: Run; isOld: boolean }) {
   const { state, runId, took, error, result } = run;
   return (
     <div className="outcome" data-state={state}>
@@ -43,6 +43,7 @@ function Outcome({ run }: { run: Run }) {
         <span className={`state ${state}`}>{STATES[state]}</span>
         {took !== undefined && <span className="hint">after {lasted(took)}</span>}
         {runId !== null && <span className="hint">run {runId}</span>}
+        {isOld && <span className="chip behind">of what was here before your last change</span>}
       </p>
       {error && <Failure error={error} />}
       {state === "completed" && <ResultView value={result} name={`run-${runId}.json`} />}
@@ -61,10 +62,12 @@ interface RunPanelProps {
   start: () => void;
   /** Somebody else's version stands: nothing is saved or run before the person has chosen. */
   blocked: boolean;
+  /** Code or payload are others now than those of the run that is shown. */
+  isOld: boolean;
 }
 
 export function RunPanel(props: RunPanelProps) {
-  const { draft, dirty, runner, payload, payloadFault, setPayload, start, blocked } = props;
+  const { draft, dirty, runner, payload, payloadFault, setPayload, start, blocked, isOld } = props;
   const { run, cancel } = runner;
   const why = obstacle(draft);
   return (
@@ -99,7 +102,11 @@ export function RunPanel(props: RunPanelProps) {
           </span>
         </div>
       </div>
-      {run ? <Outcome run={run} /> : <p className="hint empty">The result and what the action prints appear here.</p>}
+      {run ? (
+        <Outcome run={run} isOld={isOld} />
+      ) : (
+        <p className="hint empty">The result and what the action prints appear here.</p>
+      )}
     </div>
   );
 }

@@ -7,6 +7,7 @@ import type { App } from "./model.js";
 export interface Session {
   api: Api;
   apps: App[];
+  isAdmin: boolean;
   /** Signs out; what is open ends. */
   end(): Promise<void>;
 }
@@ -27,12 +28,13 @@ async function ask(method: "GET" | "POST" | "DELETE", given?: { token: string; k
 }
 
 /** @throws ApiError */
-async function open(): Promise<Session> {
+async function open(kind: Kind): Promise<Session> {
   const api = createApi();
   const { apps } = await api.ask(Apps, {});
   return {
     api,
     apps,
+    isAdmin: kind === "admin",
     async end() {
       api.close();
       // Without an answer the cookie stays; the page says so by being signed in when it is opened again.
@@ -45,7 +47,7 @@ async function open(): Promise<Session> {
 export async function presentSession(): Promise<Session | null> {
   try {
     const kind = await ask("GET");
-    return kind && AUTHORS.includes(kind) ? await open() : null;
+    return kind && AUTHORS.includes(kind) ? await open(kind) : null;
   } catch {
     return null;
   }
@@ -57,7 +59,7 @@ export async function presentSession(): Promise<Session | null> {
  */
 export async function signIn(token: string, keep: boolean): Promise<Session> {
   const kind = await ask("POST", { token, keep });
-  if (kind && AUTHORS.includes(kind)) return open();
+  if (kind && AUTHORS.includes(kind)) return open(kind);
   await ask("DELETE");
   const message = `This is a token of the kind “${kind}”. Studio needs an editor's or an administrator's.`;
   throw new ApiError("FORBIDDEN", message);

@@ -1,15 +1,21 @@
 /** One setting: its value, or for a protected one the place for a new value, with save and delete. */
 import { useEffect, useId, useState } from "react";
+import type { Api } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { ago, exact } from "./format.js";
 import type { SettingDetails } from "./model.js";
-import { parsed, type TypedValue, typed } from "./setting-value.js";
+import { mayBePublic } from "./public-secret.js";
+import { parsed, type TypedValue, tierOf, typed } from "./setting-value.js";
+import { SettingReaders } from "./settings-use.js";
 import type { Settings } from "./use-settings.js";
 import { ValueInput } from "./value-input.js";
 
 const EMPTY: TypedValue = { plain: true, text: "" };
 
 interface SettingLineProps {
+  api: Api;
+  appId: number;
+  nameOf: (userId: number | null) => string | null;
   name: string;
   /** undefined: protected, nobody can read it. */
   value: unknown;
@@ -19,7 +25,8 @@ interface SettingLineProps {
   onDirty: (name: string, dirty: boolean) => void;
 }
 
-export function SettingLine({ name, value, details, settings, ask, onDirty }: SettingLineProps) {
+export function SettingLine(props: SettingLineProps) {
+  const { api, appId, name, value, details, settings, ask, onDirty, nameOf } = props;
   const secret = value === undefined;
   const kept = secret ? EMPTY : typed(value);
   const keptText = JSON.stringify(kept);
@@ -35,7 +42,9 @@ export function SettingLine({ name, value, details, settings, ask, onDirty }: Se
 
   const save = async () => {
     const result = parsed(draft);
-    const refusal = "fault" in result ? result.fault : await settings.set(name, result.value);
+    if ("fault" in result) return setFault(result.fault);
+    if (!(await mayBePublic(ask, name, result.value))) return;
+    const refusal = await settings.set(name, result.value);
     setFault(refusal);
     if (refusal === null && secret) setDraft(EMPTY);
   };
@@ -48,7 +57,7 @@ export function SettingLine({ name, value, details, settings, ask, onDirty }: Se
     <li className="setting" data-key={name}>
       <div className="setting-name">
         <code>{name}</code>
-        {details && !secret && (
+        {details && tierOf(name) === "private" && (
           <label className="hint" title="Whether a run fails that would let this value out">
             <input
               type="checkbox"
@@ -61,8 +70,10 @@ export function SettingLine({ name, value, details, settings, ask, onDirty }: Se
         {details?.updatedAt && (
           <span className="hint" title={exact(details.updatedAt)}>
             set {ago(details.updatedAt)}
+            {details.updatedBy !== null && ` by ${nameOf(details.updatedBy)}`}
           </span>
         )}
+        <SettingReaders {...{ api, appId, name }} />
       </div>
       <div>
         <ValueInput {...{ secret, fault, faultId }} label={name} value={draft} onChange={setDraft} />

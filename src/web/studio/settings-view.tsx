@@ -1,9 +1,11 @@
 /** The app's settings by tier. Holds which rows are being edited, so that leaving asks first. */
 import { useCallback, useRef } from "react";
 import { NewSetting } from "./new-setting.js";
+import { useNames } from "./people.js";
 import type { PageProps } from "./routes.js";
 import { SettingLine } from "./setting-line.js";
 import { type Tier, tierOf } from "./setting-value.js";
+import { SettingsGauge } from "./settings-use.js";
 import { useSettings } from "./use-settings.js";
 
 const TIERS: [tier: Tier, title: string, text: string][] = [
@@ -14,6 +16,7 @@ const TIERS: [tier: Tier, title: string, text: string][] = [
 
 export function SettingsView({ api, appId, ask, setDirty }: PageProps) {
   const settings = useSettings(api, appId);
+  const nameOf = useNames(api, appId);
   const { values, details, fault } = settings;
   const edited = useRef(new Set<string>());
   const onDirty = useCallback(
@@ -34,7 +37,8 @@ export function SettingsView({ api, appId, ask, setDirty }: PageProps) {
       </p>
       <section aria-label="New setting">
         <h2>New setting</h2>
-        <NewSetting settings={settings} onDirty={onDirty} />
+        <NewSetting {...{ settings, ask, onDirty }} />
+        <SettingsGauge {...{ api, appId }} settings={details} />
       </section>
       {TIERS.map(([tier, title, text]) => {
         const own = keys.filter((key) => tierOf(key) === tier);
@@ -51,7 +55,7 @@ export function SettingsView({ api, appId, ask, setDirty }: PageProps) {
                   name={key}
                   value={values?.[key]}
                   details={details[key]}
-                  {...{ settings, ask, onDirty }}
+                  {...{ api, appId, settings, ask, onDirty, nameOf }}
                 />
               ))}
             </ul>

@@ -12,6 +12,9 @@ export function SignIn({ onSession }: { onSession: (session: Session) => void })
   const [busy, setBusy] = useState(true);
 
   useEffect(() => {
+    document.title = "Sign in · Studio";
+  }, []);
+  useEffect(() => {
     let gone = false;
     void presentSession().then((session) => {
       if (gone) return;

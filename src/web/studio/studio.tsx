@@ -2,25 +2,31 @@
 import { type ComponentType, lazy, Suspense, useCallback, useEffect, useState } from "react";
 import { type Api, asApiError } from "./api.js";
 import { useConfirm } from "./confirm.js";
+import { ConnectionBanner } from "./connection-banner.js";
 import { Apps } from "./documents.js";
 import type { App } from "./model.js";
+import { NewApp, type NewAppProps } from "./new-app.js";
 import { PageBoundary } from "./page-boundary.js";
-import { type Navigation, usePlace } from "./place.js";
+import { usePalette } from "./palette.js";
+import { idOf, type Place, usePlace } from "./place.js";
 import { type PageProps, ROUTES, type View } from "./routes.js";
+import type { Session } from "./session.js";
 import { TopBar } from "./top-bar.js";
-import { useActions } from "./use-actions.js";
+import { type Actions, useActions } from "./use-actions.js";
+import { useFrameCommands } from "./use-frame-commands.js";
 
-interface NoAppProps {
+interface NoAppProps extends NewAppProps {
   asked: number | null;
   first: App | undefined;
-  go: Navigation["go"];
+  isAdmin: boolean;
   signOut: () => void;
 }
 
-function NoApp({ asked, first, go, signOut }: NoAppProps) {
+function NoApp({ asked, first, isAdmin, signOut, ...making }: NoAppProps) {
+  const { go } = making;
   return (
     <main className="welcome">
-      <h2>{asked === null ? "No app" : `No app ${asked}`}</h2>
+      <h1>{asked === null ? "No app" : `No app ${asked}`}</h1>
       <p>
         {first
           ? `There is no app ${asked}, or you are not an editor of it.`
@@ -31,6 +37,7 @@ function NoApp({ asked, first, go, signOut }: NoAppProps) {
           Go to {first.name}
         </button>
       )}
+      {!first && isAdmin && <NewApp {...making} />}
       <button type="button" onClick={signOut}>
         Sign out
       </button>
@@ -61,41 +68,56 @@ function useApps(api: Api, given: App[]) {
   return { apps, reloadApps };
 }
 
+/** What the window is called: the page, what is open in it, the app. */
+function useTitle(app: App | undefined, { view, item }: Place, actions: Actions): void {
+  const open = view === "actions" ? actions.list?.actions.find(({ id }) => id === idOf(item))?.name : undefined;
+  const title = [open ?? ROUTES[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
+  useEffect(() => {
+    document.title = title;
+  }, [title]);
+}
+
 interface StudioProps {
-  api: Api;
-  apps: App[];
+  session: Session;
   signOut: () => void;
 }
 
-export function Studio({ api, apps: given, signOut }: StudioProps) {
+export function Studio({ session: { api, apps: given, isAdmin }, signOut }: StudioProps) {
   const { apps, reloadApps } = useApps(api, given);
   const { ask, dialog } = useConfirm();
   const mayLeave = useCallback(() => ask(LEAVE), [ask]);
   const { place, go, setDirty, mayGo } = usePlace(mayLeave);
   const app = place.appId === null ? apps[0] : apps.find(({ id }) => id === place.appId);
   const actions = useActions(api, app?.id ?? null);
-  const { view } = place;
-  const title = app ? `${ROUTES[view].label} · ${app.name} · Studio` : "Studio";
-  useEffect(() => {
-    document.title = title;
-  }, [title]);
-
-  if (!app) return <NoApp asked={place.appId} first={apps[0]} go={go} signOut={signOut} />;
-  const leave = async () => {
+  const { openPalette, palette } = usePalette();
+  useTitle(app, place, actions);
+  const leave = useCallback(async () => {
     if (await mayGo()) signOut();
-  };
+  }, [mayGo, signOut]);
+  const onSignOut = useCallback(() => void leave(), [leave]);
+  useFrameCommands({ apps, go, actions, signOut: onSignOut });
+
+  if (!app) {
+    return <NoApp asked={place.appId} first={apps[0]} {...{ api, go, isAdmin, reloadApps, signOut }} />;
+  }
+  const { view } = place;
   const Page = PAGES[view];
   return (
     <div className="studio">
-      <TopBar apps={apps} app={app} view={view} go={go} signOut={() => void leave()} />
-      <main id="content" className="content">
+      <button type="button" className="skip" onClick={() => document.getElementById("content")?.focus()}>
+        Skip to the content
+      </button>
+      <TopBar {...{ apps, app, view, go, openPalette }} signOut={onSignOut} />
+      <ConnectionBanner api={api} />
+      <main id="content" className="content" tabIndex={-1}>
         <PageBoundary key={`${app.id}/${view}`}>
           <Suspense fallback={<p className="welcome">Loading…</p>}>
-            <Page appId={app.id} {...{ api, app, place, go, setDirty, ask, actions, reloadApps }} />
+            <Page appId={app.id} {...{ api, apps, app, place, go, setDirty, ask, actions, reloadApps, isAdmin }} />
           </Suspense>
         </PageBoundary>
       </main>
       {dialog}
+      {palette}
     </div>
   );
 }

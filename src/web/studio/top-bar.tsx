@@ -1,9 +1,10 @@
 /** The bar on top: the app, the views, the way out. */
 import type { App } from "./model.js";
-import type { Navigation } from "./place.js";
+import { hrefOf, type Navigation } from "./place.js";
 import { ROUTES, type View } from "./routes.js";
 
-const TABS = (Object.keys(ROUTES) as View[]).map((view) => ({ view, label: ROUTES[view].label }));
+const ALL_APPS = "all";
+const TABS = (Object.keys(ROUTES) as View[]).filter((view) => !ROUTES[view].hidden);
 
 interface TopBarProps {
   apps: App[];
@@ -11,9 +12,10 @@ interface TopBarProps {
   view: View;
   go: Navigation["go"];
   signOut: () => void;
+  openPalette: () => void;
 }
 
-export function TopBar({ apps, app, view, go, signOut }: TopBarProps) {
+export function TopBar({ apps, app, view, go, signOut, openPalette }: TopBarProps) {
   return (
     <header className="top-bar">
       <h1>
@@ -21,28 +23,37 @@ export function TopBar({ apps, app, view, go, signOut }: TopBarProps) {
       </h1>
       <label className="app-chooser">
         <span className="unseen">App</span>
-        <select value={app.id} onChange={(event) => go({ appId: Number(event.target.value) })}>
+        <select
+          value={app.id}
+          onChange={({ target: { value } }) => {
+            if (value === ALL_APPS) go({ view: "apps", appId: null });
+            else go({ appId: Number(value), ...(view === "apps" && { view: "actions" }) });
+          }}
+        >
           {apps.map(({ id, name }) => (
             <option key={id} value={id}>
               {name} · {id}
             </option>
           ))}
+          <option value={ALL_APPS}>All apps…</option>
         </select>
       </label>
       <span className={app.isPublished ? "chip live" : "chip"}>{app.isPublished ? "published" : "not published"}</span>
       <nav aria-label="Views">
-        {TABS.map(({ view: name, label }) => (
-          <button
+        {TABS.map((name) => (
+          <a
             key={name}
-            type="button"
             className="tab"
             aria-current={view === name ? "page" : undefined}
-            onClick={() => go({ appId: app.id, view: name, item: null })}
+            href={hrefOf({ appId: app.id, view: name })}
           >
-            {label}
-          </button>
+            {ROUTES[name].label}
+          </a>
         ))}
       </nav>
+      <button type="button" className="quiet" title="Ctrl+K" onClick={openPalette}>
+        Commands
+      </button>
       <button type="button" className="quiet" onClick={signOut}>
         Sign out
       </button>

@@ -2,9 +2,11 @@
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { type Api, asApiError } from "./api.js";
 import { CreateAction, GetAction, UpdateAction } from "./documents.js";
-import { type Draft, dataOf, draftOf, newDraft, same } from "./draft.js";
+import { type Draft, dataOf, draftOf, same } from "./draft.js";
 import { type FieldFault, fieldFault } from "./field-fault.js";
 import type { Action } from "./model.js";
+import { idOf } from "./place.js";
+import { draftFrom } from "./templates.js";
 import type { Changes } from "./use-actions.js";
 import { type Others, useOthers } from "./use-others.js";
 
@@ -33,13 +35,25 @@ interface Options {
   api: Api;
   appId: number;
   id: number | "new";
+  /** Of a new action: the template that it begins as, or the action that it begins as a copy of. */
+  beginning: { template?: string; copyOf?: string };
   changes: Changes;
   onSaved: (action: Action, isNew: boolean) => void;
 }
 
-export function useEditor({ api, appId, id, changes, onSaved }: Options): Editor {
+const NAME_MAX_CHARACTERS = 255;
+
+const copyName = (name: string) => `${name.slice(0, NAME_MAX_CHARACTERS - 5)}-copy`;
+
+export function useEditor({ api, appId, id, beginning, changes, onSaved }: Options): Editor {
+  const { template } = beginning;
+  const copyOf = idOf(beginning.copyOf);
   const [saved, setSaved] = useState<Action | null>(null);
-  const [draft, setDrawn] = useState<Draft | null>(id === "new" ? newDraft : null);
+  const [draft, setDrawn] = useState<Draft | null>(() =>
+    id === "new" && copyOf === null ? draftFrom(template) : null,
+  );
+  // What an action that is not stored yet is compared with.
+  const [begun, setBegun] = useState(draft);
   // What is drawn may lag behind what was typed; a save that follows at once takes what was typed.
   const latest = useRef(draft);
   const [busy, setBusy] = useState(false);
@@ -60,22 +74,26 @@ export function useEditor({ api, appId, id, changes, onSaved }: Options): Editor
   );
 
   const reload = useCallback(async () => {
-    if (id === "new") return;
+    const asked = id === "new" ? copyOf : id;
+    if (asked === null) return;
     try {
-      take((await api.ask(GetAction, { appId, id })).action);
+      const { action } = await api.ask(GetAction, { appId, id: asked });
+      if (id !== "new") return take(action);
+      const copy = { ...draftOf(action), name: copyName(action.name) };
+      setBegun(copy);
+      setDraft(copy);
     } catch (error) {
       setFault(fieldFault(asApiError(error)));
     }
-  }, [api, appId, id, take]);
+  }, [api, appId, id, copyOf, setDraft, take]);
 
   const [detached, setDetached] = useState(false);
   useEffect(() => {
-    if (id !== saved?.id && !detached) void reload();
+    if (id !== saved?.id && !detached && latest.current === null) void reload();
   }, [id, saved?.id, detached, reload]);
 
-  const [blank] = useState(newDraft);
-  const before = useMemo(() => (saved ? draftOf(saved) : blank), [saved, blank]);
-  const dirty = useMemo(() => draft !== null && !same(draft, before), [draft, before]);
+  const before = useMemo(() => (saved ? draftOf(saved) : begun), [saved, begun]);
+  const dirty = useMemo(() => draft !== null && before !== null && !same(draft, before), [draft, before]);
 
   const known = useRef({ saved, dirty });
   known.current = { saved, dirty };
@@ -101,7 +119,7 @@ export function useEditor({ api, appId, id, changes, onSaved }: Options): Editor
   const save = useCallback(async () => {
     const { current } = latest;
     if (!current || busy || theirs) return null;
-    if (saved && same(current, before)) return saved;
+    if (saved && before && same(current, before)) return saved;
     setBusy(true);
     const sending = send(current);
     saving.current = sending.catch(() => undefined);

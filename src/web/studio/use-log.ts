@@ -15,7 +15,11 @@ export interface Log {
   loadMore(): void;
 }
 
-export const isFailed = ({ type }: Pick<LogEntry, "type">) => type === "app.task.failed";
+/** The service logs what was cancelled as it logs what failed, with an error of that name. */
+export const isCancelled = ({ error }: Pick<LogEntry, "error">) => error?.name === "CancelledError";
+
+export const isFailed = (entry: Pick<LogEntry, "type" | "error">) =>
+  entry.type === "app.task.failed" && !isCancelled(entry);
 
 function merged(...lists: LogEntry[][]): LogEntry[] {
   const byId = new Map(lists.flat().map((entry) => [entry.id, entry]));
@@ -80,5 +84,6 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
   );
 
   const loadMore = useCallback(() => void load(true), [load]);
-  return { entries, more, fault, loadMore };
+  const shown = failuresOnly ? (entries?.filter(isFailed) ?? null) : entries;
+  return { entries: shown, more, fault, loadMore };
 }

@@ -1,13 +1,16 @@
 /** The app's settings as an editor may have them: values of two tiers, of the third only that they are set. Draws nothing. */
 import { useCallback, useEffect, useState } from "react";
 import { type Api, asApiError } from "./api.js";
-import { DeleteSettings, MarkSettings, ReadSettings, SetSettings } from "./documents.js";
+import { DeleteSettings, MarkSettings, PublicSettingsStatus, ReadSettings, SetSettings } from "./documents.js";
 import type { SettingDetails } from "./model.js";
+import { tierOf } from "./setting-value.js";
+
+const KEYS_AT_ONCE = 100;
 
 export interface Settings {
   /** Public and private values by key; null while they are loaded for the first time. */
   values: Record<string, unknown> | null;
-  /** When each private and protected key was set. */
+  /** When each key was set, and by whom. */
   details: Record<string, SettingDetails>;
   fault: string | null;
   /** @returns why it was refused, null when it was not */
@@ -22,10 +25,14 @@ export function useSettings(api: Api, appId: number): Settings {
 
   const load = useCallback(async () => {
     const { settings, settingsStatus } = await api.ask(ReadSettings, { appId });
-    setAnswer({
-      values: settings as Record<string, unknown>,
-      details: Object.fromEntries(settingsStatus.map(({ key, ...details }) => [key, details])),
-    });
+    const values = settings as Record<string, unknown>;
+    // More than the service tells of at once are shown without.
+    const keys = Object.keys(values)
+      .filter((key) => tierOf(key) === "public")
+      .slice(0, KEYS_AT_ONCE);
+    const known = keys.length > 0 ? (await api.ask(PublicSettingsStatus, { appId, keys })).settingsStatus : [];
+    const details = [...settingsStatus, ...known].map(({ key, ...one }) => [key, one] as const);
+    setAnswer({ values, details: Object.fromEntries(details) });
     setFault(null);
   }, [api, appId]);
 

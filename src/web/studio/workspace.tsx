@@ -1,9 +1,10 @@
 /** One action's place of work: code, fields, and below them what can be done with it. */
-import { useCallback, useEffect, useState } from "react";
+import { useCallback, useEffect, useMemo, useState } from "react";
+import { CodePane } from "./code-pane.js";
+import { type Command, useCommands } from "./commands.js";
 import { Dock } from "./dock.js";
 import { RemoveAction } from "./documents.js";
 import { Fields } from "./fields.js";
-import { CodeEditor } from "./lazy-editor.js";
 import type { Action } from "./model.js";
 import { OthersBanner } from "./others-banner.js";
 import { type Editor, useEditor } from "./use-editor.js";
@@ -55,7 +56,7 @@ function Heading({ editor, back }: { editor: Editor; back: () => void }) {
 }
 
 export function Workspace(props: WorkspaceProps) {
-  const { api, appId, id, actions, ask, go, setDirty, onCreated } = props;
+  const { api, appId, id, place, actions, ask, go, setDirty, onCreated } = props;
   const { reload: reloadList } = actions;
   const onSaved = useCallback(
     (action: Action, isNew: boolean) => {
@@ -64,11 +65,23 @@ export function Workspace(props: WorkspaceProps) {
     },
     [onCreated, reloadList],
   );
-  const editor = useEditor({ api, appId, id, changes: actions.changes, onSaved });
+  const editor = useEditor({ api, appId, id, beginning: place.query, changes: actions.changes, onSaved });
   const { draft, saved, dirty, fault, change, save } = editor;
   const [removeFault, setRemoveFault] = useState<string | null>(null);
   useEffect(() => setDirty(dirty), [dirty, setDirty]);
-  useSaveKey(useCallback(() => void save(), [save]));
+  const saveNow = useCallback(() => void save(), [save]);
+  useSaveKey(saveNow);
+  const onCode = useCallback((code: string) => change({ code }), [change]);
+  const savedId = saved?.id;
+  const duplicate = useCallback(() => go({ item: "new", query: { copyOf: String(savedId) } }), [go, savedId]);
+  const commands = useMemo<Command[]>(
+    () => [
+      { name: "Save this action", keys: "Ctrl S", run: saveNow },
+      ...(savedId === undefined ? [] : [{ name: "Duplicate this action", run: duplicate }]),
+    ],
+    [saveNow, savedId, duplicate],
+  );
+  useCommands(commands);
 
   const remove = async () => {
     if (!saved) return;
@@ -94,20 +107,18 @@ export function Workspace(props: WorkspaceProps) {
         <OthersBanner editor={editor} />
       </div>
       <div className="upper">
-        <section className="code" aria-label="Code">
-          <CodeEditor code={draft.code} onChange={(code) => change({ code })} fault={codeFault} />
-          {codeFault && (
-            <p className="fault code-fault" role="alert" data-field="code">
-              {codeFault.message} <code>{codeFault.status}</code>
-            </p>
-          )}
-        </section>
+        <CodePane code={draft.code} onChange={onCode} fault={codeFault} />
         <section className="fields" aria-label="Fields">
           <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
           {saved && (
-            <button type="button" className="quiet danger-text" onClick={() => void remove()}>
-              Delete this action
-            </button>
+            <p className="row">
+              <button type="button" onClick={duplicate}>
+                Duplicate
+              </button>
+              <button type="button" className="quiet danger-text" onClick={() => void remove()}>
+                Delete this action
+              </button>
+            </p>
           )}
           <p className="fault" role="alert">
             {removeFault}

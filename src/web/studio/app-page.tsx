@@ -1,0 +1,97 @@
+/** What belongs to the app itself, one part after the other by its address: `#/1/app/tokens`. */
+import { type ComponentType, type FormEvent, useState } from "react";
+import { asApiError } from "./api.js";
+import { AppVersionsPage } from "./app-versions-page.js";
+import { AuditPage } from "./audit-page.js";
+import { PublishApp, RenameApp, UnpublishApp } from "./documents.js";
+import { EditorsPage } from "./editors-page.js";
+import { hrefOf } from "./place.js";
+import type { PageProps } from "./routes.js";
+import { TokensPage } from "./tokens-page.js";
+import { TransferPage } from "./transfer-page.js";
+
+function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
+  const [name, setName] = useState(app.name);
+  const [fault, setFault] = useState<string | null>(null);
+  const act = async (change: Promise<unknown>) => {
+    try {
+      await change;
+      setFault(null);
+      await reloadApps();
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  };
+  const rename = (event: FormEvent) => {
+    event.preventDefault();
+    void act(api.ask(RenameApp, { appId, data: { name } }));
+  };
+  const unpublish = async () => {
+    const text = "Live pages, schedules and log events run nothing of it any more, until it is published again.";
+    if (await ask({ title: `Unpublish ${app.name}?`, text, yes: "Unpublish", danger: true }))
+      await act(api.ask(UnpublishApp, { appId }));
+  };
+  return (
+    <>
+      <form className="row" onSubmit={rename}>
+        <input aria-label="Name of the app" value={name} onChange={(event) => setName(event.target.value)} />
+        <button type="submit" disabled={name.trim() === "" || name === app.name}>
+          Rename
+        </button>
+      </form>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <p className="row">
+        <span className={app.isPublished ? "chip live" : "chip"}>
+          {app.isPublished ? "published" : "not published"}
+        </span>
+        {app.isPublished ? (
+          <button type="button" className="quiet danger-text" onClick={() => void unpublish()}>
+            Unpublish the app
+          </button>
+        ) : (
+          <button type="button" className="primary" onClick={() => void act(api.ask(PublishApp, { appId }))}>
+            Publish the app
+          </button>
+        )}
+      </p>
+    </>
+  );
+}
+
+/** By the item of the address; the first is shown without one. */
+export const APP_PARTS: Record<string, { label: string; Part: ComponentType<PageProps> }> = {
+  general: { label: "General", Part: AppFields },
+  tokens: { label: "Tokens", Part: TokensPage },
+  editors: { label: "Editors", Part: EditorsPage },
+  audit: { label: "Audit trail", Part: AuditPage },
+  versions: { label: "Versions", Part: AppVersionsPage },
+  transfer: { label: "Import and export", Part: TransferPage },
+};
+
+export function AppPage(props: PageProps) {
+  const { appId, place } = props;
+  const open = place.item !== null && Object.hasOwn(APP_PARTS, place.item) ? place.item : "general";
+  const { label, Part } = APP_PARTS[open]!;
+  return (
+    <div className="app-page">
+      <nav aria-label="Parts of the app">
+        {Object.entries(APP_PARTS).map(([item, part]) => (
+          <a
+            key={item}
+            className="tab"
+            aria-current={item === open ? "page" : undefined}
+            href={hrefOf({ appId, view: "app", item })}
+          >
+            {part.label}
+          </a>
+        ))}
+      </nav>
+      <section className="app-part" aria-labelledby="app-part">
+        <h2 id="app-part">{label}</h2>
+        <Part key={open} {...props} />
+      </section>
+    </div>
+  );
+}

@@ -1,0 +1,48 @@
+/** The code with what is said of it: the service's refusal, how to leave the editor, and the button that formats it. */
+import { useCallback, useMemo, useState } from "react";
+import { useCommands } from "./commands.js";
+import type { FieldFault } from "./field-fault.js";
+import { formatCode } from "./format-code.js";
+import { CodeEditor } from "./lazy-editor.js";
+
+interface CodePaneProps {
+  code: string;
+  onChange: (code: string) => void;
+  fault: FieldFault | null;
+}
+
+export function CodePane({ code, onChange, fault }: CodePaneProps) {
+  const [refusal, setRefusal] = useState<string | null>(null);
+  const format = useCallback(async () => {
+    try {
+      const formatted = await formatCode(code);
+      setRefusal(null);
+      if (formatted !== code) onChange(formatted);
+    } catch (error) {
+      // The first line says where; the others draw the code around it.
+      setRefusal(`It cannot be formatted: ${(error as Error).message.split("\n")[0]}`);
+    }
+  }, [code, onChange]);
+  useCommands(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
+  return (
+    <section className="code" aria-label="Code">
+      <CodeEditor code={code} onChange={onChange} fault={fault} />
+      {fault && (
+        <p className="fault code-fault" role="alert" data-field="code">
+          {fault.message} <code>{fault.status}</code>
+        </p>
+      )}
+      <div className="row code-foot">
+        <span className="hint grow" id="code-keys">
+          Tab indents; <kbd>Ctrl M</kbd> lets Tab leave the editor, and indent again.
+        </span>
+        <span className="fault" role="status">
+          {refusal}
+        </span>
+        <button type="button" className="small" onClick={() => void format()}>
+          Format
+        </button>
+      </div>
+    </section>
+  );
+}

@@ -1,0 +1,80 @@
+/** Beginnings for an action: each can be saved and run as it is. */
+import { type Draft, newDraft, triggerDraft } from "./draft.js";
+
+export interface Template {
+  label: string;
+  text: string;
+  draft: Partial<Draft>;
+}
+
+const FETCH = `/** Reads from a web service. A key for it belongs into a setting: context.settings.__apiKey. */
+async function execute({ payload, settings }) {
+  const url = payload.url ?? "https://example.com/";
+  const response = await fetch(url, { headers: { accept: "application/json" } });
+  if (!response.ok) throw new Error(\`\${url} answered \${response.status}\`);
+  const text = await response.text();
+  console.log("read", text.length, "characters");
+  return { status: response.status, text: text.slice(0, 1000) };
+}
+`;
+
+const SCHEDULE = `/** Runs by itself on the days and at the time of its frequency, as soon as it is published. */
+async function execute() {
+  const today = new Date().toISOString().slice(0, 10);
+  console.log("report for", today);
+  return { today };
+}
+`;
+
+const EVENT = `/** Runs when the app logs an event of the type that its trigger names. */
+async function execute({ payload }) {
+  console.log("event", payload);
+  return { seen: payload };
+}
+`;
+
+const CLIENT = `/** Runs in the browser of whoever looks at the page. */
+async function execute({ payload }) {
+  document.title = payload.title ?? "Hello from an action";
+  return { title: document.title };
+}
+`;
+
+export const TEMPLATES: Record<string, Template> = {
+  hello: { label: "Hello", text: "A payload in, a result out.", draft: { name: "hello" } },
+  fetch: {
+    label: "Call a web service",
+    text: "Reads from an address and says what came.",
+    draft: { name: "call-a-service", code: FETCH },
+  },
+  schedule: {
+    label: "Every working day",
+    text: "Runs by itself at nine.",
+    draft: {
+      name: "every-working-day",
+      code: SCHEDULE,
+      triggers: [triggerDraft("manual"), triggerDraft("schedule")],
+      frequency: "0 9 * * 1-5",
+    },
+  },
+  event: {
+    label: "On an event",
+    text: "Runs when the app logs something.",
+    draft: {
+      name: "on-an-event",
+      code: EVENT,
+      triggers: [triggerDraft("manual"), triggerDraft("log", { type: "app.example", dataSourceId: null, data: null })],
+    },
+  },
+  client: {
+    label: "In the page",
+    text: "Runs in the user's browser.",
+    draft: { name: "in-the-page", code: CLIENT, environment: "client" },
+  },
+};
+
+/** The draft of that template; of none that is known, the usual beginning. */
+export function draftFrom(template: string | undefined): Draft {
+  const known = template !== undefined && Object.hasOwn(TEMPLATES, template) ? TEMPLATES[template]!.draft : {};
+  return { ...newDraft(), ...known };
+}

@@ -1,0 +1,32 @@
+/** The commands that are there on every page: the pages themselves, the apps, the actions by name. */
+import { useMemo } from "react";
+import { type Command, useCommands } from "./commands.js";
+import type { App } from "./model.js";
+import type { Navigation } from "./place.js";
+import { ROUTES, type View } from "./routes.js";
+import type { Actions } from "./use-actions.js";
+
+interface FrameCommands {
+  apps: App[];
+  go: Navigation["go"];
+  actions: Actions;
+  signOut: () => void;
+}
+
+export function useFrameCommands({ apps, go, actions, signOut }: FrameCommands): void {
+  const { list } = actions;
+  const commands = useMemo<Command[]>(() => {
+    const views = Object.keys(ROUTES) as View[];
+    return [
+      { name: "New action", keys: "Alt N", run: () => go({ view: "actions", item: "new", query: {} }) },
+      ...views.map((view) => ({ name: `Go to ${ROUTES[view].label}`, run: () => go({ view, item: null }) })),
+      ...(list?.actions ?? []).map(({ id, name }) => ({
+        name: `Open ${name}`,
+        run: () => go({ view: "actions", item: String(id), query: {} }),
+      })),
+      ...apps.map(({ id, name }) => ({ name: `Switch to the app ${name} · ${id}`, run: () => go({ appId: id }) })),
+      { name: "Sign out", run: signOut },
+    ];
+  }, [apps, go, list, signOut]);
+  useCommands(commands);
+}

@@ -1,0 +1,162 @@
+/** The pages of an app itself: tokens, editors, the trail, versions, import and export, all apps; and its settings' guards. */
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Browser, ElementHandle, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+const READS_IT = `async function execute({ settings }) { return Boolean(settings.__shopKey); }`;
+
+describe("Studio's pages of an app", () => {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+  let studio: StudioPage;
+  const folder = mkdtempSync(join(tmpdir(), "svc-studio-app-"));
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+    const body = { name: "reader", code: READS_IT, active: true, triggers: [{ trigger: "manual" }] };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    watch = watchPage(page, service.url);
+    studio = studioPage(page);
+    await page.goto(`${service.url}/studio#/${service.appId}/app`);
+    await studio.signIn(service.tokens.admin);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    rmSync(folder, { recursive: true });
+  });
+
+  const app = (path: string) => `/v1/apps/${service.appId}${path}`;
+  const part = async (name: string) => {
+    await studio.button(name, '//nav[@aria-label="Parts of the app"]');
+    await page.waitForSelector(studio.withText("h2", name));
+  };
+
+  it("renames the app, and publishes and unpublishes it", async () => {
+    await studio.replace('[aria-label="Name of the app"]', "Shop");
+    await studio.button("Rename");
+    await page.waitForFunction('document.title === "App · Shop · Studio"');
+    await studio.button("Publish the app");
+    await page.waitForSelector(studio.withText("span", "published", '//*[@class="top-bar"]'));
+    await studio.button("Unpublish the app");
+    await studio.button("Unpublish", "//dialog");
+    await page.waitForSelector(studio.withText("span", "not published", '//*[@class="top-bar"]'));
+  });
+
+  it("makes a token whose secret is shown once, and ends it at once", async () => {
+    await part("Tokens");
+    await studio.replace('[aria-label="Name of the new token"]', "the till");
+    await studio.button("Make a token");
+    const token = (await studio.textOf(".secret-once code"))!;
+    expect((await service.rest("GET", app("/settings"), { as: token })).http).to.equal(200);
+    await studio.button("I have it");
+    await page.waitForSelector(".secret-once", { hidden: true });
+    expect(await page.evaluate("document.body.textContent")).not.to.contain(token);
+    await page.click('[aria-label="Revoke the till"]');
+    await studio.button("Revoke", "//dialog");
+    await page.waitForSelector('[aria-label="Revoke the till"]', { hidden: true });
+    expect((await service.rest("GET", app("/settings"), { as: token })).http).to.equal(401);
+  });
+
+  it("makes a person an editor, and takes the right away", async () => {
+    await part("Editors");
+    await studio.replace('[aria-label="First name"]', "Grace");
+    await studio.replace('[aria-label="Last name"]', "Hopper");
+    await studio.replace('[aria-label="E-mail address"]', "grace@example.com");
+    await studio.button("Make a person and add");
+    const session = (await studio.textOf(".secret-once code"))!;
+    await page.waitForSelector('[aria-label="Remove Grace Hopper"]');
+    expect((await service.rest("GET", app("/audit"), { as: session })).http).to.equal(200);
+    await studio.button("I have it");
+    await page.click('[aria-label="Remove Grace Hopper"]');
+    await studio.button("Remove", "//dialog");
+    await page.waitForSelector('[aria-label="Remove Grace Hopper"]', { hidden: true });
+    expect((await service.rest("GET", app("/audit"), { as: session })).http).to.equal(403);
+  });
+
+  it("warns before everyone may read what looks like a secret, and writes it only where that is meant", async () => {
+    await studio.button("Settings");
+    await studio.replace('[aria-label="Key of the new setting"]', "mailToken");
+    await studio.replace('[aria-label="Value of the new setting"]', "sk_live_0123456789abcdef");
+    await studio.button("Add");
+    await page.waitForSelector("dialog[open]");
+    await studio.button("Cancel", "//dialog");
+    await page.waitForSelector("dialog", { hidden: true });
+    expect((await service.rest("GET", app("/settings"))).body).to.deep.equal({});
+    await studio.replace('[aria-label="Key of the new setting"]', "__shopKey");
+    await studio.replace('[aria-label="Value of the new setting"]', "sk_live_0123456789abcdef");
+    await studio.button("Add");
+    await page.waitForSelector('.setting[data-key="__shopKey"]');
+  });
+
+  it("says how full the settings' room is, which actions read a key, and who changed it last", async () => {
+    await page.waitForFunction('document.querySelector("meter")?.value > 30');
+    expect(await studio.textOf(".gauge label")).to.match(/take \d+ B of 100 KB$/);
+    await page.click('[aria-label="Which actions read __shopKey?"]');
+    expect(await studio.textOf('.setting[data-key="__shopKey"] .readers')).to.equal("Read by reader");
+    expect(await studio.textOf('.setting[data-key="__shopKey"] .hint')).to.match(/^set just now by \S+/);
+  });
+
+  it("shows the trail of what was done", async () => {
+    await studio.open(`${service.appId}/app/audit`);
+    await page.waitForFunction('/app\\.settings\\.update/.test(document.querySelector(".records")?.textContent)');
+    expect(await studio.textOf(".records"))
+      .to.contain("keys __shopKey")
+      .and.not.to.contain("sk_live");
+  });
+
+  it("takes a version, and restores the app to it", async () => {
+    await part("Versions");
+    await studio.button("Take a version now");
+    await page.waitForFunction('/taken/.test(document.querySelector(".records li")?.textContent)');
+    await service.rest("PUT", app(""), { body: { name: "Renamed" } });
+    await studio.button("Restore", '(//*[@class="records"]/li)[1]');
+    await studio.button("Restore", "//dialog");
+    await page.waitForFunction('/before a restore/.test(document.querySelector(".records")?.textContent)');
+    const { apps } = (await service.rest("GET", "/v1/apps")).body;
+    expect(apps[0].name).to.equal("Shop");
+  });
+
+  it("shows what an import would do before it does it, and refuses what is no export", async () => {
+    await part("Import and export");
+    const choose = async (name: string, text: string) => {
+      writeFileSync(join(folder, name), text);
+      await ((await page.$('input[type="file"]')) as ElementHandle<never>).uploadFile(join(folder, name));
+    };
+    await choose("none.json", "no JSON");
+    await page.waitForFunction('/holds no JSON/.test(document.querySelector(".app-part .fault").textContent)');
+    const { body: exported } = await service.rest("GET", `/v3/apps/${service.appId}/actions/export`);
+    const href = await page.$eval("a[download]", (link) => (link as unknown as { href: string }).href);
+    expect(href).to.equal(`${service.url}/v3/apps/${service.appId}/actions/export`);
+    exported.actions.push({ ...exported.actions[0], name: "imported" });
+    await choose("actions.json", JSON.stringify(exported));
+    await page.waitForFunction('/1 would be created/.test(document.querySelector(".records")?.textContent)');
+    expect((await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body.actions).to.have.length(1);
+    await studio.button("Import it");
+    await page.waitForFunction('/1 created/.test(document.querySelector(".records")?.textContent)');
+    expect((await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body.actions).to.have.length(2);
+  });
+
+  it("lists the apps with their state, and makes one", async () => {
+    await studio.open("apps");
+    await studio.replace('[aria-label="Name of the new app"]', "A second app");
+    await studio.button("Make an app");
+    await page.waitForFunction('document.title === "Actions · A second app · Studio"');
+    await page.goBack();
+    await page.waitForSelector(studio.withText("a", "A second app"));
+    expect(await studio.textOf(".records")).to.match(/A second app.*not published/);
+  });
+
+  it("does all that without an error of the page", () => {
+    expect(watch).to.deep.equal({ foreign: [], errors: [] });
+  });
+});

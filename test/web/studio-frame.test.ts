@@ -1,0 +1,186 @@
+/** What holds on all pages of Studio: the keyboard, the focus, Back, the title, the palette, and the word when the connection is lost. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { type PrefixProxy, startPrefixProxy } from "../harness/prefix-proxy.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+const SLOW = "async function execute() { await new Promise(() => undefined); }";
+
+describe("The frame of Studio", () => {
+  let service: TestService;
+  let proxy: PrefixProxy;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+  let studio: StudioPage;
+  let ids: number[];
+
+  before(async () => {
+    proxy = await startPrefixProxy("/svc");
+    [service, browser] = await Promise.all([startTestService({ PUBLIC_URL: `${proxy.url}/` }), launchChromium()]);
+    proxy.leadTo(service.url);
+    ids = [];
+    for (const [name, code] of [
+      ["quick", "async function execute() { return 1 }"],
+      ["slow", SLOW],
+    ]) {
+      const body = { name, code, active: true, triggers: [{ trigger: "manual" }] };
+      const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+      ids.push(made.body.action.id);
+    }
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    watch = watchPage(page, proxy.url);
+    studio = studioPage(page);
+    await page.goto(`${proxy.url}/studio`);
+    await studio.signIn(service.tokens.editor);
+    await page.waitForSelector(".action-list .action");
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+    await proxy?.stop();
+  });
+
+  const title = (text: string) => page.waitForFunction(`document.title === ${JSON.stringify(text)}`);
+  const focused = (selector: string) =>
+    page.waitForFunction(`document.activeElement?.matches(${JSON.stringify(selector)})`);
+
+  it("names the window by what is open, with a mark of its own", async () => {
+    await title("Actions · First app · Studio");
+    await studio.open(`${service.appId}/actions/${ids[0]}`);
+    await title("quick · First app · Studio");
+    const icon = await page.$eval('link[rel="icon"]', (link) => (link as unknown as { href: string }).href);
+    expect(icon).to.match(/^data:image\/svg/);
+  });
+
+  it("goes back and forward through pages, items and apps by the browser's own buttons", async () => {
+    await studio.open(`${service.appId}/settings`);
+    await page.waitForSelector(".settings");
+    await studio.open(`${service.appId}/app/audit`);
+    await page.waitForSelector('.app-page [aria-current="page"]');
+    await page.goBack();
+    await page.waitForSelector(".settings");
+    await page.goBack();
+    await title("quick · First app · Studio");
+    await page.goForward();
+    await page.waitForSelector(".settings");
+    await page.goBack();
+  });
+
+  it("leaves the way through the pages as it was where Back was refused for unsaved work", async () => {
+    await page.waitForSelector(".code-editor .view-line");
+    await studio.write("async function execute() { return 2 }");
+    await page.evaluate("history.back()");
+    await page.waitForSelector("dialog[open]");
+    await studio.button("Cancel", "//dialog");
+    await page.waitForSelector("dialog", { hidden: true });
+    expect(await page.evaluate("location.hash")).to.equal(`#/${service.appId}/actions/${ids[0]}`);
+    await page.evaluate("history.back()");
+    await page.waitForSelector("dialog[open]");
+    await studio.button("Discard changes", "//dialog");
+    await title("Actions · First app · Studio");
+    await page.goForward();
+    await title("quick · First app · Studio");
+  });
+
+  it("lets the keyboard skip to the content, and leave the editor", async () => {
+    await page.waitForSelector(".code-editor .view-line");
+    await page.evaluate("document.activeElement.blur()");
+    await page.keyboard.press("Tab");
+    await focused(".skip");
+    await page.keyboard.press("Enter");
+    await focused("#content");
+    await page.focus(".code-editor textarea");
+    expect(await studio.textOf("#code-keys")).to.contain("Ctrl M");
+    await studio.press("m");
+    await page.keyboard.press("Tab");
+    await page.waitForFunction('!document.activeElement.closest(".code-editor")');
+    await page.focus(".code-editor textarea");
+    await studio.press("m");
+  });
+
+  it("gives the focus back to what opened a dialog", async () => {
+    const button = await page.waitForSelector(studio.withText("button", "Delete this action"));
+    await button!.focus();
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("dialog[open]");
+    await page.keyboard.press("Escape");
+    await page.waitForFunction('document.activeElement.textContent === "Delete this action"');
+  });
+
+  it("does by Ctrl+K whatever can be done here, found by its words", async () => {
+    await studio.press("k");
+    await page.waitForSelector(".palette");
+    await page.keyboard.type("open slow");
+    await page.waitForFunction('document.querySelectorAll(".palette [role=option]").length === 1');
+    await page.keyboard.press("Enter");
+    await title("slow · First app · Studio");
+    await page.waitForSelector(".payload .primary:enabled");
+    await studio.press("k");
+    await page.waitForSelector(".palette");
+    await page.keyboard.type("run this");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector(studio.withText("button[not(@disabled)]", "Cancel the run"));
+  });
+
+  it("says “Cancelled” of what was cancelled, and counts it among no failures", async () => {
+    await studio.button("Cancel the run");
+    await page.waitForSelector('.outcome[data-state="cancelled"]');
+    await studio.button("Log", '//*[@role="tablist"]');
+    await page.waitForSelector(".entry.cancelled");
+    await (await page.waitForSelector(studio.withText("label", "failures only")))!.click();
+    expect(await studio.textOf(".log-panel .empty")).to.equal("No execution has failed.");
+  });
+
+  it("says of a result that it is of another code once the code has changed", async () => {
+    await studio.open(`${service.appId}/actions/${ids[0]}`);
+    await title("quick · First app · Studio");
+    await page.waitForSelector(".code-editor .view-line");
+    await studio.run();
+    await page.waitForSelector('.outcome[data-state="completed"]');
+    expect(await page.$(".outcome .behind")).to.equal(null);
+    await studio.write("async function execute() { return 3 }");
+    await page.waitForSelector(".outcome .behind");
+    await studio.save();
+    await page.waitForSelector(studio.withText("span", "saved"));
+  });
+
+  it("duplicates an action, and begins one from a template", async () => {
+    await studio.button("Duplicate");
+    await page.waitForFunction(`document.querySelector('[data-field="name"] input')?.value === "quick-copy"`);
+    await studio.save();
+    await title("quick-copy · First app · Studio");
+    await studio.open(`${service.appId}/actions`);
+    await page.waitForSelector(".templates a");
+    await (await page.waitForSelector(studio.withText("b", "Every working day")))!.click();
+    await page.waitForSelector(".ticks li");
+    await studio.save();
+    await title("every-working-day · First app · Studio");
+  });
+
+  it("formats the code, and says where it cannot", async () => {
+    await page.waitForSelector(".code-editor .view-line");
+    await studio.write("async function execute(){return   {a:1}}");
+    await studio.button("Format");
+    await page.waitForFunction(`document.querySelector(".code-editor .view-lines").textContent.replaceAll("\\u00a0", " ")
+      .includes("  return { a: 1 };")`);
+    await studio.write("async function execute() { return }}");
+    await studio.button("Format");
+    await page.waitForFunction('/cannot be formatted: .*1:/.test(document.querySelector(".code-foot").textContent)');
+    expect(watch.errors).to.deep.equal([]);
+  });
+
+  it("says that the connection is lost as long as it is, and follows again when it is back", async () => {
+    proxy.cut();
+    await page.waitForFunction(
+      '/connection to the service is lost/.test(document.querySelector(".connection").textContent)',
+    );
+    proxy.mend();
+    await page.waitForSelector(".connection:empty");
+    await service.rest("PUT", `/v3/apps/${service.appId}/actions/${ids[1]}`, { body: { name: "renamed-meanwhile" } });
+    await page.waitForSelector(studio.withText("b", "renamed-meanwhile"));
+  });
+});
