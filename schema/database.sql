@@ -566,6 +566,19 @@ CREATE TABLE package_choice (
 
 CREATE INDEX package_choice_script ON public.package_choice USING btree (sha256);
 
+CREATE TABLE payload_preset (
+  action_id bigint NOT NULL,
+  name text NOT NULL,
+  payload json NOT NULL,
+  person_id bigint,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT payload_preset_pkey PRIMARY KEY (action_id, name),
+  CONSTRAINT payload_preset_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE,
+  CONSTRAINT payload_preset_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE SET NULL
+);
+
+CREATE INDEX payload_preset_person ON public.payload_preset USING btree (person_id) WHERE (person_id IS NOT NULL);
+
 CREATE TABLE person (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   organization_id bigint NOT NULL,
@@ -678,11 +691,13 @@ CREATE INDEX run_chain ON public.run USING btree (chain_id, queued_at) WHERE (ch
 CREATE INDEX run_credential ON public.run USING btree (credential_id) WHERE (credential_id IS NOT NULL);
 CREATE INDEX run_event ON public.run USING btree (event_id) WHERE (event_id IS NOT NULL);
 CREATE INDEX run_finished ON public.run USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+CREATE INDEX run_gone_wrong ON public.run USING btree (app_id, id DESC) WHERE (state = ANY (ARRAY['failed'::text, 'skipped'::text, 'cancelled'::text]));
 CREATE INDEX run_holder ON public.run USING btree (holder) WHERE (holder IS NOT NULL);
 CREATE UNIQUE INDEX run_idempotency ON public.run USING btree (action_id, credential_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
 CREATE INDEX run_queued ON public.run USING btree (app_id, id) WHERE (state = 'queued'::text);
 CREATE INDEX run_scheduled ON public.run USING btree (action_id) WHERE ((trigger = 'schedule'::text) AND (finished_at IS NULL));
 CREATE UNIQUE INDEX run_tick ON public.run USING btree (action_id, tick) WHERE (tick IS NOT NULL);
+CREATE INDEX run_time ON public.run USING btree (app_id, queued_at);
 CREATE INDEX run_unfinished ON public.run USING btree (state, queued_at) WHERE (finished_at IS NULL);
 
 CREATE TABLE schedule (

@@ -30,6 +30,10 @@ export const VERSIONS_KEPT = 100;
 export const VERSION_PAGE_DEFAULT = 50;
 export const VERSION_PAGE_MAX = 100;
 
+/** Payloads kept with an action to try it with, and the bytes of one. */
+export const PRESETS_PER_ACTION = 50;
+export const PRESET_MAX_BYTES = 64 * 1024;
+
 /** Actions list and logs (specification, Limits). The upper bound is the contract's silence, settled here. */
 export const PAGE_DEFAULT = 50;
 export const PAGE_MAX = 1000;

@@ -35,6 +35,7 @@ const JSON_INPUTS = [
   "Mutation.insertEntry(data)",
   "Mutation.runAction(payload)",
   "Mutation.runActionWithResult(payload)",
+  "Mutation.savePayloadPreset(payload)",
   "Mutation.sendEmail(data)",
   "Mutation.setSecureField(value)",
   "Mutation.setSettings(settings)",
@@ -43,6 +44,7 @@ const JSON_INPUTS = [
   "NotificationInput.extendData",
   "NotificationInput.scope",
   "PushWishInput.payload",
+  "ReplayInput.payload",
   "Subscription.dataSourceChanged(where)",
   "TriggerWhereInput.data",
 ];
@@ -64,6 +66,7 @@ const JSON_OUTPUTS = [
   "Mutation.setSettings",
   "Notification.data",
   "Notification.scope",
+  "PayloadPreset.payload",
   "PushWish.payload",
   "Query.dataSourceIndexes",
   "Query.settings",

@@ -5,6 +5,7 @@ import { AppResolver } from "./graphql/app-resolver.js";
 import { AppVersionResolver } from "./graphql/app-version-resolver.js";
 import { ClientResolver } from "./graphql/client-resolver.js";
 import { DataSourceResolver } from "./graphql/data-source-resolver.js";
+import { DraftResolver } from "./graphql/draft-resolver.js";
 import { EntryResolver } from "./graphql/entry-resolver.js";
 import { HistoryResolver } from "./graphql/history-resolver.js";
 import { LogResolver } from "./graphql/log-resolver.js";
@@ -23,9 +24,9 @@ import { TriggerResolver } from "./graphql/trigger-resolver.js";
 import { VersionResolver } from "./graphql/version-resolver.js";
 
 export function createResolvers(operations: Operations): Resolvers {
-  const { backtest, history, logEvents, schedule } = operations.triggers;
+  const { backtest, history, logEvents, schedule, statistics, week } = operations.triggers;
   const { gate, apps, appVersions, trail, console, credentials, logs, people, runs, settings } = operations;
-  const { actions, comparison, publishing, restoring, transfer, versions } = operations.authoring;
+  const { actions, comparison, presets, problems, publishing, restoring, transfer, versions } = operations.authoring;
   const { analytics, clientActions, clientRuns } = operations.clients;
   return {
     actions: new ActionResolver(gate, actions),
@@ -38,8 +39,9 @@ export function createResolvers(operations: Operations): Resolvers {
       operations.store.entries,
       operations.store.trials,
     ),
+    drafts: new DraftResolver(gate, presets, problems),
     entries: new EntryResolver(gate, operations.store.entries),
-    history: new HistoryResolver(gate, history, logs),
+    history: new HistoryResolver(gate, { history, statistics, logs }),
     logs: new LogResolver(gate, logs),
     media: new MediaResolver(gate, operations.media),
     messages: new MessageResolver(gate, operations.communicate.messages),
@@ -52,6 +54,6 @@ export function createResolvers(operations: Operations): Resolvers {
     tokens: new TokenResolver(gate, credentials, people),
     transfer: new TransferResolver(gate, transfer),
     versions: new VersionResolver(gate, { versions, restoring, comparison }),
-    triggers: new TriggerResolver(gate, logEvents, schedule, backtest),
+    triggers: new TriggerResolver(gate, { events: logEvents, schedule, week, backtest }),
   };
 }

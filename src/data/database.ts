@@ -35,6 +35,7 @@ import { Notifications1763600130000 } from "../../migrations/1763600130000-notif
 import { KeptScripts1763600140000 } from "../../migrations/1763600140000-kept-scripts.js";
 import { VerificationCodes1763600160100 } from "../../migrations/1763600160100-verification-codes.js";
 import { PushDeliveriesHeld1763600160200 } from "../../migrations/1763600160200-push-deliveries-held.js";
+import { RunHistory1763600175000 } from "../../migrations/1763600175000-run-history.js";
 import { BOUNDED_POOL, createPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
@@ -70,6 +71,7 @@ export const MIGRATIONS = [
   KeptScripts1763600140000,
   VerificationCodes1763600160100,
   PushDeliveriesHeld1763600160200,
+  RunHistory1763600175000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -51,6 +51,7 @@ import { createInstance } from "./runs/instance.js";
 import { createLedger } from "./runs/ledger.js";
 import { createRunHistory } from "./runs/run-history.js";
 import { createRunScripts } from "./runs/run-scripts.js";
+import { createRunStatistics } from "./runs/run-statistics.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, createRuns } from "./runs/runs.js";
 import { createSecrecy } from "./runs/secrecy.js";
 import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
@@ -58,6 +59,7 @@ import { createSettings } from "./settings/settings.js";
 import { createBacktest } from "./triggers/backtest.js";
 import { createSchedule } from "./triggers/schedule.js";
 import { createTriggerIndex, SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
+import { createScheduleWeek } from "./triggers/week.js";
 import { createRetention } from "./upkeep/retention.js";
 import { createTrimming } from "./upkeep/trimming.js";
 import { createVitals } from "./upkeep/vitals.js";
@@ -277,6 +279,8 @@ export async function createOperations(surroundings: Surroundings) {
   const clients = createClients({ db, ...ofClients, holder: instance.id, timeoutMs: clientTimeoutMs, log });
   const ofMedia = { ring, intake, logEvents, appUserOf: store.appUsers.userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
+  const week = createScheduleWeek({ db, now, defaultTimezone });
+  const history = createRunHistory({ db, runs });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
     credentials,
@@ -293,7 +297,14 @@ export async function createOperations(surroundings: Surroundings) {
     tail,
     console,
     runs,
-    triggers: { schedule, history: createRunHistory({ db, runs }), logEvents, backtest: createBacktest(db) },
+    triggers: {
+      schedule,
+      week,
+      history,
+      statistics: createRunStatistics({ db }),
+      logEvents,
+      backtest: createBacktest(db),
+    },
     ...upkeepOf(surroundings, schedule.lag),
     instance,
     dataKeys,

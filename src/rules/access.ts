@@ -73,6 +73,9 @@ export const ACCESS = {
   runAction: { who: RUNNERS, rate: "run" },
   listRuns: { who: ["editor", "admin", "api"] },
   replayRun: { who: AUTHORS, rate: "run" },
+  readPresets: { who: AUTHORS },
+  writePresets: { who: AUTHORS },
+  checkCode: { who: AUTHORS },
   addLogEvent: { who: BACKENDS },
   backtestTrigger: { who: AUTHORS },
   previewSchedule: { who: AUTHORS },
@@ -145,6 +148,9 @@ export const ADDS: Record<Operation, "nothing" | "rows" | "runs"> = {
   runAction: "runs",
   listRuns: "nothing",
   replayRun: "runs",
+  readPresets: "nothing",
+  writePresets: "rows",
+  checkCode: "nothing",
   addLogEvent: "rows",
   backtestTrigger: "nothing",
   previewSchedule: "nothing",
@@ -184,6 +190,9 @@ export const rateWindowOf = (rateClass: RateClass): number =>
 export function rateClassOf(operation: Operation): RateClass | undefined {
   return (ACCESS[operation] as Rule).rate;
 }
+
+/** Who makes the app, and knows the others who do. */
+export const isAuthor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "editor" || kind === "admin";
 
 /** Whether it is a page's user, with what an app's page gives to anybody. */
 export const isVisitor = ({ kind }: Pick<Caller, "kind">): boolean => kind === "live" || kind === "viewer";

@@ -61,4 +61,5 @@ export class ImportDocumentInput {
 export class ReplayInput {
   @Field(() => CopyEnum, { nullable: true }) copy?: unknown;
   @Field(() => Int, { nullable: true, description: "Its code runs as the master does." }) versionId?: unknown;
+  @Field(() => GraphQLJSON, { nullable: true, description: "The run's own unless given." }) payload?: unknown;
 }

@@ -8,6 +8,7 @@ import { AppResolver } from "./app-resolver.js";
 import { AppVersionResolver } from "./app-version-resolver.js";
 import { ClientResolver } from "./client-resolver.js";
 import { DataSourceResolver } from "./data-source-resolver.js";
+import { DraftResolver } from "./draft-resolver.js";
 import { EntryResolver } from "./entry-resolver.js";
 import { HistoryResolver } from "./history-resolver.js";
 import { LogResolver } from "./log-resolver.js";
@@ -30,6 +31,7 @@ const CLASSES = {
   clients: ClientResolver,
   appVersions: AppVersionResolver,
   dataSources: DataSourceResolver,
+  drafts: DraftResolver,
   entries: EntryResolver,
   history: HistoryResolver,
   logs: LogResolver,

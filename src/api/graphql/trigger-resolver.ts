@@ -5,10 +5,12 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { LogEvent, LogEvents } from "../../operations/records/log-events.js";
 import type { Backtest, BacktestResult } from "../../operations/triggers/backtest.js";
 import type { Preview, Schedule } from "../../operations/triggers/schedule.js";
+import type { ScheduleWeek, Week } from "../../operations/triggers/week.js";
 import type { RequestContext } from "../context.js";
 import { TriggerWhereInput } from "./action-inputs.js";
 import { BacktestType, LogEventInput, LogEventType } from "./event-types.js";
 import { DateTime } from "./leaf-types.js";
+import { WeekType } from "./week-types.js";
 
 const PREVIEW_DEFAULT = 5;
 const PREVIEW_MAX = 100;
@@ -30,9 +32,7 @@ class SchedulePreviewType {
 export class TriggerResolver {
   constructor(
     private readonly gate: Gate,
-    private readonly events: LogEvents,
-    private readonly schedule: Schedule,
-    private readonly backtest: Backtest,
+    private readonly services: { events: LogEvents; schedule: Schedule; week: ScheduleWeek; backtest: Backtest },
   ) {}
 
   @Mutation(() => LogEventType, { description: "Stores the event and starts the actions whose trigger matches it." })
@@ -42,7 +42,7 @@ export class TriggerResolver {
     @Arg("event", () => LogEventInput) event: unknown,
   ): Promise<LogEvent> {
     const caller = await this.gate.enter(context, "addLogEvent", appId);
-    return this.events.add(caller, appId, event);
+    return this.services.events.add(caller, appId, event);
   }
 
   @Query(() => BacktestType, {
@@ -54,7 +54,7 @@ export class TriggerResolver {
     @Arg("where", () => TriggerWhereInput) where: unknown,
   ): Promise<BacktestResult> {
     await this.gate.enter(context, "backtestTrigger", appId);
-    return this.backtest(appId, where);
+    return this.services.backtest(appId, where);
   }
 
   @Query(() => SchedulePreviewType, { description: "The next ticks of a frequency, and what it says in words." })
@@ -69,6 +69,14 @@ export class TriggerResolver {
     if (count < 1 || count > PREVIEW_MAX) {
       throw new ActionError("REQUEST_INVALID", `count must be from 1 to ${PREVIEW_MAX}; ${count} came`);
     }
-    return this.schedule.preview(frequency, timezone, count);
+    return this.services.schedule.preview(frequency, timezone, count);
+  }
+
+  @Query(() => WeekType, {
+    description: "What will run in the coming week, and what was skipped or failed in the past one.",
+  })
+  async scheduleWeek(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<Week> {
+    await this.gate.enter(context, "previewSchedule", appId);
+    return this.services.week(appId);
   }
 }

@@ -3,6 +3,8 @@ import { actionRoutes } from "./action-routes.js";
 import { appRoutes } from "./app-routes.js";
 import { clientRoutes } from "./client-routes.js";
 import { dataSourceRoutes } from "./data-source-routes.js";
+import { draftRoutes } from "./draft-routes.js";
+import { historyRoutes } from "./history-routes.js";
 import { mediaRoutes } from "./media-routes.js";
 import { messageRoutes } from "./message-routes.js";
 import { notificationRoutes } from "./notification-routes.js";
@@ -20,6 +22,8 @@ export const ROUTES: readonly Route[] = [
   ...runRoutes,
   ...clientRoutes,
   ...triggerRoutes,
+  ...historyRoutes,
+  ...draftRoutes,
   ...settingRoutes,
   ...appRoutes,
   ...peopleRoutes,

@@ -34,34 +34,10 @@ export const triggerRoutes: readonly Route[] = [
   },
   {
     method: "GET",
-    path: `${APP}/runs`,
-    answer: async ({ history }, q) => ({
-      status: "RUNS_LISTED",
-      ...(await history.runs(
-        q.context,
-        q.id("appId"),
-        q.number("actionId"),
-        q.text("state"),
-        q.number("limit"),
-        q.number("offset"),
-      )),
-    }),
-  },
-  {
-    method: "GET",
-    path: `${APP}/runs/:runId`,
-    answer: async ({ history }, q) => {
-      const run = await history.run(q.context, q.id("appId"), q.id("runId"));
-      return { status: "RUN_RETRIEVED", run: { ...run, log: await history.log(run, q.context) } };
-    },
-  },
-  {
-    method: "POST",
-    path: `${APP}/runs/:runId/replay`,
-    http: 202,
-    answer: async ({ history }, q) => ({
-      status: "ACTION_QUEUED",
-      ...(await history.replayRun(q.context, q.id("appId"), q.id("runId"), q.object())),
+    path: `${APP}/schedule/week`,
+    answer: async ({ triggers }, q) => ({
+      status: "SCHEDULE_LISTED",
+      ...(await triggers.scheduleWeek(q.context, q.id("appId"))),
     }),
   },
 ];

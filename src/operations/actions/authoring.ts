@@ -10,6 +10,8 @@ import { createCodeReadings } from "./code-readings.js";
 import { createComparison } from "./comparison.js";
 import { createJudgement } from "./judgement.js";
 import { createMasters } from "./masters.js";
+import { createPayloadPresets } from "./presets.js";
+import { createCodeProblems } from "./problems.js";
 import { createPublishing } from "./publishing.js";
 import { createRestoring } from "./restoring.js";
 import { createTransfer } from "./transfer.js";
@@ -28,7 +30,8 @@ export interface Authoring {
 export function createAuthoring({ db, checkCode, packages, addressed, triggerIndex, log }: Authoring) {
   const show = createShowAction(addressed);
   const lockMaster = createLockMaster(show);
-  const judgement = createJudgement({ codeReadings: createCodeReadings(checkCode), packages });
+  const codeReadings = createCodeReadings(checkCode);
+  const judgement = createJudgement({ codeReadings, packages });
   const masters = createMasters({ log });
   return {
     actions: createActions({ db, judgement, masters, show, lockMaster }),
@@ -37,5 +40,7 @@ export function createAuthoring({ db, checkCode, packages, addressed, triggerInd
     restoring: createRestoring({ db, judgement, log, show, lockMaster }),
     comparison: createComparison({ db }),
     transfer: createTransfer({ db, judgement, masters, packages }),
+    presets: createPayloadPresets({ db }),
+    problems: createCodeProblems({ codeReadings }),
   };
 }

@@ -1,19 +1,25 @@
-/** The ledger as its readers see it: an app's runs and skipped ticks, and a past run's payload run again. */
+/** The ledger as its readers see it: an app's runs and skipped ticks, found by filters, one whole, and those that have not ended. */
 import type { DataSource } from "typeorm";
-import type { Copy, Environment, TriggerType } from "../../data/action-types.js";
+import type { Copy, TriggerType } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
-import { RUN_STATES, type RunState } from "../../data/run.js";
+import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
-import type { Caller } from "../../rules/access.js";
-import { described, isObject } from "../../rules/described.js";
-import { optionalId } from "../../rules/fields.js";
-import { page } from "../../rules/page.js";
+import { type Caller, isAuthor } from "../../rules/access.js";
+import { memberText } from "../../rules/json-scan.js";
+import type { ScriptError } from "../records/execution-logs.js";
+import { createReplay } from "./replay.js";
+import { type RunFilter, runConditions } from "./run-filter.js";
+import { newestRuns } from "./run-source.js";
 import type { Runs } from "./runs.js";
 
 /** A run, or a tick that became none. Times are ISO 8601. */
 export interface RunSummary {
   id: number;
   actionId: number;
+  /** null of an action that is gone. */
+  actionName: string | null;
+  /** The draft of that action. */
+  masterId: number | null;
   copy: Copy;
   trigger: TriggerType;
   state: RunState;
@@ -23,6 +29,8 @@ export interface RunSummary {
   tickCount: number;
   /** Why it was skipped. */
   reason: string | null;
+  /** What it failed with: the error's name and the beginning of its message. */
+  failure: string | null;
   queuedAt: string;
   startedAt: string | null;
   finishedAt: string | null;
@@ -32,149 +40,153 @@ export interface RunSummary {
   chainId: number | null;
   depth: number;
   replayOf: number | null;
+  /** The version that it ran instead of its copy's code. */
+  versionId: number | null;
+  personId: number | null;
+  /** Who asked for it, for those who author the app. */
+  person: { firstName: string; lastName: string } | null;
+  /** `host:port` of each host that it contacted. */
+  hosts: string[];
 }
 
-export interface RunFilter {
-  /** Either copy's id stands for both. */
-  actionId?: unknown;
-  state?: unknown;
-  limit?: unknown;
-  offset?: unknown;
+/** What follows a page: `total` is exact up to TOTAL_MAX. */
+export interface RunPagination {
+  total: number;
+  /** Whether no more match than `total` says. */
+  totalIsExact: boolean;
+  hasMore: boolean;
+  /** The page that follows has the runs before this id; null: nothing follows. */
+  nextBefore: number | null;
 }
 
 type Dated = "tick" | "queuedAt" | "startedAt" | "finishedAt";
-type SummaryRow = Omit<RunSummary, Dated> & Record<Dated, Date | null>;
+type SummaryRow = Omit<RunSummary, Dated | "failure" | "person"> &
+  Record<Dated, Date | null> & { firstName: string | null; lastName: string | null; failed: string | null };
 
-const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
-const toSummary = (row: SummaryRow): RunSummary => ({
-  ...row,
-  tick: iso(row.tick),
-  queuedAt: iso(row.queuedAt)!,
-  startedAt: iso(row.startedAt),
-  finishedAt: iso(row.finishedAt),
-});
+/** As many runs as one request looks at, beyond what an index finds: the page that follows goes on from there. */
+const LOOKED_AT = 10_000;
+/** Counted no further. */
+const TOTAL_MAX = 10_000;
+const FAILURE_CHARACTERS = 200;
+/** Of runs that have not ended, the newest. */
+const UNFINISHED_LISTED = 100;
+const CAUSED_LISTED = 100;
 
 const SUMMARY = `
-  run.id, action_id AS "actionId", copy, trigger, state, tick, tick_count AS "tickCount", reason,
-  queued_at AS "queuedAt", started_at AS "startedAt", finished_at AS "finishedAt",
-  (SELECT id FROM execution_log WHERE run_id = run.id) AS "logId", event_id AS "eventId",
-  cause_run_id AS "causeRunId", chain_id AS "chainId", depth, replay_of AS "replayOf"`;
+  run.id, run.action_id AS "actionId", action.name AS "actionName",
+  coalesce(action.master_id, action.id) AS "masterId", run.copy, run.trigger, run.state, run.tick, run.tick_count AS "tickCount", run.reason,
+  run.queued_at AS "queuedAt", run.started_at AS "startedAt", run.finished_at AS "finishedAt",
+  entry.id AS "logId", run.event_id AS "eventId", run.cause_run_id AS "causeRunId", run.chain_id AS "chainId", run.depth,
+  run.replay_of AS "replayOf", run.version_id AS "versionId", run.person_id AS "personId", run.hosts,
+  person.first_name AS "firstName", person.last_name AS "lastName",
+  CASE WHEN run.state = 'failed' AND entry.bytes <= 8192 THEN entry.data::text END AS failed`;
+const JOINED = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN execution_log entry ON entry.run_id = run.id
+  LEFT JOIN person ON person.id = run.person_id`;
 
-const MATCHING = `
-  run.app_id = $1 AND ($3::text IS NULL OR run.state = $3)
-  AND ($2::bigint IS NULL OR run.action_id = $2 OR run.action_id IN (
-    SELECT kin.id FROM action self JOIN action kin ON coalesce(kin.master_id, kin.id) = coalesce(self.master_id, self.id)
-     WHERE self.id = $2))`;
+const iso = (date: Date | null): string | null => date?.toISOString() ?? null;
 
-/* The copy of a run's family that the replay runs; a version belongs to the master. */
-const REPLAYED = `
-  SELECT svc_run_payload(run.payload, run.event_id) AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
-         version.id AS "versionId", version.data AS version
-    FROM run
-    LEFT JOIN action self ON self.id = run.action_id
-    LEFT JOIN action target ON coalesce(target.master_id, target.id) = coalesce(self.master_id, self.id)
-         AND (target.master_id IS NULL) = (coalesce($3, run.copy) = 'master')
-    LEFT JOIN action_version version ON version.id = $4 AND version.action_id = target.id
-   WHERE run.app_id = $1 AND run.id = $2`;
-
-interface ReplayedRow {
-  payload: string;
-  copy: Copy;
-  actionId: number | null;
-  active: boolean;
-  environment: Environment;
-  versionId: number | null;
-  /** Its fields are read here: PostgreSQL's ->> refuses JSON that holds \u0000 anywhere. */
-  version: { environment: Environment } | null;
+/** The error's own words in an entry's text. */
+function failureIn(entry: string): string | null {
+  const error = memberText(entry, "error");
+  if (error === undefined) return null;
+  const { name, message } = JSON.parse(error) as ScriptError;
+  const text = `${name}: ${message}`;
+  return text.length > FAILURE_CHARACTERS ? `${text.slice(0, FAILURE_CHARACTERS).toWellFormed()}…` : text;
 }
 
-/** What a replay runs; at most one of the two is given. */
-export interface ReplayOptions {
-  copy?: unknown;
-  versionId?: unknown;
-}
-
-function oneOf<T extends string>(value: unknown, name: string, allowed: readonly T[]): T | null {
-  if (value === undefined || value === null) return null;
-  if ((allowed as readonly unknown[]).includes(value)) return value as T;
-  throw new ActionError("REQUEST_INVALID", `${name} must be one of ${allowed.join(", ")}`);
-}
-
-function replayOptions(input: unknown): ReplayOptions {
-  if (input === undefined || input === null) return {};
-  if (isObject(input)) return input;
-  throw new ActionError("REQUEST_INVALID", `options must be an object; ${described(input)} came`);
+function toSummary({ failed, firstName, lastName, ...row }: SummaryRow, isNamed: boolean): RunSummary {
+  return {
+    ...row,
+    tick: iso(row.tick),
+    queuedAt: iso(row.queuedAt)!,
+    startedAt: iso(row.startedAt),
+    finishedAt: iso(row.finishedAt),
+    failure: failed === null ? null : failureIn(failed),
+    person: isNamed && firstName !== null && lastName !== null ? { firstName, lastName } : null,
+  };
 }
 
 export type RunHistory = ReturnType<typeof createRunHistory>;
 
 export function createRunHistory({ db, runs }: { db: DataSource; runs: Runs }) {
-  async function findReplayed(appId: number, runId: number, copy: Copy | null, versionId: number | null) {
-    const storable = Number.isSafeInteger(runId) && runId > 0;
-    const [found] = storable ? await rows<ReplayedRow>(db, REPLAYED, [appId, runId, copy, versionId]) : [];
-    if (!found) throw new ActionError("RUN_NOT_FOUND");
-    if (found.actionId === null) throw new ActionError("ACTION_NOT_FOUND", "the action of that run has no such copy");
-    if (versionId !== null && found.versionId === null) throw new ActionError("VERSION_NOT_FOUND");
-    const { environment } = found.version ?? found;
-    if (environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
-    if (!found.active) throw new ActionError("ACTION_INACTIVE");
-    return { ...found, actionId: found.actionId };
+  async function summaries(caller: Caller, from: string, parameters: unknown[]): Promise<RunSummary[]> {
+    const found = await rows<SummaryRow>(db, `SELECT ${SUMMARY} FROM ${from}`, parameters);
+    return found.map((row) => toSummary(row, isAuthor(caller)));
   }
 
   return {
-    /** The app's runs and skipped ticks, most recent first. @throws REQUEST_INVALID */
+    /**
+     * The app's runs and skipped ticks, most recent first. One request looks at the newest 10,000 that an index finds; where more are
+     * left to look at, the page may be short, even empty, and `nextBefore` goes on.
+     * @throws REQUEST_INVALID
+     */
     async list(
+      caller: Caller,
       appId: number,
       filter: RunFilter,
-    ): Promise<{ runs: RunSummary[]; pagination: { total: number; hasMore: boolean } }> {
-      const { limit, offset } = page(filter);
-      const matching = [appId, optionalId(filter.actionId, "actionId"), oneOf(filter.state, "state", RUN_STATES)];
-      const [total] = await rows<{ count: number }>(db, `SELECT count(*) FROM run WHERE ${MATCHING}`, matching);
-      const found = await rows<SummaryRow>(
+    ): Promise<{ runs: RunSummary[]; pagination: RunPagination }> {
+      const conditions = runConditions(appId, filter);
+      const { looked, parameters, limit, offset } = conditions;
+      const newest = await newestRuns(db, appId, conditions);
+      const matching = (most: number) =>
+        looked === null
+          ? newest("run.id", most)
+          : `SELECT run.id FROM (${newest("run.*", LOOKED_AT)}) AS run WHERE ${looked} ORDER BY run.id DESC LIMIT ${most}`;
+      const [bounds] = await rows<{ total: number; last: number | null }>(
         db,
-        `SELECT ${SUMMARY} FROM run WHERE ${MATCHING} ORDER BY run.id DESC LIMIT $4 OFFSET $5`,
-        [...matching, limit, offset],
+        `SELECT (SELECT count(*) FROM (${matching(TOTAL_MAX + 1)}) AS counted) AS total,
+                ${looked === null ? "NULL::bigint" : `(SELECT id FROM (${newest("run.id", LOOKED_AT)}) AS run ORDER BY id DESC LIMIT 1 OFFSET ${LOOKED_AT - 1})`} AS last`,
+        parameters,
       );
-      const { count } = total!;
-      return { runs: found.map(toSummary), pagination: { total: count, hasMore: offset + found.length < count } };
+      const { total, last } = bounds!;
+      const chosen = `(${matching(offset + limit + 1)}) AS chosen JOIN run USING (id) ${JOINED}
+                       ORDER BY run.id DESC LIMIT ${limit + 1} OFFSET ${offset}`;
+      const listed = await summaries(caller, chosen, parameters);
+      const isFull = listed.length > limit;
+      const page = listed.slice(0, limit);
+      return {
+        runs: page,
+        pagination: {
+          total: Math.min(total, TOTAL_MAX),
+          totalIsExact: total <= TOTAL_MAX && last === null,
+          hasMore: isFull || last !== null,
+          nextBefore: isFull ? (page.at(-1)?.id ?? null) : last,
+        },
+      };
     },
 
     /** One run, or skipped tick. @throws RUN_NOT_FOUND */
-    async get(appId: number, runId: number): Promise<RunSummary> {
+    async get(caller: Caller, appId: number, runId: number): Promise<RunSummary> {
       const storable = Number.isSafeInteger(runId) && runId > 0;
-      const sql = `SELECT ${SUMMARY} FROM run WHERE run.app_id = $1 AND run.id = $2`;
-      const [found] = storable ? await rows<SummaryRow>(db, sql, [appId, runId]) : [];
+      const [found] = storable
+        ? await summaries(caller, `run ${JOINED} WHERE run.app_id = $1 AND run.id = $2`, [appId, runId])
+        : [];
       if (!found) throw new ActionError("RUN_NOT_FOUND");
-      return toSummary(found);
+      return found;
     },
 
-    /**
-     * Runs a past run's payload again: the copy that ran, unless another or a version is named. A version's code runs as the master
-     * does, without being published.
-     * @throws RUN_NOT_FOUND, ACTION_NOT_FOUND, VERSION_NOT_FOUND, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, REQUEST_INVALID
-     */
-    async replay(caller: Caller, appId: number, runId: number, input: unknown): Promise<{ runId: number }> {
-      const options = replayOptions(input);
-      const versionId = optionalId(options.versionId, "versionId");
-      const wanted = oneOf<Copy>(options.copy, "copy", ["master", "production"]);
-      if (versionId !== null && wanted === "production") {
-        throw new ActionError("REQUEST_INVALID", "copy must not be production where versionId is given");
-      }
-      const asked = versionId === null ? wanted : "master";
-      const { actionId, payload, copy } = await findReplayed(appId, runId, asked, versionId);
-      const { personId, credentialId } = caller;
-      return runs.submit({
-        appId,
-        actionId,
-        copy: asked ?? copy,
-        trigger: "manual",
-        payload,
-        personId,
-        credentialId,
-        idempotencyKey: null,
-        replayOf: runId,
-        versionId,
-      });
+    /** The runs that a run caused itself, oldest first, the first 100. */
+    async causedBy(caller: Caller, { id, chainId }: Pick<RunSummary, "id" | "chainId">): Promise<RunSummary[]> {
+      const where = "run.chain_id = $1 AND run.cause_run_id = $2";
+      const from = `run ${JOINED} WHERE ${where} ORDER BY run.queued_at, run.id LIMIT ${CAUSED_LISTED}`;
+      return summaries(caller, from, [chainId ?? id, id]);
     },
+
+    /** The runs of the app that wait or run, newest first, and how many there are of each; counted up to 10,000. */
+    async unfinished(caller: Caller, appId: number): Promise<{ runs: RunSummary[]; queued: number; running: number }> {
+      const count = (state: "queued" | "running") =>
+        `(SELECT count(*) FROM (SELECT FROM run WHERE app_id = $1 AND state = '${state}' AND finished_at IS NULL
+                                 LIMIT ${TOTAL_MAX}) AS counted) AS ${state}`;
+      const [counts] = await rows<{ queued: number; running: number }>(
+        db,
+        `SELECT ${count("queued")}, ${count("running")}`,
+        [appId],
+      );
+      const from = `run ${JOINED} WHERE run.app_id = $1 AND run.finished_at IS NULL AND run.state IN ('queued', 'running')
+                     ORDER BY run.state DESC, run.id DESC LIMIT ${UNFINISHED_LISTED}`;
+      return { runs: await summaries(caller, from, [appId]), ...counts! };
+    },
+
+    replay: createReplay({ db, runs }),
   };
 }

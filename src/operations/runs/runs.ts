@@ -38,7 +38,8 @@ export interface RunRequest {
   gone?: (() => AbortSignal) | undefined;
 }
 
-function payloadText(payload: unknown): string {
+/** The JSON text of a payload that a caller gives; nothing stands for `{}`. @throws PAYLOAD_INVALID */
+export function payloadText(payload: unknown): string {
   if (payload === undefined || payload === null) return "{}";
   if (nestsDeeperThan(payload, JSON_MAX_DEPTH)) {
     throw new ActionError("PAYLOAD_INVALID", `payload must not nest deeper than ${JSON_MAX_DEPTH} levels`);

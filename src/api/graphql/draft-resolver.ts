@@ -1,0 +1,80 @@
+/** What helps an author while an action is written, over GraphQL: payloads to try it with, and what the service would refuse. */
+import { GraphQLJSON } from "graphql-scalars";
+import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import type { Gate } from "../../operations/access/gate.js";
+import type { PayloadPreset, PayloadPresets } from "../../operations/actions/presets.js";
+import type { CodeProblem, CodeProblems } from "../../operations/actions/problems.js";
+import type { RequestContext } from "../context.js";
+import { DateTime } from "./leaf-types.js";
+
+@ObjectType("PayloadPreset", { description: "A payload kept with an action by name, to try it with." })
+class PayloadPresetType {
+  @Field(() => String) name: string;
+  @Field(() => GraphQLJSON) payload: unknown;
+  @Field(() => DateTime) updatedAt: string;
+}
+
+@ObjectType("CodeProblem", { description: "What a save would be refused for, and where; counted from 1." })
+class CodeProblemType implements CodeProblem {
+  @Field(() => String) message: string;
+  @Field(() => Int) line: number;
+  @Field(() => Int) column: number;
+  @Field(() => String, { nullable: true, description: "The package that would mend it." }) dependency: string | null;
+}
+
+@Resolver()
+export class DraftResolver {
+  constructor(
+    private readonly gate: Gate,
+    private readonly presets: PayloadPresets,
+    private readonly problems: CodeProblems,
+  ) {}
+
+  @Query(() => [PayloadPresetType], { description: "By name; of the master of that id." })
+  async payloadPresets(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("actionId", () => Int) actionId: number,
+  ): Promise<PayloadPreset[]> {
+    await this.gate.enter(context, "readPresets", appId);
+    return this.presets.list(appId, actionId);
+  }
+
+  @Mutation(() => [PayloadPresetType], {
+    description: "Keeps a payload under a name, in the place of what stands there.",
+  })
+  async savePayloadPreset(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("actionId", () => Int) actionId: number,
+    @Arg("name", () => String) name: unknown,
+    @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
+  ): Promise<PayloadPreset[]> {
+    const caller = await this.gate.enter(context, "writePresets", appId);
+    return this.presets.save(caller, appId, actionId, name, payload);
+  }
+
+  @Mutation(() => [PayloadPresetType])
+  async deletePayloadPreset(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("actionId", () => Int) actionId: number,
+    @Arg("name", () => String) name: unknown,
+  ): Promise<PayloadPreset[]> {
+    await this.gate.enter(context, "writePresets", appId);
+    return this.presets.remove(appId, actionId, name);
+  }
+
+  @Query(() => [CodeProblemType], {
+    description: "What a save of this code would be refused for: its first fault, or each package that it lacks.",
+  })
+  async codeProblems(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("code", () => String) code: unknown,
+    @Arg("dependencies", () => [String], { nullable: true }) dependencies: string[] | null = [],
+  ): Promise<CodeProblem[]> {
+    await this.gate.enter(context, "checkCode", appId);
+    return this.problems(appId, code, dependencies ?? []);
+  }
+}

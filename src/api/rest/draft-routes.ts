@@ -1,0 +1,51 @@
+/** What helps an author while an action is written, over REST: rows of the facade's table. */
+import { ActionError } from "../../errors.js";
+import { described } from "../../rules/described.js";
+import type { Route } from "./route.js";
+
+const PRESETS = "/v3/apps/:appId/actions/:actionId/presets";
+
+/** @throws REQUEST_INVALID */
+function packages(value: unknown): string[] {
+  if (value === undefined || value === null) return [];
+  if (Array.isArray(value) && value.every((one) => typeof one === "string")) return value;
+  throw new ActionError("REQUEST_INVALID", `dependencies must be an array of strings; ${described(value)} came`);
+}
+
+export const draftRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: PRESETS,
+    answer: async ({ drafts }, q) => ({
+      status: "PRESETS_LISTED",
+      presets: await drafts.payloadPresets(q.context, q.id("appId"), q.id("actionId")),
+    }),
+  },
+  {
+    method: "PUT",
+    path: `${PRESETS}/:name`,
+    answer: async ({ drafts }, q) => ({
+      status: "PRESETS_LISTED",
+      presets: await drafts.savePayloadPreset(q.context, q.id("appId"), q.id("actionId"), q.param("name"), q.body),
+    }),
+  },
+  {
+    method: "DELETE",
+    path: `${PRESETS}/:name`,
+    answer: async ({ drafts }, q) => ({
+      status: "PRESETS_LISTED",
+      presets: await drafts.deletePayloadPreset(q.context, q.id("appId"), q.id("actionId"), q.param("name")),
+    }),
+  },
+  {
+    method: "POST",
+    path: "/v3/apps/:appId/actions/problems",
+    answer: async ({ drafts }, q) => {
+      const { code, dependencies } = q.object();
+      return {
+        status: "CODE_CHECKED",
+        problems: await drafts.codeProblems(q.context, q.id("appId"), code, packages(dependencies)),
+      };
+    },
+  },
+];

@@ -1,0 +1,95 @@
+/** Payloads that are kept with an action by name, for trying it. They start nothing, and are no part of a version or an export. */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { JSON_MAX_DEPTH, PRESET_MAX_BYTES, PRESETS_PER_ACTION } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { described, isObject, nestsDeeperThan } from "../../rules/described.js";
+import { requiredText } from "../../rules/fields.js";
+import { JsonText } from "../../rules/json-text.js";
+
+export interface PayloadPreset {
+  name: string;
+  payload: JsonText;
+  /** ISO 8601. */
+  updatedAt: string;
+}
+
+const MASTER = "SELECT id FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL FOR NO KEY UPDATE";
+const LIST = `
+  SELECT name, payload::text, updated_at AS "updatedAt" FROM payload_preset
+   WHERE action_id = (SELECT id FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL) ORDER BY name`;
+const SAVE = `
+  INSERT INTO payload_preset (action_id, name, payload, person_id) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (action_id, name) DO UPDATE SET payload = excluded.payload, person_id = excluded.person_id, updated_at = now()`;
+const DELETE = `
+  DELETE FROM payload_preset USING action
+   WHERE payload_preset.action_id = action.id AND action.app_id = $1 AND action.id = $2 AND payload_preset.name = $3
+  RETURNING payload_preset.name`;
+
+/** @throws PAYLOAD_INVALID */
+function presetText(payload: unknown): string {
+  const isFit = isObject(payload) && !nestsDeeperThan(payload, JSON_MAX_DEPTH);
+  const text = isFit ? JSON.stringify(payload) : "";
+  if (isFit && Buffer.byteLength(text) <= PRESET_MAX_BYTES) return text;
+  const came = isFit ? `${Buffer.byteLength(text)} bytes came` : `${described(payload)} came`;
+  const expected = `a JSON object of at most ${PRESET_MAX_BYTES} bytes and ${JSON_MAX_DEPTH} levels`;
+  throw new ActionError("PAYLOAD_INVALID", `payload must be ${expected}; ${came}`);
+}
+
+export type PayloadPresets = ReturnType<typeof createPayloadPresets>;
+
+export function createPayloadPresets({ db }: { db: DataSource }) {
+  async function list(appId: number, actionId: number): Promise<PayloadPreset[]> {
+    const found = await rows<{ name: string; payload: string; updatedAt: Date }>(db, LIST, [appId, actionId]);
+    return found.map(({ name, payload, updatedAt }) => ({
+      name,
+      payload: new JsonText(payload),
+      updatedAt: updatedAt.toISOString(),
+    }));
+  }
+
+  return {
+    /** Those of a master, by name; none of an action that is not there. */
+    list,
+
+    /** Keeps a payload under a name; one that stands there already is replaced. @throws ACTION_NOT_FOUND, REQUEST_INVALID, PAYLOAD_INVALID */
+    async save(
+      caller: Caller,
+      appId: number,
+      actionId: number,
+      name: unknown,
+      payload: unknown,
+    ): Promise<PayloadPreset[]> {
+      const title = requiredText(name, "name");
+      const text = presetText(payload);
+      await db.transaction(async (manager) => {
+        // Locked, so that two who add the last one do not both find room.
+        if ((await rows(manager, MASTER, [appId, actionId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
+        const [others] = await rows<{ count: number }>(
+          manager,
+          "SELECT count(*) FROM payload_preset WHERE action_id = $1 AND name <> $2",
+          [actionId, title],
+        );
+        if (others!.count >= PRESETS_PER_ACTION) {
+          const why = `an action keeps at most ${PRESETS_PER_ACTION} payloads; delete one first`;
+          throw new ActionError("REQUEST_INVALID", why);
+        }
+        await rows(manager, SAVE, [actionId, title, text, caller.personId]);
+      });
+      return list(appId, actionId);
+    },
+
+    /** @throws REQUEST_INVALID where there is none of that name */
+    async remove(appId: number, actionId: number, name: unknown): Promise<PayloadPreset[]> {
+      const title = requiredText(name, "name");
+      if ((await rows(db, DELETE, [appId, actionId, title])).length === 0) {
+        throw new ActionError(
+          "REQUEST_INVALID",
+          `name must be that of a payload of this action; ${described(title)} came`,
+        );
+      }
+      return list(appId, actionId);
+    },
+  };
+}

@@ -1,0 +1,41 @@
+/** What the service would refuse code for, found while it is written: by the very readings that a save is judged by. Stores nothing. */
+import { ActionError } from "../../errors.js";
+import { BODY_MAX_BYTES } from "../../limits.js";
+import { described } from "../../rules/described.js";
+import type { CodeReadings } from "./code-readings.js";
+
+/** A refusal and its place, counted from 1; without a place it is of the whole. */
+export interface CodeProblem {
+  message: string;
+  line: number;
+  column: number;
+  /** The package that would mend it. */
+  dependency: string | null;
+}
+
+const PLACED = /^code, line (\d+), column (\d+): (.*)$/s;
+
+function problem(fault: string, dependency: string | null): CodeProblem {
+  const [, line, column, message] = PLACED.exec(fault) ?? [];
+  return { message: message ?? fault, line: Number(line ?? 1), column: Number(column ?? 1), dependency };
+}
+
+export type CodeProblems = ReturnType<typeof createCodeProblems>;
+
+export function createCodeProblems({ codeReadings }: { codeReadings: CodeReadings }) {
+  /** The first fault of the form, or every package that is used and not among the dependencies. @throws REQUEST_INVALID */
+  return async (appId: number, code: unknown, dependencies: readonly unknown[]): Promise<CodeProblem[]> => {
+    if (typeof code !== "string" || Buffer.byteLength(code) > BODY_MAX_BYTES) {
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `code must be a text of at most ${BODY_MAX_BYTES} bytes; ${described(code)} came`,
+      );
+    }
+    const { reading, compileFault } = await codeReadings.read(appId, code);
+    if (reading.fault !== null) return [problem(reading.fault, null)];
+    if (compileFault !== null) return [problem(compileFault.message, null)];
+    return reading.uses
+      .filter(({ name }) => !dependencies.includes(name))
+      .map(({ name, fault }) => problem(fault, name));
+  };
+}

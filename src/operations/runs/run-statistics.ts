@@ -1,0 +1,110 @@
+/** How an app's runs went, hour by hour or day by day: counts and durations within a bounded range and a bounded number of runs. */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { checkTimezone } from "../../rules/schedule.js";
+import { oneOf, optionalMoment, runConditions } from "./run-filter.js";
+import { type NewestRuns, newestRuns } from "./run-source.js";
+
+export interface StatisticsOptions {
+  /** Either copy's id stands for both. */
+  actionId?: unknown;
+  from?: unknown;
+  to?: unknown;
+  by?: unknown;
+  timezone?: unknown;
+}
+
+/** One hour or day, by its beginning. Durations are milliseconds of the runs that completed or failed. */
+export interface Period {
+  start: string;
+  runs: number;
+  failed: number;
+  cancelled: number;
+  /** Ticks that became no run. */
+  skipped: number;
+  p50: number | null;
+  p95: number | null;
+}
+
+export interface Statistics {
+  by: PeriodLength;
+  from: string;
+  to: string;
+  /** The beginning of what was counted, where the range has more runs than are counted; null: all of it was. */
+  countedFrom: string | null;
+  /** Those in which something ran or was skipped, oldest first. */
+  periods: Period[];
+}
+
+export const PERIOD_LENGTHS = ["hour", "day"] as const;
+export type PeriodLength = (typeof PERIOD_LENGTHS)[number];
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** The longest range, and the range that is taken where none is given. */
+const DAYS: Record<PeriodLength, { most: number; usual: number }> = {
+  hour: { most: 14, usual: 2 },
+  day: { most: 100, usual: 30 },
+};
+/** Of more runs the newest are counted: a tenth of a second's work. */
+const RUNS_COUNTED = 100_000;
+
+/* `by` and `zone` are parameters: hour or day, and the zone whose clock says where they begin. */
+const periods = (newest: NewestRuns, by: string, zone: string) => `
+  WITH counted AS MATERIALIZED (
+    SELECT state, queued_at, tick_count, CASE WHEN state IN ('completed', 'failed')
+           THEN extract(epoch FROM finished_at - started_at)::float8 * 1000 END AS ms
+      FROM (${newest("run.*", RUNS_COUNTED)}) AS run)
+  SELECT date_trunc(${by}, queued_at, ${zone}) AS start,
+         count(*) FILTER (WHERE state <> 'skipped') AS runs,
+         count(*) FILTER (WHERE state = 'failed') AS failed,
+         count(*) FILTER (WHERE state = 'cancelled') AS cancelled,
+         coalesce(sum(tick_count) FILTER (WHERE state = 'skipped'), 0) AS skipped,
+         percentile_disc(0.5) WITHIN GROUP (ORDER BY ms) AS p50,
+         percentile_disc(0.95) WITHIN GROUP (ORDER BY ms) AS p95,
+         (SELECT CASE WHEN count(*) = ${RUNS_COUNTED} THEN min(queued_at) END FROM counted) AS "countedFrom"
+    FROM counted GROUP BY 1 ORDER BY 1`;
+
+type PeriodRow = Omit<Period, "start"> & { start: Date; countedFrom: Date | null };
+
+/** @throws REQUEST_INVALID */
+function rangeOf(options: StatisticsOptions, now: number): { by: PeriodLength; from: Date; to: Date } {
+  const by = oneOf(options.by, "by", PERIOD_LENGTHS) ?? "hour";
+  const to = optionalMoment(options.to, "to") ?? new Date(now);
+  const from = optionalMoment(options.from, "from") ?? new Date(to.getTime() - DAYS[by].usual * DAY_MS);
+  if (from >= to) throw new ActionError("REQUEST_INVALID", "from must be before to");
+  const { most } = DAYS[by];
+  if (to.getTime() - from.getTime() > most * DAY_MS) {
+    throw new ActionError("REQUEST_INVALID", `from and to must be at most ${most} days apart, counted by the ${by}`);
+  }
+  return { by, from, to };
+}
+
+export type RunStatistics = ReturnType<typeof createRunStatistics>;
+
+export function createRunStatistics({ db }: { db: DataSource }) {
+  /** @throws REQUEST_INVALID, TIMEZONE_INVALID */
+  return async (appId: number, options: StatisticsOptions): Promise<Statistics> => {
+    const { by, from, to } = rangeOf(options, Date.now());
+    const timezone = options.timezone ?? "UTC";
+    checkTimezone(timezone);
+    const { actionId } = options;
+    const conditions = runConditions(appId, { actionId, from, to });
+    const newest = await newestRuns(db, appId, conditions);
+    const values = [...conditions.parameters, by, timezone];
+    const sql = periods(newest, `$${values.length - 1}::text`, `$${values.length}::text`);
+    const found = await rows<PeriodRow>(db, sql, values);
+    return {
+      by,
+      from: from.toISOString(),
+      to: to.toISOString(),
+      countedFrom: found[0]?.countedFrom?.toISOString() ?? null,
+      periods: found.map(({ countedFrom: _, start, p50, p95, ...counts }) => ({
+        ...counts,
+        start: start.toISOString(),
+        p50: p50 === null ? null : Math.round(p50),
+        p95: p95 === null ? null : Math.round(p95),
+      })),
+    };
+  };
+}

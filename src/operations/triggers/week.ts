@@ -1,0 +1,118 @@
+/** A week of an app's schedules: what will run in the one to come, and what was skipped or failed in the one that was. Starts nothing. */
+import { setImmediate as breathe } from "node:timers/promises";
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import { describeFrequency, nextRuns } from "../../rules/schedule.js";
+
+/** The coming ticks of one production copy; times are ISO 8601. */
+export interface ScheduledAction {
+  /** The production copy's. */
+  actionId: number;
+  masterId: number;
+  name: string;
+  frequency: string;
+  timezone: string;
+  /** The frequency as a sentence. */
+  description: string;
+  /** Within the week, the first of them. */
+  ticks: string[];
+  /** Whether the week has more than `ticks`. */
+  hasMore: boolean;
+}
+
+/** Ticks of one action that were skipped, or failed, for one reason on one day. */
+export interface Missed {
+  actionId: number;
+  name: string | null;
+  state: "skipped" | "failed";
+  /** Why they were skipped; null of runs that failed. */
+  reason: string | null;
+  /** The first and the last of them. */
+  from: string;
+  to: string;
+  count: number;
+  /** The last of the runs. */
+  runId: number;
+}
+
+export interface Week {
+  from: string;
+  to: string;
+  /** By their next tick. */
+  scheduled: ScheduledAction[];
+  /** Whether the app has more scheduled actions than these. */
+  hasMore: boolean;
+  /** Most recent first. */
+  missed: Missed[];
+}
+
+const WEEK_MS = 7 * 24 * 60 * 60 * 1000;
+const ACTIONS_LISTED = 200;
+/** A computed tick costs 50 µs: these are shared by the actions that are listed, but a week of days is each one's. */
+const TICKS_IN_ALL = 4_000;
+const TICKS_EACH = { least: 8, most: 170 };
+const MISSED_LISTED = 200;
+/** Missed runs that are looked at, the newest. */
+const MISSED_LOOKED_AT = 5_000;
+
+const SCHEDULED = `
+  SELECT action.id AS "actionId", action.master_id AS "masterId", action.name, schedule.frequency, schedule.timezone
+    FROM schedule JOIN action ON action.id = schedule.action_id
+   WHERE schedule.app_id = $1 ORDER BY schedule.next_tick, action.id LIMIT ${ACTIONS_LISTED + 1}`;
+
+/* By the day of the server's default zone, $3. */
+const MISSED = `
+  WITH missed AS (
+    SELECT id, action_id, state, reason, tick, tick_count FROM run
+     WHERE app_id = $1 AND state IN ('failed', 'skipped', 'cancelled') AND state <> 'cancelled' AND trigger = 'schedule'
+       AND queued_at >= $2
+     ORDER BY id DESC LIMIT ${MISSED_LOOKED_AT})
+  SELECT missed.action_id AS "actionId", action.name, missed.state, missed.reason, min(tick) AS from, max(tick) AS to,
+         sum(tick_count) AS count, max(missed.id) AS "runId"
+    FROM missed LEFT JOIN action ON action.id = missed.action_id
+   GROUP BY missed.action_id, action.name, missed.state, missed.reason, date_trunc('day', tick, $3)
+   ORDER BY max(tick) DESC, max(missed.id) DESC LIMIT ${MISSED_LISTED}`;
+
+type ScheduledRow = Pick<ScheduledAction, "actionId" | "masterId" | "name" | "frequency"> & { timezone: string | null };
+type MissedRow = Omit<Missed, "from" | "to"> & { from: Date; to: Date };
+
+export type ScheduleWeek = ReturnType<typeof createScheduleWeek>;
+
+export function createScheduleWeek(options: { db: DataSource; now: () => number; defaultTimezone: string }) {
+  const { db, now, defaultTimezone } = options;
+
+  function ticksOf({ timezone, ...row }: ScheduledRow, from: Date, to: Date, most: number): ScheduledAction {
+    const zone = timezone ?? defaultTimezone;
+    const coming = nextRuns(row.frequency, zone, from, most + 1).filter((tick) => tick < to);
+    return {
+      ...row,
+      timezone: zone,
+      description: describeFrequency(row.frequency),
+      ticks: coming.slice(0, most).map((tick) => tick.toISOString()),
+      hasMore: coming.length > most,
+    };
+  }
+
+  return async (appId: number): Promise<Week> => {
+    const from = new Date(now());
+    const to = new Date(from.getTime() + WEEK_MS);
+    const found = await rows<ScheduledRow>(db, SCHEDULED, [appId]);
+    const listed = found.slice(0, ACTIONS_LISTED);
+    const { least, most } = TICKS_EACH;
+    const each = Math.max(least, Math.min(most, Math.floor(TICKS_IN_ALL / Math.max(1, listed.length))));
+    const scheduled: ScheduledAction[] = [];
+    for (const row of listed) {
+      scheduled.push(ticksOf(row, from, to, each));
+      await breathe();
+    }
+    const since = new Date(from.getTime() - WEEK_MS);
+    const missed = await rows<MissedRow>(db, MISSED, [appId, since, defaultTimezone]);
+    return {
+      from: from.toISOString(),
+      to: to.toISOString(),
+      scheduled,
+      hasMore: found.length > listed.length,
+      missed: missed.map((row) => ({ ...row, from: row.from.toISOString(), to: row.to.toISOString() })),
+    };
+  };
+}
