@@ -241,6 +241,21 @@ function outletOf(gate: Gate, acceptance: () => Acceptance): Outlet {
   };
 }
 
+/** What starts actions by itself, and the ledger of what was started. */
+function triggersOf(
+  { config, db, now }: Surroundings,
+  parts: { schedule: ReturnType<typeof createSchedule>; runs: ReturnType<typeof createRuns>; logEvents: LogEvents },
+) {
+  const { defaultTimezone } = config;
+  return {
+    ...parts,
+    week: createScheduleWeek({ db, now, defaultTimezone }),
+    history: createRunHistory({ db, runs: parts.runs }),
+    statistics: createRunStatistics({ db }),
+    backtest: createBacktest(db),
+  };
+}
+
 export async function createOperations(surroundings: Surroundings) {
   const { config, db, notifications, room, baseUrl, now, log } = surroundings;
   const credentials = createCredentials({ db, notifications });
@@ -279,8 +294,6 @@ export async function createOperations(surroundings: Surroundings) {
   const clients = createClients({ db, ...ofClients, holder: instance.id, timeoutMs: clientTimeoutMs, log });
   const ofMedia = { ring, intake, logEvents, appUserOf: store.appUsers.userOf };
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
-  const week = createScheduleWeek({ db, now, defaultTimezone });
-  const history = createRunHistory({ db, runs });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
     credentials,
@@ -297,14 +310,7 @@ export async function createOperations(surroundings: Surroundings) {
     tail,
     console,
     runs,
-    triggers: {
-      schedule,
-      week,
-      history,
-      statistics: createRunStatistics({ db }),
-      logEvents,
-      backtest: createBacktest(db),
-    },
+    triggers: triggersOf(surroundings, { schedule, runs, logEvents }),
     ...upkeepOf(surroundings, schedule.lag),
     instance,
     dataKeys,

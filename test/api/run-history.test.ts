@@ -86,7 +86,8 @@ describe("the ledger over REST and GraphQL", () => {
     expect(ids).to.deep.equal([...ids].sort((a, b) => b - a));
     expect(await runs(`?actionId=${production}`)).to.deep.equal(await runs(`?actionId=${master}`));
     const page = await runs("?limit=1&offset=1");
-    expect(page).to.deep.include({ runs: [all.runs[1]], pagination: { total: ids.length, hasMore: true } });
+    const pagination = { total: ids.length, totalIsExact: true, hasMore: true, nextBefore: ids[1] };
+    expect(page).to.deep.include({ runs: [all.runs[1]], pagination });
     expect((await runs("?state=skipped")).runs).to.deep.equal([]);
     const { data } = await service.graphql(
       "{ runs(appId: 1, limit: 1) { runs { id state copy } pagination { total } } }",

@@ -74,7 +74,7 @@ describe("Studio with a thousand actions and a long log", () => {
     await studio.button("Settings");
     await page.waitForSelector(".new-setting");
     await studio.replace('input[aria-label="Key of the new setting"]', "half");
-    await studio.button("Log", "//nav");
+    await studio.button("Runs", "//nav");
     await page.waitForSelector("dialog[open]");
     await studio.button("Cancel", "//dialog");
     expect(

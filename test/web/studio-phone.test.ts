@@ -41,7 +41,7 @@ for (const width of [390, 640]) {
     /** What stands out to the right, where nothing that scrolls holds it. */
     const wider = () =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
-        if (element.closest(".code-editor, .console, .top-bar nav, .tabs, .diff, .result, .unseen")) return false;
+        if (element.closest(".code-editor, .console, .top-bar nav, .tabs, .diff, .result, .unseen, .figures-box")) return false;
         const { right, width } = element.getBoundingClientRect();
         return width > 0 && right > ${width} + 0.5;
       }).map((element) => element.outerHTML.slice(0, 120))`);
@@ -73,9 +73,16 @@ for (const width of [390, 640]) {
       }
     });
 
-    it("shows the log and the settings within the width", async () => {
-      await studio.button("Log", "//nav");
-      await page.waitForSelector(".entry");
+    it("shows the runs, one of them, the week of schedules and the settings within the width", async () => {
+      await studio.button("Runs", "//nav");
+      await page.waitForSelector(".runs-box .run-line");
+      await page.waitForSelector(".runs-chart canvas");
+      await fits();
+      await page.click(".runs-box .run-line");
+      await page.waitForSelector(".run-page .timeline");
+      await fits();
+      await studio.button("Schedule", "//nav");
+      await page.waitForSelector(".schedule-page h2");
       await fits();
       await studio.button("Settings", "//nav");
       await page.waitForSelector(".setting");

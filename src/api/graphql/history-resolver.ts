@@ -49,9 +49,13 @@ export class HistoryResolver {
     description:
       "Most recent first. One request looks at 10,000 runs: where more are left, `nextBefore` goes on, also after a short page.",
   })
-  async runs(@Ctx() context: RequestContext, @Args(() => RunsArguments) filter: RunsArguments): Promise<RunListType> {
-    const caller = await this.gate.enter(context, "listRuns", filter.appId);
-    return this.services.history.list(caller, filter.appId, filter);
+  async runs(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Args(() => RunsArguments) filter: RunsArguments,
+  ): Promise<RunListType> {
+    const caller = await this.gate.enter(context, "listRuns", appId);
+    return this.services.history.list(caller, appId, filter);
   }
 
   @Query(() => UnfinishedRunsType, { description: "The runs of the app that wait or run." })
@@ -66,10 +70,11 @@ export class HistoryResolver {
   @Query(() => RunStatisticsType, { description: "How runs went, hour by hour or day by day." })
   async runStatistics(
     @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
     @Args(() => StatisticsArguments) options: StatisticsArguments,
   ): Promise<Statistics> {
-    await this.gate.enter(context, "listRuns", options.appId);
-    return this.services.statistics(options.appId, options);
+    await this.gate.enter(context, "listRuns", appId);
+    return this.services.statistics(appId, options);
   }
 
   @Mutation(() => QueuedRunType, { description: "Runs a past run again, with its payload or a changed one." })

@@ -97,7 +97,6 @@ export class RunStatisticsType {
 /** `unknown`: the rules judge what a type cannot, with the specification's statuses. */
 @ArgsType()
 export class RunsArguments {
-  @Field(() => Int) appId: number;
   @Field(() => Int, { nullable: true, description: "Either copy's id stands for both." }) actionId?: unknown;
   @Field(() => RunStateEnum, { nullable: true }) state?: unknown;
   @Field(() => TriggerTypeEnum, { nullable: true }) trigger?: unknown;
@@ -119,7 +118,6 @@ export class RunsArguments {
 
 @ArgsType()
 export class StatisticsArguments {
-  @Field(() => Int) appId: number;
   @Field(() => Int, { nullable: true, description: "Either copy's id stands for both." }) actionId?: unknown;
   @Field(() => DateTime, { nullable: true, description: "2 days or 30 before `to` unless given." }) from?: unknown;
   @Field(() => DateTime, { nullable: true, description: "Now unless given." }) to?: unknown;

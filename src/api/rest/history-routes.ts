@@ -6,7 +6,6 @@ import type { Route } from "./route.js";
 const APP = "/v3/apps/:appId";
 
 const runsArguments = (q: RestRequest): RunsArguments => ({
-  appId: q.id("appId"),
   actionId: q.number("actionId"),
   state: q.text("state"),
   trigger: q.text("trigger"),
@@ -27,7 +26,7 @@ export const historyRoutes: readonly Route[] = [
     path: `${APP}/runs`,
     answer: async ({ history }, q) => ({
       status: "RUNS_LISTED",
-      ...(await history.runs(q.context, runsArguments(q))),
+      ...(await history.runs(q.context, q.id("appId"), runsArguments(q))),
     }),
   },
   {
@@ -43,8 +42,7 @@ export const historyRoutes: readonly Route[] = [
     path: `${APP}/runs/statistics`,
     answer: async ({ history }, q) => ({
       status: "RUNS_COUNTED",
-      ...(await history.runStatistics(q.context, {
-        appId: q.id("appId"),
+      ...(await history.runStatistics(q.context, q.id("appId"), {
         actionId: q.number("actionId"),
         from: q.text("from"),
         to: q.text("to"),

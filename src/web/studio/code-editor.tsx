@@ -3,11 +3,17 @@ import "../monaco-workers.js";
 import "monaco-editor/esm/vs/basic-languages/javascript/javascript.contribution.js";
 import * as monaco from "monaco-editor/esm/vs/editor/edcore.main.js";
 import { useEffect, useRef } from "react";
+import type { CodeProblem } from "./model.js";
+import type { PlaceInCode } from "./use-place-in-code.js";
 
 interface CodeEditorProps {
   code: string;
   onChange: (code: string) => void;
   fault: { message: string; at: { line: number; column: number } | null } | null;
+  /** What a save would be refused for, found while one types. */
+  problems: readonly CodeProblem[];
+  /** A place to go to; each object once. */
+  at: PlaceInCode | null;
 }
 
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -58,8 +64,26 @@ const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
 };
 
 const MARKS = "service";
+const PROBLEMS = "problems";
 
-export function CodeEditor({ code, onChange, fault }: CodeEditorProps) {
+/** From there to the end of its line. */
+function markAt(
+  model: monaco.editor.ITextModel,
+  { line, column }: PlaceInCode,
+  message: string,
+): monaco.editor.IMarkerData {
+  const startLineNumber = Math.min(line, model.getLineCount());
+  const endColumn = model.getLineMaxColumn(startLineNumber);
+  const place = { startLineNumber, startColumn: column, endLineNumber: startLineNumber, endColumn };
+  return { ...place, message, severity: monaco.MarkerSeverity.Error };
+}
+
+function goTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line, column }: PlaceInCode): void {
+  editor?.revealLineInCenterIfOutsideViewport(line);
+  editor?.setPosition({ lineNumber: line, column });
+}
+
+export function CodeEditor({ code, onChange, fault, problems, at }: CodeEditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
   const changed = useRef(onChange);
@@ -91,13 +115,25 @@ export function CodeEditor({ code, onChange, fault }: CodeEditorProps) {
     const model = editor.current?.getModel();
     if (!model) return;
     const { line = 1, column = 1 } = fault?.at ?? {};
-    const end = { endLineNumber: line, endColumn: model.getLineMaxColumn(Math.min(line, model.getLineCount())) };
-    const mark = { startLineNumber: line, startColumn: column, ...end, severity: monaco.MarkerSeverity.Error };
-    monaco.editor.setModelMarkers(model, MARKS, fault ? [{ ...mark, message: fault.message }] : []);
-    if (!fault) return;
-    editor.current?.revealLineInCenterIfOutsideViewport(line);
-    editor.current?.setPosition({ lineNumber: line, column });
+    monaco.editor.setModelMarkers(model, MARKS, fault ? [markAt(model, { line, column }, fault.message)] : []);
+    if (fault) goTo(editor.current, { line, column });
   }, [fault]);
+
+  useEffect(() => {
+    const model = editor.current?.getModel();
+    if (model)
+      monaco.editor.setModelMarkers(
+        model,
+        PROBLEMS,
+        problems.map((one) => markAt(model, one, one.message)),
+      );
+  }, [problems]);
+
+  useEffect(() => {
+    if (!at) return;
+    goTo(editor.current, at);
+    editor.current?.focus();
+  }, [at]);
 
   return <div ref={host} className="code-editor" />;
 }

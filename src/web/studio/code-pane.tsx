@@ -4,14 +4,20 @@ import { useCommands } from "./commands.js";
 import type { FieldFault } from "./field-fault.js";
 import { formatCode } from "./format-code.js";
 import { CodeEditor } from "./lazy-editor.js";
+import type { CodeProblem } from "./model.js";
+import type { PlaceInCode } from "./use-place-in-code.js";
 
 interface CodePaneProps {
   code: string;
   onChange: (code: string) => void;
   fault: FieldFault | null;
+  /** What a save would be refused for, found while one types. */
+  problems: readonly CodeProblem[];
+  /** A place to go to. */
+  at: PlaceInCode | null;
 }
 
-export function CodePane({ code, onChange, fault }: CodePaneProps) {
+export function CodePane({ code, onChange, fault, problems, at }: CodePaneProps) {
   const [refusal, setRefusal] = useState<string | null>(null);
   const format = useCallback(async () => {
     try {
@@ -26,7 +32,7 @@ export function CodePane({ code, onChange, fault }: CodePaneProps) {
   useCommands(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
   return (
     <section className="code" aria-label="Code">
-      <CodeEditor code={code} onChange={onChange} fault={fault} />
+      <CodeEditor {...{ code, onChange, fault, problems, at }} />
       {fault && (
         <p className="fault code-fault" role="alert" data-field="code">
           {fault.message} <code>{fault.status}</code>

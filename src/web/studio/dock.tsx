@@ -3,6 +3,7 @@ import { type KeyboardEvent, useCallback, useEffect, useMemo, useState } from "r
 import { type Command, useCommands } from "./commands.js";
 import type { Draft } from "./draft.js";
 import { LogPanel } from "./log-panel.js";
+import { parsedPayload } from "./payload-text.js";
 import { PublishPanel } from "./publish-panel.js";
 import { RunPanel } from "./run-panel.js";
 import type { Editor } from "./use-editor.js";
@@ -12,14 +13,6 @@ import type { WorkspaceProps } from "./workspace-props.js";
 
 const TABS = ["Run", "Log", "Publish", "Versions"] as const;
 type Tab = (typeof TABS)[number];
-
-function parsedPayload(text: string): { payload: unknown } | { fault: string } {
-  try {
-    return { payload: text.trim() === "" ? {} : JSON.parse(text) };
-  } catch (error) {
-    return { fault: `This is no JSON: ${(error as Error).message}` };
-  }
-}
 
 /** Ctrl+Enter, before Monaco makes a line of it. */
 function useRunKey(start: () => void): void {
@@ -105,7 +98,7 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
   const panels = {
     Run: () => (
       <RunPanel
-        {...{ draft, dirty, runner, payload, payloadFault }}
+        {...{ api, appId, saved, draft, dirty, runner, payload, payloadFault }}
         isOld={ran !== null && ran !== `${draft.code}\n${payload}`}
         setPayload={(text) => {
           setPayload(text);

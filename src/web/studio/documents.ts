@@ -31,6 +31,36 @@ export const RunAction: Document<RunActionMutation, RunActionMutationVariables> 
 export const GetRun: Document<GetRunQuery, GetRunQueryVariables> =
   "query GetRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){state log{duration result error{name message stack}}}}";
 
+export const ReadRun: Document<ReadRunQuery, ReadRunQueryVariables> =
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason failure queuedAt startedAt finishedAt replayOf}query ReadRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){id actionId actionName masterId copy trigger state tick tickCount reason queuedAt startedAt finishedAt eventId causeRunId chainId depth replayOf versionId personId person{firstName lastName}hosts log{runOn payload duration result error{name message stack}}caused{...RunRow}}}";
+
+export const FindRuns: Document<FindRunsQuery, FindRunsQueryVariables> =
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason failure queuedAt startedAt finishedAt replayOf}query FindRuns($appId:Int!$actionId:Int$state:RunState$trigger:TriggerType$copy:Copy$versionId:Int$personId:Int$from:DateTime$to:DateTime$search:String$before:Int$limit:Int){found:runs(appId:$appId actionId:$actionId state:$state trigger:$trigger copy:$copy versionId:$versionId personId:$personId from:$from to:$to search:$search before:$before limit:$limit){runs{...RunRow}pagination{total totalIsExact nextBefore}}}";
+
+export const ListUnfinished: Document<ListUnfinishedQuery, ListUnfinishedQueryVariables> =
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason failure queuedAt startedAt finishedAt replayOf}query ListUnfinished($appId:Int!){unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}}";
+
+export const CountRuns: Document<CountRunsQuery, CountRunsQueryVariables> =
+  "query CountRuns($appId:Int!$actionId:Int$from:DateTime$to:DateTime$by:PeriodLength$timezone:String){statistics:runStatistics(appId:$appId actionId:$actionId from:$from to:$to by:$by timezone:$timezone){by from to countedFrom periods{start runs failed cancelled skipped p50 p95}}}";
+
+export const ReplayRun: Document<ReplayRunMutation, ReplayRunMutationVariables> =
+  "mutation ReplayRun($appId:Int!$runId:Int!$options:ReplayInput){run:replayRun(appId:$appId runId:$runId options:$options){runId}}";
+
+export const ReadWeek: Document<ReadWeekQuery, ReadWeekQueryVariables> =
+  "query ReadWeek($appId:Int!){week:scheduleWeek(appId:$appId){from to hasMore scheduled{actionId masterId name frequency timezone description ticks hasMore}missed{actionId name state reason from to count runId}}}";
+
+export const ListPresets: Document<ListPresetsQuery, ListPresetsQueryVariables> =
+  "query ListPresets($appId:Int!$actionId:Int!){presets:payloadPresets(appId:$appId actionId:$actionId){name payload}}";
+
+export const SavePreset: Document<SavePresetMutation, SavePresetMutationVariables> =
+  "mutation SavePreset($appId:Int!$actionId:Int!$name:String!$payload:JSON!){presets:savePayloadPreset(appId:$appId actionId:$actionId name:$name payload:$payload){name payload}}";
+
+export const DeletePreset: Document<DeletePresetMutation, DeletePresetMutationVariables> =
+  "mutation DeletePreset($appId:Int!$actionId:Int!$name:String!){presets:deletePayloadPreset(appId:$appId actionId:$actionId name:$name){name payload}}";
+
+export const FindProblems: Document<FindProblemsQuery, FindProblemsQueryVariables> =
+  "query FindProblems($appId:Int!$code:String!$dependencies:[String!]){problems:codeProblems(appId:$appId code:$code dependencies:$dependencies){message line column dependency}}";
+
 export const CancelRun: Document<CancelRunMutation, CancelRunMutationVariables> =
   "mutation CancelRun($appId:Int!$runId:Int!){cancelRun(appId:$appId runId:$runId)}";
 
@@ -263,6 +293,11 @@ export type ActionLogsWhereInput = {
   type?: string | null | undefined;
 };
 
+/** The draft, and what live apps run. */
+export type Copy =
+  | 'master'
+  | 'production';
+
 /** Specification, Create parameters. */
 export type CreateActionInput = {
   /** Must be true for any execution; false unless given. */
@@ -387,11 +422,25 @@ export type NotificationStatus =
   | 'published'
   | 'scheduled';
 
+/** What runs are counted by. */
+export type PeriodLength =
+  | 'day'
+  | 'hour';
+
 export type PushWishInput = {
   /** Unix milliseconds. */
   delayUntilTimestamp?: number | null | undefined;
   /** An object. */
   payload?: unknown;
+};
+
+/** Which copy or version runs; the copy that ran unless given. */
+export type ReplayInput = {
+  copy?: Copy | null | undefined;
+  /** The run's own unless given. */
+  payload?: unknown;
+  /** Its code runs as the master does. */
+  versionId?: number | null | undefined;
 };
 
 /** Where a run was performed. */
@@ -557,6 +606,8 @@ export type RunActionMutationVariables = Exact<{
 
 export type RunActionMutation = { run: { runId: number } };
 
+export type RunRowFragment = { id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null };
+
 export type GetRunQueryVariables = Exact<{
   appId: number;
   runId: number;
@@ -564,6 +615,103 @@ export type GetRunQueryVariables = Exact<{
 
 
 export type GetRunQuery = { run: { state: RunState, log: { duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } | null } };
+
+export type ReadRunQueryVariables = Exact<{
+  appId: number;
+  runId: number;
+}>;
+
+
+export type ReadRunQuery = { run: { id: number, actionId: number, actionName: string | null, masterId: number | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, eventId: number | null, causeRunId: number | null, chainId: number | null, depth: number, replayOf: number | null, versionId: number | null, personId: number | null, hosts: Array<string>, person: { firstName: string, lastName: string } | null, log: { runOn: RunOn, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } | null, caused: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
+
+export type FindRunsQueryVariables = Exact<{
+  appId: number;
+  actionId?: number | null | undefined;
+  state?: RunState | null | undefined;
+  trigger?: TriggerType | null | undefined;
+  copy?: Copy | null | undefined;
+  versionId?: number | null | undefined;
+  personId?: number | null | undefined;
+  from?: string | null | undefined;
+  to?: string | null | undefined;
+  search?: string | null | undefined;
+  before?: number | null | undefined;
+  limit?: number | null | undefined;
+}>;
+
+
+export type FindRunsQuery = { found: { runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }>, pagination: { total: number, totalIsExact: boolean, nextBefore: number | null } } };
+
+export type ListUnfinishedQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ListUnfinishedQuery = { unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
+
+export type CountRunsQueryVariables = Exact<{
+  appId: number;
+  actionId?: number | null | undefined;
+  from?: string | null | undefined;
+  to?: string | null | undefined;
+  by?: PeriodLength | null | undefined;
+  timezone?: string | null | undefined;
+}>;
+
+
+export type CountRunsQuery = { statistics: { by: PeriodLength, from: string, to: string, countedFrom: string | null, periods: Array<{ start: string, runs: number, failed: number, cancelled: number, skipped: number, p50: number | null, p95: number | null }> } };
+
+export type ReplayRunMutationVariables = Exact<{
+  appId: number;
+  runId: number;
+  options?: ReplayInput | null | undefined;
+}>;
+
+
+export type ReplayRunMutation = { run: { runId: number } };
+
+export type ReadWeekQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ReadWeekQuery = { week: { from: string, to: string, hasMore: boolean, scheduled: Array<{ actionId: number, masterId: number, name: string, frequency: string, timezone: string, description: string, ticks: Array<string>, hasMore: boolean }>, missed: Array<{ actionId: number, name: string | null, state: RunState, reason: string | null, from: string, to: string, count: number, runId: number }> } };
+
+export type ListPresetsQueryVariables = Exact<{
+  appId: number;
+  actionId: number;
+}>;
+
+
+export type ListPresetsQuery = { presets: Array<{ name: string, payload: unknown }> };
+
+export type SavePresetMutationVariables = Exact<{
+  appId: number;
+  actionId: number;
+  name: string;
+  payload: unknown;
+}>;
+
+
+export type SavePresetMutation = { presets: Array<{ name: string, payload: unknown }> };
+
+export type DeletePresetMutationVariables = Exact<{
+  appId: number;
+  actionId: number;
+  name: string;
+}>;
+
+
+export type DeletePresetMutation = { presets: Array<{ name: string, payload: unknown }> };
+
+export type FindProblemsQueryVariables = Exact<{
+  appId: number;
+  code: string;
+  dependencies?: Array<string> | string | null | undefined;
+}>;
+
+
+export type FindProblemsQuery = { problems: Array<{ message: string, line: number, column: number, dependency: string | null }> };
 
 export type CancelRunMutationVariables = Exact<{
   appId: number;

@@ -32,6 +32,22 @@ export function moment(iso: string): string {
   return date.toDateString() === new Date().toDateString() ? clock.format(date) : absolute.format(date);
 }
 
+const dayClock = new Intl.DateTimeFormat(undefined, {
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+});
+
+/** The same in a column: without the year while it is this one. */
+export function stamp(iso: string): string {
+  const date = new Date(iso);
+  const isThisYear = date.getFullYear() === new Date().getFullYear();
+  return isThisYear && date.toDateString() !== new Date().toDateString() ? dayClock.format(date) : moment(iso);
+}
+
 export function lasted(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }

@@ -3,7 +3,6 @@ import { useState } from "react";
 import type { Api } from "./api.js";
 import { exact, lasted, moment, shown } from "./format.js";
 import type { LogEntry, ScriptError } from "./model.js";
-import type { PageProps } from "./routes.js";
 import type { Actions } from "./use-actions.js";
 import { isCancelled, isFailed, useLog } from "./use-log.js";
 
@@ -124,5 +123,3 @@ export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
     </section>
   );
 }
-
-export const LogPage = ({ api, appId, actions }: PageProps) => <LogPanel {...{ api, appId, actions }} ids={null} />;

@@ -2,14 +2,17 @@
 import type {
   ActionSummaryFragment,
   AppsQuery,
+  CountRunsQuery,
   CreateTokenInput,
   DiffFragment,
   EntryRowFragment,
+  FindProblemsQuery,
   FollowActionsSubscription,
   FollowConsoleSubscription,
   ImportActionsMutation,
   ListAppVersionsQuery,
   ListMediaQuery,
+  ListPresetsQuery,
   ListVersionsQuery,
   LogRowFragment,
   MediaFileRowFragment,
@@ -19,7 +22,10 @@ import type {
   PersonFragment,
   PublishedCopyRowFragment,
   ReadAuditQuery,
+  ReadRunQuery,
   ReadSettingsQuery,
+  ReadWeekQuery,
+  RunRowFragment,
   WholeActionFragment,
   WholeDataSourceFragment,
   WholeMessageFragment,
@@ -48,6 +54,19 @@ export type LogEntry = LogRowFragment;
 export type ScriptError = NonNullable<LogEntry["error"]>;
 
 export type ConsoleLine = FollowConsoleSubscription["line"];
+
+/** A run as a list shows it. */
+export type RunRow = RunRowFragment;
+
+export type RunDetails = ReadRunQuery["run"];
+
+export type RunStatistics = CountRunsQuery["statistics"];
+
+export type Week = ReadWeekQuery["week"];
+
+export type CodeProblem = FindProblemsQuery["problems"][number];
+
+export type Preset = ListPresetsQuery["presets"][number];
 
 export type Version = ListVersionsQuery["history"]["versions"][number];
 

@@ -6,6 +6,7 @@ import "./style/media.css";
 import "./style/records.css";
 import "./style/data.css";
 import "./style/app.css";
+import "./style/runs.css";
 import "./style/phone.css";
 import "./style/mailbox.css";
 import { useCallback, useState } from "react";

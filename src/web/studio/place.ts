@@ -1,6 +1,6 @@
 /** Where in Studio one is, kept in the address's fragment: `#/1/actions/12`, `#/1/data?search=x`. Unsaved work is asked about. Knows no page. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { isView, type View } from "./routes.js";
+import { FORMER_VIEWS, isView, type View } from "./routes.js";
 
 export interface Place {
   /** null: the first app there is. */
@@ -22,7 +22,7 @@ export function placeOf(fragment: string): Place {
   const [app, view = "", item = ""] = idOf(parts[0]) === null && parts[0] !== "" ? ["", ...parts] : parts;
   return {
     appId: idOf(app),
-    view: isView(view) ? view : "actions",
+    view: isView(view) ? view : (FORMER_VIEWS[view] ?? "actions"),
     item: item === "" ? null : item,
     query: Object.fromEntries(new URLSearchParams(query)),
   };

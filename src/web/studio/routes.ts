@@ -34,7 +34,8 @@ interface Route {
 
 const TABLE = {
   actions: { label: "Actions", load: async () => (await import("./actions-page.js")).ActionsPage },
-  log: { label: "Log", load: async () => (await import("./log-panel.js")).LogPage },
+  runs: { label: "Runs", load: async () => (await import("./runs-page.js")).RunsPage },
+  schedule: { label: "Schedule", load: async () => (await import("./schedule-page.js")).SchedulePage },
   data: { label: "Data", load: async () => (await import("./data-view.js")).DataSourcesPage },
   media: { label: "Media", load: async () => (await import("./media-view.js")).MediaPage },
   outbox: { label: "Outbox", load: async () => (await import("./outbox-view.js")).OutboxView },
@@ -50,5 +51,8 @@ const TABLE = {
 export type View = keyof typeof TABLE;
 
 export const ROUTES: Record<View, Route> = TABLE;
+
+/** What an address of before says now. */
+export const FORMER_VIEWS: Readonly<Record<string, View>> = { log: "runs" };
 
 export const isView = (name: string): name is View => Object.hasOwn(ROUTES, name);

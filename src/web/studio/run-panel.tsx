@@ -1,8 +1,13 @@
 /** The payload on the left, what came of it on the right. Starts nothing by itself. */
+import type { Api } from "./api.js";
 import { ConsoleLines } from "./console-lines.js";
 import type { Draft } from "./draft.js";
 import { lasted } from "./format.js";
+import type { Action } from "./model.js";
+import { PayloadPresets } from "./payload-presets.js";
+import { hrefOf } from "./place.js";
 import { ResultView } from "./result-view.js";
+import { Stack } from "./stack.js";
 import type { Run, Runner } from "./use-run.js";
 
 /** Why the service would refuse a run on demand, in words. */
@@ -15,7 +20,13 @@ function obstacle({ active, environment, triggers }: Draft): string | null {
 
 const STATES = { running: "Running…", completed: "Completed", failed: "Failed", cancelled: "Cancelled" };
 
-function Failure({ error }: { error: NonNullable<Run["error"]> }) {
+interface Where {
+  appId: number;
+  /** As it is saved; null of one that never was. */
+  saved: Action | null;
+}
+
+function Failure({ error, appId, saved }: Where & { error: NonNullable<Run["error"]> }) {
   if ("status" in error) {
     return (
       <pre className="result failed">
@@ -29,30 +40,31 @@ function Failure({ error }: { error: NonNullable<Run["error"]> }) {
       <pre className="result failed">{`${error.name}: ${error.message}`}</pre>
       <details>
         <summary>Stack</summary>
-        <pre>{error.stack}</pre>
+        <Stack error={error} appId={appId} action={saved} />
       </details>
     </>
   );
 }
 
-function Outcome({ run, isOld }: { run: Run; isOld: boolean }) {
+function Outcome({ run, isOld, ...where }: Where & { run: Run; isOld: boolean }) {
   const { state, runId, took, error, result } = run;
   return (
     <div className="outcome" data-state={state}>
       <p className="row" role="status">
         <span className={`state ${state}`}>{STATES[state]}</span>
         {took !== undefined && <span className="hint">after {lasted(took)}</span>}
-        {runId !== null && <span className="hint">run {runId}</span>}
+        {runId !== null && <a href={hrefOf({ appId: where.appId, view: "runs", item: String(runId) })}>run {runId}</a>}
         {isOld && <span className="chip behind">of what was here before your last change</span>}
       </p>
-      {error && <Failure error={error} />}
+      {error && <Failure error={error} {...where} />}
       {state === "completed" && <ResultView value={result} name={`run-${runId}.json`} />}
       <ConsoleLines lines={run.lines} />
     </div>
   );
 }
 
-interface RunPanelProps {
+interface RunPanelProps extends Where {
+  api: Api;
   draft: Draft;
   dirty: boolean;
   runner: Runner;
@@ -67,7 +79,7 @@ interface RunPanelProps {
 }
 
 export function RunPanel(props: RunPanelProps) {
-  const { draft, dirty, runner, payload, payloadFault, setPayload, start, blocked, isOld } = props;
+  const { api, appId, saved, draft, dirty, runner, payload, payloadFault, setPayload, start, blocked, isOld } = props;
   const { run, cancel } = runner;
   const why = obstacle(draft);
   return (
@@ -83,6 +95,7 @@ export function RunPanel(props: RunPanelProps) {
           aria-describedby="payload-fault"
           onChange={(event) => setPayload(event.target.value)}
         />
+        {saved && <PayloadPresets {...{ api, appId, payload, setPayload }} actionId={saved.id} />}
         <p id="payload-fault" className="fault" role="alert">
           {payloadFault}
         </p>
@@ -103,7 +116,7 @@ export function RunPanel(props: RunPanelProps) {
         </div>
       </div>
       {run ? (
-        <Outcome run={run} isOld={isOld} />
+        <Outcome run={run} isOld={isOld} appId={appId} saved={saved} />
       ) : (
         <p className="hint empty">The result and what the action prints appear here.</p>
       )}

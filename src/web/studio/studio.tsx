@@ -107,7 +107,7 @@ export function Studio({ session: { api, apps: given, isAdmin }, signOut }: Stud
       <button type="button" className="skip" onClick={() => document.getElementById("content")?.focus()}>
         Skip to the content
       </button>
-      <TopBar {...{ apps, app, view, go, openPalette }} signOut={onSignOut} />
+      <TopBar {...{ api, apps, app, view, go, openPalette }} tail={actions.tail} signOut={onSignOut} />
       <ConnectionBanner api={api} />
       <main id="content" className="content" tabIndex={-1}>
         <PageBoundary key={`${app.id}/${view}`}>

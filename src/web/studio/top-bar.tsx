@@ -1,21 +1,26 @@
 /** The bar on top: the app, the views, the way out. */
+import type { Api } from "./api.js";
 import type { App } from "./model.js";
 import { hrefOf, type Navigation } from "./place.js";
 import { ROUTES, type View } from "./routes.js";
+import { RunningChip } from "./running-chip.js";
+import type { Tail } from "./use-actions.js";
 
 const ALL_APPS = "all";
 const TABS = (Object.keys(ROUTES) as View[]).filter((view) => !ROUTES[view].hidden);
 
 interface TopBarProps {
+  api: Api;
   apps: App[];
   app: App;
   view: View;
   go: Navigation["go"];
+  tail: Tail;
   signOut: () => void;
   openPalette: () => void;
 }
 
-export function TopBar({ apps, app, view, go, signOut, openPalette }: TopBarProps) {
+export function TopBar({ api, apps, app, view, go, tail, signOut, openPalette }: TopBarProps) {
   return (
     <header className="top-bar">
       <h1>
@@ -39,6 +44,7 @@ export function TopBar({ apps, app, view, go, signOut, openPalette }: TopBarProp
         </select>
       </label>
       <span className={app.isPublished ? "chip live" : "chip"}>{app.isPublished ? "published" : "not published"}</span>
+      <RunningChip key={app.id} api={api} appId={app.id} tail={tail} />
       <nav aria-label="Views">
         {TABS.map((name) => (
           <a

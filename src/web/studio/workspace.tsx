@@ -8,6 +8,8 @@ import { Fields } from "./fields.js";
 import type { Action } from "./model.js";
 import { OthersBanner } from "./others-banner.js";
 import { type Editor, useEditor } from "./use-editor.js";
+import { usePlaceInCode } from "./use-place-in-code.js";
+import { useProblems } from "./use-problems.js";
 import type { WorkspaceProps } from "./workspace-props.js";
 
 /** Ctrl+S, for whatever has the focus: Monaco and the browser have meanings of their own for it. */
@@ -67,6 +69,8 @@ export function Workspace(props: WorkspaceProps) {
   );
   const editor = useEditor({ api, appId, id, beginning: place.query, changes: actions.changes, onSaved });
   const { draft, saved, dirty, fault, change, save } = editor;
+  const problems = useProblems(api, appId, draft);
+  const at = usePlaceInCode(props.place, go);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
   useEffect(() => setDirty(dirty), [dirty, setDirty]);
   const saveNow = useCallback(() => void save(), [save]);
@@ -107,7 +111,7 @@ export function Workspace(props: WorkspaceProps) {
         <OthersBanner editor={editor} />
       </div>
       <div className="upper">
-        <CodePane code={draft.code} onChange={onCode} fault={codeFault} />
+        <CodePane code={draft.code} onChange={onCode} fault={codeFault} problems={problems} at={at} />
         <section className="fields" aria-label="Fields">
           <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
           {saved && (

@@ -1,0 +1,8 @@
+/** A payload as a person types it. */
+export function parsedPayload(text: string): { payload: unknown } | { fault: string } {
+  try {
+    return { payload: text.trim() === "" ? {} : JSON.parse(text) };
+  } catch (error) {
+    return { fault: `This is no JSON: ${(error as Error).message}` };
+  }
+}

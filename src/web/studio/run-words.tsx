@@ -1,0 +1,48 @@
+/** A run in words and signs, the same wherever one is named. Asks nothing. */
+import { lasted } from "./format.js";
+import type { RunRow } from "./model.js";
+
+const WORDS: Record<RunRow["state"], { sign: string; word: string }> = {
+  queued: { sign: "…", word: "queued" },
+  running: { sign: "▸", word: "running" },
+  completed: { sign: "✓", word: "completed" },
+  failed: { sign: "✕", word: "failed" },
+  skipped: { sign: "↷", word: "skipped" },
+  cancelled: { sign: "⊘", word: "cancelled" },
+};
+
+export const TRIGGER_WORDS: Record<RunRow["trigger"], string> = {
+  manual: "on demand",
+  schedule: "schedule",
+  log: "log event",
+  analytics: "analytics",
+};
+
+export const COPY_WORDS: Record<RunRow["copy"], string> = { master: "draft", production: "live" };
+
+export const isUnfinished = ({ state }: Pick<RunRow, "state">) => state === "queued" || state === "running";
+
+export function RunState({ state }: Pick<RunRow, "state">) {
+  const { sign, word } = WORDS[state];
+  return (
+    <span className={`run-state ${state}`}>
+      <span aria-hidden="true">{sign}</span> {word}
+    </span>
+  );
+}
+
+export function CopyChip({ copy }: Pick<RunRow, "copy">) {
+  return <span className={copy === "production" ? "chip live" : "chip"}>{COPY_WORDS[copy]}</span>;
+}
+
+/** How long it ran, or has waited for, in words; nothing where it never started. */
+export function tookOf({ startedAt, finishedAt }: Pick<RunRow, "startedAt" | "finishedAt">): string {
+  if (startedAt === null || finishedAt === null) return "";
+  return lasted(Date.parse(finishedAt) - Date.parse(startedAt));
+}
+
+/** Why it came to nothing. */
+export function gistOf({ state, reason, failure, tickCount }: RunRow): string {
+  if (state === "skipped") return tickCount > 1 ? `${reason}, ${tickCount} ticks` : (reason ?? "");
+  return failure ?? "";
+}

@@ -1,0 +1,90 @@
+/** Runs in a list that may be a hundred thousand long: those in sight are drawn, older ones loaded as one comes to them. */
+import { useVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useRef } from "react";
+import { exact, stamp } from "./format.js";
+import type { RunRow } from "./model.js";
+import { hrefOf } from "./place.js";
+import { CopyChip, gistOf, isUnfinished, RunState, TRIGGER_WORDS, tookOf } from "./run-words.js";
+import type { RunsFound } from "./use-runs.js";
+
+const ROW_PIXELS = 34;
+const PHONE_ROW_PIXELS = 58;
+/** So many rows before the end the next page is asked for. */
+const AHEAD = 30;
+
+interface RowProps {
+  run: RunRow;
+  appId: number;
+  /** Without it, the run can be cancelled on its own page. */
+  cancel?: (runId: number) => Promise<void>;
+}
+
+export function RunLine({ run, appId, cancel }: RowProps) {
+  const at = run.tick ?? run.queuedAt;
+  return (
+    <>
+      <a className="run-line" href={hrefOf({ appId, view: "runs", item: String(run.id) })}>
+        <RunState state={run.state} />
+        <time dateTime={at} title={exact(at)}>
+          {stamp(at)}
+        </time>
+        <b>{run.actionName ?? `action ${run.actionId}`}</b>
+        <CopyChip copy={run.copy} />
+        <span className="mode">{TRIGGER_WORDS[run.trigger]}</span>
+        <span className="took">{tookOf(run)}</span>
+        <span className="gist">{gistOf(run)}</span>
+      </a>
+      {cancel && isUnfinished(run) && (
+        <button type="button" className="small" aria-label={`Cancel run ${run.id}`} onClick={() => void cancel(run.id)}>
+          Cancel
+        </button>
+      )}
+    </>
+  );
+}
+
+const narrow = matchMedia("(max-width: 700px)");
+
+interface RunsListProps {
+  found: RunsFound;
+  appId: number;
+}
+
+export function RunsList({ found, appId }: RunsListProps) {
+  const { runs, hasMore, isLoading, loadMore, cancel } = found;
+  const box = useRef<HTMLElement>(null);
+  const count = runs?.length ?? 0;
+  const virtual = useVirtualizer({
+    count,
+    getScrollElement: () => box.current,
+    estimateSize: () => (narrow.matches ? PHONE_ROW_PIXELS : ROW_PIXELS),
+    getItemKey: (index) => runs![index]!.id,
+    overscan: 12,
+  });
+  const rows = virtual.getVirtualItems();
+  const last = rows.at(-1)?.index ?? -1;
+  useEffect(() => {
+    if (hasMore && !isLoading && count > 0 && last >= count - AHEAD) loadMore();
+  }, [hasMore, isLoading, count, last, loadMore]);
+  return (
+    <section
+      ref={box}
+      className="runs-box"
+      aria-label="Runs, newest first"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, and so must be within reach of the keyboard
+      tabIndex={0}
+    >
+      <ul style={{ height: virtual.getTotalSize() }}>
+        {rows.map(({ index, key, start, size }) => (
+          <li
+            key={key}
+            className={`run-row ${runs![index]!.state}`}
+            style={{ height: size, transform: `translateY(${start}px)` }}
+          >
+            <RunLine run={runs![index]!} {...{ appId, cancel }} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

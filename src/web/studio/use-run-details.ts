@@ -1,0 +1,72 @@
+/** One run by its number: read again until it has ended, with what it prints as it prints it. Draws nothing. */
+import { useCallback, useEffect, useState } from "react";
+import { type Api, type ApiError, asApiError } from "./api.js";
+import { CancelRun, FollowConsole, ReadRun } from "./documents.js";
+import type { ConsoleLine, RunDetails } from "./model.js";
+import { isUnfinished } from "./run-words.js";
+
+/** How often a run is looked at that has not ended. */
+const LOOK_MS = 1_000;
+/** Lines are drawn together that come within one picture of the screen or two. */
+const DRAW_MS = 32;
+
+function useConsole(api: Api, appId: number, runId: number, onEnd: () => void): ConsoleLine[] {
+  const [lines, setLines] = useState<ConsoleLine[]>([]);
+  useEffect(() => {
+    let waiting: ConsoleLine[] = [];
+    let due: ReturnType<typeof setTimeout> | undefined;
+    const flush = () => {
+      due = undefined;
+      const come = waiting;
+      waiting = [];
+      setLines((old) => old.concat(come));
+    };
+    const end = api.follow(
+      FollowConsole,
+      { appId, runId },
+      {
+        next: ({ line }) => {
+          waiting.push(line);
+          due ??= setTimeout(flush, DRAW_MS);
+        },
+        complete: onEnd,
+      },
+    );
+    return () => {
+      clearTimeout(due);
+      setLines([]);
+      end();
+    };
+  }, [api, appId, runId, onEnd]);
+  return lines;
+}
+
+export function useRunDetails(api: Api, appId: number, runId: number) {
+  const [run, setRun] = useState<RunDetails | null>(null);
+  const [fault, setFault] = useState<ApiError | null>(null);
+
+  const reload = useCallback(async () => {
+    try {
+      setRun((await api.ask(ReadRun, { appId, runId })).run);
+      setFault(null);
+    } catch (error) {
+      setFault(asApiError(error));
+    }
+  }, [api, appId, runId]);
+  const onEnd = useCallback(() => void reload(), [reload]);
+  const lines = useConsole(api, appId, runId, onEnd);
+  useEffect(() => void reload(), [reload]);
+  const isWaiting = run !== null && isUnfinished(run);
+  useEffect(() => {
+    if (!isWaiting) return;
+    const timer = setInterval(() => document.hidden || void reload(), LOOK_MS);
+    return () => clearInterval(timer);
+  }, [isWaiting, reload]);
+
+  const cancel = useCallback(async () => {
+    // One that has ended meanwhile shows its own end.
+    await api.ask(CancelRun, { appId, runId }).catch(() => undefined);
+    await reload();
+  }, [api, appId, runId, reload]);
+  return { run, fault, lines, cancel };
+}

@@ -1,0 +1,198 @@
+/** The history of runs in Studio: found, counted, one on a page of its own, cancelled and run again; and the week of schedules. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+const CODE = `async function execute(context) {
+  console.log("seen", context.payload.seat);
+  if (context.payload.fail) {
+    throw new RangeError("seat " + context.payload.seat + " is taken");
+  }
+  return { booked: context.payload.seat };
+}`;
+const BUSY = "async function execute() { console.log('begun'); await new Promise(() => {}) }";
+
+describe("runs in Studio", () => {
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let watch: PageWatch;
+  let studio: StudioPage;
+  const ids: Record<string, number> = {};
+  const runIds: Record<string, number> = {};
+
+  const path = () => `/v3/apps/${service.appId}`;
+  const start = async (action: string, payload: object = {}): Promise<number> =>
+    (await service.rest("POST", `${path()}/actions/${action}/run`, { body: payload })).body.runId;
+  const ended = (runId: number) =>
+    until(async () => (await service.rest("GET", `${path()}/runs/${runId}`)).body.run.finishedAt);
+  const open = (fragment: string) =>
+    page.evaluate(`location.hash = ${JSON.stringify(`#/${service.appId}/${fragment}`)}`);
+  const lines = () => page.$$eval(".runs-box .run-line", (all) => all.map((one) => one.getAttribute("href")));
+  const hrefOf = (runId: number) => `#/${service.appId}/runs/${runId}`;
+  /** The list has these runs and no other, in their order. */
+  const listed = (...runs: number[]) => {
+    const wanted = JSON.stringify(runs.map(hrefOf));
+    const shown = '[...document.querySelectorAll(".runs-box .run-line")].map((one) => one.getAttribute("href"))';
+    return page.waitForFunction(`JSON.stringify(${shown}) === ${JSON.stringify(wanted)}`);
+  };
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    for (const [name, code] of Object.entries({ book: CODE, busy: BUSY })) {
+      const body = { name, code, active: true, triggers: [{ trigger: "manual" }] };
+      ids[name] = (await service.rest("POST", `${path()}/actions`, { body })).body.action.id;
+    }
+    runIds["good"] = await start("book", { seat: "12A" });
+    await ended(runIds["good"]);
+    runIds["bad"] = await start("book", { seat: "13B", fail: true });
+    await ended(runIds["bad"]);
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    watch = watchPage(page, service.url);
+    studio = studioPage(page);
+    await page.goto(`${service.url}/studio#/${service.appId}/runs`);
+    await studio.signIn(service.tokens.editor);
+    await page.waitForSelector(".runs-box .run-line");
+  });
+
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  it("lists them newest first with what they failed with, and says their number and the chart in words", async () => {
+    await listed(runIds["bad"]!, runIds["good"]!);
+    expect(await studio.textOf(".run-row.failed .gist")).to.equal("RangeError: seat 13B is taken");
+    expect(await studio.textOf(".runs-count [role=status]")).to.equal("2 found");
+    await page.waitForSelector(".runs-chart canvas");
+    expect(await page.$eval(".runs-chart", (chart) => chart.getAttribute("aria-label"))).to.contain("2 runs, 1 failed");
+  });
+
+  it("searches and filters by the service, keeps both in the address, and Back undoes them", async () => {
+    await page.select('.choice select[name="state"]', "failed");
+    await listed(runIds["bad"]!);
+    expect(await page.evaluate("location.hash")).to.contain("state=failed");
+    await studio.replace('.runs-filters input[type="search"]', "12A");
+    await page.waitForSelector("::-p-text(No run fits these filters.)");
+    expect(await page.evaluate("location.hash")).to.contain("search=12A");
+    await page.goBack();
+    await listed(runIds["bad"]!);
+    await studio.button("Clear filters");
+    await listed(runIds["bad"]!, runIds["good"]!);
+    await studio.replace('.runs-filters input[type="search"]', "12A");
+    await listed(runIds["good"]!);
+    await studio.button("Clear filters");
+    await listed(runIds["bad"]!, runIds["good"]!);
+  });
+
+  it("shows one run at an address of its own: moments, payload, error, console, and its place in the code", async () => {
+    await open(`runs/${runIds["bad"]}`);
+    await page.waitForSelector(".run-page .timeline");
+    expect(await studio.textOf(".run-head")).to.contain("book");
+    expect(await studio.textOf(".timeline")).to.match(/accepted.*started.*failed/s);
+    expect(await studio.textOf('[aria-label="Payload"] .result')).to.contain('"seat": "13B"');
+    await page.waitForSelector('.console[aria-label="Console, 1 lines"]');
+    const place = await page.waitForSelector(".stack a");
+    expect(await place!.evaluate((link) => link.textContent)).to.equal("book.js:4:11");
+    await place!.click();
+    await page.waitForSelector(".code-editor .view-line");
+    await page.waitForFunction('document.querySelector(".line-numbers.active-line-number")?.textContent === "4"');
+  });
+
+  it("runs it again with the payload changed, and says of what the new run is a repetition", async () => {
+    await open(`runs/${runIds["bad"]}`);
+    await page.waitForSelector("#again-payload");
+    await studio.replace("#again-payload", '{ "seat": "14C" }');
+    await studio.button("Run again");
+    await page.waitForFunction(`location.hash !== ${JSON.stringify(hrefOf(runIds["bad"]!))}`);
+    await page.waitForSelector(".run-head .run-state.completed");
+    expect(await studio.textOf('[aria-label="Result"] .result')).to.contain('"booked": "14C"');
+    expect(await studio.textOf(".run-facts")).to.contain(`run ${runIds["bad"]}`);
+    await studio.replace("#again-payload", "{ seat }");
+    await studio.button("Run again");
+    await page.waitForSelector(".run-again .fault:not(:empty)");
+  });
+
+  it("tells on every page what runs, and cancels it from there", async () => {
+    await open("settings");
+    await page.waitForSelector(".setting, .new-setting");
+    runIds["busy"] = await start("busy");
+    await page.waitForSelector(".running > button");
+    await page.click(".running > button");
+    await page.waitForSelector(".running-list .run-line");
+    expect(await studio.textOf(".running-list .run-line")).to.contain("busy");
+    await page.click(`[aria-label="Cancel run ${runIds["busy"]}"]`);
+    await ended(runIds["busy"]!);
+    await page.waitForFunction('!document.querySelector(".running-list .run-line")');
+    await page.keyboard.press("Escape");
+    await page.waitForFunction('!document.querySelector(".running-list")');
+  });
+
+  it("follows a run that is opened while it runs, until it is cancelled there", async () => {
+    const runId = await start("busy");
+    await open(`runs/${runId}`);
+    await page.waitForSelector(".run-head .run-state.running");
+    await page.waitForSelector('.console[aria-label="Console, 1 lines"]');
+    await studio.button("Cancel the run");
+    await page.waitForSelector(".run-head .run-state.cancelled");
+  });
+
+  it("shows new runs in the list as they end, without being asked", async () => {
+    await open("runs?search=99Z");
+    await page.waitForSelector("::-p-text(No run fits these filters.)");
+    const runId = await start("book", { seat: "99Z" });
+    await listed(runId);
+  });
+
+  it("loads a list of thousands as one scrolls, and draws those in sight", async () => {
+    await service.db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, started_at, finished_at)
+       SELECT $1, $2, 'master', 'manual', '{}', 'completed', now(), now() FROM generate_series(1, 450)`,
+      [service.appId, ids["book"]],
+    );
+    await open(`runs?action=${ids["book"]}`);
+    await page.waitForFunction('document.querySelectorAll(".runs-box .run-line").length > 10');
+    const bottom = '(() => { const box = document.querySelector(".runs-box"); box.scrollTop = box.scrollHeight; })()';
+    await page.waitForFunction(
+      `(() => { ${bottom}; return [...document.querySelectorAll(".runs-box .run-line")].some((one) => one.getAttribute("href") === ${JSON.stringify(hrefOf(runIds["good"]!))}); })()`,
+    );
+    expect((await lines()).length).to.be.lessThan(80);
+    await service.db.query("DELETE FROM run WHERE started_at = finished_at");
+  });
+
+  it("leads from the address of before to the runs, and says of a run that is not there that it is not", async () => {
+    await open("log");
+    await page.waitForSelector(".runs-page");
+    await open("runs/999999");
+    await page.waitForSelector("::-p-text(No run 999999)");
+  });
+
+  it("shows the week of schedules, and what was skipped in the past one", async () => {
+    const fields = {
+      name: "nightly",
+      active: true,
+      triggers: [{ trigger: "schedule" }],
+      frequency: "0 3 * * *",
+      code: BUSY,
+    };
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+    const { id } = (await service.rest("POST", `${path()}/actions`, { body: fields })).body.action;
+    const copy = (await service.rest("POST", `${path()}/actions/${id}/publish`)).body.action.id;
+    await service.db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, reason, state, finished_at)
+       VALUES ($1, $2, 'production', 'schedule', '{}', now() - interval '1 hour', 'still running', 'skipped', now())`,
+      [service.appId, copy],
+    );
+    await open("schedule");
+    await page.waitForSelector(".week .due");
+    expect(await page.$$eval(".week .due", (all) => all.length)).to.equal(7);
+    expect(await studio.textOf(".missed .missed-line")).to.match(/skipped.*nightly.*still running/s);
+    await page.click(".missed .missed-line");
+    await page.waitForSelector(".run-head .run-state.skipped");
+    expect(watch.errors).to.deep.equal([]);
+  });
+});
