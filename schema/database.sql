@@ -131,7 +131,7 @@ CREATE TABLE app_version_setting (
 );
 
 CREATE TABLE audit_entry (
-  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  id bigint DEFAULT nextval('audit_entry_id_seq'::regclass) NOT NULL,
   app_id bigint NOT NULL,
   type text NOT NULL,
   person_id bigint,
@@ -139,14 +139,11 @@ CREATE TABLE audit_entry (
   action_id bigint,
   data json NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
-  CONSTRAINT audit_entry_pkey PRIMARY KEY (id),
-  CONSTRAINT audit_entry_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
-  CONSTRAINT audit_entry_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE SET NULL,
-  CONSTRAINT audit_entry_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE SET NULL
-);
+  CONSTRAINT audit_entry_pkey PRIMARY KEY (id)
+) PARTITION BY RANGE (id);
 
-CREATE INDEX audit_entry_app ON public.audit_entry USING btree (app_id, id DESC);
-CREATE INDEX audit_entry_credential ON public.audit_entry USING btree (credential_id) WHERE (credential_id IS NOT NULL);
+CREATE INDEX audit_entry_app ON ONLY public.audit_entry USING btree (app_id, id DESC);
+CREATE INDEX audit_entry_credential ON ONLY public.audit_entry USING btree (credential_id) WHERE (credential_id IS NOT NULL);
 
 CREATE TABLE console_line (
   run_id bigint NOT NULL,
@@ -154,9 +151,8 @@ CREATE TABLE console_line (
   level text NOT NULL,
   at timestamp with time zone NOT NULL,
   text text NOT NULL,
-  CONSTRAINT console_line_pkey PRIMARY KEY (run_id, seq),
-  CONSTRAINT console_line_run_id_fkey FOREIGN KEY (run_id) REFERENCES run(id) ON DELETE CASCADE
-);
+  CONSTRAINT console_line_pkey PRIMARY KEY (run_id, seq)
+) PARTITION BY RANGE (run_id);
 
 CREATE TABLE credential (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -279,7 +275,7 @@ CREATE TABLE data_source_version_part (
 );
 
 CREATE TABLE execution_log (
-  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  id bigint DEFAULT nextval('execution_log_id_seq'::regclass) NOT NULL,
   app_id bigint NOT NULL,
   task_id bigint NOT NULL,
   run_id bigint NOT NULL,
@@ -289,14 +285,14 @@ CREATE TABLE execution_log (
   bytes integer GENERATED ALWAYS AS (octet_length((data)::text)) STORED,
   payload_at integer,
   CONSTRAINT execution_log_pkey PRIMARY KEY (id),
-  CONSTRAINT execution_log_run_id_key UNIQUE (run_id),
-  CONSTRAINT execution_log_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
   CONSTRAINT execution_log_type_check CHECK ((type = ANY (ARRAY['app.task.completed'::text, 'app.task.failed'::text])))
-);
+) PARTITION BY RANGE (id);
 
-CREATE INDEX execution_log_age ON public.execution_log USING btree (created_at);
-CREATE INDEX execution_log_app ON public.execution_log USING btree (app_id, id DESC);
-CREATE INDEX execution_log_task ON public.execution_log USING btree (app_id, task_id, id DESC);
+CREATE INDEX execution_log_age ON ONLY public.execution_log USING btree (created_at);
+CREATE INDEX execution_log_app ON ONLY public.execution_log USING btree (app_id, id DESC);
+CREATE INDEX execution_log_failed ON ONLY public.execution_log USING btree (app_id, id DESC) WHERE (type = 'app.task.failed'::text);
+CREATE INDEX execution_log_run ON ONLY public.execution_log USING btree (run_id);
+CREATE INDEX execution_log_task ON ONLY public.execution_log USING btree (app_id, task_id, id DESC);
 
 CREATE TABLE idempotency (
   credential_id bigint NOT NULL,
@@ -352,7 +348,7 @@ CREATE INDEX kept_script_use_script ON public.kept_script_use USING btree (sha25
 CREATE INDEX kept_script_use_version ON public.kept_script_use USING btree (action_version_id) WHERE (action_version_id IS NOT NULL);
 
 CREATE TABLE log_event (
-  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  id bigint DEFAULT nextval('log_event_id_seq'::regclass) NOT NULL,
   app_id bigint NOT NULL,
   user_id bigint,
   data_source_id bigint,
@@ -364,11 +360,10 @@ CREATE TABLE log_event (
   type text NOT NULL,
   data json NOT NULL,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
-  CONSTRAINT log_event_pkey PRIMARY KEY (id),
-  CONSTRAINT log_event_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
-);
+  CONSTRAINT log_event_pkey PRIMARY KEY (id)
+) PARTITION BY RANGE (id);
 
-CREATE INDEX log_event_app ON public.log_event USING btree (app_id, id DESC);
+CREATE INDEX log_event_app ON ONLY public.log_event USING btree (app_id, id DESC);
 
 CREATE TABLE log_trigger (
   app_id bigint NOT NULL,
@@ -647,7 +642,7 @@ CREATE TABLE replaced_setting (
 CREATE INDEX replaced_setting_app ON public.replaced_setting USING btree (app_id, version);
 
 CREATE TABLE run (
-  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  id bigint DEFAULT nextval('run_id_seq'::regclass) NOT NULL,
   app_id bigint NOT NULL,
   action_id bigint NOT NULL,
   copy text NOT NULL,
@@ -672,33 +667,59 @@ CREATE TABLE run (
   version_id bigint,
   hosts text[] DEFAULT '{}'::text[] NOT NULL,
   payload_bytes integer GENERATED ALWAYS AS (octet_length((payload)::text)) STORED,
+  log_id bigint,
   CONSTRAINT run_pkey PRIMARY KEY (id),
-  CONSTRAINT run_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
-  CONSTRAINT run_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE SET NULL,
-  CONSTRAINT run_person_id_fkey FOREIGN KEY (person_id) REFERENCES person(id) ON DELETE SET NULL,
   CONSTRAINT run_check CHECK (((state = 'running'::text) = (holder IS NOT NULL))),
   CONSTRAINT run_check1 CHECK (((state = ANY (ARRAY['queued'::text, 'running'::text])) = (finished_at IS NULL))),
   CONSTRAINT run_check2 CHECK (((state = 'skipped'::text) = (reason IS NOT NULL))),
   CONSTRAINT run_copy_check CHECK ((copy = ANY (ARRAY['master'::text, 'production'::text]))),
-  CONSTRAINT run_payload CHECK (((payload IS NOT NULL) OR (event_id IS NOT NULL))) NOT VALID,
+  CONSTRAINT run_payload CHECK (((payload IS NOT NULL) OR (event_id IS NOT NULL))),
   CONSTRAINT run_state_check CHECK ((state = ANY (ARRAY['queued'::text, 'running'::text, 'completed'::text, 'failed'::text, 'skipped'::text, 'cancelled'::text]))),
   CONSTRAINT run_trigger_check CHECK ((trigger = ANY (ARRAY['manual'::text, 'schedule'::text, 'log'::text, 'analytics'::text])))
+) PARTITION BY RANGE (id);
+
+CREATE INDEX run_action ON ONLY public.run USING btree (action_id, id DESC);
+CREATE INDEX run_app ON ONLY public.run USING btree (app_id, id DESC);
+CREATE INDEX run_chain ON ONLY public.run USING btree (chain_id, queued_at) WHERE (chain_id IS NOT NULL);
+CREATE INDEX run_credential ON ONLY public.run USING btree (credential_id) WHERE (credential_id IS NOT NULL);
+CREATE INDEX run_event ON ONLY public.run USING btree (event_id) WHERE (event_id IS NOT NULL);
+CREATE INDEX run_finished ON ONLY public.run USING btree (finished_at) WHERE (finished_at IS NOT NULL);
+CREATE INDEX run_gone_wrong ON ONLY public.run USING btree (app_id, id DESC) WHERE (state = ANY (ARRAY['failed'::text, 'skipped'::text, 'cancelled'::text]));
+CREATE INDEX run_holder ON ONLY public.run USING btree (holder) WHERE (holder IS NOT NULL);
+CREATE INDEX run_live ON ONLY public.run USING btree (state, id) WHERE (finished_at IS NULL);
+CREATE INDEX run_queued ON ONLY public.run USING btree (app_id, id) WHERE (state = 'queued'::text);
+CREATE INDEX run_scheduled ON ONLY public.run USING btree (action_id) WHERE ((trigger = 'schedule'::text) AND (finished_at IS NULL));
+CREATE INDEX run_scheduled_tick ON ONLY public.run USING btree (action_id, tick) WHERE (tick IS NOT NULL);
+CREATE INDEX run_time ON ONLY public.run USING btree (app_id, queued_at);
+
+CREATE TABLE run_key (
+  action_id bigint NOT NULL,
+  credential_id bigint NOT NULL,
+  key text NOT NULL,
+  run_id bigint NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT run_key_pkey PRIMARY KEY (action_id, credential_id, key),
+  CONSTRAINT run_key_credential_id_fkey FOREIGN KEY (credential_id) REFERENCES credential(id) ON DELETE CASCADE
 );
 
-CREATE INDEX run_action ON public.run USING btree (action_id, id DESC);
-CREATE INDEX run_app ON public.run USING btree (app_id, id DESC);
-CREATE INDEX run_chain ON public.run USING btree (chain_id, queued_at) WHERE (chain_id IS NOT NULL);
-CREATE INDEX run_credential ON public.run USING btree (credential_id) WHERE (credential_id IS NOT NULL);
-CREATE INDEX run_event ON public.run USING btree (event_id) WHERE (event_id IS NOT NULL);
-CREATE INDEX run_finished ON public.run USING btree (finished_at) WHERE (finished_at IS NOT NULL);
-CREATE INDEX run_gone_wrong ON public.run USING btree (app_id, id DESC) WHERE (state = ANY (ARRAY['failed'::text, 'skipped'::text, 'cancelled'::text]));
-CREATE INDEX run_holder ON public.run USING btree (holder) WHERE (holder IS NOT NULL);
-CREATE UNIQUE INDEX run_idempotency ON public.run USING btree (action_id, credential_id, idempotency_key) WHERE (idempotency_key IS NOT NULL);
-CREATE INDEX run_queued ON public.run USING btree (app_id, id) WHERE (state = 'queued'::text);
-CREATE INDEX run_scheduled ON public.run USING btree (action_id) WHERE ((trigger = 'schedule'::text) AND (finished_at IS NULL));
-CREATE UNIQUE INDEX run_tick ON public.run USING btree (action_id, tick) WHERE (tick IS NOT NULL);
-CREATE INDEX run_time ON public.run USING btree (app_id, queued_at);
-CREATE INDEX run_unfinished ON public.run USING btree (state, queued_at) WHERE (finished_at IS NULL);
+CREATE INDEX run_key_age ON public.run_key USING btree (created_at);
+CREATE INDEX run_key_credential ON public.run_key USING btree (credential_id);
+
+CREATE TABLE run_search (
+  run_id bigint NOT NULL,
+  words tsvector NOT NULL,
+  CONSTRAINT run_search_pkey PRIMARY KEY (run_id)
+) PARTITION BY RANGE (run_id);
+
+CREATE INDEX run_search_words ON ONLY public.run_search USING gin (words) WITH (gin_pending_list_limit='512');
+
+CREATE TABLE run_search_mark (
+  only_row boolean DEFAULT true NOT NULL,
+  newest timestamp with time zone DEFAULT now() NOT NULL,
+  oldest timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT run_search_mark_pkey PRIMARY KEY (only_row),
+  CONSTRAINT run_search_mark_only_row_check CHECK (only_row)
+);
 
 CREATE TABLE schedule (
   action_id bigint NOT NULL,
@@ -810,6 +831,7 @@ CREATE OR REPLACE FUNCTION public.svc_entry_data(data json, payload_at integer, 
  RETURNS text
  LANGUAGE plpgsql
  STABLE
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
         BEGIN
           IF payload_at IS NULL THEN RETURN data::text; END IF;
@@ -836,6 +858,7 @@ CREATE OR REPLACE FUNCTION public.svc_run_payload(payload json, event_id bigint)
  RETURNS text
  LANGUAGE plpgsql
  STABLE
+ SET plan_cache_mode TO 'force_generic_plan'
 AS $function$
         DECLARE
           iso CONSTANT text := 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"';
@@ -853,6 +876,20 @@ AS $function$
            WHERE event.id = svc_run_payload.event_id;
           RETURN coalesce(composed, '{}');
         END
+      $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_search_words(app_id bigint, given text)
+ RETURNS tsvector
+ LANGUAGE sql
+ IMMUTABLE
+AS $function$
+        SELECT array_to_tsvector(ARRAY['@' || app_id] || ARRAY(
+          SELECT DISTINCT left(word, 64)
+            FROM unnest(string_to_array(translate(
+                   lower(regexp_replace(given, '\\(u[0-9a-f]{4}|.)', ' ', 'g') COLLATE "C"),
+                   '	
+ !"#$%&''()*+,-./:;<=>?@[\]^_`{|}~', '                                                                 '), ' ')) AS word
+           WHERE word <> ''))
       $function$;
 
 CREATE OR REPLACE FUNCTION public.svc_secrets_replaced()

@@ -211,3 +211,11 @@ export const FILES_PER_UPLOAD = 20;
 /** Folders of one app, and how deep they nest. */
 export const FOLDERS_MAX = 10_000;
 export const FOLDER_DEPTH_MAX = 50;
+
+/** How many rows a list counts one by one; beyond it says about how many there are. */
+export const COUNT_EXACT_MAX = 10_000;
+
+/** What is searched of one run: so many characters of its log entry, and of what it printed. */
+export const SEARCH_CHARACTERS = 32 * 1024;
+/** How long one search may take. */
+export const SEARCH_LIMIT_MS = 5_000;

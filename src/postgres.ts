@@ -73,6 +73,18 @@ export function createPool(
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
+/**
+ * A pool for statements that are kept under a name: their plans know no values, and find the partitions that they need as they begin.
+ * With values they would be planned anew each time, which costs a large ledger more than the statement itself.
+ */
+export function createStatementPool(url: string, size: number): pg.Pool {
+  const onConnect = async (client: pg.ClientBase) =>
+    void (await client.query("SET plan_cache_mode = force_generic_plan"));
+  const options = { ...BOUNDED_POOL, application_name: "svc-app-actions", onConnect };
+  const pool = new pg.Pool({ connectionString: url, max: size, ...options });
+  return pool.on("error", () => undefined).on("connect", () => undefined);
+}
+
 /** SQLSTATE of a server that ends, starts, is full, or gave a statement up for its time. */
 const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
 const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;

@@ -1,4 +1,5 @@
 /** The pool of connections to PostgreSQL: opens it, and brings the schema up to date. Knows the rows, not what they mean. */
+import { createHash } from "node:crypto";
 import { runMigrations } from "graphile-worker";
 import type pg from "pg";
 import {
@@ -36,7 +37,16 @@ import { KeptScripts1763600140000 } from "../../migrations/1763600140000-kept-sc
 import { VerificationCodes1763600160100 } from "../../migrations/1763600160100-verification-codes.js";
 import { PushDeliveriesHeld1763600160200 } from "../../migrations/1763600160200-push-deliveries-held.js";
 import { RunHistory1763600175000 } from "../../migrations/1763600175000-run-history.js";
-import { BOUNDED_POOL, createPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
+import { BoundsOfRows1763600180000 } from "../../migrations/1763600180000-bounds-of-rows.js";
+import { BoundsChecked1763600180100 } from "../../migrations/1763600180100-bounds-checked.js";
+import {
+  PartitionsOfEntries1763600180200,
+  PartitionsOfEvents1763600180300,
+  PartitionsOfRuns1763600180500,
+  PartitionsOfTrail1763600180400,
+} from "../../migrations/1763600180200-partitions.js";
+import { Searches1763600180600 } from "../../migrations/1763600180600-searches.js";
+import { BOUNDED_POOL, createPool, createStatementPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
 
@@ -72,14 +82,38 @@ export const MIGRATIONS = [
   VerificationCodes1763600160100,
   PushDeliveriesHeld1763600160200,
   RunHistory1763600175000,
+  BoundsOfRows1763600180000,
+  BoundsChecked1763600180100,
+  PartitionsOfEntries1763600180200,
+  PartitionsOfEvents1763600180300,
+  PartitionsOfTrail1763600180400,
+  PartitionsOfRuns1763600180500,
+  Searches1763600180600,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */
 const MIGRATION_LOCK = 7_203_114_285_021;
 
+/** Of the connections of a pool, how many more there are for statements that are kept. */
+const STATEMENT_CONNECTIONS = 0.6;
+
+/** A pool, and beside it connections for statements that are planned once. */
+class Database extends DataSource {
+  readonly statements: pg.Pool;
+
+  constructor(options: ConstructorParameters<typeof DataSource>[0], url: string, poolSize: number) {
+    super(options);
+    this.statements = createStatementPool(url, Math.ceil(poolSize * STATEMENT_CONNECTIONS));
+  }
+
+  override async destroy(): Promise<void> {
+    await Promise.all([super.destroy(), this.statements.end()]);
+  }
+}
+
 export function dataSource(url: string, poolSize: number, extra: object = BOUNDED_POOL): DataSource {
-  return new DataSource({
-    type: "postgres",
+  const options = {
+    type: "postgres" as const,
     url,
     entities: ROWS,
     migrations: MIGRATIONS,
@@ -87,7 +121,8 @@ export function dataSource(url: string, poolSize: number, extra: object = BOUNDE
     applicationName: "svc-app-actions",
     poolSize,
     extra,
-  });
+  };
+  return new Database(options, url, poolSize);
 }
 
 /** Anything that takes SQL: the pool, or one transaction. */
@@ -103,8 +138,10 @@ const poolOf = ({ driver }: DataSource): pg.Pool => (driver as unknown as { mast
 
 /** How the pool's connections are used: at work, idle, and how many callers wait for one. */
 export function poolUse(db: DataSource): { busy: number; idle: number; waiting: number } {
-  const { totalCount, idleCount, waitingCount } = poolOf(db);
-  return { busy: totalCount - idleCount, idle: idleCount, waiting: waitingCount };
+  const pools = db instanceof Database ? [poolOf(db), db.statements] : [poolOf(db)];
+  const sum = (of: (pool: pg.Pool) => number) => pools.reduce((total, pool) => total + of(pool), 0);
+  const idle = sum((pool) => pool.idleCount);
+  return { busy: sum((pool) => pool.totalCount) - idle, idle, waiting: sum((pool) => pool.waitingCount) };
 }
 
 /**
@@ -112,9 +149,12 @@ export function poolUse(db: DataSource): { busy: number; idle: number; waiting: 
  * transaction it is planned anew.
  */
 export async function preparedRows<T>(executor: Executor, name: string, text: string, values: unknown[]): Promise<T[]> {
-  if (!(executor instanceof DataSource)) return rows(executor, text, values);
-  return (await poolOf(executor).query({ name, text, values })).rows as T[];
+  if (!(executor instanceof Database)) return rows(executor, text, values);
+  return (await executor.statements.query({ name, text, values })).rows as T[];
 }
+
+/** A name of its own for each text, for statements of few shapes that are put together. */
+export const statementName = (text: string): string => createHash("sha1").update(text).digest("base64url");
 
 /** TypeORM wraps what the driver throws; a prepared statement's error comes as it is. */
 const driverErrorOf = (error: unknown): Partial<pg.DatabaseError> =>
@@ -154,6 +194,16 @@ export function isDeadlock(error: unknown): boolean {
 export function isRefusedData(error: unknown): boolean {
   const { code = "" } = driverErrorOf(error);
   return /^(22|54)/.test(code);
+}
+
+/** Whether a statement did not get its locks in the time that it gave them. */
+export function isLockTimeout(error: unknown): boolean {
+  return driverErrorOf(error).code === "55P03";
+}
+
+/** Whether a statement was given up for the time it took. */
+export function isTimeout(error: unknown): boolean {
+  return driverErrorOf(error).code === "57014";
 }
 
 /** Opens a pool of `poolSize` connections to a database whose schema is current. */

@@ -45,6 +45,7 @@ import { createIntake, type Intake } from "./records/intake.js";
 import { createLogEvents, type LogEvents } from "./records/log-events.js";
 import { createLogTail } from "./records/log-tail.js";
 import { createQueueRoom, type QueueRoom } from "./records/queue-room.js";
+import { createRunWords } from "./records/run-words.js";
 import { CONSOLE_CHANNEL, createRunConsole } from "./runs/console.js";
 import { createExecution, lostEnding } from "./runs/execution.js";
 import { createInstance } from "./runs/instance.js";
@@ -183,6 +184,7 @@ function createRunning(
 function upkeepOf({ config, db }: Surroundings, lag: () => Promise<number>) {
   return {
     retention: createRetention({ db, days: config.logRetentionDays }),
+    runWords: createRunWords(db),
     trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
     vitals: createVitals({ db, lag }),
   };

@@ -23,6 +23,17 @@ export function page(
   };
 }
 
+/** Where a list goes on behind the row of that id: text that says nothing to its reader. */
+export const cursorOf = (id: number): string => Buffer.from(`after ${id}`).toString("base64url");
+
+/** The id in a cursor; null where none came. @throws REQUEST_INVALID for anything that `cursorOf` never made */
+export function idOfCursor(cursor: unknown, name = "cursor"): number | null {
+  if (cursor === undefined || cursor === null) return null;
+  const id = Number(/^after ([1-9]\d{0,15})$/.exec(Buffer.from(String(cursor), "base64url").toString())?.[1]);
+  if (Number.isSafeInteger(id) && cursorOf(id) === cursor) return id;
+  throw new ActionError("REQUEST_INVALID", `${name} must be a cursor that a page before gave`);
+}
+
 /** Told how many bytes an answer is about to hold; they are read once it has resolved. Rejects where they are too many. */
 export type Reserve = (bytes: number) => Promise<void>;
 

@@ -278,7 +278,7 @@ export class Starting {
   }
 
   /** Drops what is too old, and what is too much, from time to time. */
-  cleaner(url: string, { retention, trimming, store, media, packages }: Operations): void {
+  cleaner(url: string, { retention, runWords, trimming, store, media, packages }: Operations): void {
     const { config, log, releases } = this.plan;
     if (!config.roles.has("scheduler")) return;
     const work = async () => {
@@ -286,12 +286,21 @@ export class Starting {
       return retention.clean();
     };
     const every = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
-    const works = [work, trimming.trim, store.upkeep.clean, media.sweep.sweep, packages.sweep];
+    const works = [
+      work,
+      retention.makeAhead,
+      runWords.gather,
+      trimming.trim,
+      store.upkeep.clean,
+      media.sweep.sweep,
+      packages.sweep,
+    ];
     const tickers = works.map((one) => createTicker({ work: one, ...every }));
     for (const ticker of tickers) void ticker.start();
     store.start();
     releases.add("cleaner", () => {
       retention.stop();
+      runWords.stop();
       trimming.stop();
       store.upkeep.stop();
       media.sweep.stop();

@@ -55,7 +55,14 @@ export class LogEntryType {
 @ObjectType("LogList")
 export class LogListType {
   @Field(() => Int, { description: "How many entries match in all." }) count: number;
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "false where there are more than 10,000, and `count` says about how many; else null.",
+  })
+  countIsExact?: boolean;
   @Field(() => [LogEntryType]) logs: LogEntry[];
+  @Field(() => String, { nullable: true, description: "What `cursor` takes for the next page; null on the last one." })
+  nextCursor?: string;
 }
 
 @InputType("ActionLogsDataInput")
@@ -75,4 +82,9 @@ export class ActionLogsInput {
   @Field(() => ActionLogsWhereInput, { nullable: true }) where?: unknown;
   @Field(() => Int, { nullable: true, description: "50 unless given." }) limit?: unknown;
   @Field(() => Int, { nullable: true }) offset?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "The `nextCursor` of a page: what follows it, at the same cost however far down.",
+  })
+  cursor?: unknown;
 }

@@ -19,10 +19,21 @@ class AuditEntryType {
   @Field(() => DateTime) createdAt: string;
 }
 
+@ObjectType("AuditPagination")
+class AuditPaginationType extends PaginationType {
+  @Field(() => Boolean, {
+    nullable: true,
+    description: "false where there are more than 10,000, and `total` says about how many; else null.",
+  })
+  totalIsExact?: boolean;
+  @Field(() => String, { nullable: true, description: "What `cursor` takes for the next page; null on the last one." })
+  nextCursor?: string;
+}
+
 @ObjectType("AuditList")
 class AuditListType {
   @Field(() => [AuditEntryType]) entries: AuditEntry[];
-  @Field(() => PaginationType) pagination: PaginationType;
+  @Field(() => AuditPaginationType) pagination: AuditPaginationType;
 }
 
 @Resolver()
@@ -39,8 +50,9 @@ export class TrailResolver {
     @Arg("actionId", () => Int, { nullable: true }) actionId?: number | null,
     @Arg("limit", () => Int, { nullable: true }) limit?: number | null,
     @Arg("offset", () => Int, { nullable: true }) offset?: number | null,
+    @Arg("cursor", () => String, { nullable: true }) cursor?: string | null,
   ): Promise<AuditListType> {
     await this.gate.enter(context, "readTrail", appId);
-    return this.trail(appId, { actionId, limit, offset }, context.answer?.reserve);
+    return this.trail(appId, { actionId, limit, offset, cursor }, context.answer?.reserve);
   }
 }

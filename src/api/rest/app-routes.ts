@@ -63,6 +63,13 @@ export const appRoutes: readonly Route[] = [
     method: "GET",
     path: `${APP}/audit`,
     answer: ({ trail }, q) =>
-      trail.audit(q.context, q.id("appId"), q.number("actionId"), q.number("limit"), q.number("offset")),
+      trail.audit(
+        q.context,
+        q.id("appId"),
+        q.number("actionId"),
+        q.number("limit"),
+        q.number("offset"),
+        q.text("cursor"),
+      ),
   },
 ];

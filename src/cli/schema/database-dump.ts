@@ -3,9 +3,18 @@ import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 
 const TABLES = `
-  SELECT c.oid::int AS oid, c.relname AS name, c.relpersistence = 'u' AS unlogged
-    FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p')
+  SELECT c.oid::int AS oid, c.relname AS name, c.relpersistence = 'u' AS unlogged,
+         coalesce(' PARTITION BY ' || pg_get_partkeydef(c.oid), '') AS parted
+    FROM pg_class c WHERE c.relnamespace = 'public'::regnamespace AND c.relkind IN ('r', 'p') AND NOT c.relispartition
    ORDER BY c.relname COLLATE "C"`;
+
+/** Without its partitions, which are made while the service runs. */
+interface Table {
+  oid: number;
+  name: string;
+  unlogged: boolean;
+  parted: string;
+}
 
 const COLUMNS = `
   SELECT concat_ws(' ', quote_ident(a.attname), format_type(a.atttypid, a.atttypmod),
@@ -45,9 +54,9 @@ export async function dumpDatabase(db: DataSource): Promise<string> {
   const lines = async (sql: string, parameters: unknown[] = []) =>
     (await rows<{ line: string }>(db, sql, parameters)).map(({ line }) => line.trimEnd());
   const parts = [HEAD];
-  for (const { oid, name, unlogged } of await rows<{ oid: number; name: string; unlogged: boolean }>(db, TABLES)) {
+  for (const { oid, name, unlogged, parted } of await rows<Table>(db, TABLES)) {
     const inside = [...(await lines(COLUMNS, [oid])), ...(await lines(CONSTRAINTS, [oid]))];
-    parts.push(`CREATE ${unlogged ? "UNLOGGED " : ""}TABLE ${name} (\n  ${inside.join(",\n  ")}\n);`);
+    parts.push(`CREATE ${unlogged ? "UNLOGGED " : ""}TABLE ${name} (\n  ${inside.join(",\n  ")}\n)${parted};`);
     const beside = [...(await lines(INDEXES, [oid])), ...(await lines(TRIGGERS, [oid]))];
     if (beside.length > 0) parts.push(beside.map((line) => `${line};`).join("\n"));
   }

@@ -1,8 +1,9 @@
 /** The trail of writes: who changed what and when. Holds names and ids; refuses to hold values. */
 import type { DataSource } from "typeorm";
+import { countUpTo } from "../../data/count.js";
 import { type Executor, rows } from "../../data/database.js";
 import type { Caller } from "../../rules/access.js";
-import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
+import { cursorOf, idOfCursor, page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 
 /** `data` names keys, fields and ids, never a setting's value or code. Times are ISO 8601. */
 export interface AuditEntry {
@@ -15,12 +16,22 @@ export interface AuditEntry {
   createdAt: string;
 }
 
+export interface AuditOptions {
+  actionId?: number | null;
+  limit?: number | null;
+  offset?: number | null;
+  /** The `nextCursor` of the page before. */
+  cursor?: string | null;
+}
+
+/** `total` counts one by one up to COUNT_EXACT_MAX and says about how many beyond, where `totalIsExact` is false. */
+export interface AuditPage {
+  entries: AuditEntry[];
+  pagination: { total: number; hasMore: boolean; totalIsExact?: false; nextCursor?: string };
+}
+
 /** Reads the trail of one app. */
-export type Trail = (
-  appId: number,
-  options: { actionId?: number | null; limit?: number | null; offset?: number | null },
-  reserve?: Reserve,
-) => ReturnType<typeof listAudit>;
+export type Trail = (appId: number, options: AuditOptions, reserve?: Reserve) => Promise<AuditPage>;
 
 /** Writes one entry, in the transaction of the change that it tells of. */
 export async function audit(
@@ -43,32 +54,32 @@ export async function audit(
 export async function listAudit(
   db: DataSource,
   appId: number,
-  options: { actionId?: number | null; limit?: number | null; offset?: number | null },
+  options: AuditOptions,
   reserve?: Reserve,
-): Promise<{ entries: AuditEntry[]; pagination: { total: number; hasMore: boolean } }> {
+): Promise<AuditPage> {
   const { limit, offset } = page(options);
+  const after = idOfCursor(options.cursor);
   const matching = "app_id = $1 AND ($2::bigint IS NULL OR action_id = $2)";
   const parameters = [appId, options.actionId ?? null];
-  const [count] = await rows<{ total: number }>(
-    db,
-    `SELECT count(*) AS total FROM audit_entry WHERE ${matching}`,
-    parameters,
-  );
+  const { count, exact } = await countUpTo(db, `audit_entry WHERE ${matching}`, parameters);
   const sized = await rows<Sized>(
     db,
-    `SELECT id, octet_length(data::text) AS bytes FROM audit_entry WHERE ${matching}
+    `SELECT id, octet_length(data::text) AS bytes FROM audit_entry WHERE ${matching} AND ($5::bigint IS NULL OR id < $5)
       ORDER BY id DESC LIMIT $3 OFFSET $4`,
-    [...parameters, limit, offset],
+    [...parameters, limit + 1, offset, after],
   );
+  const chosen = await pageOf(sized.slice(0, limit), reserve);
   const entries = await rows<AuditEntry & { createdAt: Date }>(
     db,
     `SELECT id, type, person_id AS "userId", credential_id AS "credentialId", action_id AS "actionId", data,
             created_at AS "createdAt"
        FROM audit_entry WHERE id = ANY ($1::bigint[]) ORDER BY id DESC`,
-    [await pageOf(sized, reserve)],
+    [chosen],
   );
+  const hasMore = chosen.length < sized.length;
+  const nextCursor = hasMore && chosen.length > 0 ? cursorOf(chosen.at(-1)!) : undefined;
   return {
     entries: entries.map((entry) => ({ ...entry, createdAt: entry.createdAt.toISOString() })),
-    pagination: { total: count!.total, hasMore: offset + entries.length < count!.total },
+    pagination: { total: count, hasMore, ...(!exact && { totalIsExact: false }), ...(nextCursor && { nextCursor }) },
   };
 }

@@ -16,7 +16,8 @@ const ENTRY = `
   WITH entry AS (
     INSERT INTO execution_log (app_id, task_id, run_id, type, data, payload_at)
     VALUES ($1, $2, $3, 'app.task.failed', $4, $5)
-    RETURNING id, app_id, run_id)
+    RETURNING id, app_id, run_id),
+  named AS (UPDATE run SET log_id = entry.id FROM entry WHERE run.id = entry.run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
 /** The chain that ends in the run, in words: `run 4 (action 7) -> run 5 (action 8)`. */

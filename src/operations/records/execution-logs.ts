@@ -1,11 +1,12 @@
 /** Execution log entries: composes their specified shape, lists them, finds the one that a notice names. */
 import type { DataSource } from "typeorm";
 import type { TriggerType } from "../../data/action-types.js";
-import { preparedRows, rows } from "../../data/database.js";
+import { countUpTo } from "../../data/count.js";
+import { preparedRows, rows, statementName } from "../../data/database.js";
 import type { ExecutionLogType } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
 import { JsonText } from "../../rules/json-text.js";
-import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
+import { cursorOf, idOfCursor, page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 
 /** Channel of the notice `appId:logId:runId`, sent as an entry is written. */
 export const LOG_CHANNEL = "svc_log";
@@ -24,6 +25,19 @@ export interface LogOptions {
   where?: { type?: LogEntry["type"]; data?: { taskId?: number } };
   limit?: number;
   offset?: number;
+  /** The `nextCursor` of a page: what follows it, at the same cost however far down. */
+  cursor?: string;
+}
+
+/** A page of entries. */
+export interface LogPage {
+  /** How many match in all. */
+  count: number;
+  /** false where there are more than COUNT_EXACT_MAX, and `count` says about how many. */
+  countIsExact?: false;
+  logs: LogEntry[];
+  /** Not there on the last page. */
+  nextCursor?: string;
 }
 
 export interface ScriptError {
@@ -137,46 +151,74 @@ export function checkLogType(type: unknown, field: string): void {
   throw new ActionError("REQUEST_INVALID", `${field} must be app.task.completed or app.task.failed`);
 }
 
+/** What a list of entries is asked for, judged: rows of `execution_log`, without the place in the list. @throws REQUEST_INVALID */
+function matchingOf(appId: number, options: Record<string, unknown>): { conditions: string[]; parameters: unknown[] } {
+  const where = record(options["where"], "where");
+  const data = record(where["data"], "where.data");
+  const type = where["type"] ?? null;
+  checkLogType(type, "where.type");
+  const ids = taskIds(options, data);
+  const conditions = ["app_id = $1", ...ids.map((_, index) => `task_id = $${index + 2}`)];
+  // In the text, where the planner sees it: failures have an index of their own.
+  if (type !== null) conditions.push(`type = '${type}'`);
+  return { conditions, parameters: [appId, ...ids] };
+}
+
 export type Logs = ReturnType<typeof createLogs>;
 
 export function createLogs(db: DataSource) {
   async function findAll(ids: readonly number[]): Promise<FollowedEntry[]> {
-    const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY} FROM execution_log WHERE id = ANY ($1::bigint[])`;
-    const found = await preparedRows<EntryRow & Omit<FollowedEntry, "entry">>(db, "log-entries", sql, [ids]);
+    if (ids.length === 0) return [];
+    // The two ends choose the partitions.
+    const sql = `SELECT app_id AS "appId", task_id AS "taskId", ${ENTRY} FROM execution_log
+      WHERE id = ANY ($1::bigint[]) AND id BETWEEN $2 AND $3`;
+    const values = [ids, Math.min(...ids), Math.max(...ids)];
+    const found = await preparedRows<EntryRow & Omit<FollowedEntry, "entry">>(db, "log-entries", sql, values);
     const byId = new Map(found.map((row) => [row.id, { appId: row.appId, taskId: row.taskId, entry: toEntry(row) }]));
     return ids.flatMap((id) => byId.get(id) ?? []);
   }
 
+  /** The id of the entry in which a run ended; null while it has none. Runs of before their row named it are found by the entry. */
+  async function idOfRun(runId: number): Promise<number | null> {
+    const sql = "SELECT log_id AS id, finished_at IS NOT NULL AS ended FROM run WHERE id = $1";
+    const [run] = await preparedRows<{ id: number | null; ended: boolean }>(db, "entry-of-run", sql, [runId]);
+    if (run && (run.id !== null || !run.ended)) return run.id;
+    const byEntry = "SELECT id FROM execution_log WHERE run_id = $1 LIMIT 1";
+    return (await preparedRows<{ id: number }>(db, "entry-by-run", byEntry, [runId]))[0]?.id ?? null;
+  }
+
+  /** A page of a list, and one row more where there is one. Texts are of few shapes, and planned once. */
+  async function pageRows<Row>(sql: string, parameters: unknown[], limit: number, offset: number): Promise<Row[]> {
+    const text = `${sql} LIMIT $${parameters.length + 1} OFFSET $${parameters.length + 2}`;
+    return preparedRows<Row>(db, statementName(text), text, [...parameters, limit + 1, offset]);
+  }
+
   return {
     /**
-     * The app's entries, most recent first (specification, getLogs); `count` is how many match in all. Fewer than `limit` come where
-     * they would be more than PAGE_MAX_BYTES together: the next page begins at `offset` + their number.
+     * The app's entries, most recent first (specification, getLogs). Fewer than `limit` come where they would be more than
+     * PAGE_MAX_BYTES together: the next page begins at `offset` + their number, or at `nextCursor`.
      * @throws REQUEST_INVALID, and what `reserve` throws
      */
-    async list(appId: number, input: unknown, reserve?: Reserve): Promise<{ count: number; logs: LogEntry[] }> {
+    async list(appId: number, input: unknown, reserve?: Reserve): Promise<LogPage> {
       const options = record(input, "the body");
-      const where = record(options["where"], "where");
-      const data = record(where["data"], "where.data");
       const { limit, offset } = page(options);
-      const type = where["type"] ?? null;
-      checkLogType(type, "where.type");
-      const ids = taskIds(options, data);
-      const ofTasks = ids.map((_, index) => `AND task_id = $${index + 3}`).join(" ");
-      const matching = `app_id = $1 AND ($2::text IS NULL OR type = $2) ${ofTasks}`;
-      const parameters = [appId, type, ...ids];
-      const [total] = await rows<{ count: number }>(
-        db,
-        `SELECT count(*) FROM execution_log WHERE ${matching}`,
-        parameters,
-      );
-      const sized = await rows<Sized>(
-        db,
-        `SELECT id, ${SIZE} FROM execution_log WHERE ${matching} ORDER BY id DESC
-          LIMIT $${ids.length + 3} OFFSET $${ids.length + 4}`,
-        [...parameters, limit, offset],
-      );
-      const logs = (await findAll(await pageOf(sized, reserve))).map(({ entry }) => entry);
-      return { count: total!.count, logs };
+      const after = idOfCursor(options["cursor"]);
+      const { conditions, parameters } = matchingOf(appId, options);
+      const { count, exact } = await countUpTo(db, `execution_log WHERE ${conditions.join(" AND ")}`, parameters);
+      // A page behind a cursor leaves out the partitions above it.
+      const here = after === null ? conditions : [...conditions, `id < $${parameters.length + 1}`];
+      const sql = `SELECT id, ${SIZE} FROM execution_log WHERE ${here.join(" AND ")} ORDER BY id DESC`;
+      const given = after === null ? parameters : [...parameters, after];
+      const sized = await pageRows<Sized>(sql, given, limit, offset);
+      const chosen = await pageOf(sized.slice(0, limit), reserve);
+      const logs = (await findAll(chosen)).map(({ entry }) => entry);
+      const more = chosen.length > 0 && chosen.length < sized.length;
+      return {
+        count,
+        ...(!exact && { countIsExact: false }),
+        logs,
+        ...(more && { nextCursor: cursorOf(chosen.at(-1)!) }),
+      };
     },
 
     /** The first of those ids that are at most PAGE_MAX_BYTES together, in their order; without those that are gone. */
@@ -205,14 +247,13 @@ export function createLogs(db: DataSource) {
 
     /** The entry in which a run ended; null while it has none. @throws what `reserve` throws */
     async ofRun(runId: number, reserve?: Reserve): Promise<LogEntry | null> {
+      const id = await idOfRun(runId);
+      if (id === null) return null;
       if (reserve) {
-        await pageOf(
-          await rows<Sized>(db, `SELECT id, ${SIZE} FROM execution_log WHERE run_id = $1`, [runId]),
-          reserve,
-        );
+        const sql = `SELECT id, ${SIZE} FROM execution_log WHERE id = $1`;
+        await pageOf(await preparedRows<Sized>(db, "log-entry-size", sql, [id]), reserve);
       }
-      const [row] = await rows<EntryRow>(db, `SELECT ${ENTRY} FROM execution_log WHERE run_id = $1`, [runId]);
-      return row ? toEntry(row) : null;
+      return (await findAll([id]))[0]?.entry ?? null;
     },
   };
 }

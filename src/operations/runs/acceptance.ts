@@ -26,39 +26,56 @@ export interface AcceptedTarget extends Accepted {
 }
 
 /* $1 app, $2 copy, $3 payload, $4 person, $5 credential, $6 idempotency key, $7 the holder that starts it at once, or null to queue it,
- * $8 cause. `source` is one row or none. */
-const insert = (source: string, action: string, others: string) => `
+ * $8 cause. `source` is one row or none. The key's row comes first: who does not get it writes no run. */
+const insert = (keyed: boolean, source: string, action: string, others: string) => `
+  ${
+    keyed
+      ? `key AS (
+    INSERT INTO run_key (action_id, credential_id, key, run_id)
+    SELECT ${action}, $5::bigint, $6::text, nextval('run_id_seq') FROM ${source}
+    ON CONFLICT (action_id, credential_id, key) DO NOTHING RETURNING run_id),`
+      : ""
+  }
   accepted AS (
-    INSERT INTO run (app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
+    INSERT INTO run (id, app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
                      cause_run_id, chain_id, depth, action_id, trigger, replay_of, version_id)
-    SELECT $1::bigint, $2::text, $3::json, $4::bigint, $5::bigint, $6::text,
+    SELECT ${keyed ? "key.run_id" : "nextval('run_id_seq')"}, $1::bigint, $2::text, $3::json, $4::bigint, $5::bigint, $6::text,
            CASE WHEN $7::uuid IS NULL THEN 'queued' ELSE 'running' END, $7::uuid,
            CASE WHEN $7::uuid IS NULL THEN NULL ELSE now() END,
            cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${others}
-      FROM ${source} LEFT JOIN run AS cause ON cause.id = $8
-    ON CONFLICT (action_id, credential_id, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING
+      FROM ${source}${keyed ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
     RETURNING id, state)`;
 const WOKEN = "CASE WHEN accepted.state = 'queued' THEN svc_wake(accepted.id) END";
 
 /* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs. */
-const ACCEPT = `
-  WITH ${insert("(SELECT) AS one", "$9::bigint", "$10, $11::bigint, $12::bigint")}
+const accept = (keyed: boolean) => `
+  WITH ${insert(keyed, "(SELECT) AS one", "$9::bigint", "$10, $11::bigint, $12::bigint")}
   SELECT id, ${WOKEN} FROM accepted`;
 
 /* $9 name, $10 the same as an id or null. */
-const ACCEPT_TARGET = `
+const acceptNamed = (keyed: boolean) => `
   WITH target AS (${FIND_TARGET("$1", "$2", "$9", "$10")}),
-  ${insert(`(SELECT id AS target_id FROM target WHERE ${RUNNABLE}) AS runnable`, "runnable.target_id", "'manual', NULL::bigint, NULL::bigint")}
+  ${insert(keyed, `(SELECT id AS target_id FROM target WHERE ${RUNNABLE}) AS runnable`, "runnable.target_id", "'manual', NULL::bigint, NULL::bigint")}
   SELECT target.*, accepted.id AS "runId", app.secrets_version AS "secretsVersion", ${WOKEN}
     FROM target JOIN app ON app.id = $1 LEFT JOIN accepted ON true`;
 
+/* A statement for keys and one without: most runs have none, and pay nothing for those that do. */
+const [ACCEPT, ACCEPT_KEYED] = [accept(false), accept(true)];
+const [ACCEPT_TARGET, ACCEPT_TARGET_KEYED] = [acceptNamed(false), acceptNamed(true)];
+
+/* Of a run that is gone as well: what an app wrote too much of went with its keys. */
 const FORGET_OLD = `
-  UPDATE run SET idempotency_key = NULL WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3
-     AND queued_at < now() - interval '${IDEMPOTENCY_HOURS} hours'`;
-const FIRST = "SELECT id FROM run WHERE action_id = $1 AND credential_id = $2 AND idempotency_key = $3";
+  DELETE FROM run_key WHERE action_id = $1 AND credential_id = $2 AND key = $3
+     AND (created_at < now() - interval '${IDEMPOTENCY_HOURS} hours' OR NOT EXISTS (SELECT FROM run WHERE run.id = run_key.run_id))`;
+const FIRST = "SELECT run_id AS id FROM run_key WHERE action_id = $1 AND credential_id = $2 AND key = $3";
+
+type Key = Pick<NewRun, "credentialId" | "idempotencyKey">;
+
+/** A key belongs to a credential: nobody else's request can be its repeat. */
+const isKeyed = ({ credentialId, idempotencyKey }: Key): boolean => credentialId !== null && idempotencyKey !== null;
 
 /** The run that the key found, or null where that was too long ago and is forgotten now: then the row may be written after all. */
-async function firstOf(executor: Executor, actionId: number, run: Pick<NewRun, "credentialId" | "idempotencyKey">) {
+async function firstOf(executor: Executor, actionId: number, run: Key): Promise<Accepted | null> {
   const key = [actionId, run.credentialId, run.idempotencyKey];
   await executor.query(FORGET_OLD, key);
   const [first] = await rows<{ id: number }>(executor, FIRST, key);
@@ -74,8 +91,9 @@ function common(run: Pick<NewRun, keyof AskedRun & keyof NewRun>, holder: string
 export async function acceptRun(executor: Executor, run: NewRun, holder: string | null): Promise<Accepted> {
   const { actionId, trigger, replayOf = null, versionId = null } = run;
   const values = [...common(run, holder), actionId, trigger, replayOf, versionId];
+  const [name, text] = isKeyed(run) ? ["accept-run-keyed", ACCEPT_KEYED] : ["accept-run", ACCEPT];
   for (;;) {
-    const [accepted] = await preparedRows<{ id: number }>(executor, "accept-run", ACCEPT, values);
+    const [accepted] = await preparedRows<{ id: number }>(executor, name!, text!, values);
     if (accepted) return { id: accepted.id, repeated: false };
     const first = await firstOf(executor, actionId, run);
     if (first) return first;
@@ -88,17 +106,18 @@ export async function acceptRun(executor: Executor, run: NewRun, holder: string 
  */
 export async function acceptTarget(db: DataSource, run: AskedRun, holder: string | null): Promise<AcceptedTarget> {
   const values = [...common(run, holder), ...targetParameters(run.nameOrId)];
+  const keyed = isKeyed(run);
   for (;;) {
     const [found] = await preparedRows<Target & { runId: number | null; secretsVersion: number }>(
       db,
-      "accept-target",
-      ACCEPT_TARGET,
+      keyed ? "accept-target-keyed" : "accept-target",
+      keyed ? ACCEPT_TARGET_KEYED : ACCEPT_TARGET,
       values,
     );
     const target = refuseUnlessRunnable(found);
     const { runId, secretsVersion } = found!;
     if (runId !== null) return { id: runId, repeated: false, target, secretsVersion };
-    if (run.idempotencyKey === null) throw new Error("a runnable action was not accepted");
+    if (!keyed) throw new Error("a runnable action was not accepted");
     const first = await firstOf(db, target.id, run);
     if (first) return { ...first, target, secretsVersion };
   }

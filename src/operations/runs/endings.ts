@@ -31,19 +31,21 @@ const SMALL_CHARACTERS = 64 * 1024;
 const COLUMNS = ["id", "holder", "state", "type", "data", "payload_at", "hosts"];
 const TYPES = ["bigint", "uuid", "text", "text", "json", "integer", "text[]"];
 
+/* A run has one entry, since it ends once: its row says which. */
+const NEXT_ENTRY = "nextval('execution_log_id_seq')";
 const NOTICE = `pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id)`;
 
 /* The columns of one run: all that most statements have, and a tenth cheaper than a list of one. */
 const END_ONE = `
   WITH ended AS (
-    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7
+    UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, log_id = ${NEXT_ENTRY}
      WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid
-    RETURNING id, app_id, action_id),
+    RETURNING id, app_id, action_id, log_id),
   touched AS (
     UPDATE action SET last_run_at = now() FROM ended WHERE action.id = ended.action_id AND $2::uuid IS NOT NULL),
   entry AS (
-    INSERT INTO execution_log (app_id, task_id, run_id, type, data, payload_at)
-    SELECT app_id, action_id, id, $4, $5, $6 FROM ended RETURNING id, app_id, run_id)
+    INSERT INTO execution_log (id, app_id, task_id, run_id, type, data, payload_at)
+    SELECT log_id, app_id, action_id, id, $4, $5, $6 FROM ended RETURNING id, app_id, run_id)
   SELECT run_id AS "runId", ${NOTICE} FROM entry`;
 
 /* A row a run. Actions are locked in the order of their ids, so that two such statements never wait for each other in a circle. */
@@ -55,18 +57,18 @@ function textFor(count: number): string {
   return `
   WITH given (${COLUMNS.join(", ")}) AS (VALUES ${given.join(", ")}),
   ended AS (
-    UPDATE run SET state = given.state, holder = NULL, finished_at = now(), hosts = given.hosts
+    UPDATE run SET state = given.state, holder = NULL, finished_at = now(), hosts = given.hosts, log_id = ${NEXT_ENTRY}
       FROM given
      WHERE run.id = ANY (ARRAY[${all.map((row) => parameter(row, 0)).join(", ")}]) AND run.id = given.id
        AND run.finished_at IS NULL AND run.holder IS NOT DISTINCT FROM given.holder
-    RETURNING run.id, run.app_id, run.action_id, given.holder, given.type, given.data, given.payload_at),
+    RETURNING run.id, run.app_id, run.action_id, run.log_id, given.holder, given.type, given.data, given.payload_at),
   touched AS (
     UPDATE action SET last_run_at = now()
      WHERE id = ANY (ARRAY(SELECT id FROM action WHERE id IN (SELECT action_id FROM ended WHERE holder IS NOT NULL)
                             ORDER BY id FOR NO KEY UPDATE))),
   entry AS (
-    INSERT INTO execution_log (app_id, task_id, run_id, type, data, payload_at)
-    SELECT app_id, action_id, id, type, data, payload_at FROM ended ORDER BY id RETURNING id, app_id, run_id)
+    INSERT INTO execution_log (id, app_id, task_id, run_id, type, data, payload_at)
+    SELECT log_id, app_id, action_id, id, type, data, payload_at FROM ended ORDER BY id RETURNING id, app_id, run_id)
   SELECT run_id AS "runId", ${NOTICE} FROM entry`;
 }
 

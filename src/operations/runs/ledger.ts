@@ -6,6 +6,7 @@ import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { type AskedRun, acceptRun, acceptTarget } from "./acceptance.js";
 import { createEndings, type Ending } from "./endings.js";
+import { createLiveRuns } from "./live-runs.js";
 import type { HeldRun, NewRun } from "./run-facts.js";
 
 const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc_run_payload(payload, event_id) AS payload,
@@ -15,37 +16,44 @@ const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc
 /** A scheduled run that no runner took for so long is skipped, not run late. */
 const START_LATE = "interval '60 seconds'";
 
+/* Each app that has queued runs, found by one look into the index an app however many wait. `floor`: no queued run is below it. */
+const waiting = (floor: string) => `
+  waiting (app_id) AS (
+    (SELECT app_id FROM run WHERE state = 'queued' AND id >= ${floor} ORDER BY app_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT run.app_id FROM run WHERE state = 'queued' AND run.app_id > waiting.app_id AND id >= ${floor}
+             ORDER BY run.app_id LIMIT 1)
+      FROM waiting WHERE waiting.app_id IS NOT NULL)`;
+/* The first of an app's queued runs that may start. */
+const first = (columns: string, floor: string, most: number) => `
+  SELECT ${columns} FROM run
+   WHERE state = 'queued' AND run.app_id = waiting.app_id AND id >= ${floor}
+     AND NOT (trigger = 'schedule' AND queued_at < now() - ${START_LATE})
+   ORDER BY id LIMIT ${most}`;
+
 /*
  * The oldest queued run of the app that has the fewest places here, of those below their share: $2 and $3 say how many each has.
  * Of each app some are looked at, for others may be taking the first at the same moment; never all, since thousands may wait.
  */
 const CLAIM = `
   UPDATE run SET state = 'running', holder = $1, started_at = now()
-   WHERE id = (
-     WITH RECURSIVE waiting (app_id) AS (
-       (SELECT app_id FROM run WHERE state = 'queued' ORDER BY app_id LIMIT 1)
-       UNION ALL
-       SELECT (SELECT run.app_id FROM run WHERE state = 'queued' AND run.app_id > waiting.app_id
-                ORDER BY run.app_id LIMIT 1)
-         FROM waiting WHERE waiting.app_id IS NOT NULL)
+   WHERE id >= $5 AND id = (
+     WITH RECURSIVE ${waiting("$5::bigint")}
      SELECT run.id FROM waiting
        LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, places) USING (app_id)
-       CROSS JOIN LATERAL (
-         SELECT id FROM run
-          WHERE state = 'queued' AND run.app_id = waiting.app_id
-            AND NOT (trigger = 'schedule' AND queued_at < now() - ${START_LATE})
-          ORDER BY id LIMIT 8) AS first
+       CROSS JOIN LATERAL (${first("id", "$5::bigint", 8)}) AS first
        JOIN run ON run.id = first.id
-      WHERE coalesce(busy.places, 0) < $4 AND run.state = 'queued'
+      WHERE coalesce(busy.places, 0) < $4 AND run.state = 'queued' AND run.id >= $5
       ORDER BY coalesce(busy.places, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
   RETURNING ${HELD}`;
 
-/* The longest wait of a run that CLAIM could take, locked by somebody or not; $1 and $2 as $2 and $3 there, $3 the share. */
+/* The longest wait of a run that CLAIM could take, locked by somebody or not; $1 and $2 as $2 and $3 there, $3 the share, $4 the floor. */
 const LONGEST_WAIT = `
-  SELECT coalesce(max(extract(epoch FROM now() - queued_at)) * 1000, 0)::float8 AS ms
-    FROM run LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, places) USING (app_id)
-   WHERE state = 'queued' AND coalesce(busy.places, 0) < $3
-     AND NOT (trigger = 'schedule' AND queued_at < now() - ${START_LATE})`;
+  WITH RECURSIVE ${waiting("$4::bigint")}
+  SELECT coalesce(max(extract(epoch FROM now() - first.queued_at)) * 1000, 0)::float8 AS ms
+    FROM waiting LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, places) USING (app_id)
+    CROSS JOIN LATERAL (${first("queued_at", "$4::bigint", 1)}) AS first
+   WHERE coalesce(busy.places, 0) < $3`;
 
 const CLAIM_ONE = `
   UPDATE run SET state = 'running', holder = $1, started_at = now()
@@ -59,7 +67,7 @@ const QUEUED_BY = `
 
 const SKIP_LATE = `
   UPDATE run SET state = 'skipped', reason = 'late by more than 60 s', finished_at = now()
-   WHERE state = 'queued' AND trigger = 'schedule' AND queued_at < now() - ${START_LATE}`;
+   WHERE state = 'queued' AND finished_at IS NULL AND trigger = 'schedule' AND queued_at < now() - ${START_LATE}`;
 
 /* $1 holder, $2 the runs that it knows of. */
 const ORPHANS = `SELECT ${HELD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
@@ -79,6 +87,7 @@ export type Ledger = ReturnType<typeof createLedger>;
 
 export function createLedger(db: DataSource) {
   const endRun = createEndings(db);
+  const firstLive = createLiveRuns(db);
   const end = (id: number, holder: string | null, ending: Ending, executor?: Executor): Promise<boolean> =>
     endRun({ ...ending, id, holder }, executor);
 
@@ -97,22 +106,25 @@ export function createLedger(db: DataSource) {
      * @param places how many each app has here
      */
     async claim(holder: string, places: ReadonlyMap<number, number>, share: number): Promise<HeldRun | null> {
-      return (await rows<HeldRun>(db, CLAIM, [holder, [...places.keys()], [...places.values()], share]))[0] ?? null;
+      const values = [holder, [...places.keys()], [...places.values()], share, await firstLive()];
+      return (await preparedRows<HeldRun>(db, "claim-run", CLAIM, values))[0] ?? null;
     },
 
     /** How long the run waits in milliseconds that waits longest of those that `claim` could take; 0 when there is none. */
     async longestWait(places: ReadonlyMap<number, number>, share: number): Promise<number> {
-      return (await rows<{ ms: number }>(db, LONGEST_WAIT, [[...places.keys()], [...places.values()], share]))[0]!.ms;
+      const values = [[...places.keys()], [...places.values()], share, await firstLive()];
+      return (await preparedRows<{ ms: number }>(db, "longest-wait", LONGEST_WAIT, values))[0]!.ms;
     },
 
     /** Whether any run is queued, whoever may take it. */
     async anyQueued(): Promise<boolean> {
-      return (await preparedRows(db, "any-queued", "SELECT FROM run WHERE state = 'queued' LIMIT 1", [])).length > 0;
+      const text = "SELECT FROM run WHERE state = 'queued' AND id >= $1 LIMIT 1";
+      return (await preparedRows(db, "any-queued", text, [await firstLive()])).length > 0;
     },
 
     /** Takes that run; null when it is queued no longer. */
     async claimOne(holder: string, id: number): Promise<HeldRun | null> {
-      return (await rows<HeldRun>(db, CLAIM_ONE, [holder, id]))[0] ?? null;
+      return (await preparedRows<HeldRun>(db, "claim-one", CLAIM_ONE, [holder, id]))[0] ?? null;
     },
 
     /** The queued runs that those runs asked for. */

@@ -72,6 +72,10 @@ const FAILURE_CHARACTERS = 200;
 const UNFINISHED_LISTED = 100;
 const CAUSED_LISTED = 100;
 
+/* Runs of before entries were named in their rows are found by them. */
+const LOG_ID = `
+  coalesce(run.log_id, CASE WHEN run.finished_at IS NOT NULL THEN (SELECT id FROM execution_log WHERE run_id = run.id LIMIT 1) END)`;
+
 const SUMMARY = `
   run.id, run.action_id AS "actionId", action.name AS "actionName",
   coalesce(action.master_id, action.id) AS "masterId", run.copy, run.trigger, run.state, run.tick, run.tick_count AS "tickCount", run.reason,
@@ -80,7 +84,7 @@ const SUMMARY = `
   run.replay_of AS "replayOf", run.version_id AS "versionId", run.person_id AS "personId", run.hosts,
   person.first_name AS "firstName", person.last_name AS "lastName",
   CASE WHEN run.state = 'failed' AND entry.bytes <= 8192 THEN entry.data::text END AS failed`;
-const JOINED = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN execution_log entry ON entry.run_id = run.id
+const JOINED = `LEFT JOIN action ON action.id = run.action_id LEFT JOIN execution_log entry ON entry.id = ${LOG_ID}
   LEFT JOIN person ON person.id = run.person_id`;
 
 const iso = (date: Date | null): string | null => date?.toISOString() ?? null;

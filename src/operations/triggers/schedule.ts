@@ -35,7 +35,8 @@ const WRITE_TICKS = `
            CASE WHEN reason IS NULL THEN 'queued' ELSE 'skipped' END, CASE WHEN reason IS NOT NULL THEN now() END
       FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::text[])
            AS t (app_id, action_id, tick, tick_count, reason)
-    ON CONFLICT (action_id, tick) WHERE tick IS NOT NULL DO NOTHING
+     -- Who writes a schedule's ticks has its row locked: nobody else writes the same one meanwhile.
+     WHERE NOT EXISTS (SELECT FROM run WHERE run.action_id = t.action_id AND run.tick = t.tick)
     RETURNING id, state)
   SELECT svc_wake_all(ARRAY(SELECT id FROM written WHERE state = 'queued' ORDER BY id))`;
 

@@ -1,12 +1,14 @@
 /**
  * Drops what is older than LOG_RETENTION_DAYS: execution logs, log events, finished runs, their tokens; of what has no age to die of all
- * but an app's newest; and replaced values of settings after an hour. In small batches, so that nobody waits for it.
+ * but an app's newest; and replaced values of settings after an hour. Partitions whole, and in small batches what is in none that goes
+ * whole, so that nobody waits for it.
  */
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
 import {
   AUDIT_ENTRIES_KEPT,
   IDEMPOTENCY_BYTES_KEPT,
+  IDEMPOTENCY_HOURS,
   MESSAGE_BYTES_KEPT,
   NOTIFICATIONS_KEPT,
   PAGE_SESSIONS_KEPT,
@@ -14,27 +16,47 @@ import {
   VERSION_BYTES_KEPT,
 } from "../../limits.js";
 import { ENTRIES_CHANGED } from "../../rules/entries/entry-events.js";
+import { createPartitions } from "./partitions.js";
 
 const BATCH = 1_000;
 const EVERY_MS = 3_600_000;
+const AHEAD_EVERY_MS = 60_000;
 
 /*
- * $1 days. Each returns the ids that it dropped; several cleaners at once share the work.
+ * $1 days, $2 the id below which partitions go whole. Each returns the ids that it dropped; several cleaners at once share the work.
  * Events are taken from the low end of their ids: they need no index of their age. An entry's payload is its run's and a run's may
  * be its event's: each goes after what refers to it.
  */
+const PARTITIONED = [
+  [
+    "execution_log",
+    `DELETE FROM execution_log WHERE id IN (
+       SELECT id FROM execution_log WHERE id >= $2 AND created_at < now() - $1 * interval '1 day'
+        ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+  ],
+  [
+    "run",
+    `WITH gone AS (
+       DELETE FROM run WHERE id IN (
+         SELECT id FROM run WHERE id >= $2 AND finished_at < now() - $1 * interval '1 day'
+            AND NOT EXISTS (SELECT FROM execution_log WHERE run_id = run.id)
+          ORDER BY finished_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id),
+     lines AS (DELETE FROM console_line USING gone WHERE run_id = gone.id),
+     words AS (DELETE FROM run_search USING gone WHERE run_id = gone.id)
+     SELECT id FROM gone`,
+  ],
+  [
+    "log_event",
+    `DELETE FROM log_event WHERE id IN (
+       SELECT id FROM (SELECT id, created_at FROM log_event AS event
+                        WHERE id >= $2 AND NOT EXISTS (SELECT FROM run WHERE event_id = event.id)
+                        ORDER BY id LIMIT ${BATCH}) AS oldest
+        WHERE created_at < now() - $1 * interval '1 day') RETURNING id`,
+  ],
+] as const;
+
+/* $1 days. */
 const BATCHES = [
-  `DELETE FROM execution_log WHERE id IN (
-     SELECT id FROM execution_log WHERE created_at < now() - $1 * interval '1 day'
-      ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
-  `DELETE FROM run WHERE id IN (
-     SELECT id FROM run WHERE finished_at < now() - $1 * interval '1 day'
-        AND NOT EXISTS (SELECT FROM execution_log WHERE run_id = run.id)
-      ORDER BY finished_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
-  `DELETE FROM log_event WHERE id IN (
-     SELECT id FROM (SELECT id, created_at FROM log_event AS event
-                      WHERE NOT EXISTS (SELECT FROM run WHERE event_id = event.id) ORDER BY id LIMIT ${BATCH}) AS oldest
-      WHERE created_at < now() - $1 * interval '1 day') RETURNING id`,
   `DELETE FROM credential WHERE id IN (
      SELECT id FROM credential WHERE kind = 'task' AND expires_at < now() - $1 * interval '1 day'
       ORDER BY expires_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
@@ -60,8 +82,14 @@ const newest = (table: string, which = "true") => `
       CROSS JOIN LATERAL (SELECT id FROM ${table} WHERE app_id = full_app.app_id AND ${which}
                            ORDER BY id DESC OFFSET $1) AS old LIMIT ${BATCH}) RETURNING id`;
 
-/* Each with its bound, which is counted in rows or bytes of one app. */
+/* Each with its bound: rows or bytes of one app, or hours. */
 const BOUNDED: readonly (readonly [sql: string, bound: number])[] = [
+  [
+    `DELETE FROM run_key WHERE (action_id, credential_id, key) IN (
+       SELECT action_id, credential_id, key FROM run_key WHERE created_at < now() - $1 * interval '1 hour'
+        LIMIT ${BATCH}) RETURNING key`,
+    IDEMPOTENCY_HOURS,
+  ],
   // A program that writes entries all day is not to push out who changed the app.
   [newest("audit_entry", `type <> '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
   [newest("audit_entry", `type = '${ENTRIES_CHANGED}'`), AUDIT_ENTRIES_KEPT],
@@ -113,6 +141,8 @@ const REPLACED_HOURS = 1;
 const DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
 
 export interface Retention {
+  /** Makes room for rows to come. Answers with the Unix time in milliseconds at which to come again. */
+  makeAhead(): Promise<number>;
   /** Drops all that is too old. Answers with the Unix time in milliseconds at which to come again. */
   clean(): Promise<number>;
   /** Ends a cleaning under way after its batch. */
@@ -121,15 +151,22 @@ export interface Retention {
 
 export function createRetention({ db, days }: { db: DataSource; days: number }): Retention {
   let stopped = false;
+  const partitions = createPartitions({ db, days });
 
   /** Batch by batch until nothing is left to drop. */
-  async function dropAll(batch: string, bound: number): Promise<void> {
+  async function dropAll(batch: string, ...bounds: number[]): Promise<void> {
     let dropped = BATCH;
-    while (dropped === BATCH && !stopped) dropped = (await rows(db, batch, [bound])).length;
+    while (dropped === BATCH && !stopped) dropped = (await rows(db, batch, bounds)).length;
   }
 
   return {
+    async makeAhead() {
+      await partitions.makeAhead();
+      return Date.now() + AHEAD_EVERY_MS;
+    },
     async clean() {
+      await partitions.dropOld();
+      for (const [table, batch] of PARTITIONED) await dropAll(batch, days, await partitions.wholeBelow(table));
       for (const batch of BATCHES) await dropAll(batch, days);
       for (const [batch, bound] of BOUNDED) await dropAll(batch, bound);
       await dropAll(REPLACED_SETTINGS, REPLACED_HOURS);

@@ -26,7 +26,9 @@ const KINDS: readonly Kind[] = [
   {
     table: "run",
     bytes: `${2 * INTAKE_ROW_BYTES} + coalesce(pg_column_size(payload), 0)
-      + coalesce((SELECT pg_column_size(data) FROM execution_log WHERE run_id = one.id), 0)
+      + coalesce(CASE WHEN log_id IS NULL THEN (SELECT pg_column_size(data) FROM execution_log WHERE run_id = one.id LIMIT 1)
+                      ELSE (SELECT pg_column_size(data) FROM execution_log WHERE execution_log.id = one.log_id) END, 0)
+      + coalesce((SELECT pg_column_size(words) FROM run_search WHERE run_id = one.id), 0)
       + coalesce((SELECT sum(pg_column_size(text)) FROM console_line WHERE run_id = one.id), 0)`,
     droppable: "finished_at IS NOT NULL",
     visitors: "EXISTS (SELECT FROM credential c WHERE c.id = one.credential_id AND c.kind IN ('live', 'viewer'))",
@@ -52,12 +54,15 @@ const cut = ({ table, bytes }: Kind, part: string) => `
     SELECT id, sum(${bytes}) OVER (ORDER BY id DESC) AS total FROM ${table} AS one WHERE app_id = $1 AND ${part}) AS summed
    WHERE total > $2`;
 
+/** What refers to a run by its id. */
+const REFERRING = ["execution_log", "console_line", "run_search"];
+
 /* $1 app, $2 the newest id to go. What refers to a run goes with it. */
 const drop = ({ table, droppable }: Kind, part: string) => `
   WITH batch AS (
     SELECT id FROM ${table} AS one WHERE app_id = $1 AND id <= $2 AND ${part} AND ${droppable}
      ORDER BY id LIMIT ${BATCH} FOR UPDATE SKIP LOCKED)
-  ${table === "run" ? ", entries AS (DELETE FROM execution_log USING batch WHERE run_id = batch.id)" : ""}
+  ${table === "run" ? REFERRING.map((other) => `, of_${other} AS (DELETE FROM ${other} USING batch WHERE run_id = batch.id)`).join("") : ""}
   DELETE FROM ${table} USING batch WHERE ${table}.id = batch.id RETURNING ${table}.id`;
 
 export interface Trimming {

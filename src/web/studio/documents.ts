@@ -279,6 +279,8 @@ export type ActionLogsDataInput = {
 
 /** Specification, getLogs. */
 export type ActionLogsInput = {
+  /** The `nextCursor` of a page: what follows it, at the same cost however far down. */
+  cursor?: string | null | undefined;
   /** One action's copy; all of the app unless given. */
   id?: number | null | undefined;
   /** 50 unless given. */

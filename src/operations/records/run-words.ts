@@ -1,0 +1,134 @@
+/**
+ * Runs by the words in what they took, returned, threw, printed and the hosts that they contacted: as their log says it, where secrets
+ * are masked. Gathered after the runs have ended, a batch at a time, so that no run waits for it. Knows no caller.
+ */
+import type { DataSource } from "typeorm";
+import { isTimeout, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
+
+const BATCH = 500;
+const GATHER_EVERY_MS = 2_000;
+/** A run may end in a transaction that others overtake: so far back is looked once more. */
+const OVERTAKEN = "interval '60 seconds'";
+const WORD_CHARACTERS = 64;
+/** Lines of the console, the first. */
+const LINES = 500;
+
+const WORDS = `
+  svc_search_words(run.app_id, concat_ws(' ',
+    left(svc_entry_data(entry.data, entry.payload_at, run.id), ${SEARCH_CHARACTERS}),
+    left((SELECT string_agg(text, ' ' ORDER BY seq) FROM console_line
+           WHERE run_id = run.id AND seq < ${LINES}), ${SEARCH_CHARACTERS}),
+    run.reason, array_to_string(run.hosts, ' ')))`;
+
+const ENTRY = `
+  LEFT JOIN execution_log AS entry
+    ON entry.id = coalesce(run.log_id, (SELECT id FROM execution_log AS old WHERE old.run_id = run.id LIMIT 1))`;
+
+const gather = (which: string, order: "ASC" | "DESC") => `
+  WITH due AS (
+    SELECT id, app_id, hosts, reason, log_id, finished_at FROM run
+     WHERE ${which} AND NOT EXISTS (SELECT FROM run_search WHERE run_search.run_id = run.id)
+     ORDER BY finished_at ${order} LIMIT ${BATCH}),
+  written AS (
+    INSERT INTO run_search (run_id, words)
+    SELECT run.id, ${WORDS} FROM due AS run ${ENTRY} ON CONFLICT DO NOTHING)
+  SELECT count(*) AS count, min(finished_at)::text AS first, max(finished_at)::text AS last FROM due`;
+
+/* $1 how far it was. Text, since a moment of PostgreSQL is finer than one of JavaScript. */
+const NEWER = gather(`finished_at > $1::timestamptz - ${OVERTAKEN}`, "ASC");
+const OLDER = gather("finished_at < $1::timestamptz", "DESC");
+
+interface Gathered {
+  count: number;
+  first: string | null;
+  last: string | null;
+}
+
+/** The query of words that begin so, each of them; null where no word is in it. */
+function queryOf(appId: number, search: string): string | null {
+  const words = search
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they separate words, as in svc_search_words
+    .split(/[\u0001-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u007f]+/)
+    .filter((word) => word !== "")
+    .map(
+      (word) =>
+        `'${[...word.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())].slice(0, WORD_CHARACTERS).join("")}':*`,
+    );
+  return words.length === 0 ? null : [`'@${appId}'`, ...words].join(" & ");
+}
+
+/** Where a search goes on, and how much it is to find. */
+export interface SearchPlace {
+  /** Runs of smaller ids alone. */
+  before?: number | null;
+  most: number;
+}
+
+export type RunWords = ReturnType<typeof createRunWords>;
+
+export function createRunWords(db: DataSource) {
+  let stopped = false;
+
+  /** One batch, by one process at a time. @returns whether there may be more */
+  async function gatherBatch(side: "newer" | "older"): Promise<boolean> {
+    return db.transaction(async (manager) => {
+      const [mark] = await rows<{ newest: string; oldest: string; now: string }>(
+        manager,
+        "SELECT newest::text, oldest::text, now()::text FROM run_search_mark FOR UPDATE",
+      );
+      const from = side === "newer" ? mark!.newest : mark!.oldest;
+      const [found] = await rows<Gathered>(manager, side === "newer" ? NEWER : OLDER, [from]);
+      const full = found!.count === BATCH;
+      if (side === "newer") {
+        const sql = "UPDATE run_search_mark SET newest = greatest(newest, $1::timestamptz)";
+        await rows(manager, sql, [full ? found!.last : mark!.now]);
+      } else if (found!.first !== null) {
+        await rows(manager, "UPDATE run_search_mark SET oldest = $1::timestamptz", [found!.first]);
+      }
+      return full;
+    });
+  }
+
+  return {
+    /** Gathers what has ended since, as far as one batch goes: what a search asked now is to find. */
+    catchUp: (): Promise<boolean> => gatherBatch("newer"),
+
+    /** Gathers all that ended since, and one batch of what was there before. Answers with the Unix time in milliseconds to come again. */
+    async gather(): Promise<number> {
+      while (!stopped && (await gatherBatch("newer")));
+      const more = !stopped && (await gatherBatch("older"));
+      return Date.now() + (more ? 0 : GATHER_EVERY_MS);
+    },
+
+    /**
+     * The newest runs of the app in which each word of the search begins a word, newest first: `most` at most. Letters and digits make
+     * words, all else parts them; small and capital letters of ASCII are the same.
+     * @throws REQUEST_INVALID where no word is in it, or so many runs hold them that it takes too long
+     */
+    async find(appId: number, search: string, { before = null, most }: SearchPlace): Promise<number[]> {
+      const query = queryOf(appId, search);
+      if (query === null) throw new ActionError("REQUEST_INVALID", "search must hold letters or digits");
+      const sql = `SELECT run_id AS id FROM run_search WHERE words @@ $1::tsquery
+                      AND run_id < ${before === null ? Number.MAX_SAFE_INTEGER : "$3::bigint"} ORDER BY run_id DESC LIMIT $2`;
+      return db.transaction(async (manager) => {
+        await manager.query(`SET LOCAL statement_timeout = ${SEARCH_LIMIT_MS}`);
+        const values = before === null ? [query, most] : [query, most, before];
+        const found = await rows<{ id: number }>(manager, sql, values).catch((error: unknown) => {
+          throw isTimeout(error)
+            ? new ActionError(
+                "REQUEST_INVALID",
+                `search took longer than ${SEARCH_LIMIT_MS / 1000} s: name a rarer word`,
+              )
+            : error;
+        });
+        return found.map(({ id }) => id);
+      });
+    },
+
+    stop(): void {
+      stopped = true;
+    },
+  };
+}

@@ -1,0 +1,188 @@
+/**
+ * The partitions of logs, runs and the trail: made ahead, about a day's rows each, and dropped whole once all of their rows are too old.
+ * The last one has no end, so that a row always finds its place. Knows tables, ids and times, not what the rows say.
+ */
+import { setTimeout as delay } from "node:timers/promises";
+import type { DataSource, EntityManager } from "typeorm";
+import { isDeadlock, isLockTimeout, rows } from "../../data/database.js";
+
+/** Fewer rows are not worth a partition: every statement that names no id looks into each of them. */
+const ROWS_MIN = 100_000;
+const ROWS_MAX = 50_000_000;
+/** So many partitions stand ready beyond the one that is being written. */
+const AHEAD = 2;
+const DAY_MS = 86_400_000;
+/**
+ * Others wait behind whoever waits for such locks: each is given up soon, and all is tried again. All of one attempt's together take less
+ * than the second after which PostgreSQL looks for circles: it is never a request that is ended for one.
+ */
+const LOCK_LIMIT_MS = 80;
+const ATTEMPTS = 30;
+const ATTEMPT_AGAIN_MS = 200;
+const LOCK = 7_203_114_285_022;
+
+/** Tables whose rows have the same numbers: those of the first one. */
+interface Family {
+  tables: readonly [head: string, ...others: string[]];
+  /** When a row came to be. */
+  at: string;
+  /** How much longer than the rows that refer to them these stay: an entry's payload stands with its run. */
+  extraDays: number;
+  /** Rows that must not go however old they are. */
+  busy?: string;
+}
+
+/** In the order in which they are dropped: each after what refers to it. The trail has no age to die of. */
+const FAMILIES: readonly (Family & { dropped: boolean })[] = [
+  { tables: ["execution_log"], at: "created_at", extraDays: 0, dropped: true },
+  {
+    tables: ["run", "console_line", "run_search"],
+    at: "queued_at",
+    extraDays: 1,
+    busy: "finished_at IS NULL",
+    dropped: true,
+  },
+  { tables: ["log_event"], at: "created_at", extraDays: 1, dropped: true },
+  { tables: ["audit_entry"], at: "created_at", extraDays: 0, dropped: false },
+];
+
+/** Ids from `low` on and below `high`; null: no bound. */
+export interface Partition {
+  name: string;
+  low: number | null;
+  high: number | null;
+}
+
+const PARTITIONS = `
+  SELECT child.relname AS name, substring(bound FROM 'FROM \\(''?(-?\\d+)')::bigint AS low,
+         substring(bound FROM 'TO \\(''?(-?\\d+)')::bigint AS high
+    FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
+    CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS its
+   WHERE inhparent = $1::regclass ORDER BY low NULLS FIRST`;
+
+/** The partitions of a table, oldest first; the last one has no end. */
+export const partitionsOf = (db: Pick<DataSource, "query">, table: string): Promise<Partition[]> =>
+  rows<Partition>(db, PARTITIONS, [table]);
+
+export type Partitions = ReturnType<typeof createPartitions>;
+
+export function createPartitions({ db, days }: { db: DataSource; days: number }) {
+  /** @returns false where others' locks stood in the way all the time */
+  async function exclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
+    for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
+      if (await attemptExclusively(work)) return true;
+      await delay(ATTEMPT_AGAIN_MS * Math.random(), undefined, { ref: false });
+    }
+    return false;
+  }
+
+  async function attemptExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
+    try {
+      await db.transaction(async (manager) => {
+        const [lock] = await rows<{ mine: boolean }>(manager, "SELECT pg_try_advisory_xact_lock($1) AS mine", [LOCK]);
+        if (!lock!.mine) return;
+        await manager.query(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}`);
+        await work(manager);
+      });
+      return true;
+    } catch (error) {
+      if (isLockTimeout(error) || isDeadlock(error)) return false;
+      throw error;
+    }
+  }
+
+  /** How many rows a day brings, by what has been written since the last partition but the empty ones began. */
+  async function rowsOfADay({ tables: [head], at }: Family, low: number | null, last: number): Promise<number> {
+    const sql = `SELECT id, extract(epoch FROM now() - ${at}) * 1000 AS ms FROM ${head} WHERE id >= $1 ORDER BY id LIMIT 1`;
+    const [oldest] = await rows<{ id: number; ms: number }>(db, sql, [low ?? 0]);
+    const aDay = oldest ? ((last - oldest.id) * DAY_MS) / Math.max(Number(oldest.ms), 60_000) : 0;
+    return Math.min(ROWS_MAX, Math.max(ROWS_MIN, Math.ceil(aDay / ROWS_MIN) * ROWS_MIN));
+  }
+
+  /** Ends each table's endless partition, which is empty as a rule, and puts another behind it. */
+  async function extend({ tables }: Family, end: number): Promise<boolean> {
+    return exclusively(async (manager) => {
+      for (const table of tables) {
+        const rest = `${table}_rest`;
+        const bound = (await partitionsOf(manager, table)).at(-1)!;
+        if (bound.low === null || bound.low >= end) continue;
+        await manager.query(`
+          ALTER TABLE ${table} DETACH PARTITION ${rest};
+          ALTER TABLE ${rest} RENAME TO ${table}_p${bound.low};
+          ALTER TABLE ${table} ATTACH PARTITION ${table}_p${bound.low} FOR VALUES FROM (${bound.low}) TO (${end});
+          CREATE TABLE ${rest} PARTITION OF ${table} FOR VALUES FROM (${end}) TO (MAXVALUE)`);
+      }
+    });
+  }
+
+  async function makeAhead(family: Family): Promise<void> {
+    const [head] = family.tables;
+    const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
+    const { last } = counter!;
+    for (;;) {
+      const all = await partitionsOf(db, head);
+      const { low: begin } = all.at(-1)!;
+      const size = await rowsOfADay(family, all.find(({ high }) => high === null || high > last)?.low ?? null, last);
+      if (begin === null || begin - last >= AHEAD * size) return;
+      if (!(await extend(family, Math.max(begin, last + 1) + size))) return;
+    }
+  }
+
+  /** Whether all rows of a partition are older than so many days, and none of them is busy. */
+  async function isOlder({ at, busy }: Family, name: string, olderDays: number): Promise<boolean> {
+    const newest = `(SELECT ${at} FROM ${name} ORDER BY id DESC LIMIT 1)`;
+    const free = busy ? `NOT EXISTS (SELECT FROM ${name} WHERE ${busy})` : "true";
+    const sql = `SELECT coalesce(${newest} < now() - $1 * interval '1 day', true) AND ${free} AS older`;
+    return (await rows<{ older: boolean }>(db, sql, [olderDays]))[0]!.older;
+  }
+
+  async function drop({ tables }: Family, below: number): Promise<boolean> {
+    return exclusively(async (manager) => {
+      for (const table of tables) {
+        for (const { name, high } of await partitionsOf(manager, table)) {
+          if (high !== null && high <= below) await manager.query(`DROP TABLE ${name}`);
+        }
+      }
+    });
+  }
+
+  /** Partitions that are written no more, oldest first. */
+  async function fullPartitions(head: string): Promise<(Partition & { high: number })[]> {
+    const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
+    const all = await partitionsOf(db, head);
+    return all.flatMap((one) => (one.high !== null && one.high <= counter!.last ? [{ ...one, high: one.high }] : []));
+  }
+
+  return {
+    /** Makes partitions ahead of what is written. To be called every minute. */
+    async makeAhead(): Promise<void> {
+      for (const family of FAMILIES) await makeAhead(family);
+    },
+
+    /** Drops the partitions all of whose rows are too old. @returns how many */
+    async dropOld(): Promise<number> {
+      let dropped = 0;
+      for (const family of FAMILIES) {
+        if (!family.dropped) continue;
+        for (const { name, high } of await fullPartitions(family.tables[0])) {
+          if (!(await isOlder(family, name, days + family.extraDays))) break;
+          if (!(await drop(family, high))) break;
+          dropped += 1;
+        }
+      }
+      return dropped;
+    },
+
+    /** Ids below this are of partitions that are to be dropped whole within a day or so: it is not worth while to drop their rows. */
+    async wholeBelow(table: string): Promise<number> {
+      const family = FAMILIES.find(({ tables }) => tables[0] === table)!;
+      let below = Number.MIN_SAFE_INTEGER;
+      for (const { name, high } of await fullPartitions(table)) {
+        // Its newest row goes in a day: its oldest are a day older.
+        if (!(await isOlder(family, name, days + family.extraDays - 1.1))) break;
+        below = high;
+      }
+      return below;
+    },
+  };
+}

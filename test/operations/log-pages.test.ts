@@ -1,0 +1,100 @@
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { COUNT_EXACT_MAX } from "../../src/limits.js";
+import { audit, listAudit } from "../../src/operations/records/audit.js";
+import { createLogs } from "../../src/operations/records/execution-logs.js";
+import { cursorOf } from "../../src/rules/page.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+
+describe("pages of a log", () => {
+  let database: ConnectedDatabase;
+  let db: DataSource;
+
+  before(async () => {
+    database = await connectedDatabase(2);
+    ({ db } = database);
+    await db.query(
+      "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')",
+    );
+  });
+  after(() => database.stop());
+
+  const add = (appId: number, entries: number) =>
+    db.query(
+      `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+       SELECT $1, n % 2, n, CASE WHEN n % 5 = 0 THEN 'app.task.failed' ELSE 'app.task.completed' END, '{}'
+         FROM generate_series(1, $2::int) AS n`,
+      [appId, entries],
+    );
+
+  it("follow one another by their cursor: each entry once, whatever is written meanwhile", async () => {
+    const { list } = createLogs(db);
+    await add(1, 25);
+    const seen: number[] = [];
+    let cursor: string | undefined;
+    do {
+      const { logs, nextCursor } = await list(1, { limit: 10, ...(cursor && { cursor }) });
+      seen.push(...logs.map(({ id }) => id));
+      cursor = nextCursor;
+      await add(1, 3);
+    } while (cursor);
+    expect(seen).to.have.length(25);
+    expect(seen).to.deep.equal([...new Set(seen)].sort((a, b) => b - a));
+  });
+
+  it("follow one another within a filter, and the last one has no cursor", async () => {
+    const { list } = createLogs(db);
+    await db.query("DELETE FROM execution_log");
+    await add(1, 30);
+    const options = { where: { type: "app.task.failed", data: { taskId: 1 } } };
+    const first = await list(1, { ...options, limit: 2 });
+    const second = await list(1, { ...options, limit: 2, cursor: first.nextCursor });
+    expect([first.count, first.logs.length, second.logs.length]).to.deep.equal([3, 2, 1]);
+    expect(second).to.not.have.property("nextCursor");
+    expect(first).to.not.have.property("countIsExact");
+  });
+
+  it("refuse a cursor that no page gave, and name it", async () => {
+    const { list } = createLogs(db);
+    for (const cursor of [
+      "5",
+      "",
+      "after 5",
+      cursorOf(5).slice(1),
+      5,
+      {},
+      Buffer.from("after 05").toString("base64url"),
+    ]) {
+      const refusal = await list(1, { cursor }).then(
+        () => null,
+        (error: Error) => error,
+      );
+      expect(refusal?.message, JSON.stringify(cursor)).to.equal("cursor must be a cursor that a page before gave");
+    }
+  });
+
+  it("count one by one up to 10,000, and say about how many beyond, with the word that it is no count", async () => {
+    const { list } = createLogs(db);
+    await db.query("DELETE FROM execution_log");
+    await add(1, COUNT_EXACT_MAX);
+    await add(2, COUNT_EXACT_MAX * 2);
+    await db.query("ANALYZE execution_log");
+    const exact = await list(1, { limit: 1 });
+    expect(exact.count).to.equal(COUNT_EXACT_MAX);
+    expect(exact).to.not.have.property("countIsExact");
+    const about = await list(2, { limit: 1 });
+    expect(about.countIsExact).to.equal(false);
+    expect(about.count).to.be.within(COUNT_EXACT_MAX * 1.5, COUNT_EXACT_MAX * 2.5);
+    expect((await list(2, { limit: 1, where: { type: "app.task.failed" } })).count).to.equal(COUNT_EXACT_MAX * 0.4);
+  });
+
+  it("of the trail follow one another by their cursor too", async () => {
+    for (let at = 0; at < 5; at += 1) await audit(db, null, { appId: 1, type: `t${at}`, data: {} });
+    const first = await listAudit(db, 1, { limit: 3 });
+    const { nextCursor, ...others } = first.pagination;
+    expect(others).to.deep.equal({ total: 5, hasMore: true });
+    const second = await listAudit(db, 1, { limit: 3, cursor: nextCursor! });
+    expect(second.entries.map(({ type }) => type)).to.deep.equal(["t1", "t0"]);
+    expect(second.pagination).to.deep.equal({ total: 5, hasMore: false });
+  });
+});

@@ -1,0 +1,117 @@
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { audit } from "../../src/operations/records/audit.js";
+import { createPartitions, type Partition, partitionsOf } from "../../src/operations/upkeep/partitions.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+
+const TABLES = ["execution_log", "run", "console_line", "run_search", "log_event", "audit_entry"];
+
+describe("partitions", () => {
+  let database: ConnectedDatabase;
+  let db: DataSource;
+
+  beforeEach(async () => {
+    database = await connectedDatabase(6);
+    ({ db } = database);
+    await db.query(
+      "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')",
+    );
+  });
+  afterEach(() => database.stop());
+
+  const partitions = (days = 30) => createPartitions({ db, days });
+  const write = (table: string, number: number) =>
+    db.query(`SELECT setval('${table}_id_seq', $1)`, [number]).then(() =>
+      db.query(
+        table === "run"
+          ? `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)
+             VALUES (1, 1, 'master', 'manual', '{}', 'completed', now())`
+          : `INSERT INTO execution_log (app_id, task_id, run_id, type, data) VALUES (1, 1, 1, 'app.task.completed', '{}')`,
+      ),
+    );
+
+  /** What a table's partitions promise: each begins where the one before ends, and the last has no end. */
+  function expectWhole(all: readonly Partition[]): void {
+    expect(all[0]!.low).to.equal(null);
+    expect(all.at(-1)!.high).to.equal(null);
+    for (const [index, { low }] of all.slice(1).entries()) expect(low).to.equal(all[index]!.high);
+  }
+
+  it("stand ready for two days of rows beyond the last one, in every table, without a gap", async () => {
+    await write("run", 5_000_000);
+    await write("execution_log", 5_000_000);
+    await partitions().makeAhead();
+    for (const table of TABLES) expectWhole(await partitionsOf(db, table));
+    for (const table of ["run", "console_line", "run_search", "execution_log"]) {
+      expect((await partitionsOf(db, table)).at(-1)!.low, table).to.be.at.least(5_200_000);
+    }
+    const before = await Promise.all(TABLES.map((table) => partitionsOf(db, table)));
+    await partitions().makeAhead();
+    expect(await Promise.all(TABLES.map((table) => partitionsOf(db, table)))).to.deep.equal(before);
+  });
+
+  it("take a row however far beyond them its number is", async () => {
+    await write("run", 900_000_000);
+    expect(await db.query("SELECT id FROM run")).to.deep.equal([{ id: 900_000_001 }]);
+    await partitions().makeAhead();
+    expect(await db.query("SELECT id FROM run")).to.deep.equal([{ id: 900_000_001 }]);
+    expectWhole(await partitionsOf(db, "run"));
+  });
+
+  it("are dropped whole once their newest row is too old, and never with a run that has not ended", async () => {
+    const [first] = await partitionsOf(db, "run");
+    await write("run", 10);
+    await write("execution_log", 10);
+    await db.query(`
+      INSERT INTO console_line (run_id, seq, level, at, text) SELECT id, 0, 'log', now(), 'x' FROM run;
+      INSERT INTO run_search (run_id, words) SELECT id, '' FROM run;
+      UPDATE run SET queued_at = now() - interval '32 days';
+      UPDATE execution_log SET created_at = now() - interval '29 days'`);
+    await write("run", first!.high! + 10);
+    await write("execution_log", first!.high! + 10);
+    await db.query(`INSERT INTO run (id, app_id, action_id, copy, trigger, payload, state, queued_at)
+      VALUES (5, 1, 1, 'master', 'manual', '{}', 'queued', now() - interval '40 days')`);
+    const counts = () =>
+      Promise.all(
+        ["execution_log", "run", "console_line", "run_search"].map(async (table) =>
+          Number((await db.query(`SELECT count(*) AS n FROM ${table}`))[0].n),
+        ),
+      );
+    expect(await partitions().dropOld()).to.equal(0);
+    expect(await counts()).to.deep.equal([2, 3, 1, 1]);
+    await db.query("UPDATE run SET state = 'cancelled', finished_at = now() WHERE id = 5");
+    expect(await partitions().dropOld()).to.equal(1);
+    expect(await counts()).to.deep.equal([2, 1, 0, 0]);
+    await db.query("UPDATE execution_log SET created_at = now() - interval '31 days' WHERE id < 100");
+    expect(await partitions().dropOld()).to.equal(1);
+    expect(await counts()).to.deep.equal([1, 1, 0, 0]);
+    for (const table of TABLES)
+      expectWhole((await partitionsOf(db, table)).with(0, { ...(await partitionsOf(db, table))[0]!, low: null }));
+  });
+
+  it("are made beside those who write and change the app: nobody's transaction is ended for it", async () => {
+    let over = false;
+    let written = 0;
+    const writer = async () => {
+      while (!over) {
+        await db.transaction(async (manager) => {
+          await manager.query("SELECT FROM app WHERE id = 1 FOR UPDATE");
+          await audit(manager, null, { appId: 1, type: "x", data: {} });
+          await manager.query("UPDATE app SET name = 'b' WHERE id = 1");
+        });
+        written += 1;
+      }
+    };
+    const writers = Promise.all([writer(), writer(), writer()]);
+    writers.catch(() => undefined);
+    for (let day = 0; day < 5; day += 1) {
+      await db.query("SELECT setval('audit_entry_id_seq', (SELECT last_value + 200000 FROM audit_entry_id_seq))");
+      await partitions().makeAhead();
+    }
+    over = true;
+    await writers;
+    expect(written).to.be.above(0);
+    expect((await db.query("SELECT count(*)::int AS n FROM audit_entry"))[0].n).to.equal(written);
+    expect(await partitionsOf(db, "audit_entry")).to.have.length.above(4);
+  });
+});

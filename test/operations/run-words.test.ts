@@ -1,0 +1,105 @@
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { createRunWords } from "../../src/operations/records/run-words.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+
+describe("the words of runs", () => {
+  let database: ConnectedDatabase;
+  let db: DataSource;
+
+  before(async () => {
+    database = await connectedDatabase(2);
+    ({ db } = database);
+    await db.query(
+      "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b')",
+    );
+  });
+  after(() => database.stop());
+
+  /** A run that ended so many minutes ago, with its entry. */
+  async function end(
+    appId: number,
+    { data = {}, payload = {}, printed = "", hosts = [] as string[], minutesAgo = 0 },
+  ): Promise<number> {
+    const entry = JSON.stringify(data).replace('"PAYLOAD"', "null");
+    const [{ id }] = await db.query(
+      `WITH made AS (
+         INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at, hosts, log_id)
+         VALUES ($1, 1, 'master', 'manual', $2, 'completed', now() - $5::int * interval '1 minute', $4, nextval('execution_log_id_seq'))
+         RETURNING id, log_id),
+       printed AS (INSERT INTO console_line (run_id, seq, level, at, text) SELECT id, 0, 'log', now(), $3 FROM made),
+       entry AS (INSERT INTO execution_log (id, app_id, task_id, run_id, type, data, payload_at)
+         SELECT log_id, $1, 1, id, 'app.task.completed', $6, $7 FROM made)
+       SELECT id FROM made`,
+      [appId, JSON.stringify(payload), printed, hosts, minutesAgo, entry, entry.indexOf("null") + 1 || null],
+    );
+    return id;
+  }
+  const found = async (search: string, appId = 1, most = 10) => {
+    const words = createRunWords(db);
+    await words.catchUp();
+    return words.find(appId, search, { most });
+  };
+
+  it("find a run by what it took, returned, printed and contacted, by the beginning of each word", async () => {
+    const data = { payload: "PAYLOAD", result: { data: { order: "ORD-4711", note: "line\nbreak Größe" } } };
+    const id = await end(1, {
+      data,
+      payload: { email: "anna@example.com" },
+      printed: "sent to Zoë_1",
+      hosts: ["api.shop.test:443"],
+    });
+    for (const search of [
+      "ord-4711",
+      "4711",
+      "anna@exam",
+      "example.com",
+      "break",
+      "Größe",
+      "sent zoë_1",
+      "api.shop.test:443",
+      "ORDER 47",
+    ]) {
+      expect(await found(search), search).to.deep.equal([id]);
+    }
+    for (const search of ["711", "nna", "4711 missing", "nbreak"])
+      expect(await found(search), search).to.deep.equal([]);
+  });
+
+  it("find no other app's runs, the newest first, and go on before one of them", async () => {
+    const ids: number[] = [];
+    for (let at = 0; at < 5; at += 1) ids.push(await end(1, { data: { result: "needle" } }));
+    await end(2, { data: { result: "needle @1" } });
+    expect(await found("needle", 1, 3)).to.deep.equal(ids.slice(2).reverse());
+    const words = createRunWords(db);
+    expect(await words.find(1, "needle", { most: 3, before: ids[2]! })).to.deep.equal([ids[1], ids[0]]);
+    expect(await found("1", 1)).to.not.include(await end(2, {}));
+  });
+
+  it("take nothing of a search for syntax, and refuse one without a word", async () => {
+    for (const search of ["needle' | 'x", "needle:* & !x", "needle\\", "needle \u0001", "(needle)", "needle <-> @2"]) {
+      expect(await found(search), search).to.be.an("array");
+    }
+    for (const search of ["", " ", "'&|!", "@:*"]) {
+      const refusal = await found(search).then(
+        () => null,
+        (error: Error) => error,
+      );
+      expect(refusal?.message, search).to.equal("search must hold letters or digits");
+    }
+  });
+
+  it("are gathered of runs that ended before anybody gathered, a batch at a time", async () => {
+    await db.query("TRUNCATE run_search; UPDATE run_search_mark SET newest = now(), oldest = now()");
+    const old = await end(1, { data: { result: "ancient" }, minutesAgo: 90 });
+    expect(await found("ancient")).to.deep.equal([]);
+    await createRunWords(db).gather();
+    expect(await found("ancient")).to.deep.equal([old]);
+  });
+
+  it("hold of a payload what the entry says of it, never the run's own where that was masked", async () => {
+    await end(1, { data: { payload: { key: "masked" } }, payload: { key: "sesame4711" } });
+    expect(await found("sesame4711")).to.deep.equal([]);
+    expect(await found("masked")).to.have.length(1);
+  });
+});
