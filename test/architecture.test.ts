@@ -212,7 +212,7 @@ describe("the house", () => {
     // Libraries that would make their own are given ours.
     const own = (source: string) => /\bconnectionString\b/.test(source);
     expect(files.filter((file) => own(read(file)))).to.deep.equal(["src/postgres.ts"]);
-    const sources = files.filter((file) => /\bnew\s+DataSource\b/.test(read(file)));
+    const sources = files.filter((file) => /\bnew\s+(?:DataSource|Database)\b/.test(read(file)));
     expect(sources).to.deep.equal(["src/data/database.ts"]);
     expect(read(sources[0]!)).to.match(/extra: object = BOUNDED_POOL/);
   });
