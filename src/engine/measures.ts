@@ -1,0 +1,94 @@
+/**
+ * What this process counts as it happens: runs, ticks, losses of browsers, refusals. Bounds the labels, so that no number of apps makes
+ * the figures grow without end. Knows no table and no page.
+ */
+import { Counter, Histogram, Registry } from "prom-client";
+
+/** Apps that have a label of their own, the first that were seen; all others share one. */
+const APPS_MAX = 100;
+const OTHERS = "other";
+/** Seconds: a warm run takes some milliseconds, the longest two minutes. */
+const BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+
+/** Where a run was performed: in a worker or document of the server's browser, or in a user's. */
+export type RunRoom = "worker" | "document" | "client" | "none";
+export type RunOutcomeLabel = "completed" | "failed" | "timeout" | "cancelled";
+/** What became of a tick: a run, or the reason why there is none. */
+export type TickFateLabel = "queued" | "running" | "down" | "late" | "unpublished";
+
+export interface EndedRunFacts {
+  appId: number;
+  trigger: string;
+  room: RunRoom;
+  outcome: RunOutcomeLabel;
+  durationMs: number;
+}
+
+/** Answers the label of an app: its id, for the first so many. */
+export function createAppLabels(most = APPS_MAX): (appId: number) => string {
+  const known = new Set<number>();
+  return (appId) => {
+    if (known.has(appId)) return String(appId);
+    if (known.size >= most) return OTHERS;
+    known.add(appId);
+    return String(appId);
+  };
+}
+
+export type Measures = ReturnType<typeof createMeasures>;
+
+export function createMeasures() {
+  const register = new Registry();
+  const registers = [register];
+  const labelOf = createAppLabels();
+  const runs = new Counter({
+    name: "svc_runs_total",
+    help: "Runs that ended here; the first 100 apps by their id, all others together.",
+    labelNames: ["app", "trigger", "room", "outcome"],
+    registers,
+  });
+  const seconds = new Histogram({
+    name: "svc_run_seconds",
+    help: "How long runs took, from their start to their outcome.",
+    labelNames: ["trigger", "room", "outcome"],
+    buckets: BUCKETS,
+    registers,
+  });
+  const lost = new Counter({
+    name: "svc_runs_lost_total",
+    help: "Runs that this process ended because theirs had died.",
+    registers,
+  });
+  const ticks = new Counter({
+    name: "svc_ticks_total",
+    help: "Ticks of schedules that this process claimed, by what became of them.",
+    labelNames: ["fate"],
+    registers,
+  });
+  const losses = new Counter({
+    name: "svc_browser_losses_total",
+    help: "Browsers and pages that were lost, by the reason.",
+    labelNames: ["kind"],
+    registers,
+  });
+  const refusals = new Counter({
+    name: "svc_refusals_total",
+    help: "Requests that were answered with an error, by its status.",
+    labelNames: ["status"],
+    registers,
+  });
+
+  return {
+    register,
+    /** The label of an app among those of this process. */
+    labelOf,
+    runEnded({ appId, trigger, room, outcome, durationMs }: EndedRunFacts): void {
+      runs.inc({ app: labelOf(appId), trigger, room, outcome });
+      seconds.observe({ trigger, room, outcome }, durationMs / 1e3);
+    },
+    runsLost: (count: number): void => lost.inc(count),
+    ticks: (fate: TickFateLabel, count = 1): void => ticks.inc({ fate }, count),
+    browserLost: (kind: string): void => losses.inc({ kind }),
+    refused: (status: string): void => refusals.inc({ status }),
+  };
+}
