@@ -721,6 +721,15 @@ CREATE TABLE run_search_mark (
   CONSTRAINT run_search_mark_only_row_check CHECK (only_row)
 );
 
+CREATE TABLE run_trace (
+  run_id bigint NOT NULL,
+  traceparent text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT run_trace_pkey PRIMARY KEY (run_id)
+);
+
+CREATE INDEX run_trace_created ON public.run_trace USING btree (created_at);
+
 CREATE TABLE schedule (
   action_id bigint NOT NULL,
   app_id bigint NOT NULL,
