@@ -91,6 +91,7 @@ async function startParts(
   await starting.scheduler(notifications, operations);
   await starting.messages(notifications, operations);
   await starting.notifications(notifications, operations);
+  await starting.alerts(notifications, operations);
   starting.cleaner(databaseUrl, operations);
   starting.metrics(opened, operations, work, browsers);
   const firstCredentials = alone ? await announceFirst(operations, db, config, baseUrl, log) : null;

@@ -20,6 +20,8 @@ import { createPatience } from "./access/patience.js";
 import { createPeople } from "./access/people.js";
 import { ACTION_EDITED_CHANNEL, createActionFeed } from "./actions/action-feed.js";
 import { createAuthoring } from "./actions/authoring.js";
+import { ALERT_CHANNEL } from "./alerts/alert-rows.js";
+import { createAlerts } from "./alerts/alerts.js";
 import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
 import { ACTION_CHANNEL } from "./client/client-feed.js";
@@ -83,6 +85,7 @@ export const CHANNELS = [
   MESSAGE_CHANNEL,
   NOTIFICATION_CHANNEL,
   READER_CHANNEL,
+  ALERT_CHANNEL,
 ];
 
 export interface Surroundings {
@@ -200,7 +203,7 @@ function upkeepOf({ config, db }: Surroundings, lag: () => Promise<number>) {
   };
 }
 
-/** Messages to people outside, notifications to an app's users, and codes by which those prove who they are. */
+/** Messages to people outside, notifications to an app's users, codes by which those prove who they are, and alerts to its authors. */
 function createMessaging(
   { config, db, notifications, baseUrl, now, log }: Surroundings,
   parts: {
@@ -234,6 +237,7 @@ function createMessaging(
     communicate,
     notify,
     verification: createVerification({ db, ...store, settings, userChanged, acceptance }),
+    alerts: createAlerts({ ...shared, settings, notice: communicate.notice }),
 
     /** Lets go of what dead processes held. */
     async recover(): Promise<void> {

@@ -25,6 +25,7 @@ import { createNotifications, type Notifications } from "../engine/notifications
 import { createQueue, sweepQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
+import { ALERT_CHANNEL } from "../operations/alerts/alert-rows.js";
 import { MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
 import { NOTIFICATION_CHANNEL } from "../operations/notifications/notification-rows.js";
 import { CHANNELS, type Operations } from "../operations/operations.js";
@@ -44,6 +45,9 @@ const LAST_ANSWERS_MS = 1_000;
  * has the others, however many runs of how many apps ask for new ones.
  */
 const OPENINGS = Math.max(1, Math.floor(availableParallelism() / 2));
+
+/** How often each process looks whether alerts are to be looked at. */
+const ALERTS_EVERY_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
@@ -271,18 +275,38 @@ export class Starting {
     parts["scheduler"] = ticker.healthy;
   }
 
-  /** Sends what waits in the outbox: schedulers do, for it is work by time and needs no browser. */
-  async messages(notifications: Notifications, { communicate }: Operations): Promise<void> {
+  /**
+   * Sends what waits in the outbox: schedulers do, for it is work by time and needs no browser. Where none lives the others do it for
+   * them, or nobody would read that none lives.
+   */
+  async messages(notifications: Notifications, { communicate, vitals }: Operations): Promise<void> {
     const { config, clock, log, releases, impatience } = this.plan;
     releases.add("mail", () => communicate.stop());
-    if (!config.roles.has("scheduler")) return;
     const { sender } = communicate;
-    const ticker = createTicker({ work: sender.look, msUntil: clock.msUntil, log });
+    const isScheduler = config.roles.has("scheduler");
+    const instead = async () => ((await vitals.living("scheduler")) ? null : sender.look());
+    const every = isScheduler ? {} : { sleepMaxMs: ALERTS_EVERY_MS };
+    const ticker = createTicker({ work: isScheduler ? sender.look : instead, msUntil: clock.msUntil, ...every, log });
     sender.whenFree(ticker.wake);
     notifications.listen(MESSAGE_CHANNEL, ticker.wake);
     notifications.onGap(ticker.wake);
     await ticker.start();
     releases.add("messages", () => Promise.all([ticker.stop(), sender.drain(impatience)]));
+  }
+
+  /** Watches what alerts are about, and sends them; in every process, whatever else is dead. */
+  async alerts(notifications: Notifications, { alerts: { watch, delivery } }: Operations): Promise<void> {
+    const { clock, log, releases } = this.plan;
+    const every = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_EVERY_MS, log };
+    const tickers = [watch.look, delivery.look].map((work) => createTicker({ work, ...every }));
+    for (const ticker of tickers) {
+      notifications.listen(ALERT_CHANNEL, ticker.wake);
+      await ticker.start();
+    }
+    releases.add("alerts", () => {
+      delivery.stop();
+      return Promise.all(tickers.map((ticker) => ticker.stop()));
+    });
   }
 
   /** Publishes what is scheduled, and pushes to devices what is published. */
@@ -340,7 +364,9 @@ export class Starting {
     const answers = config.roles.has("api") ? this.answers.held : null;
     const sockets = this.sockets?.figures ?? null;
     const database = () => poolUse(db);
-    door.tell(createMetrics({ vitals, database, lost: lostConnections, answers, sockets, measures, runner }));
+    door.tell(
+      createMetrics({ vitals: vitals.read, database, lost: lostConnections, answers, sockets, measures, runner }),
+    );
     releases.add("metrics", () => door.tell(null));
   }
 }

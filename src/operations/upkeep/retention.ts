@@ -73,6 +73,9 @@ const BATCHES = [
   `DELETE FROM message WHERE id IN (
      SELECT id FROM message WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
       ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+  `DELETE FROM alert_delivery WHERE ctid IN (
+     SELECT ctid FROM alert_delivery WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
+      LIMIT ${BATCH}) RETURNING id`,
 ];
 
 /* $1 how many rows of one app stay. */

@@ -1,5 +1,6 @@
 /** The whole service in numbers, for those who watch over it; of single apps nothing but what waits of them. */
 import type { DataSource } from "typeorm";
+import type { Role } from "../../config.js";
 import { rows } from "../../data/database.js";
 
 export interface Vitals {
@@ -39,8 +40,8 @@ const QUEUES = `
 
 export type ReadVitals = () => Promise<Vitals>;
 
-export function createVitals({ db, lag }: { db: DataSource; lag: () => Promise<number> }): ReadVitals {
-  return async () => {
+export function createVitals({ db, lag }: { db: DataSource; lag: () => Promise<number> }) {
+  async function read(): Promise<Vitals> {
     const [[counts], queues, scheduleLagMs] = await Promise.all([
       rows<Pick<Vitals, "schedules" | "running" | "instances">>(db, COUNTS),
       rows<Vitals["queues"][number]>(db, QUEUES),
@@ -49,5 +50,14 @@ export function createVitals({ db, lag }: { db: DataSource; lag: () => Promise<n
     const queued = queues.reduce((sum, one) => sum + one.queued, 0);
     const oldestQueuedMs = Math.max(0, ...queues.map(({ oldestMs }) => oldestMs));
     return { ...counts!, queued, oldestQueuedMs, queues, scheduleLagMs };
+  }
+
+  return {
+    read,
+    /** Whether a process of that role lives. */
+    async living(role: Role): Promise<boolean> {
+      const sql = "SELECT FROM instance WHERE $1 = ANY (roles) AND lease_until >= now() LIMIT 1";
+      return (await rows(db, sql, [role])).length > 0;
+    },
   };
 }
