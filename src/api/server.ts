@@ -36,6 +36,7 @@ import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { registerKeptScripts } from "./kept-scripts.js";
 import { registerMediaBytes } from "./media-bytes.js";
+import { registerOpenapi } from "./openapi-route.js";
 import { createPageOrigin, pathBefore } from "./page-origin.js";
 import { restRequest } from "./rest/request.js";
 import type { Route } from "./rest/route.js";
@@ -186,6 +187,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerAppPages(app, { resolvers, sessions, origin, pages });
   registerSignIn(app, { credentials, sessions, baseUrl });
   registerFirstPage(app, baseUrl);
+  registerOpenapi(app, schema, baseUrl);
   app.get("/studio", (_request, reply) => pages.send(reply, "studio"));
   const stopGraphql = await registerGraphql(app, { schema, documents, pages, measures, tracing, log });
   await app.ready();
