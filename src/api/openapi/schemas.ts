@@ -1,8 +1,7 @@
 /** GraphQL's types as the JSON Schemas of what REST says with them: one definition for both exits. Knows no route. */
 import {
-  type GraphQLInputType,
   type GraphQLNamedType,
-  type GraphQLOutputType,
+  type GraphQLType,
   isEnumType,
   isInputObjectType,
   isListType,
@@ -49,13 +48,13 @@ export class Schemas {
   private readonly graphqlOnly = madeByGraphql();
 
   /** What REST has under that type; null is always possible where GraphQL says so. */
-  of(type: GraphQLOutputType | GraphQLInputType): Schema {
+  of(type: GraphQLType): Schema {
     if (isNonNullType(type)) return this.whole(type.ofType);
     return nullable(this.whole(type));
   }
 
   /** The same where null is left out. */
-  whole(type: GraphQLOutputType | GraphQLInputType): Schema {
+  whole(type: GraphQLType): Schema {
     if (isNonNullType(type)) return this.whole(type.ofType);
     if (isListType(type)) return { type: "array", items: this.of(type.ofType) };
     return this.named(type);
@@ -87,10 +86,7 @@ export class Schemas {
     return { type: "object", ...words, properties, ...(required.length > 0 && { required }) };
   }
 
-  private described(field: {
-    type: GraphQLOutputType | GraphQLInputType;
-    description?: string | null | undefined;
-  }): Schema {
+  private described(field: { type: GraphQLType; description?: string | null | undefined }): Schema {
     const schema = this.of(field.type);
     return field.description ? { ...schema, description: field.description } : schema;
   }
