@@ -30,7 +30,9 @@ function Palette({ close }: { close: () => void }) {
     else return;
     event.preventDefault();
   };
-  useEffect(() => document.getElementById(optionId(at))?.scrollIntoView({ block: "nearest" }), [at]);
+  useEffect(() => {
+    document.getElementById(optionId(at))?.scrollIntoView({ block: "nearest" });
+  }, [at]);
   return (
     <Modal className="palette" aria-label="Commands" onClose={close}>
       <input
