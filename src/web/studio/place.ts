@@ -96,6 +96,7 @@ export function usePlace(mayLeave: () => Promise<boolean>): Navigation {
     const onUnload = (event: BeforeUnloadEvent) => {
       if (dirty.current) event.preventDefault();
     };
+    if (stepHere() === null) history.replaceState({ step: current.current.step }, "");
     addEventListener("popstate", onMove);
     addEventListener("beforeunload", onUnload);
     return () => {
