@@ -5,16 +5,13 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type FormattedExecutionResult, GraphQLError, type GraphQLSchema } from "graphql";
 import type { Logger } from "pino";
 import { ActionError, STATUS } from "../errors.js";
-import type { Measures } from "../operations/watch/measures.js";
-import type { Tracing } from "../operations/watch/tracing.js";
 import { isObject } from "../rules/described.js";
 import { writeJson } from "../rules/json-text.js";
 import { quotaHeaders, type RequestContext } from "./context.js";
-import { type FormatError, formatterOf } from "./error-reply.js";
+import { formatGraphqlError } from "./error-reply.js";
 import type { Documents } from "./graphql/documents.js";
 import { createKnownAnswers, QUESTION_MAX_CHARACTERS } from "./graphql/introspection.js";
 import { senderOf } from "./sender.js";
-import { traced } from "./traces.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
 /** A known question with what stands around it in a request. */
@@ -34,8 +31,6 @@ export interface GraphqlOptions {
   schema: GraphQLSchema;
   documents: Documents;
   pages: WebPages;
-  measures: Pick<Measures, "refused">;
-  tracing: Tracing;
   log: Logger;
 }
 
@@ -46,16 +41,16 @@ function askedIn({ method, body, query }: FastifyRequest): Record<string, unknow
 }
 
 /** The result, or the refusal in its place where it would be written too large. */
-function fitting({ answer }: Context, result: FormattedExecutionResult, format: FormatError): FormattedExecutionResult {
+function fitting({ answer }: Context, result: FormattedExecutionResult, log: Logger): FormattedExecutionResult {
   try {
     answer?.whole(result.data);
     return result;
   } catch (error) {
-    return { data: null, errors: [format(error)] };
+    return { data: null, errors: [formatGraphqlError(error, log)] };
   }
 }
 
-function createApollo({ schema, documents }: GraphqlOptions, format: FormatError): ApolloServer<Context> {
+function createApollo({ schema, documents, log }: GraphqlOptions): ApolloServer<Context> {
   return new ApolloServer<Context>({
     schema,
     stopOnTerminationSignals: false,
@@ -64,7 +59,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
     persistedQueries: false,
     allowBatchedHttpRequests: false,
     includeStacktraceInErrorResponses: false,
-    formatError: (_formatted, error) => format(error),
+    formatError: (_formatted, error) => formatGraphqlError(error, log),
     stringifyResult: (result) => `${writeJson(result)}\n`,
     // Its keys end in the hash of the text. What has passed the check is neither parsed nor validated again.
     documentStore: {
@@ -80,7 +75,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
           },
           async willSendResponse({ contextValue, response }) {
             const { body } = response;
-            if (body.kind === "single") body.singleResult = fitting(contextValue, body.singleResult, format);
+            if (body.kind === "single") body.singleResult = fitting(contextValue, body.singleResult, log);
             for (const [name, value] of Object.entries(quotaHeaders(contextValue)))
               response.http.headers.set(name, value);
           },
@@ -92,9 +87,8 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
 
 /** Serves `/graphql`, and its page to browsers. Answers what stops it. */
 export async function registerGraphql(app: FastifyInstance, options: GraphqlOptions): Promise<() => Promise<void>> {
-  const { schema, documents, pages, tracing } = options;
-  const format = formatterOf(options);
-  const apollo = createApollo(options, format);
+  const { schema, documents, pages, log } = options;
+  const apollo = createApollo(options);
   const known = createKnownAnswers(schema);
   await apollo.start();
   const execute = fastifyApolloHandler(apollo, { context: async (request) => request.context as Context });
@@ -103,7 +97,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     reply
       .code(http)
       .header("Cache-Control", "no-store")
-      .send({ errors: errors.map(format) });
+      .send({ errors: errors.map((error) => formatGraphqlError(error, log)) });
 
   const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
 
@@ -135,7 +129,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
       if (!("kind" in checked)) return refuse(reply, STATUS.REQUEST_INVALID.http, checked);
       (request.context as Context)[CHECKED] = query;
     }
-    return traced(tracing, request.context, () => execute.call(this, request, reply));
+    return execute.call(this, request, reply);
   }
 
   app.get("/graphql", async (request, reply) =>

@@ -2,6 +2,7 @@
 import { type ComponentProps, lazy, Suspense } from "react";
 import { serviceAddress } from "../service-address.js";
 import type * as editors from "./code-editor.js";
+import { loading } from "./page-boundary.js";
 
 /** The build puts the hashed name here. */
 declare const MONACO_STYLE: string;
@@ -18,7 +19,7 @@ function loadStyle(): Promise<void> {
 let loaded: Promise<typeof editors> | undefined;
 
 function load(): Promise<typeof editors> {
-  loaded ??= Promise.all([import("./code-editor.js"), loadStyle()]).then(([module]) => module);
+  loaded ??= loading(Promise.all([import("./code-editor.js"), loadStyle()])).then(([module]) => module);
   return loaded;
 }
 

@@ -3,6 +3,9 @@
 const KEYS =
   /secret|passw(or)?d|passphrase|private.?key|api.?key|access.?key|credential|(^|[^a-z])(token|auth|pwd)([^a-z]|$)/i;
 
+/** `mailToken` as `mail Token`. */
+const apart = (name: string) => name.replace(/([a-z\d])([A-Z])/g, "$1 $2");
+
 /** Beginnings that well-known services give their secrets, and forms that are secrets as a rule. */
 const VALUES = [
   /\b(sk|rk)_(live|test)_\w{8,}/,
@@ -43,7 +46,7 @@ const namesIn = (value: unknown): string[] =>
 
 export function looksSecret(key: string, value: unknown): boolean {
   return (
-    [key, ...namesIn(value)].some((name) => KEYS.test(name)) ||
+    [key, ...namesIn(value)].some((name) => KEYS.test(apart(name))) ||
     stringsIn(value).some((text) => isRandom(text) || VALUES.some((form) => form.test(text)))
   );
 }

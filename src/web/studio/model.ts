@@ -1,7 +1,6 @@
 /** What Studio shows of the service's resources: as the documents ask for them, under the names that its components use. */
 import type {
   ActionSummaryFragment,
-  AlertRowFragment,
   AppsQuery,
   CountRunsQuery,
   CreateTokenInput,
@@ -22,7 +21,6 @@ import type {
   NotificationRowFragment,
   PersonFragment,
   PublishedCopyRowFragment,
-  ReadAlertDeliveriesQuery,
   ReadAuditQuery,
   ReadRunQuery,
   ReadSettingsQuery,
@@ -104,8 +102,4 @@ export type AppVersion = ListAppVersionsQuery["history"]["versions"][number];
 
 export type ImportReport = ImportActionsMutation["report"];
 
-export type { AlertRuleInput as AlertInput, MessageDecision, NotificationInput } from "./documents.js";
-
-export type Alert = AlertRowFragment;
-
-export type AlertDelivery = ReadAlertDeliveriesQuery["deliveries"][number];
+export type { MessageDecision, NotificationInput } from "./documents.js";

@@ -1,6 +1,18 @@
 /** A page that could not be loaded or drawn says so in its place; the bar and the other pages go on. */
 import { Component, type ReactNode } from "react";
 
+/** A file of Studio did not come: a release has other names for them, or the connection is lost. */
+export class LoadError extends Error {}
+
+/** What a part of Studio is loaded by. @throws LoadError */
+export async function loading<Part>(part: Promise<Part>): Promise<Part> {
+  try {
+    return await part;
+  } catch (cause) {
+    throw new LoadError("a file of Studio could not be loaded", { cause });
+  }
+}
+
 export class PageBoundary extends Component<{ children: ReactNode }, { fault: unknown }> {
   override state: { fault: unknown } = { fault: null };
 
@@ -11,8 +23,7 @@ export class PageBoundary extends Component<{ children: ReactNode }, { fault: un
   override render() {
     const { fault } = this.state;
     if (fault === null) return this.props.children;
-    // A new release has other file names: the browser says the same of those that are gone as of a lost connection.
-    const isLoading = fault instanceof TypeError && /import|fetch|load/i.test(fault.message);
+    const isLoading = fault instanceof LoadError;
     return (
       <div className="welcome" role="alert">
         <h2>{isLoading ? "This page could not be loaded" : "This page has failed"}</h2>

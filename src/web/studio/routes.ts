@@ -43,7 +43,6 @@ const TABLE = {
     label: "Notifications",
     load: async () => (await import("./notifications-view.js")).NotificationsView,
   },
-  alerts: { label: "Alerts", load: async () => (await import("./alerts-view.js")).AlertsView },
   settings: { label: "Settings", load: async () => (await import("./settings-view.js")).SettingsView },
   app: { label: "App", load: async () => (await import("./app-page.js")).AppPage },
   apps: { label: "Apps", hidden: true, load: async () => (await import("./apps-page.js")).AppsPage },

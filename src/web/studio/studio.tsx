@@ -6,7 +6,7 @@ import { ConnectionBanner } from "./connection-banner.js";
 import { Apps } from "./documents.js";
 import type { App } from "./model.js";
 import { NewApp, type NewAppProps } from "./new-app.js";
-import { PageBoundary } from "./page-boundary.js";
+import { loading, PageBoundary } from "./page-boundary.js";
 import { usePalette } from "./palette.js";
 import { idOf, type Place, usePlace } from "./place.js";
 import { type PageProps, ROUTES, type View } from "./routes.js";
@@ -53,7 +53,7 @@ const LEAVE = {
 };
 
 const PAGES = Object.fromEntries(
-  Object.entries(ROUTES).map(([view, { load }]) => [view, lazy(async () => ({ default: await load() }))]),
+  Object.entries(ROUTES).map(([view, { load }]) => [view, lazy(async () => ({ default: await loading(load()) }))]),
 ) as Partial<Record<View, ComponentType<PageProps>>> as Record<View, ComponentType<PageProps>>;
 
 function useApps(api: Api, given: App[]) {
