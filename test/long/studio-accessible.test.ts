@@ -3,3 +3,4 @@ import { walkStudio } from "../web/studio-walk.js";
 
 walkStudio({ width: 1280, theme: "dark" });
 walkStudio({ width: 390, theme: "light" });
+walkStudio({ width: 390, theme: "dark" });

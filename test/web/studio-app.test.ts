@@ -4,6 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
 import type { Browser, ElementHandle, Page } from "puppeteer";
+import { dataOf } from "../../src/web/studio/draft.js";
+import { draftFrom, TEMPLATES } from "../../src/web/studio/templates.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
@@ -144,6 +146,13 @@ describe("Studio's pages of an app", () => {
     await studio.button("Import it");
     await page.waitForFunction('/1 created/.test(document.querySelector(".records")?.textContent)');
     expect((await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body.actions).to.have.length(2);
+  });
+
+  it("has templates that the service takes as they stand", async () => {
+    for (const name of Object.keys(TEMPLATES)) {
+      const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: dataOf(draftFrom(name)) });
+      expect(made.http, JSON.stringify(made.body)).to.equal(201);
+    }
   });
 
   it("lists the apps with their state, and makes one", async () => {

@@ -24,6 +24,8 @@ export async function fillApp({ rest, appId }: TestService): Promise<Content> {
     return answer;
   };
   const [v1, v3] = [`/v1/apps/${appId}`, `/v3/apps/${appId}/actions`];
+  const renamed = await rest("PUT", v1, { body: { name: LONG_NAME } });
+  if (renamed.http !== 200) throw new Error(JSON.stringify(renamed.body));
   const triggers = [{ trigger: "manual" }, { trigger: "schedule" }];
   const first = {
     name: "first",

@@ -87,8 +87,9 @@ describe("The frame of Studio", () => {
   });
 
   it("lets the keyboard skip to the content, and leave the editor", async () => {
+    // The focus begins anew, before all else.
+    await page.reload();
     await page.waitForSelector(".code-editor .view-line");
-    await page.evaluate("document.activeElement.blur()");
     await page.keyboard.press("Tab");
     await focused(".skip");
     await page.keyboard.press("Enter");

@@ -1,0 +1,67 @@
+/** What an editor may know of settings beside their values: how full their room is, which actions read one, who edits the app. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("the use of settings", () => {
+  let service: TestService;
+  let path: string;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    path = `/v1/apps/${service.appId}/settings`;
+    for (const [name, read] of [
+      ["by-property", "settings.__key"],
+      ["by-index", 'settings["__key"]'],
+      ["longer", "settings.__key2 + settings.x__key"],
+      ["dotted", 'settings["_a.b"]'],
+      ["not-dotted", "settings._axb"],
+    ]) {
+      const body = {
+        name,
+        code: `async function execute({ settings }) { return ${read}; }`,
+        active: true,
+        triggers: [],
+      };
+      await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    }
+  });
+  after(() => service.stop());
+
+  const use = async (key?: string) =>
+    (await service.rest("GET", `${path}/use${key === undefined ? "" : `?key=${encodeURIComponent(key)}`}`)).body;
+  const readers = async (key: string) => (await use(key)).readers.map(({ name }: { name: string }) => name);
+
+  it("is the bytes that server actions are given, protected ones included and public ones not", async () => {
+    expect(await use()).to.deep.equal({ underscoreBytes: 2, underscoreMaxBytes: 102_400, readers: [] });
+    await service.rest("POST", path, { body: { open: "x".repeat(500), _a: "é", __b: [1] } });
+    expect((await use()).underscoreBytes).to.equal(Buffer.byteLength('{"_a":"é","__b":[1]}'));
+  });
+
+  it("names the actions whose code has the key as a word of its own", async () => {
+    expect(await readers("__key")).to.deep.equal(["by-index", "by-property"]);
+    expect(await readers("_a.b")).to.deep.equal(["dotted"]);
+    expect(await readers("none")).to.deep.equal([]);
+  });
+
+  it("takes every key for text, whatever it means in a regular expression or in the database", async () => {
+    for (const key of ["(", "[", "\\", ".*", "a{2", "$", "^", "|", "é", "\u0000", "%_", "\\y"]) {
+      expect(await use(key), JSON.stringify(key))
+        .to.have.property("readers")
+        .that.is.an("array");
+      if (!/^[\w$]/.test(key)) expect(await readers(key), JSON.stringify(key)).not.to.include("by-property");
+    }
+    const { body, http } = await service.rest("GET", `${path}/use?key=${"x".repeat(600)}`);
+    expect([http, body.status]).to.deep.equal([400, "SETTINGS_INVALID"]);
+  });
+
+  it("is for those who write the app, and so is the list of its editors", async () => {
+    for (const as of ["api", "viewer", "live"] as const) {
+      for (const asked of [`${path}/use?key=a`, `/v1/apps/${service.appId}/editors`]) {
+        expect((await service.rest("GET", asked, { as })).body.status, `${as} ${asked}`).to.equal("FORBIDDEN");
+      }
+    }
+    const { editors } = (await service.rest("GET", `/v1/apps/${service.appId}/editors`)).body;
+    expect(editors).to.have.length(1);
+    expect(editors[0]).to.have.keys("id", "organizationId", "firstName", "lastName", "email");
+  });
+});
