@@ -44,6 +44,78 @@ CREATE TABLE action_version (
 
 CREATE INDEX action_version_action ON public.action_version USING btree (action_id, id DESC);
 
+CREATE TABLE alert_cursor (
+  one boolean DEFAULT true NOT NULL,
+  looked_until timestamp with time zone NOT NULL,
+  looked_at timestamp with time zone NOT NULL,
+  CONSTRAINT alert_cursor_pkey PRIMARY KEY (one),
+  CONSTRAINT alert_cursor_one_check CHECK (one)
+);
+
+CREATE TABLE alert_delivery (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  rule_id bigint NOT NULL,
+  channel text NOT NULL,
+  setting text,
+  body json NOT NULL,
+  status text NOT NULL,
+  detail text,
+  attempts integer DEFAULT 0 NOT NULL,
+  due_at timestamp with time zone,
+  give_up_at timestamp with time zone NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT alert_delivery_pkey PRIMARY KEY (id),
+  CONSTRAINT alert_delivery_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT alert_delivery_rule_id_fkey FOREIGN KEY (rule_id) REFERENCES alert_rule(id) ON DELETE CASCADE,
+  CONSTRAINT alert_delivery_check CHECK (((status = 'queued'::text) = (due_at IS NOT NULL))),
+  CONSTRAINT alert_delivery_status_check CHECK ((status = ANY (ARRAY['queued'::text, 'sent'::text, 'failed'::text, 'outbox'::text])))
+);
+
+CREATE INDEX alert_delivery_due ON public.alert_delivery USING btree (due_at) WHERE (status = 'queued'::text);
+CREATE INDEX alert_delivery_rule ON public.alert_delivery USING btree (rule_id, id DESC);
+
+CREATE TABLE alert_rule (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  app_id bigint NOT NULL,
+  name text NOT NULL,
+  condition text NOT NULL,
+  action_id bigint,
+  failures smallint NOT NULL,
+  of smallint NOT NULL,
+  minutes integer NOT NULL,
+  channel text NOT NULL,
+  recipients text[] DEFAULT '{}'::text[] NOT NULL,
+  setting text,
+  enabled boolean NOT NULL,
+  since timestamp with time zone DEFAULT now() NOT NULL,
+  told_at timestamp with time zone[] DEFAULT '{}'::timestamp with time zone[] NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT alert_rule_pkey PRIMARY KEY (id),
+  CONSTRAINT alert_rule_app_id_name_key UNIQUE (app_id, name),
+  CONSTRAINT alert_rule_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE,
+  CONSTRAINT alert_rule_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
+  CONSTRAINT alert_rule_channel_check CHECK ((channel = ANY (ARRAY['email'::text, 'webhook'::text, 'slack'::text]))),
+  CONSTRAINT alert_rule_condition_check CHECK ((condition = ANY (ARRAY['failed'::text, 'silent'::text, 'skipped'::text, 'queued'::text])))
+);
+
+CREATE INDEX alert_rule_action ON public.alert_rule USING btree (action_id) WHERE (action_id IS NOT NULL);
+
+CREATE TABLE alert_state (
+  rule_id bigint NOT NULL,
+  action_id bigint NOT NULL,
+  outcomes text DEFAULT ''::text NOT NULL,
+  last_success timestamp with time zone,
+  firing boolean DEFAULT false NOT NULL,
+  told boolean DEFAULT false NOT NULL,
+  fired_at timestamp with time zone,
+  reason text,
+  run_id bigint,
+  CONSTRAINT alert_state_pkey PRIMARY KEY (rule_id, action_id),
+  CONSTRAINT alert_state_rule_id_fkey FOREIGN KEY (rule_id) REFERENCES alert_rule(id) ON DELETE CASCADE
+);
+
 CREATE TABLE app (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
   organization_id bigint NOT NULL,
@@ -720,6 +792,15 @@ CREATE TABLE run_search_mark (
   CONSTRAINT run_search_mark_pkey PRIMARY KEY (only_row),
   CONSTRAINT run_search_mark_only_row_check CHECK (only_row)
 );
+
+CREATE TABLE run_trace (
+  run_id bigint NOT NULL,
+  traceparent text NOT NULL,
+  created_at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT run_trace_pkey PRIMARY KEY (run_id)
+);
+
+CREATE INDEX run_trace_created ON public.run_trace USING btree (created_at);
 
 CREATE TABLE schedule (
   action_id bigint NOT NULL,

@@ -104,6 +104,9 @@ export const BACKTEST_EVENTS = 1_000;
 /** New sessions that the live app's page gives to visitors of one network address, per RATE_WINDOW_MS. */
 export const PAGE_SESSIONS_PER_ADDRESS = 120;
 
+/** Rules of alerts of one app. */
+export const ALERT_RULES_PER_APP = 100;
+
 /** Analytics requests, and reports of client runs, that one credential may send to one process, per RATE_WINDOW_MS. */
 export const CLIENT_REQUESTS_PER_CREDENTIAL = 600;
 

@@ -11,6 +11,7 @@ import type { Config } from "./config.js";
 import { createLog } from "./engine/log.js";
 import { bootstrap } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
+import { createMeasures } from "./operations/watch/measures.js";
 import { Releases } from "./service/releases.js";
 import { type Clock, type Plan, partsOf, Starting } from "./service/starting.js";
 
@@ -68,8 +69,9 @@ async function startParts(
   url: string,
   baseUrl: string,
 ): Promise<Pick<Service, "databaseUrl" | "firstCredentials">> {
-  const { config, clock, log, unwanted } = plan;
+  const { config, clock, log, measures, unwanted } = plan;
   const starting = new Starting(plan);
+  const tracing = await starting.tracing();
   const opened = await starting.database();
   const { url: databaseUrl, db, notifications } = opened;
   const room = await starting.room(db);
@@ -78,19 +80,20 @@ async function startParts(
   const alone = config.databaseUrl === null;
   const { now } = clock;
   const operations = await createOperations({
-    ...{ config, db, databaseUrl, notifications, browsers, room, baseUrl, apiUrl, alone, now, log },
+    ...{ config, db, databaseUrl, notifications, browsers, room, measures, tracing, baseUrl, apiUrl, alone, now, log },
   });
   plan.releases.add("data sources", operations.store.stop);
   plan.releases.add("packages", operations.packages.stop);
   await starting.instance(operations);
   await starting.media(operations);
-  const openDoor = await starting.api(operations, baseUrl);
+  const openDoor = await starting.api(operations, tracing, baseUrl);
   const work = await starting.work(opened, operations);
   await starting.scheduler(notifications, operations);
   await starting.messages(notifications, operations);
   await starting.notifications(notifications, operations);
+  await starting.alerts(notifications, operations);
   starting.cleaner(databaseUrl, operations);
-  starting.metrics(opened, operations, work);
+  starting.metrics(opened, operations, work, browsers);
   const firstCredentials = alone ? await announceFirst(operations, db, config, baseUrl, log) : null;
   unwanted.throwIfAborted();
   openDoor();
@@ -126,7 +129,20 @@ export async function startService(config: Config, options: StartOptions = {}): 
   const server = createPort(door);
   const impatient = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
-  const plan = { config, clock, log, releases, parts, server, door, unwanted, impatience: impatient.signal, fail };
+  const measures = createMeasures();
+  const plan = {
+    config,
+    clock,
+    log,
+    measures,
+    releases,
+    parts,
+    server,
+    door,
+    unwanted,
+    impatience: impatient.signal,
+    fail,
+  };
   const stop = createStop(plan, impatient);
   try {
     const url = await listen(server, config);

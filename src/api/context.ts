@@ -1,6 +1,8 @@
 /** What the exits share of one request: who calls, with which idempotency key, and the quota for its headers. */
+
 import { ActionError } from "../errors.js";
 import type { Visitor } from "../operations/access/gate.js";
+import type { Span } from "../operations/watch/tracing.js";
 import type { Answer } from "./answers.js";
 
 export interface RequestContext extends Visitor {
@@ -9,6 +11,8 @@ export interface RequestContext extends Visitor {
   answer?: Answer;
   /** Aborts when nobody waits for the answer any more. */
   gone?: () => AbortSignal;
+  /** Where requests are traced. */
+  span?: Span;
   /** It is refused, whatever HTTP says. */
   refused?: true;
 }

@@ -5,6 +5,7 @@ import { GraphQLError, type GraphQLFormattedError } from "graphql";
 import type { Logger } from "pino";
 import { isDatabaseAway } from "../data/database.js";
 import { ActionError, type ErrorDetails, httpOf, type Status } from "../errors.js";
+import type { Measures } from "../operations/watch/measures.js";
 
 /** A database that is started anew is back within this, as a rule. */
 const AWAY_RETRY_SECONDS = 1;
@@ -104,5 +105,16 @@ export function formatGraphqlError(error: unknown, log: Logger): GraphQLFormatte
     ...(located?.locations && { locations: located.locations }),
     ...(located?.path && { path: located.path }),
     extensions: { status, ...details },
+  };
+}
+
+export type FormatError = (error: unknown) => GraphQLFormattedError;
+
+/** The same, which also counts each error by its status. */
+export function formatterOf({ measures, log }: { measures: Pick<Measures, "refused">; log: Logger }): FormatError {
+  return (error) => {
+    const formatted = formatGraphqlError(error, log);
+    measures.refused(formatted.extensions?.["status"] as Status);
+    return formatted;
   };
 }

@@ -18,6 +18,7 @@ export function addressesOf(baseUrl: string) {
     graphiql: `${baseUrl}/graphql`,
     api: `${baseUrl}/v1/apps`,
     graphql: `${baseUrl}/graphql`,
+    openapi: `${baseUrl}/v1/openapi.json`,
     docs: `${baseUrl}/docs`,
     health: `${baseUrl}/health/ready`,
   };

@@ -5,13 +5,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { type FormattedExecutionResult, GraphQLError, type GraphQLSchema } from "graphql";
 import type { Logger } from "pino";
 import { ActionError, STATUS } from "../errors.js";
+import type { Measures } from "../operations/watch/measures.js";
+import type { Tracing } from "../operations/watch/tracing.js";
 import { isObject } from "../rules/described.js";
 import { writeJson } from "../rules/json-text.js";
 import { quotaHeaders, type RequestContext } from "./context.js";
-import { formatGraphqlError } from "./error-reply.js";
+import { type FormatError, formatterOf } from "./error-reply.js";
 import type { Documents } from "./graphql/documents.js";
 import { createKnownAnswers, QUESTION_MAX_CHARACTERS } from "./graphql/introspection.js";
 import { senderOf } from "./sender.js";
+import { traced } from "./traces.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
 /** A known question with what stands around it in a request. */
@@ -31,6 +34,8 @@ export interface GraphqlOptions {
   schema: GraphQLSchema;
   documents: Documents;
   pages: WebPages;
+  measures: Pick<Measures, "refused">;
+  tracing: Tracing;
   log: Logger;
 }
 
@@ -41,16 +46,16 @@ function askedIn({ method, body, query }: FastifyRequest): Record<string, unknow
 }
 
 /** The result, or the refusal in its place where it would be written too large. */
-function fitting({ answer }: Context, result: FormattedExecutionResult, log: Logger): FormattedExecutionResult {
+function fitting({ answer }: Context, result: FormattedExecutionResult, format: FormatError): FormattedExecutionResult {
   try {
     answer?.whole(result.data);
     return result;
   } catch (error) {
-    return { data: null, errors: [formatGraphqlError(error, log)] };
+    return { data: null, errors: [format(error)] };
   }
 }
 
-function createApollo({ schema, documents, log }: GraphqlOptions): ApolloServer<Context> {
+function createApollo({ schema, documents }: GraphqlOptions, format: FormatError): ApolloServer<Context> {
   return new ApolloServer<Context>({
     schema,
     stopOnTerminationSignals: false,
@@ -59,7 +64,7 @@ function createApollo({ schema, documents, log }: GraphqlOptions): ApolloServer<
     persistedQueries: false,
     allowBatchedHttpRequests: false,
     includeStacktraceInErrorResponses: false,
-    formatError: (_formatted, error) => formatGraphqlError(error, log),
+    formatError: (_formatted, error) => format(error),
     stringifyResult: (result) => `${writeJson(result)}\n`,
     // Its keys end in the hash of the text. What has passed the check is neither parsed nor validated again.
     documentStore: {
@@ -75,7 +80,7 @@ function createApollo({ schema, documents, log }: GraphqlOptions): ApolloServer<
           },
           async willSendResponse({ contextValue, response }) {
             const { body } = response;
-            if (body.kind === "single") body.singleResult = fitting(contextValue, body.singleResult, log);
+            if (body.kind === "single") body.singleResult = fitting(contextValue, body.singleResult, format);
             for (const [name, value] of Object.entries(quotaHeaders(contextValue)))
               response.http.headers.set(name, value);
           },
@@ -87,8 +92,9 @@ function createApollo({ schema, documents, log }: GraphqlOptions): ApolloServer<
 
 /** Serves `/graphql`, and its page to browsers. Answers what stops it. */
 export async function registerGraphql(app: FastifyInstance, options: GraphqlOptions): Promise<() => Promise<void>> {
-  const { schema, documents, pages, log } = options;
-  const apollo = createApollo(options);
+  const { schema, documents, pages, tracing } = options;
+  const format = formatterOf(options);
+  const apollo = createApollo(options, format);
   const known = createKnownAnswers(schema);
   await apollo.start();
   const execute = fastifyApolloHandler(apollo, { context: async (request) => request.context as Context });
@@ -97,7 +103,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     reply
       .code(http)
       .header("Cache-Control", "no-store")
-      .send({ errors: errors.map((error) => formatGraphqlError(error, log)) });
+      .send({ errors: errors.map(format) });
 
   const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
 
@@ -129,7 +135,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
       if (!("kind" in checked)) return refuse(reply, STATUS.REQUEST_INVALID.http, checked);
       (request.context as Context)[CHECKED] = query;
     }
-    return execute.call(this, request, reply);
+    return traced(tracing, request.context, () => execute.call(this, request, reply));
   }
 
   app.get("/graphql", async (request, reply) =>

@@ -1,7 +1,8 @@
-/** The numbers of the service and of this process as Prometheus reads them. Knows no app. */
+/** The numbers of the service and of this process as Prometheus reads them. Of single apps it has what `engine/measures.ts` names. */
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { ROLES } from "../config.js";
 import type { ReadVitals, Vitals } from "../operations/upkeep/vitals.js";
+import { createAppLabels, type Measures } from "../operations/watch/measures.js";
 import type { Metrics } from "./health.js";
 
 export interface MetricSources {
@@ -13,11 +14,16 @@ export interface MetricSources {
   lost: () => number;
   /** Bytes of this process's answers under way; null where it answers nobody. */
   answers: (() => number) | null;
+  /** Open sockets and their subscriptions; null where it answers nobody. */
+  sockets: (() => { open: number; subscriptions: number }) | null;
+  /** What it counted as it happened. */
+  measures: Pick<Measures, "register">;
   /** null where this process is no runner. */
   runner: {
     places: () => { total: number; free: number; waiting: number };
     taking: () => boolean;
     queueRestarts: () => number;
+    browsers: () => { up: number; serving: number; warm: number; spare: number };
   } | null;
 }
 
@@ -29,6 +35,34 @@ function processRegistry(): Registry {
   ofProcess = new Registry();
   collectDefaultMetrics({ register: ofProcess });
   return ofProcess;
+}
+
+/** What waits of each app: the longest queues by the app's id, all others as one. */
+function registerQueues(register: Registry): (now: Vitals | null) => void {
+  const depth = new Gauge({
+    name: "svc_queue_runs",
+    help: "Runs that wait, by app: the hundred longest queues, all others together.",
+    labelNames: ["app"],
+    registers: [register],
+  });
+  const age = new Gauge({
+    name: "svc_queue_oldest_seconds",
+    help: "Age of the oldest run that waits, by app as svc_queue_runs.",
+    labelNames: ["app"],
+    registers: [register],
+  });
+  return (now) => {
+    depth.reset();
+    age.reset();
+    const labelOf = createAppLabels();
+    const oldest = new Map<string, number>();
+    for (const { appId, queued, oldestMs } of [...(now?.queues ?? [])].sort((a, b) => b.queued - a.queued)) {
+      const app = labelOf(appId);
+      depth.inc({ app }, queued);
+      oldest.set(app, Math.max(oldest.get(app) ?? 0, oldestMs / 1e3));
+    }
+    for (const [app, seconds] of oldest) age.set({ app }, seconds);
+  };
 }
 
 /** Gauges over `vitals`, read once a scrape. Without a database they have no sample: a zero would say that all is quiet. */
@@ -55,10 +89,12 @@ function registerVitals(register: Registry, vitals: ReadVitals): () => Promise<v
     gauge("svc_runs_running", "Runs under way.", (now) => now.running),
     gauge("svc_runs_oldest_queued_seconds", "Age of the oldest run that waits.", (now) => now.oldestQueuedMs / 1e3),
   ];
+  const setQueues = registerQueues(register);
   return async () => {
     const now = await vitals().catch(() => null);
     up.set(now ? 1 : 0);
     for (const set of all) set(now);
+    setQueues(now);
     for (const role of ROLES) {
       if (now) instances.set({ role }, now.instances[role] ?? 0);
       else instances.remove({ role });
@@ -98,6 +134,41 @@ function registerAnswers(register: Registry, held: NonNullable<MetricSources["an
   });
 }
 
+function registerSockets(register: Registry, sockets: NonNullable<MetricSources["sockets"]>): void {
+  new Gauge({
+    name: "svc_sockets",
+    help: "Open websockets of this process, and the subscriptions that they carry.",
+    labelNames: ["what"],
+    registers: [register],
+    collect() {
+      const { open, subscriptions } = sockets();
+      this.set({ what: "open" }, open);
+      this.set({ what: "subscriptions" }, subscriptions);
+    },
+  });
+}
+
+function registerBrowsers(register: Registry, browsers: NonNullable<MetricSources["runner"]>["browsers"]): void {
+  new Gauge({
+    name: "svc_browsers",
+    help: "Browsers that take runs of this process.",
+    registers: [register],
+    collect() {
+      this.set(browsers().up);
+    },
+  });
+  new Gauge({
+    name: "svc_browser_contexts",
+    help: "Contexts of those browsers: with a run, kept for the next run of their app and copy, made ahead for any.",
+    labelNames: ["state"],
+    registers: [register],
+    collect() {
+      const { up: _, ...contexts } = browsers();
+      for (const [state, number] of Object.entries(contexts)) this.set({ state }, number);
+    },
+  });
+}
+
 function registerRunner(register: Registry, runner: NonNullable<MetricSources["runner"]>): void {
   new Gauge({
     name: "svc_runner_places",
@@ -133,13 +204,17 @@ export function createMetrics(sources: MetricSources): Metrics {
   const readVitals = registerVitals(register, sources.vitals);
   registerDatabase(register, sources);
   if (sources.answers) registerAnswers(register, sources.answers);
+  if (sources.sockets) registerSockets(register, sources.sockets);
   if (sources.runner) registerRunner(register, sources.runner);
+  if (sources.runner) registerBrowsers(register, sources.runner.browsers);
+  const counted = sources.measures.register;
   const ofThisProcess = processRegistry();
   return {
     type: register.contentType,
     async read() {
       await readVitals();
-      return (await register.metrics()) + (await ofThisProcess.metrics());
+      const texts = await Promise.all([register, counted, ofThisProcess].map((one) => one.metrics()));
+      return texts.join("");
     },
   };
 }

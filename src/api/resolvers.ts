@@ -1,6 +1,7 @@
 /** One instance of each resolver over the operations. */
 import type { Operations } from "../operations/operations.js";
 import { ActionResolver } from "./graphql/action-resolver.js";
+import { AlertResolver } from "./graphql/alert-resolver.js";
 import { AppResolver } from "./graphql/app-resolver.js";
 import { AppVersionResolver } from "./graphql/app-version-resolver.js";
 import { ClientResolver } from "./graphql/client-resolver.js";
@@ -30,6 +31,7 @@ export function createResolvers(operations: Operations): Resolvers {
   const { analytics, clientActions, clientRuns } = operations.clients;
   return {
     actions: new ActionResolver(gate, actions),
+    alerts: new AlertResolver(gate, operations.alerts.rules),
     clients: new ClientResolver(gate, clientActions, clientRuns, analytics),
     apps: new AppResolver(gate, apps, people),
     appVersions: new AppVersionResolver(gate, appVersions, apps),

@@ -11,6 +11,8 @@ import type { Patience } from "../operations/access/patience.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
 import type { KeptScripts } from "../operations/packages/kept-scripts.js";
+import type { Measures } from "../operations/watch/measures.js";
+import type { Tracing } from "../operations/watch/tracing.js";
 import { jsonParts } from "../rules/json-text.js";
 import { entityTag } from "../rules/precondition.js";
 import type { AddressOf } from "./address.js";
@@ -34,6 +36,7 @@ import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
 import { registerKeptScripts } from "./kept-scripts.js";
 import { registerMediaBytes } from "./media-bytes.js";
+import { registerOpenapi } from "./openapi-route.js";
 import { createPageOrigin, pathBefore } from "./page-origin.js";
 import { restRequest } from "./rest/request.js";
 import type { Route } from "./rest/route.js";
@@ -41,6 +44,7 @@ import { ROUTES } from "./rest/routes.js";
 import { addressSender } from "./sender.js";
 import { registerSignIn } from "./sign-in.js";
 import { LARGE_CHARACTERS, sliced } from "./sliced.js";
+import { registerTraces, traced } from "./traces.js";
 import type { Turns } from "./turns.js";
 import { registerWebAssets } from "./web-assets.js";
 
@@ -62,6 +66,8 @@ export interface ApiOptions {
   patience: Patience;
   turns: Turns;
   rooms: BodyRooms;
+  measures: Pick<Measures, "refused">;
+  tracing: Tracing;
   log: Logger;
 }
 
@@ -81,10 +87,11 @@ declare module "fastify" {
   }
 }
 
-function createFastify(log: Logger): { app: FastifyInstance; handle: RequestListener } {
+function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; handle: RequestListener } {
   let handle: RequestListener = () => undefined;
   const fail = (error: unknown, reply: FastifyReply): FastifyReply => {
     const { http, headers, body } = errorReply(error, log);
+    measures.refused(body.status);
     return reply.code(http).headers(headers).send(body);
   };
   const app = Fastify({
@@ -123,7 +130,7 @@ function written(body: unknown, reply: FastifyReply): string | Readable {
   return sliced(parts, () => reply.raw.destroy());
 }
 
-function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers: Resolvers): void {
+function registerRest(app: FastifyInstance, routes: readonly Route[], { resolvers, tracing }: ApiOptions): void {
   for (const { method, path, http = 200, answer, updatedAt, open } of routes) {
     app.route({
       method,
@@ -131,7 +138,8 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
       ...(!open && { onRequest: gated }),
       handler: async (request, reply) => {
         const { context } = request;
-        const body = await context.answer!.part(() => answer(resolvers, restRequest(request, context)));
+        const work = () => answer(resolvers, restRequest(request, context));
+        const body = await traced(tracing, context, () => context.answer!.part(work));
         reply.code(http).headers(quotaHeaders(context)).type("application/json; charset=utf-8");
         if (updatedAt) reply.header("ETag", entityTag(updatedAt(body as never)));
         // Depends on who asks, and holds what caches may not keep.
@@ -143,23 +151,11 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], resolvers:
 
 /** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
-  const {
-    resolvers,
-    credentials,
-    sessions,
-    reports,
-    scripts,
-    baseUrl,
-    runtimeUrl,
-    addressOf,
-    answers,
-    patience,
-    turns,
-    log,
-  } = options;
+  const { resolvers, credentials, sessions, reports, scripts, baseUrl, runtimeUrl, addressOf, answers } = options;
+  const { patience, turns, measures, tracing, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
-  const { app, handle } = createFastify(log);
+  const { app, handle } = createFastify(options);
   const addresses: { method: string; path: string }[] = [];
   app.addHook("onRoute", ({ method, url }) => {
     for (const one of [method].flat()) addresses.push({ method: one, path: url });
@@ -176,9 +172,10 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     request.context = { caller, idempotencyKey: null, answer, gone, ...(address && { address }) };
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
   });
+  registerTraces(app, tracing);
   registerBodies(app, options);
   registerLeaving(app, patience);
-  registerRest(app, ROUTES, resolvers);
+  registerRest(app, ROUTES, options);
   registerEntryFiles(app, resolvers.entries);
   registerMediaBytes(app, resolvers.media);
   registerDeliveryReports(app, { reports, baseUrl });
@@ -190,8 +187,9 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerAppPages(app, { resolvers, sessions, origin, pages });
   registerSignIn(app, { credentials, sessions, baseUrl });
   registerFirstPage(app, baseUrl);
+  registerOpenapi(app, schema, baseUrl);
   app.get("/studio", (_request, reply) => pages.send(reply, "studio"));
-  const stopGraphql = await registerGraphql(app, { schema, documents, pages, log });
+  const stopGraphql = await registerGraphql(app, { schema, documents, pages, measures, tracing, log });
   await app.ready();
   return {
     schema,

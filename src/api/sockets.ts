@@ -7,13 +7,15 @@ import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
+import type { Measures } from "../operations/watch/measures.js";
+import type { Tracing } from "../operations/watch/tracing.js";
 import type { Caller } from "../rules/access.js";
 import { writeJson } from "../rules/json-text.js";
 import type { AddressOf } from "./address.js";
 import { closedSignal } from "./answer-end.js";
 import type { Answer, Answers } from "./answers.js";
 import { isForeign, tokenIn } from "./caller.js";
-import { formatGraphqlError } from "./error-reply.js";
+import { type FormatError, formatterOf } from "./error-reply.js";
 import type { ActionFeedContext } from "./graphql/action-resolver.js";
 import type { ClientFeedContext } from "./graphql/client-resolver.js";
 import type { Documents } from "./graphql/documents.js";
@@ -25,6 +27,7 @@ import { createRecheck, type Held } from "./live/recheck.js";
 import { createSharedResults, type Receiver } from "./live/shared-results.js";
 import { createTransport, type LinkContext } from "./live/transport.js";
 import { senderOf } from "./sender.js";
+import { tracedOperation } from "./traces.js";
 import type { Turns } from "./turns.js";
 
 const PATH = "/graphql";
@@ -57,6 +60,8 @@ interface SocketOptions extends Sources {
   /** The origin of pages that run authors' code, where no API is; null: the service's own. */
   runtimeUrl: string | null;
   credentials: Credentials;
+  measures: Pick<Measures, "refused">;
+  tracing: Tracing;
   log: Logger;
 }
 
@@ -73,6 +78,8 @@ function tokenOf({ connectionParams, extra }: SocketContext): string | null {
 export interface Sockets {
   /** Takes over an upgrade of the HTTP server. */
   upgrade(request: IncomingMessage, socket: Duplex, head: Buffer): void;
+  /** Sockets that are open, and subscriptions under way. */
+  figures(): { open: number; subscriptions: number };
   stop(): Promise<void>;
 }
 
@@ -92,15 +99,15 @@ type OperationContext = Sources &
 async function* nothing(): AsyncGenerator<never, void, void> {}
 
 /** In the place of GraphQL's own `execute`, whose result graphql-ws would print by parsing what is text already. */
-async function perform(args: ExecutionArgs, log: Logger): Promise<AsyncGenerator<never, void, void>> {
+async function perform(args: ExecutionArgs, format: FormatError): Promise<AsyncGenerator<never, void, void>> {
   const { answer, reply } = args.contextValue as OperationContext;
   try {
     const { errors, ...result } = await execute(args);
     answer.whole(result.data);
-    const told = errors?.map((error) => formatGraphqlError(error, log));
+    const told = errors?.map(format);
     reply(writeJson(told ? { ...result, errors: told } : result));
   } catch (error) {
-    reply(writeJson({ data: null, errors: [formatGraphqlError(error, log)] }));
+    reply(writeJson({ data: null, errors: [format(error)] }));
   }
   return nothing();
 }
@@ -113,9 +120,13 @@ export function createSockets({
   turns,
   runtimeUrl,
   credentials,
+  measures,
+  tracing,
   log,
   ...sources
 }: SocketOptions): Sockets {
+  const format = formatterOf({ measures, log });
+  const results = createSharedResults(answers, log);
   const runtimeHost = runtimeUrl === null ? null : new URL(runtimeUrl).host;
   const server = new WebSocketServer({
     noServer: true,
@@ -149,8 +160,8 @@ export function createSockets({
     {
       schema,
       connectionInitWaitTimeout: INIT_WAIT_MS,
-      subscribe: createSharedResults(answers, log),
-      execute: (args) => perform(args, log),
+      subscribe: results.subscribe,
+      execute: (args) => tracedOperation(tracing, () => perform(args, format)),
       async onConnect(context) {
         const { extra } = context;
         extra.token = tokenOf(context);
@@ -177,10 +188,9 @@ export function createSockets({
         const contextValue = contextOf(context, id, shape);
         return { schema, document, variableValues: variables, operationName, contextValue };
       },
-      onError: (_context, _id, _payload, errors) =>
-        errors.map((error) => formatGraphqlError(error.originalError ?? error, log)),
+      onError: (_context, _id, _payload, errors) => errors.map((error) => format(error.originalError ?? error)),
       onNext: (_context, _id, _payload, _args, result) =>
-        result.errors && { ...result, errors: result.errors.map((error) => formatGraphqlError(error, log)) },
+        result.errors && { ...result, errors: result.errors.map(format) },
     },
     (link, handle) => turns.take(senderOf(callerOf(link)), handle),
     log,
@@ -201,6 +211,7 @@ export function createSockets({
         take(upgraded, request, { token: null, caller: null });
       });
     },
+    figures: () => ({ open: server.clients.size, subscriptions: results.count() }),
     async stop() {
       clearInterval(timer);
       unwatch();

@@ -46,6 +46,8 @@ import {
   PartitionsOfTrail1763600180400,
 } from "../../migrations/1763600180200-partitions.js";
 import { Searches1763600180600 } from "../../migrations/1763600180600-searches.js";
+import { RunTraces1763600190000 } from "../../migrations/1763600190000-run-traces.js";
+import { Alerts1763600190100 } from "../../migrations/1763600190100-alerts.js";
 import { BOUNDED_POOL, createPool, createStatementPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
@@ -89,6 +91,8 @@ export const MIGRATIONS = [
   PartitionsOfTrail1763600180400,
   PartitionsOfRuns1763600180500,
   Searches1763600180600,
+  RunTraces1763600190000,
+  Alerts1763600190100,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

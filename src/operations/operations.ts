@@ -20,6 +20,8 @@ import { createPatience } from "./access/patience.js";
 import { createPeople } from "./access/people.js";
 import { ACTION_EDITED_CHANNEL, createActionFeed } from "./actions/action-feed.js";
 import { createAuthoring } from "./actions/authoring.js";
+import { ALERT_CHANNEL } from "./alerts/alert-rows.js";
+import { createAlerts } from "./alerts/alerts.js";
 import { createAppVersions } from "./apps/app-versions.js";
 import { createApps } from "./apps/apps.js";
 import { ACTION_CHANNEL } from "./client/client-feed.js";
@@ -53,6 +55,7 @@ import { createLedger } from "./runs/ledger.js";
 import { createRunHistory } from "./runs/run-history.js";
 import { createRunScripts } from "./runs/run-scripts.js";
 import { createRunStatistics } from "./runs/run-statistics.js";
+import { createRunTraces } from "./runs/run-traces.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, createRuns } from "./runs/runs.js";
 import { createSecrecy } from "./runs/secrecy.js";
 import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
@@ -64,6 +67,8 @@ import { createScheduleWeek } from "./triggers/week.js";
 import { createRetention } from "./upkeep/retention.js";
 import { createTrimming } from "./upkeep/trimming.js";
 import { createVitals } from "./upkeep/vitals.js";
+import type { Measures } from "./watch/measures.js";
+import type { Tracing } from "./watch/tracing.js";
 
 /** Every channel of notices between processes. */
 export const CHANNELS = [
@@ -80,6 +85,7 @@ export const CHANNELS = [
   MESSAGE_CHANNEL,
   NOTIFICATION_CHANNEL,
   READER_CHANNEL,
+  ALERT_CHANNEL,
 ];
 
 export interface Surroundings {
@@ -91,6 +97,8 @@ export interface Surroundings {
   /** null in a process that is no runner. */
   browsers: Browsers | null;
   room: DiskRoom;
+  measures: Measures;
+  tracing: Tracing;
   /** The service's address for people and browsers. */
   baseUrl: string;
   /** The service's address for the runs of this process. */
@@ -141,7 +149,7 @@ function createRunning(
     onBeat: () => Promise<void>;
   },
 ) {
-  const { config, db, notifications, browsers, apiUrl, alone, log } = surroundings;
+  const { config, db, notifications, browsers, apiUrl, alone, measures, tracing, log } = surroundings;
   const { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans, onBeat } = parts;
   const logs = createLogs(db);
   const tail = createLogTail({ logs, notifications, log });
@@ -154,9 +162,10 @@ function createRunning(
       const settled = await runs.settleOrphans();
       const lost = (await ledger.endLost(lostEnding)) + settled.lost;
       if (lost > 0) log.warn({ lost }, "ended runs that nobody performed any longer");
+      measures.runsLost(lost);
       const { queuedAgain } = settled;
       if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again that had been taken and not begun");
-      await ledger.skipLate();
+      measures.ticks("late", await ledger.skipLate());
       await runs.lookForAwaited();
       await onBeat();
     },
@@ -164,6 +173,7 @@ function createRunning(
     log,
   });
   const console = createRunConsole({ db, notifications });
+  const traces = createRunTraces({ db, tracing, apiUrl });
   const execution = createExecution({
     db,
     ledger,
@@ -172,11 +182,14 @@ function createRunning(
     console,
     scripts: createRunScripts({ sessionOf, credentials, catalogue, keptScripts, apiUrl }),
     timeoutMs: config.serverTimeoutMs,
+    measures,
+    traces,
     log,
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;
   const rooms = { queueRoom, intake };
-  const runs = createRuns({ db, ledger, ...rooms, logs, execution, notifications, holder: instance.id, concurrency });
+  const holder = instance.id;
+  const runs = createRuns({ db, ledger, ...rooms, logs, execution, traces, notifications, holder, concurrency });
   return { logs, tail, ledger, instance, console, runs };
 }
 
@@ -190,7 +203,7 @@ function upkeepOf({ config, db }: Surroundings, lag: () => Promise<number>) {
   };
 }
 
-/** Messages to people outside, notifications to an app's users, and codes by which those prove who they are. */
+/** Messages to people outside, notifications to an app's users, codes by which those prove who they are, and alerts to its authors. */
 function createMessaging(
   { config, db, notifications, baseUrl, now, log }: Surroundings,
   parts: {
@@ -224,6 +237,7 @@ function createMessaging(
     communicate,
     notify,
     verification: createVerification({ db, ...store, settings, userChanged, acceptance }),
+    alerts: createAlerts({ ...shared, settings, notice: communicate.notice }),
 
     /** Lets go of what dead processes held. */
     async recover(): Promise<void> {
@@ -259,7 +273,7 @@ function triggersOf(
 }
 
 export async function createOperations(surroundings: Surroundings) {
-  const { config, db, notifications, room, baseUrl, now, log } = surroundings;
+  const { config, db, notifications, room, baseUrl, now, measures, log } = surroundings;
   const credentials = createCredentials({ db, notifications });
   const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room });
   const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room });
@@ -281,7 +295,7 @@ export async function createOperations(surroundings: Surroundings) {
   const apps = createApps({ db, organizationOf, settings, logEvents, intake });
   const appVersions = createAppVersions({ db, settings, logEvents, intake });
   const { catalogue, addressed, packages } = dependenciesOf(surroundings, intake);
-  const schedule = createSchedule({ db, now, defaultTimezone });
+  const schedule = createSchedule({ db, now, defaultTimezone, measures });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const { check: checkCode } = createIsolateCheck();
   const authoring = createAuthoring({ db, checkCode, packages, addressed, triggerIndex, log });

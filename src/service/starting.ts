@@ -1,4 +1,5 @@
 /** How each part of the service is made, started and given back. The order, which is also that of the stop, is service.ts's. */
+import { randomUUID } from "node:crypto";
 import type { Server } from "node:http";
 import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,7 +12,7 @@ import type { FrontDoor, Parts } from "../api/health.js";
 import { createMetrics } from "../api/metrics.js";
 import { createResolvers } from "../api/resolvers.js";
 import { createApi } from "../api/server.js";
-import { createSockets } from "../api/sockets.js";
+import { createSockets, type Sockets } from "../api/sockets.js";
 import { createTurns } from "../api/turns.js";
 import type { Config } from "../config.js";
 import { migrate, openDatabase, poolUse } from "../data/database.js";
@@ -24,10 +25,13 @@ import { createNotifications, type Notifications } from "../engine/notifications
 import { createQueue, sweepQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
+import { ALERT_CHANNEL } from "../operations/alerts/alert-rows.js";
 import { MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
 import { NOTIFICATION_CHANNEL } from "../operations/notifications/notification-rows.js";
 import { CHANNELS, type Operations } from "../operations/operations.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
+import type { Measures } from "../operations/watch/measures.js";
+import { createTracing, type Tracing } from "../operations/watch/tracing.js";
 import { lostConnections } from "../postgres.js";
 import { browserSources } from "./browser-sources.js";
 import { diskRoom } from "./disk-room.js";
@@ -41,6 +45,9 @@ const LAST_ANSWERS_MS = 1_000;
  * has the others, however many runs of how many apps ask for new ones.
  */
 const OPENINGS = Math.max(1, Math.floor(availableParallelism() / 2));
+
+/** How often each process looks whether alerts are to be looked at. */
+const ALERTS_EVERY_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
 
@@ -58,6 +65,7 @@ export interface Plan {
   config: Config;
   clock: Clock;
   log: Logger;
+  measures: Measures;
   releases: Releases;
   parts: Parts;
   server: Server;
@@ -99,6 +107,7 @@ export function partsOf({ roles }: Config): Parts {
 export class Starting {
   private readonly turns = createTurns();
   private readonly answers = createAnswers(undefined, this.turns);
+  private sockets: Sockets | null = null;
 
   constructor(private readonly plan: Plan) {}
 
@@ -130,6 +139,15 @@ export class Starting {
     return { url, db, notifications };
   }
 
+  /** Where spans go; the last of them when all else has stopped. */
+  async tracing(): Promise<Tracing> {
+    const { config, releases, unwanted } = this.plan;
+    unwanted.throwIfAborted();
+    const tracing = await createTracing(config.otlpEndpoint, randomUUID());
+    releases.add("traces", tracing.stop);
+    return tracing;
+  }
+
   /** The watch over the room for the database. */
   async room(db: DataSource): Promise<DiskRoom> {
     const { config, log, releases } = this.plan;
@@ -141,7 +159,7 @@ export class Starting {
 
   /** `apiUrl`: the service's own address, which runs may reach although it is private. */
   async browsers(apiUrl: string): Promise<Browsers | null> {
-    const { config, log, releases, parts, unwanted } = this.plan;
+    const { config, log, measures, releases, parts, unwanted } = this.plan;
     unwanted.throwIfAborted();
     if (!config.roles.has("runner")) return null;
     const { sources, egressOptions } = browserSources(config, log);
@@ -154,7 +172,9 @@ export class Starting {
       throw new StartError(`EGRESS_PROXY_HOST must be an address of this machine: ${error.message}`);
     });
     first.close();
-    const browsers = createBrowsers({ sources, log, openLane: egress.openLane, openings: createFairLine(OPENINGS, 1) });
+    const openings = createFairLine(OPENINGS, 1);
+    const onLoss = measures.browserLost;
+    const browsers = createBrowsers({ sources, log, openLane: egress.openLane, openings, onLoss });
     releases.add("browsers", () => browsers.stop());
     await browsers.start();
     parts["browser"] = () => browsers.ready();
@@ -177,15 +197,23 @@ export class Starting {
   }
 
   /** Builds the API, and answers how its door is opened: last, and shut first. */
-  async api(operations: Operations, baseUrl: string): Promise<() => void> {
-    const { config, log, releases, parts, server, door } = this.plan;
+  async api(operations: Operations, tracing: Tracing, baseUrl: string): Promise<() => void> {
+    const { config, log, measures, releases, parts, server, door } = this.plan;
     if (!config.roles.has("api")) return () => undefined;
     const { credentials, gate, patience, tail, console, clients, actionFeed, store, notify } = operations;
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const { answers, turns } = this;
     const { runtimeUrl } = config;
-    const shared = { credentials, answers, turns, addressOf: createAddressOf(config.trustProxy), log };
+    const shared = {
+      credentials,
+      answers,
+      turns,
+      addressOf: createAddressOf(config.trustProxy),
+      measures,
+      tracing,
+      log,
+    };
     const rooms = createBodyRooms();
     const { reports } = operations.communicate;
     const { scripts } = operations.packages;
@@ -195,6 +223,7 @@ export class Starting {
     releases.add("api", api.stop);
     const sources = { gate, tail, console, clientFeed, actionFeed, entries: store.entries, notify };
     const sockets = createSockets({ ...shared, ...sources, runtimeUrl, schema, documents });
+    this.sockets = sockets;
     releases.add("sockets", () => sockets.stop());
     return () => {
       server.on("upgrade", sockets.upgrade);
@@ -246,18 +275,38 @@ export class Starting {
     parts["scheduler"] = ticker.healthy;
   }
 
-  /** Sends what waits in the outbox: schedulers do, for it is work by time and needs no browser. */
-  async messages(notifications: Notifications, { communicate }: Operations): Promise<void> {
+  /**
+   * Sends what waits in the outbox: schedulers do, for it is work by time and needs no browser. Where none lives the others do it for
+   * them, or nobody would read that none lives.
+   */
+  async messages(notifications: Notifications, { communicate, vitals }: Operations): Promise<void> {
     const { config, clock, log, releases, impatience } = this.plan;
     releases.add("mail", () => communicate.stop());
-    if (!config.roles.has("scheduler")) return;
     const { sender } = communicate;
-    const ticker = createTicker({ work: sender.look, msUntil: clock.msUntil, log });
+    const isScheduler = config.roles.has("scheduler");
+    const instead = async () => ((await vitals.living("scheduler")) ? null : sender.look());
+    const every = isScheduler ? {} : { sleepMaxMs: ALERTS_EVERY_MS };
+    const ticker = createTicker({ work: isScheduler ? sender.look : instead, msUntil: clock.msUntil, ...every, log });
     sender.whenFree(ticker.wake);
     notifications.listen(MESSAGE_CHANNEL, ticker.wake);
     notifications.onGap(ticker.wake);
     await ticker.start();
     releases.add("messages", () => Promise.all([ticker.stop(), sender.drain(impatience)]));
+  }
+
+  /** Watches what alerts are about, and sends them; in every process, whatever else is dead. */
+  async alerts(notifications: Notifications, { alerts: { watch, delivery } }: Operations): Promise<void> {
+    const { clock, log, releases } = this.plan;
+    const every = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_EVERY_MS, log };
+    const tickers = [watch.look, delivery.look].map((work) => createTicker({ work, ...every }));
+    for (const ticker of tickers) {
+      notifications.listen(ALERT_CHANNEL, ticker.wake);
+      await ticker.start();
+    }
+    releases.add("alerts", () => {
+      delivery.stop();
+      return Promise.all(tickers.map((ticker) => ticker.stop()));
+    });
   }
 
   /** Publishes what is scheduled, and pushes to devices what is published. */
@@ -309,11 +358,15 @@ export class Starting {
   }
 
   /** The numbers of the whole service and of this process, told by every process. */
-  metrics({ db }: Opened, { vitals }: Operations, work: Work): void {
-    const { config, door, releases } = this.plan;
-    const runner = config.roles.has("runner") ? work : null;
+  metrics({ db }: Opened, { vitals }: Operations, work: Work, browsers: Browsers | null): void {
+    const { config, door, measures, releases } = this.plan;
+    const runner = browsers && { ...work, browsers: browsers.figures };
     const answers = config.roles.has("api") ? this.answers.held : null;
-    door.tell(createMetrics({ vitals, database: () => poolUse(db), lost: lostConnections, answers, runner }));
+    const sockets = this.sockets?.figures ?? null;
+    const database = () => poolUse(db);
+    door.tell(
+      createMetrics({ vitals: vitals.read, database, lost: lostConnections, answers, sockets, measures, runner }),
+    );
     releases.add("metrics", () => door.tell(null));
   }
 }

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { createMetrics } from "../../src/api/metrics.js";
 import type { Vitals } from "../../src/operations/upkeep/vitals.js";
+import { createMeasures } from "../../src/operations/watch/measures.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -21,7 +22,7 @@ describe("the metrics", () => {
     expect(type).to.match(/^text\/plain; version=0\.0\.4/);
     const lines = text.trimEnd().split("\n");
     const samples = lines.filter((line) => line.startsWith("svc_"));
-    for (const line of samples) expect(line).to.match(/^svc_[a-z_]+(\{(role|state)="[a-z]+"\})? \d+(\.\d+)?$/);
+    for (const line of samples) expect(line).to.match(/^svc_[a-z_]+(\{[a-z]+="\w+"\})? \d+(\.\d+)?$/);
     const named = new Set(samples.map((line) => line.split(/[{ ]/)[0]!));
     for (const name of named) {
       expect(lines).to.include(`# TYPE ${name} ${name.endsWith("_total") ? "counter" : "gauge"}`);
@@ -42,6 +43,28 @@ describe("the metrics", () => {
     expect(lines.filter((line) => line === "# TYPE nodejs_eventloop_lag_max_seconds gauge")).to.have.length(1);
   });
 
+  it("count what is refused, over REST and GraphQL, by its status", async () => {
+    await service.rest("GET", `/v3/apps/${service.appId}/actions/999999`);
+    await service.graphql(`{ action(appId: ${service.appId}, id: 999999) { id } }`);
+    await service.rest("GET", `/v3/apps/${service.appId}/actions`, { as: null });
+    const { text } = await read();
+    expect(text).to.include('svc_refusals_total{status="ACTION_NOT_FOUND"} 2\n');
+    expect(text).to.include('svc_refusals_total{status="UNAUTHORIZED"} 1\n');
+  });
+
+  it("tell what waits of each app, and how long the oldest has", async () => {
+    const [copy] = await publishDirectly(service.db, service.appId, [
+      { name: "waits", triggers: [{ trigger: "manual" }] },
+    ]);
+    const queue = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at)
+      SELECT $1, $2, 'production', 'manual', '{}', 'queued', now() - interval '40 seconds' FROM generate_series(1, 3)`;
+    await service.db.query(queue, [service.appId, copy!.id]);
+    const { text } = await read();
+    expect(text).to.include(`svc_queue_runs{app="${service.appId}"} 3\n`).and.to.include("svc_runs_queued 3\n");
+    expect(Number(/^svc_queue_oldest_seconds\{.*\} (.*)$/m.exec(text)?.[1])).to.be.within(40, 70);
+    await service.db.query("DELETE FROM run WHERE state = 'queued'");
+  });
+
   it("show how long the oldest due tick has waited where no scheduler claims it", async () => {
     expect((await read()).text).to.include("svc_schedule_lag_seconds 0\n");
     const wanted = { name: "late", triggers: [{ trigger: "schedule" }], frequency: "*/2 * * * *" };
@@ -53,6 +76,19 @@ describe("the metrics", () => {
   });
 });
 
+describe("what a process counts", () => {
+  it("has a label for a hundred apps, and one for all others", async () => {
+    const measures = createMeasures();
+    const run = { trigger: "manual", room: "worker", outcome: "completed", durationMs: 12 } as const;
+    for (let appId = 1; appId <= 1_000; appId += 1) measures.runEnded({ ...run, appId });
+    const lines = (await measures.register.metrics()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
+    expect(lines).to.have.length(101);
+    const labels = 'trigger="manual",room="worker",outcome="completed"';
+    expect(lines).to.include(`svc_runs_total{app="100",${labels}} 1`);
+    expect(lines).to.include(`svc_runs_total{app="other",${labels}} 900`);
+  });
+});
+
 describe("the metrics of one process", () => {
   const NOW: Vitals = {
     scheduleLagMs: 0,
@@ -60,6 +96,7 @@ describe("the metrics of one process", () => {
     queued: 7,
     running: 2,
     oldestQueuedMs: 12_500,
+    queues: [{ appId: 3, queued: 7, oldestMs: 12_500 }],
     instances: { runner: 1 },
   };
   const ofRunner = (vitals: () => Promise<Vitals>, taking: boolean) =>
@@ -68,7 +105,14 @@ describe("the metrics of one process", () => {
       database: () => ({ busy: 3, idle: 2, waiting: 1 }),
       lost: () => 4,
       answers: () => 6_000_000,
-      runner: { places: () => ({ total: 8, free: 5, waiting: 7 }), taking: () => taking, queueRestarts: () => 1 },
+      sockets: () => ({ open: 4, subscriptions: 9 }),
+      measures: createMeasures(),
+      runner: {
+        places: () => ({ total: 8, free: 5, waiting: 7 }),
+        taking: () => taking,
+        queueRestarts: () => 1,
+        browsers: () => ({ up: 1, serving: 3, warm: 2, spare: 1 }),
+      },
     }).read();
 
   it("say that runs wait while it has places and takes none", async () => {
@@ -84,6 +128,11 @@ describe("the metrics of one process", () => {
       'svc_database_connections{state="waiting"} 1',
       "svc_database_connections_lost_total 4",
       "svc_database_up 1",
+      'svc_queue_runs{app="3"} 7',
+      'svc_queue_oldest_seconds{app="3"} 12.5',
+      'svc_sockets{what="subscriptions"} 9',
+      "svc_browsers 1",
+      'svc_browser_contexts{state="warm"} 2',
     ]) {
       expect(text.split("\n")).to.include(line);
     }
@@ -99,6 +148,8 @@ describe("the metrics of one process", () => {
       database: () => ({ busy: 0, idle: 0, waiting: 0 }),
       lost: () => 1,
       answers: null,
+      sockets: null,
+      measures: createMeasures(),
       runner: null,
     });
     expect(await metrics.read()).to.match(/^svc_runs_queued 7$/m);
@@ -107,7 +158,7 @@ describe("the metrics of one process", () => {
     expect(text)
       .to.match(/^svc_database_up 0$/m)
       .and.to.match(/^svc_database_connections_lost_total 1$/m);
-    expect(text).to.not.match(/^svc_(runs|schedule|instances)/m);
+    expect(text).to.not.match(/^svc_(runs_(queued|running|oldest)|queue|schedule|instances)\w* [\d.]+$/m);
     away = false;
     expect(await metrics.read()).to.match(/^svc_runs_queued 7$/m);
   });

@@ -6,6 +6,7 @@ import { expect } from "chai";
 import { pino } from "pino";
 import type { Browser, ConsoleMessage, Page } from "puppeteer";
 import { createApi } from "../../src/api/server.js";
+import { NO_TRACING } from "../../src/operations/watch/tracing.js";
 import { type Network, startNetwork } from "../harness/network.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -28,6 +29,8 @@ async function addresses(): Promise<string[]> {
     sessions: nothing,
     baseUrl: "http://127.0.0.1",
     runtimeUrl: null,
+    measures: nothing,
+    tracing: NO_TRACING,
   };
   const api = await createApi({ ...stubs, log: pino({ level: "silent" }) } as never);
   await api.stop();

@@ -10,7 +10,7 @@ const EVENT = { text: "x".repeat(10_000) };
 describe("one event to sockets that each ask for it in words of their own", () => {
   const schema = buildSchema("type Query { none: Int } type Event { text: String } type Subscription { added: Event }");
   const answers = createAnswers({ totalBytes: 100_000, ofOwnerBytes: 50_000, ofAnswerBytes: 40_000 });
-  const subscribe = createSharedResults(answers, pino({ level: "silent" }));
+  const { subscribe } = createSharedResults(answers, pino({ level: "silent" }));
   let listeners: ((event: object) => void)[] = [];
   let ends: (() => unknown)[] = [];
   afterEach(async () => {

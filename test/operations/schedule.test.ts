@@ -3,6 +3,7 @@ import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
 import { createSchedule, type Schedule } from "../../src/operations/triggers/schedule.js";
 import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
+import { createMeasures } from "../../src/operations/watch/measures.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { publishDirectly, type Wanted } from "../harness/production-copies.js";
 
@@ -27,7 +28,7 @@ describe("schedules", () => {
       organization.id,
     ]);
     appId = app.id;
-    schedule = createSchedule({ db, now, defaultTimezone: "UTC" });
+    schedule = createSchedule({ db, now, defaultTimezone: "UTC", measures: createMeasures() });
   });
   afterEach(() => database.stop());
 
@@ -144,7 +145,9 @@ describe("schedules", () => {
     const wanted = Array.from({ length: 1_000 }, (_, at) => ({ ...SCHEDULED, name: `s${at}` }));
     await publish(...wanted);
     time = NOON;
-    const others = Array.from({ length: 3 }, () => createSchedule({ db, now, defaultTimezone: "UTC" }));
+    const others = Array.from({ length: 3 }, () =>
+      createSchedule({ db, now, defaultTimezone: "UTC", measures: createMeasures() }),
+    );
     await Promise.all(others.map((other) => other.claimDue()));
     const [{ count, distinct }] = await db.query(
       "SELECT count(*), count(DISTINCT action_id) AS distinct FROM run WHERE state = 'queued'",
@@ -191,7 +194,7 @@ describe("schedules", () => {
       );
       return row.read as number;
     };
-    const single = createSchedule({ db: one, now, defaultTimezone: "UTC" });
+    const single = createSchedule({ db: one, now, defaultTimezone: "UTC", measures: createMeasures() });
     const before = await read();
     for (let look = 0; look < 10; look += 1) await single.claimDue();
     expect((await read()) - before).to.be.at.most(20);

@@ -4,10 +4,10 @@ import { readFileSync, statSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { VIEW_NAMES } from "../../src/web/studio/views.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 import { studioPage } from "./studio-page.js";
-import { studioViews } from "./studio-routes.js";
 
 const BUILT = fileURLToPath(new URL("../../web", import.meta.url));
 const FIRST_LOAD_MAX_BYTES = 250 * 1024;
@@ -41,7 +41,7 @@ describe("The first load of Studio", () => {
     await page.goto(`${service.url}/studio`);
     const studio = studioPage(page);
     await studio.signIn(service.tokens.editor);
-    for (const view of studioViews()) {
+    for (const view of VIEW_NAMES) {
       await studio.open(`${service.appId}/${view}`);
       await page.waitForFunction('!/^(Loading…)?$/.test(document.querySelector("#content").textContent)');
     }

@@ -3,11 +3,11 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { VIEW_NAMES } from "../../src/web/studio/views.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type Content, fillApp } from "./studio-content.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
-import { studioViews } from "./studio-routes.js";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
 
@@ -115,7 +115,7 @@ export function walkStudio({ width, theme }: Look): void {
       await studio.signIn(service.tokens.editor);
     });
 
-    for (const view of studioViews()) {
+    for (const view of VIEW_NAMES) {
       it(`has no fault that axe knows on the page “${view}”, and nothing there is wider than the window`, async () => {
         const screens: Screen[] = [{ place: view }, ...(MORE[view]?.(content) ?? [])];
         for (const { place, steps } of screens) {

@@ -4,6 +4,7 @@ import { defaultFieldResolver, type GraphQLArgument, type GraphQLField, type Gra
 import { buildSchema, type NonEmptyArray } from "type-graphql";
 import type { RequestContext } from "../context.js";
 import { ActionResolver } from "./action-resolver.js";
+import { AlertResolver } from "./alert-resolver.js";
 import { AppResolver } from "./app-resolver.js";
 import { AppVersionResolver } from "./app-version-resolver.js";
 import { ClientResolver } from "./client-resolver.js";
@@ -27,6 +28,7 @@ import { VersionResolver } from "./version-resolver.js";
 
 const CLASSES = {
   actions: ActionResolver,
+  alerts: AlertResolver,
   apps: AppResolver,
   clients: ClientResolver,
   appVersions: AppVersionResolver,

@@ -168,7 +168,7 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
   }
 
   /** In the place of GraphQL's own `subscribe`. Its refusals are thrown by the iterable, each with its cause. */
-  return async function subscribe(
+  async function subscribe(
     args: ExecutionArgs,
   ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {
     const source = await createSourceEventStream(args);
@@ -180,5 +180,8 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
     if (Symbol.asyncIterator in source) return executed(source, args);
     const [error] = source.errors ?? [];
     return refused(error ?? new Error("a subscription without a source"));
-  };
+  }
+
+  /** `count`: how many subscriptions are under way. */
+  return { subscribe, count: () => [...perApp.values()].reduce((sum, one) => sum + one, 0) };
 }

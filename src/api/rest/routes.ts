@@ -1,5 +1,6 @@
 /** The REST facade as one table, resource by resource. */
 import { actionRoutes } from "./action-routes.js";
+import { alertRoutes } from "./alert-routes.js";
 import { appRoutes } from "./app-routes.js";
 import { clientRoutes } from "./client-routes.js";
 import { dataSourceRoutes } from "./data-source-routes.js";
@@ -32,4 +33,5 @@ export const ROUTES: readonly Route[] = [
   ...mediaRoutes,
   ...messageRoutes,
   ...notificationRoutes,
+  ...alertRoutes,
 ];

@@ -25,6 +25,8 @@ export interface Browsers {
   ready(): boolean;
   /** Runs under way. */
   busy(): number;
+  /** Browsers that are up, and contexts: with a run, kept for the next run of their key, made ahead for any. */
+  figures(): { up: number; serving: number; warm: number; spare: number };
   /** What /proc says of the processes of the first browser that is up; null where it is somebody else's. */
   sandbox(): Promise<SandboxProof | null>;
   /** That browser's process, for those who watch or test; null while there is none, or where it is somebody else's. */
@@ -86,6 +88,7 @@ async function runIn(
     }
     supervisor.count(generation);
     const outcome = await page.run(request);
+    if (page.loss !== null) supervisor.lostPage(page.loss);
     if (!outcome.ok && outcome.cause === "memory") pool.rest(origin);
     const intact = outcome.ok || outcome.cause === "script" || outcome.cause === "result";
     pool.release(page, key, origin, intact && !generation.retired);
@@ -137,6 +140,12 @@ export function createBrowsers(options: BrowsersOptions): Browsers {
     run: (request) => run(supervisors, request),
     ready: () => first() !== null,
     busy: () => supervisors.reduce((sum, supervisor) => sum + supervisor.busy(), 0),
+    figures() {
+      const all = supervisors.map((one) => one.contexts());
+      const sum = (of: "serving" | "warm" | "spare") => all.reduce((total, one) => total + one[of], 0);
+      const up = supervisors.filter(({ current }) => current !== null).length;
+      return { up, serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
+    },
     async sandbox() {
       const chromium = first();
       return chromium === null ? null : proveSandbox(chromium);

@@ -19,6 +19,12 @@ export type PageScript = { name: string; source: string } | { name: string; url:
  */
 export type RealmKind = "document" | "worker";
 
+/** A request that a page makes. */
+export interface PageRequest {
+  method: string;
+  url: string;
+}
+
 /** One script to run to its end in a document of its own, or in a worker of its own. */
 export interface PageRun {
   /** Default: what the source needs. One in a worker takes no packages, and `mayRequest` and `onHost` have nothing to do. */
@@ -51,6 +57,11 @@ export interface PageRun {
    * before anything of it is sent; false blocks the request. Costs a networked run some milliseconds, so give it only where there is something to keep in.
    */
   mayRequest?(url: string): boolean | Promise<boolean>;
+  /**
+   * Told of each request that `mayRequest` let through, and heeded only beside it: headers to send along, and whom to tell how it ended,
+   * by its status, or null where there was no answer. null: it is nobody's concern.
+   */
+  onRequest?(request: PageRequest): { headers: Record<string, string>; end(status: number | null): void } | null;
 }
 
 /** Why a run failed: the author's code, a limit, or the machinery. */

@@ -20,6 +20,8 @@ export interface SupervisorOptions {
   warmPages?: number;
   /** A browser is replaced after this many runs, without failing any; default 5,000. */
   runsPerBrowser?: number;
+  /** Called for each page that a run lost, with the reason, and for each browser that was lost: `browser`. */
+  onLoss?: (kind: string) => void;
 }
 
 /** One browser with its pages, from its start until the last of its runs has ended. */
@@ -123,6 +125,7 @@ export class Supervisor {
     if (generation !== this.present) return;
     this.present = null;
     if (this.stopping) return;
+    this.options.onLoss?.("browser");
     const { pid } = generation.chromium;
     this.options.log.error({ browser: this.source.name, pid, runs: generation.active }, "the browser is gone");
     if (Date.now() - generation.startedAt > STABLE_MS) this.backoff = 0;
@@ -163,6 +166,18 @@ export class Supervisor {
   /** Runs under way, in browsers that are being replaced too. */
   busy(): number {
     return [...this.generations].reduce((sum, { active }) => sum + active, 0);
+  }
+
+  /** The contexts of all its browsers, those that are being replaced too. */
+  contexts(): { serving: number; warm: number; spare: number } {
+    const all = [...this.generations].map(({ active, pool }) => ({ serving: active, ...pool.kept() }));
+    const sum = (of: "serving" | "warm" | "spare") => all.reduce((total, one) => total + one[of], 0);
+    return { serving: sum("serving"), warm: sum("warm"), spare: sum("spare") };
+  }
+
+  /** A run lost its page. */
+  lostPage(kind: string): void {
+    this.options.onLoss?.(kind);
   }
 
   /** Counts a run; the browser that has had its number is replaced beside the runs. */

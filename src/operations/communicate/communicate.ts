@@ -13,6 +13,7 @@ import { createDeliveryReports } from "./delivery-reports.js";
 import { createDestinations, type OperatorMail } from "./destinations.js";
 import { createEmailDelivery } from "./email-delivery.js";
 import { createMessages } from "./messages.js";
+import { createNotice } from "./notices.js";
 import { createOutbox } from "./outbox.js";
 import { createSender } from "./sender.js";
 import { createSmsDelivery } from "./sms-delivery.js";
@@ -57,6 +58,7 @@ export function createCommunicate(options: {
   return {
     messages: createMessages({ db, outbox, acceptance, now }),
     acceptance,
+    notice: createNotice({ outbox, destinations, now }),
     reports: createDeliveryReports({ db, destinations, logEvents }),
     sender,
     /** Lets go of messages that nobody holds any longer. */

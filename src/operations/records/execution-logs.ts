@@ -47,7 +47,7 @@ export interface ScriptError {
 }
 
 /** What became of a run: a script's failure is a value. `data` is the JSON text of what `execute` returned, undefined for undefined. */
-export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError };
+export type RunOutcome = { ok: true; data: string | undefined } | { ok: false; error: ScriptError; timedOut?: true };
 
 /** What an entry says of a run; texts are JSON. `durationMs` is wall time. `payload` null stands for the run's own. */
 export interface EntryFacts {

@@ -2,7 +2,6 @@
  * How a run comes into the ledger: its one row, written before it starts, whether an action is named that is yet to be found or one that
  * was found before. One statement each. Knows SQL, not who asks.
  */
-import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
 import type { NewRun } from "./run-facts.js";
@@ -104,7 +103,7 @@ export async function acceptRun(executor: Executor, run: NewRun, holder: string 
  * Finds the action and writes the row at once, so that nothing comes between the two.
  * @throws as `findTarget`
  */
-export async function acceptTarget(db: DataSource, run: AskedRun, holder: string | null): Promise<AcceptedTarget> {
+export async function acceptTarget(db: Executor, run: AskedRun, holder: string | null): Promise<AcceptedTarget> {
   const values = [...common(run, holder), ...targetParameters(run.nameOrId)];
   const keyed = isKeyed(run);
   for (;;) {

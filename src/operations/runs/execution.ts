@@ -9,11 +9,13 @@ import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { resultFault } from "../../rules/json-scan.js";
 import { entryData, type RunOutcome } from "../records/execution-logs.js";
+import type { Measures, RunOutcomeLabel, RunRoom } from "../watch/measures.js";
 import type { Printer, RunConsole } from "./console.js";
 import type { Ending } from "./endings.js";
 import type { Ledger } from "./ledger.js";
 import type { HeldRun, RunCode } from "./run-facts.js";
 import type { RunScripts } from "./run-scripts.js";
+import type { RunTrace, RunTraces } from "./run-traces.js";
 import type { RunSecrecy, Secrecy } from "./secrecy.js";
 
 const LOAD_ACTION = "SELECT name, code, environment, dependencies, assets FROM action WHERE id = $1";
@@ -116,6 +118,16 @@ interface EntryDetails {
   hosts: Set<string>;
   /** JSON text of the payload as it may be told; undefined for the run's own. */
   payload: string | undefined;
+  /** Where it was performed. */
+  room: RunRoom;
+  trace: RunTrace;
+}
+
+/** An outcome as the figures have it. */
+function labelOf(outcome: RunOutcome): RunOutcomeLabel {
+  if (outcome.ok) return "completed";
+  if (outcome === CANCELLED || outcome === STOPPED) return "cancelled";
+  return outcome.timedOut ? "timeout" : "failed";
 }
 
 /** What became of a page, in the words of a log entry. */
@@ -123,7 +135,8 @@ async function outcomeOf(outcome: PageOutcome, signal: AbortSignal): Promise<Run
   if (outcome.ok) return completed(outcome.data);
   if (outcome.cause === "cancelled") return signal.reason === "cancelled" ? CANCELLED : STOPPED;
   const { name, message, stack } = outcome.error;
-  return { ok: false, error: { name, message, stack } };
+  const error = { name, message, stack };
+  return outcome.cause === "timeout" ? { ok: false, error, timedOut: true } : { ok: false, error };
 }
 
 export type Execution = ReturnType<typeof createExecution>;
@@ -136,9 +149,11 @@ export function createExecution(options: {
   scripts: RunScripts;
   console: RunConsole;
   timeoutMs: number;
+  measures: Pick<Measures, "runEnded">;
+  traces: Pick<RunTraces, "begin">;
   log: Logger;
 }) {
-  const { db, ledger, runPage, secrecy, scripts, console, timeoutMs, log } = options;
+  const { db, ledger, runPage, secrecy, scripts, console, timeoutMs, measures, traces, log } = options;
 
   async function load({ actionId, versionId, code }: HeldRun): Promise<RunCode | undefined> {
     if (code) return code;
@@ -169,7 +184,7 @@ export function createExecution(options: {
     const settings = kept.contextSettings(action.environment);
     const { packages, hasToken, revoke } = await scripts.prepare(run, action, timeoutMs);
     const printer = console.printer(run.id, kept.mask);
-    const outcome = await runPage({
+    const page: PageRun = {
       isolationKey: `${run.appId}:${run.copy}`,
       origin: `https://app-${run.appId}.actions.internal`,
       source: action.code,
@@ -179,14 +194,20 @@ export function createExecution(options: {
       settings,
       timeoutMs,
       signal,
-      onRealm: (realm) => realm === "worker" && kept.cutOff(),
+      onRealm: (realm) => {
+        details.room = realm;
+        if (realm === "worker") kept.cutOff();
+      },
       onConsole: printer.print,
       onHost: (host) => details.hosts.add(host),
       // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
       ...((kept.needed || hasToken) && { mayRequest: judgeOf(kept, printer) }),
-    }).finally(() =>
-      Promise.all([afterwards(run, "end its token", revoke), afterwards(run, "keep its console", printer.finish)]),
-    );
+    };
+    const outcome = await details.trace
+      .page(runPage, page)
+      .finally(() =>
+        Promise.all([afterwards(run, "end its token", revoke), afterwards(run, "keep its console", printer.finish)]),
+      );
     return judged(await outcomeOf(outcome, signal), !outcome.ok && outcome.error.cut === true, kept);
   }
 
@@ -215,14 +236,20 @@ export function createExecution(options: {
      */
     async execute(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
       const begun = performance.now();
-      const details: EntryDetails = { hosts: new Set(), payload: undefined };
+      const trace = await traces.begin(run);
+      const details: EntryDetails = { hosts: new Set(), payload: undefined, room: "none", trace };
       const outcome = await evaluate(run, signal, details).catch((error: unknown) => {
         if (error instanceof ActionError) return failed("Error", error.message);
         log.error({ err: error, runId: run.id }, "a run could not be performed");
         return failed("InternalError", "the service could not run this action");
       });
       const state = outcome === CANCELLED ? "cancelled" : undefined;
-      const ending = endingOf(run, outcome, performance.now() - begun, { state, payload: details.payload });
+      const durationMs = performance.now() - begun;
+      const { appId, trigger } = run;
+      const ended = { room: details.room, outcome: labelOf(outcome) };
+      measures.runEnded({ appId, trigger, ...ended, durationMs });
+      trace.end(ended);
+      const ending = endingOf(run, outcome, durationMs, { state, payload: details.payload });
       const written = await end(run, holder, { ...ending, hosts: [...details.hosts] }, signal);
       if (!written) log.warn({ runId: run.id }, "a run had been taken away before it ended here");
       return outcome;

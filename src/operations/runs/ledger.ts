@@ -67,7 +67,7 @@ const QUEUED_BY = `
 
 const SKIP_LATE = `
   UPDATE run SET state = 'skipped', reason = 'late by more than 60 s', finished_at = now()
-   WHERE state = 'queued' AND finished_at IS NULL AND trigger = 'schedule' AND queued_at < now() - ${START_LATE}`;
+   WHERE state = 'queued' AND finished_at IS NULL AND trigger = 'schedule' AND queued_at < now() - ${START_LATE} RETURNING id`;
 
 /* $1 holder, $2 the runs that it knows of. */
 const ORPHANS = `SELECT ${HELD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
@@ -99,7 +99,8 @@ export function createLedger(db: DataSource) {
     accept: (run: NewRun, holder: string | null, executor: Executor = db) => acceptRun(executor, run, holder),
 
     /** The same for an action that is named and found in the same statement. @throws as `findTarget` */
-    acceptTarget: (run: AskedRun, holder: string | null) => acceptTarget(db, run, holder),
+    acceptTarget: (run: AskedRun, holder: string | null, executor: Executor = db) =>
+      acceptTarget(executor, run, holder),
 
     /**
      * Takes the queued run whose turn it is; null when there is none, or each app has its share.
@@ -160,9 +161,9 @@ export function createLedger(db: DataSource) {
       return (await rows(db, PUT_BACK, [id, holder])).length > 0;
     },
 
-    /** Skips the scheduled runs that no runner took in time. */
-    async skipLate(): Promise<void> {
-      await db.query(SKIP_LATE);
+    /** Skips the scheduled runs that no runner took in time. Returns how many. */
+    async skipLate(): Promise<number> {
+      return (await rows(db, SKIP_LATE)).length;
     },
 
     async find(appId: number, id: number): Promise<(HeldRun & { state: string; holder: string | null }) | null> {

@@ -37,4 +37,6 @@ export interface HeldRun extends RunFacts {
   replayOf: number | null;
   versionId: number | null;
   startedAt: Date | null;
+  /** The trace that it belongs to, as it is known of a run that starts at once (W3C Trace Context). */
+  traceparent?: string | null;
 }

@@ -1,6 +1,7 @@
 /** The verbs of running: run, runWithResult, cancel. Knows what a caller may, and how a run is accepted; not when it is performed. */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
+import type { Executor } from "../../data/database.js";
 import { createFairLine } from "../../engine/fair-line.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
@@ -18,6 +19,7 @@ import { cancelledEnding, type Execution } from "./execution.js";
 import type { Ledger } from "./ledger.js";
 import type { Place } from "./places.js";
 import type { HeldRun, NewRun } from "./run-facts.js";
+import type { RunTraces } from "./run-traces.js";
 import { createRunner } from "./runner.js";
 import { findTarget } from "./targets.js";
 
@@ -61,7 +63,7 @@ function outcomeIn({ type, data }: LogEntry): RunOutcome {
  * Writes a run's row, running under `holder` or queued when that is null. `run` is what runs; null where an earlier request wrote it.
  * @throws what says that it may not run
  */
-type Accept = (holder: string | null) => Promise<{ id: number; run: HeldRun | null }>;
+type Accept = (holder: string | null, executor?: Executor) => Promise<{ id: number; run: HeldRun | null }>;
 
 /** An action that runs at a moment is taken to do so for that long, by those who are to wait: it is asked again as they start. */
 const FOUND_MS = 1_000;
@@ -80,13 +82,14 @@ export function createRuns(options: {
   intake: Intake;
   logs: Logs;
   execution: Execution;
+  traces: RunTraces;
   notifications: Notifications;
   /** The fence of this process. */
   holder: string;
   /** How many runs this process performs at once while few apps run; 0 where it is no runner. */
   concurrency: number;
 }) {
-  const { db, ledger, queueRoom, intake, logs, execution, notifications, holder, concurrency } = options;
+  const { db, ledger, queueRoom, intake, logs, execution, traces, notifications, holder, concurrency } = options;
   /** Actions that were found a moment ago. */
   const found = new LRUCache<string, true>({ max: FOUND_MAX, ttl: FOUND_MS });
   const queueing = createFairLine(QUEUED_AT_ONCE, QUEUED_AT_ONCE_PER_APP);
@@ -113,7 +116,7 @@ export function createRuns(options: {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
     }
-    const { id } = await accept(null);
+    const { id } = await traces.queue((executor) => accept(null, executor));
     if (awaitedBy === null) return { id };
     if (runner.performs(awaitedBy)) runner.expectRun(awaitedBy, id);
     else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
@@ -136,12 +139,13 @@ export function createRuns(options: {
 
   /** Of a run that is asked for by its action's name or id. */
   function acceptAsked(asked: AskedRun): Accept {
-    return async (by) => {
-      const { id, repeated, target, secretsVersion } = await ledger.acceptTarget(asked, by);
+    const traceparent = traces.current();
+    return async (by, executor) => {
+      const { id, repeated, target, secretsVersion } = await ledger.acceptTarget(asked, by, executor);
       if (repeated) return { id, run: null };
       const { id: actionId, ...code } = target;
       const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion };
-      return { id, run: { ...asked, ...facts, id, actionId, code, trigger: "manual" } };
+      return { id, run: { ...asked, ...facts, id, actionId, code, trigger: "manual", traceparent } };
     };
   }
 
@@ -241,9 +245,11 @@ export function createRuns(options: {
 
     /** Starts a run that was found to be startable already. */
     async submit(run: NewRun): Promise<{ runId: number }> {
-      const accept: Accept = async (by) => {
-        const { id, repeated } = await ledger.accept(run, by);
-        return { id, run: repeated ? null : { replayOf: null, versionId: null, ...run, id, startedAt: new Date() } };
+      const traceparent = traces.current();
+      const accept: Accept = async (by, executor) => {
+        const { id, repeated } = await ledger.accept(run, by, executor);
+        const facts = { replayOf: null, versionId: null, startedAt: new Date(), traceparent };
+        return { id, run: repeated ? null : { ...facts, ...run, id } };
       };
       const place = runner.placeFor(run.appId, null);
       const { id } = place ? await startIn(place, accept) : await queue(run.appId, accept);

@@ -4,6 +4,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { checkFrequency, checkTimezone, describeFrequency, localTime, nextRuns } from "../../rules/schedule.js";
 import { MISSED_COUNTED, type Owed, TICK_LATE_MS, ticksOwed } from "../../rules/ticks.js";
+import type { Measures, TickFateLabel } from "../watch/measures.js";
 
 /** Rows locked in one transaction. */
 const BATCH = 100;
@@ -16,6 +17,13 @@ const SKIPPED = {
   late: `late by more than ${TICK_LATE_MS / 1000} s`,
   unpublished: "app unpublished",
 } as const;
+
+/** Those that have no word of their own are missed ones, with how many. */
+const labelOf = (reason: string | null): TickFateLabel => {
+  if (reason === null) return "queued";
+  const [label] = Object.entries(SKIPPED).find(([, words]) => reason.startsWith(words)) ?? ["down"];
+  return label as TickFateLabel;
+};
 
 const DUE = `
   SELECT action_id AS "actionId", app_id AS "appId", frequency, timezone, next_tick AS "nextTick"
@@ -95,8 +103,13 @@ export interface Preview {
 
 export type Schedule = ReturnType<typeof createSchedule>;
 
-export function createSchedule(options: { db: DataSource; now: () => number; defaultTimezone: string }) {
-  const { db, now, defaultTimezone } = options;
+export function createSchedule(options: {
+  db: DataSource;
+  now: () => number;
+  defaultTimezone: string;
+  measures: Pick<Measures, "ticks">;
+}) {
+  const { db, now, defaultTimezone, measures } = options;
 
   async function circumstances(manager: EntityManager, due: DueRow[]): Promise<Circumstances> {
     const ids = [due.map(({ actionId }) => actionId), [...new Set(due.map(({ appId }) => appId))]];
@@ -111,11 +124,11 @@ export function createSchedule(options: { db: DataSource; now: () => number; def
 
   /** Claims up to a batch of due schedules, writes their ticks and advances them. Returns how many it claimed. */
   async function claimBatch(moment: Date): Promise<number> {
-    return db.transaction(async (manager) => {
+    const fates: TickFate[] = [];
+    const claimed = await db.transaction(async (manager) => {
       const due = await rows<DueRow>(manager, DUE, [moment]);
       if (due.length === 0) return 0;
       const around = await circumstances(manager, due);
-      const fates: TickFate[] = [];
       const next: string[] = [];
       for (const row of due) {
         const owed = ticksOwed(row.frequency, row.timezone ?? defaultTimezone, row.nextTick, moment);
@@ -134,6 +147,8 @@ export function createSchedule(options: { db: DataSource; now: () => number; def
       await rows(manager, ADVANCE, [due.map(({ actionId }) => actionId), next]);
       return due.length;
     });
+    for (const { reason, count } of fates) measures.ticks(labelOf(reason), count);
+    return claimed;
   }
 
   async function firstTick(): Promise<Date | null> {

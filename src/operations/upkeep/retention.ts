@@ -73,6 +73,9 @@ const BATCHES = [
   `DELETE FROM message WHERE id IN (
      SELECT id FROM message WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
       ORDER BY created_at LIMIT ${BATCH} FOR UPDATE SKIP LOCKED) RETURNING id`,
+  `DELETE FROM alert_delivery WHERE ctid IN (
+     SELECT ctid FROM alert_delivery WHERE status <> 'queued' AND created_at < now() - $1 * interval '1 day'
+      LIMIT ${BATCH}) RETURNING id`,
 ];
 
 /* $1 how many rows of one app stay. */
@@ -137,6 +140,9 @@ const REPLACED_SETTINGS = `
    WHERE app.id = forgotten.app_id RETURNING app.id`;
 const REPLACED_HOURS = 1;
 
+/* Of runs that were never performed. */
+const RUN_TRACES = "DELETE FROM run_trace WHERE created_at < now() - interval '1 day'";
+
 /* The dead are buried long before; their rows are only in the way. */
 const DEAD_INSTANCES = "DELETE FROM instance WHERE lease_until < now() - interval '1 day'";
 
@@ -171,6 +177,7 @@ export function createRetention({ db, days }: { db: DataSource; days: number }):
       for (const [batch, bound] of BOUNDED) await dropAll(batch, bound);
       await dropAll(REPLACED_SETTINGS, REPLACED_HOURS);
       if (!stopped) await db.query(DEAD_INSTANCES);
+      if (!stopped) await db.query(RUN_TRACES);
       return Date.now() + EVERY_MS;
     },
     stop() {

@@ -1,8 +1,8 @@
 /** The app's actions: the list, and the one that is open in its workspace. */
 import { useCallback, useState } from "react";
 import { ActionList } from "./action-list.js";
+import type { PageProps } from "./page-props.js";
 import { hrefOf, idOf, type Navigation, type Place } from "./place.js";
-import type { PageProps } from "./routes.js";
 import { TEMPLATES } from "./templates.js";
 import { Workspace } from "./workspace.js";
 

@@ -5,8 +5,8 @@ import { AppVersionsPage } from "./app-versions-page.js";
 import { AuditPage } from "./audit-page.js";
 import { PublishApp, RenameApp, UnpublishApp } from "./documents.js";
 import { EditorsPage } from "./editors-page.js";
+import type { PageProps } from "./page-props.js";
 import { hrefOf } from "./place.js";
-import type { PageProps } from "./routes.js";
 import { TokensPage } from "./tokens-page.js";
 import { TransferPage } from "./transfer-page.js";
 

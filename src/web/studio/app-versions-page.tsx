@@ -3,8 +3,8 @@ import { useCallback, useState } from "react";
 import { CreateAppVersion, ListAppVersions, ReadAppVersion, RestoreAppVersion } from "./documents.js";
 import { ago, exact, shown } from "./format.js";
 import type { AppVersion } from "./model.js";
+import type { PageProps } from "./page-props.js";
 import { fullName } from "./people.js";
-import type { PageProps } from "./routes.js";
 import { useLoaded } from "./use-loaded.js";
 
 const OCCASIONS: Record<string, string> = { create: "taken", publish: "published", "pre-restore": "before a restore" };

@@ -1,7 +1,7 @@
 /** All apps that one may edit, with their state; and for administrators, making one. */
 import { NewApp } from "./new-app.js";
+import type { PageProps } from "./page-props.js";
 import { hrefOf } from "./place.js";
-import type { PageProps } from "./routes.js";
 
 export function AppsPage({ api, apps, appId, go, reloadApps, isAdmin }: PageProps) {
   return (

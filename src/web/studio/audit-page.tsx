@@ -4,8 +4,8 @@ import { asApiError } from "./api.js";
 import { ReadAudit } from "./documents.js";
 import { exact, moment } from "./format.js";
 import type { AuditEntry } from "./model.js";
+import type { PageProps } from "./page-props.js";
 import { useNames } from "./people.js";
-import type { PageProps } from "./routes.js";
 
 const PAGE = 100;
 

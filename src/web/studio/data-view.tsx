@@ -7,8 +7,8 @@ import { DataImport, sendFile } from "./data-import.js";
 import { CreateDataSource, DeleteDataSource, ListDataSources } from "./documents.js";
 import { EntryGrid } from "./entry-grid.js";
 import type { DataSource } from "./model.js";
+import type { PageProps } from "./page-props.js";
 import { idOf } from "./place.js";
-import type { PageProps } from "./routes.js";
 import { TabList } from "./tab-list.js";
 import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
 

@@ -243,6 +243,24 @@ export const RenameApp: Document<RenameAppMutation, RenameAppMutationVariables> 
 
 export const UnpublishApp: Document<UnpublishAppMutation, UnpublishAppMutationVariables> =
   "mutation UnpublishApp($appId:Int!){app:unpublishApp(appId:$appId){id}}";
+
+export const ListAlerts: Document<ListAlertsQuery, ListAlertsQueryVariables> =
+  "fragment AlertRow on AlertRule{id name condition actionId failures of minutes channel to setting enabled firing{actionName firedAt reason}updatedAt}query ListAlerts($appId:Int!){alerts:alertRules(appId:$appId){...AlertRow}}";
+
+export const ReadAlertDeliveries: Document<ReadAlertDeliveriesQuery, ReadAlertDeliveriesQueryVariables> =
+  "query ReadAlertDeliveries($appId:Int!$id:Int!){deliveries:alertDeliveries(appId:$appId id:$id){id status text detail createdAt}}";
+
+export const CreateAlert: Document<CreateAlertMutation, CreateAlertMutationVariables> =
+  "fragment AlertRow on AlertRule{id name condition actionId failures of minutes channel to setting enabled firing{actionName firedAt reason}updatedAt}mutation CreateAlert($appId:Int!$rule:AlertRuleInput!){saved:createAlertRule(appId:$appId rule:$rule){...AlertRow}}";
+
+export const UpdateAlert: Document<UpdateAlertMutation, UpdateAlertMutationVariables> =
+  "fragment AlertRow on AlertRule{id name condition actionId failures of minutes channel to setting enabled firing{actionName firedAt reason}updatedAt}mutation UpdateAlert($appId:Int!$id:Int!$rule:AlertRuleInput!){saved:updateAlertRule(appId:$appId id:$id rule:$rule){...AlertRow}}";
+
+export const DeleteAlert: Document<DeleteAlertMutation, DeleteAlertMutationVariables> =
+  "mutation DeleteAlert($appId:Int!$id:Int!){deleteAlertRule(appId:$appId id:$id)}";
+
+export const TestAlert: Document<TestAlertMutation, TestAlertMutationVariables> =
+  "mutation TestAlert($appId:Int!$id:Int!){testAlertRule(appId:$appId id:$id){id}}";
 export type AccessTrialInput = {
   /** The kept ones unless given. */
   accessRules?: unknown;
@@ -293,6 +311,47 @@ export type ActionLogsWhereInput = {
   data?: ActionLogsDataInput | null | undefined;
   /** app.task.completed or app.task.failed */
   type?: string | null | undefined;
+};
+
+/** How people are told. */
+export type AlertChannel =
+  | 'email'
+  | 'slack'
+  | 'webhook';
+
+/** When an alert fires: runs failed; no success for so long; a tick was skipped or is overdue; runs have waited for so long. */
+export type AlertCondition =
+  | 'failed'
+  | 'queued'
+  | 'silent'
+  | 'skipped';
+
+/** What became of a message. `outbox`: an e-mail, whose status is the outbox's. */
+export type AlertDeliveryStatus =
+  | 'failed'
+  | 'outbox'
+  | 'queued'
+  | 'sent';
+
+/** What is absent has its default, or stays as it is in a change. */
+export type AlertRuleInput = {
+  /** A master's id; absent or null: the whole app. */
+  actionId?: number | null | undefined;
+  channel?: AlertChannel | null | undefined;
+  condition?: AlertCondition | null | undefined;
+  enabled?: boolean | null | undefined;
+  /** 1 to 100; 1 unless given. */
+  failures?: number | null | undefined;
+  /** 1 to 44640; 60 unless given. */
+  minutes?: number | null | undefined;
+  /** 1 to 100 characters, unique in the app. */
+  name?: string | null | undefined;
+  /** From `failures` to 100. */
+  of?: number | null | undefined;
+  /** Such as __alerts, which holds {url, secret}. */
+  setting?: string | null | undefined;
+  /** 1 to 10 e-mail addresses. */
+  to?: Array<string> | null | undefined;
 };
 
 /** The draft, and what live apps run. */
@@ -1238,4 +1297,54 @@ export type UnpublishAppMutationVariables = Exact<{
 
 
 export type UnpublishAppMutation = { app: { id: number } };
+
+export type AlertRowFragment = { id: number, name: string, condition: AlertCondition, actionId: number | null, failures: number, of: number, minutes: number, channel: AlertChannel, to: Array<string>, setting: string | null, enabled: boolean, updatedAt: string, firing: Array<{ actionName: string | null, firedAt: string, reason: string }> };
+
+export type ListAlertsQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ListAlertsQuery = { alerts: Array<{ id: number, name: string, condition: AlertCondition, actionId: number | null, failures: number, of: number, minutes: number, channel: AlertChannel, to: Array<string>, setting: string | null, enabled: boolean, updatedAt: string, firing: Array<{ actionName: string | null, firedAt: string, reason: string }> }> };
+
+export type ReadAlertDeliveriesQueryVariables = Exact<{
+  appId: number;
+  id: number;
+}>;
+
+
+export type ReadAlertDeliveriesQuery = { deliveries: Array<{ id: number, status: AlertDeliveryStatus, text: string, detail: string | null, createdAt: string }> };
+
+export type CreateAlertMutationVariables = Exact<{
+  appId: number;
+  rule: AlertRuleInput;
+}>;
+
+
+export type CreateAlertMutation = { saved: { id: number, name: string, condition: AlertCondition, actionId: number | null, failures: number, of: number, minutes: number, channel: AlertChannel, to: Array<string>, setting: string | null, enabled: boolean, updatedAt: string, firing: Array<{ actionName: string | null, firedAt: string, reason: string }> } };
+
+export type UpdateAlertMutationVariables = Exact<{
+  appId: number;
+  id: number;
+  rule: AlertRuleInput;
+}>;
+
+
+export type UpdateAlertMutation = { saved: { id: number, name: string, condition: AlertCondition, actionId: number | null, failures: number, of: number, minutes: number, channel: AlertChannel, to: Array<string>, setting: string | null, enabled: boolean, updatedAt: string, firing: Array<{ actionName: string | null, firedAt: string, reason: string }> } };
+
+export type DeleteAlertMutationVariables = Exact<{
+  appId: number;
+  id: number;
+}>;
+
+
+export type DeleteAlertMutation = { deleteAlertRule: boolean };
+
+export type TestAlertMutationVariables = Exact<{
+  appId: number;
+  id: number;
+}>;
+
+
+export type TestAlertMutation = { testAlertRule: { id: number } };
 

@@ -2,9 +2,9 @@
 import { type FormEvent, useCallback, useState } from "react";
 import { AddEditor, CreatePerson, ListEditors, RemoveEditor } from "./documents.js";
 import type { Person } from "./model.js";
+import type { PageProps } from "./page-props.js";
 import { fullName } from "./people.js";
 import { idOf } from "./place.js";
-import type { PageProps } from "./routes.js";
 import { SecretOnce } from "./secret-once.js";
 import { type Loaded, useLoaded } from "./use-loaded.js";
 

@@ -3,8 +3,8 @@ import { type DragEvent, type FormEvent, useCallback, useEffect, useRef, useStat
 import { MediaDetails } from "./media-details.js";
 import { dropOn, FileTile, FolderTile } from "./media-tile.js";
 import type { MediaListing } from "./model.js";
+import type { PageProps } from "./page-props.js";
 import { idOf, type Navigation } from "./place.js";
-import type { PageProps } from "./routes.js";
 import { type MediaItem, type MediaState, type Sending, useMedia } from "./use-media.js";
 
 function Path({

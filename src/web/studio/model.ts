@@ -1,6 +1,7 @@
 /** What Studio shows of the service's resources: as the documents ask for them, under the names that its components use. */
 import type {
   ActionSummaryFragment,
+  AlertRowFragment,
   AppsQuery,
   CountRunsQuery,
   CreateTokenInput,
@@ -21,6 +22,7 @@ import type {
   NotificationRowFragment,
   PersonFragment,
   PublishedCopyRowFragment,
+  ReadAlertDeliveriesQuery,
   ReadAuditQuery,
   ReadRunQuery,
   ReadSettingsQuery,
@@ -102,4 +104,8 @@ export type AppVersion = ListAppVersionsQuery["history"]["versions"][number];
 
 export type ImportReport = ImportActionsMutation["report"];
 
-export type { MessageDecision, NotificationInput } from "./documents.js";
+export type { AlertRuleInput as AlertInput, MessageDecision, NotificationInput } from "./documents.js";
+
+export type Alert = AlertRowFragment;
+
+export type AlertDelivery = ReadAlertDeliveriesQuery["deliveries"][number];

@@ -2,8 +2,8 @@
 import { type FormEvent, useState } from "react";
 import { type Api, asApiError } from "./api.js";
 import { CreateApp } from "./documents.js";
+import type { PageProps } from "./page-props.js";
 import type { Navigation } from "./place.js";
-import type { PageProps } from "./routes.js";
 
 export interface NewAppProps {
   api: Api;

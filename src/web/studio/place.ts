@@ -1,6 +1,6 @@
 /** Where in Studio one is, kept in the address's fragment: `#/1/actions/12`, `#/1/data?search=x`. Unsaved work is asked about. Knows no page. */
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { FORMER_VIEWS, isView, type View } from "./routes.js";
+import { FORMER_VIEWS, isView, type View } from "./views.js";
 
 export interface Place {
   /** null: the first app there is. */

@@ -1,8 +1,8 @@
 /** The history of the app's runs: searched, filtered and counted by the service; one of them on a page of its own. */
 import { useCallback, useMemo, useState } from "react";
 import { RunsOverTime } from "./lazy-chart.js";
+import type { PageProps } from "./page-props.js";
 import { idOf } from "./place.js";
-import type { PageProps } from "./routes.js";
 import { RunPage } from "./run-page.js";
 import { RunsFilters } from "./runs-filters.js";
 import { RunsList } from "./runs-list.js";

@@ -3,8 +3,8 @@ import { useEffect, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
 import { ReadWeek } from "./documents.js";
 import type { Week } from "./model.js";
+import type { PageProps } from "./page-props.js";
 import { hrefOf } from "./place.js";
-import type { PageProps } from "./routes.js";
 import { RunState } from "./run-words.js";
 import type { Tail } from "./use-actions.js";
 

@@ -1,8 +1,8 @@
 /** The app's settings by tier. Holds which rows are being edited, so that leaving asks first. */
 import { useCallback, useRef } from "react";
 import { NewSetting } from "./new-setting.js";
+import type { PageProps } from "./page-props.js";
 import { useNames } from "./people.js";
-import type { PageProps } from "./routes.js";
 import { SettingLine } from "./setting-line.js";
 import { type Tier, tierOf } from "./setting-value.js";
 import { SettingsGauge } from "./settings-use.js";

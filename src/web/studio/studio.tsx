@@ -7,13 +7,15 @@ import { Apps } from "./documents.js";
 import type { App } from "./model.js";
 import { NewApp, type NewAppProps } from "./new-app.js";
 import { loading, PageBoundary } from "./page-boundary.js";
+import type { PageProps } from "./page-props.js";
 import { usePalette } from "./palette.js";
 import { idOf, type Place, usePlace } from "./place.js";
-import { type PageProps, ROUTES, type View } from "./routes.js";
+import { ROUTES } from "./routes.js";
 import type { Session } from "./session.js";
 import { TopBar } from "./top-bar.js";
 import { type Actions, useActions } from "./use-actions.js";
 import { useFrameCommands } from "./use-frame-commands.js";
+import { VIEWS, type View } from "./views.js";
 
 interface NoAppProps extends NewAppProps {
   asked: number | null;
@@ -53,7 +55,7 @@ const LEAVE = {
 };
 
 const PAGES = Object.fromEntries(
-  Object.entries(ROUTES).map(([view, { load }]) => [view, lazy(async () => ({ default: await loading(load()) }))]),
+  Object.entries(ROUTES).map(([view, load]) => [view, lazy(async () => ({ default: await loading(load()) }))]),
 ) as Partial<Record<View, ComponentType<PageProps>>> as Record<View, ComponentType<PageProps>>;
 
 function useApps(api: Api, given: App[]) {
@@ -71,7 +73,7 @@ function useApps(api: Api, given: App[]) {
 /** What the window is called: the page, what is open in it, the app. */
 function useTitle(app: App | undefined, { view, item }: Place, actions: Actions): void {
   const open = view === "actions" ? actions.list?.actions.find(({ id }) => id === idOf(item))?.name : undefined;
-  const title = [open ?? ROUTES[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
+  const title = [open ?? VIEWS[view].label, app?.name, "Studio"].filter(Boolean).join(" · ");
   useEffect(() => {
     document.title = title;
   }, [title]);

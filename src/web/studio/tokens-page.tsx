@@ -3,8 +3,8 @@ import { type FormEvent, useCallback, useState } from "react";
 import { CreateToken, ListTokens, RevokeToken } from "./documents.js";
 import { ago, exact } from "./format.js";
 import type { TokenKind } from "./model.js";
+import type { PageProps } from "./page-props.js";
 import { useNames } from "./people.js";
-import type { PageProps } from "./routes.js";
 import { SecretOnce } from "./secret-once.js";
 import { useLoaded } from "./use-loaded.js";
 

@@ -2,12 +2,12 @@
 import type { Api } from "./api.js";
 import type { App } from "./model.js";
 import { hrefOf, type Navigation } from "./place.js";
-import { ROUTES, type View } from "./routes.js";
 import { RunningChip } from "./running-chip.js";
 import type { Tail } from "./use-actions.js";
+import { VIEW_NAMES, VIEWS, type View } from "./views.js";
 
 const ALL_APPS = "all";
-const TABS = (Object.keys(ROUTES) as View[]).filter((view) => !ROUTES[view].hidden);
+const TABS = VIEW_NAMES.filter((view) => !VIEWS[view].hidden);
 
 interface TopBarProps {
   api: Api;
@@ -53,7 +53,7 @@ export function TopBar({ api, apps, app, view, go, tail, signOut, openPalette }:
             aria-current={view === name ? "page" : undefined}
             href={hrefOf({ appId: app.id, view: name })}
           >
-            {ROUTES[name].label}
+            {VIEWS[name].label}
           </a>
         ))}
       </nav>

@@ -4,7 +4,7 @@ import { serviceAddress } from "../service-address.js";
 import { asApiError } from "./api.js";
 import { ImportActions, type ImportDocumentInput } from "./documents.js";
 import type { ImportReport } from "./model.js";
-import type { PageProps } from "./routes.js";
+import type { PageProps } from "./page-props.js";
 
 function Names({ label, names }: { label: string; names: string[] }) {
   if (names.length === 0) return null;

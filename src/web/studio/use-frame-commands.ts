@@ -3,8 +3,8 @@ import { useMemo } from "react";
 import { type Command, useCommands } from "./commands.js";
 import type { App } from "./model.js";
 import type { Navigation } from "./place.js";
-import { ROUTES, type View } from "./routes.js";
 import type { Actions } from "./use-actions.js";
+import { VIEW_NAMES, VIEWS } from "./views.js";
 
 interface FrameCommands {
   apps: App[];
@@ -16,10 +16,9 @@ interface FrameCommands {
 export function useFrameCommands({ apps, go, actions, signOut }: FrameCommands): void {
   const { list } = actions;
   const commands = useMemo<Command[]>(() => {
-    const views = Object.keys(ROUTES) as View[];
     return [
       { name: "New action", keys: "Alt N", run: () => go({ view: "actions", item: "new", query: {} }) },
-      ...views.map((view) => ({ name: `Go to ${ROUTES[view].label}`, run: () => go({ view, item: null }) })),
+      ...VIEW_NAMES.map((view) => ({ name: `Go to ${VIEWS[view].label}`, run: () => go({ view, item: null }) })),
       ...(list?.actions ?? []).map(({ id, name }) => ({
         name: `Open ${name}`,
         run: () => go({ view: "actions", item: String(id), query: {} }),

@@ -1,5 +1,5 @@
 /** What a workspace is given, and hands on to its dock. */
-import type { PageProps } from "./routes.js";
+import type { PageProps } from "./page-props.js";
 
 export interface WorkspaceProps extends PageProps {
   id: number | "new";

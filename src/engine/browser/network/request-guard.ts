@@ -5,12 +5,13 @@
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageRun } from "../run.js";
+import { createFollowed } from "./followed-requests.js";
 
 type Judge = NonNullable<PageRun["mayRequest"]>;
 
 export interface RequestGuard {
-  /** Puts the run's judge in place. Costs a round trip when it is the page's first, and nothing afterwards. */
-  begin(mayRequest: Judge | undefined): Promise<void>;
+  /** Puts the run's judge in place, and who follows what it lets through. Costs a round trip when it is the page's first, and nothing afterwards. */
+  begin(mayRequest: Judge | undefined, onRequest?: PageRun["onRequest"]): Promise<void>;
   /** Guards what the page has started as well, when there is a judge. */
   guardChild(child: CDPSession): Promise<unknown>;
   /** Answers a request that the protocol has paused. */
@@ -39,6 +40,7 @@ export function createRequestGuard(page: CDPSession, caughtUp: (timeoutMs: numbe
   let judge: Judge | undefined;
   let clean = new Set<string>();
   let blocked = new Set<string>();
+  const followed = createFollowed();
 
   /** The judgements of WebSockets that are under way. */
   let judging: Promise<unknown> = Promise.resolve();
@@ -62,13 +64,14 @@ export function createRequestGuard(page: CDPSession, caughtUp: (timeoutMs: numbe
     judging = Promise.all([judging, decided]);
   }
 
-  function answer(session: CDPSession, { requestId, request }: Protocol.Fetch.RequestPausedEvent): void {
+  function answer(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void {
+    const { requestId, request } = event;
     const referrer = request.headers["Referer"] ?? request.headers["referer"];
     passes(request.url + (request.urlFragment ?? ""), referrer)
       .catch(() => false)
       .then((may) =>
         may
-          ? session.send("Fetch.continueRequest", { requestId })
+          ? session.send("Fetch.continueRequest", { requestId, ...followed.begin(event) })
           : session.send("Fetch.failRequest", { requestId, errorReason: "BlockedByClient" }),
       )
       .catch(() => {});
@@ -77,6 +80,7 @@ export function createRequestGuard(page: CDPSession, caughtUp: (timeoutMs: numbe
   /** Not every kind of target knows every domain: a worker's requests are paused at its page. */
   function enable(session: CDPSession): Promise<unknown> {
     session.on("Network.webSocketCreated", onWebSocket);
+    followed.listen(session);
     return Promise.allSettled([
       session.send("Fetch.enable", { patterns: [{ urlPattern: "*" }] }),
       session.send("Network.enable", NO_BUFFERS),
@@ -84,8 +88,9 @@ export function createRequestGuard(page: CDPSession, caughtUp: (timeoutMs: numbe
   }
 
   return {
-    async begin(mayRequest) {
+    async begin(mayRequest, onRequest) {
       judge = mayRequest;
+      followed.follow(onRequest);
       judging = Promise.resolve();
       clean = new Set();
       blocked = new Set();

@@ -51,7 +51,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
     else guard.answer(session, event);
   });
 
-  function beginRequests({ mayRequest, onHost, onConsole }: PageRun): Promise<void> {
+  function beginRequests({ mayRequest, onRequest, onHost, onConsole }: PageRun): Promise<void> {
     faults.begin((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
     lane?.begin({
       onHost: (host) => onHost?.(host),
@@ -59,7 +59,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       onReached: (host) => faults.reached(host),
       mayConnect: (host) => guard.mayConnect(host),
     });
-    return guard.begin(mayRequest);
+    return guard.begin(mayRequest, onRequest);
   }
 
   async function held(): Promise<number> {

@@ -74,6 +74,11 @@ export class Page {
     return this.lost === null;
   }
 
+  /** Why it can be used no more; null while it can. */
+  get loss(): Loss | null {
+    return this.lost;
+  }
+
   get runCount(): number {
     return this.runs;
   }

@@ -149,6 +149,11 @@ export class Pool {
     else this.discard(page);
   }
 
+  /** Pages that wait for a run: of a key, and of none yet. */
+  kept(): { warm: number; spare: number } {
+    return { warm: this.idleInOrder.size, spare: this.spare.length };
+  }
+
   /** Resolves when the contexts made ahead are there. */
   fill(): Promise<void> {
     this.filling ??= this.refill().finally(() => {

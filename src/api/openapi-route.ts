@@ -1,0 +1,16 @@
+/** GET `/v1/openapi.json`: the REST table for tools, to whoever asks, as the schema of GraphQL is. Made once, when it is first asked for. */
+import type { FastifyInstance } from "fastify";
+import type { GraphQLSchema } from "graphql";
+import { openapiDocument } from "./openapi/document.js";
+import { ROUTES } from "./rest/routes.js";
+
+export function registerOpenapi(app: FastifyInstance, schema: GraphQLSchema, baseUrl: string): void {
+  let text: Promise<string> | null = null;
+  app.get("/v1/openapi.json", async (_request, reply) => {
+    text ??= openapiDocument(schema, ROUTES, baseUrl).then((document) => JSON.stringify(document));
+    return reply
+      .type("application/json; charset=utf-8")
+      .header("Cache-Control", "no-cache")
+      .send(await text);
+  });
+}

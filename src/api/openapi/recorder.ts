@@ -1,0 +1,193 @@
+/**
+ * What a row of the REST table reads and answers, told by the row itself: it is called once with a request and resolvers that only take
+ * notes. So nothing that the document says of a route is written twice. Knows no format.
+ */
+import {
+  type GraphQLField,
+  type GraphQLOutputType,
+  type GraphQLSchema,
+  getNullableType,
+  isListType,
+  isObjectType,
+} from "graphql";
+import { rootFields } from "../graphql/schema.js";
+import type { RestRequest } from "../rest/request.js";
+import type { Route } from "../rest/route.js";
+import type { Schema, Schemas } from "./schemas.js";
+
+/** What was noted of one route. */
+export interface RouteNotes {
+  /** The operation that it calls first: a field of the GraphQL schema, or a name of its resolver's. */
+  operation: string | null;
+  description: string | null;
+  path: Map<string, Schema>;
+  query: Map<string, Schema>;
+  ifMatch: boolean;
+  /** null: it reads none. */
+  body: Schema | null;
+  answer: Schema;
+}
+
+/** How deep an answer is looked into before it is left to its named type. */
+const DEPTH_MAX = 3;
+
+/** A value that stands for whatever has that schema. */
+class Stand {
+  constructor(readonly schema: Schema) {}
+}
+
+/** A property that was read of the body. */
+class Part {
+  constructor(readonly name: string) {}
+}
+
+class Recording {
+  readonly notes: RouteNotes = {
+    ...{ operation: null, description: null, path: new Map(), query: new Map() },
+    ...{ ifMatch: false, body: null, answer: {} },
+  };
+  /** The body as a whole. */
+  private readonly whole = {};
+  private readonly parts = new Map<string, Schema>();
+  private readonly stands = new WeakMap<object, Schema>();
+  private readsBody = false;
+
+  constructor(
+    private readonly schemas: Schemas,
+    private readonly fields: ReadonlyMap<string, GraphQLField<unknown, unknown>>,
+    /** Whether properties of the body are taken to be there. */
+    private readonly isFilled: boolean,
+  ) {}
+
+  /** The body as an object, whose properties are noted as they are read. */
+  private readonly object = new Proxy(this.whole, {
+    get: (_target, name) => {
+      if (typeof name !== "string") return undefined;
+      if (!this.parts.has(name)) this.parts.set(name, {});
+      return this.isFilled ? new Part(name) : undefined;
+    },
+  });
+
+  request(): RestRequest {
+    const { notes } = this;
+    const noted = <T>(where: "path" | "query", name: string, schema: Schema): T => {
+      notes[where].set(name, schema);
+      return new Stand(schema) as T;
+    };
+    const readBody = () => {
+      this.readsBody = true;
+    };
+    const { whole, object } = this;
+    return {
+      context: {} as RestRequest["context"],
+      get body() {
+        readBody();
+        return whole;
+      },
+      // Rows take them apart.
+      param: (name) => {
+        notes.path.set(name, { type: "string" });
+        return name;
+      },
+      id: (name) => noted("path", name, { type: "integer", minimum: 1 }),
+      number: (name) => noted("query", name, { type: "integer", minimum: 0 }),
+      text: (name) => noted("query", name, { type: "string" }),
+      flag: (name) => {
+        notes.query.set(name, { type: "boolean", default: false });
+        return false;
+      },
+      strings: (name) => noted("query", name, { type: "string", description: "A JSON array of strings." }),
+      ifMatch() {
+        notes.ifMatch = true;
+        return null as never;
+      },
+      object() {
+        readBody();
+        return object;
+      },
+    };
+  }
+
+  /** Notes what of the body goes where, and answers what stands for the result. */
+  private call(name: string, values: readonly unknown[]): unknown {
+    const field = this.fields.get(name);
+    this.notes.operation ??= name;
+    this.notes.description ??= field?.description ?? null;
+    if (!field) return new Stand({});
+    values.slice(1).forEach((value, at) => {
+      const type = field.args[at]?.type;
+      if (!type) return;
+      if (value === this.whole || value === this.object) this.notes.body = this.schemas.whole(type);
+      if (value instanceof Part) this.parts.set(value.name, this.schemas.whole(type));
+    });
+    return this.standFor(field.type, DEPTH_MAX);
+  }
+
+  resolvers(): never {
+    const room = new Proxy(
+      {},
+      {
+        get:
+          (_room, name) =>
+          async (...values: unknown[]) =>
+            this.call(String(name), values),
+      },
+    );
+    return new Proxy({}, { get: () => room }) as never;
+  }
+
+  /** An object with the type's fields, so that rows can take it apart and spread it. */
+  private standFor(type: GraphQLOutputType, depth: number): unknown {
+    const plain = getNullableType(type);
+    const schema = this.schemas.of(type);
+    if (isListType(plain)) {
+      const list = [this.standFor(plain.ofType, depth)];
+      this.stands.set(list, schema);
+      return list;
+    }
+    if (!isObjectType(plain) || depth === 0) return new Stand(schema);
+    const known = this.schemas.components[plain.name]?.["properties"] as Record<string, Schema> | undefined;
+    const fields = Object.values(plain.getFields()).filter(({ name }) => known?.[name]);
+    const object = Object.fromEntries(fields.map((field) => [field.name, this.standFor(field.type, depth - 1)]));
+    this.stands.set(object, schema);
+    return object;
+  }
+
+  /** The schema of what a row made of what it got. */
+  private schemaOf(value: unknown): Schema {
+    if (value instanceof Stand) return value.schema;
+    if (value instanceof Part || value === undefined) return {};
+    if (typeof value === "string") return { type: "string", const: value };
+    if (typeof value !== "object" || value === null) return value === null ? { type: "null" } : { type: typeof value };
+    const whole = this.stands.get(value);
+    if (whole) return whole;
+    if (Array.isArray(value)) return { type: "array", items: value.length > 0 ? this.schemaOf(value[0]) : {} };
+    const properties = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, this.schemaOf(one)]));
+    const fixed = Object.keys(properties).filter((name) => "const" in properties[name]!);
+    return { type: "object", properties, ...(fixed.length > 0 && { required: fixed }) };
+  }
+
+  finish(answer: unknown): RouteNotes {
+    const { notes, parts } = this;
+    notes.answer = this.schemaOf(answer);
+    if (!this.readsBody || notes.body !== null) return notes;
+    notes.body = parts.size > 0 ? { type: "object", properties: Object.fromEntries(parts) } : {};
+    return notes;
+  }
+}
+
+/** Answers what takes the notes of a row. Rows that judge what they read are called again with nothing in the body. */
+export function createRecorder(schema: GraphQLSchema, schemas: Schemas): (route: Route) => Promise<RouteNotes> {
+  const fields = new Map(rootFields(schema).map((field) => [field.name, field]));
+  return async ({ answer }) => {
+    const filled = new Recording(schemas, fields, true);
+    try {
+      return filled.finish(await answer(filled.resolvers(), filled.request()));
+    } catch {
+      const empty = new Recording(schemas, fields, false);
+      // One that cannot do without a body says what it needs by its refusal, not by its answer.
+      const made = await answer(empty.resolvers(), empty.request()).catch(() => new Stand({}));
+      return empty.finish(made);
+    }
+  };
+}

@@ -1,0 +1,93 @@
+/** GraphQL's types as the JSON Schemas of what REST says with them: one definition for both exits. Knows no route. */
+import {
+  type GraphQLNamedType,
+  type GraphQLType,
+  isEnumType,
+  isInputObjectType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+} from "graphql";
+import { getMetadataStorage } from "type-graphql";
+
+/** A JSON Schema of OpenAPI 3.1 (2020-12). */
+export type Schema = Record<string, unknown>;
+
+const SCALARS: Record<string, Schema> = {
+  Int: { type: "integer" },
+  SafeInt: { type: "integer" },
+  Float: { type: "number" },
+  String: { type: "string" },
+  Boolean: { type: "boolean" },
+  // By name or by number.
+  ID: { type: ["string", "integer"] },
+  DateTime: { type: "string", format: "date-time" },
+};
+
+/** Fields of types that GraphQL alone makes: over REST they are as the operations have them. */
+function madeByGraphql(): ReadonlySet<string> {
+  const { fieldResolvers, objectTypes } = getMetadataStorage();
+  const nameOf = new Map<unknown, string>(objectTypes.map(({ target, name }) => [target, name]));
+  const external = fieldResolvers.filter(({ kind }) => kind === "external");
+  return new Set(external.map((one) => `${nameOf.get(one.getObjectType?.())}.${one.schemaName}`));
+}
+
+const nullable = (schema: Schema): Schema => {
+  if ("$ref" in schema) return { anyOf: [schema, { type: "null" }] };
+  const { type } = schema;
+  if (type === undefined) return schema;
+  const types = [...[type].flat(), "null"];
+  return "enum" in schema
+    ? { ...schema, type: types, enum: [...(schema["enum"] as unknown[]), null] }
+    : { ...schema, type: types };
+};
+
+export class Schemas {
+  /** Of each named type, under its name. */
+  readonly components: Record<string, Schema> = {};
+  private readonly graphqlOnly = madeByGraphql();
+
+  /** What REST has under that type; null is always possible where GraphQL says so. */
+  of(type: GraphQLType): Schema {
+    if (isNonNullType(type)) return this.whole(type.ofType);
+    return nullable(this.whole(type));
+  }
+
+  /** The same where null is left out. */
+  whole(type: GraphQLType): Schema {
+    if (isNonNullType(type)) return this.whole(type.ofType);
+    if (isListType(type)) return { type: "array", items: this.of(type.ofType) };
+    return this.named(type);
+  }
+
+  private named(type: GraphQLNamedType): Schema {
+    if (!isEnumType(type) && !isInputObjectType(type) && !isObjectType(type)) return SCALARS[type.name] ?? {};
+    if (!(type.name in this.components)) {
+      // Before it is made: a type may hold itself.
+      this.components[type.name] = {};
+      this.components[type.name] = this.component(type);
+    }
+    return { $ref: `#/components/schemas/${type.name}` };
+  }
+
+  private component(type: GraphQLNamedType): Schema {
+    const { description } = type;
+    const words = description ? { description } : {};
+    if (isEnumType(type)) return { type: "string", ...words, enum: type.getValues().map(({ name }) => name) };
+    if (isInputObjectType(type)) {
+      // The rules say what is wrong, field by field: the shape says what may be there.
+      const fields = Object.values(type.getFields()).map((field) => [field.name, this.described(field)]);
+      return { type: "object", ...words, properties: Object.fromEntries(fields) };
+    }
+    if (!isObjectType(type)) return {};
+    const fields = Object.values(type.getFields()).filter(({ name }) => !this.graphqlOnly.has(`${type.name}.${name}`));
+    const properties = Object.fromEntries(fields.map((field) => [field.name, this.described(field)]));
+    const required = fields.filter((field) => isNonNullType(field.type)).map(({ name }) => name);
+    return { type: "object", ...words, properties, ...(required.length > 0 && { required }) };
+  }
+
+  private described(field: { type: GraphQLType; description?: string | null | undefined }): Schema {
+    const schema = this.of(field.type);
+    return field.description ? { ...schema, description: field.description } : schema;
+  }
+}

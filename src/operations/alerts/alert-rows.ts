@@ -1,0 +1,138 @@
+/** Rules of alerts, where they stand and what was sent of them, as rows. Knows SQL, not when a rule fires. */
+import { type Executor, rows } from "../../data/database.js";
+import type { Standing } from "../../rules/alert-conditions.js";
+import type { AlertInput } from "../../rules/alert-input.js";
+
+/** Channel of the notice that an alert is to be sent. */
+export const ALERT_CHANNEL = "svc_alert";
+
+/** Of an action, or of the app as a whole (`actionId` null), for which the rule fires now. Times are ISO 8601. */
+export interface AlertFiring {
+  actionId: number | null;
+  actionName: string | null;
+  firedAt: string;
+  reason: string;
+  runId: number | null;
+}
+
+/** `outbox`: an e-mail, whose own status is the outbox's. */
+export type DeliveryStatus = "queued" | "sent" | "failed" | "outbox";
+
+export interface AlertDelivery {
+  id: number;
+  status: DeliveryStatus;
+  /** What was said. */
+  text: string;
+  /** What came of it last. */
+  detail: string | null;
+  attempts: number;
+  createdAt: string;
+}
+
+export interface AlertRule extends AlertInput {
+  id: number;
+  appId: number;
+  firing: AlertFiring[];
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** A rule as those who watch read it. */
+export interface WatchedRule extends AlertInput {
+  id: number;
+  appId: number;
+  appName: string;
+  since: Date;
+  toldAt: Date[];
+}
+
+export interface StoredStanding extends Standing {
+  ruleId: number;
+  /** 0: the app as a whole. */
+  actionId: number;
+  told: boolean;
+  firedAt: Date | null;
+}
+
+const FIELDS = `rule.id, rule.app_id AS "appId", rule.name, rule.condition, rule.action_id AS "actionId", rule.failures, rule.of,
+  rule.minutes, rule.channel, rule.recipients AS "to", rule.setting, rule.enabled`;
+
+const FIRING = `(SELECT coalesce(json_agg(json_build_object(
+    'actionId', nullif(state.action_id, 0), 'actionName', action.name, 'firedAt', state.fired_at, 'reason', state.reason,
+    'runId', state.run_id) ORDER BY state.action_id), '[]')
+  FROM alert_state AS state LEFT JOIN action ON action.id = state.action_id
+ WHERE state.rule_id = rule.id AND state.firing AND rule.enabled) AS firing`;
+
+type Row = Omit<AlertRule, "createdAt" | "updatedAt"> & { createdAt: Date; updatedAt: Date };
+
+function ruleOf({ createdAt, updatedAt, firing, ...row }: Row): AlertRule {
+  return {
+    ...row,
+    firing: firing.map((one) => ({ ...one, firedAt: new Date(one.firedAt).toISOString() })),
+    createdAt: createdAt.toISOString(),
+    updatedAt: updatedAt.toISOString(),
+  };
+}
+
+/** Of an app, by name; of one rule where `id` is given. */
+export async function readRules(executor: Executor, appId: number, id: number | null = null): Promise<AlertRule[]> {
+  const sql = `SELECT ${FIELDS}, ${FIRING}, rule.created_at AS "createdAt", rule.updated_at AS "updatedAt"
+    FROM alert_rule AS rule WHERE rule.app_id = $1 AND ($2::bigint IS NULL OR rule.id = $2) ORDER BY rule.name`;
+  return (await rows<Row>(executor, sql, [appId, id])).map(ruleOf);
+}
+
+const valuesOf = (input: AlertInput): unknown[] => {
+  const { name, condition, actionId, failures, of, minutes, channel, to, setting, enabled } = input;
+  return [name, condition, actionId, failures, of, minutes, channel, to, setting, enabled];
+};
+
+export async function insertRule(executor: Executor, appId: number, input: AlertInput): Promise<number> {
+  const sql = `INSERT INTO alert_rule (app_id, name, condition, action_id, failures, of, minutes, channel, recipients, setting, enabled)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING id`;
+  return (await rows<{ id: number }>(executor, sql, [appId, ...valuesOf(input)]))[0]!.id;
+}
+
+/** A rule that was changed begins anew: what it knew was judged by other words. */
+export async function updateRule(executor: Executor, id: number, input: AlertInput): Promise<void> {
+  const sql = `UPDATE alert_rule SET name = $2, condition = $3, action_id = $4, failures = $5, of = $6, minutes = $7, channel = $8,
+    recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = now() WHERE id = $1`;
+  await rows(executor, sql, [id, ...valuesOf(input)]);
+  await rows(executor, "DELETE FROM alert_state WHERE rule_id = $1", [id]);
+}
+
+/** false where there is none. */
+export async function deleteRule(executor: Executor, appId: number, id: number): Promise<boolean> {
+  return (
+    (await rows(executor, "DELETE FROM alert_rule WHERE app_id = $1 AND id = $2 RETURNING id", [appId, id])).length > 0
+  );
+}
+
+/** The last messages of a rule, newest first. */
+export async function readDeliveries(executor: Executor, ruleId: number, limit: number): Promise<AlertDelivery[]> {
+  const sql = `SELECT id, status, body->>'text' AS text, detail, attempts, created_at AS "createdAt"
+    FROM alert_delivery WHERE rule_id = $1 ORDER BY id DESC LIMIT $2`;
+  const found = await rows<AlertDelivery & { createdAt: Date }>(executor, sql, [ruleId, limit]);
+  return found.map((one) => ({ ...one, createdAt: one.createdAt.toISOString() }));
+}
+
+/** Every rule that is switched on. */
+export async function watchedRules(executor: Executor): Promise<WatchedRule[]> {
+  const sql = `SELECT ${FIELDS}, app.name AS "appName", rule.since, rule.told_at AS "toldAt"
+    FROM alert_rule AS rule JOIN app ON app.id = rule.app_id WHERE rule.enabled ORDER BY rule.id`;
+  return rows(executor, sql);
+}
+
+export async function standings(executor: Executor, ruleIds: readonly number[]): Promise<StoredStanding[]> {
+  const sql = `SELECT rule_id AS "ruleId", action_id AS "actionId", outcomes, last_success AS "lastSuccess", firing, told,
+      fired_at AS "firedAt", reason, run_id AS "runId" FROM alert_state WHERE rule_id = ANY ($1::bigint[])`;
+  return rows(executor, sql, [ruleIds]);
+}
+
+export async function keepStanding(executor: Executor, one: StoredStanding): Promise<void> {
+  const sql = `INSERT INTO alert_state (rule_id, action_id, outcomes, last_success, firing, told, fired_at, reason, run_id)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    ON CONFLICT (rule_id, action_id) DO UPDATE SET outcomes = excluded.outcomes, last_success = excluded.last_success,
+      firing = excluded.firing, told = excluded.told, fired_at = excluded.fired_at, reason = excluded.reason, run_id = excluded.run_id`;
+  const { ruleId, actionId, outcomes, lastSuccess, firing, told, firedAt, reason, runId } = one;
+  await rows(executor, sql, [ruleId, actionId, outcomes, lastSuccess, firing, told, firedAt, reason, runId]);
+}

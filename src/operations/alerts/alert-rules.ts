@@ -1,0 +1,132 @@
+/** The verbs on an app's rules of alerts: judged, kept, listed, tried. Decides neither when one fires nor how it is sent. */
+import type { DataSource, EntityManager } from "typeorm";
+import { isDuplicate, isMissing, rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { ALERT_RULES_PER_APP } from "../../limits.js";
+import type { Caller } from "../../rules/access.js";
+import { type AlertInput, alertInput } from "../../rules/alert-input.js";
+import { audit } from "../records/audit.js";
+import type { AlertDelivery as Delivery } from "./alert-delivery.js";
+import {
+  type AlertDelivery,
+  type AlertRule,
+  deleteRule,
+  insertRule,
+  readDeliveries,
+  readRules,
+  updateRule,
+} from "./alert-rows.js";
+import type { AlertTell } from "./alert-tell.js";
+
+const DELIVERIES_SHOWN = 20;
+/** Tests of one rule in a minute. */
+const TESTS_PER_MINUTE = 3;
+
+export type AlertRules = ReturnType<typeof createAlertRules>;
+
+export function createAlertRules(options: {
+  db: DataSource;
+  delivery: Pick<Delivery, "destination">;
+  tell: AlertTell;
+  now: () => number;
+}) {
+  const { db, delivery, tell, now } = options;
+
+  async function find(appId: number, id: number): Promise<AlertRule> {
+    const [rule] = await readRules(db, appId, id);
+    if (!rule) throw new ActionError("NOT_FOUND", "no such alert");
+    return rule;
+  }
+
+  /** What it names is there. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
+  async function check(appId: number, { actionId, channel, setting }: AlertInput): Promise<void> {
+    if (setting !== null) await delivery.destination(appId, setting, channel);
+    if (actionId === null) return;
+    const sql = "SELECT FROM action WHERE id = $1 AND app_id = $2 AND master_id IS NULL";
+    if ((await rows(db, sql, [actionId, appId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
+  }
+
+  /** Writes with its entry in the trail. */
+  async function write(caller: Caller, appId: number, verb: string, work: (manager: EntityManager) => Promise<number>) {
+    try {
+      return await db.transaction(async (manager) => {
+        const ruleId = await work(manager);
+        await audit(manager, caller, { appId, type: `app.alert.${verb}`, data: { ruleId } });
+        return ruleId;
+      });
+    } catch (error) {
+      if (isDuplicate(error)) throw new ActionError("REQUEST_INVALID", "name is another alert's of this app");
+      if (isMissing(error)) throw new ActionError("ACTION_NOT_FOUND");
+      throw error;
+    }
+  }
+
+  return {
+    /** The app's rules by name, each with what it fires for now. */
+    list: (appId: number): Promise<AlertRule[]> => readRules(db, appId),
+
+    /** @throws NOT_FOUND */
+    find,
+
+    /** The last messages of a rule, newest first. @throws NOT_FOUND */
+    async deliveries(appId: number, id: number): Promise<AlertDelivery[]> {
+      await find(appId, id);
+      return readDeliveries(db, id, DELIVERIES_SHOWN);
+    },
+
+    /** @throws REQUEST_INVALID, ACTION_NOT_FOUND */
+    async create(caller: Caller, appId: number, body: unknown): Promise<AlertRule> {
+      const input = alertInput(body);
+      await check(appId, input);
+      const id = await write(caller, appId, "create", async (manager) => {
+        // Whoever makes one at the same moment waits for this.
+        await rows(manager, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
+        if ((await readRules(manager, appId)).length >= ALERT_RULES_PER_APP) {
+          throw new ActionError("REQUEST_INVALID", `an app has at most ${ALERT_RULES_PER_APP} alerts`);
+        }
+        return insertRule(manager, appId, input);
+      });
+      return find(appId, id);
+    },
+
+    /** Fields that are absent stay. A changed rule begins anew. @throws as `create`, NOT_FOUND */
+    async update(caller: Caller, appId: number, id: number, body: unknown): Promise<AlertRule> {
+      const input = alertInput(body, await find(appId, id));
+      await check(appId, input);
+      await write(caller, appId, "update", async (manager) => {
+        await updateRule(manager, id, input);
+        return id;
+      });
+      return find(appId, id);
+    },
+
+    /** @throws NOT_FOUND */
+    async remove(caller: Caller, appId: number, id: number): Promise<void> {
+      await write(caller, appId, "delete", async (manager) => {
+        if (!(await deleteRule(manager, appId, id))) throw new ActionError("NOT_FOUND", "no such alert");
+        return id;
+      });
+    },
+
+    /** Sends a message that says that it is a test. @throws NOT_FOUND, REQUEST_INVALID, RATE_LIMIT_EXCEEDED */
+    async test(caller: Caller, appId: number, id: number): Promise<AlertDelivery> {
+      const rule = await find(appId, id);
+      await check(appId, rule);
+      const lately = "SELECT FROM alert_delivery WHERE rule_id = $1 AND created_at > now() - interval '1 minute'";
+      if ((await rows(db, lately, [id])).length >= TESTS_PER_MINUTE) {
+        throw new ActionError("RATE_LIMIT_EXCEEDED", `an alert says at most ${TESTS_PER_MINUTE} things in a minute`, {
+          retryAfter: 60,
+          nextValidRequestDate: new Date(Date.now() + 60_000).toISOString(),
+        });
+      }
+      const [app] = await rows<{ name: string }>(db, "SELECT name FROM app WHERE id = $1", [appId]);
+      await write(caller, appId, "test", async (manager) => {
+        const named = { ...rule, appName: app!.name };
+        const facts = { rule: named, action: null, reason: "", runId: null, at: new Date(now()) };
+        await tell(manager, rule, { ...facts, state: "test" });
+        return id;
+      });
+      return (await readDeliveries(db, id, 1))[0]!;
+    },
+  };
+}

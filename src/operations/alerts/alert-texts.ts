@@ -1,0 +1,65 @@
+/** What people and programs are told of an alert: names, numbers and an address of Studio; never what a run threw, printed or was given. */
+import type { WatchedRule } from "./alert-rows.js";
+
+/** What happened. */
+export interface AlertFacts {
+  rule: Pick<WatchedRule, "id" | "appId" | "appName" | "name" | "condition">;
+  state: "firing" | "recovered" | "test";
+  action: { id: number; name: string } | null;
+  reason: string;
+  runId: number | null;
+  at: Date;
+}
+
+/** As a webhook gets it. */
+export interface AlertBody {
+  app: { id: number; name: string };
+  rule: { id: number; name: string };
+  condition: string;
+  state: AlertFacts["state"];
+  action: { id: number; name: string } | null;
+  runId: number | null;
+  text: string;
+  studio: string;
+  /** ISO 8601. */
+  at: string;
+}
+
+/** One line: names are their authors', and a subject is one line. */
+const line = (text: string): string => text.replace(/[\p{Cc}\u2028\u2029]+/gu, " ");
+
+function sentence({ rule, state, action, reason }: AlertFacts): string {
+  const whose = action ? `${rule.appName}, ${action.name}` : rule.appName;
+  if (state === "test") return line(`${rule.appName}: this is a test of the alert ${rule.name}`);
+  return line(state === "firing" ? `${whose}: ${reason}` : `${whose}: is well again (${rule.name})`);
+}
+
+export function alertBody(facts: AlertFacts, baseUrl: string): AlertBody {
+  const { rule, state, action, runId, at } = facts;
+  const view = action ? `actions/${action.id}` : "log";
+  return {
+    app: { id: rule.appId, name: rule.appName },
+    rule: { id: rule.id, name: rule.name },
+    condition: rule.condition,
+    state,
+    action,
+    runId,
+    text: sentence(facts),
+    studio: `${baseUrl}/studio#/${rule.appId}/${view}`,
+    at: at.toISOString(),
+  };
+}
+
+/** Slack reads `&`, `<` and `>` as marks of its own. */
+const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
+
+export function slackBody({ text, state, studio }: AlertBody): { text: string } {
+  const mark = { firing: ":red_circle:", recovered: ":large_green_circle:", test: ":white_circle:" }[state];
+  return { text: `${mark} ${escaped(text)} <${studio}|Studio>` };
+}
+
+/** The lines of an e-mail. */
+export function mailText({ text, rule, runId, studio, at }: AlertBody): string {
+  const run = runId === null ? "" : `\nRun: ${runId}`;
+  return `${text}\n\nAlert: ${line(rule.name)}${run}\nAt: ${at}\nStudio: ${studio}\n`;
+}

@@ -1,0 +1,233 @@
+/**
+ * Looks at what happened since the last look, in whichever process comes first: any of them, for the scheduler may be what is dead. Rules
+ * are folded over it, standings kept, and people told of what changed. Holds one row meanwhile, so that nothing is looked at twice.
+ */
+import type { DataSource, EntityManager } from "typeorm";
+import { rows } from "../../data/database.js";
+import {
+  afterRun,
+  afterTime,
+  type EndedRun,
+  FRESH,
+  type Present,
+  type Standing,
+} from "../../rules/alert-conditions.js";
+import { keepStanding, type StoredStanding, standings, type WatchedRule, watchedRules } from "./alert-rows.js";
+import type { AlertTell } from "./alert-tell.js";
+
+/** A due tick that nobody claims for so long. */
+const OVERDUE = "interval '60 seconds'";
+/** Runs are looked at in windows of this width; what ended longer ago than this many of them is not told any more. */
+const WINDOW = "interval '1 minute'";
+const WINDOWS_MAX = 60;
+/** Messages of one rule in an hour: what goes up and down is not told each time. */
+const MESSAGES_PER_HOUR = 12;
+const HOUR_MS = 3_600_000;
+/** The app as a whole. */
+const WHOLE_APP = 0;
+
+const TAKE_CURSOR = `
+  SELECT FROM alert_cursor WHERE looked_at <= now() - interval '10 seconds' FOR UPDATE SKIP LOCKED`;
+
+/*
+ * A run's end bears the moment at which its transaction began: what is older than every transaction under way is all there. One that has
+ * gone on for longer than a statement may is none that ends a run.
+ */
+const NEXT_WINDOW = `
+  SELECT start::text AS start, least(start + ${WINDOW}, safe)::text AS until, start + ${WINDOW} < safe AS more
+    FROM (SELECT greatest(looked_until, now() - ${WINDOWS_MAX} * ${WINDOW}) AS start,
+                 greatest(least(now(), (SELECT min(xact_start) FROM pg_stat_activity
+                                         WHERE backend_type = 'client backend' AND datname = current_database()))
+                            - interval '1 microsecond',
+                          now() - interval '35 seconds') AS safe
+            FROM alert_cursor) AS bounds`;
+
+/* Of production copies, by their masters. */
+const ENDED = `
+  SELECT run.id, action.master_id AS "actionId", run.app_id AS "appId", run.state, run.trigger = 'schedule' AS scheduled, run.reason,
+         run.finished_at AS "finishedAt"
+    FROM run JOIN action ON action.id = run.action_id
+   WHERE run.finished_at > $1 AND run.finished_at <= $2 AND run.app_id = ANY ($3::bigint[]) AND run.copy = 'production'
+     AND run.state IN ('completed', 'failed', 'skipped') AND run.reason IS DISTINCT FROM 'app unpublished'
+   ORDER BY run.finished_at, run.id`;
+
+const OVERDUE_SCHEDULES = `
+  SELECT action.master_id AS "actionId", schedule.app_id AS "appId"
+    FROM schedule JOIN action ON action.id = schedule.action_id JOIN app ON app.id = schedule.app_id
+   WHERE schedule.next_tick < $1::timestamptz - ${OVERDUE} AND app.published_at IS NOT NULL AND schedule.app_id = ANY ($2::bigint[])`;
+
+const OLDEST_QUEUED = `
+  SELECT wanted.app_id AS "appId", extract(epoch FROM $1::timestamptz - first.queued_at)::float8 * 1000 AS ms
+    FROM unnest($2::bigint[]) AS wanted (app_id)
+    CROSS JOIN LATERAL (SELECT queued_at FROM run WHERE state = 'queued' AND run.app_id = wanted.app_id ORDER BY id LIMIT 1) AS first`;
+
+type Ended = EndedRun & { appId: number };
+
+/** What is so now, of all apps with rules. */
+interface Surroundings {
+  now: Date;
+  overdue: readonly { actionId: number; appId: number }[];
+  oldest: ReadonlyMap<number, number>;
+}
+
+/** A standing under work, with the first time that it fired in this look. */
+interface Case {
+  rule: WatchedRule;
+  actionId: number;
+  before: StoredStanding;
+  standing: Standing;
+  fired: Standing | null;
+}
+
+const keyOf = (ruleId: number, actionId: number): string => `${ruleId}:${actionId}`;
+
+/** `failed` and `skipped` stand for each action by itself; the others for the one that is named, or for the app. */
+function subjectOf(rule: WatchedRule, actionId: number): number | null {
+  if (rule.actionId !== null) return rule.actionId === actionId ? actionId : null;
+  return rule.condition === "failed" || rule.condition === "skipped" ? actionId : WHOLE_APP;
+}
+
+class Cases {
+  private readonly all = new Map<string, Case>();
+
+  constructor(
+    readonly rules: readonly WatchedRule[],
+    known: readonly StoredStanding[],
+  ) {
+    const byId = new Map(rules.map((rule) => [rule.id, rule]));
+    for (const before of known) this.open(byId.get(before.ruleId)!, before.actionId, before);
+    for (const rule of rules) {
+      if (rule.actionId !== null) this.of(rule, rule.actionId);
+      else if (rule.condition === "silent" || rule.condition === "queued") this.of(rule, WHOLE_APP);
+    }
+  }
+
+  private open(rule: WatchedRule, actionId: number, before: StoredStanding): Case {
+    const one = { rule, actionId, before, standing: before, fired: null };
+    this.all.set(keyOf(rule.id, actionId), one);
+    return one;
+  }
+
+  private of(rule: WatchedRule, actionId: number): Case {
+    const known = this.all.get(keyOf(rule.id, actionId));
+    return known ?? this.open(rule, actionId, { ...FRESH, ruleId: rule.id, actionId, told: false, firedAt: null });
+  }
+
+  private change(one: Case, next: Standing): void {
+    if (next.firing && !one.standing.firing) one.fired ??= next;
+    one.standing = next;
+  }
+
+  run(run: Ended): void {
+    for (const rule of this.rules) {
+      const subject = rule.appId === run.appId && run.finishedAt >= rule.since ? subjectOf(rule, run.actionId) : null;
+      if (subject === null) continue;
+      const one = this.of(rule, subject);
+      this.change(one, afterRun(rule, one.standing, run));
+    }
+  }
+
+  time({ now, overdue, oldest }: Surroundings): void {
+    for (const { actionId, appId } of overdue) {
+      for (const rule of this.rules)
+        if (rule.appId === appId && rule.actionId === null) this.of(rule, subjectOf(rule, actionId)!);
+    }
+    for (const one of this.all.values()) {
+      const { rule, actionId } = one;
+      const isOverdue = overdue.some(
+        (of) => of.appId === rule.appId && (actionId === WHOLE_APP || of.actionId === actionId),
+      );
+      const present: Present = { now, since: rule.since, overdue: isOverdue, oldestMs: oldest.get(rule.appId) ?? 0 };
+      this.change(one, afterTime(rule, one.standing, present));
+    }
+  }
+
+  list(): Case[] {
+    return [...this.all.values()];
+  }
+}
+
+export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now: () => number }) {
+  const { db, tell, now } = options;
+
+  async function surroundings(manager: EntityManager, appIds: readonly number[]): Promise<Surroundings> {
+    const moment = new Date(now());
+    const overdue = await rows<Surroundings["overdue"][number]>(manager, OVERDUE_SCHEDULES, [moment, appIds]);
+    const waiting = await rows<{ appId: number; ms: number }>(manager, OLDEST_QUEUED, [moment, appIds]);
+    return { now: moment, overdue, oldest: new Map(waiting.map(({ appId, ms }) => [appId, ms])) };
+  }
+
+  async function namesOf(manager: EntityManager, ids: readonly number[]): Promise<Map<number, string>> {
+    const sql = "SELECT id, name FROM action WHERE id = ANY ($1::bigint[])";
+    const found = await rows<{ id: number; name: string }>(manager, sql, [ids]);
+    return new Map(found.map(({ id, name }) => [id, name]));
+  }
+
+  /** Tells what is not known yet, as far as the rule may still say something in this hour. @returns whether people know that it fires */
+  async function settle(manager: EntityManager, one: Case, name: string | undefined): Promise<boolean> {
+    const { rule, actionId, before, standing, fired } = one;
+    const at = new Date(now());
+    const action = actionId === WHOLE_APP || name === undefined ? null : { id: actionId, name };
+    let { told } = before;
+    const say = async (state: "firing" | "recovered", { reason, runId }: Standing) => {
+      rule.toldAt = rule.toldAt.filter((moment) => at.getTime() - moment.getTime() < HOUR_MS);
+      if (rule.toldAt.length >= MESSAGES_PER_HOUR) return;
+      await tell(manager, rule, { rule, state, action, reason: reason ?? "", runId, at });
+      rule.toldAt.push(at);
+      told = state === "firing";
+      await rows(manager, "UPDATE alert_rule SET told_at = $2 WHERE id = $1", [rule.id, rule.toldAt]);
+    };
+    // One that has recovered meanwhile is told all the same: it happened.
+    const first = fired ?? (standing.firing ? standing : null);
+    if (!told && first) await say("firing", first);
+    if (told && !standing.firing) await say("recovered", standing);
+    return told;
+  }
+
+  async function fold(manager: EntityManager, rules: readonly WatchedRule[]): Promise<void> {
+    const appIds = [...new Set(rules.map(({ appId }) => appId))];
+    const cases = new Cases(
+      rules,
+      await standings(
+        manager,
+        rules.map(({ id }) => id),
+      ),
+    );
+    for (let windows = 0; windows < WINDOWS_MAX; windows += 1) {
+      const [{ start, until, more }] = (await rows<{ start: string; until: string; more: boolean }>(
+        manager,
+        NEXT_WINDOW,
+      )) as [{ start: string; until: string; more: boolean }];
+      for (const run of await rows<Ended>(manager, ENDED, [start, until, appIds])) cases.run(run);
+      await rows(manager, "UPDATE alert_cursor SET looked_until = greatest(looked_until, $1::timestamptz)", [until]);
+      if (!more) break;
+    }
+    cases.time(await surroundings(manager, appIds));
+    const all = cases.list();
+    const names = await namesOf(
+      manager,
+      all.map(({ actionId }) => actionId),
+    );
+    for (const one of all) {
+      const { rule, actionId, before, standing, fired } = one;
+      const told = await settle(manager, one, names.get(actionId));
+      if (standing === before && told === before.told) continue;
+      const firedAt = standing.firing ? (before.firing && !fired ? before.firedAt : new Date(now())) : null;
+      await keepStanding(manager, { ...standing, ruleId: rule.id, actionId, told, firedAt });
+    }
+  }
+
+  return {
+    /** Looks, unless another process has just done so or is at it. */
+    async look(): Promise<null> {
+      await db.transaction(async (manager) => {
+        if ((await rows(manager, TAKE_CURSOR)).length === 0) return;
+        const rules = await watchedRules(manager);
+        if (rules.length > 0) await fold(manager, rules);
+        else await rows(manager, "UPDATE alert_cursor SET looked_until = now()");
+        await rows(manager, "UPDATE alert_cursor SET looked_at = now()");
+      });
+      return null;
+    },
+  };
+}

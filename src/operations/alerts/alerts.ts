@@ -1,0 +1,38 @@
+/** Ties together what alerts need: the rules, who watches, what is said, and how it is sent. */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import { createCheckedConnections } from "../../engine/checked-connections.js";
+import { isPublicAddress } from "../../engine/egress-proxy.js";
+import type { Notice } from "../communicate/notices.js";
+import type { Settings } from "../settings/settings.js";
+import { createAlertDelivery } from "./alert-delivery.js";
+import { createAlertRules } from "./alert-rules.js";
+import { createAlertTell } from "./alert-tell.js";
+import { createAlertWatch } from "./alert-watch.js";
+
+const HTTPS_PORT = 443;
+
+export type Alerts = ReturnType<typeof createAlerts>;
+
+export function createAlerts(options: {
+  db: DataSource;
+  settings: Settings;
+  notice: Notice;
+  allowPrivateNetwork: boolean;
+  baseUrl: string;
+  now: () => number;
+  log: Logger;
+}) {
+  const { db, settings, notice, allowPrivateNetwork, baseUrl, now, log } = options;
+  const connections = createCheckedConnections({
+    mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
+    mayUsePort: (port) => allowPrivateNetwork || port === HTTPS_PORT,
+  });
+  const tell = createAlertTell({ notice, baseUrl });
+  const delivery = createAlertDelivery({ db, settings, connections, allowHttp: allowPrivateNetwork, log });
+  return {
+    rules: createAlertRules({ db, delivery, tell, now }),
+    watch: createAlertWatch({ db, tell, now }),
+    delivery,
+  };
+}

@@ -1,0 +1,38 @@
+/** E-mails of the service's own about an app, by the app's way out: rows of its outbox like any other. Starts no action by being accepted. */
+import { randomUUID } from "node:crypto";
+import type { Executor } from "../../data/database.js";
+import { DestinationFault } from "../../rules/message-destination.js";
+import type { Destinations } from "./destinations.js";
+import type { Outbox } from "./outbox.js";
+
+/** Stores it in the caller's transaction; `kept` where nothing is set that would send it. */
+export type Notice = (
+  executor: Executor,
+  appId: number,
+  mail: { to: readonly string[]; subject: string; text: string },
+) => Promise<{ id: number; status: "kept" | "queued" }>;
+
+export function createNotice(options: { outbox: Outbox; destinations: Destinations; now: () => number }): Notice {
+  const { outbox, destinations, now } = options;
+
+  /** A setting at fault keeps the message: Studio shows it, and what is wrong stands with the setting. */
+  async function statusFor(appId: number): Promise<"kept" | "queued"> {
+    try {
+      return (await destinations.mail(appId)) ? "queued" : "kept";
+    } catch (error) {
+      if (error instanceof DestinationFault) return "kept";
+      throw error;
+    }
+  }
+
+  return async (executor, appId, { to, subject, text }) => {
+    const status = await statusFor(appId);
+    const recipients = to.map((address) => ({ address, name: null, type: "to" }));
+    const content = { kind: "email", subject, fromName: null, html: null, text, headers: {}, attachments: [] } as const;
+    const ids = { reference: randomUUID(), runId: null, personId: null };
+    const message = { appId, status, content: { ...content, attachments: [] }, recipients, ...ids };
+    const id = await outbox.accept(executor, message, new Date(now()));
+    if (status === "queued") await outbox.announce(executor);
+    return { id, status };
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * Spans of what this process does, for an OpenTelemetry collector; nothing at all where none is named. Takes numbers and fixed words as
+ * values: who calls it hands in no text that a stranger wrote.
+ */
+import { AsyncLocalStorage } from "node:async_hooks";
+import type { Context, Span as OtelSpan, Tracer } from "@opentelemetry/api";
+
+export type SpanKind = "server" | "client" | "internal";
+export type SpanValues = Record<string, string | number | boolean>;
+
+export interface Span {
+  /** W3C trace context for what goes on from here; null where nothing is traced. */
+  readonly traceparent: string | null;
+  set(values: SpanValues): void;
+  /** Ends it once; whether what it stands for failed. */
+  end(failed?: boolean): void;
+}
+
+export interface Tracing {
+  readonly isOn: boolean;
+  /** @param parent a traceparent; null, or what is none, begins a trace */
+  begin(name: string, kind: SpanKind, parent: string | null, values?: SpanValues): Span;
+  /** Does the work with `span` as the current one of all that it awaits. */
+  within<T>(span: Span, work: () => T): T;
+  /** The traceparent of the current span; null where there is none. */
+  current(): string | null;
+  /** Sends what is left, for a few seconds at the most. */
+  stop(): Promise<void>;
+}
+
+const NO_SPAN: Span = { traceparent: null, set: () => undefined, end: () => undefined };
+
+/** Where no collector is named: costs a call. */
+export const NO_TRACING: Tracing = {
+  isOn: false,
+  begin: () => NO_SPAN,
+  within: (_span, work) => work(),
+  current: () => null,
+  stop: async () => undefined,
+};
+
+/** How long a stop waits for a collector that does not answer. */
+const LAST_SPANS_MS = 3_000;
+/** Version, trace, span, flags (W3C Trace Context, level 1); ids of zeros alone are none. */
+const TRACEPARENT = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})$/;
+
+function traceparentOf(span: OtelSpan): string {
+  const { traceId, spanId, traceFlags } = span.spanContext();
+  return `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
+}
+
+/**
+ * @param endpoint the collector's address without `/v1/traces`; null: nothing is traced, and nothing of OpenTelemetry is loaded
+ * @param instance tells this process from others
+ */
+export async function createTracing(endpoint: string | null, instance: string): Promise<Tracing> {
+  if (endpoint === null) return NO_TRACING;
+  const [api, { BasicTracerProvider, BatchSpanProcessor }, { OTLPTraceExporter }, { resourceFromAttributes }] =
+    await Promise.all([
+      import("@opentelemetry/api"),
+      import("@opentelemetry/sdk-trace-base"),
+      import("@opentelemetry/exporter-trace-otlp-http"),
+      import("@opentelemetry/resources"),
+    ]);
+  const exporter = new OTLPTraceExporter({ url: `${endpoint}/v1/traces` });
+  const provider = new BasicTracerProvider({
+    resource: resourceFromAttributes({ "service.name": "svc-app-actions", "service.instance.id": instance }),
+    spanProcessors: [new BatchSpanProcessor(exporter)],
+  });
+  const tracer: Tracer = provider.getTracer("svc-app-actions");
+  const kinds = { server: api.SpanKind.SERVER, client: api.SpanKind.CLIENT, internal: api.SpanKind.INTERNAL };
+  const spans = new AsyncLocalStorage<Span>();
+
+  function contextOf(parent: string | null): Context {
+    const [, traceId, spanId, flags] = TRACEPARENT.exec(parent ?? "") ?? [];
+    if (!traceId || !spanId) return api.ROOT_CONTEXT;
+    const traceFlags = Number.parseInt(flags!, 16) & api.TraceFlags.SAMPLED;
+    return api.trace.setSpanContext(api.ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
+  }
+
+  return {
+    isOn: true,
+    begin(name, kind, parent, values = {}) {
+      const span = tracer.startSpan(name, { kind: kinds[kind], attributes: values }, contextOf(parent));
+      return {
+        traceparent: traceparentOf(span),
+        set: (more) => void span.setAttributes(more),
+        end(failed = false) {
+          if (!span.isRecording()) return;
+          if (failed) span.setStatus({ code: api.SpanStatusCode.ERROR });
+          span.end();
+        },
+      };
+    },
+    within: (span, work) => spans.run(span, work),
+    current: () => spans.getStore()?.traceparent ?? null,
+    async stop() {
+      const late = new Promise<void>((resolve) => setTimeout(resolve, LAST_SPANS_MS).unref());
+      await Promise.race([provider.shutdown().catch(() => undefined), late]);
+    },
+  };
+}

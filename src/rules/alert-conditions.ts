@@ -1,0 +1,90 @@
+/** Whether a rule fires, folded from what happened one thing after the other. Pure: knows no table, no clock and no message. */
+import type { AlertInput } from "./alert-input.js";
+
+/** A run of a production copy that has ended, or a tick that became none. */
+export interface EndedRun {
+  id: number;
+  actionId: number;
+  state: "completed" | "failed" | "skipped";
+  scheduled: boolean;
+  /** Why it was skipped. */
+  reason: string | null;
+  finishedAt: Date;
+}
+
+/** Where a rule stands with one action, or with the app as a whole. */
+export interface Standing {
+  outcomes: string;
+  lastSuccess: Date | null;
+  firing: boolean;
+  reason: string | null;
+  runId: number | null;
+}
+
+/** What is so at the moment of a look. */
+export interface Present {
+  now: Date;
+  /** Nothing before it counts. */
+  since: Date;
+  /** A due tick has waited to be claimed for longer than a minute. */
+  overdue: boolean;
+  /** Age of the oldest run that waits. */
+  oldestMs: number;
+}
+
+type Rule = Pick<AlertInput, "condition" | "failures" | "of" | "minutes">;
+
+export const FRESH: Standing = { outcomes: "", lastSuccess: null, firing: false, reason: null, runId: null };
+
+const OVERDUE = "its schedule does not run: nothing claims the tick that is due";
+const MINUTE_MS = 60_000;
+
+const fire = (standing: Standing, reason: string, runId: number | null): Standing =>
+  standing.firing ? standing : { ...standing, firing: true, reason, runId };
+const rest = (standing: Standing): Standing => ({ ...standing, firing: false, reason: null, runId: null });
+
+function afterFailable(rule: Rule, standing: Standing, run: EndedRun): Standing {
+  const outcomes = (standing.outcomes + (run.state === "completed" ? "c" : "f")).slice(-rule.of);
+  const failed = outcomes.replaceAll("c", "").length;
+  const next = { ...standing, outcomes };
+  if (failed < rule.failures) return rest(next);
+  const reason = rule.of === 1 ? "it failed" : `it failed ${failed} times in its last ${outcomes.length} runs`;
+  return fire(next, reason, run.id);
+}
+
+/** The standing after one more run. */
+export function afterRun(rule: Rule, standing: Standing, run: EndedRun): Standing {
+  switch (rule.condition) {
+    case "failed":
+      return run.state === "skipped" ? standing : afterFailable(rule, standing, run);
+    case "skipped":
+      if (!run.scheduled) return standing;
+      return run.state === "skipped" ? fire(standing, `a tick was skipped: ${run.reason}`, run.id) : rest(standing);
+    case "silent":
+      return run.state === "completed" ? rest({ ...standing, lastSuccess: run.finishedAt }) : standing;
+    default:
+      return standing;
+  }
+}
+
+/** The standing as time alone makes it. */
+export function afterTime(rule: Rule, standing: Standing, present: Present): Standing {
+  const { now, since, overdue, oldestMs } = present;
+  const limitMs = rule.minutes * MINUTE_MS;
+  switch (rule.condition) {
+    case "skipped":
+      if (overdue) return fire(standing, OVERDUE, null);
+      return standing.reason === OVERDUE ? rest(standing) : standing;
+    case "silent": {
+      const silentMs = now.getTime() - Math.max(since.getTime(), standing.lastSuccess?.getTime() ?? 0);
+      if (silentMs >= limitMs) return fire(standing, `it has not succeeded for ${rule.minutes} minutes`, null);
+      if (overdue) return fire(standing, OVERDUE, null);
+      return standing.reason === OVERDUE ? rest(standing) : standing;
+    }
+    case "queued":
+      if (oldestMs >= limitMs) return fire(standing, `runs have waited for ${rule.minutes} minutes`, null);
+      return rest(standing);
+    default:
+      return standing;
+  }
+}

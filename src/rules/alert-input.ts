@@ -1,0 +1,120 @@
+/** What a rule of alerts may say, each fault by the field's name. Knows no table, and sends nothing. */
+import { ActionError } from "../errors.js";
+import { described, isObject, unstorableAt } from "./described.js";
+import { isEmailAddress } from "./message-fields.js";
+
+export const ALERT_CONDITIONS = ["failed", "silent", "skipped", "queued"] as const;
+export type AlertCondition = (typeof ALERT_CONDITIONS)[number];
+export const ALERT_CHANNELS = ["email", "webhook", "slack"] as const;
+export type AlertChannel = (typeof ALERT_CHANNELS)[number];
+
+const NAME_MAX_CHARACTERS = 100;
+const RUNS_MAX = 100;
+/** A month of 31 days. */
+const MINUTES_MAX = 44_640;
+const MINUTES_DEFAULT = 60;
+const RECIPIENTS_MAX = 10;
+const PROTECTED_KEY = /^__[^_]?[\s\S]{0,509}$/;
+
+/** A rule as it is stored; what its condition and channel do not use has its default. */
+export interface AlertInput {
+  name: string;
+  condition: AlertCondition;
+  /** A master's id; null: the whole app. */
+  actionId: number | null;
+  /** `failed`: fires when so many of the last `of` runs failed. */
+  failures: number;
+  of: number;
+  /** `silent`: without a success for so long. `queued`: the oldest run that waits is so old. */
+  minutes: number;
+  channel: AlertChannel;
+  /** E-mail addresses. */
+  to: string[];
+  /** The protected setting that says where a webhook or Slack is. */
+  setting: string | null;
+  enabled: boolean;
+}
+
+function refuse(field: string, expected: string, came: unknown): never {
+  throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
+}
+
+function oneOf<T extends string>(value: unknown, allowed: readonly T[], field: string): T {
+  return allowed.find((one) => one === value) ?? refuse(field, `one of ${allowed.join(", ")}`, value);
+}
+
+function whole(value: unknown, field: string, min: number, max: number): number {
+  const fits = Number.isSafeInteger(value) && (value as number) >= min && (value as number) <= max;
+  return fits ? (value as number) : refuse(field, `a whole number from ${min} to ${max}`, value);
+}
+
+function nameIn(value: unknown): string {
+  const text = typeof value === "string" ? value.trim() : "";
+  const fits = text !== "" && text.length <= NAME_MAX_CHARACTERS && unstorableAt(text) < 0 && !/\p{Cc}/u.test(text);
+  return fits ? text : refuse("name", `a line of 1 to ${NAME_MAX_CHARACTERS} characters`, value);
+}
+
+function recipientsIn(value: unknown): string[] {
+  const fits = Array.isArray(value) && value.length > 0 && value.length <= RECIPIENTS_MAX;
+  if (!fits) return refuse("to", `a list of 1 to ${RECIPIENTS_MAX} e-mail addresses`, value);
+  return value.map((one: unknown, at) =>
+    typeof one === "string" && isEmailAddress(one) ? one : refuse(`to[${at}]`, "an e-mail address", one),
+  );
+}
+
+function settingIn(value: unknown): string {
+  const fits = typeof value === "string" && PROTECTED_KEY.test(value) && unstorableAt(value) < 0;
+  return fits ? value : refuse("setting", "the key of a protected setting, such as __alerts", value);
+}
+
+/** Fields that are absent or null keep what `before` says, else their default. @throws REQUEST_INVALID */
+export function alertInput(body: unknown, before: Partial<AlertInput> = {}): AlertInput {
+  if (!isObject(body)) return refuse("the rule", "an object", body);
+  const given = <K extends keyof AlertInput>(field: K, fallback?: unknown): unknown =>
+    field === "actionId" && body[field] === null ? null : (body[field] ?? before[field] ?? fallback);
+  const condition = oneOf(given("condition"), ALERT_CONDITIONS, "condition");
+  const channel = oneOf(given("channel"), ALERT_CHANNELS, "channel");
+  const actionId = given("actionId", null);
+  const failures = whole(given("failures", 1), "failures", 1, RUNS_MAX);
+  const enabled = given("enabled", true);
+  if (typeof enabled !== "boolean") return refuse("enabled", "true or false", enabled);
+  if (condition === "queued" && actionId !== null) return refuse("actionId", "absent: a queue is the app's", actionId);
+  return {
+    name: nameIn(given("name")),
+    condition,
+    actionId: actionId === null ? null : whole(actionId, "actionId", 1, Number.MAX_SAFE_INTEGER),
+    failures,
+    of: whole(given("of", failures), "of", failures, RUNS_MAX),
+    minutes: whole(given("minutes", MINUTES_DEFAULT), "minutes", 1, MINUTES_MAX),
+    channel,
+    to: channel === "email" ? recipientsIn(given("to")) : [],
+    setting: channel === "email" ? null : settingIn(given("setting")),
+    enabled,
+  };
+}
+
+/** Where a rule's webhook is. */
+export interface AlertDestination {
+  url: URL;
+  /** null of Slack, whose address is the secret. */
+  secret: string | null;
+}
+
+/** @throws ActionError REQUEST_INVALID, which says what the setting lacks and never what it holds */
+export function alertDestination(
+  key: string,
+  value: unknown,
+  channel: AlertChannel,
+  { allowHttp }: { allowHttp: boolean },
+): AlertDestination {
+  const fault = (expected: string) => new ActionError("REQUEST_INVALID", `the setting ${key} must hold ${expected}`);
+  const fields = typeof value === "string" ? { url: value } : value;
+  if (!isObject(fields)) throw fault(channel === "slack" ? "the address of Slack's webhook" : "{url, secret}");
+  const { url: address, secret } = fields;
+  const url = typeof address === "string" ? URL.parse(address) : null;
+  const fits = url && (url.protocol === "https:" || (allowHttp && url.protocol === "http:"));
+  if (!fits || url.username !== "" || url.password !== "") throw fault("an https address under url");
+  if (channel === "slack") return { url, secret: null };
+  if (typeof secret !== "string" || secret.length < 8) throw fault("a secret of 8 characters or more beside its url");
+  return { url, secret };
+}

@@ -1,0 +1,102 @@
+/** The app's alerts: whom it has told when something is wrong, what fires now, and one of them opened. */
+import { useCallback, useEffect, useState } from "react";
+import { gistOf } from "./alert-draft.js";
+import { AlertEditor } from "./alert-editor.js";
+import { type Api, asApiError } from "./api.js";
+import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "./documents.js";
+import type { Alert, AlertInput } from "./model.js";
+import type { PageProps } from "./routes.js";
+
+const LOOK_AGAIN_MS = 10_000;
+
+function useAlerts(api: Api, appId: number) {
+  const [alerts, setAlerts] = useState<Alert[] | null>(null);
+  const [fault, setFault] = useState<string | null>(null);
+  const load = useCallback(async () => {
+    try {
+      setAlerts((await api.ask(ListAlerts, { appId })).alerts);
+      setFault(null);
+    } catch (error) {
+      setFault(asApiError(error).message);
+    }
+  }, [api, appId]);
+  useEffect(() => {
+    void load();
+    const timer = setInterval(() => document.visibilityState === "visible" && void load(), LOOK_AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [load]);
+
+  const save = async (id: number | null, rule: AlertInput): Promise<number> => {
+    const { saved } =
+      id === null ? await api.ask(CreateAlert, { appId, rule }) : await api.ask(UpdateAlert, { appId, id, rule });
+    await load();
+    return saved.id;
+  };
+  const remove = async (id: number) => {
+    await api.ask(DeleteAlert, { appId, id });
+    await load();
+  };
+  return { alerts, fault, save, remove };
+}
+
+function Line({ one, selected, open }: { one: Alert; selected: boolean; open: () => void }) {
+  const state = one.firing.length > 0 ? "firing" : one.enabled ? "well" : "off";
+  return (
+    <li>
+      <button type="button" className="message-line" aria-current={selected ? "true" : undefined} onClick={open}>
+        <b>{one.name}</b>
+        <span className="gist">{gistOf(one)}</span>
+        <span className={state === "firing" ? "chip failed" : "chip"}>{state}</span>
+      </button>
+    </li>
+  );
+}
+
+export function AlertsView({ api, appId, ask, actions: { list } }: PageProps) {
+  const actions = list?.actions ?? [];
+  const { alerts, fault, save, remove } = useAlerts(api, appId);
+  const [open, setOpen] = useState<number | "new" | null>(null);
+  const one = alerts?.find(({ id }) => id === open) ?? null;
+  return (
+    <div className={open ? "mailbox opened" : "mailbox"}>
+      <section className="mailbox-list" aria-label="Alerts">
+        <div className="row list-head">
+          <span className="grow" />
+          <button type="button" className="primary" onClick={() => setOpen("new")}>
+            New
+          </button>
+        </div>
+        <p className="fault" role="alert">
+          {fault}
+        </p>
+        <ul>
+          {alerts?.map((alert) => (
+            <Line key={alert.id} one={alert} selected={alert.id === open} open={() => setOpen(alert.id)} />
+          ))}
+        </ul>
+        {alerts?.length === 0 && <p className="hint empty">No alert yet: nobody is told when something fails.</p>}
+      </section>
+      {open === "new" || one ? (
+        <AlertEditor
+          key={`${open} ${one?.updatedAt ?? ""}`}
+          one={one}
+          actions={actions}
+          ask={ask}
+          deliveriesOf={async (id) => (await api.ask(ReadAlertDeliveries, { appId, id })).deliveries}
+          save={async (input) => setOpen(await save(one?.id ?? null, input))}
+          test={async () => void (await api.ask(TestAlert, { appId, id: one!.id }))}
+          remove={async () => {
+            if (one) await remove(one.id);
+            setOpen(null);
+          }}
+          back={() => setOpen(null)}
+        />
+      ) : (
+        <div className="welcome">
+          <h2>Choose an alert</h2>
+          <p>Or make a new one: people are told with the first failure, and when it is over.</p>
+        </div>
+      )}
+    </div>
+  );
+}

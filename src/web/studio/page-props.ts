@@ -1,0 +1,23 @@
+/** What every page of Studio is given by the frame. */
+import type { Api } from "./api.js";
+import type { Ask } from "./confirm.js";
+import type { App } from "./model.js";
+import type { Navigation, Place } from "./place.js";
+import type { Actions } from "./use-actions.js";
+
+export interface PageProps {
+  api: Api;
+  apps: App[];
+  app: App;
+  appId: number;
+  /** The page reads what it shows from `item` and `query`. */
+  place: Place;
+  go: Navigation["go"];
+  setDirty: Navigation["setDirty"];
+  ask: Ask;
+  actions: Actions;
+  /** The app itself has changed: it was renamed or published. */
+  reloadApps: () => Promise<void>;
+  /** Of all apps: makes apps and people. */
+  isAdmin: boolean;
+}

@@ -1,0 +1,32 @@
+/** The names of Studio's pages, in addresses and for people, in the order of the bar. What they show is elsewhere (routes.ts). */
+
+interface Name {
+  label: string;
+  /** Reached from elsewhere than the bar. */
+  hidden?: true;
+}
+
+const TABLE = {
+  actions: { label: "Actions" },
+  runs: { label: "Runs" },
+  schedule: { label: "Schedule" },
+  data: { label: "Data" },
+  media: { label: "Media" },
+  outbox: { label: "Outbox" },
+  notifications: { label: "Notifications" },
+  alerts: { label: "Alerts" },
+  settings: { label: "Settings" },
+  app: { label: "App" },
+  apps: { label: "Apps", hidden: true },
+} satisfies Record<string, Name>;
+
+export type View = keyof typeof TABLE;
+
+export const VIEWS: Readonly<Record<View, Name>> = TABLE;
+
+export const VIEW_NAMES = Object.keys(TABLE) as View[];
+
+/** What an address of before says now. */
+export const FORMER_VIEWS: Readonly<Record<string, View>> = { log: "runs" };
+
+export const isView = (name: string): name is View => Object.hasOwn(VIEWS, name);

@@ -1,0 +1,153 @@
+/** The OpenAPI document: valid, whole, true of what the service answers, and enough to make a client of. */
+import { createRequire } from "node:module";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { expect } from "chai";
+import { ROUTES } from "../../src/api/rest/routes.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+/** It comes without types. */
+const SwaggerClient = createRequire(import.meta.url)("swagger-client");
+
+// biome-ignore lint/suspicious/noExplicitAny: a document is taken apart as it comes
+type Schema = Record<string, any>;
+
+/** Why a value is not what the schema says; none of the document's schemas needs more of JSON Schema than this. */
+function faults(value: unknown, schema: Schema, components: Record<string, Schema>, at = "$"): string[] {
+  if (schema["$ref"]) return faults(value, components[schema["$ref"].split("/").at(-1)]!, components, at);
+  if (schema["anyOf"]) {
+    const each = schema["anyOf"].map((one: Schema) => faults(value, one, components, at));
+    return each.some((found: string[]) => found.length === 0) ? [] : each[0];
+  }
+  const kind =
+    value === null ? "null" : Array.isArray(value) ? "array" : Number.isInteger(value) ? "integer" : typeof value;
+  const types: string[] = schema["type"] === undefined ? [kind] : [schema["type"]].flat();
+  if (!types.includes(kind) && !(kind === "integer" && types.includes("number")))
+    return [`${at} is ${kind}, not ${types}`];
+  if ("const" in schema && schema["const"] !== value) return [`${at} is not ${schema["const"]}`];
+  if (schema["enum"] && !schema["enum"].includes(value)) return [`${at} is none of ${schema["enum"]}`];
+  if (kind === "array")
+    return (value as unknown[]).flatMap((one, n) => faults(one, schema["items"] ?? {}, components, `${at}[${n}]`));
+  if (kind !== "object") return [];
+  const fields = value as Record<string, unknown>;
+  const missing = (schema["required"] ?? [])
+    .filter((name: string) => !(name in fields))
+    .map((name: string) => `${at}.${name} is missing`);
+  const properties: [string, Schema][] = Object.entries(schema["properties"] ?? {});
+  return [
+    ...missing,
+    ...properties.flatMap(([name, one]) =>
+      name in fields ? faults(fields[name], one, components, `${at}.${name}`) : [],
+    ),
+  ];
+}
+
+describe("the OpenAPI document", function () {
+  this.timeout(60_000);
+  let service: TestService;
+  let document: Schema;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    const { http, body } = await service.rest("GET", "/v1/openapi.json", { as: null });
+    expect(http).to.equal(200);
+    document = body;
+  });
+  after(() => service.stop());
+
+  it("is valid OpenAPI 3.1", async () => {
+    const validator = new Validator();
+    const { valid, errors } = await validator.validate(structuredClone(document));
+    expect(errors).to.equal(undefined);
+    expect(valid).to.equal(true);
+    expect(validator.version).to.equal("3.1");
+  });
+
+  it("has every row of the table once, each under a name of its own", () => {
+    const shapes = ROUTES.map(({ method, path }) => `${method} ${path.replaceAll(/:\w+/g, "{}")}`).sort();
+    const told = Object.entries<Schema>(document["paths"]).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path.replaceAll(/\{\w+\}/g, "{}")}`),
+    );
+    expect(told.sort()).to.deep.equal(shapes);
+    const ids = Object.values<Schema>(document["paths"]).flatMap((methods) =>
+      Object.values<Schema>(methods).map((one) => one["operationId"]),
+    );
+    expect(new Set(ids).size).to.equal(ids.length);
+    expect(ids).to.include.members(["createAction", "runActionWithResult", "setSettings", "alertRules", "sendEmail"]);
+  });
+
+  it("says what a route takes: parameters, a body of the type that GraphQL has, the state that it starts from", () => {
+    const list = document["paths"]["/v3/apps/{appId}/actions"];
+    const names = list.get.parameters.map(({ name, in: where }: Schema) => `${where} ${name}`);
+    expect(names).to.deep.equal(["path appId", "query limit", "query offset", "query search"]);
+    const body = list.post.requestBody.content["application/json"].schema;
+    expect(body).to.deep.equal({ $ref: "#/components/schemas/CreateActionInput" });
+    expect(Object.keys(document["components"].schemas.CreateActionInput.properties)).to.include.members([
+      "name",
+      "code",
+      "triggers",
+    ]);
+    expect(Object.keys(list.post.responses)).to.deep.equal(["201", "default"]);
+    const update = document["paths"]["/v3/apps/{appId}/actions/{id}"].put;
+    expect(update.parameters.map(({ name }: Schema) => name)).to.include("If-Match");
+  });
+
+  it("is true of what the service answers", async () => {
+    const { schemas } = document["components"];
+    const app = service.appId;
+    const action = {
+      name: "shown",
+      code: "async function execute() { return 1; }",
+      active: true,
+      triggers: [{ trigger: "manual" }],
+    };
+    const made = await service.rest("POST", `/v3/apps/${app}/actions`, { body: action });
+    const { id } = made.body.action;
+    const asked: [method: string, template: string, path: string, body?: object][] = [
+      ["GET", "/v3/apps/{appId}/actions", `/v3/apps/${app}/actions`],
+      ["GET", "/v3/apps/{appId}/actions/{id}", `/v3/apps/${app}/actions/${id}`],
+      ["GET", "/v3/apps/{appId}/actions/{actionId}/versions", `/v3/apps/${app}/actions/${id}/versions`],
+      ["POST", "/v3/apps/{appId}/actions/logs", `/v3/apps/${app}/actions/logs`, {}],
+      ["GET", "/v3/apps/{appId}/runs", `/v3/apps/${app}/runs`],
+      ["GET", "/v1/apps", "/v1/apps"],
+      [
+        "POST",
+        "/v1/apps/{appId}/alerts",
+        `/v1/apps/${app}/alerts`,
+        { name: "a", condition: "failed", channel: "email", to: ["a@example.com"] },
+      ],
+      ["GET", "/v1/apps/{appId}/alerts", `/v1/apps/${app}/alerts`],
+      ["GET", "/v1/apps/{appId}/communicate/messages", `/v1/apps/${app}/communicate/messages`],
+    ];
+    const shapeOf = (path: string) => path.replaceAll(/\{\w+\}/g, "{}");
+    const byShape = new Map(Object.entries<Schema>(document["paths"]).map(([path, one]) => [shapeOf(path), one]));
+    for (const [method, template, path, body] of asked) {
+      const answer = await service.rest(method, path, body ? { body } : {});
+      const told = byShape.get(shapeOf(template))![method.toLowerCase()].responses[String(answer.http)];
+      expect(told, `${method} ${template} ${answer.http}`).to.not.equal(undefined);
+      expect(faults(answer.body, told.content["application/json"].schema, schemas), template).to.deep.equal([]);
+    }
+    const refused = await service.rest("GET", `/v3/apps/${app}/actions/999999`);
+    expect(faults(refused.body, { $ref: "#/components/schemas/Failure" }, schemas)).to.deep.equal([]);
+  });
+
+  it("makes a client that creates an action, changes it and is refused in the service's words", async () => {
+    const client = await SwaggerClient({
+      spec: structuredClone(document),
+      authorizations: { authToken: service.tokens.editor },
+      requestInterceptor: (request: Schema) =>
+        Object.assign(request, { url: request["url"].replace(/^\/\/|^http:\/\/[^/]+/, service.url) }),
+    });
+    const appId = service.appId;
+    const { actions } = client.apis;
+    const code = "async function execute() { return 1; }";
+    const made = await actions.createAction({ appId }, { requestBody: { name: "of-a-client", code } });
+    expect(made.status).to.equal(201);
+    expect(made.body.action).to.include({ name: "of-a-client", active: false });
+    const { id } = made.body.action;
+    const changed = await actions.updateAction({ appId, id }, { requestBody: { description: "made by tools" } });
+    expect(changed.body.action.description).to.equal("made by tools");
+    const refusal = await actions
+      .createAction({ appId }, { requestBody: { name: "of-a-client", code } })
+      .catch((error: { response: unknown }) => error.response as Schema);
+    expect([refusal["status"], refusal["body"].status]).to.deep.equal([409, "NAME_ALREADY_EXISTS"]);
+  });
+});

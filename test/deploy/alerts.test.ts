@@ -1,0 +1,146 @@
+/** The rules and the dashboard of `deploy/`, held to what the service tells: their names exist, and each rule fires when its fault is there. */
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { load } from "js-yaml";
+import { createMetrics, type MetricSources } from "../../src/api/metrics.js";
+import type { Vitals } from "../../src/operations/upkeep/vitals.js";
+import { createMeasures, type EndedRunFacts } from "../../src/operations/watch/measures.js";
+import { evaluate, metricsIn, parseExpression, type Sample, samplesIn } from "./promql.js";
+
+const read = (file: string) => readFileSync(fileURLToPath(new URL(`../../../deploy/${file}`, import.meta.url)), "utf8");
+
+interface Rule {
+  alert: string;
+  expr: string;
+  labels: { severity: string };
+  annotations: { summary: string; description: string };
+}
+
+const { groups } = load(read("alerts.yaml")) as { groups: { rules: Rule[] }[] };
+const rules = groups.flatMap((group) => group.rules);
+
+const WELL: Vitals = {
+  ...{
+    scheduleLagMs: 0,
+    schedules: 4,
+    queued: 1,
+    running: 2,
+    oldestQueuedMs: 100,
+    queues: [{ appId: 1, queued: 1, oldestMs: 100 }],
+  },
+  instances: { api: 1, scheduler: 1, runner: 1 },
+};
+const RUN: EndedRunFacts = { appId: 1, trigger: "manual", room: "worker", outcome: "completed", durationMs: 20 };
+
+/** A process whose state a test changes. */
+function process() {
+  const measures = createMeasures();
+  const state = { vitals: WELL as Vitals | null, taking: true, browsers: 1, waiting: 0, loop: 0.01 };
+  const sources: MetricSources = {
+    vitals: async () => {
+      if (!state.vitals) throw new Error("away");
+      return state.vitals;
+    },
+    database: () => ({ busy: 1, idle: 2, waiting: state.waiting }),
+    lost: () => 0,
+    answers: () => 0,
+    sockets: () => ({ open: 1, subscriptions: 1 }),
+    measures,
+    runner: {
+      places: () => ({ total: 4, free: 2, waiting: 0 }),
+      taking: () => state.taking,
+      queueRestarts: () => 0,
+      browsers: () => ({ up: state.browsers, serving: 2, warm: 1, spare: 1 }),
+    },
+  };
+  const metrics = createMetrics(sources);
+  const scrape = async (): Promise<Sample[]> =>
+    samplesIn(await metrics.read()).map((one) =>
+      one.name === "nodejs_eventloop_lag_p99_seconds" ? { ...one, value: state.loop } : one,
+    );
+  // Counters that have counted before.
+  measures.runEnded(RUN);
+  measures.runEnded({ ...RUN, outcome: "failed" });
+  measures.browserLost("browser");
+  for (const fate of ["late", "down", "queued"] as const) measures.ticks(fate);
+  for (const status of ["OVERLOADED", "INTERNAL_ERROR"]) measures.refused(status);
+  measures.runsLost(0);
+  return { measures, state, scrape };
+}
+
+type Process = ReturnType<typeof process>;
+
+/** How each fault comes about. */
+const FAULTS: Record<string, (one: Process) => unknown> = {
+  SvcDatabaseAway: ({ state }) => Object.assign(state, { vitals: null }),
+  SvcSchedulerDead: ({ state }) => Object.assign(state, { vitals: { ...WELL, scheduleLagMs: 61_000 } }),
+  SvcRunnerNotTaking: ({ state }) => Object.assign(state, { taking: false }),
+  SvcQueueOld: ({ state }) => {
+    const queues = [{ appId: 1, queued: 5, oldestMs: 301_000 }];
+    state.vitals = { ...WELL, queued: 5, oldestQueuedMs: 301_000, queues };
+  },
+  SvcRunsFail: ({ measures }) => {
+    for (const outcome of ["failed", "timeout", "failed", "completed"] as const) measures.runEnded({ ...RUN, outcome });
+  },
+  SvcRunsLost: ({ measures }) => measures.runsLost(1),
+  SvcTicksSkipped: ({ measures }) => measures.ticks("down", 3),
+  SvcBrowsersLost: ({ measures }) => {
+    for (let count = 0; count < 3; count += 1) measures.browserLost("browser");
+  },
+  SvcNoBrowser: ({ state }) => Object.assign(state, { browsers: 0 }),
+  SvcRefusals: ({ measures }) => {
+    for (let count = 0; count < 11; count += 1) measures.refused("OVERLOADED");
+  },
+  SvcConnectionsShort: ({ state }) => Object.assign(state, { waiting: 21 }),
+  SvcEventLoopLate: ({ state }) => Object.assign(state, { loop: 0.6 }),
+};
+
+describe("the alerting rules", () => {
+  it("are each tried here, and say what is wrong and where to look", () => {
+    expect(rules.map(({ alert }) => alert).sort()).to.deep.equal(Object.keys(FAULTS).sort());
+    for (const { alert, labels, annotations } of rules) {
+      expect(labels.severity, alert).to.match(/^(warning|critical)$/);
+      expect(annotations.summary, alert).to.match(/^[A-Z]/);
+      expect(annotations.description, alert).to.match(/\.$/);
+    }
+  });
+
+  it("are silent while all is well and runs go on", async () => {
+    const one = process();
+    const before = await one.scrape();
+    for (let count = 0; count < 50; count += 1) one.measures.runEnded(RUN);
+    one.measures.ticks("queued", 4);
+    const after = await one.scrape();
+    for (const { alert, expr } of rules) expect(evaluate(expr, before, after), alert).to.deep.equal([]);
+  });
+
+  for (const { alert, expr } of rules) {
+    it(`fire when it is time, and name no other fault: ${alert}`, async () => {
+      const one = process();
+      const before = await one.scrape();
+      FAULTS[alert]!(one);
+      const after = await one.scrape();
+      expect(evaluate(expr, before, after)).to.have.length(1);
+      const others = rules.filter((rule) => rule.alert !== alert && evaluate(rule.expr, before, after).length > 0);
+      expect(others.map((rule) => rule.alert)).to.deep.equal([]);
+    });
+  }
+});
+
+describe("the dashboard", () => {
+  it("asks in PromQL, and for nothing that the service does not tell", async () => {
+    const told = new Set((await process().scrape()).map(({ name }) => name));
+    const { panels } = JSON.parse(read("grafana-dashboard.json")) as {
+      panels: { title: string; targets: { expr: string }[] }[];
+    };
+    const expressions = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
+    expect(expressions).to.have.length.above(20);
+    for (const expr of [...expressions, ...rules.map((rule) => rule.expr)]) {
+      parseExpression(expr);
+      const names = metricsIn(expr);
+      expect(names, expr).to.not.deep.equal([]);
+      for (const name of names) expect(told.has(name), name).to.equal(true);
+    }
+  });
+});

@@ -1,0 +1,162 @@
+/**
+ * As much of PromQL as the rules of `deploy/` use, evaluated over scrapes: parsed by Prometheus' own grammar, so that what does not parse
+ * there fails here. Says so where an expression uses more than is evaluated.
+ */
+import type { SyntaxNode } from "@lezer/common";
+import { parser } from "@prometheus-io/lezer-promql";
+
+type Labels = Readonly<Record<string, string>>;
+
+export interface Sample {
+  name: string;
+  labels: Labels;
+  value: number;
+}
+
+interface Value {
+  labels: Labels;
+  value: number;
+}
+
+const LINE = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
+
+/** The samples of a text in Prometheus' format. */
+export function samplesIn(text: string): Sample[] {
+  return text
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"))
+    .map((line) => {
+      const [, name, labels = "", value] = LINE.exec(line)!;
+      const pairs = [...labels.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g)].map(([, key, of]) => [key!, of!]);
+      return { name: name!, labels: Object.fromEntries(pairs), value: Number(value) };
+    });
+}
+
+/** @throws Error at the first place that is no PromQL */
+export function parseExpression(text: string): SyntaxNode {
+  const tree = parser.parse(text);
+  tree.iterate({
+    enter(node) {
+      if (node.type.isError) throw new Error(`no PromQL at ${node.from}: ${text}`);
+    },
+  });
+  return tree.topNode.firstChild!;
+}
+
+/** The names of the metrics that an expression reads. */
+export function metricsIn(text: string): string[] {
+  const names: string[] = [];
+  parser.parse(text).iterate({
+    enter({ name, from, to, node }) {
+      if (name === "Identifier" && node.parent?.name === "VectorSelector") names.push(text.slice(from, to));
+    },
+  });
+  return names;
+}
+
+const MATCH: Record<string, (value: string, wanted: string) => boolean> = {
+  EqlSingle: (value, wanted) => value === wanted,
+  EqlRegex: (value, wanted) => new RegExp(`^(?:${wanted})$`).test(value),
+};
+
+const COMPARE: Record<string, (a: number, b: number) => boolean> = {
+  Gtr: (a, b) => a > b,
+  Lss: (a, b) => a < b,
+  Eql: (a, b) => a === b,
+};
+
+const AGGREGATE: Record<string, (values: number[]) => number> = {
+  Sum: (values) => values.reduce((sum, one) => sum + one, 0),
+  Max: (values) => Math.max(...values),
+  Min: (values) => Math.min(...values),
+};
+
+const children = (node: SyntaxNode): SyntaxNode[] => {
+  const all: SyntaxNode[] = [];
+  for (let child = node.firstChild; child; child = child.nextSibling) all.push(child);
+  return all;
+};
+
+/** What the expression is at the moment of `after`; `before` is the scrape at the beginning of every range. */
+export function evaluate(text: string, before: readonly Sample[], after: readonly Sample[]): Value[] {
+  const read = ({ from, to }: SyntaxNode) => text.slice(from, to);
+  const unquoted = (node: SyntaxNode) => JSON.parse(read(node)) as string;
+
+  function select(node: SyntaxNode, samples: readonly Sample[]): Value[] {
+    const name = read(node.getChild("Identifier")!);
+    const matchers = node.getChild("LabelMatchers")?.getChildren("UnquotedLabelMatcher") ?? [];
+    const wanted = matchers.map((matcher) => {
+      const [label, operator, value] = children(matcher) as [SyntaxNode, SyntaxNode, SyntaxNode];
+      const matches = MATCH[operator.firstChild!.name];
+      if (!matches) throw new Error(`a matcher that is not evaluated: ${read(matcher)}`);
+      return { label: read(label), value: unquoted(value), matches };
+    });
+    return samples.filter(
+      (one) => one.name === name && wanted.every((w) => w.matches(one.labels[w.label] ?? "", w.value)),
+    );
+  }
+
+  function increase(node: SyntaxNode): Value[] {
+    const vector = node.getChild("FunctionCallBody")!.getChild("MatrixSelector")!.getChild("VectorSelector")!;
+    const first = select(vector, before);
+    const isSame = (a: Labels, b: Labels) =>
+      JSON.stringify(Object.entries(a).sort()) === JSON.stringify(Object.entries(b).sort());
+    return select(vector, after).flatMap(({ labels, value }) => {
+      const start = first.find((one) => isSame(one.labels, labels));
+      return start ? [{ labels, value: value - start.value }] : [];
+    });
+  }
+
+  function aggregate(node: SyntaxNode): Value[] {
+    const operator = node.getChild("AggregateOp")!.firstChild!.name;
+    const combine = AGGREGATE[operator];
+    if (!combine) throw new Error(`an aggregation that is not evaluated: ${operator}`);
+    const by = (node.getChild("AggregateModifier")?.getChild("GroupingLabels")?.getChildren("LabelName") ?? []).map(
+      read,
+    );
+    const values = of(node.getChild("FunctionCallBody")!.firstChild!);
+    const keyOf = ({ labels }: Value) => JSON.stringify(by.map((label) => [label, labels[label] ?? ""]));
+    return [...Map.groupBy(values, keyOf)].map(([key, group]) => ({
+      labels: Object.fromEntries(JSON.parse(key) as [string, string][]),
+      value: combine(group.map(({ value }) => value)),
+    }));
+  }
+
+  function binary(node: SyntaxNode): Value[] {
+    const [left, operator, right] = children(node) as [SyntaxNode, SyntaxNode, SyntaxNode];
+    const a = of(left);
+    const b = of(right);
+    const partner = ({ labels }: Value) =>
+      right.name === "NumberDurationLiteral"
+        ? b[0]
+        : b.find((one) => JSON.stringify(one.labels) === JSON.stringify(labels));
+    return a.flatMap((one) => {
+      const other = partner(one);
+      if (!other) return [];
+      if (operator.name === "Div") return [{ ...one, value: one.value / other.value }];
+      const compare = COMPARE[operator.name];
+      if (!compare) throw new Error(`an operator that is not evaluated: ${operator.name}`);
+      return compare(one.value, other.value) ? [one] : [];
+    });
+  }
+
+  function of(node: SyntaxNode): Value[] {
+    switch (node.name) {
+      case "BinaryExpr":
+        return binary(node);
+      case "AggregateExpr":
+        return aggregate(node);
+      case "FunctionCall":
+        if (read(node.firstChild!) !== "increase") throw new Error(`a function that is not evaluated: ${read(node)}`);
+        return increase(node);
+      case "VectorSelector":
+        return select(node, after);
+      case "NumberDurationLiteral":
+        return [{ labels: {}, value: Number(read(node)) }];
+      default:
+        throw new Error(`what is not evaluated: ${node.name}`);
+    }
+  }
+
+  return of(parseExpression(text));
+}

@@ -1,0 +1,304 @@
+/** Alerts in a whole service: who is told what, how often, by which way, and that nothing else is reached or let out. */
+import { createHmac } from "node:crypto";
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
+import { publishDirectly } from "../harness/production-copies.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const SECRET = "a-secret-to-sign-with";
+
+interface Heard {
+  headers: IncomingHttpHeaders;
+  text: string;
+  body: Record<string, unknown> & { text: string };
+}
+
+/** A webhook that answers as it is told, and keeps what it hears. */
+async function startHook() {
+  const heard: Heard[] = [];
+  const answers: number[] = [];
+  const server = createServer(async (request, response) => {
+    let text = "";
+    for await (const chunk of request.setEncoding("utf8")) text += chunk;
+    heard.push({ headers: request.headers, text, body: JSON.parse(text) });
+    response.writeHead(answers.shift() ?? 204).end();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const stop = () => new Promise((resolve) => server.close(resolve).closeAllConnections());
+  return { url: `http://127.0.0.1:${port}/hook`, heard, answers, stop };
+}
+
+describe("alerts", function () {
+  this.timeout(60_000);
+  let service: TestService;
+  let hook: Awaited<ReturnType<typeof startHook>>;
+  let moved = 0;
+  let masterId = 0;
+  let copyId = 0;
+
+  // No scheduler and no runner: what ends is written by the test, and what is dead is dead.
+  before(async () => {
+    const clock = { now: () => Date.now() + moved, msUntil: (time: number) => time - Date.now() - moved };
+    hook = await startHook();
+    service = await startTestService({ ROLES: "api", ALLOW_PRIVATE_NETWORK: "1" }, undefined, { clock });
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, {
+      body: { __alerts: { url: hook.url, secret: SECRET }, __slack: hook.url, __wrong: { url: "ftp://x" } },
+    });
+    await service.db.query("UPDATE app SET published_at = now()");
+    const wanted = { name: "job", triggers: [{ trigger: "schedule" }], frequency: "0 4 * * *" };
+    const [copy] = await publishDirectly(service.db, service.appId, [wanted]);
+    copyId = copy!.id;
+    masterId = (
+      await rows<{ id: number }>(service.db, "SELECT master_id AS id FROM action WHERE id = $1", [copyId])
+    )[0]!.id;
+  });
+  after(async () => {
+    await service.stop();
+    await hook.stop();
+  });
+  beforeEach(async () => {
+    moved = 0;
+    hook.heard.length = 0;
+    hook.answers.length = 0;
+    await service.db.query("DELETE FROM alert_rule");
+    await service.db.query("UPDATE schedule SET next_tick = now() + interval '1 day'");
+  });
+
+  const path = (rest = "") => `/v1/apps/${service.appId}/alerts${rest}`;
+  const create = async (rule: object): Promise<number> => {
+    const base = { name: "job fails", condition: "failed", channel: "webhook", setting: "__alerts" };
+    const { http, body } = await service.rest("POST", path(), { body: { ...base, ...rule } });
+    expect(http, JSON.stringify(body)).to.equal(201);
+    return body.alert.id;
+  };
+  const end = (state: string, more: { trigger?: string; reason?: string } = {}) =>
+    service.db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at, reason)
+       VALUES ($1, $2, 'production', $3, '{}', $4, now(), $5)`,
+      [service.appId, copyId, more.trigger ?? "manual", state, more.reason ?? null],
+    );
+  /** One look of whichever process comes first, from its beginning to its end. */
+  async function look(): Promise<void> {
+    const sql = "UPDATE alert_cursor SET looked_at = '-infinity' RETURNING looked_until";
+    await service.db.query(sql);
+    await service.db.query("SELECT pg_notify('svc_alert', '')");
+    await until(
+      async () => (await rows(service.db, "SELECT FROM alert_cursor WHERE looked_at > '-infinity'")).length > 0,
+    );
+  }
+  const told = (count: number) =>
+    until(() => hook.heard.length >= count).then(() => hook.heard.map(({ body }) => body.text));
+
+  it("tell of the first failure and of the recovery, and not of the ninety-nine between", async () => {
+    const id = await create({ actionId: masterId });
+    for (let count = 0; count < 50; count += 1) await end("failed");
+    await look();
+    const listed = (await service.rest("GET", path(`/${id}`))).body.alert;
+    expect(listed.firing).to.have.length(1);
+    expect(listed.firing[0]).to.include({ actionId: masterId, actionName: "job", reason: "it failed" });
+    for (let count = 0; count < 50; count += 1) await end("failed");
+    await look();
+    await end("completed");
+    await look();
+    expect(await told(2)).to.have.length(2);
+    const [first, second] = hook.heard.map(({ body }) => body);
+    expect(first).to.deep.include({ state: "firing", condition: "failed", action: { id: masterId, name: "job" } });
+    expect(first!["text"]).to.match(/, job: it failed$/);
+    expect(first!["studio"]).to.equal(`${service.url}/studio#/${service.appId}/actions/${masterId}`);
+    expect(second).to.include({ state: "recovered" });
+    expect((await service.rest("GET", path(`/${id}`))).body.alert.firing).to.deep.equal([]);
+  });
+
+  it("tell of a failure that was over before anybody looked", async () => {
+    await create({});
+    await end("failed");
+    await end("completed");
+    await look();
+    expect((await told(2)).map((text) => text.split(": ")[1])).to.deep.equal([
+      "it failed",
+      "is well again (job fails)",
+    ]);
+  });
+
+  it("of what goes up and down stop at twelve messages in an hour, and then tell how it stands", async () => {
+    await create({});
+    for (let count = 0; count < 20; count += 1) {
+      await end("failed");
+      await end("completed");
+      await look();
+    }
+    await end("failed");
+    await look();
+    await told(12);
+    expect(hook.heard).to.have.length(12);
+    await service.db.query("UPDATE alert_rule SET told_at = '{}'");
+    await look();
+    expect((await told(13)).at(-1)).to.match(/it failed$/);
+  });
+
+  it("are signed over the moment and the body, and bear one id however often they come", async () => {
+    await create({});
+    hook.answers.push(500);
+    await end("failed");
+    await look();
+    await told(1);
+    await until(
+      async () => (await rows(service.db, "SELECT FROM alert_delivery WHERE detail = 'HTTP 500'")).length > 0,
+    );
+    await service.db.query("UPDATE alert_delivery SET due_at = now() WHERE status = 'queued'");
+    await service.db.query("SELECT pg_notify('svc_alert', '')");
+    await told(2);
+    for (const { headers, text } of hook.heard) {
+      const [, seconds, hex] = /^t=(\d+),v1=([0-9a-f]{64})$/.exec(String(headers["svc-signature"]))!;
+      expect(hex).to.equal(createHmac("sha256", SECRET).update(`${seconds}.${text}`).digest("hex"));
+    }
+    expect(new Set(hook.heard.map(({ headers, body }) => `${headers["idempotency-key"]} ${body["id"]}`)).size).to.equal(
+      1,
+    );
+  });
+
+  it("tell within two minutes of a scheduler that is dead, and when one is back", async () => {
+    await create({ name: "no tick", condition: "skipped" });
+    await service.db.query("UPDATE schedule SET next_tick = now()");
+    moved = 55_000;
+    await look();
+    expect(hook.heard).to.deep.equal([]);
+    // The tick is 61 s late, and every process looks every 15 s.
+    moved = 61_000;
+    await look();
+    expect((await told(1))[0]).to.contain("its schedule does not run");
+    await service.db.query("UPDATE schedule SET next_tick = now() + interval '1 day'");
+    await look();
+    expect((await told(2))[1]).to.contain("is well again");
+  });
+
+  it("reach the outbox's mail where no scheduler lives to send it", async () => {
+    const channel = { channel: "email", to: ["ann@example.com"] };
+    await create({ name: "silent", condition: "silent", actionId: masterId, minutes: 30, ...channel });
+    moved = 31 * 60_000;
+    await look();
+    const mail = await until(async () => {
+      const { body } = await service.rest("GET", `/v1/apps/${service.appId}/communicate/messages`);
+      return body.messages[0];
+    });
+    expect(mail).to.include({ kind: "email", status: "kept" });
+    expect(mail.subject).to.contain("job: it has not succeeded for 30 minutes");
+    expect(mail.to[0].address).to.equal("ann@example.com");
+  });
+
+  it("tell of a skipped tick with its reason, and of a queue that is old", async () => {
+    await create({ name: "ticks", condition: "skipped", actionId: masterId });
+    await create({ name: "queue", condition: "queued", minutes: 5 });
+    await end("skipped", { trigger: "schedule", reason: "still running" });
+    await service.db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at)
+       VALUES ($1, $2, 'production', 'manual', '{}', 'queued', now() - interval '6 minutes')`,
+      [service.appId, copyId],
+    );
+    await look();
+    const texts = await told(2);
+    expect(texts.some((text) => text.endsWith("a tick was skipped: still running"))).to.equal(true);
+    expect(texts.some((text) => text.endsWith("runs have waited for 5 minutes"))).to.equal(true);
+    await service.db.query("DELETE FROM run WHERE state = 'queued'");
+  });
+
+  it("speak Slack's format, in which a name is no mark", async () => {
+    await service.db.query("UPDATE action SET name = '<!channel>' WHERE id = $1", [masterId]);
+    await create({ channel: "slack", setting: "__slack" });
+    await end("failed");
+    await look();
+    await told(1);
+    await service.db.query("UPDATE action SET name = 'job' WHERE id = $1", [masterId]);
+    expect(Object.keys(hook.heard[0]!.body)).to.deep.equal(["text"]);
+    expect(hook.heard[0]!.body.text).to.contain("&lt;!channel&gt;: it failed").and.not.contain("<!channel>");
+    expect(hook.heard[0]!.headers["svc-signature"]).to.equal(undefined);
+  });
+
+  it("are refused with the field's name where they could not work, and nothing of a setting is said", async () => {
+    const base = { name: "x", condition: "failed", channel: "webhook", setting: "__alerts" };
+    const refused = async (rule: object) => (await service.rest("POST", path(), { body: { ...base, ...rule } })).body;
+    for (const [rule, words] of [
+      [{ name: "" }, "name must be"],
+      [{ condition: "often" }, "condition must be one of failed, silent, skipped, queued"],
+      [{ failures: 3, of: 2 }, "of must be a whole number from 3 to 100"],
+      [{ minutes: 0 }, "minutes must be"],
+      [{ channel: "email", to: ["no"] }, "to[0] must be an e-mail address"],
+      [{ channel: "email", to: ["a@b.c\r\nBcc: d@e.f"] }, "to[0] must be an e-mail address"],
+      [{ setting: "_open" }, "setting must be the key of a protected setting"],
+      [{ setting: "__none" }, "the setting __none must hold {url, secret}"],
+      [{ setting: "__wrong" }, "the setting __wrong must hold an https address under url"],
+      [{ condition: "queued", actionId: masterId }, "actionId must be absent"],
+    ] as const) {
+      const { status, error } = await refused(rule);
+      expect(status).to.equal("REQUEST_INVALID");
+      expect(error).to.contain(words);
+      expect(error).to.not.contain("ftp");
+    }
+    expect((await refused({ actionId: copyId })).status).to.equal("ACTION_NOT_FOUND");
+    await create({});
+    expect((await refused({ name: "job fails" })).error).to.contain("name is another alert's");
+  });
+
+  it("are changed, tried and removed over GraphQL as over REST, and only by who edits the app", async () => {
+    const id = await create({});
+    const app = service.appId;
+    const changed = await service.graphql(
+      `mutation ($app: Int!, $id: Int!) { updateAlertRule(appId: $app, id: $id, rule: {failures: 2, of: 5}) { name failures of setting } }`,
+      { app, id },
+    );
+    expect(changed.data.updateAlertRule).to.deep.equal({ name: "job fails", failures: 2, of: 5, setting: "__alerts" });
+    const tried = await service.rest("POST", path(`/${id}/test`));
+    expect([tried.http, tried.body.delivery.status]).to.deep.equal([202, "queued"]);
+    expect((await told(1))[0]).to.contain("this is a test of the alert job fails");
+    await until(async () => {
+      const { body } = await service.rest("GET", path(`/${id}/deliveries`));
+      return body.deliveries[0].status === "sent" && body.deliveries[0].detail === "HTTP 204";
+    });
+    for (const as of ["api", "viewer", "live"]) expect((await service.rest("GET", path(), { as })).http).to.equal(403);
+    expect((await service.rest("DELETE", path(`/${id}`))).http).to.equal(200);
+    expect((await service.rest("DELETE", path(`/${id}`))).http).to.equal(404);
+    const { body } = await service.rest("GET", `/v1/apps/${app}/audit?limit=4`);
+    const types = body.entries.map(({ type }: { type: string }) => type);
+    expect(types).to.deep.equal(["app.alert.delete", "app.alert.test", "app.alert.update", "app.alert.create"]);
+  });
+});
+
+describe("alerts to hosts that an app names", () => {
+  it("reach no private address, whatever name it has, and say no more than that", async () => {
+    const hook = await startHook();
+    const service = await startTestService({ ROLES: "api" });
+    try {
+      const settings = {
+        __hook: { url: hook.url.replace("http:", "https:"), secret: SECRET },
+        __meta: "https://169.254.169.254/latest",
+      };
+      await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: settings });
+      const base = { name: "inside", condition: "failed", channel: "webhook", setting: "__hook" };
+      const plain = { ...base, channel: "slack", setting: "__meta", name: "metadata" };
+      for (const rule of [base, plain]) {
+        const { body } = await service.rest("POST", `/v1/apps/${service.appId}/alerts`, { body: rule });
+        await service.rest("POST", `/v1/apps/${service.appId}/alerts/${body.alert.id}/test`);
+        const [delivery] = await until(async () => {
+          const path = `/v1/apps/${service.appId}/alerts/${body.alert.id}/deliveries`;
+          const { deliveries } = (await service.rest("GET", path)).body;
+          return deliveries[0]?.status === "failed" && deliveries;
+        });
+        expect(delivery.detail).to.match(/^(port \d+ may not be used|the host is no public address)$/);
+      }
+      expect(hook.heard).to.deep.equal([]);
+      const http = { __hook: { url: hook.url, secret: SECRET } };
+      await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: http });
+      const { body } = await service.rest("POST", `/v1/apps/${service.appId}/alerts`, {
+        body: { ...base, name: "http" },
+      });
+      expect(body.error).to.contain("an https address under url");
+    } finally {
+      await service.stop();
+      await hook.stop();
+    }
+  });
+});

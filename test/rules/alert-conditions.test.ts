@@ -1,0 +1,97 @@
+import { expect } from "chai";
+import {
+  afterRun,
+  afterTime,
+  type EndedRun,
+  FRESH,
+  type Present,
+  type Standing,
+} from "../../src/rules/alert-conditions.js";
+
+const NOON = new Date("2026-11-21T12:00:00Z");
+const minutesOn = (minutes: number) => new Date(NOON.getTime() + minutes * 60_000);
+const PRESENT: Present = { now: NOON, since: NOON, overdue: false, oldestMs: 0 };
+const RULE = { condition: "failed", failures: 1, of: 1, minutes: 60 } as const;
+
+let ids = 0;
+const run = (state: EndedRun["state"], more: Partial<EndedRun> = {}): EndedRun => {
+  ids += 1;
+  return { id: ids, actionId: 1, state, scheduled: false, reason: null, finishedAt: NOON, ...more };
+};
+
+/** One letter a run: c completed, f failed. Answers where the rule fired. */
+function firings(rule: Parameters<typeof afterRun>[0], outcomes: string): string {
+  let standing: Standing = FRESH;
+  return [...outcomes]
+    .map((one) => {
+      standing = afterRun(rule, standing, run(one === "c" ? "completed" : "failed"));
+      return standing.firing ? "!" : ".";
+    })
+    .join("");
+}
+
+describe("an alert on failed runs", () => {
+  it("fires with the first failure and rests with the next success", () => {
+    expect(firings(RULE, "ccffcf")).to.equal("..!!.!");
+  });
+
+  it("fires when so many of the last so many failed", () => {
+    expect(firings({ ...RULE, failures: 2, of: 3 }, "fccffcc")).to.equal("....!!.");
+    expect(firings({ ...RULE, failures: 3, of: 3 }, "ffcfff")).to.equal(".....!");
+  });
+
+  it("names the run by which it began to fire, and how many failed", () => {
+    const rule = { ...RULE, failures: 2, of: 4 };
+    const runs = [run("failed"), run("completed"), run("failed"), run("failed")];
+    const end = runs.reduce((standing, one) => afterRun(rule, standing, one), FRESH);
+    expect(end).to.include({ firing: true, runId: runs[2]!.id, reason: "it failed 2 times in its last 3 runs" });
+  });
+
+  it("takes no skipped tick for a failure", () => {
+    expect(afterRun(RULE, FRESH, run("skipped", { scheduled: true, reason: "still running" }))).to.equal(FRESH);
+  });
+});
+
+describe("an alert on silence", () => {
+  const silent = { ...RULE, condition: "silent" } as const;
+
+  it("fires when no run has succeeded for so long, and rests with a success", () => {
+    expect(afterTime(silent, FRESH, { ...PRESENT, now: minutesOn(59) }).firing).to.equal(false);
+    const fired = afterTime(silent, FRESH, { ...PRESENT, now: minutesOn(60) });
+    expect(fired).to.include({ firing: true, reason: "it has not succeeded for 60 minutes" });
+    expect(afterRun(silent, fired, run("failed")).firing).to.equal(true);
+    const well = afterRun(silent, fired, run("completed", { finishedAt: minutesOn(61) }));
+    expect(afterTime(silent, well, { ...PRESENT, now: minutesOn(120) }).firing).to.equal(false);
+    expect(afterTime(silent, well, { ...PRESENT, now: minutesOn(121) }).firing).to.equal(true);
+  });
+
+  it("fires at once for a schedule that nobody claims, and rests when somebody does", () => {
+    const fired = afterTime(silent, FRESH, { ...PRESENT, overdue: true });
+    expect(fired.reason).to.contain("its schedule does not run");
+    expect(afterTime(silent, fired, PRESENT).firing).to.equal(false);
+  });
+});
+
+describe("an alert on skipped ticks", () => {
+  const skipped = { ...RULE, condition: "skipped" } as const;
+
+  it("fires for one that is skipped or that nobody claims, and rests with the next that runs", () => {
+    const fired = afterRun(skipped, FRESH, run("skipped", { scheduled: true, reason: "still running" }));
+    expect(fired.reason).to.equal("a tick was skipped: still running");
+    expect(afterTime(skipped, fired, PRESENT).firing).to.equal(true);
+    expect(afterRun(skipped, fired, run("completed")).firing).to.equal(true);
+    expect(afterRun(skipped, fired, run("failed", { scheduled: true })).firing).to.equal(false);
+    const overdue = afterTime(skipped, FRESH, { ...PRESENT, overdue: true });
+    expect(overdue.firing).to.equal(true);
+    expect(afterTime(skipped, overdue, PRESENT).firing).to.equal(false);
+  });
+});
+
+describe("an alert on the queue", () => {
+  it("fires while the oldest run has waited for so long", () => {
+    const queued = { ...RULE, condition: "queued", minutes: 5 } as const;
+    const fired = afterTime(queued, FRESH, { ...PRESENT, oldestMs: 300_000 });
+    expect(fired).to.include({ firing: true, reason: "runs have waited for 5 minutes" });
+    expect(afterTime(queued, fired, { ...PRESENT, oldestMs: 299_999 }).firing).to.equal(false);
+  });
+});

