@@ -1,38 +1,17 @@
-/** What a hostile package or registry tries at a save: nothing of it runs, escapes, stays, or keeps the service waiting. */
+/** What a hostile package or registry tries at a save: nothing of it runs, escapes, stays, or reaches inside. */
 import { execFileSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { gzipSync } from "node:zlib";
 import { expect } from "chai";
+import { filesOf } from "../../src/engine/bundler/archive.js";
 import { archiveOf, type Entry, type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
-import { startTestService, type TestService } from "../harness/service.js";
+import { evil, evilCode, INDEX, MANIFEST, many, type Saves, startSaves, zeros } from "./npm-saves.js";
 
 const MARK = join(tmpdir(), `svc-package-mark-${randomBytes(6).toString("hex")}`);
-const MANIFEST = {
-  path: "package/package.json",
-  content: JSON.stringify({ name: "evil", version: "1.0.0", main: "index.js" }),
-};
-const INDEX = { path: "package/index.js", content: "module.exports = 1" };
 
-/** An archive of one file that is written without being held. */
-function zeros(megabytes: number): Buffer {
-  const block = Buffer.alloc(2 ** 20);
-  const [plain] = [archiveOf([MANIFEST, INDEX])];
-  // Members of gzip stand one after the other; so do those of tar before its end.
-  const tar = gzipSync(Buffer.concat(Array.from({ length: 16 }, () => block)), { level: 9 });
-  return Buffer.concat([...Array.from({ length: megabytes / 16 }, () => tar), plain!]);
-}
-
-const evil = (...entries: Entry[]): Published => ({
-  name: "evil",
-  version: "1.0.0",
-  archive: archiveOf([MANIFEST, ...entries]),
-});
 const link = (path: string, linkpath: string, type: "SymbolicLink" | "Link"): Entry => ({ path, linkpath, type });
-const many = (count: number): Entry[] =>
-  Array.from({ length: count }, (_, at) => ({ path: `package/${at}.js`, content: "" }));
 
 /** Processes that this one has started to bundle. */
 const bundlers = () =>
@@ -40,139 +19,93 @@ const bundlers = () =>
     .split("\n")
     .filter((line) => line.includes("bundler/child.js"));
 
+describe("A hostile archive", () => {
+  const ARCHIVES: [what: string, words: RegExp, archive: () => Buffer][] = [
+    [
+      "a file above its folder",
+      /outside the package/,
+      () => archiveOf([MANIFEST, { path: "package/../../../tmp/x.js" }]),
+    ],
+    ["a file at an absolute path", /outside the package/, () => archiveOf([MANIFEST, { path: "/tmp/x.js" }])],
+    ["a backslash in a path", /outside the package/, () => archiveOf([MANIFEST, { path: "package/..\\..\\x.js" }])],
+    [
+      "a symbolic link",
+      /link or a device/,
+      () => archiveOf([MANIFEST, link("package/x.js", "/etc/passwd", "SymbolicLink")]),
+    ],
+    ["a hard link", /link or a device/, () => archiveOf([MANIFEST, link("package/x.js", "/etc/passwd", "Link")])],
+    ["more files than may be", /more than 20000 files/, () => archiveOf([MANIFEST, ...many(20_001)])],
+    ["200 MB of nothing", /more than 64 MB/, () => zeros(208)],
+    ["what is no archive", /cannot be unpacked/, () => randomBytes(1_000)],
+    ["no package.json", /holds no package\.json/, () => archiveOf([INDEX])],
+  ];
+  for (const [what, words, archive] of ARCHIVES) {
+    it(`with ${what} is refused as a whole`, () => {
+      expect(() => filesOf(archive())).to.throw(words);
+    });
+  }
+
+  it("without any of these is read, declarations and maps left out", () => {
+    const files = filesOf(
+      archiveOf([
+        MANIFEST,
+        INDEX,
+        { path: "package/a.d.ts" },
+        { path: "package/a.js.map" },
+        { path: "package/lib", type: "Directory" },
+      ]),
+    );
+    expect([...files.keys()]).to.deep.equal(["/package.json", "/index.js"]);
+  });
+});
+
 describe("A hostile package", () => {
+  let saves: Saves;
   let registry: TestRegistry;
-  let service: TestService;
 
   before(async () => {
-    registry = await startRegistry();
-    const environment = {
-      NPM_PACKAGES: "on",
-      NPM_REGISTRY: registry.url,
-      NPM_TOKEN: "registry-secret",
-      NPM_LICENSES: "MIT,ISC",
-    };
-    service = await startTestService({ ...environment, ROLES: "api" });
+    saves = await startSaves();
+    ({ registry } = saves);
   });
-  afterEach(async () => {
-    registry.instead = null;
-    registry.remove("evil");
-    await service.db.query("DELETE FROM action");
-    await service.db.query("DELETE FROM kept_script");
+  afterEach(() => saves.clear());
+  after(() => saves?.stop());
+
+  const plain = (manifest: Record<string, unknown>): Published => ({
+    name: "evil",
+    version: "1.0.0",
+    files: { "index.js": "module.exports = 1" },
+    manifest,
   });
-  after(async () => {
-    await service?.stop();
-    await registry?.close();
-  });
-
-  async function save(dependency = "evil") {
-    const data = { name: "victim", code: "async function execute() {}", dependencies: [dependency] };
-    const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data });
-    return { http, status: body.status, error: body.error as string, action: body.action };
-  }
-
-  async function refused(words: RegExp, http = 400) {
-    const answer = await save();
-    expect({ http: answer.http, status: answer.status }, answer.error).to.deep.equal({
-      http,
-      status: "DEPENDENCY_UNRESOLVED",
-    });
-    expect(answer.error)
-      .to.match(words)
-      .and.to.match(/"evil"/);
-    const [kept] = await service.db.query(
-      "SELECT (SELECT count(*)::int FROM action) AS actions, (SELECT count(*)::int FROM kept_script WHERE package = 'evil') AS scripts",
-    );
-    expect(kept).to.deep.equal({ actions: 0, scripts: 0 });
-  }
-
   const REFUSED: [what: string, words: RegExp, published: () => Published][] = [
-    [
-      "with a file above its folder",
-      /outside the package/,
-      () => evil(INDEX, { path: "package/../../../../../tmp/x.js", content: "1" }),
-    ],
-    [
-      "with a file at an absolute path",
-      /outside the package|cannot/,
-      () => evil(INDEX, { path: "/tmp/x.js", content: "1" }),
-    ],
-    [
-      "with a backslash in a path",
-      /outside the package/,
-      () => evil(INDEX, { path: "package/..\\..\\x.js", content: "1" }),
-    ],
     ["with a symbolic link", /link or a device/, () => evil(link("package/index.js", "/etc/passwd", "SymbolicLink"))],
-    ["with a hard link", /link or a device/, () => evil(INDEX, link("package/x.js", "/etc/passwd", "Link"))],
-    ["of 100,000 files", /more than 20000 files/, () => evil(INDEX, ...many(100_000))],
-    ["that unpacks to 200 MB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(208) })],
-    [
-      "that is no archive",
-      /cannot be unpacked/,
-      () => ({ name: "evil", version: "1.0.0", archive: randomBytes(1_000) }),
-    ],
     [
       "whose archive is not what the registry's integrity says",
       /not what its integrity says/,
       () => ({ ...evil(INDEX), integrity: `sha512-${Buffer.alloc(64).toString("base64")}` }),
     ],
     ["whose integrity is none", /not what its integrity says/, () => ({ ...evil(INDEX), integrity: "sha512-" })],
-    [
-      "with a licence that is not allowed",
-      /has the licence WTFPL.*allows MIT, ISC/,
-      () => ({
-        name: "evil",
-        version: "1.0.0",
-        files: { "index.js": "module.exports = 1" },
-        manifest: { license: "WTFPL" },
-      }),
-    ],
-    [
-      "without a licence",
-      /states no licence/,
-      () => ({
-        name: "evil",
-        version: "1.0.0",
-        files: { "index.js": "module.exports = 1" },
-        manifest: { license: undefined },
-      }),
-    ],
+    ["with a licence that is not allowed", /has the licence WTFPL.*allows MIT, ISC/, () => plain({ license: "WTFPL" })],
+    ["without a licence", /states no licence/, () => plain({ license: undefined })],
     [
       "that loads a file of this machine",
       /needs \/etc\/passwd/,
-      () => evil({ path: "package/index.js", content: "module.exports = require('/etc/passwd')" }),
+      () => evilCode("module.exports = require('/etc/passwd')"),
     ],
     [
       "that loads a file upwards",
       /which it does not list/,
-      () =>
-        evil({ path: "package/index.js", content: "module.exports = require('../../../../../../proc/self/environ')" }),
+      () => evilCode("module.exports = require('../../../../../../proc/self/environ')"),
     ],
     [
       "whose entry is a file of this machine",
       /cannot be used/,
-      () => ({ name: "evil", version: "1.0.0", manifest: { main: "../../../../../../etc/hostname" } }),
-    ],
-    [
-      "that comes to more than 5 MB",
-      /5 MB is the most/,
-      () =>
-        evil({
-          path: "package/index.js",
-          content: `module.exports = ${JSON.stringify(randomBytes(3 * 2 ** 20).toString("hex"))}`,
-        }),
-    ],
-    [
-      "that nests so deep that no parser follows",
-      /cannot be|takes more/,
-      () =>
-        evil({ path: "package/index.js", content: `module.exports = ${"[".repeat(200_000)}${"]".repeat(200_000)}` }),
+      () => ({ ...plain({ main: "../../../../../../etc/hostname" }), files: {} }),
     ],
   ];
   for (const [what, words, published] of REFUSED) {
     it(`${what} is refused, and nothing is written`, async () => {
       registry.publish(published());
-      await refused(words);
+      await saves.refused(words);
     });
   }
 
@@ -183,20 +116,20 @@ describe("A hostile package", () => {
     );
     const files = { "index.js": `require("child_process"); module.exports = 1`, "binding.gyp": "{}", "gypfile.js": "" };
     registry.publish({ name: "evil", version: "1.0.0", files, manifest: { scripts } });
-    await refused(/needs Node's child_process/);
+    await saves.refused(/needs Node's child_process/);
     registry.publish({
       name: "evil",
       version: "1.0.1",
       files: { "index.js": "module.exports = 2" },
       manifest: { scripts, gypfile: true },
     });
-    expect((await save()).http).to.equal(201);
+    expect((await saves.save()).http).to.equal(201);
     expect(existsSync(MARK)).to.equal(false);
   });
 
   it("leaves no process behind", async () => {
-    registry.publish(evil({ path: "package/index.js", content: "this is no JavaScript" }));
-    await refused(/cannot be bundled/);
+    registry.publish(evilCode("this is no JavaScript"));
+    await saves.refused(/cannot be bundled/);
     expect(bundlers()).to.deep.equal([]);
   });
 
@@ -205,7 +138,7 @@ describe("A hostile package", () => {
       ...evil(INDEX),
       manifest: { dependencies: JSON.parse('{"__proto__": "1", "constructor": "1", "toString": "*"}') },
     });
-    await refused(/is no package of the registry|no package of the registry/);
+    await saves.refused(/is no package of the registry|no package of the registry/);
   });
 
   it("of a registry that leads to addresses inside is not fetched from there, and they get no token", async () => {
@@ -214,7 +147,7 @@ describe("A hostile package", () => {
       for (const host of [inside.url, "http://169.254.169.254", "https://127.0.0.1", "https://[::1]"]) {
         registry.instead = (request, response) =>
           void response.writeHead(302, { location: `${host}${request.url}` }).end();
-        await refused(/may not be reached/);
+        await saves.refused(/may not be reached/);
       }
       registry.instead = null;
       const archive = archiveOf([MANIFEST, INDEX]);
@@ -224,7 +157,7 @@ describe("A hostile package", () => {
         const versions = { "1.0.0": { name: "evil", version: "1.0.0", dist } };
         response.end(JSON.stringify({ name: "evil", "dist-tags": { latest: "1.0.0" }, versions }));
       };
-      await refused(/without TLS/);
+      await saves.refused(/without TLS/);
       expect(inside.asked).to.deep.equal([]);
     } finally {
       await inside.close();
@@ -248,7 +181,7 @@ describe("A hostile package", () => {
   for (const [what, body] of ODD) {
     it(`of a registry that answers ${what} is refused`, async () => {
       registry.instead = (_request, response) => void response.end(body);
-      await refused(/no JSON|no version|is none|no archive|without TLS/);
+      await saves.refused(/no JSON|no version|is none|no archive|without TLS/);
     });
   }
 });

@@ -19,7 +19,7 @@ const WORKS: readonly Work[] = [
   // Validation
   ["zod", "return z.object({ a: z.number() }).safeParse({ a: 'x' }).success", false],
   ["yup", "return yup.object({ a: yup.number().required() }).isValid({ a: 1 })", true],
-  ["joi", "return Joi.number().max(3).validate(4).error.message", '"value" must be less than or equal to 3'],
+  ["joi", "return joi.number().max(3).validate(4).error.message", '"value" must be less than or equal to 3'],
   ["validator", "return [validator.isEmail('a@b.co'), validator.isEmail('a@')]", [true, false]],
   ["superstruct", "return superstruct.is(1, superstruct.string())", false],
   // Parsing
@@ -28,48 +28,31 @@ const WORKS: readonly Work[] = [
   ["ini", "return ini.parse('[a]\\nb=1')", { a: { b: "1" } }],
   ["qs", "return qs.parse('a[b]=1')", { a: { b: "1" } }],
   // YAML and XML
-  ["yaml", "return (globalThis.YAML ?? yaml).parse('a: [1, 2]')", { a: [1, 2] }],
-  ["js-yaml", "return (globalThis.jsyaml ?? globalThis.yaml ?? jsYaml).load('a: {b: 1}')", { a: { b: 1 } }],
-  [
-    "fast-xml-parser",
-    "return new (globalThis.fastXmlParser ?? globalThis.fxp).XMLParser().parse('<a><b>1</b></a>')",
-    { a: { b: 1 } },
-  ],
-  [
-    "xml-js",
-    "return JSON.parse((globalThis.xmlJs ?? globalThis.convert).xml2json('<a>1</a>', { compact: true }))",
-    { a: { _text: "1" } },
-  ],
+  ["yaml", "return YAML.parse('a: [1, 2]')", { a: [1, 2] }],
+  ["js-yaml", "return jsYaml.load('a: {b: 1}')", { a: { b: 1 } }],
+  ["fast-xml-parser", "return new fastXmlParser.XMLParser().parse('<a><b>1</b></a>')", { a: { b: 1 } }],
+  ["xml-js", "return JSON.parse(convert.xml2json('<a>1</a>', { compact: true }))", { a: { _text: "1" } }],
   // Maths
-  ["mathjs", "return (globalThis.math ?? mathjs).evaluate('det([1, 2; 3, 4])')", -2],
+  ["mathjs", "return math.evaluate('det([1, 2; 3, 4])')", -2],
   ["decimal.js", "return new Decimal('0.1').plus('0.2').toString()", "0.3"],
   ["bignumber.js", "return new BigNumber('2').pow(100).toFixed()", "1267650600228229401496703205376"],
   ["big.js", "return Big('1').div('3').toFixed(5)", "0.33333"],
-  ["simple-statistics", "return (globalThis.ss ?? simpleStatistics).median([1, 9, 3])", 3],
+  ["simple-statistics", "return ss.median([1, 9, 3])", 3],
   // Templates
-  ["handlebars", "return Handlebars.compile('{{#each a}}{{this}};{{/each}}')({ a: [1, 2] })", "1;2;"],
-  ["mustache", "return (globalThis.Mustache ?? mustache).render('{{a}}', { a: '<' })", "&lt;"],
-  ["ejs", "return ejs.render('<%= a + 1 %>', { a: 1 })", "2"],
-  [
-    "liquidjs",
-    "return new (globalThis.liquidjs ?? globalThis.Liquid).Liquid().parseAndRender('{{ a | upcase }}', { a: 'x' })",
-    "X",
-  ],
+  ["handlebars", "return Handlebars.parse('{{a}} {{b}}').body.length", 3],
+  ["mustache", "return mustache.render('{{a}}', { a: '<' })", "&lt;"],
+  ["liquidjs", "return new liquidjs.Liquid().parseAndRender('{{ a | upcase }}', { a: 'x' })", "X"],
   // Text
   ["lodash", "return _.chunk([1, 2, 3], 2)", [[1, 2], [3]]],
   ["marked", "return marked.parse('# a').trim()", "<h1>a</h1>"],
-  [
-    "markdown-it",
-    "return (globalThis.markdownit ?? globalThis.markdownIt)().render('*a*').trim()",
-    "<p><em>a</em></p>",
-  ],
-  ["diff", "return (globalThis.Diff ?? diff).diffChars('ab', 'ac').length", 3],
+  ["markdown-it", "return MarkdownIt().render('*a*').trim()", "<p><em>a</em></p>"],
+  ["diff", "return Diff.diffChars('ab', 'ac').length", 3],
   ["slugify", "return slugify('Déjà vu')", "Deja-vu"],
   ["fuse.js", "return new Fuse(['apple', 'pear'], {}).search('aple')[0].item", "apple"],
   ["pluralize", "return pluralize('goose', 2)", "geese"],
   // Crypto and ids
   ["crypto-js", "return CryptoJS.SHA256('a').toString().slice(0, 8)", "ca978112"],
-  ["tweetnacl", "return nacl.hash(new Uint8Array(0)).length", 64],
+  ["tweetnacl", "return tweetnacl.hash(new Uint8Array(0)).length", 64],
   ["bcryptjs", "return bcrypt.compareSync('a', bcrypt.hashSync('a', 4))", true],
   [
     "jose",
@@ -81,12 +64,8 @@ const WORKS: readonly Work[] = [
   ["axios", "return axios.getUri({ url: '/a', params: { b: 1 } })", "/a?b=1"],
   ["ky", "return typeof ky.create({ prefixUrl: 'https://example.com' }).get", "function"],
   // PDF and spreadsheets
-  [
-    "pdf-lib",
-    "return (globalThis.PDFLib ?? pdfLib).PDFDocument.create().then((pdf) => { pdf.addPage(); return pdf.getPageCount() })",
-    1,
-  ],
-  ["jspdf", "return String((globalThis.jspdf?.jsPDF ? new jspdf.jsPDF() : new jsPDF()).output()).slice(0, 5)", "%PDF-"],
+  ["pdf-lib", "return PDFLib.PDFDocument.create().then((pdf) => { pdf.addPage(); return pdf.getPageCount() })", 1],
+  ["jspdf", "return String(new jspdf.jsPDF().output()).slice(0, 5)", "%PDF-"],
   ["xlsx", "return XLSX.utils.sheet_to_csv(XLSX.utils.aoa_to_sheet([[1, 'a']])).trim()", "1,a"],
   [
     "exceljs",
@@ -105,7 +84,7 @@ const CANNOT: readonly string[] = [
   "better-sqlite3",
   "chokidar",
   "typescript@5",
-  "ws@0",
+  "mongodb",
 ];
 
 describe("Popular packages", () => {

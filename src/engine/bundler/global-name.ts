@@ -39,41 +39,52 @@ function propertyName(node: AnyNode): string | null {
 const ofModule = (node: AnyNode): boolean =>
   node.type === "Identifier" && (node.name === "module" || node.name === "exports" || node.name === "define");
 
+/** Whether a build sets its global to an object that its factory fills with everything: then it stands for all exports. */
+const isFilled = (value: AnyNode): boolean =>
+  value.type === "ObjectExpression" || (value.type === "LogicalExpression" && value.right.type === "ObjectExpression");
+
 /** Every property that a statement of the build sets on what may be the global object, in order. */
-function assignedIn(wrapper: AnyNode): string[] {
-  const found: string[] = [];
+function assignedIn(wrapper: AnyNode): GlobalName[] {
+  const found: GlobalName[] = [];
   simple(wrapper, {
-    AssignmentExpression({ left, operator }) {
+    AssignmentExpression({ left, operator, right }) {
       if (operator !== "=" || left.type !== "MemberExpression" || ofModule(left.object)) return;
       const name = propertyName(left);
-      if (name !== null && name !== "exports" && name !== "amd" && name !== "noConflict") found.push(name);
+      if (name !== null && isFree(name) && name !== "amd" && name !== "noConflict")
+        found.push({ name, namespace: isFilled(right) });
     },
   });
   return found;
 }
 
-/** The function that a UMD build calls with its factory, or null. */
-function wrapperOf({ body }: Program): AnyNode | null {
-  for (const statement of body) {
-    if (statement.type !== "ExpressionStatement") continue;
+/** The functions that a UMD build calls with their factories. */
+function wrappersOf({ body }: Program): AnyNode[] {
+  return body.flatMap((statement) => {
+    if (statement.type !== "ExpressionStatement") return [];
     const { expression } = statement;
     const call = expression.type === "UnaryExpression" ? expression.argument : expression;
-    if (call.type !== "CallExpression" || call.callee.type !== "FunctionExpression") continue;
-    if (call.arguments.some(({ type }) => type.includes("Function"))) return call.callee.body;
-  }
-  return null;
+    if (call.type !== "CallExpression" || call.callee.type !== "FunctionExpression") return [];
+    return call.arguments.some(({ type }) => type.includes("Function")) ? [call.callee.body] : [];
+  });
 }
 
+const alike = (one: string, other: string): boolean => one.toLowerCase() === other.toLowerCase();
+
 /** What a script that browsers load by a tag calls itself. */
-export function nameInBuild(source: string): string | null {
+export function nameInBuild(source: string, packageName: string): GlobalName | null {
   if (source.length > WRAPPER_MAX_CHARACTERS) return null;
   try {
     const program = parse(source, { ecmaVersion: "latest", sourceType: "script", allowHashBang: true });
-    const wrapper = wrapperOf(program);
-    if (wrapper) return assignedIn(wrapper).find(isFree) ?? null;
+    const assigned = wrappersOf(program).flatMap((wrapper) => assignedIn(wrapper).slice(0, 1));
     const declared = program.body.flatMap((one) => (one.type === "VariableDeclaration" ? one.declarations : []));
-    const names = declared.map(({ id }) => (id.type === "Identifier" ? id.name : ""));
-    return names.length === 1 && isFree(names[0]!) ? names[0]! : null;
+    const variables = declared.flatMap(({ id }) =>
+      id.type === "Identifier" && isFree(id.name) ? [{ name: id.name, namespace: false }] : [],
+    );
+    const camel = nameInCamelCase(packageName);
+    const named = [...assigned, ...variables].find(({ name }) => alike(name, camel));
+    // A build may bring others along, each with a global of its own: then none of them is sure.
+    const alone = assigned.length > 0 ? assigned : variables;
+    return named ?? (alone.length === 1 ? alone[0]! : null);
   } catch {
     return null;
   }
@@ -96,7 +107,26 @@ export function nameInReadme(readme: string, packageName: string): GlobalName | 
     return match && isFree(match[1]!) ? [{ name: match[1]!, namespace, at: match.index }] : [];
   });
   const [first] = found.sort((a, b) => a.at - b.at);
-  return first ? { name: first.name, namespace: first.namespace } : null;
+  if (first) return { name: first.name, namespace: first.namespace };
+  // Who takes single exports out of it finds them under its name.
+  const parts = new RegExp(
+    `\\bimport\\s*\\{[^}]*\\}\\s*from\\s*["']${named}["']|\\{[^}]*\\}\\s*=\\s*require\\(\\s*["']${named}["']`,
+  );
+  const namespace = parts.test(text);
+  const name = spelledIn(text, packageName) ?? (namespace ? nameInCamelCase(packageName) : null);
+  return name === null ? null : { name, namespace };
+}
+
+/** The package's name as the README writes it where something is called of it: `Handlebars.compile(…)`. */
+function spelledIn(text: string, packageName: string): string | null {
+  const camel = nameInCamelCase(packageName);
+  const spelled = text.matchAll(
+    new RegExp(`(?<![\\w$./@-])${camel.replaceAll("$", "\\$")}(?=(?:\\.(?!js\\b)|\\()\\w)`, "gi"),
+  );
+  const counts = new Map<string, number>();
+  for (const [name] of spelled) if (isFree(name)) counts.set(name, (counts.get(name) ?? 0) + 1);
+  const [most] = [...counts].sort(([, a], [, b]) => b - a);
+  return most?.[0] ?? null;
 }
 
 /** `date-fns` is dateFns, `@scope/some.name` scopeSomeName where `someName` would be a name of the language's or the browser's. */

@@ -68,8 +68,8 @@ function globalOf(tree: FileTree, { name, folder }: Placed): GlobalName {
   const builds = [manifest["unpkg"], manifest["jsdelivr"]].filter((path) => typeof path === "string");
   for (const path of builds) {
     const file = tree.read(`${folder}/${path.replace(/^\.?\//, "")}`) ?? tree.read(`${folder}/${path}.js`);
-    const found = file && nameInBuild(String(file));
-    if (found) return { name: found, namespace: false };
+    const found = file && nameInBuild(String(file), name);
+    if (found) return found;
   }
   return nameInReadme(readmeOf(tree, folder, manifest), name) ?? { name: nameInCamelCase(name), namespace: false };
 }

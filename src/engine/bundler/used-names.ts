@@ -57,11 +57,10 @@ function isUnconditional(ancestors: readonly AnyNode[]): boolean {
 /** Whether a function is the body of a module, or the script's own. */
 function isWrapper(ancestors: readonly AnyNode[], at: number): boolean {
   const outer = ancestors.slice(0, at).reverse();
-  const call = outer.find(({ type }) => type === "CallExpression");
-  const isOwn = !outer.some(({ type }) => type.includes("Function"));
-  return (
-    isOwn || (call?.type === "CallExpression" && call.callee.type === "Identifier" && WRAPPERS.has(call.callee.name))
-  );
+  const around = outer.findIndex(({ type }) => type.includes("Function"));
+  if (around < 0) return true;
+  const call = outer.slice(0, around).find(({ type }) => type === "CallExpression");
+  return call?.type === "CallExpression" && call.callee.type === "Identifier" && WRAPPERS.has(call.callee.name);
 }
 
 /** The modules of Node that are loaded with the script. */

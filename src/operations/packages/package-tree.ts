@@ -8,7 +8,7 @@ import type { Asking, Registry } from "./registry.js";
 /** More is no library. */
 const PACKAGES_MAX = 200;
 const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
-const AT_ONCE = 6;
+const AT_ONCE = 8;
 const NPM_ALIAS = /^npm:(@?[^@]+)(?:@(.*))?$/;
 
 interface Node {
@@ -44,6 +44,22 @@ class Tree {
     const document = this.documents.get(name) ?? this.registry.document(this.asking, name);
     this.documents.set(name, document);
     return this.registry.choose(this.asking, name, await document, wanted);
+  }
+
+  /** Has the registry asked for all that some packages need, several at a time; who needs an answer finds it. */
+  async askFor(nodes: readonly Node[]): Promise<void> {
+    const names = nodes.flatMap(({ choice }) =>
+      choice.needs.map(([name, range]) => NPM_ALIAS.exec(range)?.[1] ?? name),
+    );
+    const missing = [...new Set(names)].filter((name) => !this.documents.has(name));
+    for (let at = 0; at < missing.length; at += AT_ONCE) {
+      const asked = missing.slice(at, at + AT_ONCE).map((name) => {
+        const document = this.registry.document(this.asking, name);
+        this.documents.set(name, document);
+        return document.catch(() => undefined);
+      });
+      await Promise.all(asked);
+    }
   }
 
   add(node: Node): Node {
@@ -93,6 +109,7 @@ export async function gather(registry: Registry, asking: Asking, name: string, w
   async function archives(): Promise<PackageArchive[]> {
     let level = [tree.add({ name, origin: name, choice, folder: `/node_modules/${name}` })];
     while (level.length > 0) {
+      await tree.askFor(level);
       const next: Node[] = [];
       // One after the other: each sees where those before it stand.
       for (const node of level) next.push(...(await tree.grow(node)));

@@ -34,7 +34,7 @@ import { AWAY_RETRY_SECONDS, createRegistry, type Registry } from "./registry.js
 /** Packages that are fetched and bundled at once in this process, each for another app. */
 const AT_ONCE = 2;
 /** Fetching one with all that it needs. */
-const FETCH_LIMIT_MS = 30_000;
+const FETCH_LIMIT_MS = 60_000;
 /** What one save may have fetched; what was is kept, so that the next goes on from there. */
 const SAVE_LIMIT_MS = 120_000;
 const HOST_AWAY_MS = 60_000;

@@ -1,0 +1,81 @@
+/** A service beside a registry that a test fills with hostile packages, all of them called `evil`. */
+import { randomBytes } from "node:crypto";
+import { gzipSync } from "node:zlib";
+import { expect } from "chai";
+import { archiveOf, type Entry, type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+export const MANIFEST: Entry = {
+  path: "package/package.json",
+  content: JSON.stringify({ name: "evil", version: "1.0.0", main: "index.js" }),
+};
+export const INDEX: Entry = { path: "package/index.js", content: "module.exports = 1" };
+
+export const evil = (...entries: Entry[]): Published => ({
+  name: "evil",
+  version: "1.0.0",
+  archive: archiveOf([MANIFEST, ...entries]),
+});
+
+export const evilCode = (content: string): Published => evil({ path: "package/index.js", content });
+
+/** An archive that begins with so many megabytes of nothing: members of gzip stand one after the other. */
+export function zeros(megabytes: number): Buffer {
+  const some = gzipSync(Buffer.alloc(16 * 2 ** 20), { level: 9 });
+  return Buffer.concat([...Array.from({ length: megabytes / 16 }, () => some), archiveOf([MANIFEST, INDEX])]);
+}
+
+export const many = (count: number): Entry[] =>
+  Array.from({ length: count }, (_, at) => ({ path: `package/${at}.js`, content: "" }));
+
+export interface Saves {
+  registry: TestRegistry;
+  service: TestService;
+  /** Saves an action with the package. */
+  save(): Promise<{ http: number; status: string; error: string }>;
+  /** Expects a save to be refused in those words, with nothing written. */
+  refused(words: RegExp, http?: number): Promise<void>;
+  /** Forgets what was saved. */
+  clear(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+export async function startSaves(): Promise<Saves> {
+  const registry = await startRegistry();
+  const npm = { NPM_PACKAGES: "on", NPM_REGISTRY: registry.url, NPM_TOKEN: randomBytes(8).toString("hex") };
+  const service = await startTestService({ ...npm, NPM_LICENSES: "MIT,ISC", ROLES: "api" });
+
+  async function save() {
+    const data = { name: "victim", code: "async function execute() {}", dependencies: ["evil"] };
+    const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data });
+    return { http, status: body.status, error: String(body.error) };
+  }
+
+  return {
+    registry,
+    service,
+    save,
+    async refused(words, http = 400) {
+      const answer = await save();
+      const { status, error } = answer;
+      expect({ http: answer.http, status }, error).to.deep.equal({ http, status: "DEPENDENCY_UNRESOLVED" });
+      expect(error)
+        .to.match(words)
+        .and.to.match(/"evil"/);
+      const [written] = await service.db.query(
+        "SELECT (SELECT count(*)::int FROM action) AS actions, (SELECT count(*)::int FROM kept_script) AS scripts",
+      );
+      expect(written).to.deep.equal({ actions: 0, scripts: 0 });
+    },
+    async clear() {
+      registry.instead = null;
+      registry.remove("evil");
+      await service.db.query("DELETE FROM action");
+      await service.db.query("DELETE FROM kept_script");
+    },
+    async stop() {
+      await service.stop();
+      await registry.close();
+    },
+  };
+}

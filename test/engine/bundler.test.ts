@@ -1,0 +1,93 @@
+/** What a package is called in code, and what a script uses of its surroundings: found by reading. */
+import { expect } from "chai";
+import { nameInBuild, nameInCamelCase, nameInReadme } from "../../src/engine/bundler/global-name.js";
+import { neededModules, parsedScript, usedNames } from "../../src/engine/bundler/used-names.js";
+
+describe("The global name of a package", () => {
+  const BUILDS: [what: string, source: string, name: string, namespace: boolean][] = [
+    [
+      "a minified default export",
+      '!function(t,e){"object"==typeof exports&&"undefined"!=typeof module?module.exports=e():"function"==typeof define&&define.amd?define(e):(t="undefined"!=typeof globalThis?globalThis:t||self).dayjs=e()}(this,(function(){return 1}))',
+      "dayjs",
+      false,
+    ],
+    [
+      "an object that a factory fills",
+      '(function (global, factory) { typeof exports === "object" ? factory(exports) : (global = global || self, factory(global.d3 = global.d3 || {})); })(this, function (exports) { exports.a = 1 })',
+      "d3",
+      true,
+    ],
+    [
+      "a root with a text for its key",
+      '(function webpackUniversalModuleDefinition(root, factory) { if (typeof exports === "object") module.exports = factory(); else if (typeof exports === "object") exports["math"] = factory(); else root["math"] = factory(); })(this, function () { return 1 })',
+      "math",
+      false,
+    ],
+    ["one variable for all", "var luxon = (function (exports) { return exports; })({});", "luxon", false],
+  ];
+  for (const [what, source, name, namespace] of BUILDS) {
+    it(`is what a browser build sets: ${what}`, () => {
+      expect(nameInBuild(source, name)).to.deep.equal({ name, namespace });
+    });
+  }
+
+  it("is none of a build that sets several, but for the package's own", () => {
+    const part = (name: string) => `(function (root, factory) { root.${name} = factory() })(this, function () {});`;
+    expect(nameInBuild(part("cptable") + part("JSZip"), "xlsx")).to.equal(null);
+    expect(nameInBuild(`${part("cptable")} var XLSX = {};`, "xlsx")).to.deep.equal({ name: "XLSX", namespace: false });
+    expect(nameInBuild("this is no JavaScript", "xlsx")).to.equal(null);
+  });
+
+  const READMES: [readme: string, name: string, expected: object | null][] = [
+    ["const _ = require('lodash');", "lodash", { name: "_", namespace: false }],
+    ['import Papa from "papaparse"', "papaparse", { name: "Papa", namespace: false }],
+    ['import * as z from "zod"', "zod", { name: "z", namespace: true }],
+    ["const fp = require('lodash/fp')", "lodash", null],
+    ["var merge = require('lodash').merge", "lodash", null],
+    [
+      "`Handlebars.compile(x)` and `handlebars.a`, `Handlebars.b()`",
+      "handlebars",
+      { name: "Handlebars", namespace: false },
+    ],
+    ["import URL from 'url-thing'", "url-thing", null],
+    ["import execute from 'x'", "x", null],
+    ["import Svc from 'x'", "x", null],
+    ['import { jsPDF } from "jspdf"', "jspdf", { name: "jspdf", namespace: true }],
+    ["const { parse } = require('some-thing')", "some-thing", { name: "someThing", namespace: true }],
+    ["nothing", "some-thing", null],
+  ];
+  for (const [readme, name, expected] of READMES) {
+    it(`is what its README calls it, where that is free: ${readme.slice(0, 40)}`, () => {
+      expect(nameInReadme(readme, name)).to.deep.equal(expected);
+    });
+  }
+
+  it("is its name in camel case else, never one of the language's or the browser's", () => {
+    const names = ["date-fns", "@scope/some-name", "7zip", "crypto", "@scope/crypto", "console", "a.b_c"].map(
+      nameInCamelCase,
+    );
+    expect(names).to.deep.equal(["dateFns", "someName", "_7zip", "npmCrypto", "scopeCrypto", "npmConsole", "aB_c"]);
+  });
+});
+
+describe("What a script uses", () => {
+  const used = (source: string) => usedNames(parsedScript(source));
+
+  it("is every name that it does not declare, but for those that it only asks about", () => {
+    expect(used("(() => { const a = fetch; return a + document.title })()")).to.deep.equal(["document", "fetch"]);
+    expect(used("var here = typeof window === 'undefined'; here + 1")).to.deep.equal([]);
+    expect(used("typeof window === 'undefined' ? 1 : window.x")).to.deep.equal(["window"]);
+    expect(used("import('x')")).to.deep.equal(["import()"]);
+  });
+
+  it("of Node is what it loads as it is loaded, and not what it may do without", () => {
+    const needed = (source: string) => neededModules(parsedScript(source));
+    const inModule = (body: string) => `var x = __commonJS({ "a.js"(exports, module) { ${body} } }); x();`;
+    expect(needed(inModule("var fs = __require('fs')"))).to.deep.equal(["fs"]);
+    expect(needed("var fs = __toESM(__require('fs'))")).to.deep.equal(["fs"]);
+    expect(needed(inModule("try { __require('crypto') } catch {}"))).to.deep.equal([]);
+    expect(needed(inModule("exports.read = () => __require('fs')"))).to.deep.equal([]);
+    expect(needed(inModule("if (typeof window === 'undefined') __require('fs')"))).to.deep.equal([]);
+    expect(needed(inModule("var a = globalThis.crypto || __require('crypto')"))).to.deep.equal([]);
+  });
+});

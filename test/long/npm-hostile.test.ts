@@ -1,0 +1,77 @@
+/** Hostile packages that take long: sizes, depths, and registries that never answer. The service answers others meanwhile. */
+import { randomBytes } from "node:crypto";
+import { performance } from "node:perf_hooks";
+import { expect } from "chai";
+import { evil, evilCode, INDEX, many, type Saves, startSaves, zeros } from "../attacks/npm-saves.js";
+import type { Published } from "../harness/npm-registry.js";
+
+describe("A hostile package that takes long", () => {
+  let saves: Saves;
+
+  before(async () => {
+    saves = await startSaves();
+  });
+  afterEach(() => saves.clear());
+  after(() => saves?.stop());
+
+  const REFUSED: [what: string, words: RegExp, published: () => Published][] = [
+    ["of 100,000 files", /more than 20000 files/, () => evil(INDEX, ...many(100_000))],
+    ["that unpacks to 200 MB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(208) })],
+    ["that unpacks to 4 GB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(4_096) })],
+    [
+      "whose archive is larger than 24 MB",
+      /larger than 24 MB/,
+      () => ({ name: "evil", version: "1.0.0", archive: randomBytes(25 * 2 ** 20) }),
+    ],
+    [
+      "that comes to more than 5 MB",
+      /5 MB is the most/,
+      () => evilCode(`module.exports = ${JSON.stringify(randomBytes(3 * 2 ** 20).toString("hex"))}`),
+    ],
+    [
+      "that nests so deep that no parser follows",
+      /cannot be|takes more/,
+      () => evilCode(`module.exports = ${"[".repeat(200_000)}${"]".repeat(200_000)}`),
+    ],
+    [
+      "whose code asks for all the memory of a bundler",
+      /takes more than|5 MB is the most|cannot be/,
+      () => evilCode(`module.exports = [${"[{a:()=>class{b=`${1}`}}],".repeat(2_000_000)}]`),
+    ],
+  ];
+  for (const [what, words, published] of REFUSED) {
+    it(`${what} is refused within its limits`, async () => {
+      saves.registry.publish(published());
+      await saves.refused(words);
+    });
+  }
+
+  it("that needs packages without end is refused", async () => {
+    const { registry } = saves;
+    registry.instead = (request, response) => {
+      const name = decodeURIComponent(request.url!.slice(1));
+      const dist = { tarball: `${registry.url}/-/a/1.0.0.tgz`, integrity: "sha512-x" };
+      const dependencies = { [`evil-${randomBytes(6).toString("hex")}`]: "*" };
+      const versions = { "1.0.0": { name, version: "1.0.0", dist, dependencies } };
+      response.end(JSON.stringify({ name, "dist-tags": { latest: "1.0.0" }, versions }));
+    };
+    await saves.refused(/needs more than 200 packages/);
+  });
+
+  it("of a registry that never answers, or byte by byte, is refused with 503, and others are served meanwhile", async () => {
+    const { registry, service } = saves;
+    for (const answer of ["silence", "bytes"]) {
+      const timers: NodeJS.Timeout[] = [];
+      registry.instead = (_request, response) => {
+        if (answer === "bytes") timers.push(setInterval(() => response.write(" "), 200));
+      };
+      const begun = performance.now();
+      const refused = saves.refused(/does not answer/, 503);
+      const other = await service.rest("GET", `/v3/apps/${service.appId}/actions`);
+      expect(other.http).to.equal(200);
+      await refused;
+      expect(performance.now() - begun).to.be.below(60_000);
+      for (const timer of timers) clearInterval(timer);
+    }
+  });
+});
