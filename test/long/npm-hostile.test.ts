@@ -19,9 +19,9 @@ describe("A hostile package that takes long", () => {
     ["that unpacks to 200 MB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(208) })],
     ["that unpacks to 4 GB", /more than 64 MB/, () => ({ name: "evil", version: "1.0.0", archive: zeros(4_096) })],
     [
-      "whose archive is larger than 24 MB",
-      /larger than 24 MB/,
-      () => ({ name: "evil", version: "1.0.0", archive: randomBytes(25 * 2 ** 20) }),
+      "whose archive is larger than 16 MB",
+      /larger than 16 MB/,
+      () => ({ name: "evil", version: "1.0.0", archive: randomBytes(17 * 2 ** 20) }),
     ],
     [
       "that comes to more than 5 MB",
@@ -45,6 +45,25 @@ describe("A hostile package that takes long", () => {
       await saves.refused(words);
     });
   }
+
+  it("is refused where the app's scripts take as much as they may", async () => {
+    const { service, registry } = saves;
+    const body = { name: "holder", code: "async function execute() {}" };
+    const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).body;
+    const large =
+      "INSERT INTO kept_script (sha256, source) SELECT md5($1::text), convert_to(repeat('x', 52428800), 'UTF8')";
+    for (const at of [1, 2, 3, 4, 5]) await service.db.query(large, [at]);
+    await service.db.query(
+      "INSERT INTO kept_script (sha256, source) SELECT 'rest', convert_to(repeat('x', 6291450), 'UTF8')",
+    );
+    await service.db.query("INSERT INTO kept_script_use (sha256, action_id) SELECT sha256, $1 FROM kept_script", [
+      action.id,
+    ]);
+    registry.publish(evil(INDEX));
+    const { http, error } = await saves.save();
+    expect(http).to.equal(400);
+    expect(error).to.match(/"evil" does not fit.*256 MB/);
+  });
 
   it("that needs packages without end is refused", async () => {
     const { registry } = saves;

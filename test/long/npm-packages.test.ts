@@ -40,7 +40,7 @@ const WORKS: readonly Work[] = [
   ["simple-statistics", "return ss.median([1, 9, 3])", 3],
   // Templates
   ["handlebars", "return Handlebars.parse('{{a}} {{b}}').body.length", 3],
-  ["mustache", "return mustache.render('{{a}}', { a: '<' })", "&lt;"],
+  ["mustache", "return Mustache.render('{{a}}', { a: '<' })", "&lt;"],
   ["liquidjs", "return new liquidjs.Liquid().parseAndRender('{{ a | upcase }}', { a: 'x' })", "X"],
   // Text
   ["lodash", "return _.chunk([1, 2, 3], 2)", [[1, 2], [3]]],

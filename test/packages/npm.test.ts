@@ -1,5 +1,8 @@
 /** Packages of npm as an author meets them: resolved at save, kept by content, run without a registry. */
+import { createHash } from "node:crypto";
 import { expect } from "chai";
+import { ConfigError, readConfig } from "../../src/config.js";
+import { createKeptScripts } from "../../src/operations/packages/kept-scripts.js";
 import { type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -22,6 +25,33 @@ const SCOPED: Published = {
   },
   manifest: { type: "module", license: "ISC" },
 };
+
+describe("The variables of packages", () => {
+  const FAULTY: [name: string, value: string][] = [
+    ["NPM_PACKAGES", "sometimes"],
+    ["NPM_REGISTRY", "ftp://registry.example.com"],
+    ["NPM_REGISTRY", "https://user:password@registry.example.com"],
+    ["NPM_TOKEN", "two words"],
+    ["NPM_LICENSES", "MIT;ISC"],
+  ];
+  for (const [name, value] of FAULTY) {
+    it(`stop the start where one is faulty: ${name}=${value}`, () => {
+      expect(() => readConfig({ [name]: value })).to.throw(ConfigError, new RegExp(`${name} must be`));
+    });
+  }
+
+  it("lead to the public registry, with every licence, unless they say otherwise", () => {
+    const usual = { url: "https://registry.npmjs.org", token: null, licences: null };
+    expect(readConfig({}).npm).to.deep.equal(usual);
+    expect(readConfig({ NPM_PACKAGES: "off" }).npm).to.equal(null);
+    const own = { NPM_REGISTRY: "http://10.0.0.5:4873/npm/", NPM_TOKEN: "t", NPM_LICENSES: "MIT, Apache-2.0" };
+    expect(readConfig(own).npm).to.deep.equal({
+      url: "http://10.0.0.5:4873/npm",
+      token: "t",
+      licences: ["MIT", "Apache-2.0"],
+    });
+  });
+});
 
 describe("Packages of npm", () => {
   let registry: TestRegistry;
@@ -77,7 +107,6 @@ describe("Packages of npm", () => {
     expect(answer.headers.get("cache-control")).to.match(/immutable/);
     expect(answer.headers.get("access-control-allow-origin")).to.equal("*");
     expect(text.length).to.equal(bytes);
-    const { createHash } = await import("node:crypto");
     expect(`sha256-${createHash("sha256").update(text).digest("base64")}`).to.equal(integrity);
     expect((await fetch(url.replace(/kept\/.{4}/, "kept/0000"))).status).to.equal(404);
   });
@@ -203,6 +232,24 @@ describe("Packages of npm", () => {
     expect({ http, status: body.status }).to.deep.equal({ http: 503, status: "DEPENDENCY_UNRESOLVED" });
     expect(headers.get("retry-after")).to.match(/^\d+$/);
     expect(known.http).to.equal(201);
+  });
+
+  it("are swept when no action and no version uses them, and not before", async () => {
+    registry.publish({ name: "used-once", version: "1.0.0", files: { "index.js": "module.exports = 'used once'" } });
+    const { action } = (await create(["used-once"])).body;
+    const scripts = createKeptScripts(service.db);
+    const kept = async () => {
+      await service.db.query("UPDATE kept_script SET touched_at = 'epoch'");
+      await scripts.sweep();
+      return (await fetch(action.assets[0].url, { headers: { "cache-control": "no-store" } })).status;
+    };
+    await update(action.id, { dependencies: [] });
+    const rows = () => service.db.query("SELECT 1 FROM kept_script WHERE package = 'used-once'");
+    expect(await kept()).to.equal(200);
+    expect(await rows()).to.have.length(1);
+    await service.rest("DELETE", `${actions()}/${action.id}`);
+    await kept();
+    expect(await rows()).to.have.length(0);
   });
 
   it("report a fault of another field first", async () => {

@@ -3,12 +3,14 @@ import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
 import type { Choice } from "../../rules/npm-choice.js";
 import { unresolved } from "../../rules/packages.js";
-import type { Asking, Registry } from "./registry.js";
+import { ARCHIVE_MAX_BYTES, type Asking, type Registry } from "./registry.js";
 
 /** More is no library. */
 const PACKAGES_MAX = 200;
 const ARCHIVES_MAX_BYTES = 48 * 1024 * 1024;
-const AT_ONCE = 8;
+/** What the registry says of all of them, held until the last is chosen. */
+const DOCUMENTS_MAX_BYTES = 96 * 1024 * 1024;
+const AT_ONCE = 6;
 const NPM_ALIAS = /^npm:(@?[^@]+)(?:@(.*))?$/;
 
 interface Node {
@@ -34,6 +36,7 @@ function* lookedAt(folder: string, name: string): Generator<string> {
 class Tree {
   readonly nodes = new Map<string, Node>();
   private readonly documents = new Map<string, Promise<Uint8Array>>();
+  private documentBytes = 0;
 
   constructor(
     private readonly registry: Registry,
@@ -41,9 +44,20 @@ class Tree {
   ) {}
 
   async choose(name: string, wanted: string): Promise<Choice> {
-    const document = this.documents.get(name) ?? this.registry.document(this.asking, name);
-    this.documents.set(name, document);
-    return this.registry.choose(this.asking, name, await document, wanted);
+    return this.registry.choose(this.asking, name, await this.document(name), wanted);
+  }
+
+  private document(name: string): Promise<Uint8Array> {
+    const known = this.documents.get(name);
+    if (known) return known;
+    const asked = this.registry.document(this.asking, name).then((document) => {
+      this.documentBytes += document.length;
+      if (this.documentBytes <= DOCUMENTS_MAX_BYTES) return document;
+      const most = `${DOCUMENTS_MAX_BYTES / 2 ** 20} MB`;
+      throw unresolved(this.asking.dependency, `needs packages of which the registry tells more than ${most}`);
+    });
+    this.documents.set(name, asked);
+    return asked;
   }
 
   /** Has the registry asked for all that some packages need, several at a time; who needs an answer finds it. */
@@ -53,11 +67,7 @@ class Tree {
     );
     const missing = [...new Set(names)].filter((name) => !this.documents.has(name));
     for (let at = 0; at < missing.length; at += AT_ONCE) {
-      const asked = missing.slice(at, at + AT_ONCE).map((name) => {
-        const document = this.registry.document(this.asking, name);
-        this.documents.set(name, document);
-        return document.catch(() => undefined);
-      });
+      const asked = missing.slice(at, at + AT_ONCE).map((name) => this.document(name).catch(() => undefined));
       await Promise.all(asked);
     }
   }
@@ -122,7 +132,12 @@ export async function gather(registry: Registry, asking: Asking, name: string, w
       const fetched = nodes
         .slice(at, at + AT_ONCE)
         .map(async ({ origin, choice: { version }, folder, choice: one }) => {
-          const archive = await registry.archive(asking, origin, one);
+          const archive = await registry.archive(
+            asking,
+            origin,
+            one,
+            Math.min(ARCHIVE_MAX_BYTES, ARCHIVES_MAX_BYTES - bytes),
+          );
           return { name: origin, version, folder, archive };
         });
       for (const one of await Promise.all(fetched)) {

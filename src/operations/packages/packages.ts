@@ -31,8 +31,9 @@ import { assetOf, createKeptScripts, type KeptScripts, type Part, type ScriptFac
 import { gather } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type Registry } from "./registry.js";
 
-/** Packages that are fetched and bundled at once in this process, each for another app. */
-const AT_ONCE = 2;
+/** Packages that are fetched and bundled at once in this process, and addresses that are asked, each for another app. */
+const PACKAGES_AT_ONCE = 4;
+const ADDRESSES_AT_ONCE = 16;
 /** Fetching one with all that it needs. */
 const FETCH_LIMIT_MS = 60_000;
 /** What one save may have fetched; what was is kept, so that the next goes on from there. */
@@ -102,7 +103,7 @@ export function createPackages(options: PackagesOptions) {
   const scripts: KeptScripts = createKeptScripts(db);
   const bundler: Bundler = createBundler({ log });
   const registry: Registry | null = npm && createRegistry({ ...npm, connections: connections.npm });
-  const line = createFairLine(AT_ONCE, 1);
+  const lines = { npm: createFairLine(PACKAGES_AT_ONCE, 1), address: createFairLine(ADDRESSES_AT_ONCE, 1) };
   /** Hosts that were asked in vain a moment ago: not every save is to wait for them. */
   const hostsAway = new LRUCache<string, true>({ max: 1_000, ttl: HOST_AWAY_MS });
 
@@ -203,7 +204,7 @@ export function createPackages(options: PackagesOptions) {
     const read = readDependency(dependency, catalogue);
     if (read.kind === "served") return read.asset;
     if (known && isKept(known)) return read.kind === "address" ? lookedAtAgain(dependency, read.url, known) : known;
-    const leave = await line.enter(author.appId);
+    const leave = await lines[read.kind].enter(author.appId);
     try {
       const wanted = read.kind === "npm" && version !== undefined ? { ...read, wanted: version } : read;
       return wanted.kind === "npm"
@@ -289,7 +290,8 @@ export function createPackages(options: PackagesOptions) {
         const read = readDependency(dependency, catalogue);
         if (read.kind === "served") return read.asset;
         const before = known.find(({ name }) => name === dependency);
-        if (before) return before;
+        // What the catalogue held once, and does not any more, is gone; an address is where it was.
+        if (before && (isKept(before) || read.kind === "address")) return before;
         if (fault !== null) throw fault;
         throw unresolved(dependency, "was changed by somebody else meanwhile", 1);
       });

@@ -12,8 +12,8 @@ import type { Choice, Chosen } from "../../rules/npm-choice.js";
 import { unresolved } from "../../rules/packages.js";
 
 /** A registry's document on one package: some have thousands of versions. */
-const DOCUMENT_MAX_BYTES = 48 * 1024 * 1024;
-const ARCHIVE_MAX_BYTES = 24 * 1024 * 1024;
+const DOCUMENT_MAX_BYTES = 24 * 1024 * 1024;
+export const ARCHIVE_MAX_BYTES = 16 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 15_000;
 const READ_MEMORY_MB = 384;
 const READ_TIMEOUT_MS = 10_000;
@@ -111,11 +111,12 @@ export function createRegistry(options: {
     },
 
     /** The archive of a version. @throws DEPENDENCY_UNRESOLVED */
-    async archive(asking: Asking, name: string, { version, tarball, integrity }: Choice): Promise<Buffer> {
+    async archive(asking: Asking, name: string, choice: Choice, maxBytes = ARCHIVE_MAX_BYTES): Promise<Buffer> {
+      const { version, tarball, integrity } = choice;
       const url = new URL(tarball);
       if (url.protocol !== "https:" && url.origin !== origin)
         throw unresolved(asking.dependency, `cannot be fetched: the archive of ${name} is at an address without TLS`);
-      const answer = await ask(asking, name, url, ARCHIVE_MAX_BYTES, "application/octet-stream, */*");
+      const answer = await ask(asking, name, url, maxBytes, "application/octet-stream, */*");
       judgeStatus(asking, name, answer);
       if (ssri.checkData(answer.body, integrity) === false)
         throw unresolved(
