@@ -123,7 +123,7 @@ describe("A hostile package", () => {
       files: { "index.js": "module.exports = 2" },
       manifest: { scripts, gypfile: true },
     });
-    expect((await saves.save()).http).to.equal(201);
+    expect((await saves.save("evil@1.0.1")).http).to.equal(201);
     expect(existsSync(MARK)).to.equal(false);
   });
 

@@ -31,8 +31,8 @@ export const many = (count: number): Entry[] =>
 export interface Saves {
   registry: TestRegistry;
   service: TestService;
-  /** Saves an action with the package. */
-  save(): Promise<{ http: number; status: string; error: string }>;
+  /** Saves an action with the package, `evil` unless said. */
+  save(dependency?: string): Promise<{ http: number; status: string; error: string }>;
   /** Expects a save to be refused in those words, with nothing written. */
   refused(words: RegExp, http?: number): Promise<void>;
   /** Forgets what was saved. */
@@ -45,8 +45,8 @@ export async function startSaves(): Promise<Saves> {
   const npm = { NPM_PACKAGES: "on", NPM_REGISTRY: registry.url, NPM_TOKEN: randomBytes(8).toString("hex") };
   const service = await startTestService({ ...npm, NPM_LICENSES: "MIT,ISC", ROLES: "api" });
 
-  async function save() {
-    const data = { name: "victim", code: "async function execute() {}", dependencies: ["evil"] };
+  async function save(dependency = "evil") {
+    const data = { name: "victim", code: "async function execute() {}", dependencies: [dependency] };
     const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data });
     return { http, status: body.status, error: String(body.error) };
   }

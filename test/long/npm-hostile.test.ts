@@ -59,7 +59,7 @@ describe("A hostile package that takes long", () => {
     await service.db.query("INSERT INTO kept_script_use (sha256, action_id) SELECT sha256, $1 FROM kept_script", [
       action.id,
     ]);
-    registry.publish(evil(INDEX));
+    registry.publish({ name: "evil", version: "1.0.0", files: { "index.js": "module.exports = 1" } });
     const { http, error } = await saves.save();
     expect(http).to.equal(400);
     expect(error).to.match(/"evil" does not fit.*256 MB/);

@@ -223,11 +223,11 @@ describe("Packages of npm", () => {
   });
 
   it("answer 503 with Retry-After while the registry is away, but for what it said before", async () => {
-    await create(["add-things"]);
+    await create(["add-things@1.0"]);
     await service.db.query("UPDATE package_choice SET chosen_at = 'epoch'");
     registry.instead = (_request, response) => response.writeHead(502).end();
     const { http, body, headers } = await create(["never-seen"]);
-    const known = await create(["add-things"]);
+    const known = await create(["add-things@1.0"]);
     registry.instead = null;
     expect({ http, status: body.status }).to.deep.equal({ http: 503, status: "DEPENDENCY_UNRESOLVED" });
     expect(headers.get("retry-after")).to.match(/^\d+$/);

@@ -135,12 +135,12 @@ export async function writeRow(manager: EntityManager, row: ActionRow): Promise<
   if (row.id === undefined) {
     await manager.insert(ActionRow, row as object);
     // A new row has no uses to take back, and most have none to note.
-    if (row.assets.some(isKept)) await noteUse(manager, "action_id", row.id, row.assets);
+    if (row.assets.some(isKept)) await noteUse(manager, row.id, row.assets, { isNew: true });
     return;
   }
   const { id, lastRunAt: _, createdAt: __, ...written } = row;
   await manager.update(ActionRow, id, written as object);
-  await noteUse(manager, "action_id", id, row.assets);
+  await noteUse(manager, id, row.assets, { isNew: false });
 }
 
 /** The author's fields of a row. */

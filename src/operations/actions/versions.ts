@@ -10,7 +10,7 @@ import { VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX, VERSIONS_KEPT } from "../../lim
 import type { ActionInput } from "../../rules/action-input.js";
 import type { Addressed } from "../../rules/packages.js";
 import { page } from "../../rules/page.js";
-import { noteUse } from "../packages/kept-scripts.js";
+import { keptScripts } from "../packages/kept-scripts.js";
 import { findAction, inputOf, productionOf, storable } from "./action-rows.js";
 
 /** What a snapshot was taken of. */
@@ -69,6 +69,14 @@ function snapshotOf(row: ActionRow, occasion: SnapshotOccasion, productionTaskId
   return { action: occasion, ...inputOf(row), assets, actionVersion, ...links };
 }
 
+/* With the scripts that it uses, which stay for as long as it does. */
+const TAKE = `
+  WITH version AS (
+    INSERT INTO action_version (action_id, person_id, summary, data) VALUES ($1, $2, $3, $4) RETURNING id),
+  used AS (
+    INSERT INTO kept_script_use (sha256, action_version_id) SELECT sha256, id FROM version, unnest($5::text[]) AS sha256)
+  SELECT id FROM version`;
+
 /* The master's lock, held by every writer, makes the ids of its versions grow in the order of the changes. */
 const PRUNE = `
   DELETE FROM action_version WHERE action_id = $1 AND id <=
@@ -79,12 +87,13 @@ async function write(manager: EntityManager, row: ActionRow, occasion: SnapshotO
   const snapshot = snapshotOf(row, occasion, production?.id ?? null);
   const { name, description, active, environment, frequency } = row;
   const summary = { action: occasion, name, description, active, environment, frequency };
-  const [version] = await rows<{ id: number }>(
-    manager,
-    "INSERT INTO action_version (action_id, person_id, summary, data) VALUES ($1, $2, $3, $4) RETURNING id",
-    [row.id, personId, JSON.stringify(summary), JSON.stringify(snapshot)],
-  );
-  await noteUse(manager, "action_version_id", version!.id, row.assets);
+  const [version] = await rows<{ id: number }>(manager, TAKE, [
+    row.id,
+    personId,
+    JSON.stringify(summary),
+    JSON.stringify(snapshot),
+    keptScripts(row.assets),
+  ]);
   await rows(manager, PRUNE, [row.id]);
   return version!.id;
 }

@@ -35,6 +35,8 @@ export interface KeptScript {
 const IN_MEMORY_BYTES = 64 * 1024 * 1024;
 /** A choice of the registry's is believed for so long; then it is asked again. */
 const CHOICE_FRESH_MINUTES = 10;
+/** So long it is not even looked up: shorter by far than an unused script is kept. */
+const CHOSEN_LATELY_MS = 60_000;
 /** A script that a save has brought, and nothing uses, is dropped after this. */
 const UNUSED_MINUTES = 60;
 
@@ -85,21 +87,23 @@ export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
   return { name, path: keptPath(sha256), sha256, ...told, integrity, bytes };
 }
 
-/** Notes in the transaction of a change which scripts an action, or a version of it, uses now. */
+/** The kept scripts among assets, each once. */
+export const keptScripts = (assets: readonly StoredAsset[]): string[] => [
+  ...new Set(assets.filter(isKept).map(({ sha256 }) => sha256)),
+];
+
+const USED = "INSERT INTO kept_script_use (sha256, action_id) SELECT sha256, $2 FROM unnest($1::text[]) AS sha256";
+
+/** Notes in the transaction of a change which scripts an action uses now. */
 export async function noteUse(
   executor: Executor,
-  column: "action_id" | "action_version_id",
-  id: number,
+  actionId: number,
   assets: readonly StoredAsset[],
+  { isNew }: { isNew: boolean },
 ): Promise<void> {
-  const hashes = [...new Set(assets.filter(isKept).map(({ sha256 }) => sha256))];
-  if (column === "action_id") await rows(executor, "DELETE FROM kept_script_use WHERE action_id = $1", [id]);
-  if (hashes.length === 0) return;
-  await rows(
-    executor,
-    `INSERT INTO kept_script_use (sha256, ${column}) SELECT sha256, $2 FROM unnest($1::text[]) AS sha256`,
-    [hashes, id],
-  );
+  const hashes = keptScripts(assets);
+  if (!isNew) await rows(executor, "DELETE FROM kept_script_use WHERE action_id = $1", [actionId]);
+  if (hashes.length > 0) await rows(executor, USED, [hashes, actionId]);
 }
 
 export type KeptScripts = ReturnType<typeof createKeptScripts>;
@@ -110,12 +114,19 @@ export function createKeptScripts(db: DataSource) {
     sizeCalculation: ({ source }) => source.length * 2 + 1,
   });
 
+  const chosenLately = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_LATELY_MS });
+
   return {
     /** What a registry chose for a spec before, and whether it may be believed without asking. */
     async chosen(registry: string, spec: string): Promise<(ScriptFacts & { fresh: boolean }) | null> {
+      const key = `${registry} ${spec}`;
+      const before = chosenLately.get(key);
+      if (before) return { ...before, fresh: true };
       const [found] = await rows<ScriptFacts & { fresh: boolean }>(db, CHOSEN, [registry, spec]);
-      if (found) await rows(db, "UPDATE kept_script SET touched_at = now() WHERE sha256 = $1", [found.sha256]);
-      return found ?? null;
+      if (!found) return null;
+      await rows(db, "UPDATE kept_script SET touched_at = now() WHERE sha256 = $1", [found.sha256]);
+      if (found.fresh) chosenLately.set(key, found);
+      return found;
     },
 
     async choose(registry: string, specs: readonly string[], sha256: string): Promise<void> {
