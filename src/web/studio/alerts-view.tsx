@@ -5,7 +5,7 @@ import { AlertEditor } from "./alert-editor.js";
 import { type Api, asApiError } from "./api.js";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "./documents.js";
 import type { Alert, AlertInput } from "./model.js";
-import type { PageProps } from "./routes.js";
+import type { PageProps } from "./page-props.js";
 
 const LOOK_AGAIN_MS = 10_000;
 
