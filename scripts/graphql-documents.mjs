@@ -1,4 +1,8 @@
-/** Makes each src/web/…/documents.ts of the documents.graphql beside it: operations with the types that schema/schema.graphql gives them. */
+/**
+ * Makes each src/web/…/documents.ts of the documents.graphql beside it, operations with the types that schema/schema.graphql gives them, and
+ * of all their texts the file by which the service knows them.
+ */
+import { createHash } from "node:crypto";
 import { globSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -26,15 +30,21 @@ const SCALARS = {
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-/** Each operation with the fragments that it uses, under its own name. */
-function constants(document) {
-  const { definitions } = document;
+/** Each operation as it is sent, with the fragments that it uses. */
+function sent(document) {
   const texts = separateOperations(document);
-  return definitions
+  return document.definitions
     .filter(({ kind }) => kind === Kind.OPERATION_DEFINITION)
     .map(({ name: { value: name }, operation }) => {
+      return { name, operation, text: stripIgnoredCharacters(print(texts[name])) };
+    });
+}
+
+/** Each of them under its own name. */
+function constants(document) {
+  return sent(document)
+    .map(({ name, operation, text }) => {
       const types = name + capital(operation);
-      const text = stripIgnoredCharacters(print(texts[name]));
       return `export const ${name}: Document<${types}, ${types}Variables> =\n  ${JSON.stringify(text)};`;
     })
     .join("\n\n");
@@ -56,12 +66,22 @@ export async function typed(root, text) {
   return `${source}\n`;
 }
 
+const PERSISTED = "src/api/graphql/persisted-documents.json";
+
+/** Hash -> text. */
+function persisted(texts) {
+  const operations = texts.flatMap((text) => sent(parse(text, { noLocation: true })));
+  const entries = operations.map(({ text }) => [`sha256:${createHash("sha256").update(text).digest("hex")}`, text]);
+  return `${JSON.stringify(Object.fromEntries(entries), null, 2)}\n`;
+}
+
 /** @returns path in the checkout -> content */
 export async function documents(root = ROOT) {
   const sources = globSync("src/web/*/documents.graphql", { cwd: root }).sort();
-  const texts = sources.map((source) => typed(root, readFileSync(join(root, source), "utf8")));
-  const made = await Promise.all(texts);
-  return Object.fromEntries(sources.map((source, index) => [source.replace(/\.graphql$/, ".ts"), made[index]]));
+  const texts = sources.map((source) => readFileSync(join(root, source), "utf8"));
+  const made = await Promise.all(texts.map((text) => typed(root, text)));
+  const files = sources.map((source, index) => [source.replace(/\.graphql$/, ".ts"), made[index]]);
+  return Object.fromEntries([...files, [PERSISTED, persisted(texts)]]);
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) {

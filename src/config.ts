@@ -85,6 +85,8 @@ export interface Config {
   smtpUrl: string | null;
   /** The sender of what goes by it: an address, perhaps with a name. */
   mailFrom: string | null;
+  /** persisted: app users send no GraphQL documents but those of the client library. */
+  graphqlDocuments: "any" | "persisted";
   /** The address of an OpenTelemetry collector, without `/v1/traces`; null: nothing is traced. */
   otlpEndpoint: string | null;
   logLevel: string;
@@ -320,6 +322,7 @@ export function readConfig(env: Environment = process.env): Config {
     packagesFile: read.text("PACKAGES_FILE"),
     npm: read.npm(),
     ...read.mail(),
+    graphqlDocuments: read.oneOf("GRAPHQL_DOCUMENTS", ["any", "persisted"], "any") === "any" ? "any" : "persisted",
     otlpEndpoint: read.url("OTEL_EXPORTER_OTLP_ENDPOINT", ADDRESS, "an address such as http://collector:4318"),
     logLevel: read.oneOf("LOG_LEVEL", LOG_LEVELS, "info"),
   };

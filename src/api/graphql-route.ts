@@ -13,6 +13,7 @@ import { quotaHeaders, type RequestContext } from "./context.js";
 import { type FormatError, formatterOf } from "./error-reply.js";
 import type { Documents } from "./graphql/documents.js";
 import { createKnownAnswers, QUESTION_MAX_CHARACTERS } from "./graphql/introspection.js";
+import { refusalOf, textOf } from "./graphql/persisted.js";
 import { senderOf } from "./sender.js";
 import { traced } from "./traces.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
@@ -36,6 +37,7 @@ export interface GraphqlOptions {
   pages: WebPages;
   measures: Pick<Measures, "refused">;
   tracing: Tracing;
+  graphqlDocuments: "any" | "persisted";
   log: Logger;
 }
 
@@ -92,7 +94,7 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
 
 /** Serves `/graphql`, and its page to browsers. Answers what stops it. */
 export async function registerGraphql(app: FastifyInstance, options: GraphqlOptions): Promise<() => Promise<void>> {
-  const { schema, documents, pages, tracing } = options;
+  const { schema, documents, pages, tracing, graphqlDocuments } = options;
   const format = formatterOf(options);
   const apollo = createApollo(options, format);
   const known = createKnownAnswers(schema);
@@ -123,8 +125,14 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
       request.context.refused = true;
       return refuse(reply, GRAPHQL_REFUSED, [new ActionError("UNAUTHORIZED")]);
     }
-    const { query, operationName, variables } = asked;
-    if (typeof query === "string") {
+    const { operationName, variables } = asked;
+    const query = textOf(asked);
+    if (query instanceof GraphQLError) return refuse(reply, STATUS.REQUEST_INVALID.http, [query]);
+    if (query !== null) {
+      const refusal = refusalOf(query, request.context.caller, graphqlDocuments);
+      if (refusal) return refuse(reply, STATUS.REQUEST_INVALID.http, [refusal]);
+      // Apollo reads it there.
+      asked["query"] = query;
       const name = typeof operationName === "string" ? operationName : null;
       const bytes = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
       const checked = await documents.checkInTurn(senderOf(request.context), bytes, {

@@ -68,6 +68,8 @@ export interface ApiOptions {
   rooms: BodyRooms;
   measures: Pick<Measures, "refused">;
   tracing: Tracing;
+  /** Which GraphQL documents app users may send. */
+  graphqlDocuments: "any" | "persisted";
   log: Logger;
 }
 
@@ -152,7 +154,7 @@ function registerRest(app: FastifyInstance, routes: readonly Route[], { resolver
 /** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { resolvers, credentials, sessions, reports, scripts, baseUrl, runtimeUrl, addressOf, answers } = options;
-  const { patience, turns, measures, tracing, log } = options;
+  const { patience, turns, measures, tracing, graphqlDocuments, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
   const { app, handle } = createFastify(options);
@@ -189,7 +191,15 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerFirstPage(app, baseUrl);
   registerOpenapi(app, schema, baseUrl);
   app.get("/studio", (_request, reply) => pages.send(reply, "studio"));
-  const stopGraphql = await registerGraphql(app, { schema, documents, pages, measures, tracing, log });
+  const stopGraphql = await registerGraphql(app, {
+    schema,
+    documents,
+    pages,
+    measures,
+    tracing,
+    graphqlDocuments,
+    log,
+  });
   await app.ready();
   return {
     schema,

@@ -22,6 +22,7 @@ import type { Documents } from "./graphql/documents.js";
 import type { EntryFeedContext } from "./graphql/entry-resolver.js";
 import type { TailContext } from "./graphql/log-resolver.js";
 import type { NotificationContext } from "./graphql/notification-resolver.js";
+import { refusalOf, textOf } from "./graphql/persisted.js";
 import type { ConsoleContext } from "./graphql/run-resolver.js";
 import { createRecheck, type Held } from "./live/recheck.js";
 import { createSharedResults, type Receiver } from "./live/shared-results.js";
@@ -62,6 +63,7 @@ interface SocketOptions extends Sources {
   credentials: Credentials;
   measures: Pick<Measures, "refused">;
   tracing: Tracing;
+  graphqlDocuments: "any" | "persisted";
   log: Logger;
 }
 
@@ -122,6 +124,7 @@ export function createSockets({
   credentials,
   measures,
   tracing,
+  graphqlDocuments,
   log,
   ...sources
 }: SocketOptions): Sockets {
@@ -175,12 +178,16 @@ export function createSockets({
       onClose({ extra }) {
         recheck.holders.delete(extra);
       },
-      async onSubscribe(context, id, { query, variables, operationName }) {
+      async onSubscribe(context, id, { query: given, variables, operationName, extensions }) {
         // Counted before anything is waited for: those that come meanwhile are not this one's.
         if (Object.keys(context.subscriptions).length > SUBSCRIPTIONS_PER_SOCKET) {
           return [new GraphQLError(`a socket carries at most ${SUBSCRIPTIONS_PER_SOCKET} subscriptions`)];
         }
         if (!(await recheck.holds(context.extra))) return [new GraphQLError("a valid credential is required")];
+        const query = textOf({ query: given, documentId: extensions?.["documentId"] }) ?? "";
+        if (query instanceof GraphQLError) return [query];
+        const refusal = refusalOf(query, context.extra.caller, graphqlDocuments);
+        if (refusal) return [refusal];
         const shape = JSON.stringify([query, operationName, variables]);
         const sender = senderOf(callerOf(context.extra));
         const document = await documents.checkInTurn(sender, shape.length, { query, operationName, variables });

@@ -41,7 +41,8 @@ const MINUTE_MS = 60_000;
 
 const fire = (standing: Standing, reason: string, runId: number | null): Standing =>
   standing.firing ? standing : { ...standing, firing: true, reason, runId };
-const rest = (standing: Standing): Standing => ({ ...standing, firing: false, reason: null, runId: null });
+const rest = (standing: Standing): Standing =>
+  standing.firing ? { ...standing, firing: false, reason: null, runId: null } : standing;
 
 function afterFailable(rule: Rule, standing: Standing, run: EndedRun): Standing {
   const outcomes = (standing.outcomes + (run.state === "completed" ? "c" : "f")).slice(-rule.of);

@@ -204,7 +204,7 @@ export class Starting {
     const { clientFeed, sessions } = clients;
     const resolvers = createResolvers(operations);
     const { answers, turns } = this;
-    const { runtimeUrl } = config;
+    const { runtimeUrl, graphqlDocuments } = config;
     const shared = {
       credentials,
       answers,
@@ -212,6 +212,7 @@ export class Starting {
       addressOf: createAddressOf(config.trustProxy),
       measures,
       tracing,
+      graphqlDocuments,
       log,
     };
     const rooms = createBodyRooms();

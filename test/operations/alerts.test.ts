@@ -4,6 +4,7 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { startMailServer } from "../harness/mail-server.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -176,18 +177,36 @@ describe("alerts", function () {
     expect((await told(2))[1]).to.contain("is well again");
   });
 
-  it("reach the outbox's mail where no scheduler lives to send it", async () => {
+  it("go by mail where no scheduler lives to send it", async () => {
+    const server = await startMailServer();
+    const smtp = { host: "127.0.0.1", port: server.port, from: "Shop <shop@example.com>" };
+    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { __smtp: smtp } });
     const channel = { channel: "email", to: ["ann@example.com"] };
     await create({ name: "silent", condition: "silent", actionId: masterId, minutes: 30, ...channel });
     moved = 31 * 60_000;
     await look();
-    const mail = await until(async () => {
-      const { body } = await service.rest("GET", `/v1/apps/${service.appId}/communicate/messages`);
-      return body.messages[0];
-    });
-    expect(mail).to.include({ kind: "email", status: "kept" });
-    expect(mail.subject).to.contain("job: it has not succeeded for 30 minutes");
-    expect(mail.to[0].address).to.equal("ann@example.com");
+    await server.has(1);
+    expect(server.taken[0]!.to).to.deep.equal(["ann@example.com"]);
+    expect(server.taken[0]!.text).to.match(/^Subject: .*job: it has not/m);
+    await server.stop();
+    await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__smtp"] } });
+  });
+
+  it("of an action that is removed are over, and nobody is told that it is well", async () => {
+    const wanted = { name: "gone", triggers: [{ trigger: "manual" }] };
+    const [copy] = await publishDirectly(service.db, service.appId, [wanted]);
+    await create({});
+    await service.db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)
+       VALUES ($1, $2, 'production', 'manual', '{}', 'failed', now())`,
+      [service.appId, copy!.id],
+    );
+    await look();
+    await told(1);
+    await service.db.query("DELETE FROM action WHERE id = $1 OR master_id = $1", [copy!.masterId]);
+    await look();
+    expect(await rows(service.db, "SELECT FROM alert_state")).to.deep.equal([]);
+    expect(hook.heard).to.have.length(1);
   });
 
   it("tell of a skipped tick with its reason, and of a queue that is old", async () => {

@@ -31,9 +31,16 @@ export interface RouteNotes {
 /** How deep an answer is looked into before it is left to its named type. */
 const DEPTH_MAX = 3;
 
+const ANY_NAME = "*";
+
 /** A value that stands for whatever has that schema. */
 class Stand {
   constructor(readonly schema: Schema) {}
+
+  /** As the name of a property: any. */
+  toString(): string {
+    return ANY_NAME;
+  }
 }
 
 /** A property that was read of the body. */
@@ -162,6 +169,7 @@ class Recording {
     const whole = this.stands.get(value);
     if (whole) return whole;
     if (Array.isArray(value)) return { type: "array", items: value.length > 0 ? this.schemaOf(value[0]) : {} };
+    if (ANY_NAME in value) return { type: "object", additionalProperties: this.schemaOf(value[ANY_NAME]) };
     const properties = Object.fromEntries(Object.entries(value).map(([name, one]) => [name, this.schemaOf(one)]));
     const fixed = Object.keys(properties).filter((name) => "const" in properties[name]!);
     return { type: "object", properties, ...(fixed.length > 0 && { required: fixed }) };

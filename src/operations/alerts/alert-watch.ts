@@ -2,6 +2,7 @@
  * Looks at what happened since the last look, in whichever process comes first: any of them, for the scheduler may be what is dead. Rules
  * are folded over it, standings kept, and people told of what changed. Holds one row meanwhile, so that nothing is looked at twice.
  */
+import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import {
@@ -147,8 +148,8 @@ class Cases {
   }
 }
 
-export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now: () => number }) {
-  const { db, tell, now } = options;
+export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now: () => number; log: Logger }) {
+  const { db, tell, now, log } = options;
 
   async function surroundings(manager: EntityManager, appIds: readonly number[]): Promise<Surroundings> {
     const moment = new Date(now());
@@ -208,13 +209,26 @@ export function createAlertWatch(options: { db: DataSource; tell: AlertTell; now
       manager,
       all.map(({ actionId }) => actionId),
     );
-    for (const one of all) {
-      const { rule, actionId, before, standing, fired } = one;
-      const told = await settle(manager, one, names.get(actionId));
-      if (standing === before && told === before.told) continue;
-      const firedAt = standing.firing ? (before.firing && !fired ? before.firedAt : new Date(now())) : null;
-      await keepStanding(manager, { ...standing, ruleId: rule.id, actionId, told, firedAt });
+    for (const one of all) await keep(manager, one, names);
+  }
+
+  /** What one app's settings make impossible to tell keeps nobody else's alerts: it is tried again with the next look. */
+  async function keep(manager: EntityManager, one: Case, names: ReadonlyMap<number, string>): Promise<void> {
+    const { rule, actionId, before, standing, fired } = one;
+    if (actionId !== WHOLE_APP && !names.has(actionId)) {
+      const sql = "DELETE FROM alert_state WHERE rule_id = $1 AND action_id = $2";
+      await rows(manager, sql, [rule.id, actionId]);
+      return;
     }
+    const told = await manager
+      .transaction((inner) => settle(inner, one, names.get(actionId)))
+      .catch((error: unknown) => {
+        log.warn({ err: error, ruleId: rule.id }, "an alert could not be told");
+        return before.told;
+      });
+    if (standing === before && told === before.told) return;
+    const firedAt = standing.firing ? (before.firing && !fired ? before.firedAt : new Date(now())) : null;
+    await keepStanding(manager, { ...standing, ruleId: rule.id, actionId, told, firedAt });
   }
 
   return {

@@ -32,7 +32,7 @@ export function createAlerts(options: {
   const delivery = createAlertDelivery({ db, settings, connections, allowHttp: allowPrivateNetwork, log });
   return {
     rules: createAlertRules({ db, delivery, tell, now }),
-    watch: createAlertWatch({ db, tell, now }),
+    watch: createAlertWatch({ db, tell, now, log }),
     delivery,
   };
 }

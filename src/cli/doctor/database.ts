@@ -1,0 +1,142 @@
+/** What of the database the service needs: that it answers, its version and rights, its schema, its clock, its keys, who lives on it. */
+
+import { existsSync } from "node:fs";
+import { Client } from "pg";
+import type { Config } from "../../config.js";
+import { MIGRATIONS } from "../../data/database.js";
+import { fingerprint } from "../../engine/cipher.js";
+import { attachEmbeddedPostgres } from "../../engine/embedded-postgres.js";
+import { readKeyFile } from "../../engine/key-ring.js";
+import { settingsKeyFile } from "../../operations/settings/data-keys.js";
+import { type Finding, ill, well } from "./finding.js";
+
+const VERSION_MIN = 140_000;
+const CONNECT_LIMIT_MS = 5_000;
+const SKEW_MAX_MS = 5_000;
+const LAG_MAX_SECONDS = 60;
+
+const FACTS = `
+  SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS named,
+         has_schema_privilege('public', 'CREATE') AND has_database_privilege(current_database(), 'CREATE') AS "mayCreate",
+         current_setting('transaction_read_only') = 'on' AS "isReadOnly", pg_is_in_recovery() AS "isStandby",
+         extract(epoch FROM clock_timestamp()) * 1000 AS "clockMs", to_regclass('migration') IS NOT NULL AS "isMigrated"`;
+
+const LIFE = `
+  SELECT (SELECT count(*)::int FROM instance WHERE lease_until >= now()) AS living,
+         (SELECT count(*)::int FROM instance WHERE lease_until >= now() AND 'scheduler' = ANY (roles)) AS schedulers,
+         (SELECT coalesce(extract(epoch FROM now() - min(next_tick)), 0)::float8 FROM schedule) AS "lagSeconds"`;
+
+interface Facts {
+  version: number;
+  named: string;
+  mayCreate: boolean;
+  isReadOnly: boolean;
+  isStandby: boolean;
+  clockMs: string;
+  isMigrated: boolean;
+}
+
+function ofServer({ version, named, mayCreate, isReadOnly, isStandby }: Facts): Finding[] {
+  const server =
+    version >= VERSION_MIN
+      ? well("database", `PostgreSQL ${named} answers`)
+      : ill("database", `PostgreSQL ${named}`, "use PostgreSQL 14 or later");
+  if (isStandby || isReadOnly)
+    return [server, ill("rights", "the database takes no writes", "DATABASE_URL must name the primary")];
+  if (mayCreate) return [server, well("rights", "the schema may be made and changed")];
+  const mend =
+    "GRANT CREATE ON DATABASE and ON SCHEMA public to the user of DATABASE_URL: migrations and the queue's schema need it";
+  return [server, ill("rights", "the user may not create tables and schemas", mend)];
+}
+
+function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Finding {
+  const skew = Math.max(askedAt - Number(clockMs), Number(clockMs) - answeredAt, 0);
+  const says = `this machine's and the database's differ by ${Math.round(skew)} ms at the least`;
+  if (skew <= SKEW_MAX_MS) return well("clock", says);
+  return ill(
+    "clock",
+    says,
+    "run a time service on both: schedules fire by this machine's clock, leases hold by the database's",
+  );
+}
+
+async function ofSchema(client: Client): Promise<Finding> {
+  const { rows } = await client.query<{ name: string }>("SELECT name FROM migration");
+  const applied = new Set(rows.map(({ name }) => name));
+  const own = MIGRATIONS.map(({ name }) => name);
+  const missing = own.filter((name) => !applied.has(name));
+  const unknown = rows.filter(({ name }) => !own.includes(name));
+  if (unknown.length > 0)
+    return ill(
+      "schema",
+      `is newer than this version by ${unknown.length} changes`,
+      "run the newer version: an older one does not know what those changed",
+    );
+  return well(
+    "schema",
+    missing.length === 0 ? "is this version's" : `${missing.length} changes are made at the next start`,
+  );
+}
+
+async function ofKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Finding> {
+  const path = settingsKeyFile(dataDir);
+  const keys = settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
+  const known = new Set(keys.map((key) => fingerprint(key)));
+  const { rows } = await client.query<{ fingerprint: string }>("SELECT fingerprint FROM settings_key");
+  const [used] = rows;
+  if (!used) return well("keys", "no setting is encrypted yet");
+  if (known.has(used.fingerprint)) return well("keys", "fit the database's settings");
+  return ill(
+    "keys",
+    "are not those that the database's settings are encrypted under",
+    `give the right SETTINGS_KEY, or the file ${path} of the machine that the database comes from`,
+  );
+}
+
+async function ofLife(client: Client): Promise<Finding[]> {
+  const { rows } = await client.query<{ living: number; schedulers: number; lagSeconds: number }>(LIFE);
+  const { living, schedulers, lagSeconds } = rows[0]!;
+  const lives = well("processes", `${living} live on it, ${schedulers} of them schedulers`);
+  if (living === 0 || lagSeconds < LAG_MAX_SECONDS) return [lives];
+  return [
+    lives,
+    ill(
+      "schedules",
+      `a tick has been due for ${Math.round(lagSeconds)} s`,
+      "start a process whose ROLES name scheduler",
+    ),
+  ];
+}
+
+async function examine(client: Client, config: Config): Promise<Finding[]> {
+  const askedAt = Date.now();
+  const { rows } = await client.query<Facts>(FACTS);
+  const facts = rows[0]!;
+  const found = [...ofServer(facts), ofClock(facts, askedAt, Date.now())];
+  if (!facts.isMigrated) return [...found, well("schema", "is made at the first start")];
+  return [...found, await ofSchema(client), await ofKeys(client, config), ...(await ofLife(client))];
+}
+
+/** Looks at DATABASE_URL's, else at the embedded one that a service is running. Changes nothing in it. */
+export async function database(config: Config): Promise<Finding[]> {
+  const url = config.databaseUrl ?? (await attachEmbeddedPostgres(config.dataDir));
+  if (url === null) return [well("database", "embedded: starts with the service, and is looked at while it runs")];
+  const client = new Client({
+    connectionString: url,
+    connectionTimeoutMillis: CONNECT_LIMIT_MS,
+    query_timeout: CONNECT_LIMIT_MS,
+  });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    return await examine(client, config);
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // The address holds a password.
+    const mend =
+      "check DATABASE_URL: host, port, user, password, name of the database; and that the server takes connections from here";
+    return [ill("database", `does not answer (${code ?? message})`, mend)];
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}

@@ -1,0 +1,16 @@
+/** What an examination found: data, and how it reads on a terminal. */
+
+/** `mend` says what to do; null where nothing is wrong. */
+export interface Finding {
+  what: string;
+  says: string;
+  mend: string | null;
+}
+
+export const well = (what: string, says: string): Finding => ({ what, says, mend: null });
+export const ill = (what: string, says: string, mend: string): Finding => ({ what, says, mend });
+
+/** Two lines where something is wrong, one where it is not. */
+export function written({ what, says, mend }: Finding): string {
+  return mend === null ? `ok     ${what}: ${says}` : `WRONG  ${what}: ${says}\n       -> ${mend}`;
+}

@@ -1,0 +1,121 @@
+/** What of this machine the service needs: Node, the isolate, its folder, its browser and that browser's sandbox. Mends nothing. */
+import { accessSync, constants, existsSync, mkdtempSync, rmdirSync, statSync } from "node:fs";
+import { statfs } from "node:fs/promises";
+import { join } from "node:path";
+import { pino } from "pino";
+import type { Config } from "../../config.js";
+import { createBrowsers } from "../../engine/browser/browsers.js";
+import { localBrowser } from "../../engine/browser/processes/local-browser.js";
+import { findChromium, usualPlaces } from "../../engine/chromium-path.js";
+import { createIsolateCheck } from "../../engine/isolate-check.js";
+import { settingsKeyFile } from "../../operations/settings/data-keys.js";
+import { type Finding, ill, well } from "./finding.js";
+
+const MB = 2 ** 20;
+const NODE = { major: 24, minor: 11 };
+/** For whom a file may be readable: its owner. */
+const OTHERS = 0o077;
+
+export function node(version = process.versions.node): Finding {
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const fits = major > NODE.major || (major === NODE.major && minor >= NODE.minor);
+  if (fits) return well("Node", version);
+  return ill("Node", version, `use Node ${NODE.major}.${NODE.minor} or later; npm install brings one for Linux`);
+}
+
+export async function isolate(): Promise<Finding> {
+  try {
+    await createIsolateCheck().check("async function execute() {}");
+    return well("isolate", "compiles code");
+  } catch (error) {
+    return ill(
+      "isolate",
+      (error as Error).message,
+      "start with --no-node-snapshot, and run npm ci for this Node and processor",
+    );
+  }
+}
+
+/** The nearest folder that is there. */
+function nearest(path: string): string {
+  let folder = path;
+  while (!existsSync(folder)) folder = join(folder, "..");
+  return folder;
+}
+
+export async function folder({ dataDir, diskFreeMinMb }: Config): Promise<Finding[]> {
+  const there = nearest(dataDir);
+  try {
+    accessSync(there, constants.W_OK | constants.X_OK);
+    rmdirSync(mkdtempSync(join(there, ".svc-doctor-")));
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return [
+      ill(
+        "DATA_DIR",
+        `${dataDir} cannot be written (${code})`,
+        "give it to the user that runs the service, or name another",
+      ),
+    ];
+  }
+  const { bavail, bsize } = await statfs(there);
+  const free = Math.floor((bavail * bsize) / MB);
+  const says = `${free} MB free under ${dataDir}`;
+  const least = Math.max(diskFreeMinMb, 1);
+  if (free >= least) return [well("DATA_DIR", "can be written"), well("disk", says)];
+  return [
+    well("DATA_DIR", "can be written"),
+    ill("disk", says, `make room: below ${least} MB (DISK_FREE_MIN_MB) events are refused, below half of it runs`),
+  ];
+}
+
+/** Whether others on the machine can read what decrypts the settings. */
+export function keyFile({ dataDir, settingsKeys }: Config): Finding {
+  const path = settingsKeyFile(dataDir);
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (settingsKeys !== null) return well("settings key", "in SETTINGS_KEY");
+  if (!found) return well("settings key", `is made at the first start, in ${path}`);
+  if ((found.mode & OTHERS) === 0) return well("settings key", `in ${path}, its owner's alone`);
+  return ill("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
+}
+
+export async function browser({
+  roles,
+  browserWsEndpoints,
+  chromePath,
+  puppeteerCacheDir,
+  chromeSandbox,
+}: Config): Promise<Finding[]> {
+  if (!roles.has("runner")) return [well("browser", "not needed: ROLES names no runner")];
+  if (browserWsEndpoints.length > 0)
+    return [well("browser", `${browserWsEndpoints.length} of others; their start says whether they can be used`)];
+  const path = findChromium(chromePath, usualPlaces(puppeteerCacheDir));
+  if (!path)
+    return [ill("browser", "no Chromium was found", "apt-get install chromium-headless-shell, or set CHROME_PATH")];
+  const log = pino({ level: "silent" });
+  const browsers = createBrowsers({
+    sources: [localBrowser({ chromePath: path, sandbox: chromeSandbox, log })],
+    log,
+    openLane: null,
+    spares: 0,
+  });
+  try {
+    await browsers.start();
+    const proof = await browsers.sandbox();
+    const started = well("browser", `${path} starts`);
+    if (proof?.sandboxed) return [started, well("sandbox", `holds, for ${proof.processes.length} processes`)];
+    const mend =
+      "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns), and leave CHROME_SANDBOX on";
+    return [started, ill("sandbox", "code of strangers would run without it", mend)];
+  } catch (error) {
+    return [
+      ill(
+        "browser",
+        (error as Error).message.split("\n")[0]!,
+        "see what its start says; user namespaces must be allowed for its sandbox",
+      ),
+    ];
+  } finally {
+    await browsers.stop();
+  }
+}

@@ -1,0 +1,67 @@
+/** Documents that the service knows, and app users who may send no others. */
+import { createHash } from "node:crypto";
+import { expect } from "chai";
+import { ClientTriggers } from "../../src/web/runtime/documents.js";
+import { Apps } from "../../src/web/studio/documents.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const idOf = (text: string) => `sha256:${createHash("sha256").update(text).digest("hex")}`;
+
+describe("documents that the service knows", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ ROLES: "api", GRAPHQL_DOCUMENTS: "persisted" });
+  });
+  after(() => service.stop());
+
+  const ask = (body: object, as?: string) => service.rest("POST", "/graphql", { body, ...(as && { as }) });
+  const first = (query: string, documentId: string | undefined, as: string) =>
+    // biome-ignore lint/suspicious/noExplicitAny: data or errors, as they come
+    new Promise<any>((resolve) => {
+      const client = service.socket(as);
+      const done = (value: unknown) => void Promise.resolve(client.dispose()).then(() => resolve(value));
+      const extensions = documentId === undefined ? {} : { extensions: { documentId } };
+      client.subscribe(
+        { query, variables: { appId: service.appId }, ...extensions },
+        { next: done, error: done, complete: () => undefined },
+      );
+    });
+
+  it("are asked for by their hash, over HTTP and the websocket", async () => {
+    const { http, body } = await ask({ documentId: idOf(Apps) });
+    expect([http, body.data.apps[0].id]).to.deep.equal([200, service.appId]);
+    const read = await service.rest("GET", `/graphql?documentId=${encodeURIComponent(idOf(Apps))}`, {
+      headers: { "content-type": "application/json" },
+    });
+    expect(read.body.data.apps).to.have.length(1);
+    const told = await first("", idOf(ClientTriggers), "live");
+    expect(told.data).to.have.property("clientTriggers");
+  });
+
+  it("are not what somebody else names so, and a name without a document is told from a document", async () => {
+    for (const documentId of [idOf("{ __typename }"), "sha256:", 7, Apps]) {
+      const { http, body } = await ask({ documentId });
+      expect(http).to.equal(400);
+      expect(body.errors[0].message).to.contain("documentId must be sha256:");
+      expect(body.errors[0].extensions.status).to.equal("REQUEST_INVALID");
+    }
+    // What is sent is what counts.
+    const { body } = await ask({ documentId: idOf(Apps), query: "{ __typename }" });
+    expect(body.data).to.deep.equal({ __typename: "Query" });
+  });
+
+  it("are all that app users may send, where the operator says so; those who make apps send what they like", async () => {
+    for (const as of ["viewer", "live"]) {
+      const { http, body } = await ask({ query: "{ __typename }" }, as);
+      expect([http, body.data]).to.deep.equal([400, undefined]);
+      expect(body.errors[0].message).to.contain("no documents but those of the service's own client library");
+      const [refused] = await first("subscription { clientTriggers(appId: 1) { __typename } }", undefined, as);
+      expect(refused.message).to.equal(body.errors[0].message);
+      const told = await first(ClientTriggers, undefined, as);
+      expect(told.data, JSON.stringify(told)).to.have.property("clientTriggers");
+    }
+    for (const as of ["editor", "admin", "api"]) {
+      expect((await ask({ query: "{ __typename }" }, as)).body.data).to.deep.equal({ __typename: "Query" });
+    }
+  });
+});

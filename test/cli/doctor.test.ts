@@ -1,0 +1,131 @@
+/** `npm run doctor` on a machine that is well, and on machines with one fault each. */
+import { execFile } from "node:child_process";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { Client } from "pg";
+import { node } from "../../src/cli/doctor/machine.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+
+const PROGRAM = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
+const KEY = Buffer.alloc(32, 7).toString("base64");
+
+function doctor(environment: Record<string, string>): Promise<{ code: number; stdout: string }> {
+  const { PATH, PUPPETEER_CACHE_DIR, CHROME_PATH } = process.env;
+  const env = {
+    PATH,
+    ...(PUPPETEER_CACHE_DIR && { PUPPETEER_CACHE_DIR }),
+    ...(CHROME_PATH && { CHROME_PATH }),
+    ...environment,
+  };
+  return new Promise((resolve) => {
+    execFile(process.execPath, ["--no-node-snapshot", PROGRAM], { env }, (error, stdout, stderr) =>
+      resolve({ code: Number(error?.code ?? 0), stdout: stdout + stderr }),
+    );
+  });
+}
+
+describe("npm run doctor", function () {
+  this.timeout(60_000);
+  let database: FreshDatabase;
+  let folder: string;
+  let environment: Record<string, string>;
+  before(async () => {
+    database = await freshDatabase();
+    folder = mkdtempSync(join(tmpdir(), "svc-doctor-"));
+    environment = { DATABASE_URL: database.url, DATA_DIR: folder, DISK_FREE_MIN_MB: "1", ROLES: "api" };
+  });
+  after(async () => {
+    rmSync(folder, { recursive: true, force: true });
+    await database.drop();
+  });
+
+  it("finds nothing wrong where nothing is, and proves the browser's sandbox", async () => {
+    const { code, stdout } = await doctor({ ...environment, ROLES: "api,scheduler,runner" });
+    expect([code, stdout.includes("WRONG")], stdout).to.deep.equal([0, false]);
+    for (const what of [
+      "settings",
+      "Node",
+      "isolate",
+      "DATA_DIR",
+      "disk",
+      "settings key",
+      "sandbox",
+      "database",
+      "rights",
+      "clock",
+      "schema",
+    ]) {
+      expect(stdout).to.match(new RegExp(`^ok {5}${what}: `, "m"));
+    }
+    expect(stdout).to.match(/Nothing is wrong\.\n$/);
+  });
+
+  it("says each fault with what mends it, and ends with code 1", async () => {
+    writeFileSync(join(folder, "settings-key"), `${KEY}\n`);
+    chmodSync(join(folder, "settings-key"), 0o644);
+    const { code, stdout } = await doctor({ ...environment, DISK_FREE_MIN_MB: "1000000" });
+    rmSync(join(folder, "settings-key"));
+    expect(code).to.equal(1);
+    expect(stdout).to.match(/^WRONG {2}disk: \d+ MB free under .*\n {7}-> make room: /m);
+    expect(stdout).to.match(/^WRONG {2}settings key: others on this machine can read .*\n {7}-> chmod 600 /m);
+    expect(stdout).to.match(/2 to mend\.\n$/);
+  });
+
+  it("names a faulty variable and looks at the rest", async () => {
+    const { code, stdout } = await doctor({ ...environment, PORT: "many" });
+    expect(code).to.equal(1);
+    expect(stdout).to.contain("PORT must be a whole number from 0 to 65535").and.to.contain("ok     isolate");
+  });
+
+  it("tells no password of a database that does not answer", async () => {
+    const { code, stdout } = await doctor({
+      ...environment,
+      DATABASE_URL: "postgres://someone:a-password@127.0.0.1:1/none",
+    });
+    expect(code).to.equal(1);
+    expect(stdout)
+      .to.match(/^WRONG {2}database: does not answer \(ECONNREFUSED\)$/m)
+      .and.to.not.contain("a-password");
+  });
+
+  it("knows keys that are not the database's, a schema that is newer, and a scheduler that is dead", async () => {
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      await client.query("DELETE FROM settings_key");
+      await client.query("INSERT INTO settings_key (fingerprint) VALUES ('0123456789abcdef')");
+      await client.query("INSERT INTO migration (timestamp, name) VALUES (1, 'OfTomorrow1')");
+      await client.query("INSERT INTO organization (name) VALUES ('o')");
+      await client.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
+      await client.query(
+        `INSERT INTO action (app_id, name, code, active, environment, action_version, triggers, dependencies, assets, updated_at)
+         VALUES (1, 'job', '', true, 'server', 'v3', '[]', '[]', '[]', now())`,
+      );
+      await client.query(
+        "INSERT INTO schedule (action_id, app_id, frequency, next_tick) VALUES (1, 1, '0 4 * * *', now() - interval '2 minutes')",
+      );
+      await client.query(
+        "INSERT INTO instance (id, roles, lease_until) VALUES (gen_random_uuid(), '{api}', now() + interval '1 minute')",
+      );
+      const { code, stdout } = await doctor({ ...environment, SETTINGS_KEY: KEY });
+      expect(code).to.equal(1);
+      expect(stdout)
+        .to.contain("WRONG  keys: are not those")
+        .and.to.contain("WRONG  schema: is newer than this version by 1 changes");
+      expect(stdout).to.match(/^WRONG {2}schedules: a tick has been due for 12\d s$/m);
+    } finally {
+      await client.end();
+    }
+  });
+});
+
+describe("the doctor's word on Node", () => {
+  it("is that an old one will not do", () => {
+    expect(node("24.11.0").mend).to.equal(null);
+    expect(node("25.0.0").mend).to.equal(null);
+    for (const old of ["24.10.9", "20.20.2"]) expect(node(old).mend).to.contain("use Node 24.11 or later");
+  });
+});
