@@ -30,10 +30,6 @@ describe("documents that the service knows", () => {
   it("are asked for by their hash, over HTTP and the websocket", async () => {
     const { http, body } = await ask({ documentId: idOf(Apps) });
     expect([http, body.data.apps[0].id]).to.deep.equal([200, service.appId]);
-    const read = await service.rest("GET", `/graphql?documentId=${encodeURIComponent(idOf(Apps))}`, {
-      headers: { "content-type": "application/json" },
-    });
-    expect(read.body.data.apps).to.have.length(1);
     const told = await first("", idOf(ClientTriggers), "live");
     expect(told.data).to.have.property("clientTriggers");
   });

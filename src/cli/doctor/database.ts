@@ -1,17 +1,18 @@
 /** What of the database the service needs: that it answers, its version and rights, its schema, its clock, its keys, who lives on it. */
 
 import { existsSync } from "node:fs";
-import { Client } from "pg";
+import type { Client } from "pg";
 import type { Config } from "../../config.js";
 import { MIGRATIONS } from "../../data/database.js";
 import { fingerprint } from "../../engine/cipher.js";
 import { attachEmbeddedPostgres } from "../../engine/embedded-postgres.js";
 import { readKeyFile } from "../../engine/key-ring.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
+import { createClient } from "../../postgres.js";
 import { type Finding, ill, well } from "./finding.js";
 
 const VERSION_MIN = 140_000;
-const CONNECT_LIMIT_MS = 5_000;
+const STATEMENT_LIMIT_MS = 5_000;
 const SKEW_MAX_MS = 5_000;
 const LAG_MAX_SECONDS = 60;
 
@@ -121,14 +122,10 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
 export async function database(config: Config): Promise<Finding[]> {
   const url = config.databaseUrl ?? (await attachEmbeddedPostgres(config.dataDir));
   if (url === null) return [well("database", "embedded: starts with the service, and is looked at while it runs")];
-  const client = new Client({
-    connectionString: url,
-    connectionTimeoutMillis: CONNECT_LIMIT_MS,
-    query_timeout: CONNECT_LIMIT_MS,
-  });
-  client.on("error", () => undefined);
+  const client = createClient(url, "svc-app-actions doctor");
   try {
     await client.connect();
+    await client.query(`SET statement_timeout = ${STATEMENT_LIMIT_MS}`);
     return await examine(client, config);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
