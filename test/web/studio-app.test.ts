@@ -103,7 +103,7 @@ describe("Studio's pages of an app", () => {
   it("says how full the settings' room is, which actions read a key, and who changed it last", async () => {
     await page.waitForFunction('document.querySelector("meter")?.value > 30');
     expect(await studio.textOf(".gauge label")).to.match(/take \d+ B of 100 KB$/);
-    await page.click('[aria-label="Which actions read __shopKey?"]');
+    await page.click('[aria-label="Who reads it? __shopKey"]');
     expect(await studio.textOf('.setting[data-key="__shopKey"] .readers')).to.equal("Read by reader");
     expect(await studio.textOf('.setting[data-key="__shopKey"] .hint')).to.match(/^set just now by \S+/);
   });

@@ -57,7 +57,7 @@ export function SettingReaders({ api, appId, name }: { api: Api; appId: number; 
   if (!readers) {
     return (
       <>
-        <button type="button" className="link" aria-label={`Which actions read ${name}?`} onClick={() => void find()}>
+        <button type="button" className="link" aria-label={`Who reads it? ${name}`} onClick={() => void find()}>
           Who reads it?
         </button>
         {fault && <span className="fault">{fault}</span>}
