@@ -58,8 +58,10 @@ export interface EgressLane {
   begin(client: EgressClient): void;
   /** Shuts the lane: ends every connection, and refuses every later one, before this returns. */
   end(): void;
-  /** Whether anything was asked of the lane since `begin`, before its end or after. */
+  /** Whether anything was asked of the lane since `begin`. */
   used(): boolean;
+  /** Whether any of it was asked after `end`. */
+  usedLate(): boolean;
   close(): void;
 }
 
@@ -125,6 +127,7 @@ class Lane implements EgressLane {
   private client: EgressClient | null = null;
   private hosts = new Set<string>();
   private asked = false;
+  private askedLate = false;
   private readonly known = new WeakSet<Socket>();
   private closed = false;
   /** Ends what the lane has connected to, or is about to. */
@@ -169,7 +172,10 @@ class Lane implements EgressLane {
     await this.knows(request.socket);
     this.asked = true;
     const host = bare(call.hostname);
-    if (client === null) throw ended();
+    if (client === null) {
+      this.askedLate = true;
+      throw ended();
+    }
     try {
       const socket = await this.reach(client, host, port);
       if (!isHttp) return { customConnectServer: tunnelTo(socket) };
@@ -202,6 +208,7 @@ class Lane implements EgressLane {
   begin(client: EgressClient): void {
     this.end();
     this.asked = false;
+    this.askedLate = false;
     this.hosts = new Set();
     this.client = client;
   }
@@ -216,6 +223,10 @@ class Lane implements EgressLane {
 
   used(): boolean {
     return this.asked;
+  }
+
+  usedLate(): boolean {
+    return this.askedLate;
   }
 
   close(): void {

@@ -2,6 +2,7 @@
 import type { Server } from "node:http";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
+import type { RealmKind } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf, runOf } from "../engine/browser/support.js";
 
@@ -75,10 +76,14 @@ describe("after the end of a run", () => {
   after(() => host.stop());
 
   /** What reached the host after a run of the code had ended, until two more runs of the same app had. */
-  async function late(code: string): Promise<{ after: string[]; told: boolean; before: string[] }> {
+  async function late(
+    code: string,
+    realm: RealmKind = "document",
+  ): Promise<{ after: string[]; told: boolean; before: string[] }> {
     let told = false;
     const outcome = await browsers.run(
       runOf(`const execute = async () => { ${code} }`, {
+        realm,
         onHost: () => {
           told = true;
         },
@@ -89,8 +94,8 @@ describe("after the end of a run", () => {
     await new Promise((resolve) => setImmediate(resolve));
     const before = seen;
     seen = [];
-    await resultOf(browsers, "const execute = async () => 1");
-    await resultOf(browsers, "const execute = async () => 2");
+    await resultOf(browsers, "const execute = async () => 1", { realm });
+    await resultOf(browsers, "const execute = async () => 2", { realm });
     return { before, after: seen, told };
   }
 
@@ -100,6 +105,17 @@ describe("after the end of a run", () => {
         const { after, before, told } = await late(at(send(`${url}/late`)));
         expect(after, what).to.deep.equal([]);
         // What made it before the end is the run's, and its hosts say so.
+        if (before.length > 0) expect(told, what).to.equal(true);
+      }
+    });
+  }
+
+  const tasks = ["in a task that follows", "in a microtask that follows", "again and again"];
+  for (const when of tasks) {
+    it(`nothing is sent ${when} from a network realm`, async () => {
+      for (const [what, send] of Object.entries(WAYS).filter(([, way]) => /^fetch/.test(way("")))) {
+        const { after, before, told } = await late(MOMENTS[when]!(send(`${url}/late`)), "network");
+        expect(after, what).to.deep.equal([]);
         if (before.length > 0) expect(told, what).to.equal(true);
       }
     });

@@ -1,5 +1,6 @@
 /** Whatever a run sets, adds or calls on any object that it can reach, the next run in the same page reads nothing of it. */
 import { expect } from "chai";
+import { REALM_KINDS } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "./marked-page.js";
 
 /** Marks on these cost the page, which serves no other run; test/long/browser-marks.test.ts looks at them member by member. */
@@ -7,8 +8,8 @@ const COSTLY = ["document", "history", "indexedDB", "cookieStore", "navigator.se
   (path) => `scope.${path}`,
 );
 
-for (const realm of ["document", "worker"] as const) {
-  describe(`marks that a run leaves in a ${realm} of its own`, () => {
+for (const realm of REALM_KINDS) {
+  describe(`marks that a run leaves in a ${realm} realm of its own`, () => {
     let page: MarkedPage;
 
     before(async () => {

@@ -86,7 +86,14 @@ export class MarkedPage {
   }
 
   private async replace(): Promise<void> {
-    this.page = await Page.open(this.chromium.connection, null, () => null);
-    if (!(await this.page.settle(runOf("").origin, this.realm))) throw new Error("the browser gave no page");
+    // A busy machine may be late for either, which costs a page and nothing else.
+    for (;;) {
+      const page = await Page.open(this.chromium.connection, null, () => null).catch(() => null);
+      if (await page?.settle(runOf("").origin, this.realm)) {
+        this.page = page!;
+        return;
+      }
+      await page?.discard();
+    }
   }
 }

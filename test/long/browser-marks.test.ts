@@ -1,9 +1,10 @@
 /** As the test of the gate, for every object by itself, and every member of those whose marks cost the page. */
 import { expect } from "chai";
+import { REALM_KINDS } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "../attacks/marked-page.js";
 
-for (const realm of ["document", "worker"] as const) {
-  describe(`each mark that a run leaves in a ${realm} of its own`, () => {
+for (const realm of REALM_KINDS) {
+  describe(`each mark that a run leaves in a ${realm} realm of its own`, () => {
     let page: MarkedPage;
 
     before(async () => {

@@ -5,10 +5,10 @@
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { StartError } from "../../errors.js";
 import type { BrowserSource } from "./browser-source.js";
-import { WORKER_GLOBALS } from "./pages/worker-globals.js";
-import { createPlainCode } from "./plain-code.js";
+import type { Room } from "./pages/pool.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
-import { failed, type PageOutcome, type PageRun, type RealmKind } from "./run.js";
+import { createRealmOfCode } from "./realm-of-code.js";
+import { failed, type PageOutcome, type PageRun, REALM_KINDS, type RealmKind } from "./run.js";
 import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
 
 export interface BrowsersOptions extends SupervisorOptions {
@@ -62,10 +62,12 @@ async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> 
   return false;
 }
 
-const needsNoDocument = createPlainCode(WORKER_GLOBALS);
+const realmOfCode = createRealmOfCode();
 
 function realmFor({ packages, source }: PageRun): RealmKind {
-  return packages.length === 0 && needsNoDocument(source) ? "worker" : "document";
+  const needed = packages.map((script) => ("source" in script && script.realm) || "document");
+  const most = Math.max(...[realmOfCode(source), ...needed].map((realm) => REALM_KINDS.indexOf(realm)));
+  return REALM_KINDS[most]!;
 }
 
 /** @returns null when it ended before anything of the author's was evaluated, so that another is safe */
@@ -77,13 +79,13 @@ async function runIn(
 ): Promise<PageOutcome | null> {
   const { pool } = generation;
   const { isolationKey, origin } = request;
-  const key = [isolationKey, origin, realm].join("\n");
+  const room: Room = { key: [isolationKey, origin, realm].join("\n"), origin, kind: realm };
   generation.active += 1;
   try {
-    const page = await pool.acquire(key, origin, realm).catch(() => null);
+    const page = await pool.acquire(room).catch(() => null);
     if (page === null) return null;
     if (!page.ready) {
-      pool.release(page, key, origin, false);
+      pool.release(page, room, false);
       return null;
     }
     supervisor.count(generation);
@@ -91,7 +93,7 @@ async function runIn(
     if (page.loss !== null) supervisor.lostPage(page.loss);
     if (!outcome.ok && outcome.cause === "memory") pool.rest(origin);
     const intact = outcome.ok || outcome.cause === "script" || outcome.cause === "result";
-    pool.release(page, key, origin, intact && !generation.retired);
+    pool.release(page, room, intact);
     return outcome;
   } finally {
     generation.active -= 1;

@@ -19,10 +19,16 @@ const FEATURES_OFF = [
   "OptimizationHints",
   "Translate",
   "AutofillServerCommunication",
+  // Reports that a host has asked for are sent minutes later, in the time of another run.
+  "Reporting",
+  "NetworkErrorLogging",
 ];
 
-/** Where a run's sound is mixed; without it that process has no sandbox. */
-const FEATURES_ON = ["AudioServiceSandbox"];
+/**
+ * Where a run's sound is mixed; without it that process has no sandbox. And what hosts say of their transport, which no command clears,
+ * changes no request of a later run.
+ */
+const FEATURES_ON = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 
 /** The storage of the first is kept outside what an origin is said to use, where traces.ts looks; the second draws in 3D. */
 const BLINK_FEATURES_OFF = ["StorageBuckets", "WebGPU"];

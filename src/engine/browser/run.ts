@@ -10,14 +10,18 @@ export interface ConsoleLine {
   cut?: boolean;
 }
 
-/** A script by its text, or by the address from which the page loads it. */
-export type PageScript = { name: string; source: string } | { name: string; url: string };
+/** A script by its text, or by the address from which a document loads it. `realm`: the least that holds it; default a document. */
+export type PageScript = { name: string; source: string; realm?: RealmKind } | { name: string; url: string };
 
 /**
- * Where a script is evaluated: in a document with all that a page has, or in a worker that has WORKER_GLOBALS and nothing else: no
- * document, no network, no storage.
+ * Where a script is evaluated, each with what those before it have: in a worker with WORKER_GLOBALS, in a worker with NETWORK_GLOBALS,
+ * the app's origin and its way out, in a document with all that a page has, storage too.
  */
-export type RealmKind = "document" | "worker";
+export const REALM_KINDS = ["worker", "network", "document"] as const;
+export type RealmKind = (typeof REALM_KINDS)[number];
+
+/** Whether a run there can reach anything. */
+export const hasNetwork = (realm: RealmKind): boolean => realm === "network" || realm === "document";
 
 /** A request that a page makes. */
 export interface PageRequest {
@@ -25,9 +29,9 @@ export interface PageRequest {
   url: string;
 }
 
-/** One script to run to its end in a document of its own, or in a worker of its own. */
+/** One script to run to its end in a realm of its own. */
 export interface PageRun {
-  /** Default: what the source needs. One in a worker takes no packages, and `mayRequest` and `onHost` have nothing to do. */
+  /** Default: the least that holds the source and the packages. `mayRequest` and `onHost` have something to do only where there is a network. */
   realm?: RealmKind;
   /** What may share a browser context over time; two keys never do. */
   isolationKey: string;
@@ -47,7 +51,7 @@ export interface PageRun {
   timeoutMs: number;
   /** Cancels the run, waiting or running. */
   signal?: AbortSignal;
-  /** Called once, before anything of the run is evaluated. A run in a worker reaches no network. */
+  /** Called once, before anything of the run is evaluated. */
   onRealm?(realm: RealmKind): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, with its port. */

@@ -113,6 +113,7 @@ export class Supervisor {
 
   private retire(generation: Generation): void {
     generation.retired = true;
+    generation.pool.retire();
     this.endIfDone(generation);
   }
 

@@ -3,7 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { isRefusedData, preparedRows, rows } from "../../data/database.js";
-import type { PageOutcome, PageRun } from "../../engine/browser/run.js";
+import { hasNetwork, type PageOutcome, type PageRun } from "../../engine/browser/run.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
@@ -196,7 +196,7 @@ export function createExecution(options: {
       signal,
       onRealm: (realm) => {
         details.room = realm;
-        if (realm === "worker") kept.cutOff();
+        if (!hasNetwork(realm)) kept.cutOff();
       },
       onConsole: printer.print,
       onHost: (host) => details.hosts.add(host),

@@ -6,6 +6,7 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { hasNetwork, REALM_KINDS } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
@@ -202,19 +203,23 @@ describe("the ways out of a run", () => {
     udp.close();
   });
 
-  for (const [title, way] of WAYS) {
-    it(`reaches no private address by ${title}`, async () => {
-      await browsers.run(runOf(codeFor("127.0.0.1", way)));
-      expect(arrived).to.deep.equal([]);
-    });
-  }
+  for (const realm of REALM_KINDS.filter(hasNetwork)) {
+    describe(`of a ${realm} realm`, () => {
+      for (const [title, way] of WAYS) {
+        it(`reach no private address by ${title}`, async () => {
+          await browsers.run(runOf(codeFor("127.0.0.1", way), { realm }));
+          expect(arrived).to.deep.equal([]);
+        });
+      }
 
-  for (const host of HOSTS) {
-    it(`reaches no private address as ${host}`, async () => {
-      const ways =
-        "await Promise.allSettled([fetch(URL_, { mode: 'no-cors' }), late()]); new WebSocket(WS); await late()";
-      await browsers.run(runOf(codeFor(host, ways)));
-      expect(arrived).to.deep.equal([]);
+      for (const host of HOSTS) {
+        it(`reach no private address as ${host}`, async () => {
+          const ways =
+            "await Promise.allSettled([fetch(URL_, { mode: 'no-cors' }), late()]); new WebSocket(WS); await late()";
+          await browsers.run(runOf(codeFor(host, ways), { realm }));
+          expect(arrived).to.deep.equal([]);
+        });
+      }
     });
   }
 
@@ -231,6 +236,11 @@ describe("the ways out of a run", () => {
 
   const reaching =
     "fetch|fetch without cors|XMLHttpRequest|a beacon|WebSocket|EventSource|an image|a script|an iframe|a worker's fetch|a redirect";
+  it("counts what arrives from a network realm where private addresses are allowed", async () => {
+    while (!arrived.includes("tcp"))
+      await open.run(runOf(codeFor("127.0.0.1", "await fetch(URL_)"), { realm: "network" }));
+  });
+
   for (const [title, way] of WAYS.filter(([name]) => reaching.split("|").includes(name))) {
     it(`counts what arrives by ${title} where private addresses are allowed`, async () => {
       // What is not waited for may be cut off by the run's end.

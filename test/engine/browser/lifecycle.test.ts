@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import pino from "pino";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { PageRun } from "../../../src/engine/browser/run.js";
+import { type PageRun, REALM_KINDS } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
 import { amidDyingRenderers, groupMembers, hangingRun, largestRenderer } from "./process-group.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
@@ -77,19 +77,19 @@ describe("the browser's life", () => {
     await loop;
   });
 
-  for (const [title, code, changes = {}] of [
+  const anywhere: [string, string][] = [
     ["a loop", "while (true);"],
-    ["a loop in a worker of the run's own", "while (true);", { realm: "worker" }],
     ["microtasks", "for (;;) await 0;"],
-    ["microtasks in a worker of the run's own", "for (;;) await 0;", { realm: "worker" }],
+    ["a promise that never settles", "await new Promise(() => {})"],
+  ];
+  for (const [title, code, changes = {}] of [
+    ...REALM_KINDS.flatMap((realm) => anywhere.map(([what, code]) => [`${what} in a ${realm} realm`, code, { realm }])),
     ["timers", "const again = () => setTimeout(again, 0); again(); await new Promise(() => {});"],
     ["dialogs", "for (;;) alert(1);"],
     [
       "workers",
       "for (let i = 0; i < 4; i += 1) new Worker(URL.createObjectURL(new Blob(['while(true);']))); await new Promise(() => {});",
     ],
-    ["a promise that never settles", "await new Promise(() => {})"],
-    ["a promise that never settles in a worker of the run's own", "await new Promise(() => {})", { realm: "worker" }],
   ] as [string, string, Partial<PageRun>?][]) {
     it(`ends ${title} at the time limit, and nothing of it is left`, async () => {
       const group = browsers.pid()!;
@@ -106,13 +106,16 @@ describe("the browser's life", () => {
     });
   }
 
-  it("ends what a run in a worker goes on with after its answer", async () => {
-    const group = browsers.pid()!;
-    const code = "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })(); return 1";
-    expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { realm: "worker" })).to.equal(1);
-    await until(() => isQuiet(group));
-    expect(await resultOf(browsers, "const execute = async () => 2", { realm: "worker" })).to.equal(2);
-  });
+  // The answer of a document waits for what its code goes on with, up to the time limit.
+  for (const realm of REALM_KINDS.filter((one) => one !== "document")) {
+    it(`ends what a run in a ${realm} realm goes on with after its answer`, async () => {
+      const group = browsers.pid()!;
+      const code = "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })(); return 1";
+      expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { realm })).to.equal(1);
+      await until(() => isQuiet(group));
+      expect(await resultOf(browsers, "const execute = async () => 2", { realm })).to.equal(2);
+    });
+  }
 
   it("ends a run when its signal fires, running or waiting", async () => {
     const abort = new AbortController();

@@ -5,6 +5,7 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { hasNetwork, REALM_KINDS } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { failureOf, resultOf, testBrowsers } from "./support.js";
 
@@ -41,124 +42,126 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-describe("a request that fails", () => {
-  let browsers: Browsers;
-  let strict: Browsers;
-  let proxies: EgressProxy[] = [];
-  let server: Server;
-  let rude: ReturnType<typeof createTcpServer>;
-  let silent: Awaited<ReturnType<typeof startSilentHost>>;
-  let closedPort: number;
+for (const realm of REALM_KINDS.filter(hasNetwork))
+  describe(`a request that fails in a ${realm} realm`, () => {
+    let browsers: Browsers;
+    let strict: Browsers;
+    let proxies: EgressProxy[] = [];
+    let server: Server;
+    let rude: ReturnType<typeof createTcpServer>;
+    let silent: Awaited<ReturnType<typeof startSilentHost>>;
+    let closedPort: number;
 
-  const portOf = (one: { address(): unknown }) => (one.address() as AddressInfo).port;
+    const portOf = (one: { address(): unknown }) => (one.address() as AddressInfo).port;
 
-  before(async () => {
-    server = createServer((_request, response) => response.end("not for everybody"));
-    server.listen(0, "127.0.0.1");
-    // Takes what it is sent, and hangs up.
-    rude = createTcpServer((socket) => socket.on("error", () => {}).once("data", () => socket.destroy()));
-    rude.listen(0, "127.0.0.1");
-    await Promise.all([once(server, "listening"), once(rude, "listening")]);
-    [silent, closedPort] = await Promise.all([startSilentHost(), freePort()]);
-    const resolve = async (name: string) => {
-      if (name.startsWith("gone")) throw Object.assign(new Error("no"), { code: "ENOTFOUND" });
-      if (name.startsWith("broken")) throw Object.assign(new Error("no"), { code: "EAI_AGAIN" });
-      return [{ address: "127.0.0.1", family: 4 }];
-    };
-    const open = createEgressProxy({ allowPrivateNetwork: true, resolve, connectTimeoutMs: CONNECT_TIMEOUT_MS });
-    const shut = createEgressProxy({ allowPrivateNetwork: false, resolve });
-    proxies = [open, shut];
-    browsers = testBrowsers({ openLane: () => open.openLane() });
-    strict = testBrowsers({ openLane: () => shut.openLane() });
-    await Promise.all([browsers.start(), strict.start()]);
-  });
-  after(async () => {
-    await Promise.all([browsers.stop(), strict.stop()]);
-    for (const proxy of proxies) proxy.close();
-    silent.stop();
-    server.close();
-    rude.close();
-  });
-
-  const fetching = (address: string) => `const execute = () => fetch("${address}/a?b=c")`;
-  const said = async (where: Browsers, address: string) => (await failureOf(where, fetching(address))).error.message;
-
-  for (const scheme of ["http", "https"]) {
-    describe(`over ${scheme}`, () => {
-      const at = (port: number, host = "127.0.0.1") => `${scheme}://${host}:${port}`;
-
-      it("says that the host refused the connection", async () => {
-        const address = at(closedPort);
-        expect(await said(browsers, address)).to.equal(
-          `Failed to fetch ${address}: the host refused the connection (ECONNREFUSED)`,
-        );
-      });
-
-      it("says that the host did not answer in time", async () => {
-        const address = at(silent.port);
-        expect(await said(browsers, address)).to.equal(
-          `Failed to fetch ${address}: the host did not take the connection within 0.4 s (ETIMEDOUT)`,
-        );
-      });
-
-      it("says that there is no such name, or that nobody could say", async () => {
-        const gone = at(8080, "gone.localhost");
-        expect(await said(browsers, gone)).to.equal(
-          `Failed to fetch ${gone}: there is no host of that name (ENOTFOUND)`,
-        );
-        const broken = at(8080, "broken.localhost");
-        expect(await said(browsers, broken)).to.equal(
-          `Failed to fetch ${broken}: the name could not be looked up (EAI_AGAIN)`,
-        );
-      });
-
-      it("says that the address is not one that a run may reach", async () => {
-        const address = `${scheme}://127.0.0.1`;
-        expect(await said(strict, address)).to.equal(
-          `Failed to fetch ${address}: 127.0.0.1 is no public address, and a run reaches no other`,
-        );
-      });
+    before(async () => {
+      server = createServer((_request, response) => response.end("not for everybody"));
+      server.listen(0, "127.0.0.1");
+      // Takes what it is sent, and hangs up.
+      rude = createTcpServer((socket) => socket.on("error", () => {}).once("data", () => socket.destroy()));
+      rude.listen(0, "127.0.0.1");
+      await Promise.all([once(server, "listening"), once(rude, "listening")]);
+      [silent, closedPort] = await Promise.all([startSilentHost(), freePort()]);
+      const resolve = async (name: string) => {
+        if (name.startsWith("gone")) throw Object.assign(new Error("no"), { code: "ENOTFOUND" });
+        if (name.startsWith("broken")) throw Object.assign(new Error("no"), { code: "EAI_AGAIN" });
+        return [{ address: "127.0.0.1", family: 4 }];
+      };
+      const open = createEgressProxy({ allowPrivateNetwork: true, resolve, connectTimeoutMs: CONNECT_TIMEOUT_MS });
+      const shut = createEgressProxy({ allowPrivateNetwork: false, resolve });
+      proxies = [open, shut];
+      browsers = testBrowsers({ openLane: () => open.openLane() });
+      strict = testBrowsers({ openLane: () => shut.openLane() });
+      await Promise.all([browsers.start(), strict.start()]);
     });
-  }
+    after(async () => {
+      await Promise.all([browsers.stop(), strict.stop()]);
+      for (const proxy of proxies) proxy.close();
+      silent.stop();
+      server.close();
+      rude.close();
+    });
 
-  it("over http says that another origin is not allowed, and only then", async () => {
-    const address = `http://127.0.0.1:${portOf(server)}`;
-    expect(await said(browsers, address)).to.equal(
-      `Failed to fetch ${address}: blocked by CORS, this host does not allow requests from https://app-1.actions.internal (MissingAllowOriginHeader)`,
-    );
-  });
+    const fetching = (address: string) => `const execute = () => fetch("${address}/a?b=c")`;
+    const said = async (where: Browsers, address: string) =>
+      (await failureOf(where, fetching(address), { realm })).error.message;
 
-  it("forgets that a host had refused when it takes the connection", async () => {
-    const address = `http://127.0.0.1:${closedPort}`;
-    const code = `const execute = async () => {
+    for (const scheme of ["http", "https"]) {
+      describe(`over ${scheme}`, () => {
+        const at = (port: number, host = "127.0.0.1") => `${scheme}://${host}:${port}`;
+
+        it("says that the host refused the connection", async () => {
+          const address = at(closedPort);
+          expect(await said(browsers, address)).to.equal(
+            `Failed to fetch ${address}: the host refused the connection (ECONNREFUSED)`,
+          );
+        });
+
+        it("says that the host did not answer in time", async () => {
+          const address = at(silent.port);
+          expect(await said(browsers, address)).to.equal(
+            `Failed to fetch ${address}: the host did not take the connection within 0.4 s (ETIMEDOUT)`,
+          );
+        });
+
+        it("says that there is no such name, or that nobody could say", async () => {
+          const gone = at(8080, "gone.localhost");
+          expect(await said(browsers, gone)).to.equal(
+            `Failed to fetch ${gone}: there is no host of that name (ENOTFOUND)`,
+          );
+          const broken = at(8080, "broken.localhost");
+          expect(await said(browsers, broken)).to.equal(
+            `Failed to fetch ${broken}: the name could not be looked up (EAI_AGAIN)`,
+          );
+        });
+
+        it("says that the address is not one that a run may reach", async () => {
+          const address = `${scheme}://127.0.0.1`;
+          expect(await said(strict, address)).to.equal(
+            `Failed to fetch ${address}: 127.0.0.1 is no public address, and a run reaches no other`,
+          );
+        });
+      });
+    }
+
+    it("over http says that another origin is not allowed, and only then", async () => {
+      const address = `http://127.0.0.1:${portOf(server)}`;
+      expect(await said(browsers, address)).to.equal(
+        `Failed to fetch ${address}: blocked by CORS, this host does not allow requests from https://app-1.actions.internal (MissingAllowOriginHeader)`,
+      );
+    });
+
+    it("forgets that a host had refused when it takes the connection", async () => {
+      const address = `http://127.0.0.1:${closedPort}`;
+      const code = `const execute = async () => {
       await fetch("${address}").catch(() => console.log("refused"));
       while (await fetch("${address}", { mode: "no-cors" }).then(() => false, () => true));
       await fetch("${address}");
     }`;
-    const late = createServer((_request, response) => response.end());
-    const onConsole = () => void (late.listening || late.listen(closedPort, "127.0.0.1"));
-    const { error } = await failureOf(browsers, code, { onConsole });
-    late.close();
-    late.closeAllConnections();
-    expect(error.message).to.include("blocked by CORS");
-  });
+      const late = createServer((_request, response) => response.end());
+      const onConsole = () => void (late.listening || late.listen(closedPort, "127.0.0.1"));
+      const { error } = await failureOf(browsers, code, { onConsole, realm });
+      late.close();
+      late.closeAllConnections();
+      expect(error.message).to.include("blocked by CORS");
+    });
 
-  it("over http says that the host hung up without an answer", async () => {
-    const address = `http://127.0.0.1:${portOf(rude)}`;
-    expect(await said(browsers, address)).to.equal(
-      `Failed to fetch ${address}: the host closed the connection without an answer`,
-    );
-  });
+    it("over http says that the host hung up without an answer", async () => {
+      const address = `http://127.0.0.1:${portOf(rude)}`;
+      expect(await said(browsers, address)).to.equal(
+        `Failed to fetch ${address}: the host closed the connection without an answer`,
+      );
+    });
 
-  it("over https says that TLS failed", async () => {
-    const address = `https://127.0.0.1:${portOf(server)}`;
-    expect(await said(browsers, address)).to.equal(
-      `Failed to fetch ${address}: TLS with the host failed (ERR_SSL_PROTOCOL_ERROR)`,
-    );
-  });
+    it("over https says that TLS failed", async () => {
+      const address = `https://127.0.0.1:${portOf(server)}`;
+      expect(await said(browsers, address)).to.equal(
+        `Failed to fetch ${address}: TLS with the host failed (ERR_SSL_PROTOCOL_ERROR)`,
+      );
+    });
 
-  it("leaves what succeeds as it is", async () => {
-    const code = `const execute = async () => (await fetch("http://127.0.0.1:${portOf(server)}", { mode: "no-cors" })).type`;
-    expect(await resultOf(browsers, code)).to.equal("opaque");
+    it("leaves what succeeds as it is", async () => {
+      const code = `const execute = async () => (await fetch("http://127.0.0.1:${portOf(server)}", { mode: "no-cors" })).type`;
+      expect(await resultOf(browsers, code, { realm })).to.equal("opaque");
+    });
   });
-});

@@ -154,6 +154,32 @@ describe("addresses that a run may not send", () => {
     });
   }
 
+  for (const [title, way] of EXITS.filter(([, code]) => /^await (fetch|import)|^fetch|Worker/.test(code))) {
+    it(`leave a network realm by ${title} in none of them`, async () => {
+      await browsers.run(runOf(codeFor(way, allTexts), { payload, mayRequest, realm: "network" }));
+      expect(arrived.filter((url) => url !== "/harmless" && url !== "/" && url !== "/x")).to.deep.equal([]);
+    });
+  }
+
+  it("leave a network realm by no redirect, and not as where a request comes from", async () => {
+    const code = `const execute = async ({ payload: { s } }) => {
+      const hidden = encodeURIComponent(s);
+      const at = "http://127.0.0.1:${port}";
+      await fetch(at + "/to?" + encodeURIComponent(at + "/x?" + hidden)).catch(() => {});
+      await fetch(at + "/from", { referrer: location + "?" + hidden, referrerPolicy: "unsafe-url" }).catch(() => {});
+      await fetch(new Request(at + "/x?" + hidden)).catch(() => {});
+      return fetch(at + "/harmless").then((answer) => answer.text());
+    }`.replace("location", JSON.stringify(runOf("").origin));
+    expect(await resultOf(browsers, code, { payload, mayRequest, realm: "network" })).to.equal("here");
+    expect(arrived).to.deep.equal(["/harmless"]);
+  });
+
+  it("arrive from a network realm when the judge lets them pass", async () => {
+    const changes = { payload, mayRequest: () => true, realm: "network" as const };
+    await browsers.run(runOf(codeFor("await fetch(U)", "['plain']"), changes));
+    expect(arrived).to.deep.equal(["/x?plain", "/harmless"]);
+  });
+
   const sent = "fetch|an image|a frame|EventSource|WebSocket|a worker's fetch|a worker's WebSocket|a form";
   for (const [title, way] of EXITS.filter(([name]) => sent.split("|").includes(name))) {
     it(`arrive by ${title} when the judge lets them pass`, async () => {
@@ -207,7 +233,14 @@ describe("addresses that a run may not send", () => {
       const lane = await proxy.openLane();
       const begin: Lane["begin"] = (run) => lane.begin({ onHost: run.onHost });
       const { proxyServer } = lane;
-      return { proxyServer, begin, end: () => lane.end(), used: () => lane.used(), close: () => lane.close() };
+      return {
+        proxyServer,
+        begin,
+        end: () => lane.end(),
+        used: () => lane.used(),
+        usedLate: () => lane.usedLate(),
+        close: () => lane.close(),
+      };
     };
     const trusting = testBrowsers({ openLane });
     await trusting.start();

@@ -1,14 +1,14 @@
 /** One run: what the code sees, what becomes of its result and of its errors. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import type { PageRun } from "../../../src/engine/browser/run.js";
+import { type PageRun, REALM_KINDS } from "../../../src/engine/browser/run.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { failureOf, remoteSource, resultOf, testBrowsers } from "./support.js";
 
 let browsers: Browsers;
 
 /** What holds of a run wherever it runs. */
-function inEither(kind: Partial<PageRun>): void {
+function inEach(kind: Partial<PageRun>): void {
   const result = (source: string, changes: Partial<PageRun> = {}) =>
     resultOf(browsers, source, { ...kind, ...changes });
   const failure = (source: string) => failureOf(browsers, source, kind);
@@ -184,9 +184,9 @@ for (const whose of ["the browser", "a browser that somebody else started"]) {
       await remote?.kill();
     });
 
-    describe("in a document", () => {
-      inEither({});
+    for (const realm of REALM_KINDS) describe(`in a ${realm} realm`, () => inEach({ realm }));
 
+    describe("in a document", () => {
       it("runs at the app's https origin, in a secure context with WebCrypto", async () => {
         const source = "const execute = async () => [location.href, isSecureContext, typeof crypto.subtle.digest]";
         expect(await resultOf(browsers, source)).to.deep.equal(["https://app-1.actions.internal/", true, "function"]);
@@ -239,7 +239,5 @@ for (const whose of ["the browser", "a browser that somebody else started"]) {
         );
       });
     });
-
-    describe("in a worker", () => inEither({ realm: "worker" }));
   });
 }

@@ -1,25 +1,24 @@
-/** A run in a worker has the language and little beside it, reaches nothing, and leaves nothing: not even to who looks past the names. */
+/** A run without a document has the names that are listed, reaches nothing, and leaves nothing: not even to who looks past the names. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { WORKER_GLOBALS } from "../../../src/engine/browser/pages/worker-globals.js";
-import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
+import { NETWORK_GLOBALS, WORKER_GLOBALS } from "../../../src/engine/browser/pages/worker-globals.js";
+import type { ConsoleLine, PageScript, RealmKind } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
-import { resultOf, runOf, testBrowsers } from "./support.js";
+import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
-/** Shown by what is called performance: a worker was not navigated to. */
-const HAS_DOCUMENT = "const execute = async () => 'navigation' in performance.toJSON()";
+const GLOBALS = { worker: WORKER_GLOBALS, network: NETWORK_GLOBALS } as const;
+const REALMS = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
 
-const IN_WORKER: Partial<PageRun> = { realm: "worker" };
 /** Code made of text, which no look at the names can judge. */
 const DYNAMIC = "const made = (text) => (() => {}).constructor(text)();";
 
 const PROBE = `const execute = async () => {
   const found = [];
   for (const key of Reflect.ownKeys(globalThis)) if (/^left/.test(String(key))) found.push(key);
-  for (const one of [Object, Array, Promise, String, EventTarget, JSON, Reflect, console, crypto]) {
-    for (const holder of [one, one.prototype]) if (holder && "left" in holder) found.push(one.name || String(one));
+  for (const one of [Object, Array, Promise, String, globalThis.EventTarget, JSON, Reflect, console, globalThis.crypto]) {
+    for (const holder of [one, one?.prototype]) if (holder && "left" in holder) found.push(one.name || String(one));
   }
   try { found.push(leftLexical); } catch {}
   if (JSON.parse("1") !== 1 || Array.isArray([]) !== true) found.push("intrinsics");
@@ -29,10 +28,11 @@ const PROBE = `const execute = async () => {
 const LEFTOVERS: [string, string][] = [
   ["globals", "globalThis.left = 1; var leftVar = 1; made('leftMade = 1')"],
   ["lexical bindings", "made('return eval')('let leftLexical = 1')"],
-  ["changed prototypes", "for (const one of [Object, Array, Promise, EventTarget]) one.prototype.left = 1"],
+  ["changed prototypes", "for (const one of [Object, Array, Promise, Function]) one.prototype.left = 1"],
+  ["changed events", "EventTarget.prototype.left = crypto.left = 1"],
   [
     "changed intrinsics",
-    "JSON.parse = () => 2; Array.isArray = () => 2; Promise.prototype.then = () => {}; crypto.left = console.left = 1",
+    "JSON.parse = () => 2; Array.isArray = () => 2; Promise.prototype.then = () => {}; console.left = 1",
   ],
   ["listeners", "for (const type of ['message', 'error', 'close']) addEventListener(type, () => { for (;;); })"],
   ["promises that never settle", "new Promise(() => {}); (async () => { await new Promise(() => {}) })()"],
@@ -41,10 +41,9 @@ const LEFTOVERS: [string, string][] = [
     "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })()",
   ],
   ["a busy timer", "setTimeout(() => { for (;;); }, 0)"],
-  [
-    "a thrown error nobody caught",
-    "setTimeout(() => { throw new Error('left') }, 0); Promise.reject(new Error('left'))",
-  ],
+  ["a thrown error nobody caught", "setTimeout(() => { throw new Error('left') }, 0)"],
+  ["a rejection nobody caught", "for (let i = 0; i < 1e3; i += 1) Promise.reject(new Error('left'))"],
+  ["symbols and regular expressions", "/(left)/.exec('left'); Symbol.for('left').description; RegExp.left = 1"],
 ];
 
 const WAYS: [string, string][] = [
@@ -61,7 +60,7 @@ const WAYS: [string, string][] = [
   ],
 ];
 
-describe("a run in a worker", function () {
+describe("a run without a document", function () {
   this.timeout(30_000);
   let browsers: Browsers;
   let proxy: EgressProxy;
@@ -89,80 +88,109 @@ describe("a run in a worker", function () {
   });
 
   it("is what code gets that names nothing else and loads nothing; all other gets a document", async () => {
-    const packages = [{ name: "own.js", source: "1" }];
-    const fetching = HAS_DOCUMENT.replace("=> ", "=> fetch && ");
-    const undecided = { realm: undefined };
-    expect(await resultOf(browsers, HAS_DOCUMENT, undecided)).to.equal(false);
-    expect(await resultOf(browsers, HAS_DOCUMENT, { ...undecided, packages })).to.equal(true);
-    expect(await resultOf(browsers, fetching, undecided)).to.equal(true);
+    const realmOf = async (source: string, packages: PageScript[] = []) => {
+      let told = "";
+      const onRealm = (realm: RealmKind) => {
+        told += realm;
+      };
+      await resultOf(browsers, source, { realm: undefined, packages, onRealm });
+      return told;
+    };
+    expect(await realmOf("const execute = async () => crypto.randomUUID()")).to.equal("worker");
+    expect(await realmOf("const execute = async () => typeof fetch")).to.equal("network");
+    expect(await realmOf("const execute = async () => typeof document")).to.equal("document");
+    const own = { name: "own.js", source: "1" };
+    expect(await realmOf("const execute = async () => 1", [own])).to.equal("document");
+    for (const realm of REALMS) {
+      expect(await realmOf("const execute = async () => 1", [{ ...own, realm }])).to.equal(realm);
+      expect(await realmOf("const execute = async () => typeof document", [{ ...own, realm }])).to.equal("document");
+    }
   });
 
-  it("has the globals that are listed and no others", async () => {
-    const source = `var own = []; const execute = async () => own;
-      for (let scope = globalThis; scope !== EventTarget.prototype; scope = Object.getPrototypeOf(scope)) own.push(...Reflect.ownKeys(scope))`;
-    const found = (await resultOf(browsers, source, IN_WORKER)) as unknown[];
-    expect(found.filter((name) => !WORKER_GLOBALS.includes(String(name)))).to.deep.equal([
-      "own",
-      // Two numbers that cannot be taken away.
-      "TEMPORARY",
-      "PERSISTENT",
-    ]);
-    expect(found).to.include.members(["Object", "JSON", "console", "setTimeout", "crypto", "URL", "TextEncoder"]);
-  });
+  for (const realm of REALMS) {
+    describe(`in a ${realm} realm`, () => {
+      const here = { realm };
 
-  it("has the same of them as a document, for code that uses no others", async () => {
-    const source = `const execute = async () => [btoa("é".normalize("NFD").slice(0, 1)), structuredClone({ a: [1] }),
-      new URL("/p?q=1", "https://example.com").href, new TextDecoder().decode(new TextEncoder().encode("ü")),
-      (await crypto.subtle.digest("SHA-256", new Uint8Array(1))).byteLength, crypto.randomUUID().length,
-      await new Promise((resolve) => setTimeout(resolve, 1, "later")), new Intl.NumberFormat("de").format(1.5)]`;
-    const inWorker = await resultOf(browsers, source, IN_WORKER);
-    expect(inWorker).to.deep.equal(await resultOf(browsers, source));
-  });
+      it("has the globals that are listed and no others", async () => {
+        const source = `var own = []; const execute = async () => own;
+          const ends = [Object.prototype, globalThis.EventTarget?.prototype];
+          for (let scope = globalThis; !ends.includes(scope); scope = Object.getPrototypeOf(scope)) own.push(...Reflect.ownKeys(scope).map(String))`;
+        const found = (await resultOf(browsers, source, here)) as string[];
+        // Two numbers of a worker's that cannot be taken away, and what an object says that it is.
+        const also = ["own", "ends", "TEMPORARY", "PERSISTENT", "Symbol(Symbol.toStringTag)"];
+        expect(found.filter((name) => !GLOBALS[realm].includes(name) && !also.includes(name))).to.deep.equal([]);
+        expect(GLOBALS[realm].filter((name) => !found.includes(name))).to.deep.equal([]);
+      });
 
-  for (const [title, code] of LEFTOVERS) {
-    it(`leaves nothing to the next run of ${title}`, async () => {
-      const outcome = await browsers.run(runOf(`${DYNAMIC} const execute = async () => { ${code} }`, IN_WORKER));
-      expect(outcome).to.deep.equal({ ok: true, data: undefined });
-      expect(await resultOf(browsers, PROBE, IN_WORKER)).to.deep.equal([]);
-      expect(await resultOf(browsers, PROBE)).to.deep.equal([]);
-    });
-  }
+      it("has the same of them as a document, for code that uses no others", async () => {
+        const source = `const execute = async () => [btoa("é".normalize("NFD").slice(0, 1)),
+          new URL("/p?q=1", "https://example.com").href, new TextDecoder().decode(new TextEncoder().encode("ü")),
+          [...new URLSearchParams("a=1&b=2")], new Intl.NumberFormat("de").format(1.5), typeof this]`;
+        expect(await resultOf(browsers, source, here)).to.deep.equal(await resultOf(browsers, source));
+      });
 
-  it("prints nothing into the next run", async () => {
-    const source = "const execute = async () => { console.log('own'); setInterval(() => console.log('late'), 1) }";
-    const lines: string[] = [];
-    const onConsole = (line: ConsoleLine) => lines.push(line.text);
-    await resultOf(browsers, source, { ...IN_WORKER, onConsole });
-    const wait = "const execute = async () => new Promise((resolve) => setTimeout(resolve, 100))";
-    const next: string[] = [];
-    await resultOf(browsers, wait, { ...IN_WORKER, onConsole: (line) => next.push(line.text) });
-    expect(lines[0]).to.equal("own");
-    expect(next).to.deep.equal([]);
-  });
+      for (const [title, code] of LEFTOVERS) {
+        it(`leaves nothing to the next run of ${title}`, async () => {
+          const outcome = await browsers.run(runOf(`${DYNAMIC} const execute = async () => { ${code} }`, here));
+          expect(outcome).to.deep.equal({ ok: true, data: undefined });
+          expect(await resultOf(browsers, PROBE, here)).to.deep.equal([]);
+          expect(await resultOf(browsers, PROBE)).to.deep.equal([]);
+        });
+      }
 
-  it("shows two runs at once nothing of each other", async () => {
-    const leave = "globalThis.left = 1; const execute = async () => new Promise((resolve) => setTimeout(resolve, 200))";
-    const [, ...seen] = await Promise.all([
-      resultOf(browsers, leave, IN_WORKER),
-      resultOf(browsers, PROBE, IN_WORKER),
-      resultOf(browsers, PROBE, { ...IN_WORKER, isolationKey: "2:master" }),
-    ]);
-    expect(seen).to.deep.equal([[], []]);
-  });
+      it("evaluates packages first and in order, in the same global scope, and names one that fails", async () => {
+        const packages = [
+          { name: "one.js", source: "var order = ['one']; globalThis.Svc = {}" },
+          { name: "two.js", source: "order.push('two'); Svc.two = 2" },
+        ];
+        const source = "order.push('action'); const execute = async () => [order, Svc]";
+        const seen = await resultOf(browsers, source, { ...here, packages });
+        expect(seen).to.deep.equal([["one", "two", "action"], { two: 2 }]);
+        const faulty = [...packages, { name: "three.js", source: "order.missing.thing" }];
+        const { error } = await failureOf(browsers, source, { ...here, packages: faulty });
+        expect(error.stack).to.include("at three.js:1:");
+      });
 
-  for (const [title, code] of WAYS) {
-    it(`reaches nothing by ${title}, though its app may reach the listener`, async () => {
-      arrived = [];
-      const source = `const execute = async () => {
-        const Made = (async () => {}).constructor;
-        await new Made("url", ${JSON.stringify(code)})(${JSON.stringify(url)}).catch(() => {});
-        await new Promise((resolve) => setTimeout(resolve, 100));
-      }`;
-      await browsers.run(runOf(source, IN_WORKER));
-      expect(arrived).to.deep.equal([]);
-      // The listener counts, and the app's runs in a document do arrive.
-      await resultOf(browsers, `const execute = async () => { await fetch("${url}/seen") }`);
-      expect(arrived).to.deep.equal(["/seen"]);
+      it("prints nothing into the next run", async () => {
+        const chain = "(async () => { for (let i = 0; i < 1e4; i += 1) { await 0; console.log('late') } })()";
+        const timer = "globalThis.setInterval?.(() => console.log('late'), 1)";
+        const source = `const execute = async () => { console.log('own'); ${timer}; ${chain} }`;
+        const lines: string[] = [];
+        await resultOf(browsers, source, { ...here, onConsole: (line: ConsoleLine) => lines.push(line.text) });
+        const wait = "const execute = async () => { for (const end = Date.now() + 100; Date.now() < end; ) await 0 }";
+        const next: string[] = [];
+        await resultOf(browsers, wait, { ...here, onConsole: (line: ConsoleLine) => next.push(line.text) });
+        expect(lines[0]).to.equal("own");
+        expect(next).to.deep.equal([]);
+      });
+
+      it("shows two runs at once nothing of each other", async () => {
+        const leave =
+          "globalThis.left = 1; const execute = async () => { for (const end = Date.now() + 200; Date.now() < end; ) await 0 }";
+        const [, ...seen] = await Promise.all([
+          resultOf(browsers, leave, here),
+          resultOf(browsers, PROBE, here),
+          resultOf(browsers, PROBE, { ...here, isolationKey: "2:master" }),
+        ]);
+        expect(seen).to.deep.equal([[], []]);
+      });
+
+      for (const [title, code] of WAYS.filter(([, way]) => realm !== "network" || !/fetch/.test(way))) {
+        it(`reaches nothing by ${title}, though its app may reach the listener`, async () => {
+          arrived = [];
+          const source = `const execute = async () => {
+            const Made = (async () => {}).constructor;
+            await new Made("url", ${JSON.stringify(code)})(${JSON.stringify(url)}).catch(() => {});
+            for (const end = Date.now() + 100; Date.now() < end; ) await 0;
+            await new Promise((resolve) => (globalThis.setTimeout ?? ((go) => go()))(resolve, 100));
+          }`;
+          await browsers.run(runOf(source, here));
+          expect(arrived).to.deep.equal([]);
+          // The listener counts, and the app's runs in a document do arrive.
+          await resultOf(browsers, `const execute = async () => { await fetch("${url}/seen") }`);
+          expect(arrived).to.deep.equal(["/seen"]);
+        });
+      }
     });
   }
 });

@@ -20,7 +20,9 @@ export interface Lane {
   begin(run: LaneRun): void;
   /** Shuts it: ends every connection, and refuses every later one, before this returns. */
   end(): void;
-  /** Whether anything was asked of the lane since `begin`, before its end or after. */
+  /** Whether anything was asked of the lane since `begin`. */
   used(): boolean;
+  /** Whether any of it was asked after `end`. */
+  usedLate(): boolean;
   close(): void;
 }

@@ -2,16 +2,23 @@
  * Remembers why requests of a run failed, since the page is told only that one did. Says hosts and reasons, never a path or a
  * query: they may hold what must not be repeated.
  */
+import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import type { CDPSession, Protocol } from "puppeteer";
 import type { PageOutcome } from "../run.js";
 
 export interface RequestFaults {
+  /** Listens to a session whose Network domain is on. */
+  watch(session: CDPSession): void;
   /** Forgets the last run's. `onFault` gets each reason once, a bounded number of them. */
   begin(onFault: (fault: string) => void): void;
   /** The way out refused `host:port`. */
   refused(host: string, reason: string): void;
   /** The way out has a connection to `host:port`: what fails from here on has another reason. */
   reached(host: string): void;
+  /** Resolves when every request that was told of has ended; rejects when some have not within `timeoutMs`. */
+  settled(timeoutMs: number): Promise<void>;
+  /** Whether a request has not ended, or the outcome is a failure of one that is not explained. */
+  pending(outcome: PageOutcome): boolean;
   /** The outcome with what is known, where the page could only say "Failed to fetch". */
   explain(outcome: PageOutcome): PageOutcome;
 }
@@ -37,11 +44,13 @@ function reasonOf(
   return errorText || blockedReason || "no reason is known";
 }
 
-/** Listens to a page's session, whose Network domain is on. */
-export function watchRequestFaults(session: CDPSession, origin: string): RequestFaults {
+export function watchRequestFaults(origin: string): RequestFaults {
   const pending = new Map<string, string>();
   const refusals = new Map<string, string>();
   let faults = new Set<string>();
+  let onSettled: (() => void) | null = null;
+  /** More than are counted. */
+  let crowded = false;
   let onFault: (fault: string) => void = () => {};
 
   function add(fault: string): void {
@@ -50,25 +59,52 @@ export function watchRequestFaults(session: CDPSession, origin: string): Request
     onFault(fault);
   }
 
-  session.on("Network.requestWillBeSent", ({ requestId, request }) => {
-    if (pending.size < PENDING_MAX) pending.set(requestId, request.url);
-  });
-  session.on("Network.loadingFinished", ({ requestId }) => void pending.delete(requestId));
-  session.on("Network.loadingFailed", (event) => {
+  function end(requestId: string): void {
+    pending.delete(requestId);
+    if (pending.size === 0) onSettled?.();
+  }
+
+  function onFailed(event: Protocol.Network.LoadingFailedEvent): void {
     const url = URL.parse(pending.get(event.requestId) ?? "");
-    pending.delete(event.requestId);
+    end(event.requestId);
     if (url === null || url.origin === "null" || event.canceled) return;
     const port = url.port || (url.protocol === "https:" ? "443" : "80");
     const refusal = refusals.get(`${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${port}`);
     add(`${url.origin}: ${refusal ?? reasonOf(event, origin)}`);
-  });
+  }
 
   return {
+    watch(session) {
+      session.on("Network.requestWillBeSent", ({ requestId, request }) => {
+        if (pending.size < PENDING_MAX) pending.set(requestId, request.url);
+        else crowded = true;
+      });
+      session.on("Network.loadingFinished", ({ requestId }) => end(requestId));
+      session.on("Network.loadingFailed", onFailed);
+    },
+
     begin(next) {
       onFault = next;
       pending.clear();
+      crowded = false;
       refusals.clear();
       faults = new Set();
+    },
+
+    async settled(timeoutMs) {
+      if (crowded) throw new Error("the run had too many requests under way to know when they end");
+      if (pending.size === 0) return;
+      const timer = new AbortController();
+      const late = setTimeoutPromise(timeoutMs, undefined, { signal: timer.signal }).then(() => {
+        throw new Error("requests of the run are still under way");
+      });
+      const done = new Promise<void>((resolve) => {
+        onSettled = resolve;
+      });
+      await Promise.race([done, late]).finally(() => {
+        onSettled = null;
+        timer.abort();
+      });
     },
 
     refused(host, reason) {
@@ -77,6 +113,11 @@ export function watchRequestFaults(session: CDPSession, origin: string): Request
 
     reached(host) {
       refusals.delete(host);
+    },
+
+    pending(outcome) {
+      if (outcome.ok) return pending.size > 0;
+      return outcome.cause === "script" && (pending.size > 0 || outcome.error.message === UNEXPLAINED);
     },
 
     explain(outcome) {

@@ -14,6 +14,8 @@ export interface RequestGuard {
   begin(mayRequest: Judge | undefined, onRequest?: PageRun["onRequest"]): Promise<void>;
   /** Guards what the page has started as well, when there is a judge. */
   guardChild(child: CDPSession): Promise<unknown>;
+  /** Hears of the ends of a child's requests, which are paused at the page. */
+  listen(child: CDPSession): void;
   /** Answers a request that the protocol has paused. */
   answer(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void;
   /** Whether a connection to `host:port` may be made. */
@@ -106,6 +108,7 @@ export function createRequestGuard(page: CDPSession, caughtUp: (timeoutMs: numbe
     },
 
     answer,
+    listen: followed.listen,
 
     async mayConnect(host) {
       if (judge === undefined) return true;

@@ -3,9 +3,7 @@
  * would outlive a navigation, and gives such a page up.
  */
 import type { CDPSession } from "puppeteer";
-import { watchRequestFaults } from "../network/request-faults.js";
-import { createRequestGuard, NO_BUFFERS } from "../network/request-guard.js";
-import type { PageRun } from "../run.js";
+import { createRunRequests } from "../network/run-requests.js";
 import { createChildren } from "./children.js";
 import { answerDocument, CONSOLE_BINDING, callForText, installHarness, navigate } from "./fresh-document.js";
 import { BOUNDS, CHILD_CONSOLE, DOCUMENT_HARNESS } from "./harness.js";
@@ -26,10 +24,9 @@ export function createDocumentRealm(options: RealmOptions): Realm {
   const { session, origin, lane, lose, print } = options;
   const traces = watchTraces({ ...options, onCrowd: () => lose("crowd"), onForbidden: () => lose("window") });
   const children = createChildren(session, (child, type) =>
-    Promise.all([guard.guardChild(child), type === "worker" ? boundWorker(child) : boundDocuments(child)]),
+    Promise.all([requests.guardChild(child), type === "worker" ? boundWorker(child) : boundDocuments(child)]),
   );
-  const guard = createRequestGuard(session, children.caughtUp);
-  const faults = watchRequestFaults(session, origin);
+  const requests = createRunRequests({ session, origin, lane, caughtUp: children.caughtUp });
   let harnessId = "";
   /** Whether the document asked for anything after its run. */
   let stirred = false;
@@ -48,19 +45,8 @@ export function createDocumentRealm(options: RealmOptions): Realm {
     const { requestId, request, resourceType } = event;
     const ours = resourceType === "Document" && request.url.startsWith(`${origin}/`);
     if (ours) answerDocument(session, requestId);
-    else guard.answer(session, event);
+    else requests.answer(session, event);
   });
-
-  function beginRequests({ mayRequest, onRequest, onHost, onConsole }: PageRun): Promise<void> {
-    faults.begin((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
-    lane?.begin({
-      onHost: (host) => onHost?.(host),
-      onRefused: (host, reason) => faults.refused(host, reason),
-      onReached: (host) => faults.reached(host),
-      mayConnect: (host) => guard.mayConnect(host),
-    });
-    return guard.begin(mayRequest, onRequest);
-  }
 
   async function held(): Promise<number> {
     const { usedSize, embedderHeapUsedSize, backingStorageSize } = await session.send("Runtime.getHeapUsage");
@@ -89,7 +75,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       await children.attach();
       await boundDocuments(session);
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
-      await session.send("Network.enable", NO_BUFFERS);
+      await requests.watch(session);
       // An empty cache has no size to be found by.
       await session.send("Storage.trackCacheStorageForOrigin", { origin });
       await session.send("Storage.trackIndexedDBForOrigin", { origin });
@@ -97,20 +83,25 @@ export function createDocumentRealm(options: RealmOptions): Realm {
 
     async renew() {
       running = false;
-      if (traces.found() || children.met() || lane?.used() === true) return false;
+      if (traces.found() || children.met()) return false;
+      await requests.settled();
       const { loaded } = await navigate(session, `${origin}/`);
       const installing = installHarness(session, DOCUMENT_HARNESS);
+      // Not before the document has gone, which could still set some; not after a look for cookies, which would find them.
+      await requests.clear();
       const [left, heavy, installed] = await Promise.all([traces.look(origin), holdsMuch(), installing, loaded]);
       harnessId = installed.harnessId;
+      // What the document asked for as it went may outlive it, and nobody is told of its end.
+      await requests.settled();
       // Not earlier: right after the commit the page may not count as active yet, and the command fails.
       await session.send("Page.resetNavigationHistory");
       // Asked last: what the page sent while it went has been told of by now, and has come to the lane.
-      return installed.untouched && !left && !heavy && !stirred && lane?.used() !== true;
+      return installed.untouched && !left && !heavy && !stirred && !requests.late();
     },
 
     async evaluate(request) {
       running = true;
-      await beginRequests(request);
+      await requests.begin(request);
       const { sourceName: name = "action.js", source, packages, payload, settings } = request;
       // Flat, since what is evaluated first may change what later objects inherit.
       const scripts = [...packages, { name, source }].flatMap((script) =>
@@ -122,7 +113,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       return answer;
     },
 
-    explain: faults.explain,
+    explain: async (outcome) => requests.explain(outcome),
     stop: traces.stop,
   };
 }

@@ -9,7 +9,7 @@ import { type HarnessLimits, harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
 import { workerHarness } from "./in-page/worker-harness.js";
 import { workerHost } from "./in-page/worker-host.js";
-import { WORKER_GLOBALS } from "./worker-globals.js";
+import { NETWORK_GLOBALS, WORKER_GLOBALS } from "./worker-globals.js";
 
 export const CONSOLE_MAX_LINES = 1_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
@@ -57,7 +57,11 @@ export const BOUNDS = named(
 /** Replaces the console of a worker that a run starts; to be evaluated before the worker's first line. */
 export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));
 
-const IN_WORKER = named(calling(workerHarness, CORE, JSON.stringify(WORKER_GLOBALS)));
+function workerPage(globals: readonly string[], withOrigin: boolean): string {
+  const inWorker = named(calling(workerHarness, CORE, JSON.stringify(globals)));
+  return named(calling(workerHost, JSON.stringify(inWorker), String(withOrigin), String(LEAVE_WITHIN_MS)));
+}
 
 /** As DOCUMENT_HARNESS, for a page that runs its scripts in workers. */
-export const WORKER_HARNESS = named(calling(workerHost, JSON.stringify(IN_WORKER), String(LEAVE_WITHIN_MS)));
+export const WORKER_HARNESS = workerPage(WORKER_GLOBALS, false);
+export const NETWORK_HARNESS = workerPage(NETWORK_GLOBALS, true);

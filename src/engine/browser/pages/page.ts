@@ -10,8 +10,8 @@ import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
 import { createDocumentRealm } from "./document-realm.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
-import type { Realm } from "./realm.js";
-import { createWorkerRealm } from "./worker-realm.js";
+import type { Realm, RealmOptions } from "./realm.js";
+import { createNetworkRealm, createWorkerRealm } from "./worker-realm.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
 /** A renderer that dies while its page is made leaves what was asked of it unanswered. Before the first run nobody's code can be in the way. */
@@ -19,6 +19,12 @@ const OPEN_TIMEOUT_MS = 5_000;
 /** The word on what a crash came from comes by another pipe, and may come after it. */
 const CAUSE_WITHIN_MS = 1_000;
 const CAUSE_LOOK_MS = 25;
+
+const REALMS: Readonly<Record<RealmKind, (options: RealmOptions) => Realm>> = {
+  worker: createWorkerRealm,
+  network: createNetworkRealm,
+  document: createDocumentRealm,
+};
 
 export class Page {
   private session!: CDPSession;
@@ -154,7 +160,7 @@ export class Page {
     const lose = (loss: Loss) => this.lose(loss);
     const print = (payload: string) => this.print?.(payload);
     const options = { connection, session, contextId, targetId, origin, lane, lose, print };
-    this.realm = kind === "worker" ? createWorkerRealm(options) : createDocumentRealm(options);
+    this.realm = REALMS[kind](options);
     const settled = this.realm.settle().then(() => true);
     return (await this.within(OPEN_TIMEOUT_MS, settled)) && this.renew(OPEN_TIMEOUT_MS);
   }

@@ -1,6 +1,6 @@
 /**
  * Owns the pages of one browser: contexts made ahead, and pages kept for the key that they served, each renewed right
- * after its run so that the next one pays for nothing. A context never serves two keys.
+ * after its run, or replaced by one in a new context, so that the next one pays for nothing. A context never serves two keys.
  */
 import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
@@ -41,7 +41,14 @@ export interface PoolOptions {
   warmPages: number;
 }
 
-/** One key's pages that are not running. */
+/** Whom a page serves, and as what: `key` stands for all of it. */
+export interface Room {
+  key: string;
+  origin: string;
+  kind: RealmKind;
+}
+
+/** One room's pages that are not running. */
 interface Shelf {
   origin: string;
   idle: Page[];
@@ -62,6 +69,7 @@ export class Pool {
   private readonly idleSince = new WeakMap<Page, number>();
   private readonly spare: Page[] = [];
   private filling: Promise<void> | null = null;
+  private retired = false;
 
   private readonly pages = new Set<Page>();
   private readonly resting = new Map<string, Promise<void>>();
@@ -73,25 +81,26 @@ export class Pool {
     });
   }
 
-  /** A page with a fresh realm for the key. Rejects when the browser cannot give one. */
-  async acquire(key: string, origin: string, kind: RealmKind): Promise<Page> {
-    const shelf = this.shelfOf(key, origin);
+  /** A page with a fresh realm for the room. Rejects when the browser cannot give one. */
+  async acquire(room: Room): Promise<Page> {
+    const { key } = room;
+    const shelf = this.shelfOf(room);
     const page = this.takeIdle(shelf) ?? (await this.takeRenewed(shelf));
     if (page?.ready) {
       this.forgetIfEmpty(key, shelf);
       return page;
     }
     this.forgetIfEmpty(key, shelf);
-    await this.resting.get(origin);
-    const own = this.shelfOf(key, origin);
+    const own = this.shelfOf(room);
     const first = await this.takeReturned(own);
     this.forgetIfEmpty(key, own);
     if (first instanceof Page) return first;
-    return this.within(first, this.takeNew(origin, kind));
+    return this.within(first, this.takeNew(room));
   }
 
   /** The turn to make a page. @returns what ends it */
   private async turn(origin: string): Promise<() => void> {
+    await this.resting.get(origin);
     this.turnsAwaited += 1;
     try {
       return await this.options.openings.enter(origin);
@@ -143,10 +152,20 @@ export class Pool {
     this.resting.set(origin, over);
   }
 
-  /** Takes the page back: renewed for its key, or thrown away. */
-  release(page: Page, key: string, origin: string, reusable: boolean): void {
-    if (reusable && page.usable && page.runCount < RUNS_PER_PAGE) void this.renew(page, key, origin);
-    else this.discard(page);
+  /** Takes the page back, and has the room's next run find one: the same, renewed, where it is `intact`, or another. */
+  release(page: Page, room: Room, intact: boolean): void {
+    if (this.retired) this.discard(page);
+    else void this.restock(page, room, intact && page.usable && page.runCount < RUNS_PER_PAGE);
+  }
+
+  /** From here on pages that come back are thrown away. */
+  retire(): void {
+    this.retired = true;
+  }
+
+  /** Pages that wait for the room's next run. */
+  idle(key: string): number {
+    return this.shelves.get(key)?.idle.length ?? 0;
   }
 
   /** Pages that wait for a run: of a key, and of none yet. */
@@ -182,7 +201,7 @@ export class Pool {
     void page.discard();
   }
 
-  private shelfOf(key: string, origin: string): Shelf {
+  private shelfOf({ key, origin }: Room): Shelf {
     const found = this.shelves.get(key);
     if (found !== undefined) return found;
     const shelf: Shelf = { origin, idle: [], renewing: 0, waiting: [] };
@@ -210,7 +229,7 @@ export class Pool {
     );
   }
 
-  private async takeNew(origin: string, kind: RealmKind): Promise<Page> {
+  private async takeNew({ origin, kind }: Room): Promise<Page> {
     for (let attempt = 0; attempt < OPEN_ATTEMPTS && this.options.chromium.alive(); attempt += 1) {
       const page = this.spare.shift() ?? (await this.open());
       this.fill().catch(() => {});
@@ -220,15 +239,24 @@ export class Pool {
     throw new Error("the browser gave no page");
   }
 
-  private async renew(page: Page, key: string, origin: string): Promise<void> {
-    const shelf = this.shelfOf(key, origin);
+  private async restock(page: Page, room: Room, reusable: boolean): Promise<void> {
+    const { key } = room;
+    const shelf = this.shelfOf(room);
     shelf.renewing += 1;
-    const fresh = await page.renew();
+    const fresh = reusable && (await page.renew()) ? page : await this.replace(page, room);
     shelf.renewing -= 1;
-    if (!fresh) this.discard(page);
-    const taken = shelf.waiting.shift()?.(fresh ? page : null);
-    if (fresh && taken !== true) this.keep(page, shelf);
+    const taken = shelf.waiting.shift()?.(fresh);
+    if (fresh !== null && taken !== true) this.keep(fresh, shelf);
     this.forgetIfEmpty(key, shelf);
+  }
+
+  private async replace(page: Page, room: Room): Promise<Page | null> {
+    this.discard(page);
+    try {
+      return await this.within(await this.turn(room.origin), this.takeNew(room));
+    } catch {
+      return null;
+    }
   }
 
   private keep(page: Page, shelf: Shelf): void {

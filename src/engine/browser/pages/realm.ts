@@ -1,7 +1,7 @@
-/** The global scope in which a run's code is evaluated, as the page sees it: made fresh for each run. Two kinds of it exist. */
+/** The global scope in which a run's code is evaluated, as the page sees it: made fresh for each run. There is one file for each kind. */
 import type { CDPSession, Connection } from "puppeteer";
 import type { Lane } from "../network/lane.js";
-import type { PageOutcome, PageRun } from "../run.js";
+import type { PageOutcome, PageRun, PageScript } from "../run.js";
 import type { Loss } from "./loss.js";
 
 export interface Realm {
@@ -12,8 +12,15 @@ export interface Realm {
   /** Evaluates the run's code, once. @returns the harness's answer (answer.ts); rejects when the surroundings went away under the run */
   evaluate(request: PageRun): Promise<unknown>;
   /** The outcome with what is known of it from outside. */
-  explain(outcome: PageOutcome): PageOutcome;
+  explain(outcome: PageOutcome): Promise<PageOutcome>;
   stop(): void;
+}
+
+/** A run as the harness of a realm without a document takes it: payload, settings, and each script's name and source in turn. */
+export function textsOf({ payload, settings, packages, sourceName: name = "action.js", source }: PageRun): string[] {
+  const own: PageScript = { name, source };
+  const scripts = [...packages, own].flatMap((script) => ("source" in script ? [script.name, script.source] : []));
+  return [payload, settings, ...scripts];
 }
 
 export interface RealmOptions {

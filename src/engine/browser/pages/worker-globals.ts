@@ -1,6 +1,6 @@
 /**
- * The globals of a run in a worker: the language, and what neither reaches anything nor outlives the run. Everything else that a
- * worker's global scope has is taken off it.
+ * The globals of a run that has no document: the language, and what neither reaches anything nor outlives the run; where it has a network
+ * also what asks for something and reads the answer. Everything else that a worker's global scope has is taken off it.
  */
 
 const LANGUAGE =
@@ -15,4 +15,11 @@ const BESIDE =
   "console setTimeout clearTimeout setInterval clearInterval queueMicrotask structuredClone atob btoa crypto performance " +
   "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget";
 
+const REQUESTS =
+  "fetch Headers Request Response FormData Blob File ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader " +
+  "WritableStream WritableStreamDefaultWriter TransformStream ByteLengthQueuingStrategy CountQueuingStrategy " +
+  "TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
+
 export const WORKER_GLOBALS: readonly string[] = `${LANGUAGE} ${BESIDE}`.split(" ");
+
+export const NETWORK_GLOBALS: readonly string[] = [...WORKER_GLOBALS, ...REQUESTS.split(" ")];

@@ -1,51 +1,129 @@
 /**
- * A dedicated worker for each run, in a page whose document is the host's alone. Costs less than a document, and holds
- * code that needs the language and little beside it (worker-globals.ts): three walls part it from everything else, each enough by
- * itself. Its global scope has no other names, its origin is nobody's, and the page's policy lets nothing be loaded.
+ * A dedicated worker for each run, in a page whose document is the host's alone. Costs less than a document. Its global scope has no names
+ * but those that are listed (worker-globals.ts), and the page's policy lets nothing be loaded. Without a network its origin is nobody's;
+ * with one it is the app's, and what it asks for goes the way of all requests.
  */
+import type { CDPSession, Protocol } from "puppeteer";
+import { createRunRequests } from "../network/run-requests.js";
 import { answerDocument, callForText, callHarness, installHarness, navigate } from "./fresh-document.js";
-import { WORKER_HARNESS } from "./harness.js";
-import type { Realm, RealmOptions } from "./realm.js";
+import { NETWORK_HARNESS, WORKER_HARNESS } from "./harness.js";
+import { type Realm, type RealmOptions, textsOf } from "./realm.js";
 
-const POLICY = {
+const policy = (more: string) => ({
   name: "Content-Security-Policy",
-  value: "default-src 'none'; script-src 'unsafe-eval'; worker-src data:",
-};
+  value: `default-src 'none'; script-src 'unsafe-eval'; ${more}`,
+});
+const POLICY = policy("worker-src data:");
+/** No sockets: they would pass the guard by. */
+const NETWORK_POLICY = policy("worker-src blob:; connect-src http: https: data: blob:");
+
+/** A worker that is busy for so long is not waited for. */
+const CATCH_UP_MS = 200;
 
 /** A worker that has ended holds 100 KB of the browser's memory until the page's own garbage is collected, which is late. */
 const COLLECT_EVERY_RUNS = 50;
 
-export function createWorkerRealm({ session, origin }: RealmOptions): Realm {
+/** The page around the workers: `renew` ends the last run's, and has a fresh one ready. */
+function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
   let harnessId: string | null = null;
   let runs = 0;
 
-  session.on("Fetch.requestPaused", ({ requestId }) => answerDocument(session, requestId, [POLICY]));
-
   async function open(): Promise<string> {
     const { loaded } = await navigate(session, `${origin}/`);
-    const [installed] = await Promise.all([installHarness(session, WORKER_HARNESS), loaded]);
+    const [installed] = await Promise.all([installHarness(session, harness), loaded]);
     return installed.harnessId;
   }
 
   return {
-    async settle() {
-      // No wider: the worker's own start would pass through this process as well.
-      await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
+    /** Has the last run send nothing from here on. @returns false when its worker does not say so in time */
+    async mute(): Promise<boolean> {
+      return harnessId === null || (await callHarness(session, harnessId, "mute", [])) === true;
     },
-
-    async renew() {
+    async renew(): Promise<boolean> {
       harnessId ??= await open();
       const renewed = (await callHarness(session, harnessId, "renew", [])) === true;
       if (runs % COLLECT_EVERY_RUNS === COLLECT_EVERY_RUNS - 1) await session.send("HeapProfiler.collectGarbage");
       return renewed;
     },
-
-    evaluate({ sourceName = "action.js", source, payload, settings }) {
+    run(texts: readonly string[]): Promise<unknown> {
       runs += 1;
-      return callForText(session, harnessId!, "run", [source, sourceName, payload, settings]);
+      return callForText(session, harnessId!, "run", texts);
+    },
+  };
+}
+
+export function createWorkerRealm(options: RealmOptions): Realm {
+  const { session, origin } = options;
+  const page = createWorkerPage(options, WORKER_HARNESS);
+  session.on("Fetch.requestPaused", ({ requestId }) => answerDocument(session, requestId, [POLICY]));
+  return {
+    async settle() {
+      // No wider: the worker's own start would pass through this process as well.
+      await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
+    },
+    renew: () => page.renew(),
+    evaluate: (request) => page.run(textsOf(request)),
+    explain: async (outcome) => outcome,
+    stop: () => {},
+  };
+}
+
+export function createNetworkRealm(options: RealmOptions): Realm {
+  const { session, origin, lane } = options;
+  const page = createWorkerPage(options, NETWORK_HARNESS);
+  // Nothing in such a worker opens a socket, of which the guard would have to hear first.
+  const requests = createRunRequests({ session, origin, lane, caughtUp: async () => {} });
+  let begun = false;
+  let watched: Promise<unknown> = Promise.resolve();
+  let current: CDPSession | null = null;
+  let onAttached: () => void = () => {};
+
+  /** Resolves when all that the worker has told of its requests has arrived. */
+  async function caughtUp(): Promise<void> {
+    await current?.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_MS });
+  }
+
+  session.on("Target.attachedToTarget", ({ sessionId }: Protocol.Target.AttachedToTargetEvent) => {
+    current = session.connection()?.session(sessionId) ?? null;
+    if (current) watched = requests.watch(current);
+    onAttached();
+  });
+  session.on("Fetch.requestPaused", (event) => {
+    if (event.request.url === `${origin}/` && !begun) answerDocument(session, event.requestId, [NETWORK_POLICY]);
+    else requests.answer(session, event);
+  });
+
+  return {
+    async settle() {
+      await session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
+      await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
+      await session.send("Network.enable");
     },
 
-    explain: (outcome) => outcome,
+    async renew() {
+      if (!(await page.mute())) return false;
+      await caughtUp();
+      await requests.settled();
+      const attached = new Promise<void>((resolve) => {
+        onAttached = resolve;
+      });
+      const inHand = await page.renew();
+      await attached;
+      await Promise.all([watched, requests.clear()]);
+      return inHand && !requests.late();
+    },
+
+    async evaluate(request) {
+      begun = true;
+      await requests.begin(request);
+      return page.run(textsOf(request));
+    },
+
+    async explain(outcome) {
+      // One thread answers, another tells of the requests.
+      if (requests.pending(outcome)) await caughtUp().catch(() => {});
+      return requests.explain(outcome);
+    },
     stop: () => {},
   };
 }

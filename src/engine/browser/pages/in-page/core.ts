@@ -24,7 +24,6 @@ export interface HarnessFailure {
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
-declare const self: Any;
 
 export type HarnessCore = ReturnType<typeof harnessCore>;
 
@@ -33,8 +32,9 @@ export type HarnessCore = ReturnType<typeof harnessCore>;
  * it uses later is taken here, since the author may replace any of it.
  */
 export function harnessCore(limits: HarnessLimits) {
-  const scope = self;
-  const { apply, defineProperty, ownKeys } = Reflect;
+  // The name under which every kind of global scope knows itself.
+  const scope = globalThis as Any;
+  const { apply, defineProperty, deleteProperty, getPrototypeOf, ownKeys } = Reflect;
   const OwnPromise = Promise;
   const { then } = Promise.prototype;
   const { parse, stringify } = JSON;
@@ -42,6 +42,9 @@ export function harnessCore(limits: HarnessLimits) {
   const { isArray } = Array;
   const { now } = Date;
   const toText = String;
+  const { eval: evaluate } = scope;
+  const EXECUTE = "\n;typeof execute === 'undefined' ? undefined : execute";
+  const SOURCE_NAME = "\n//# sourceURL=";
   const encoder = new scope.TextEncoder();
   const { encode } = encoder;
   const byteLength: Any = Reflect.getOwnPropertyDescriptor(
@@ -99,29 +102,59 @@ export function harnessCore(limits: HarnessLimits) {
     return fail("result", new RangeError(`The result of execute is larger than ${mb} MB`), "");
   }
 
+  /** The promise, proof against whatever the author does to Promise.prototype. */
+  function safe<T>(promise: Promise<T>): Promise<T> {
+    defineProperty(promise, "then", { value: then });
+    defineProperty(promise, "constructor", { value: OwnPromise });
+    return promise;
+  }
+
+  /** Calls what the author's code defined. `payload` and `settings` are JSON. */
+  async function callExecute(run: Any, payload: string, settings: string): Promise<string> {
+    if (typeof run !== "function") {
+      return fail("script", new TypeError("The code defines no function named execute"), "");
+    }
+    const context = { payload: parse(payload), settings: parse(settings) };
+    try {
+      return answer(await run(context));
+    } catch (error) {
+      return fail("script", error, "");
+    }
+  }
+
   return {
     __proto__: null,
     read,
     fail,
+    safe,
+    callExecute,
 
-    /** The promise, proof against whatever the author does to Promise.prototype. */
-    safe<T>(promise: Promise<T>): Promise<T> {
-      defineProperty(promise, "then", { value: then });
-      defineProperty(promise, "constructor", { value: OwnPromise });
-      return promise;
+    /** Takes every global off but those named: some stand on the global object, some on what it inherits from. */
+    keepOnly(globals: readonly string[]): void {
+      const kept = new Set<unknown>(globals);
+      const ends = [Object.prototype, scope.EventTarget?.prototype];
+      for (let holder = scope; !ends.includes(holder); holder = getPrototypeOf(holder)) {
+        for (const key of ownKeys(holder)) if (!kept.has(key)) deleteProperty(holder, key);
+      }
     },
 
-    /** Calls what the author's code defined. `payload` and `settings` are JSON. */
-    async callExecute(run: Any, payload: string, settings: string): Promise<string> {
-      if (typeof run !== "function") {
-        return fail("script", new TypeError("The code defines no function named execute"), "");
+    /**
+     * Evaluates names and sources, in turn, in the global scope, and calls what the last of them defined, the author's. Answers as
+     * `callExecute`.
+     */
+    async evaluateAndCall(payload: string, settings: string, scripts: readonly string[]): Promise<string> {
+      // The caller's frames are gone after this, so that a stack holds the author's frames alone.
+      await undefined;
+      let run: Any;
+      for (let i = 0; i < scripts.length; i += 2) {
+        const end = i + 2 < scripts.length ? SOURCE_NAME : EXECUTE + SOURCE_NAME;
+        try {
+          run = evaluate(scripts[i + 1] + end + scripts[i]);
+        } catch (error) {
+          return fail("script", error, i + 2 < scripts.length ? scripts[i]! : "");
+        }
       }
-      const context = { payload: parse(payload), settings: parse(settings) };
-      try {
-        return answer(await run(context));
-      } catch (error) {
-        return fail("script", error, "");
-      }
+      return await safe(callExecute(run, payload, settings));
     },
 
     /** Replaces the console by one that gives `print` each line as the JSON of a ConsoleLine, up to the limits. */

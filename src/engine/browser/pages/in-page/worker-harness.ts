@@ -1,5 +1,5 @@
 /**
- * Runs one source and its `execute` in a dedicated worker, whose globals it first cuts down to the ones given. Runs inside
+ * Runs scripts and then `execute` in a dedicated worker, whose globals it first cuts down to the ones given. Runs inside
  * the browser, before the author's code does.
  */
 import type { HarnessCore } from "./core.js";
@@ -10,33 +10,30 @@ declare const self: Any;
 
 /**
  * As `harnessCore`: evaluated by its source text. Talks over the port that the worker's first message brings: `r` ready, `c` and a
- * console line, `a` and the answer of `callExecute`; then, asked again, `b`: nothing of the run is left but this thread's end.
+ * console line, `a` and the answer of `callExecute`; then, asked by `mute`, `m`: nothing is sent from here on; and asked once more, `b`:
+ * nothing of the run is left but this thread's end.
  */
 export function workerHarness(core: HarnessCore, globals: readonly string[]): void {
   const scope = self;
-  const { apply, deleteProperty, getPrototypeOf, ownKeys } = Reflect;
-  const { eval: evaluate, close } = scope;
+  const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
+  const OwnPromise = Promise;
+  const OwnError = TypeError;
+  const { close } = scope;
   const { postMessage } = scope.MessagePort.prototype;
-  const defined = "\n;typeof execute === 'undefined' ? undefined : execute\n//# sourceURL=";
 
-  async function start(source: string, name: string, payload: string, settings: string): Promise<string> {
-    // The caller's frames are gone after this, so that a stack holds the author's frames alone.
-    await undefined;
-    let run: Any;
-    try {
-      run = evaluate(source + defined + name);
-    } catch (error) {
-      return core.fail("script", error, "");
-    }
-    return await core.safe(core.callExecute(run, payload, settings));
-  }
+  let muted = false;
 
-  /** Some stand on the global object, some on what it inherits from, up to what every listener inherits. */
-  function removeOtherGlobals(): void {
-    const kept = new Set<unknown>(globals);
-    const end = scope.EventTarget.prototype;
-    for (let holder = scope; holder !== end; holder = getPrototypeOf(holder)) {
-      for (const key of ownKeys(holder)) if (!kept.has(key)) deleteProperty(holder, key);
+  /** What is asked for when the run is over would be the next run's. */
+  function boundRequests(): void {
+    const { fetch: send } = scope;
+    const bound = {
+      fetch(this: unknown, input: unknown, ...more: unknown[]): Promise<unknown> {
+        if (muted) return OwnPromise.reject(new OwnError("Failed to fetch"));
+        return apply(send, this, [input, ...more]);
+      },
+    };
+    for (let holder = scope; holder !== null; holder = getPrototypeOf(holder)) {
+      if (getOwnPropertyDescriptor(holder, "fetch")) holder.fetch = bound.fetch;
     }
   }
 
@@ -45,14 +42,17 @@ export function workerHarness(core: HarnessCore, globals: readonly string[]): vo
     const tell = (text: string) => apply(postMessage, port, [text]);
     scope.onmessage = null;
     core.installConsole((line) => tell(`c${line}`));
-    removeOtherGlobals();
-    const leave = () => {
+    if (globals.includes("fetch")) boundRequests();
+    core.keepOnly(globals);
+    const leave = ({ data }: Any) => {
+      muted = true;
+      if (data === "mute") return tell("m");
       tell("b");
       apply(close, scope, []);
     };
-    port.onmessage = async ({ data: [source, name, payload, settings] }: Any) => {
+    port.onmessage = async ({ data: [payload, settings, ...scripts] }: Any) => {
       port.onmessage = leave;
-      tell(`a${await core.safe(start(source, name, payload, settings))}`);
+      tell(`a${await core.safe(core.evaluateAndCall(payload, settings, scripts))}`);
     };
     tell("r");
   };

@@ -7,13 +7,15 @@ declare const self: Any;
 /**
  * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to.
  * @param harness the source text of the worker's harness
+ * @param withOrigin whether the worker has the page's origin
  * @param leaveWithinMs how long a worker whose run has ended may take to answer once more
  */
-export function workerHost(harness: string, leaveWithinMs: number): unknown {
+export function workerHost(harness: string, withOrigin: boolean, leaveWithinMs: number): unknown {
   const { Worker, MessageChannel } = self;
-  // An address of this kind gives the worker an origin that is nobody's: it has no storage, and shares none. A long one costs a
-  // third of the start, so the harness comes by message.
-  const url = "data:text/javascript,onmessage=(event)=>{onmessage=null;(0,eval)(event.data);onmessage(event)}";
+  // A long address costs a third of the start, so the harness comes by message.
+  const first = "onmessage=(event)=>{onmessage=null;(0,eval)(event.data);onmessage(event)}";
+  // By an address of its own data a worker's origin is nobody's: it has no storage, and shares none.
+  const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;
   let print: (line: string) => void = () => {};
   let next: Any = null;
 
@@ -22,22 +24,29 @@ export function workerHost(harness: string, leaveWithinMs: number): unknown {
     const { port1: port, port2 } = new MessageChannel();
     const ready = Promise.withResolvers<boolean>();
     const answer = Promise.withResolvers<string>();
+    const muted = Promise.withResolvers<boolean>();
     const left = Promise.withResolvers<boolean>();
     port.onmessage = ({ data }: { data: string }) => {
       if (data[0] === "c") print(data.slice(1));
       else if (data[0] === "a") answer.resolve(data.slice(1));
+      else if (data[0] === "m") muted.resolve(true);
       else if (data[0] === "b") left.resolve(true);
       else ready.resolve(true);
     };
     worker.postMessage(harness, [port2]);
-    return { worker, port, ready: ready.promise, answer: answer.promise, left: left.promise };
+    return { worker, port, ready: ready.promise, answer: answer.promise, muted: muted.promise, left: left.promise };
   }
 
-  /** Whether the worker's thread was still in hand: what is busy answers nothing, and its thread goes on for a while. */
+  /** Whether it came in time: what is busy answers nothing. */
+  function inTime(answer: Promise<boolean>): Promise<boolean> {
+    const late = new Promise<boolean>((resolve) => setTimeout(resolve, leaveWithinMs, false));
+    return Promise.race([answer, late]);
+  }
+
+  /** Whether the worker's thread was still in hand; else it goes on for a while. */
   async function end({ worker, port, left }: Any): Promise<boolean> {
     port.postMessage(null);
-    const late = new Promise<boolean>((resolve) => setTimeout(resolve, leaveWithinMs, false));
-    const inHand = await Promise.race([left, late]);
+    const inHand = await inTime(left);
     worker.terminate();
     port.close();
     return inHand;
@@ -49,9 +58,15 @@ export function workerHost(harness: string, leaveWithinMs: number): unknown {
       print = self[bindingName];
       return true;
     },
-    run(source: string, name: string, payload: string, settings: string): Promise<string> {
-      next.port.postMessage([source, name, payload, settings]);
+    run(...texts: string[]): Promise<string> {
+      next.port.postMessage(texts);
       return next.answer;
+    },
+    /** Has the last run's worker send nothing from here on. Answers false when it is not in hand. */
+    mute(): Promise<boolean> | boolean {
+      if (next === null) return true;
+      next.port.postMessage("mute");
+      return inTime(next.muted);
     },
     /** Replaces the worker of the last run by a fresh one. Answers false when the page must be thrown away instead. */
     async renew(): Promise<boolean> {

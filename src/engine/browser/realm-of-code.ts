@@ -1,38 +1,58 @@
 /**
- * Whether code can do without a document: judged by the names that it uses, since it may be given no others. Parses, and never
- * runs a character.
+ * The least that code needs around it: judged by the names that it uses, since it may be given no others. Parses, and never runs a
+ * character.
  */
 import { type AnyNode, type AssignmentProperty, type Program, type Property, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
+import { NETWORK_GLOBALS, WORKER_GLOBALS } from "./pages/worker-globals.js";
+import type { RealmKind } from "./run.js";
 
 /** Looking at code costs time that grows faster than the code, and every other run waits for it. */
 const LOOKED_AT_MAX_CHARACTERS = 16_384;
+/** What packages define, which say themselves where they can be. */
+const PACKAGES = "Svc";
 /** Ways to names that do not stand in the code. */
 const DYNAMIC = ["globalThis", "eval", "Function"];
 
-/** Judges code by the globals that it would find. What it remembers of judged code is bounded. */
-export function createPlainCode(globals: readonly string[], remembered = 500): (code: string) => boolean {
-  const known = new Set(globals.filter((name) => !DYNAMIC.includes(name)));
-  const judged = new Map<string, boolean>();
+/** What code may name in each, from the least to the most. */
+const KNOWN = (
+  [
+    ["worker", WORKER_GLOBALS],
+    ["network", NETWORK_GLOBALS],
+  ] as const
+).map(([kind, globals]) => ({
+  kind,
+  names: new Set([PACKAGES, ...globals].filter((name) => !DYNAMIC.includes(name))),
+}));
+
+/** The least realm in which the code finds every global that it names. */
+export type RealmOfCode = (code: string) => RealmKind;
+
+/** What is remembered of judged code is bounded. */
+export function createRealmOfCode(remembered = 500): RealmOfCode {
+  const judged = new Map<string, RealmKind>();
+
   return (code) => {
-    const before = judged.get(code);
-    if (before !== undefined) return before;
-    const plain = isPlain(code, known);
+    const known = judged.get(code);
+    if (known !== undefined) return known;
+    const kind = judge(code);
     if (judged.size >= remembered) judged.delete(judged.keys().next().value!);
-    judged.set(code, plain);
-    return plain;
+    judged.set(code, kind);
+    return kind;
   };
 }
 
-function isPlain(code: string, known: ReadonlySet<string>): boolean {
-  if (code.length > LOOKED_AT_MAX_CHARACTERS) return false;
+function judge(code: string): RealmKind {
+  if (code.length > LOOKED_AT_MAX_CHARACTERS) return "document";
   try {
     const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
-    return !reachesBeyond(program) && undeclaredNames(program).every((name) => known.has(name));
+    if (reachesBeyond(program)) return "document";
+    const used = undeclaredNames(program);
+    return KNOWN.find(({ names }) => used.every((name) => names.has(name)))?.kind ?? "document";
   } catch {
     // What cannot be read is not judged; the run says what is wrong with it.
-    return false;
+    return "document";
   }
 }
 

@@ -1,11 +1,15 @@
-/** Code does without a document only where every name that it uses is one of those that it would be given. */
+/** Code gets less than a document only where every name that it uses is one of those that it would be given. */
 import { expect } from "chai";
-import { WORKER_GLOBALS } from "../../../src/engine/browser/pages/worker-globals.js";
-import { createPlainCode } from "../../../src/engine/browser/plain-code.js";
+import { createRealmOfCode } from "../../../src/engine/browser/realm-of-code.js";
+import type { RealmKind } from "../../../src/engine/browser/run.js";
 
-const PLAIN: [string, string][] = [
+const WORKER: [string, string][] = [
+  ["what its packages define", "const execute = async () => Svc.CSV.parse('a')"],
   ["the language", "async function execute({ payload }) { return Math.max(...payload.list) + `${new Date(0)}` }"],
-  ["timers, console and WebCrypto", "const execute = async () => { setTimeout(console.log, 1, crypto.randomUUID()) }"],
+  [
+    "the console, and what turns texts into bytes",
+    "const execute = async () => console.log(btoa('a'), new TextEncoder())",
+  ],
   ["a name of a window, declared by the code", "const name = 1; const execute = async (status) => [name, status]"],
   ["properties named as a window's", "const execute = async ({ payload }) => payload.document.location.name"],
   [
@@ -20,12 +24,30 @@ const PLAIN: [string, string][] = [
     "arguments, labels and destructuring",
     "const execute = async function () { out: for (const [a, { b = a, ...c }] of arguments) break out; }",
   ],
+  ["timers and WebCrypto", "const execute = async () => { setTimeout(console.log, 1, crypto.randomUUID()) }"],
+  [
+    "what waits in another thread",
+    "const execute = async () => Atomics.waitAsync(shared(), 0, 0, 1); const shared = () => 1",
+  ],
+  ["a word of what was collected", "const execute = async () => new FinalizationRegistry(() => {})"],
+  ["what does not hold", "const execute = async () => new WeakRef({}).deref()"],
+  ["tasks and copies", "const execute = async () => queueMicrotask(() => structuredClone({}))"],
+  ["events", "const execute = async () => new AbortController().signal instanceof EventTarget"],
 ];
 
-const NOT_PLAIN: [string, string][] = [
-  ["the document", "const execute = async () => document.title"],
+const NETWORK: [string, string][] = [
   ["a request", "const execute = async () => fetch('https://example.com')"],
-  ["the client library", "const execute = async () => Svc.App.V3.Actions.get()"],
+  [
+    "headers, bodies and streams",
+    "const execute = async () => new Response(new Blob([new FormData()])).headers instanceof Headers",
+  ],
+];
+
+const DOCUMENT: [string, string][] = [
+  ["the document", "const execute = async () => document.title"],
+  ["a socket", "const execute = async () => new WebSocket('wss://example.com')"],
+  ["storage", "const execute = async () => localStorage.length + indexedDB.length"],
+  ["a request of another kind", "const execute = async () => new XMLHttpRequest()"],
   ["a name looked at by typeof alone", "const execute = async () => typeof window"],
   ["a name that is only assigned", "const execute = async () => { status = 1 }"],
   ["a name declared in another scope", "const f = (name) => name; const execute = async () => f(name)"],
@@ -47,19 +69,29 @@ const NOT_PLAIN: [string, string][] = [
   ["what is too long to look at", `const execute = async () => 1; //${" ".repeat(16_384)}`],
 ];
 
-describe("code that needs no document", () => {
-  const plain = createPlainCode(WORKER_GLOBALS);
+const ALL: [RealmKind, [string, string][]][] = [
+  ["worker", WORKER],
+  ["network", NETWORK],
+  ["document", DOCUMENT],
+];
 
-  for (const [title, code] of PLAIN) it(`uses ${title}`, () => expect(plain(code)).to.equal(true));
-  for (const [title, code] of NOT_PLAIN) it(`does not use ${title}`, () => expect(plain(code)).to.equal(false));
+describe("the realm of code", () => {
+  const realmOf = createRealmOfCode();
+
+  for (const [kind, codes] of ALL) {
+    for (const [title, code] of codes) {
+      it(`is a ${kind} for code that uses ${title}`, () => expect(realmOf(code)).to.equal(kind));
+    }
+  }
 
   it("is judged alike the second time, and after much else", () => {
-    const few = createPlainCode(["Math"], 2);
-    const codes = ["Math.max", "document", "Math.min", "window", "Math.abs"].map(
+    const few = createRealmOfCode(2);
+    const codes = ["Math.max", "document", "fetch", "window", "Math.abs"].map(
       (name) => `const execute = async () => ${name}`,
     );
     const judged = () => codes.map(few);
-    expect(judged()).to.deep.equal([true, false, true, false, true]);
-    expect(judged()).to.deep.equal([true, false, true, false, true]);
+    const expected = ["worker", "document", "network", "document", "worker"];
+    expect(judged()).to.deep.equal(expected);
+    expect(judged()).to.deep.equal(expected);
   });
 });

@@ -1,0 +1,86 @@
+/**
+ * What the requests of one page's runs have in common, whatever sends them: the way out is open while a run is under way, each address
+ * is judged, each failure explained, and nothing of them is left for the next run. Knows neither documents nor workers.
+ */
+import type { CDPSession, Protocol } from "puppeteer";
+import type { PageOutcome, PageRun } from "../run.js";
+import type { Lane } from "./lane.js";
+import { watchRequestFaults } from "./request-faults.js";
+import { createRequestGuard, NO_BUFFERS } from "./request-guard.js";
+
+/** What is still under way by then, though the way out is shut, is not waited for. */
+const SETTLED_WITHIN_MS = 200;
+
+export interface RunRequests {
+  begin(request: PageRun): Promise<void>;
+  /** Hears from here on what the session's requests come to. */
+  watch(session: CDPSession): Promise<unknown>;
+  /** Judges also what a child of the page asks for, where the run's requests are judged at all. */
+  guardChild(child: CDPSession): Promise<unknown>;
+  /** Answers a request that the protocol has paused. */
+  answer(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void;
+  /** Resolves when nothing that the run asked for is under way. @throws when something is */
+  settled(): Promise<void>;
+  /**
+   * Takes away what the run's requests have left with the browser: cached answers, preflights too, cookies, credentials. To be called
+   * when nobody is left to ask for more.
+   */
+  clear(): Promise<void>;
+  /** Whether anything was asked for after the run's end. */
+  late(): boolean;
+  /** Whether more may come that belongs to the outcome. */
+  pending(outcome: PageOutcome): boolean;
+  explain(outcome: PageOutcome): PageOutcome;
+}
+
+/** `caughtUp` as of the guard. */
+export function createRunRequests(options: {
+  session: CDPSession;
+  origin: string;
+  lane: Lane | null;
+  caughtUp: (timeoutMs: number) => Promise<void>;
+}): RunRequests {
+  const { session, origin, lane, caughtUp } = options;
+  const guard = createRequestGuard(session, caughtUp);
+  const faults = watchRequestFaults(origin);
+
+  return {
+    begin({ mayRequest, onRequest, onHost, onConsole }) {
+      faults.begin((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
+      lane?.begin({
+        onHost: (host) => onHost?.(host),
+        onRefused: (host, reason) => faults.refused(host, reason),
+        onReached: (host) => faults.reached(host),
+        mayConnect: (host) => guard.mayConnect(host),
+      });
+      return guard.begin(mayRequest, onRequest);
+    },
+
+    watch(one) {
+      faults.watch(one);
+      if (one !== session) guard.listen(one);
+      return one.send("Network.enable", NO_BUFFERS);
+    },
+
+    guardChild: guard.guardChild,
+    answer: guard.answer,
+    settled: () => faults.settled(SETTLED_WITHIN_MS),
+
+    async clear() {
+      if (lane?.used() !== true) return;
+      await Promise.all([
+        session.send("Network.clearBrowserCache"),
+        // Takes the credentials of hosts that asked for some along.
+        session.send("Network.clearBrowserCookies"),
+        // Drops what the page's own process keeps of answers, which no navigation does.
+        session.send("Network.setCacheDisabled", { cacheDisabled: true }),
+        session.send("Network.setCacheDisabled", { cacheDisabled: false }),
+      ]);
+    },
+
+    late: () => lane?.usedLate() === true,
+
+    pending: faults.pending,
+    explain: faults.explain,
+  };
+}

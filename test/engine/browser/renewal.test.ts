@@ -1,0 +1,170 @@
+/** What a run's requests leave with the browser, by kind: the next run of the same app, in the same page, sees nothing of it. */
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import type { Chromium } from "../../../src/engine/browser/browser-source.js";
+import { Page } from "../../../src/engine/browser/pages/page.js";
+import { Pool } from "../../../src/engine/browser/pages/pool.js";
+import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
+import { hasNetwork, REALM_KINDS, type RealmKind } from "../../../src/engine/browser/run.js";
+import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
+import { chromePath } from "../../harness/remote-chromium.js";
+import { until } from "../../harness/until.js";
+import { runOf } from "./support.js";
+
+const ORIGIN = runOf("").origin;
+
+/** Each: code over `url`, and what the host is asked by each of two runs of it. */
+const LEFT: [string, string, string[], RealmKind?][] = [
+  ["a cached answer", "await (await fetch(url + '/cached')).text()", ["GET /cached"]],
+  [
+    "a cached answer that is asked for by force",
+    "await (await fetch(url + '/cached', { cache: 'force-cache' })).text()",
+    ["GET /cached"],
+  ],
+  ["a cached redirect", "await (await fetch(url + '/moved')).text()", ["GET /moved", "GET /cached"]],
+  [
+    "a preflight",
+    "await fetch(url + '/put', { method: 'PUT', headers: { 'x-own': '1' } })",
+    ["OPTIONS /put", "PUT /put"],
+  ],
+  ["a cookie", "await fetch(url + '/cookie', { credentials: 'include' })", ["GET /cookie"]],
+  ["an answer nobody read", "await fetch(url + '/cached')", ["GET /cached"]],
+  ["a failed request", "await fetch(url + '/closed').catch(() => {})", ["GET /closed"]],
+  [
+    "credentials, which no address may hold",
+    "await fetch(url + '/in', { mode: 'no-cors', credentials: 'include' }).catch(() => {}); await fetch(url + '/auth', { mode: 'no-cors', credentials: 'include' })",
+    ["GET /in", "GET /auth with left=1"],
+  ],
+  [
+    "a picture in the page's memory",
+    "const i = new Image(); i.src = url + '/picture'; await new Promise((r) => { i.onload = i.onerror = r })",
+    ["GET /picture"],
+    "document",
+  ],
+  ["a script in the page's memory", "await import(url + '/script.js').catch(() => {})", ["GET /script.js"], "document"],
+];
+
+function answer(request: IncomingMessage, response: ServerResponse): void {
+  response.setHeader("Access-Control-Allow-Origin", ORIGIN);
+  response.setHeader("Access-Control-Allow-Credentials", "true");
+  response.setHeader("Cache-Control", "public, max-age=9999");
+  response.setHeader("Set-Cookie", "left=1; Max-Age=9999; SameSite=None; Secure");
+  const { url = "" } = request;
+  if (request.method === "OPTIONS") {
+    const allowed = { "Access-Control-Allow-Methods": "PUT", "Access-Control-Allow-Headers": "x-own, authorization" };
+    response.writeHead(204, { ...allowed, "Access-Control-Max-Age": "9999" }).end();
+  } else if (url === "/moved") response.writeHead(301, { Location: "/cached" }).end();
+  else if (url === "/in") {
+    response.writeHead(302, { Location: `http://me:mine@${request.headers.host}/auth` }).end();
+  } else if (url === "/closed") request.socket.destroy();
+  else if (url === "/auth" && request.headers.authorization === undefined) {
+    response.writeHead(401, { "WWW-Authenticate": 'Basic realm="x"' }).end();
+  } else if (url === "/script.js")
+    response.writeHead(200, { "Content-Type": "text/javascript" }).end("export default 1");
+  else response.end("answer");
+}
+
+describe("what the requests of a run leave", () => {
+  let server: Server;
+  let proxy: EgressProxy;
+  let chromium: Chromium;
+  let url: string;
+  let asked: string[] = [];
+  let connections = 0;
+
+  before(async () => {
+    server = createServer((request, response) => {
+      const { authorization, cookie } = request.headers;
+      const who = authorization ? ` as ${Buffer.from(authorization.slice(6), "base64").toString().split(":")[0]}` : "";
+      asked.push(`${request.method} ${request.url}${who}${cookie ? ` with ${cookie}` : ""}`);
+      answer(request, response);
+    });
+    server.on("connection", () => {
+      connections += 1;
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    proxy = createEgressProxy({ allowPrivateNetwork: true });
+    chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
+  });
+  after(async () => {
+    await chromium.stop();
+    proxy.close();
+    server.close();
+    server.closeAllConnections();
+  });
+
+  for (const realm of REALM_KINDS.filter(hasNetwork)) {
+    describe(`in a ${realm} realm`, () => {
+      const room = { key: "key", origin: ORIGIN, kind: realm };
+      let page: Page;
+      /** A busy machine may be late for either, which costs a page and nothing else. */
+      async function open(): Promise<void> {
+        do {
+          await page?.discard();
+          page = await Page.open(chromium.connection, await proxy.openLane(), () => null);
+        } while (!(await page.settle(ORIGIN, realm)));
+      }
+      beforeEach(open);
+      afterEach(() => page.discard());
+
+      async function askedBy(code: string): Promise<string[]> {
+        asked = [];
+        const outcome = await page.run(
+          runOf(`const execute = async () => { const url = "${url}"; ${code} }`, { realm }),
+        );
+        expect(outcome.ok).to.equal(true);
+        return asked;
+      }
+
+      for (const [title, code, expected] of LEFT.filter(([, , , only = realm]) => only === realm)) {
+        it(`is nothing of ${title}, and the page serves on`, async () => {
+          let renewed = 0;
+          for (let run = 0; run < 6 && renewed < 2; run += 1) {
+            expect(await askedBy(code)).to.deep.equal(expected);
+            if (await page.renew()) renewed += 1;
+            else await open();
+          }
+          expect(renewed).to.equal(2);
+        });
+      }
+
+      it("is no connection: each run makes its own", async () => {
+        for (let run = 0; run < 2; run += 1) {
+          connections = 0;
+          await askedBy("for (let i = 0; i < 3; i += 1) await (await fetch(url + '/' + i)).text()");
+          expect(connections).to.be.at.least(1);
+          if (!(await page.renew())) await open();
+        }
+      });
+
+      it("is never waited for: where the page has to go, another is there before the next run", async () => {
+        const pool = new Pool({
+          chromium,
+          blame: () => null,
+          openLane: () => proxy.openLane(),
+          openings: { enter: async () => () => undefined },
+          spares: 1,
+          warmPages: 4,
+        });
+        await pool.fill();
+        const first = await pool.acquire(room);
+        pool.release(first, room, false);
+        const next = await pool.acquire(room);
+        expect(next).to.not.equal(first);
+        expect(first.usable).to.equal(false);
+        pool.release(next, room, false);
+        // Nobody asks: it is settled all the same, and the one that comes then gets it at once.
+        await until(() => pool.idle("key") === 1);
+        expect((await pool.acquire(room)).ready).to.equal(true);
+        expect(pool.idle("key")).to.equal(0);
+      });
+
+      it("costs the page where it would be asked for after the run's end", async () => {
+        await askedBy("(async () => { for (;;) await fetch(url + '/again', { keepalive: true }).catch(() => {}) })()");
+        expect(await page.renew()).to.equal(false);
+      });
+    });
+  }
+});
