@@ -5,6 +5,10 @@ import { ActionError } from "../errors.js";
 import { described, isObject } from "./described.js";
 import builtIn from "./packages.json" with { type: "json" };
 
+/** What a server run's code may need around it, from the least to the most: timers and WebCrypto; `fetch` too; a page. */
+const PACKAGE_REALMS = ["worker", "network", "document"] as const;
+export type PackageRealm = (typeof PACKAGE_REALMS)[number];
+
 /**
  * One package. `namespace`: the property of `Svc` it defines, or null. Either `path` (served by this service, from its
  * base URL) or `url` (an https address elsewhere); neither: named by the specification and not built yet.
@@ -15,7 +19,11 @@ export interface PackageEntry {
   path?: string;
   url?: string;
   /** It asks nothing of the client library, or these functions of it do not. */
-  standalone?: true | readonly string[];
+  standalone?: boolean | readonly string[];
+  /** The least that holds it; default a document, which one from elsewhere always has. */
+  realm?: PackageRealm;
+  /** Code with one of these words has a document all the same: functions of it open sockets or show something. */
+  inDocument?: readonly string[];
 }
 
 export type Catalogue = ReadonlyMap<string, PackageEntry>;
@@ -45,7 +53,7 @@ export function createCatalogue(extra: unknown = []): Catalogue {
 
 function packageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object; ${described(value)} came`);
-  const { name, namespace = null, path, url } = value;
+  const { name, namespace = null, path, url, standalone = false, realm = "document", inDocument = [] } = value;
   const expect = (fits: boolean, field: string, expected: string, came: unknown) => {
     if (!fits) throw new Error(`${where}.${field} must be ${expected}; ${described(came)} came`);
   };
@@ -55,6 +63,11 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   expect((path === undefined) !== (url === undefined), "path", "given, or url, and not both", path);
   expect(path === undefined || matches(path, SERVED_PATH), "path", "an absolute path", path);
   expect(url === undefined || externalFault(url) === null, "url", "an https URL", url);
+  const areNames = (list: unknown) => Array.isArray(list) && list.every((one) => matches(one, NAMESPACE));
+  const isStandalone = typeof standalone === "boolean" || areNames(standalone);
+  expect(isStandalone, "standalone", "true, false or an array of function names", standalone);
+  expect(PACKAGE_REALMS.includes(realm as PackageRealm), "realm", PACKAGE_REALMS.join(", "), realm);
+  expect(areNames(inDocument), "inDocument", "an array of function names", inDocument);
   return value as unknown as PackageEntry;
 }
 
@@ -147,6 +160,11 @@ function externalFault(text: unknown): string | null {
   return url.username !== "" || url.password !== "" ? "must not hold a user name or password" : null;
 }
 
+/** Whether code says `Svc` in any other way than before one of the members, which are regular expressions. */
+function saysMore(code: string, members: readonly string[]): boolean {
+  return code.replaceAll(new RegExp(`\\bSvc\\.(?:${members.join("|")})\\b`, "g"), "").includes("Svc");
+}
+
 /**
  * Whether code may use the client library, beside the namespaces of packages that do without it: by the word alone, for without it there
  * is no way to the library.
@@ -156,7 +174,19 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
   const entries = dependencies.flatMap((name) => catalogue.get(name) ?? []).filter(({ standalone }) => standalone);
   if (entries.length === 0 || entries.length < dependencies.length) return true;
   const own = entries.map(({ namespace, standalone }) =>
-    standalone === true ? namespace : `${namespace}\\.(?:${standalone!.join("|")})`,
+    Array.isArray(standalone) ? `${namespace}\\.(?:${standalone.join("|")})` : `${namespace}`,
   );
-  return code.replaceAll(new RegExp(`\\bSvc\\.(?:${own.join("|")})\\b`, "g"), "").includes("Svc");
+  return saysMore(code, own);
+}
+
+/** The least that holds the client library for code that needs it: its events and triggers are those of a page, its actions are not. */
+export function realmOfLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageRealm {
+  const namespaces = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
+  return saysMore(code, ["App\\.V3\\.Actions", ...namespaces]) ? "document" : "network";
+}
+
+/** The least that holds a package for this code. */
+export function realmOfPackage({ realm = "document", inDocument = [] }: PackageEntry, code: string): PackageRealm {
+  const words = new RegExp(`\\b(?:${inDocument.join("|")})\\b`);
+  return inDocument.length > 0 && words.test(code) ? "document" : realm;
 }

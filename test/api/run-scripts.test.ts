@@ -54,14 +54,38 @@ describe("what stands in a run's page beside the context", () => {
     expect((await run(tone)).body.result).to.equal("heard");
   });
 
-  it("is a document for code that names anything of it, and for other code the language alone", async () => {
+  it("is no more than code and its packages name: the language, a network, a document", async () => {
     const look = "(() => {})['const' + 'ructor']('return typeof document + typeof fetch')()";
     const plain = await create(`return ${look}`);
     expect((await run(plain)).body.result).to.equal("undefinedundefined");
+    const asking = await create(`return [${look}, typeof fetch]`);
+    expect((await run(asking)).body.result).to.deep.equal(["undefinedfunction", "function"]);
     const naming = await create(`return [${look}, typeof document]`);
     expect((await run(naming)).body.result).to.deep.equal(["objectfunction", "object"]);
-    const listing = await create(`return ${look}`, ["svc-csv"]);
-    expect((await run(listing)).body.result).to.equal("objectfunction");
+    for (const [seen, ...dependencies] of [
+      ["undefinedundefined", "svc-csv", "svc-encryption", "svc-session"],
+      ["objectfunction", "svc-csv", "svc-audio"],
+    ] as [string, ...string[]][]) {
+      const listing = await create(`return ${look}`, dependencies);
+      expect((await run(listing)).body.result, dependencies.join()).to.equal(seen);
+    }
+    const library = await create(`return [${look}, typeof Svc.App.V3.Actions.run]`);
+    expect((await run(library)).body.result).to.deep.equal(["undefinedfunction", "function"]);
+  });
+
+  it("is no token where all that is used of the library are packages that ask nobody", async () => {
+    const tokens = async () =>
+      Number((await service.db.query("SELECT count(*) FROM credential WHERE kind = 'task'"))[0].count);
+    const before = await tokens();
+    const csv = await create(`return [Svc.CSV.parse("a\\n1"), (await Svc.Session.get()).appId]`, [
+      "svc-csv",
+      "svc-session",
+    ]);
+    expect((await run(csv, "viewer")).body.result).to.deep.equal([[{ a: "1" }], 1]);
+    expect(await tokens()).to.equal(before);
+    const both = await create(`const { CSV, App } = Svc; return [CSV.parse("a\\n1"), typeof App]`, ["svc-csv"]);
+    expect((await run(both)).body.result).to.deep.equal([[{ a: "1" }], "object"]);
+    expect(await tokens()).to.equal(before + 1);
   });
 
   it("is nothing that is no package any longer: the run of an action that lists it fails by the package's name", async () => {

@@ -1,6 +1,14 @@
 /** What dependencies resolve to, and what an operator may add to the catalogue. */
 import { expect } from "chai";
-import { addressedAssets, createCatalogue, keptPath, needsLibrary, readDependency } from "../../src/rules/packages.js";
+import {
+  addressedAssets,
+  createCatalogue,
+  keptPath,
+  needsLibrary,
+  readDependency,
+  realmOfLibrary,
+  realmOfPackage,
+} from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
 
 const BASE = "https://actions.example.com";
@@ -122,6 +130,10 @@ describe("the catalogue", () => {
     const faulty: [unknown, RegExp][] = [
       [{}, /packages must be an array/],
       [[good, 1], /packages\[1\] must be an object/],
+      [[{ ...good, realm: "page" }], /realm must be worker, network, document; "page" came/],
+      [[{ ...good, standalone: 1 }], /standalone must be true, false or an array of function names; 1 came/],
+      [[{ ...good, standalone: ["a", "(b"] }], /packages\[0\]\.standalone/],
+      [[{ ...good, inDocument: "a" }], /inDocument must be an array of function names; "a" came/],
       [[{ ...good, name: "A b" }], /packages\[0\]\.name/],
       [[{ ...good, namespace: "a.b" }], /packages\[0\]\.namespace/],
       [[{ ...good, path: "a.js" }], /packages\[0\]\.path/],
@@ -149,5 +161,30 @@ describe("the catalogue", () => {
     expect(needs("const { CSV } = Svc; return CSV.parse('')", "svc-csv")).to.equal(true);
     expect(needs("return Svc.CSV.parse('')", "svc-csv", "acme-tools")).to.equal(true);
     expect(needs("return Svc.CSV.parse('')", "svc-csv", "https://cdn.example.com/a.js")).to.equal(true);
+  });
+
+  it("need a document in a server run where they say nothing else, and where the code names what shows something or opens a socket", () => {
+    const catalogue = createCatalogue([{ name: "acme", namespace: "Acme", path: "/client/packages/acme.js" }]);
+    const realm = (name: string, code: string) => realmOfPackage(catalogue.get(name)!, code);
+    expect(realm("acme", "return Acme()")).to.equal("document");
+    expect(realm("svc-csv", "return Svc.CSV.parse('')")).to.equal("worker");
+    expect(realm("svc-datasources", "return source.find({})")).to.equal("network");
+    expect(realm("svc-datasources", "return source.subscribe({}, next)")).to.equal("document");
+    expect(realm("svc-datasources", "return source['subscribe']({}, next)")).to.equal("document");
+    expect(realm("svc-datasources", "return subscribers")).to.equal("network");
+  });
+
+  it("leave the client library a document where more of it may be used than the operations on actions", () => {
+    const catalogue = createCatalogue();
+    const realm = (code: string, ...dependencies: string[]) => realmOfLibrary(code, dependencies, catalogue);
+    expect(realm("return Svc.App.V3.Actions.run('a')")).to.equal("network");
+    expect(realm("return Svc.DataSources.get(await Svc.App.V3.Actions.run('a'))", "svc-datasources")).to.equal(
+      "network",
+    );
+    expect(realm("return Svc.DataSources.get()")).to.equal("document");
+    expect(realm("Svc.App.Analytics.event('a')")).to.equal("document");
+    expect(realm("Svc.App.Triggers.start()")).to.equal("document");
+    expect(realm("const { App } = Svc; return App")).to.equal("document");
+    expect(realm("return Svc.App.V3.ActionsOfMine")).to.equal("document");
   });
 });

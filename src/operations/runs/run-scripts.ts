@@ -4,10 +4,17 @@
  */
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import type { StoredAsset } from "../../data/action-types.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { SessionOf } from "../../rules/env-script.js";
-import { type Catalogue, isKept, needsLibrary, notBuilt, unresolved } from "../../rules/packages.js";
+import {
+  type Catalogue,
+  isKept,
+  needsLibrary,
+  notBuilt,
+  realmOfLibrary,
+  realmOfPackage,
+  unresolved,
+} from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
 import type { KeptScripts } from "../packages/kept-scripts.js";
 import type { HeldRun, RunCode } from "./run-facts.js";
@@ -61,7 +68,10 @@ export function createRunScripts(options: {
   }
 
   /** A package by its text. Rows of before hold addresses from which the page loads it. */
-  async function packageScript(dependency: string, assets: readonly StoredAsset[]): Promise<PageScript> {
+  async function packageScript(
+    dependency: string,
+    { code, assets }: Pick<RunCode, "code" | "assets">,
+  ): Promise<PageScript> {
     const kept = assets.find(({ name }) => name === dependency);
     if (kept && isKept(kept)) return keptScript(dependency, kept.sha256);
     const entry = catalogue.get(dependency);
@@ -71,20 +81,21 @@ export function createRunScripts(options: {
     if (path === undefined) {
       throw unresolved(dependency, "cannot be loaded in a server run");
     }
-    return built(path, `${dependency}.js`).catch(() => {
+    const script = await built(path, `${dependency}.js`).catch(() => {
       throw unresolved(dependency, "has no file in this installation");
     });
+    return { ...script, realm: realmOfPackage(entry!, code) };
   }
 
   async function sessionScript(run: HeldRun): Promise<SourceScript> {
     const session = JSON.stringify(await sessionOf(run));
-    return { name: "svc-run-session.js", source: `globalThis.__svcSession = ${session};` };
+    return { name: "svc-run-session.js", source: `globalThis.__svcSession = ${session};`, realm: "worker" };
   }
 
   return {
     async prepare(run, { code, dependencies, assets }, timeoutMs) {
       const names = [...new Set(dependencies)];
-      const packages: PageScript[] = await Promise.all(names.map((name) => packageScript(name, assets)));
+      const packages: PageScript[] = await Promise.all(names.map((name) => packageScript(name, { code, assets })));
       if (names.includes(SESSION_PACKAGE)) packages.unshift(await sessionScript(run));
       // A run that has no use for the library is spared its evaluation and its token.
       const mayUseLibrary = names.filter(
@@ -96,7 +107,9 @@ export function createRunScripts(options: {
       const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
       const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
       const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
-      packages.unshift(await built(CLIENT_LIBRARY, "svc.js"), { name: "svc-run.js", source: configuration });
+      const realm = realmOfLibrary(code, names, catalogue);
+      const library = await built(CLIENT_LIBRARY, "svc.js");
+      packages.unshift({ ...library, realm }, { name: "svc-run.js", source: configuration, realm });
       return { packages, hasToken: true, revoke: () => credentials.expire(id) };
     },
   };

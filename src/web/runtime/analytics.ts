@@ -3,6 +3,7 @@ import { EVENT_MAX_BYTES } from "../../limits.js";
 import type { Connection } from "./connection.js";
 import { createIdentity, operatingSystem } from "./identity.js";
 import type { Analytics, AnalyticsEvent, SvcError } from "./public-types.js";
+import { scope } from "./scope.js";
 
 const BATCH_WAIT_MS = 1_000;
 const BATCH_EVENTS = 20;
@@ -48,9 +49,9 @@ function createSender({ appId, address, request, token }: Connection): Sender {
     if (!sent) request("POST", path(), { events }, { keepalive: true }).catch(() => {});
   }
 
-  addEventListener("pagehide", flushAtLast);
-  document.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "hidden") flushAtLast();
+  scope.addEventListener?.("pagehide", flushAtLast);
+  scope.document?.addEventListener("visibilitychange", () => {
+    if (scope.document?.visibilityState === "hidden") flushAtLast();
   });
 
   return {
@@ -73,7 +74,7 @@ export function createAnalytics(connection: Connection, onEvent: (event: Analyti
   const sender = createSender(connection);
 
   function record(type: AnalyticsEvent["type"], data: Record<string, unknown>): AnalyticsEvent {
-    const known = { _platform: "web", _os: operatingSystem(navigator.userAgent), ...identity() };
+    const known = { _platform: "web", _os: operatingSystem(scope.navigator?.userAgent ?? ""), ...identity() };
     // A copy, as the service will see it: the page may go on changing its own object.
     const copied = JSON.parse(JSON.stringify({ ...data, ...known })) as AnalyticsEvent["data"];
     const event: AnalyticsEvent = { createdAt: Date.now(), type, data: copied };
@@ -83,7 +84,7 @@ export function createAnalytics(connection: Connection, onEvent: (event: Analyti
   }
 
   return {
-    pageView: (data = {}) => record("analytics.pageView", { _pageTitle: document.title, ...data }),
+    pageView: (data = {}) => record("analytics.pageView", { _pageTitle: scope.document?.title ?? "", ...data }),
     event(nameOrData = {}, data = {}) {
       const named = typeof nameOrData === "string" ? { name: nameOrData, ...data } : nameOrData;
       return record("analytics.event", named);

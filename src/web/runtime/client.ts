@@ -6,6 +6,7 @@ import { createClientRuns } from "./client-runs.js";
 import { createConnection } from "./connection.js";
 import { CONNECTION, type PackageConnection } from "./package-connection.js";
 import type { Client } from "./public-types.js";
+import { scope } from "./scope.js";
 import { createScripts } from "./scripts.js";
 import { createSession } from "./session.js";
 import { createSocket } from "./socket.js";
@@ -20,7 +21,7 @@ export interface Loading {
 }
 
 export function createSvc({ from, nonce }: Loading): Client {
-  const env = window.ENV ?? {};
+  const env = scope.ENV ?? {};
   const connection = createConnection(env, from);
   const scripts = createScripts(connection, nonce);
   const socket = createSocket(connection);

@@ -1,6 +1,7 @@
 /** Where the service is and who calls it: the only holder of the token. Knows no operation. */
 import { failure, failureFrom } from "./failure.js";
 import type { Configuration, Env } from "./public-types.js";
+import { scope } from "./scope.js";
 
 export interface Connection {
   configure(configuration: Configuration): void;
@@ -30,7 +31,7 @@ export type Body = Record<string, unknown>;
 
 /** Origin and path, with a closing slash. */
 function apiBase(apiUrl: string): string {
-  const url = URL.parse(apiUrl, location.href);
+  const url = URL.parse(apiUrl, scope.location?.href);
   const usable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
   if (!usable) throw failure("REQUEST_INVALID", "apiUrl must be an http or https address without credentials");
   return url.origin + url.pathname.replace(/\/*$/, "/");
@@ -72,7 +73,7 @@ async function answer(response: Response): Promise<Body> {
  * @param loadedFrom where the library itself came from, which is its API unless `env` names another
  */
 export function createConnection(env: Env, loadedFrom?: string): Connection {
-  const known = env.apiUrl ?? (loadedFrom ? servedBy(loadedFrom) : location.origin);
+  const known = env.apiUrl ?? (loadedFrom ? servedBy(loadedFrom) : (scope.location?.origin ?? "null"));
   // A page without an address, such as about:blank, configures one before the first call.
   let base = known === "null" ? null : apiBase(known);
   let app = env.appId;

@@ -1,4 +1,5 @@
-/** `/client/svc-run.js`: defines `window.Svc` in a server run, without a package: an action has those that it lists. */
+/** `/client/svc-run.js`: defines `Svc` in a server run, without a package: an action has those that it lists. */
 import { createSvc } from "./client.js";
+import { scope } from "./scope.js";
 
-window.Svc = Object.assign(window.Svc ?? {}, createSvc({}));
+scope.Svc = Object.assign(scope.Svc ?? {}, createSvc({}));

@@ -1,6 +1,7 @@
 /** Who the configured token stands for, for pages whose `window.ENV` does not say it. Keeps nothing but the last answer. */
 import type { Connection } from "./connection.js";
 import type { AppSession } from "./public-types.js";
+import { scope } from "./scope.js";
 
 const QUERY = `query Session($appId: Int!) {
   runtimeEnv(appId: $appId) { session {
@@ -37,7 +38,7 @@ export function createSession({ appId, request }: Pick<Connection, "appId" | "re
     /** With another credential it is another's. */
     forget(): void {
       asked = null;
-      Reflect.deleteProperty(window.ENV ?? {}, "session");
+      Reflect.deleteProperty(scope.ENV ?? {}, "session");
     },
   };
 }
