@@ -79,7 +79,8 @@ const EXITS: [string, string][] = [
   ["a frame's WebSocket", "frame('new WebSocket(' + JSON.stringify(W) + ')')"],
   [
     "a data frame's WebSocket",
-    "element('iframe', 'src', {}, 'data:text/html,' + encodeURIComponent(script('new WebSocket(' + JSON.stringify(W) + ')')))",
+    // Read by another charset the text would be another, which nobody knows for the secret.
+    "element('iframe', 'src', {}, 'data:text/html;charset=utf-8,' + encodeURIComponent(script('new WebSocket(' + JSON.stringify(W) + ')')))",
   ],
   ["a worker's fetch", "worker('fetch(' + JSON.stringify(U) + ')')"],
   ["a worker's import", "worker('importScripts(' + JSON.stringify(U) + ')')"],
