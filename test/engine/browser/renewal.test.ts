@@ -130,6 +130,24 @@ describe("what the requests of a run leave", () => {
         });
       }
 
+      it("is no storage, and no service worker that would answer for the host", async () => {
+        const store = `localStorage.setItem("left", "1"); indexedDB.open("left"); await caches.open("left");
+          await navigator.serviceWorker.register("/worker.js");`;
+        // A service worker may cost the run its page at once.
+        await page.run(
+          runOf(`const execute = async () => { try { ${store} } catch {} await fetch("${url}/data") }`, { realm }),
+        );
+        if (!(await page.renew())) await open();
+        const look = `return [typeof localStorage === "object" && localStorage.length, typeof indexedDB === "object" && (await indexedDB.databases()).length,
+          typeof caches === "object" && (await caches.keys()).length,
+          typeof navigator === "object" && (await navigator.serviceWorker?.getRegistrations().catch(() => []))?.length]`;
+        const outcome = await page.run(runOf(`const execute = async () => { ${look} }`, { realm }));
+        const none = realm === "document" ? 0 : false;
+        expect(JSON.parse((outcome.ok && outcome.data) || "[]").map((one: unknown) => one ?? none)).to.deep.equal(
+          Array(4).fill(none),
+        );
+      });
+
       it("is no connection: each run makes its own", async () => {
         for (let run = 0; run < 2; run += 1) {
           connections = 0;
