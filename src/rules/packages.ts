@@ -118,6 +118,18 @@ function npmSpecOf(dependency: string): { name: string; wanted: string } {
   throw unresolved(dependency, refusal);
 }
 
+/** Whether a registry may know a package of that name. What packages say that they need comes from strangers, and becomes an address. */
+export function isPackageName(name: string): boolean {
+  try {
+    const { type, name: read } = npa(name, "/");
+    return (
+      read === name && (type === "range" || type === "tag" || type === "version") && /^[\w@/.~-]{1,214}$/.test(name)
+    );
+  } catch {
+    return false;
+  }
+}
+
 /** The refusal of a package that has a name and nothing behind it. */
 export function notBuilt(dependency: string): ActionError {
   const message = `dependencies: the package ${dependency} is not built yet and cannot be used`;

@@ -138,7 +138,17 @@ describe("A hostile package", () => {
       ...evil(INDEX),
       manifest: { dependencies: JSON.parse('{"__proto__": "1", "constructor": "1", "toString": "*"}') },
     });
-    await saves.refused(/is no package of the registry|no package of the registry/);
+    await saves.refused(/is no package of the registry|is no name of a package/);
+  });
+
+  it("that needs names which are paths has none of them asked for", async () => {
+    const { asked } = registry;
+    for (const name of ["../../-/whoami", "a/../../-/whoami", "a?b", "@a/b/c", "%2e%2e/x", "a b", "x*/alert(1)/*"]) {
+      registry.publish({ ...evil(INDEX), manifest: { license: "MIT", dependencies: { [name]: "*" } } });
+      asked.length = 0;
+      await saves.refused(/which is no name of a package/);
+      expect(asked).to.deep.equal(["/evil"]);
+    }
   });
 
   it("of a registry that leads to addresses inside is not fetched from there, and they get no token", async () => {

@@ -52,6 +52,7 @@ describe("The global name of a package", () => {
     ["import URL from 'url-thing'", "url-thing", null],
     ["import execute from 'x'", "x", null],
     ["import Svc from 'x'", "x", null],
+    ["import __proto__ from 'x'", "x", null],
     ['import { jsPDF } from "jspdf"', "jspdf", { name: "jspdf", namespace: true }],
     ["const { parse } = require('some-thing')", "some-thing", { name: "someThing", namespace: true }],
     ["nothing", "some-thing", null],
@@ -78,6 +79,7 @@ describe("What a script uses", () => {
     expect(used("var here = typeof window === 'undefined'; here + 1")).to.deep.equal([]);
     expect(used("typeof window === 'undefined' ? 1 : window.x")).to.deep.equal(["window"]);
     expect(used("import('x')")).to.deep.equal(["import()"]);
+    expect(used("globalThis.document; globalThis.mine")).to.deep.equal(["document", "globalThis"]);
   });
 
   it("of Node is what it loads as it is loaded, and not what it may do without", () => {

@@ -24,7 +24,8 @@ const TAKEN = new Set([
   ...Object.keys(globals.worker),
 ]);
 
-export const isFree = (name: string): boolean => IDENTIFIER.test(name) && !RESERVED.has(name) && !TAKEN.has(name);
+export const isFree = (name: string): boolean =>
+  IDENTIFIER.test(name) && !RESERVED.has(name) && !TAKEN.has(name) && !(name in Object.prototype);
 
 /** A browser build says its name within its first lines; the factory that follows may be long. */
 const WRAPPER_MAX_CHARACTERS = 2_000_000;

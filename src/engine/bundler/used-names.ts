@@ -2,6 +2,7 @@
 import { type AnyNode, type Program, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
+import globals from "globals";
 
 /** What stands for more than a name: `import()`, and `this` of the script itself. */
 const IMPORT = "import()";
@@ -13,14 +14,26 @@ const IMPORT = "import()";
 export function usedNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
   const asked = new Set<unknown>();
+  const reached = new Set<string>();
   let imports = false;
   fullAncestor(program, (node) => {
     const one = node as AnyNode;
     if (one.type === "UnaryExpression" && one.operator === "typeof") asked.add(one.argument);
     imports ||= one.type === "ImportExpression";
+    const name = ofGlobalObject(one);
+    if (name !== null) reached.add(name);
   });
   const names = scopes.globalScope!.through.filter(({ identifier }) => !asked.has(identifier));
-  return [...new Set([...names.map(({ identifier }) => identifier.name), ...(imports ? [IMPORT] : [])])].sort();
+  const named = names.map(({ identifier }) => identifier.name);
+  return [...new Set([...named, ...reached, ...(imports ? [IMPORT] : [])])].sort();
+}
+
+/** What is asked of the global object by a name of the browser's: as good as that name. */
+function ofGlobalObject(node: AnyNode): string | null {
+  if (node.type !== "MemberExpression" || node.computed || node.property.type !== "Identifier") return null;
+  const { object, property } = node;
+  const isGlobal = object.type === "Identifier" && object.name === "globalThis";
+  return isGlobal && Object.hasOwn(globals.browser, property.name) ? property.name : null;
 }
 
 /** How esbuild writes the loading of a module that it was told to leave alone. */

@@ -55,7 +55,12 @@ const CHOOSE = `
 const KEEP = `
   INSERT INTO kept_script (sha256, source, package, version, licence, global, names, parts)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-  ON CONFLICT (sha256) DO UPDATE SET touched_at = now()`;
+  ON CONFLICT (sha256) DO UPDATE SET touched_at = now(),
+    -- The same bytes may have come from an address before: then nobody had looked at them.
+    package = coalesce(kept_script.package, excluded.package), version = coalesce(kept_script.version, excluded.version),
+    licence = coalesce(kept_script.licence, excluded.licence), global = coalesce(kept_script.global, excluded.global),
+    names = coalesce(kept_script.names, excluded.names),
+    parts = CASE WHEN kept_script.package IS NULL THEN excluded.parts ELSE kept_script.parts END`;
 
 const TOTAL = `
   SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM kept_script WHERE sha256 IN (

@@ -1,8 +1,9 @@
 /** Gathers a package and all that it needs, each once where one version does for all, laid out as in node_modules. Unpacks nothing. */
 import { satisfies } from "semver";
 import type { PackageArchive } from "../../engine/bundler.js";
+import { described } from "../../rules/described.js";
 import type { Choice } from "../../rules/npm-choice.js";
-import { unresolved } from "../../rules/packages.js";
+import { isPackageName, unresolved } from "../../rules/packages.js";
 import { ARCHIVE_MAX_BYTES, type Asking, type Registry } from "./registry.js";
 
 /** More is no library. */
@@ -50,6 +51,11 @@ class Tree {
   private document(name: string): Promise<Uint8Array> {
     const known = this.documents.get(name);
     if (known) return known;
+    if (!isPackageName(name)) {
+      return Promise.reject(
+        unresolved(this.asking.dependency, `needs ${described(name)}, which is no name of a package`),
+      );
+    }
     const asked = this.registry.document(this.asking, name).then((document) => {
       this.documentBytes += document.length;
       if (this.documentBytes <= DOCUMENTS_MAX_BYTES) return document;

@@ -190,8 +190,13 @@ export function createPackages(options: PackagesOptions) {
   /** What is kept stays; where its address serves something else by now, the asset says so. */
   async function lookedAtAgain(dependency: string, url: string, known: StoredAsset): Promise<StoredAsset> {
     const { changed: _, ...asset } = known;
+    const { host } = new URL(url);
+    if (hostsAway.has(host)) return known;
     const source = await fetchScript(connections.elsewhere, dependency, url, LOOK_LIMIT_MS).catch(() => null);
-    if (source === null) return known;
+    if (source === null) {
+      hostsAway.set(host, true);
+      return known;
+    }
     return sha256Of(source) === known.sha256 ? asset : { ...asset, changed: true };
   }
 
