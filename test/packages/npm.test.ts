@@ -250,6 +250,12 @@ describe("Packages of npm", () => {
     await service.rest("DELETE", `${actions()}/${action.id}`);
     await kept();
     expect(await rows()).to.have.length(0);
+    await service.db.query(
+      "UPDATE package_choice SET chosen_at = now() - interval '31 days' WHERE spec LIKE '@scope%'",
+    );
+    await scripts.sweep();
+    const specs = await service.db.query("SELECT spec FROM package_choice WHERE spec LIKE '@scope%'");
+    expect(specs).to.deep.equal([]);
   });
 
   it("report a fault of another field first", async () => {

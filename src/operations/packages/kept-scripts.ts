@@ -35,6 +35,8 @@ export interface KeptScript {
 const IN_MEMORY_BYTES = 64 * 1024 * 1024;
 /** A choice of the registry's is believed for so long; then it is asked again. */
 const CHOICE_FRESH_MINUTES = 10;
+/** A choice that nobody asked for in so long is forgotten. */
+const CHOICE_KEPT_DAYS = 30;
 /** So long it is not even looked up: shorter by far than an unused script is kept. */
 const CHOSEN_LATELY_MS = 60_000;
 /** A script that a save has brought, and nothing uses, is dropped after this. */
@@ -68,6 +70,10 @@ const TOTAL = `
     UNION
     SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
       JOIN action ON action.id = action_version.action_id WHERE app_id = $1)`;
+
+const FORGET = `
+  DELETE FROM package_choice WHERE (registry, spec) IN (
+    SELECT registry, spec FROM package_choice WHERE chosen_at < now() - interval '${CHOICE_KEPT_DAYS} days' LIMIT 10000)`;
 
 const SWEEP = `
   DELETE FROM kept_script WHERE sha256 IN (
@@ -181,8 +187,9 @@ export function createKeptScripts(db: DataSource) {
       return total!.bytes;
     },
 
-    /** Drops what nobody uses. */
+    /** Drops what nobody uses, and choices that nobody asked for lately. */
     async sweep(): Promise<void> {
+      await rows(db, FORGET);
       await rows(db, SWEEP);
     },
   };
