@@ -99,6 +99,18 @@ describe("Packages of npm", () => {
     expect((await run(action.id)).result).to.deep.equal([3, "hello you"]);
   });
 
+  it("need a document only where they name one, and code that names them no more than they do", async () => {
+    const one = (name: string, code: string) =>
+      registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
+    one("looks-around", "module.exports = () => typeof document");
+    one("needs-a-page", "exports.title = () => document.title");
+    const plain = (await create(["looks-around"], "return looksAround()")).body.action;
+    expect((await run(plain.id)).result).to.equal("undefined");
+    const both = ["looks-around", "needs-a-page"];
+    const page = (await create(both, "return [needsAPage.title(), looksAround()]")).body.action;
+    expect((await run(page.id)).result).to.deep.equal(["", "object"]);
+  });
+
   it("are served by their content to pages of any origin, for ever", async () => {
     const { action } = (await create(["add-things"])).body;
     const [{ url, integrity, bytes }] = action.assets;

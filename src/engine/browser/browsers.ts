@@ -66,7 +66,8 @@ const realmOfCode = createRealmOfCode();
 
 function realmFor({ packages, source }: PageRun): RealmKind {
   const needed = packages.map((script) => ("source" in script && script.realm) || "document");
-  const most = Math.max(...[realmOfCode(source), ...needed].map((realm) => REALM_KINDS.indexOf(realm)));
+  const given = packages.flatMap((script) => ("source" in script && script.defines) || []);
+  const most = Math.max(...[realmOfCode(source, given), ...needed].map((realm) => REALM_KINDS.indexOf(realm)));
   return REALM_KINDS[most]!;
 }
 

@@ -26,29 +26,39 @@ const KNOWN = (
   names: new Set([PACKAGES, ...globals].filter((name) => !DYNAMIC.includes(name))),
 }));
 
-/** The least realm in which the code finds every global that it names. */
-export type RealmOfCode = (code: string) => RealmKind;
+/** The least realm in which the code finds every global that it names, but for those that are `given`: packages define them. */
+export type RealmOfCode = (code: string, given?: readonly string[]) => RealmKind;
+
+/**
+ * The least that holds a script which uses those names of its surroundings. Libraries ask what there is around them, so that the ways
+ * to names that do not stand in them are no reason for more.
+ */
+export function realmOfNames(names: readonly string[]): RealmKind {
+  const needed = names.filter((name) => !DYNAMIC.includes(name));
+  return KNOWN.find(({ names: known }) => needed.every((name) => known.has(name)))?.kind ?? "document";
+}
 
 /** What is remembered of judged code is bounded. */
 export function createRealmOfCode(remembered = 500): RealmOfCode {
   const judged = new Map<string, RealmKind>();
 
-  return (code) => {
-    const known = judged.get(code);
+  return (code, given = []) => {
+    const key = given.length === 0 ? code : `${given.join(" ")}\n${code}`;
+    const known = judged.get(key);
     if (known !== undefined) return known;
-    const kind = judge(code);
+    const kind = judge(code, given);
     if (judged.size >= remembered) judged.delete(judged.keys().next().value!);
-    judged.set(code, kind);
+    judged.set(key, kind);
     return kind;
   };
 }
 
-function judge(code: string): RealmKind {
+function judge(code: string, given: readonly string[]): RealmKind {
   if (code.length > LOOKED_AT_MAX_CHARACTERS) return "document";
   try {
     const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
     if (reachesBeyond(program)) return "document";
-    const used = undeclaredNames(program);
+    const used = undeclaredNames(program).filter((name) => !given.includes(name));
     return KNOWN.find(({ names }) => used.every((name) => names.has(name)))?.kind ?? "document";
   } catch {
     // What cannot be read is not judged; the run says what is wrong with it.

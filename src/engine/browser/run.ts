@@ -10,8 +10,13 @@ export interface ConsoleLine {
   cut?: boolean;
 }
 
-/** A script by its text, or by the address from which a document loads it. `realm`: the least that holds it; default a document. */
-export type PageScript = { name: string; source: string; realm?: RealmKind } | { name: string; url: string };
+/**
+ * A script by its text, or by the address from which a document loads it. `realm`: the least that holds it; default a document. `defines`:
+ * the global that later scripts find it under.
+ */
+export type PageScript =
+  | { name: string; source: string; realm?: RealmKind; defines?: string }
+  | { name: string; url: string };
 
 /**
  * Where a script is evaluated, each with what those before it have: in a worker with WORKER_GLOBALS, in a worker with NETWORK_GLOBALS,

@@ -29,6 +29,7 @@ export interface ScriptFacts {
 export interface KeptScript {
   source: string;
   names: readonly string[] | null;
+  global: string | null;
 }
 
 /** What runs have used lately, in this process. */
@@ -173,10 +174,10 @@ export function createKeptScripts(db: DataSource) {
     async read(sha256: string): Promise<KeptScript | null> {
       const before = lately.get(sha256);
       if (before) return before;
-      const sql = "SELECT source, names FROM kept_script WHERE sha256 = $1";
-      const [found] = await rows<{ source: Buffer; names: string[] | null }>(db, sql, [sha256]);
+      const sql = "SELECT source, names, global FROM kept_script WHERE sha256 = $1";
+      const [found] = await rows<Omit<KeptScript, "source"> & { source: Buffer }>(db, sql, [sha256]);
       if (!found) return null;
-      const script = { source: String(found.source), names: found.names };
+      const script = { ...found, source: String(found.source) };
       lately.set(sha256, script);
       return script;
     },

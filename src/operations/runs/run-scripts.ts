@@ -4,6 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { realmOfNames } from "../../engine/browser/realm-of-code.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import {
@@ -64,7 +65,10 @@ export function createRunScripts(options: {
   async function keptScript(dependency: string, sha256: string): Promise<SourceScript> {
     const script = await keptScripts.read(sha256);
     if (!script) throw unresolved(dependency, "is not among the scripts that the service keeps");
-    return { name: `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`, source: script.source };
+    const { source, names, global } = script;
+    const realm = names ? realmOfNames(names) : "document";
+    const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
+    return { name, source, realm, ...(global !== null && { defines: global }) };
   }
 
   /** A package by its text. Rows of before hold addresses from which the page loads it. */

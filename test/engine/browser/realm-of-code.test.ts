@@ -89,7 +89,7 @@ describe("the realm of code", () => {
     const codes = ["Math.max", "document", "fetch", "window", "Math.abs"].map(
       (name) => `const execute = async () => ${name}`,
     );
-    const judged = () => codes.map(few);
+    const judged = () => codes.map((code) => few(code));
     const expected = ["worker", "document", "network", "document", "worker"];
     expect(judged()).to.deep.equal(expected);
     expect(judged()).to.deep.equal(expected);
