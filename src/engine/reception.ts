@@ -17,6 +17,13 @@ const COLLECT_EVERY_BYTES = 4 * 1024 * 1024;
 /** Written so far apart that the disk has no large debt to pay at the end, while others wait for it. */
 const SYNC_EVERY_BYTES = 4 * 1024 * 1024;
 
+/**
+ * What one source may be read before the next has its turn, and how long it may keep a turn waiting in all. Bytes that wait for long become
+ * old garbage, which only a full collection finds: hundreds of sources that are all read a little cost one after the other.
+ */
+const TURN_BYTES = 4 * 1024 * 1024;
+const TURN_WAIT_MS = 100;
+
 export class TooManyBytes extends Error {
   override readonly name = "TooManyBytes";
 }
@@ -30,10 +37,28 @@ export interface Received {
   head: Buffer;
 }
 
+/** Few places, and who waits for them in turn. */
+export interface Turns {
+  /** @returns what leaves the place, once */
+  enter(key: number | string): Promise<() => void>;
+}
+
+/** Whether it settles before that time. */
+function settlesWithin(work: Promise<unknown>, limitMs: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve(false), limitMs);
+    const settled = () => {
+      clearTimeout(timer);
+      resolve(true);
+    };
+    work.then(settled, settled);
+  });
+}
+
 export type Reception = ReturnType<typeof createReception>;
 
-/** @param folder absolute; made where it is missing */
-export function createReception(folder: string) {
+/** @param folder absolute; made where it is missing @param turns in which sources are read */
+export function createReception(folder: string, turns: Turns) {
   let freeAt = 0;
   let uncollected = 0;
   let flushed: Promise<void> = Promise.resolve();
@@ -59,6 +84,35 @@ export function createReception(folder: string) {
     const wait = freeAt - now;
     // Timers count whole milliseconds: what is less is waited for later, together.
     if (wait >= 2) await delay(wait);
+  }
+
+  /** The source, read while it has a place; one that is slow to send leaves its place until more has come. */
+  async function* inTurns(source: AsyncIterable<Buffer>, key: number | string): AsyncGenerator<Buffer> {
+    const chunks = source[Symbol.asyncIterator]();
+    let leave = await turns.enter(key);
+    let [left, patience] = [TURN_BYTES, TURN_WAIT_MS];
+    const again = async (ready?: Promise<unknown>) => {
+      leave();
+      await ready;
+      leave = await turns.enter(key);
+      [left, patience] = [TURN_BYTES, TURN_WAIT_MS];
+    };
+    try {
+      for (;;) {
+        if (left <= 0) await again();
+        const asked = performance.now();
+        const coming = chunks.next();
+        if (!(await settlesWithin(coming, patience))) await again(coming);
+        else patience -= performance.now() - asked;
+        const { value, done } = await coming;
+        if (done) return;
+        left -= value.length;
+        yield value;
+      }
+    } finally {
+      leave();
+      await chunks.return?.();
+    }
   }
 
   async function write(path: string, source: AsyncIterable<Buffer>, maxBytes: number): Promise<Received> {
@@ -94,11 +148,17 @@ export function createReception(folder: string) {
 
     /**
      * Writes the source to a new file that the caller takes away. `name` must be a name that nothing else has.
+     * @param key whose it is: keys take turns
      * @throws TooManyBytes, and what the source or the disk throws; then there is no file
      */
-    async receive(name: string, source: AsyncIterable<Buffer>, maxBytes: number): Promise<Received> {
+    async receive(
+      name: string,
+      source: AsyncIterable<Buffer>,
+      maxBytes: number,
+      key: number | string,
+    ): Promise<Received> {
       const path = join(folder, name);
-      return write(path, source, maxBytes).catch(async (error: unknown) => {
+      return write(path, inTurns(source, key), maxBytes).catch(async (error: unknown) => {
         await rm(path, { force: true });
         throw error;
       });

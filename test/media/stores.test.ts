@@ -10,6 +10,7 @@ import { ConfigError, readConfig } from "../../src/config.js";
 import { rows } from "../../src/data/database.js";
 import { type BlobStore, newBlobKey } from "../../src/engine/blob-store/blob.js";
 import { openBlobStore } from "../../src/engine/blob-store.js";
+import { createFairLine } from "../../src/engine/fair-line.js";
 import { createReception } from "../../src/engine/reception.js";
 import { createBlobs } from "../../src/operations/media/blobs.js";
 import { createMediaSweep } from "../../src/operations/media/sweep.js";
@@ -122,14 +123,15 @@ describe("media: the store", () => {
       it("is swept of what the database does not know, and the database of what the store has lost is told, not robbed", async () => {
         const log = pino({ level: "silent" });
         const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = createReception(join(service.dataDir, "media", "incoming"));
+        const reception = createReception(join(service.dataDir, "media", "incoming"), createFairLine(1, 1));
         const sweep = createMediaSweep({ db: service.db, store, reception, blobs, log });
         const media = mediaOf(service);
         const [kept, lost] = [await media.upload("kept", "kept"), await media.upload("lost", "lost")];
         const keyOf = async (id: number) =>
           (await rows<{ key: string }>(service.db, "SELECT blob_key AS key FROM media_file WHERE id = $1", [id]))[0]!
             .key;
-        const put = async (key: string) => store.put(key, (await reception.receive(key, oneChunk("orphan"), 100)).path);
+        const put = async (key: string) =>
+          store.put(key, (await reception.receive(key, oneChunk("orphan"), 100, 1)).path);
         const [orphan, young] = [newBlobKey(), newBlobKey()];
         await put(orphan);
         await put(young);
@@ -153,12 +155,12 @@ describe("media: the store", () => {
       it("gives back what a process held that died, and the room for it", async () => {
         const log = pino({ level: "silent" });
         const blobs = createBlobs({ db: service.db, quotaBytes: 0, log });
-        const reception = createReception(join(service.dataDir, "media", "incoming"));
+        const reception = createReception(join(service.dataDir, "media", "incoming"), createFairLine(1, 1));
         const sweep = createMediaSweep({ db: service.db, store, reception, blobs, log });
         const key = newBlobKey();
         const used = await blobs.usage(service.appId);
         await blobs.reserve(service.appId, key, 10_000);
-        await store.put(key, (await reception.receive(key, oneChunk("half"), 100)).path);
+        await store.put(key, (await reception.receive(key, oneChunk("half"), 100, 1)).path);
         await sweep.sweep();
         expect(await keysIn(), "it is held").to.include(key);
         await service.db.query("UPDATE media_blob SET held_until = now() - interval '1 second' WHERE key = $1", [key]);

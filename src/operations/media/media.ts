@@ -6,6 +6,7 @@ import type { DataSource } from "typeorm";
 import type { Config } from "../../config.js";
 import { rows } from "../../data/database.js";
 import { openBlobStore } from "../../engine/blob-store.js";
+import { createFairLine } from "../../engine/fair-line.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { createPictures } from "../../engine/pictures.js";
 import { createReception } from "../../engine/reception.js";
@@ -24,6 +25,8 @@ import { createMediaSweep } from "./sweep.js";
 import { createUploads } from "./uploads.js";
 
 const MB = 2 ** 20;
+/** Uploads that are read at the same moment; others of the same app, or of another, have the next turns. */
+const READ_AT_ONCE = 4;
 /** Blobs of one deletion that are removed before it is answered; of larger ones the sweep removes the rest. */
 const REMOVED_AT_ONCE = 200;
 
@@ -44,7 +47,7 @@ export async function createMedia(options: {
   const folder = join(config.dataDir, "media");
   const [own] = await rows<{ space: string }>(db, "SELECT space FROM media_store");
   const store = await openBlobStore({ folder, bucket: config.mediaBucket, space: own!.space });
-  const reception = createReception(join(folder, "incoming"));
+  const reception = createReception(join(folder, "incoming"), createFairLine(READ_AT_ONCE, READ_AT_ONCE));
   const pictures = createMediaPictures({ pictures: createPictures({ log }) });
   const blobs = createBlobs({ db, quotaBytes: config.mediaQuotaMb * MB, log });
   const sweep = createMediaSweep({ db, store, reception, blobs, log });

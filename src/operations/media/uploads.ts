@@ -125,7 +125,7 @@ export function createUploads(options: UploadsOptions) {
     const reserved = Math.max(blobs.counted(0), Math.min(expected, maxBytes));
     if (!(await hasRoom(reserved))) throw busy("the service's disk is nearly full", LOW_DISK_RETRY_SECONDS);
     await blobs.reserve(appId, key, reserved);
-    return reception.receive(key, reserving(source, appId, key, reserved), maxBytes).catch((error: unknown) => {
+    return reception.receive(key, reserving(source, appId, key, reserved), maxBytes, appId).catch((error: unknown) => {
       if (error instanceof TooManyBytes) {
         throw new ActionError("PAYLOAD_TOO_LARGE", `a file may have ${maxBytes / 2 ** 20} MB`);
       }

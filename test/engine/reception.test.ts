@@ -1,0 +1,105 @@
+/** Streams that are received beside each other: by turns, and none keeps others waiting that sends nothing itself. */
+import { createHash } from "node:crypto";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { createFairLine } from "../../src/engine/fair-line.js";
+import { createReception } from "../../src/engine/reception.js";
+
+const KB = 1024;
+
+describe("reception of streams", () => {
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "svc-reception-"));
+  });
+  after(() => rmSync(folder, { recursive: true }));
+
+  it("a sender that falls silent leaves its place to others, and goes on where it was", async () => {
+    const reception = createReception(folder, createFairLine(1, 1));
+    const { promise: spoken, resolve: speak } = Promise.withResolvers<void>();
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    async function* silent(): AsyncGenerator<Buffer> {
+      yield Buffer.from("first ");
+      begin();
+      await spoken;
+      yield Buffer.from("second");
+    }
+    async function* quick(): AsyncGenerator<Buffer> {
+      yield Buffer.alloc(100 * KB, 7);
+    }
+    const slow = reception.receive("slow", silent(), 1_000, "a");
+    await begun;
+    expect((await reception.receive("quick", quick(), 200 * KB, "b")).bytes).to.equal(100 * KB);
+    speak();
+    const checksum = createHash("sha256").update("first second").digest("hex");
+    expect(await slow).to.include({ bytes: 12, checksum });
+  });
+
+  it("one that sends a little at a time keeps nobody waiting either", async () => {
+    const reception = createReception(folder, createFairLine(1, 1));
+    let isOver = false;
+    const { promise: begun, resolve: begin } = Promise.withResolvers<void>();
+    async function* trickle(): AsyncGenerator<Buffer> {
+      while (!isOver) {
+        await new Promise((resolve) => setTimeout(resolve, 30));
+        begin();
+        yield Buffer.alloc(1);
+      }
+    }
+    async function* quick(): AsyncGenerator<Buffer> {
+      yield Buffer.alloc(100 * KB, 7);
+    }
+    const slow = reception.receive("trickle", trickle(), 1_000_000, "a");
+    await begun;
+    expect((await reception.receive("beside", quick(), 200 * KB, "b")).bytes).to.equal(100 * KB);
+    isOver = true;
+    expect((await slow).bytes).to.be.greaterThan(0);
+  });
+
+  it("of many no more are read at once than there are places, and each has its turn", async () => {
+    const reception = createReception(folder, createFairLine(2, 2));
+    const turn = 64;
+    const reading = new Map<string, number>();
+    const order: string[] = [];
+    let most = 0;
+    async function* source(name: string): AsyncGenerator<Buffer> {
+      for (let at = 0; at < 2 * turn; at += 1) {
+        reading.set(name, at);
+        const begun = [...reading.values()].filter((place) => place % turn > 0 && place % turn < turn - 1).length;
+        most = Math.max(most, begun);
+        if (at % turn === 0) order.push(name);
+        yield Buffer.alloc(64 * KB);
+      }
+    }
+    const names = ["a", "b", "c", "d"];
+    const all = await Promise.all(names.map((name) => reception.receive(name, source(name), 10_000 * KB, name)));
+    expect(all.map(({ bytes }) => bytes)).to.deep.equal(names.map(() => 2 * turn * 64 * KB));
+    expect(most).to.be.at.most(2);
+    expect(new Set(order.slice(0, 4)), "all before any has a second turn").to.deep.equal(new Set(names));
+  });
+
+  it("one that breaks off, or is too long, leaves no file and no place taken", async () => {
+    const reception = createReception(folder, createFairLine(1, 1));
+    async function* broken(): AsyncGenerator<Buffer> {
+      yield Buffer.from("x");
+      throw new Error("gone");
+    }
+    async function* long(): AsyncGenerator<Buffer> {
+      for (;;) yield Buffer.alloc(KB);
+    }
+    const refusal = (work: Promise<unknown>) =>
+      work.then(
+        () => "taken",
+        (error: Error) => error.message,
+      );
+    expect(await refusal(reception.receive("broken", broken(), 10, 1))).to.equal("gone");
+    expect(await refusal(reception.receive("long", long(), 10 * KB, 1))).to.contain("more than");
+    async function* whole(): AsyncGenerator<Buffer> {
+      yield Buffer.from("x");
+    }
+    expect((await reception.receive("whole", whole(), 10, 1)).bytes).to.equal(1);
+    expect(readdirSync(folder).filter((name) => name === "broken" || name === "long")).to.deep.equal([]);
+  });
+});
