@@ -1,0 +1,94 @@
+/**
+ * The service worker that shows push messages, in a real browser on an origin of a customer's own. A push service cannot be had here, and a
+ * headless Chromium grants nobody notifications: its debugging protocol delivers what a push service would have, decrypted, and what the
+ * worker has the browser show is written down instead.
+ */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import type { Browser, CDPSession, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { launchChromium } from "./chromium.js";
+
+interface Shown {
+  title: string;
+  body: string;
+  tag: string;
+  data: { navigate?: string; notificationId?: number };
+}
+
+const WRITE_DOWN = `
+  const shown = new BroadcastChannel("shown");
+  registration.showNotification = async (title, options) => shown.postMessage({ title, ...options });`;
+
+describe("push messages in a browser", () => {
+  let service: TestService;
+  let browser: Browser;
+  let site: Server;
+  let origin: string;
+  let page: Page;
+  let session: CDPSession;
+  let registrationId: string;
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+    site = createServer((request, response) => {
+      const isWorker = request.url === "/svc-push-worker.js";
+      response.setHeader("content-type", isWorker ? "text/javascript" : "text/html");
+      response.end(
+        isWorker
+          ? `${WRITE_DOWN}\nimportScripts("${service.url}/client/push-worker.js");`
+          : "<!doctype html><title>shop</title>",
+      );
+    });
+    await new Promise<void>((resolve) => site.listen(0, "127.0.0.1", () => resolve()));
+    origin = `http://127.0.0.1:${(site.address() as AddressInfo).port}`;
+    page = await browser.newPage();
+    await page.goto(origin);
+    await page.evaluate(
+      "window.shown = []; new BroadcastChannel('shown').onmessage = ({ data }) => shown.push(data); 0",
+    );
+    session = await page.createCDPSession();
+    session.on("ServiceWorker.workerRegistrationUpdated", ({ registrations }) => {
+      registrationId =
+        registrations.find(({ scopeURL }) => scopeURL.startsWith(origin))?.registrationId ?? registrationId;
+    });
+    await session.send("ServiceWorker.enable");
+    await page.evaluate(
+      "navigator.serviceWorker.register('/svc-push-worker.js').then(() => navigator.serviceWorker.ready).then(() => 1)",
+    );
+    await until(() => registrationId !== undefined);
+  });
+  after(async () => {
+    await browser?.close();
+    site?.close();
+    await service?.stop();
+  });
+
+  const deliver = (data: string) => session.send("ServiceWorker.deliverPushMessage", { origin, registrationId, data });
+  const shown = (count: number) =>
+    until(async () => {
+      const all = (await page.evaluate("shown")) as Shown[];
+      return all.length === count ? all : null;
+    });
+
+  it("show title and body, know where they lead, and have a second of the same notification take the first one's place", async () => {
+    await deliver(JSON.stringify({ title: "Shipped", body: "Order 7", navigate: "/orders/7", notificationId: 7 }));
+    await deliver(JSON.stringify({ title: "Delivered", body: "Order 7", notificationId: 7 }));
+    await deliver(JSON.stringify({ title: "Another", notificationId: 8 }));
+    const all = await shown(3);
+    expect(all[0]).to.deep.include({ title: "Shipped", body: "Order 7" });
+    expect(all[0]!.data).to.deep.equal({ navigate: "/orders/7", notificationId: 7 });
+    expect(all.map(({ tag }) => tag)).to.deep.equal(["svc-7", "svc-7", "svc-8"]);
+  });
+
+  it("show something for whatever comes, as browsers ask, and end no worker", async () => {
+    const odd = ["not JSON", "", "null", '{"title":{"a":1},"body":[1],"notificationId":9}'];
+    for (const data of odd) await deliver(data);
+    await deliver(JSON.stringify({ title: "Still there", notificationId: 10 }));
+    const all = await shown(3 + odd.length + 1);
+    expect(all.at(-1)!.title).to.equal("Still there");
+    expect(all.every(({ title, body }) => typeof title === "string" && typeof body === "string")).to.equal(true);
+  });
+});
