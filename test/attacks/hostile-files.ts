@@ -5,12 +5,14 @@ import sharp from "sharp";
 export interface HostileFile {
   name: string;
   bytes: Uint8Array<ArrayBuffer>;
+  /** What the form says that it is. */
+  type?: string;
 }
 
-const bytesOf = (...parts: (string | Uint8Array)[]): Uint8Array<ArrayBuffer> =>
+export const bytesOf = (...parts: (string | Uint8Array)[]): Uint8Array<ArrayBuffer> =>
   new Uint8Array(Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part, "latin1") : part))));
 
-function chunk(type: string, content: Uint8Array): Buffer {
+export function pngChunk(type: string, content: Uint8Array): Buffer {
   const body = Buffer.concat([Buffer.from(type, "latin1"), content]);
   const whole = Buffer.alloc(body.length + 8);
   whole.writeUInt32BE(content.length, 0);
@@ -20,13 +22,13 @@ function chunk(type: string, content: Uint8Array): Buffer {
 }
 
 /** A PNG that says it is so large, with so many bytes of pixels in few of its own. */
-function png(width: number, height: number, pixels: number, interlaced = false): Uint8Array<ArrayBuffer> {
+export function pngOf(width: number, height: number, pixels: number, interlaced = false): Uint8Array<ArrayBuffer> {
   const header = Buffer.alloc(13);
   header.writeUInt32BE(width, 0);
   header.writeUInt32BE(height, 4);
   header.set([8, 6, 0, 0, interlaced ? 1 : 0], 8);
   const data = deflateSync(Buffer.alloc(pixels), { level: 9 });
-  const chunks = [chunk("IHDR", header), chunk("IDAT", data), chunk("IEND", Buffer.alloc(0))];
+  const chunks = [pngChunk("IHDR", header), pngChunk("IDAT", data), pngChunk("IEND", Buffer.alloc(0))];
   return bytesOf("\x89PNG\r\n\x1a\n", ...chunks);
 }
 
@@ -49,10 +51,10 @@ export async function hostileFiles(): Promise<HostileFile[]> {
   const first = endless.readUInt32LE(4);
   endless.writeUInt32LE(first, first + 2 + endless.readUInt16LE(first) * 12);
   return [
-    { name: "bomb.png", bytes: png(20_000, 20_000, 50_000_000) },
-    { name: "huge.png", bytes: png(50_000, 50_000, 1_000) },
-    { name: "largest.png", bytes: png(2 ** 31 - 1, 2 ** 31 - 1, 10) },
-    { name: "interlaced.png", bytes: png(4_000, 4_000, 30_000_000, true) },
+    { name: "bomb.png", bytes: pngOf(20_000, 20_000, 50_000_000) },
+    { name: "huge.png", bytes: pngOf(50_000, 50_000, 1_000) },
+    { name: "largest.png", bytes: pngOf(2 ** 31 - 1, 2 ** 31 - 1, 10) },
+    { name: "interlaced.png", bytes: pngOf(4_000, 4_000, 30_000_000, true) },
     { name: "frames.gif", bytes: gif(4_000, 2_000) },
     { name: "script.svg", bytes: bytesOf(`<svg xmlns="http://www.w3.org/2000/svg">${SCRIPT}</svg>`) },
     { name: "entities.svg", bytes: bytesOf('<!DOCTYPE svg [<!ENTITY a "aa"><!ENTITY b "&a;&a;">]><svg>&b;</svg>') },

@@ -1,0 +1,154 @@
+/** More than a hundred files made to hurt: none executes, escapes its folder, tells where it was taken, or takes the process. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { expect } from "chai";
+import type { Browser } from "puppeteer";
+import { rows } from "../../src/data/database.js";
+import { hostileMatrix, MAKER } from "../attacks/hostile-matrix.js";
+import { childProcesses } from "../harness/global.js";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { filesUnder, type Media, mediaOf } from "../media/support.js";
+import { launchChromium } from "../web/chromium.js";
+
+/** A decoder's own limits: what one file may take, on a machine that others use. */
+const FILE_LIMIT_MS = 90_000;
+/** What a browser would run, or make a document of this service's origin. */
+const ACTIVE = /html|script|xml(?!$)|svg|pdf|wasm|json|css|multipart/;
+
+/** Sends a form as it is written here: a browser's own would make names fit. */
+async function sendRaw(service: TestService, root: string, name: string, bytes: Uint8Array, type: string) {
+  const quoted = name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
+  const head = `--cut\r\nContent-Disposition: form-data; name="file"; filename="${quoted}"\r\nContent-Type: ${type}\r\n\r\n`;
+  const body = Buffer.concat([Buffer.from(head), bytes, Buffer.from("\r\n--cut--\r\n")]);
+  const headers = { "auth-token": service.tokens.editor, "content-type": "multipart/form-data; boundary=cut" };
+  const response = await fetch(`${service.url}${root}/files`, { method: "POST", headers, body });
+  return { http: response.status, body: (await response.json()) as { error: string; files: { id: number }[] } };
+}
+
+describe("hostile files by the hundred", () => {
+  let service: TestService;
+  let media: Media;
+  let browser: Browser;
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService({ ROLES: "api" }), launchChromium()]);
+    media = mediaOf(service);
+  });
+  after(async () => {
+    await browser.close();
+    await service.stop();
+  });
+
+  it("are kept under names of the service's own or refused in words, and leave no process and no other file", async () => {
+    const files = await hostileMatrix();
+    const answers: Record<number, number> = {};
+    const folderId = await media.folder("open");
+    await media.rest("PUT", `/folders/${folderId}/accessRules`, [{ type: ["read"], allow: "all" }]);
+    for (const { name, bytes, type = "application/octet-stream" } of files) {
+      const began = performance.now();
+      const { http, body } = await sendRaw(service, media.root, name, bytes, type);
+      answers[http] = (answers[http] ?? 0) + 1;
+      expect([201, 400], `${name}: ${JSON.stringify(body)}`).to.include(http);
+      expect(performance.now() - began, name).to.be.below(FILE_LIMIT_MS);
+      if (http === 400) expect(body.error, name).to.match(/cannot be read as that|form/);
+      else await media.rest("PUT", `/files/${body.files[0]!.id}`, { folderId });
+    }
+    process.stdout.write(`      ${files.length} files: ${JSON.stringify(answers)}\n`);
+    expect(files.length).to.be.at.least(100);
+    expect(childProcesses().filter((line) => line.includes("pictures/child"))).to.deep.equal([]);
+    const stored = filesUnder(join(service.dataDir, "media")).map((path) =>
+      path.slice(join(service.dataDir, "media").length),
+    );
+    const keys = await rows<{ key: string }>(service.db, "SELECT key FROM media_blob WHERE held_until IS NULL");
+    expect(stored.map((path) => path.slice(-32)).sort()).to.deep.equal(keys.map(({ key }) => key).sort());
+    expect(stored.filter((path) => !/^\/[0-9a-f]{16}\/[0-9a-f]{2}\/[0-9a-f]{32}$/.test(path))).to.deep.equal([]);
+    expect((await service.rest("GET", "/health/ready")).http).to.equal(200);
+  }).timeout(900_000);
+
+  it("are sent as what no browser runs, under names that are one, without what pictures told of their makers", async () => {
+    const { files } = (await media.rest("GET", "/files?limit=1000")).body;
+    for (const { id, name, size, contentType } of files) {
+      expect(name, JSON.stringify(name)).to.match(/^[^/\\\p{Cc}\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]{1,255}$/u);
+      expect([".", "..", ""]).to.not.include(name);
+      const response = await media.contents(id);
+      const bytes = Buffer.from(await response.arrayBuffer());
+      const header = (key: string) => response.headers.get(key) ?? "";
+      expect(header("x-content-type-options"), name).to.equal("nosniff");
+      expect(header("content-security-policy"), name).to.contain("sandbox;").and.contain("default-src 'none'");
+      expect(header("content-disposition"), name).to.match(
+        /^(inline|attachment); filename="[^"\r\n]*"; filename\*=UTF-8''[\w%.~!$&+^`|-]*$/,
+      );
+      const sentAs = header("content-type");
+      if (ACTIVE.test(sentAs))
+        expect([sentAs, header("content-disposition").slice(0, 10)], name).to.deep.equal([
+          "image/svg+xml",
+          "attachment",
+        ]);
+      if (header("content-disposition").startsWith("inline") && contentType.startsWith("image/"))
+        expect(size, name).to.be.an("array");
+      if (size !== null) expect(bytes.includes(MAKER), `${name} tells its maker`).to.equal(false);
+    }
+  }).timeout(120_000);
+
+  it("run nothing in a browser that opens them, loads them as a script, a sheet, a frame or a picture", async () => {
+    const { files } = (await media.rest("GET", "/files?limit=1000")).body;
+    const page = await browser.newPage();
+    await page.goto(`${service.url}/studio`);
+    for (const { url, name } of files) {
+      const ran = await page.evaluate(`(async () => {
+        const load = (tag, fields) => new Promise((done) => {
+          const element = Object.assign(document.createElement(tag), fields, { onload: done, onerror: done });
+          document.body.append(element);
+          setTimeout(done, 2000);
+        });
+        const url = ${JSON.stringify(url)};
+        await Promise.all([load("script", { src: url }), load("script", { src: url, type: "module" }), load("img", { src: url }),
+          load("link", { rel: "stylesheet", href: url }), load("iframe", { src: url }), load("object", { data: url }), load("embed", { src: url })]);
+        const worker = await navigator.serviceWorker.register(url).then(() => "registered", () => "refused");
+        const seen = [window.pwned ?? null, worker, document.title];
+        document.querySelectorAll("body > script[src], body > img, link[href*='/media/'], iframe, object, embed").forEach((one) => one.remove());
+        return seen;
+      })()`);
+      expect([name, (ran as unknown[])[0], (ran as unknown[])[1]]).to.deep.equal([name, null, "refused"]);
+      expect((ran as unknown[])[2], name).to.not.equal("pwned");
+      const opened = await browser.newPage();
+      await opened.goto(url).catch(() => undefined);
+      expect(await opened.title(), name).to.not.equal("pwned");
+      expect(await opened.evaluate("String(self.origin)").catch(() => "none"), name).to.not.equal(service.url);
+      await opened.close();
+    }
+  }).timeout(900_000);
+});
+
+describe("the memory of a service that meets hostile files", () => {
+  it("stays where it was: what decodes them is thrown away", async () => {
+    const process_: ServiceProcess = startProcess({ ROLES: "api" });
+    const url = await process_.ready();
+    const { appId, tokens } = process_.credentials();
+    const own = () =>
+      Number(/RssAnon:\s+(\d+) kB/.exec(readFileSync(`/proc/${process_.pid}/status`, "utf8"))![1]) / 1024;
+    const send = async (name: string, bytes: Uint8Array<ArrayBuffer>) => {
+      const form = new FormData();
+      form.append("file", new Blob([bytes]), name);
+      await (
+        await fetch(`${url}/v1/apps/${appId}/media/files`, {
+          method: "POST",
+          headers: { "auth-token": tokens.editor },
+          body: form,
+        })
+      ).text();
+    };
+    try {
+      const bombs = (await hostileMatrix()).filter(({ name }) =>
+        /^(pixels|edge|line|nothing|interlaced|profile|text|chunks|bomb)\./.test(name),
+      );
+      for (const { name, bytes } of bombs.slice(0, 3)) await send(name, bytes);
+      const before = own();
+      for (let turn = 0; turn < 3; turn += 1) for (const { name, bytes } of bombs) await send(name, bytes);
+      process.stdout.write(`      ${(own() - before).toFixed(1)} MB after ${3 * bombs.length} bombs\n`);
+      expect(own() - before).to.be.below(100);
+    } finally {
+      await process_.clean();
+    }
+  }).timeout(900_000);
+});
