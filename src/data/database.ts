@@ -1,5 +1,6 @@
 /** The pool of connections to PostgreSQL: opens it, and brings the schema up to date. Knows the rows, not what they mean. */
 import { createHash } from "node:crypto";
+import { setTimeout as delay } from "node:timers/promises";
 import { runMigrations } from "graphile-worker";
 import type pg from "pg";
 import {
@@ -97,6 +98,7 @@ export const MIGRATIONS = [
 
 /** Any number that no other program on the database takes: it guards the schema's change. */
 const MIGRATION_LOCK = 7_203_114_285_021;
+const LOCK_ASKED_MS = 100;
 
 /** Of the connections of a pool, how many more there are for statements that are kept. */
 const STATEMENT_CONNECTIONS = 0.6;
@@ -220,7 +222,9 @@ export async function migrate(url: string): Promise<void> {
   const source = await dataSource(url, 2, PATIENT_POOL).initialize();
   const runner = source.createQueryRunner();
   try {
-    await runner.query("SELECT pg_advisory_lock($1)", [MIGRATION_LOCK]);
+    // Asked again and again: who waits within a statement is waited for by the indexes that are built beside it.
+    const lock = "SELECT pg_try_advisory_lock($1) AS taken";
+    while (!(await rows<{ taken: boolean }>(runner, lock, [MIGRATION_LOCK]))[0]!.taken) await delay(LOCK_ASKED_MS);
     const executor = new MigrationExecutor(source, runner);
     executor.transaction = "each";
     await executor.executePendingMigrations();
