@@ -151,6 +151,17 @@ describe("verification by code", () => {
     ).to.have.length(5);
   });
 
+  it("a crowd that asks at the same moment is answered: no request keeps a connection while it waits for another", async () => {
+    const pages = await Promise.all(Array.from({ length: 30 }, newPage));
+    const answers = await Promise.all(
+      pages.map((as, n) => {
+        const headers = { "x-forwarded-for": `198.18.${n}.1` };
+        return service.rest("POST", `${app}/session/verify`, { as, body: { email: `crowd${n}@example.org` }, headers });
+      }),
+    );
+    expect(new Set(answers.map(refusal))).to.deep.equal(new Set(["200 CODE_SENT"]));
+  });
+
   it("a second factor makes who signed in by a password the page's user, and not before", async () => {
     await use({ dataSource: "Users", email: "Email", sms: "Phone", secondFactor: true });
     await service.rest("PUT", `${app}/data-sources/Users`, {

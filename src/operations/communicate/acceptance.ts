@@ -117,17 +117,6 @@ export function createAcceptance(options: {
     statusFor,
     prepare,
 
-    /** The same in a transaction that is under way. @throws as `prepare`: then nothing is stored */
-    async acceptWithin(
-      executor: Executor,
-      emitter: Emitter,
-      appId: number,
-      messages: readonly Judged[],
-      purpose: Purpose,
-    ): Promise<Receipt[]> {
-      return (await prepare(emitter, appId, messages, purpose))(executor);
-    },
-
     /** Stores a message that a data source's hook sends, in the transaction of what was written, with its log event. */
     async acceptHooked(
       executor: Executor,

@@ -53,8 +53,6 @@ export function createMessages(options: { db: DataSource; outbox: Outbox; accept
       return accept(caller, appId, parseBatch(body, parseSms), key);
     },
 
-    acceptWithin: acceptance.acceptWithin,
-
     /** The app's outbox, newest first. @throws REQUEST_INVALID, and what `reserve` throws */
     async list(appId: number, query: MessageQuery, reserve?: Reserve): Promise<MessageList> {
       return listMessages(db, appId, query, reserve);

@@ -20,7 +20,8 @@ const BOUNDS = {
 } as const;
 export type Bounded = keyof typeof BOUNDS;
 
-export interface NewCode {
+/** What a code is good for. */
+export interface CodeTarget {
   credentialId: number;
   appId: number;
   /** Hash of what is to be proven. */
@@ -63,6 +64,8 @@ const TRY = `
 const USE =
   "DELETE FROM verification_code WHERE credential_id = $1 AND subject = $2 AND code = $3 RETURNING credential_id";
 
+export const newCode = (): string => String(randomInt(1_000_000)).padStart(6, "0");
+
 export type VerificationCodes = ReturnType<typeof createVerificationCodes>;
 
 export function createVerificationCodes({ db }: { db: Database }) {
@@ -85,15 +88,11 @@ export function createVerificationCodes({ db }: { db: Database }) {
       });
     },
 
-    /** A new code in the place of the page's last. */
-    async make(
-      executor: Executor,
-      { credentialId, appId, subject, dataSourceId, entryId, address }: NewCode,
-    ): Promise<string> {
-      const code = String(randomInt(1_000_000)).padStart(6, "0");
+    /** Puts the code in the place of the page's last. */
+    async save(executor: Executor, code: string, to: CodeTarget): Promise<void> {
+      const { credentialId, appId, subject, dataSourceId, entryId, address } = to;
       const hash = hashOf(credentialId, code);
       await rows(executor, SAVE, [credentialId, appId, subject, dataSourceId, entryId, address, hash]);
-      return code;
     },
 
     /** Whose code it is, once; null for a wrong, spent or old one. */

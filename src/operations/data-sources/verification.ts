@@ -2,7 +2,7 @@
  * `Svc.Session.verify`: a code goes to an address that the app's data of users holds, and whoever has the code is its user. Nothing
  * tells whether anybody has an address: the same is done, stored or taken back, for each. Sends nothing itself.
  */
-import type { DataSource as Database, EntityManager } from "typeorm";
+import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
@@ -23,7 +23,7 @@ import type { Settings } from "../settings/settings.js";
 import type { AppUsers } from "./app-users.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { digest, type SignInAttempts } from "./sign-in-attempts.js";
-import { createVerificationCodes } from "./verification-codes.js";
+import { createVerificationCodes, newCode } from "./verification-codes.js";
 
 /** A code was asked for: whether anybody got it is not said. */
 export interface CodeAsked {
@@ -105,18 +105,19 @@ export function createVerification(options: {
   }
 
   /** What is stored for nobody is taken back: so much alike is done for each address. */
-  async function store(
-    manager: EntityManager,
-    caller: Caller,
-    rules: VerificationRules,
-    { source, by, entryId, address, purpose, hash: subject }: Subject,
-  ): Promise<void> {
+  async function store(caller: Caller, rules: VerificationRules, subject: Subject): Promise<void> {
+    const { source, by, entryId, address, purpose, hash } = subject;
     const { appId, id: dataSourceId } = source;
-    const { credentialId } = caller;
-    const code = await codes.make(manager, { credentialId, appId, subject, dataSourceId, entryId, address });
-    await manager.query("SAVEPOINT unsent");
-    await acceptance.acceptWithin(manager, caller, appId, [codeMessage(rules, by, address, code)], purpose);
-    if (entryId === null) await manager.query("ROLLBACK TO SAVEPOINT unsent");
+    const code = newCode();
+    // Before the transaction: whoever holds a connection and waits for another would wait for ever among many of his kind.
+    const send = await acceptance.prepare(caller, appId, [codeMessage(rules, by, address, code)], purpose);
+    await db.transaction(async (manager) => {
+      const { credentialId } = caller;
+      await codes.save(manager, code, { credentialId, appId, subject: hash, dataSourceId, entryId, address });
+      await manager.query("SAVEPOINT unsent");
+      await send(manager);
+      if (entryId === null) await manager.query("ROLLBACK TO SAVEPOINT unsent");
+    });
   }
 
   async function ask(caller: Caller, rules: VerificationRules, subject: Subject): Promise<CodeAsked> {
@@ -126,7 +127,7 @@ export function createVerification(options: {
     const from = caller.address === undefined ? `credential ${caller.credentialId}` : addressBlock(caller.address);
     const whom = [appId, subject.by, subject.address];
     await codes.ask({ address: whom, "address today": whom, from: [appId, from], app: [appId] });
-    await db.transaction((manager) => store(manager, caller, rules, subject));
+    await store(caller, rules, subject);
     return { status: "CODE_SENT", expiresAt: new Date(Date.now() + codes.goodFor * 1_000).toISOString() };
   }
 
