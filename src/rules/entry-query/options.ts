@@ -94,7 +94,9 @@ function attributes(value: unknown, place: string): ReadonlySet<string> | null {
 function joinedSource(join: Record<string, unknown>, place: string): Join["dataSource"] {
   const { dataSourceId, dataSourceName } = join;
   if (dataSourceId !== undefined && dataSourceId !== null) {
-    return { id: wholeNumber(dataSourceId, `${place}.dataSourceId`, 1, 2 ** 31 - 1) };
+    // As everywhere else an id may come as the text of a path or a form.
+    const id = typeof dataSourceId === "string" && /^\d{1,10}$/.test(dataSourceId) ? Number(dataSourceId) : dataSourceId;
+    return { id: wholeNumber(id, `${place}.dataSourceId`, 1, 2 ** 31 - 1) };
   }
   if (typeof dataSourceName === "string") return { name: text(dataSourceName, `${place}.dataSourceName`, 255) };
   return refuse(place, "an object with dataSourceId or dataSourceName", join);
