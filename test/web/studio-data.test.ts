@@ -132,6 +132,41 @@ describe("Studio's page of data sources", () => {
     expect(read.body.entries).to.have.length(3);
   });
 
+  it("tries rules that are not saved as a user, and shows what that user would see", async () => {
+    const body = { name: "Guests", entries: [{ Email: "ada@example.org", Row: "theirs" }] };
+    const made = (await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body })).body.dataSource;
+    const rule = {
+      type: ["select"],
+      allow: "loggedIn",
+      exclude: ["Seat"],
+      require: [{ Row: { equals: "{{user.Row}}" } }],
+    };
+    await page.reload();
+    await studio.button("Rules", '//*[@role="tablist"]');
+    await studio.replace("#accessRules", JSON.stringify([rule]));
+    await studio.button("Try these rules");
+    await page.waitForSelector('.trial-verbs tr[data-verb="select"]');
+    expect(await studio.textOf('.trial-verbs tr[data-verb="select"]')).to.contain("refused");
+    await page.waitForSelector(`.access-trial option[value="${made.id}"]`);
+    await page.select('select[aria-label="Users are entries of"]', String(made.id));
+    const choice = 'select[aria-label="The user"]';
+    const user = await page.waitForSelector(`${choice} option[value]:not([value=""])`);
+    await page.select(choice, await user!.evaluate((one) => one.getAttribute("value")!));
+    await studio.button("Try these rules");
+    await page.waitForSelector(".trial-entries tbody tr");
+    expect(await studio.textOf('.trial-verbs tr[data-verb="select"]')).to.match(
+      /allowedby rule 1columns: Row; must name Row/,
+    );
+    expect(await studio.textOf('.trial-verbs tr[data-verb="insert"]')).to.match(/refusedno rule fits/);
+    const shown = await page.$$eval(".trial-entries tbody tr", (all) =>
+      all.map((row) => row.lastElementChild!.textContent),
+    );
+    expect(shown).to.deep.equal(Array(3).fill('"theirs"'));
+    expect(
+      (await service.rest("GET", `/v1/apps/${service.appId}/data-sources/Seats`)).body.dataSource.accessRules,
+    ).to.deep.equal([{ type: ["select"], allow: "all" }]);
+  });
+
   it("scrolls through a hundred thousand entries to the last, with few of them in the page", async () => {
     const lines = ["N", ...Array.from({ length: 100_000 }, (_, at) => String(at))].join("\n");
     const path = `/v1/apps/${service.appId}/data-sources`;
