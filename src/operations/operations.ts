@@ -47,7 +47,7 @@ import { createIntake, type Intake } from "./records/intake.js";
 import { createLogEvents, type LogEvents } from "./records/log-events.js";
 import { createLogTail } from "./records/log-tail.js";
 import { createQueueRoom, type QueueRoom } from "./records/queue-room.js";
-import { createRunWords } from "./records/run-words.js";
+import { createRunWords, type RunWords } from "./records/run-words.js";
 import { CONSOLE_CHANNEL, createRunConsole } from "./runs/console.js";
 import { createExecution, lostEnding } from "./runs/execution.js";
 import { createInstance } from "./runs/instance.js";
@@ -190,14 +190,14 @@ function createRunning(
   const rooms = { queueRoom, intake };
   const holder = instance.id;
   const runs = createRuns({ db, ledger, ...rooms, logs, execution, traces, notifications, holder, concurrency });
-  return { logs, tail, ledger, instance, console, runs };
+  return { logs, tail, ledger, instance, console, runs, runWords: createRunWords(db) };
 }
 
 /** What keeps the tables small, and what is told of the whole service. */
-function upkeepOf({ config, db }: Surroundings, lag: () => Promise<number>) {
+function upkeepOf({ config, db }: Surroundings, lag: () => Promise<number>, runWords: RunWords) {
   return {
+    runWords,
     retention: createRetention({ db, days: config.logRetentionDays }),
-    runWords: createRunWords(db),
     trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
     vitals: createVitals({ db, lag }),
   };
@@ -260,13 +260,22 @@ function outletOf(gate: Gate, acceptance: () => Acceptance): Outlet {
 /** What starts actions by itself, and the ledger of what was started. */
 function triggersOf(
   { config, db, now }: Surroundings,
-  parts: { schedule: ReturnType<typeof createSchedule>; runs: ReturnType<typeof createRuns>; logEvents: LogEvents },
+  {
+    runs,
+    runWords,
+    ...parts
+  }: {
+    schedule: ReturnType<typeof createSchedule>;
+    runs: ReturnType<typeof createRuns>;
+    runWords: RunWords;
+    logEvents: LogEvents;
+  },
 ) {
   const { defaultTimezone } = config;
   return {
     ...parts,
     week: createScheduleWeek({ db, now, defaultTimezone }),
-    history: createRunHistory({ db, runs: parts.runs }),
+    history: createRunHistory({ db, runs, runWords }),
     statistics: createRunStatistics({ db }),
     backtest: createBacktest(db),
   };
@@ -303,7 +312,7 @@ export async function createOperations(surroundings: Surroundings) {
   const { scripts: keptScripts } = packages;
   const ofRuns = { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans };
   const running = createRunning(surroundings, { ...ofRuns, onBeat: () => messaging.recover() });
-  const { logs, tail, ledger, instance, console, runs } = running;
+  const { logs, tail, ledger, instance, console, runs, runWords } = running;
   const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: instance.id };
   const messaging = createMessaging(surroundings, ofMessages);
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
@@ -326,8 +335,8 @@ export async function createOperations(surroundings: Surroundings) {
     tail,
     console,
     runs,
-    triggers: triggersOf(surroundings, { schedule, runs, logEvents }),
-    ...upkeepOf(surroundings, schedule.lag),
+    triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
+    ...upkeepOf(surroundings, schedule.lag, runWords),
     instance,
     dataKeys,
     clients,

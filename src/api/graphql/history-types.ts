@@ -107,7 +107,7 @@ export class RunsArguments {
   @Field(() => DateTime, { nullable: true, description: "Up to, and without, this moment." }) to?: unknown;
   @Field(() => String, {
     nullable: true,
-    description: "Words, each of which is in the payload, the result, the error, the console or a host.",
+    description: "Words, each of which begins a word in the payload, the result, the error, the console or a host.",
   })
   search?: unknown;
   @Field(() => Int, { nullable: true, description: "The runs before this one: `nextBefore` of the page before." })

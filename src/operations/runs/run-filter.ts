@@ -6,7 +6,6 @@ import { described } from "../../rules/described.js";
 import { optionalId } from "../../rules/fields.js";
 import { page } from "../../rules/page.js";
 import { TRIGGER_TYPES } from "../../rules/trigger-input.js";
-import { searchCondition } from "../records/run-search.js";
 
 /** As it comes; `from` and `to` are moments, the first within the range and the second beyond it. */
 export interface RunFilter {
@@ -21,7 +20,7 @@ export interface RunFilter {
   personId?: unknown;
   from?: unknown;
   to?: unknown;
-  /** Words, each of which is in the payload, the result, the error, the console or a host. */
+  /** Words, each of which begins a word in the payload, the result, the error, the console or a host. */
   search?: unknown;
   /** The runs before this one. */
   before?: unknown;
@@ -57,12 +56,12 @@ export function optionalMoment(value: unknown, name: string): Date | null {
   throw new ActionError("REQUEST_INVALID", `${name} must be a moment such as ${example}; ${described(value)} came`);
 }
 
-function wordsOf(value: unknown): string[] {
-  if (value === undefined || value === null) return [];
-  const words = typeof value === "string" ? value.split(/\s+/).filter((word) => word !== "") : [];
+/** @throws REQUEST_INVALID */
+function searchOf(value: unknown): string | null {
+  if (value === undefined || value === null) return null;
   const text = typeof value === "string" ? value.trim() : "";
-  const isFit = text.length >= SEARCH_MIN && text.length <= SEARCH_MAX && words.length <= WORDS_MAX;
-  if (isFit && !text.includes("\0") && text.isWellFormed()) return words;
+  const isFit = text.length >= SEARCH_MIN && text.length <= SEARCH_MAX && text.split(/\s+/).length <= WORDS_MAX;
+  if (isFit && !text.includes("\0") && text.isWellFormed()) return text;
   const expected = `up to ${WORDS_MAX} words of ${SEARCH_MIN} to ${SEARCH_MAX} characters together`;
   throw new ActionError("REQUEST_INVALID", `search must be ${expected}; ${described(value)} came`);
 }
@@ -71,6 +70,9 @@ function wordsOf(value: unknown): string[] {
 export interface RunConditions {
   /** The action whose runs are asked for, by the id of either copy; null: all of the app. */
   actionId: number | null;
+  /** Words that the runs are to hold: found by an index of their own, each as the beginning of a word. */
+  search: string | null;
+  before: number | null;
   /** What an index answers. */
   found: string;
   /** What is looked at row by row; null: nothing. */
@@ -103,11 +105,10 @@ export function runConditions(appId: number, filter: RunFilter): RunConditions {
   equal("copy", oneOf(filter.copy, "copy", COPIES));
   equal("version_id", optionalId(filter.versionId, "versionId"));
   equal("person_id", optionalId(filter.personId, "personId"));
-  for (const word of wordsOf(filter.search)) {
-    looked.push(searchCondition(`${given(word)}::text`, `${given(JSON.stringify(word).slice(1, -1))}::text`));
-  }
   return {
     actionId,
+    search: searchOf(filter.search),
+    before,
     found: found.join(" AND "),
     looked: looked.length > 0 ? looked.join(" AND ") : null,
     parameters,

@@ -7,8 +7,9 @@ import { ActionError } from "../../errors.js";
 import { type Caller, isAuthor } from "../../rules/access.js";
 import { memberText } from "../../rules/json-scan.js";
 import type { ScriptError } from "../records/execution-logs.js";
+import type { RunWords } from "../records/run-words.js";
 import { createReplay } from "./replay.js";
-import { type RunFilter, runConditions } from "./run-filter.js";
+import { type RunConditions, type RunFilter, runConditions } from "./run-filter.js";
 import { newestRuns } from "./run-source.js";
 import type { Runs } from "./runs.js";
 
@@ -65,6 +66,8 @@ type SummaryRow = Omit<RunSummary, Dated | "failure" | "person"> &
 
 /** As many runs as one request looks at, beyond what an index finds: the page that follows goes on from there. */
 const LOOKED_AT = 10_000;
+/** As many that hold the words of a search, the newest. */
+const HOLDING = 1_000;
 /** Counted no further. */
 const TOTAL_MAX = 10_000;
 const FAILURE_CHARACTERS = 200;
@@ -112,16 +115,33 @@ function toSummary({ failed, firstName, lastName, ...row }: SummaryRow, isNamed:
 
 export type RunHistory = ReturnType<typeof createRunHistory>;
 
-export function createRunHistory({ db, runs }: { db: DataSource; runs: Runs }) {
+export function createRunHistory({ db, runs, runWords }: { db: DataSource; runs: Runs; runWords: RunWords }) {
   async function summaries(caller: Caller, from: string, parameters: unknown[]): Promise<RunSummary[]> {
     const found = await rows<SummaryRow>(db, `SELECT ${SUMMARY} FROM ${from}`, parameters);
     return found.map((row) => toSummary(row, isAuthor(caller)));
   }
 
+  /** The words of a search become the runs that hold them. `further`: before that run there may be more of these. */
+  async function withWords(
+    appId: number,
+    conditions: RunConditions,
+  ): Promise<{ conditions: RunConditions; further: number | null }> {
+    const { search, before, found, parameters } = conditions;
+    if (search === null) return { conditions, further: null };
+    // What has just ended is to be found.
+    await runWords.catchUp();
+    const ids = await runWords.find(appId, search, { before, most: HOLDING });
+    const held = `run.id = ANY ($${parameters.length + 1}::bigint[])`;
+    return {
+      conditions: { ...conditions, found: `${found} AND ${held}`, parameters: [...parameters, ids] },
+      further: ids.length === HOLDING ? ids.at(-1)! : null,
+    };
+  }
+
   return {
     /**
-     * The app's runs and skipped ticks, most recent first. One request looks at the newest 10,000 that an index finds; where more are
-     * left to look at, the page may be short, even empty, and `nextBefore` goes on.
+     * The app's runs and skipped ticks, most recent first. One request looks at the newest 10,000 that an index finds, of a search at
+     * 1,000; where more are left to look at, the page may be short, even empty, and `nextBefore` goes on.
      * @throws REQUEST_INVALID
      */
     async list(
@@ -129,7 +149,7 @@ export function createRunHistory({ db, runs }: { db: DataSource; runs: Runs }) {
       appId: number,
       filter: RunFilter,
     ): Promise<{ runs: RunSummary[]; pagination: RunPagination }> {
-      const conditions = runConditions(appId, filter);
+      const { conditions, further } = await withWords(appId, runConditions(appId, filter));
       const { looked, parameters, limit, offset } = conditions;
       const newest = await newestRuns(db, appId, conditions);
       const matching = (most: number) =>
@@ -142,7 +162,8 @@ export function createRunHistory({ db, runs }: { db: DataSource; runs: Runs }) {
                 ${looked === null ? "NULL::bigint" : `(SELECT id FROM (${newest("run.id", LOOKED_AT)}) AS run ORDER BY id DESC LIMIT 1 OFFSET ${LOOKED_AT - 1})`} AS last`,
         parameters,
       );
-      const { total, last } = bounds!;
+      const { total } = bounds!;
+      const last = bounds!.last ?? further;
       const chosen = `(${matching(offset + limit + 1)}) AS chosen JOIN run USING (id) ${JOINED}
                        ORDER BY run.id DESC LIMIT ${limit + 1} OFFSET ${offset}`;
       const listed = await summaries(caller, chosen, parameters);
