@@ -66,11 +66,12 @@ const ACTION_TYPES = "src/data/action-types.ts";
 
 /** The files of types as one, so that whoever loads it needs no other. */
 async function joinTypes(runtime) {
-  const files = [ACTION_TYPES, `${runtime}/public-types.ts`, `${runtime}/message-types.ts`];
-  const [shared, face, messages] = await Promise.all(files.map((file) => readFile(join(ROOT, file), "utf8")));
+  const files = [ACTION_TYPES, `${runtime}/public-types.ts`, `${runtime}/message-types.ts`, `${runtime}/tool-types.ts`];
+  const [shared, face, messages, tools] = await Promise.all(files.map((file) => readFile(join(ROOT, file), "utf8")));
   const own = face.replace(/^import type [^;]*"\.\.\/\.\.\/data\/action-types\.js";\n/m, "");
-  if (/^import /m.test(shared + own + messages)) throw new Error("svc.d.ts must be whole: it may import nothing");
-  await writeFile(join(OUT, "client/svc.d.ts"), shared + own + messages);
+  if (/^import /m.test(shared + own + messages + tools))
+    throw new Error("svc.d.ts must be whole: it may import nothing");
+  await writeFile(join(OUT, "client/svc.d.ts"), shared + own + messages + tools);
 }
 
 async function buildClient() {

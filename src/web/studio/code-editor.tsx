@@ -3,6 +3,8 @@ import "../monaco-workers.js";
 import "monaco-editor/esm/vs/basic-languages/javascript/javascript.contribution.js";
 import * as monaco from "monaco-editor/esm/vs/editor/edcore.main.js";
 import { useEffect, useRef } from "react";
+import { setWords } from "./code-suggestions.js";
+import type { Words } from "./code-words.js";
 import type { CodeProblem } from "./model.js";
 import type { PlaceInCode } from "./use-place-in-code.js";
 
@@ -12,6 +14,8 @@ interface CodeEditorProps {
   fault: { message: string; at: { line: number; column: number } | null } | null;
   /** What a save would be refused for, found while one types. */
   problems: readonly CodeProblem[];
+  /** What may follow a dot. */
+  words: Words;
   /** A place to go to; each object once. */
   at: PlaceInCode | null;
 }
@@ -83,7 +87,7 @@ function goTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line, column
   editor?.setPosition({ lineNumber: line, column });
 }
 
-export function CodeEditor({ code, onChange, fault, problems, at }: CodeEditorProps) {
+export function CodeEditor({ code, onChange, fault, problems, words, at }: CodeEditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
   const changed = useRef(onChange);
@@ -128,6 +132,11 @@ export function CodeEditor({ code, onChange, fault, problems, at }: CodeEditorPr
         problems.map((one) => markAt(model, one, one.message)),
       );
   }, [problems]);
+
+  useEffect(() => {
+    const model = editor.current?.getModel();
+    if (model) setWords(model, words);
+  }, [words]);
 
   useEffect(() => {
     if (!at) return;

@@ -1,5 +1,6 @@
 /** The code with what is said of it: the service's refusal, how to leave the editor, and the button that formats it. */
 import { useCallback, useMemo, useState } from "react";
+import type { Words } from "./code-words.js";
 import { useCommands } from "./commands.js";
 import type { FieldFault } from "./field-fault.js";
 import { formatCode } from "./format-code.js";
@@ -13,11 +14,13 @@ interface CodePaneProps {
   fault: FieldFault | null;
   /** What a save would be refused for, found while one types. */
   problems: readonly CodeProblem[];
+  /** What may follow a dot. */
+  words: Words;
   /** A place to go to. */
   at: PlaceInCode | null;
 }
 
-export function CodePane({ code, onChange, fault, problems, at }: CodePaneProps) {
+export function CodePane({ code, onChange, fault, problems, words, at }: CodePaneProps) {
   const [refusal, setRefusal] = useState<string | null>(null);
   const format = useCallback(async () => {
     try {
@@ -32,7 +35,7 @@ export function CodePane({ code, onChange, fault, problems, at }: CodePaneProps)
   useCommands(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
   return (
     <section className="code" aria-label="Code">
-      <CodeEditor {...{ code, onChange, fault, problems, at }} />
+      <CodeEditor {...{ code, onChange, fault, problems, words, at }} />
       {fault && (
         <p className="fault code-fault" role="alert" data-field="code">
           {fault.message} <code>{fault.status}</code>

@@ -58,6 +58,12 @@ export const SavePreset: Document<SavePresetMutation, SavePresetMutationVariable
 export const DeletePreset: Document<DeletePresetMutation, DeletePresetMutationVariables> =
   "mutation DeletePreset($appId:Int!$actionId:Int!$name:String!){presets:deletePayloadPreset(appId:$appId actionId:$actionId name:$name){name payload}}";
 
+export const ListSettingKeys: Document<ListSettingKeysQuery, ListSettingKeysQueryVariables> =
+  "query ListSettingKeys($appId:Int!){keys:settingsStatus(appId:$appId){key}}";
+
+export const LearnPayloads: Document<LearnPayloadsQuery, LearnPayloadsQueryVariables> =
+  "query LearnPayloads($appId:Int!$options:ActionLogsInput){page:actionLogs(appId:$appId options:$options){logs{payload}}}";
+
 export const FindProblems: Document<FindProblemsQuery, FindProblemsQueryVariables> =
   "query FindProblems($appId:Int!$code:String!$dependencies:[String!]){problems:codeProblems(appId:$appId code:$code dependencies:$dependencies){message line column dependency}}";
 
@@ -764,6 +770,21 @@ export type DeletePresetMutationVariables = Exact<{
 
 
 export type DeletePresetMutation = { presets: Array<{ name: string, payload: unknown }> };
+
+export type ListSettingKeysQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ListSettingKeysQuery = { keys: Array<{ key: string }> };
+
+export type LearnPayloadsQueryVariables = Exact<{
+  appId: number;
+  options?: ActionLogsInput | null | undefined;
+}>;
+
+
+export type LearnPayloadsQuery = { page: { logs: Array<{ payload: unknown }> } };
 
 export type FindProblemsQueryVariables = Exact<{
   appId: number;

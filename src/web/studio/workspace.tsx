@@ -7,6 +7,7 @@ import { RemoveAction } from "./documents.js";
 import { Fields } from "./fields.js";
 import type { Action } from "./model.js";
 import { OthersBanner } from "./others-banner.js";
+import { useCodeWords } from "./use-code-words.js";
 import { type Editor, useEditor } from "./use-editor.js";
 import { usePlaceInCode } from "./use-place-in-code.js";
 import { useProblems } from "./use-problems.js";
@@ -70,6 +71,13 @@ export function Workspace(props: WorkspaceProps) {
   const editor = useEditor({ api, appId, id, beginning: place.query, changes: actions.changes, onSaved });
   const { draft, saved, dirty, fault, change, save } = editor;
   const problems = useProblems(api, appId, draft);
+  const copy = saved && actions.copyOf(saved.id);
+  const words = useCodeWords(
+    api,
+    appId,
+    [saved?.id, copy?.id].filter((one) => one !== undefined),
+    draft,
+  );
   const at = usePlaceInCode(props.place, go);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
   useEffect(() => setDirty(dirty), [dirty, setDirty]);
@@ -111,7 +119,7 @@ export function Workspace(props: WorkspaceProps) {
         <OthersBanner editor={editor} />
       </div>
       <div className="upper">
-        <CodePane code={draft.code} onChange={onCode} fault={codeFault} problems={problems} at={at} />
+        <CodePane code={draft.code} onChange={onCode} fault={codeFault} {...{ problems, words, at }} />
         <section className="fields" aria-label="Fields">
           <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
           {saved && (
