@@ -11,6 +11,10 @@ import {
   LOG_MAX_MB,
   MEDIA_MAX_MB,
   MEDIA_QUOTA_MB,
+  QUEUE_MAX,
+  QUEUE_MAX_MB,
+  QUEUE_MAX_PER_APP,
+  QUEUE_MIN_PER_APP,
   RATE_LIMIT_COMMUNICATE,
   RATE_LIMIT_MANAGE,
   RATE_LIMIT_PUBLISH,
@@ -56,6 +60,10 @@ export interface Config {
   egressAddress: string | null;
   /** 32 bytes each, the current one first; null: a file made in `dataDir`. */
   settingsKeys: readonly Buffer[] | null;
+  /** Runs that may wait, in all and of one app, and what all their payloads may take. */
+  queueMax: number;
+  queueMaxPerApp: number;
+  queueMaxMb: number;
   logRetentionDays: number;
   /** What an app's finished runs with their logs may take on disk, and its events once more; 0 is unlimited. */
   logMaxMb: number;
@@ -310,6 +318,9 @@ export function readConfig(env: Environment = process.env): Config {
     settingsKeys: read.keys("SETTINGS_KEY"),
     logRetentionDays: read.integer("LOG_RETENTION_DAYS", 30, 1, 36_500),
     logMaxMb: read.integer("LOG_MAX_MB", LOG_MAX_MB, 0, 1_000_000),
+    queueMax: read.integer("QUEUE_MAX", QUEUE_MAX, QUEUE_MIN_PER_APP, 10_000_000),
+    queueMaxPerApp: read.integer("QUEUE_MAX_PER_APP", QUEUE_MAX_PER_APP, QUEUE_MIN_PER_APP, 10_000_000),
+    queueMaxMb: read.integer("QUEUE_MAX_MB", QUEUE_MAX_MB, 1, 1_000_000),
     intakeQuotaMb: read.integer("INTAKE_QUOTA_MB", INTAKE_QUOTA_MB, 0, 1_000_000),
     dataSourceQuotaMb: read.integer("DATA_SOURCE_QUOTA_MB", DATA_SOURCE_QUOTA_MB, 0, 100_000_000),
     diskFreeMinMb: read.integer("DISK_FREE_MIN_MB", DISK_FREE_MIN_MB, 0, 1_000_000),

@@ -79,8 +79,13 @@ export const CODE_READ_MEMORY_MB = 256;
 export const CODE_READ_TIMEOUT_MS = 15_000;
 
 /** Runs that wait for a place, in all and of one app; more are refused with OVERLOADED before they are accepted. */
-export const QUEUE_MAX = 10_000;
-export const QUEUE_MAX_PER_APP = 1_000;
+export const QUEUE_MAX = 1_000_000;
+export const QUEUE_MAX_PER_APP = 100_000;
+/** What the payloads of all of them may take, and of one app's a tenth of that. Overridden by QUEUE_MAX_MB. */
+export const QUEUE_MAX_MB = 4_096;
+export const QUEUE_BYTES_SHARE = 1 / 10;
+/** Of more that wait of one app, each wakes nobody: whoever performs runs looks at the queue anyway as others end. */
+export const QUEUE_WOKEN_MAX = 100;
 /** What an app may have waiting however many others wait. */
 export const QUEUE_MIN_PER_APP = 20;
 

@@ -14,6 +14,7 @@ import { MediaResolver } from "./graphql/media-resolver.js";
 import { MessageResolver } from "./graphql/message-resolver.js";
 import { NotificationResolver } from "./graphql/notification-resolver.js";
 import { PublishResolver } from "./graphql/publish-resolver.js";
+import { QueueResolver } from "./graphql/queue-resolver.js";
 import { RunResolver } from "./graphql/run-resolver.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { SessionResolver } from "./graphql/session-resolver.js";
@@ -49,6 +50,7 @@ export function createResolvers(operations: Operations): Resolvers {
     messages: new MessageResolver(gate, operations.communicate.messages),
     notifications: new NotificationResolver(gate, operations.notify),
     publishing: new PublishResolver(gate, publishing),
+    queue: new QueueResolver(gate, operations.backlogs),
     runs: new RunResolver(gate, runs, console),
     sessions: new SessionResolver(gate, operations.store.sessions, operations.verification),
     settings: new SettingResolver(gate, settings),

@@ -48,6 +48,7 @@ import { createLogEvents, type LogEvents } from "./records/log-events.js";
 import { createLogTail } from "./records/log-tail.js";
 import { createQueueRoom, type QueueRoom } from "./records/queue-room.js";
 import { createRunWords, type RunWords } from "./records/run-words.js";
+import { createBacklogs } from "./runs/backlog.js";
 import { CONSOLE_CHANNEL, createRunConsole } from "./runs/console.js";
 import { createExecution, lostEnding } from "./runs/execution.js";
 import { createInstance } from "./runs/instance.js";
@@ -286,7 +287,11 @@ export async function createOperations(surroundings: Surroundings) {
   const credentials = createCredentials({ db, notifications });
   const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room });
   const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room });
-  const queueRoom = createQueueRoom(db);
+  const queueRoom = createQueueRoom(db, {
+    max: config.queueMax,
+    maxPerApp: config.queueMaxPerApp,
+    maxBytes: config.queueMaxMb * 2 ** 20,
+  });
   const logEvents = createLogEvents({ db, queueRoom, intake });
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
@@ -335,6 +340,8 @@ export async function createOperations(surroundings: Surroundings) {
     tail,
     console,
     runs,
+    queueRoom,
+    backlogs: createBacklogs({ db, queueRoom }),
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
     ...upkeepOf(surroundings, schedule.lag, runWords),
     instance,

@@ -130,4 +130,5 @@ export const SAMPLES: Record<Operation, Sample> = {
   pushDevices: rest("DELETE", "/v1/apps/:app/push/subscriptions", { id: NOTHING }),
   addPushDevice: rest("POST", "/v1/apps/:app/push/subscriptions", {}),
   cancelRun: rest("POST", "/v3/apps/:app/runs/:run/cancel"),
+  cancelBacklog: rest("POST", "/v3/apps/:app/backlog/cancel"),
 };

@@ -1,9 +1,11 @@
 /** Apps that fill the queue, and an app that comes after them. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { QUEUE_MAX, QUEUE_MAX_PER_APP, QUEUE_MIN_PER_APP } from "../../src/limits.js";
+import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
 import { queueShare } from "../../src/operations/records/queue-room.js";
 import { startTestService, type TestService } from "../harness/service.js";
+
+const BOUNDS = { max: 10_000, maxPerApp: 1_000, maxBytes: 2 ** 30 };
 
 describe("the queue", () => {
   it("has room for every app, whatever others put into it, and holds little more than its number", () => {
@@ -12,14 +14,14 @@ describe("the queue", () => {
         const queued = new Map<number, number>();
         let all = 0;
         for (const app of order) {
-          for (let own = queued.get(app) ?? 0; own < queueShare(all); own += 1) {
+          for (let own = queued.get(app) ?? 0; own < queueShare(all, BOUNDS); own += 1) {
             queued.set(app, own + 1);
             all += 1;
           }
         }
-        expect(Math.max(...queued.values())).to.be.at.most(QUEUE_MAX_PER_APP);
-        expect(all).to.be.at.most(QUEUE_MAX + QUEUE_MIN_PER_APP * queued.size);
-        expect(queueShare(all)).to.be.at.least(QUEUE_MIN_PER_APP);
+        expect(Math.max(...queued.values())).to.be.at.most(BOUNDS.maxPerApp);
+        expect(all).to.be.at.most(BOUNDS.max + QUEUE_MIN_PER_APP * queued.size);
+        expect(queueShare(all, BOUNDS)).to.be.at.least(QUEUE_MIN_PER_APP);
       }),
     );
   });
@@ -28,7 +30,11 @@ describe("the queue", () => {
     let service: TestService;
     let neighbour: number;
     before(async () => {
-      service = await startTestService({ ROLES: "api" });
+      service = await startTestService({
+        ROLES: "api",
+        QUEUE_MAX: String(BOUNDS.max),
+        QUEUE_MAX_PER_APP: String(BOUNDS.maxPerApp),
+      });
       const create = async (name: string): Promise<number> =>
         (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } })).body.app.id;
       const apps: number[] = [];
@@ -46,7 +52,7 @@ describe("the queue", () => {
       }
       await service.db.query(
         `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
-         SELECT unnest($1::bigint[]), 1, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${QUEUE_MAX_PER_APP})`,
+         SELECT unnest($1::bigint[]), 1, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${BOUNDS.maxPerApp})`,
         [apps],
       );
     });

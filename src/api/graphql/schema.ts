@@ -17,6 +17,7 @@ import { MediaResolver } from "./media-resolver.js";
 import { MessageResolver } from "./message-resolver.js";
 import { NotificationResolver } from "./notification-resolver.js";
 import { PublishResolver } from "./publish-resolver.js";
+import { QueueResolver } from "./queue-resolver.js";
 import { RunResolver } from "./run-resolver.js";
 import { SessionResolver } from "./session-resolver.js";
 import { SettingResolver } from "./setting-resolver.js";
@@ -41,6 +42,7 @@ const CLASSES = {
   messages: MessageResolver,
   notifications: NotificationResolver,
   publishing: PublishResolver,
+  queue: QueueResolver,
   runs: RunResolver,
   sessions: SessionResolver,
   settings: SettingResolver,

@@ -37,4 +37,20 @@ export const runRoutes: readonly Route[] = [
       return { status: "RUN_CANCELLED" };
     },
   },
+  {
+    method: "GET",
+    path: "/v3/apps/:appId/backlog",
+    answer: async ({ queue }, q) => ({
+      status: "BACKLOG_RETRIEVED",
+      backlog: await queue.backlog(q.context, q.id("appId")),
+    }),
+  },
+  {
+    method: "POST",
+    path: "/v3/apps/:appId/backlog/cancel",
+    answer: async ({ queue }, q) => ({
+      status: "BACKLOG_CANCELLED",
+      ...(await queue.cancelBacklog(q.context, q.id("appId"), q.object()["actionId"] as number)),
+    }),
+  },
 ];

@@ -2,8 +2,8 @@
  * The one statement that stores log events and starts what they trigger: index look-up, ledger rows and queue in a single round trip,
  * for any number of events of any apps. Knows the tables, not who asks.
  */
-import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE } from "../../limits.js";
-import { QUEUE_FULL } from "./queue-room.js";
+import { CHAIN_DEPTH_MAX, CHAIN_RUNS_PER_MINUTE, QUEUE_WOKEN_MAX } from "../../limits.js";
+import { QUEUE_FULL, type QueueRoom } from "./queue-room.js";
 
 export const HALTED = {
   depth: `recursion: more than ${CHAIN_DEPTH_MAX} runs deep`,
@@ -65,13 +65,20 @@ const COLUMNS = [
   "runId",
 ] as const satisfies readonly (keyof NewEvent)[];
 
-/** The parameters of {@link STORE_EVENTS}; `share`: how many runs of one app may wait. */
-export function eventParameters(events: readonly NewEvent[], share: number): unknown[] {
-  return [...COLUMNS.map((column) => events.map((event) => event[column])), share];
+/** The parameters of {@link STORE_EVENTS}. */
+export function eventParameters(
+  events: readonly NewEvent[],
+  { share, waitingOf }: ReturnType<QueueRoom["shareKnown"]>,
+): unknown[] {
+  const waiting = events.map(({ appId }) => waitingOf(appId));
+  return [...COLUMNS.map((column) => events.map((event) => event[column])), share, waiting];
 }
 
+/** So many of an app's queued runs are counted one by one; where more wait, by the last count. */
+const COUNTED_EXACTLY = 1_000;
+
 /*
- * $1 to $12 the columns of NewEvent, $13 how many runs of one app may wait. An event of an unknown app has no row in the answer.
+ * $1 to $12 the columns of NewEvent, $13 how many runs of one app may wait, $14 how many of each event's did. An event of an unknown app has no row in the answer.
  * A user is known when it is a person of the app's own organization. What is looked up for each event alone is LATERAL, so that it is
  * found by index however many rows the planner expects.
  */
@@ -79,9 +86,9 @@ export const STORE_EVENTS = `
   WITH source AS (
     SELECT given.*, app.organization_id, app.published_at, person.email
       FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::bigint[], $8::bigint[],
-                  $9::bigint[], $10::bigint[], $11::uuid[], $12::bigint[]) WITH ORDINALITY
+                  $9::bigint[], $10::bigint[], $11::uuid[], $12::bigint[], $14::int[]) WITH ORDINALITY
            AS given (app_id, type, head, separator, claimed, user_id, data_source_id, data_source_entry_id,
-                     app_notification_id, session_id, request_id, run_id, place)
+                     app_notification_id, session_id, request_id, run_id, waited, place)
       JOIN app ON app.id = given.app_id
       LEFT JOIN person ON person.id = given.user_id AND person.organization_id = app.organization_id),
   event AS (
@@ -93,15 +100,16 @@ export const STORE_EVENTS = `
       FROM source ORDER BY place
     RETURNING id, request_id, data, created_at),
   matched AS (
-    SELECT source.request_id, source.app_id, source.place, source.published_at, source.run_id, found.action_id
+    SELECT source.request_id, source.app_id, source.place, source.published_at, source.run_id, source.waited, found.action_id
       FROM source CROSS JOIN LATERAL (
         SELECT DISTINCT action_id FROM log_trigger
          WHERE app_id = source.app_id AND type = source.type
            AND data_source_id = ANY (ARRAY[0, coalesce(source.data_source_id, 0)])) AS found),
   waiting AS (
-    SELECT app_id, (SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND run.app_id = apps.app_id
-                                           LIMIT $13::int) AS queued) AS count
-      FROM (SELECT DISTINCT app_id FROM matched) AS apps),
+    SELECT app_id, CASE WHEN waited >= ${COUNTED_EXACTLY} THEN waited ELSE (
+             SELECT count(*) FROM (SELECT FROM run WHERE state = 'queued' AND run.app_id = apps.app_id
+                                    LIMIT least($13::int, ${COUNTED_EXACTLY})) AS queued) END AS count
+      FROM (SELECT app_id, max(waited) AS waited FROM matched GROUP BY app_id) AS apps),
   judged AS (
     SELECT request_id, app_id, action_id, place, cause.id AS cause_id, cause.chain_id, coalesce(cause.depth + 1, 0) AS depth,
            CASE WHEN published_at IS NULL THEN 'app unpublished'
@@ -127,7 +135,8 @@ export const STORE_EVENTS = `
   SELECT event.request_id AS "requestId", event.id, event.created_at AS "createdAt",
          CASE WHEN source.separator IS NOT NULL THEN event.data::text END AS completed,
          source.organization_id AS "organizationId", outcome.started, outcome.halted,
-         (SELECT svc_wake_all(array_agg(id)) FROM started WHERE state = 'queued' HAVING count(*) > 0) AS woken
+         (SELECT svc_wake_all(array_agg(id)) FROM started
+          WHERE state = 'queued' AND EXISTS (SELECT FROM waiting WHERE count < ${QUEUE_WOKEN_MAX}) HAVING count(*) > 0) AS woken
     FROM event JOIN source USING (request_id)
     CROSS JOIN LATERAL (
       SELECT count(*) AS started,

@@ -1,67 +1,120 @@
-/** Whether another run may wait: how many of one app do, the fewer the more wait in all. Knows numbers of rows, not whose turn it is. */
+/**
+ * Whether another run may wait: how many of one app do and with how many bytes, the fewer the more wait in all. Knows numbers of rows,
+ * not whose turn it is.
+ */
 import type { DataSource } from "typeorm";
-import { preparedRows } from "../../data/database.js";
-import { QUEUE_MAX, QUEUE_MAX_PER_APP, QUEUE_MIN_PER_APP } from "../../limits.js";
+import { preparedRows, rows } from "../../data/database.js";
+import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP, QUEUE_WOKEN_MAX } from "../../limits.js";
 
-/** All that wait are counted once in so long; in between each process adds what it queued itself. */
+/** All that wait are counted once in so long, and seldom enough that counting takes no more than this part of the time. */
 const COUNT_EVERY_MS = 1_000;
+const COUNTING_PART = 1 / 20;
+/** Fewer runs of an app are counted one by one, so that a small queue is full at its number and not about there. */
+const COUNTED_EXACTLY = 1_000;
 
 /** Why a trigger started no run. */
 export const QUEUE_FULL = "too many runs wait already";
 
-/* Counts stop at the bound: beyond it the number does not matter. */
-const ALL = `SELECT count(*) AS waiting FROM (SELECT FROM run WHERE state = 'queued' LIMIT ${QUEUE_MAX}) AS queued`;
+const DEPTHS = `
+  SELECT app_id AS "appId", count(*) AS runs, coalesce(sum(payload_bytes), 0)::float8 AS bytes, min(queued_at) AS "oldestAt"
+    FROM run WHERE state = 'queued' GROUP BY app_id`;
 const OF_APP = `
   SELECT count(*) AS waiting FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1 LIMIT $2::int) AS queued`;
+
+/** What may wait: runs in all and of one app, and the bytes of all their payloads. */
+export interface QueueBounds {
+  max: number;
+  maxPerApp: number;
+  maxBytes: number;
+}
+
+/** What waits of one app. */
+export interface QueueDepth {
+  appId: number;
+  runs: number;
+  /** Of their payloads. */
+  bytes: number;
+  oldestAt: Date;
+}
 
 /**
  * How many runs of one app may wait when so many wait in all. Ten apps that fill the queue leave room for any other: a tenth of what is
  * free, and never less than QUEUE_MIN_PER_APP.
  */
-export function queueShare(waiting: number): number {
-  const tenth = Math.floor((QUEUE_MAX - waiting) / 10);
-  return Math.min(QUEUE_MAX_PER_APP, Math.max(QUEUE_MIN_PER_APP, tenth));
+export function queueShare(waiting: number, { max, maxPerApp }: QueueBounds): number {
+  const tenth = Math.floor((max - waiting) / 10);
+  return Math.min(maxPerApp, Math.max(QUEUE_MIN_PER_APP, tenth));
+}
+
+/** Room that was taken; `wakes` false: so many of the app wait that whoever performs runs looks at the queue anyway. */
+export interface QueuePlace {
+  wakes: boolean;
 }
 
 export type QueueRoom = ReturnType<typeof createQueueRoom>;
 
-export function createQueueRoom(db: DataSource) {
-  let waiting = 0;
+export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
+  let known = new Map<number, QueueDepth>();
+  const all = { runs: 0, bytes: 0 };
   let countedAt = Number.NEGATIVE_INFINITY;
+  let countAgainMs = 0;
   let counting: Promise<void> | null = null;
 
-  async function count(name: string, text: string, values: unknown[] = []): Promise<number> {
-    return (await preparedRows<{ waiting: number }>(db, name, text, values))[0]!.waiting;
-  }
-
   async function recount(): Promise<void> {
-    waiting = await count("queue-all", ALL);
+    const start = performance.now();
+    const found = await rows<QueueDepth>(db, DEPTHS);
+    known = new Map(found.map((depth) => [depth.appId, depth]));
+    all.runs = found.reduce((sum, { runs }) => sum + runs, 0);
+    all.bytes = found.reduce((sum, { bytes }) => sum + bytes, 0);
     countedAt = performance.now();
+    countAgainMs = Math.max(COUNT_EVERY_MS, (countedAt - start) / COUNTING_PART);
   }
 
   /** Counts anew where the last count is old. */
   function refreshed(): Promise<void> {
-    if (performance.now() - countedAt <= COUNT_EVERY_MS) return Promise.resolve();
+    if (performance.now() - countedAt <= countAgainMs) return Promise.resolve();
     counting ??= recount().finally(() => {
       counting = null;
     });
     return counting;
   }
 
+  const depthOf = (appId: number): QueueDepth => known.get(appId) ?? { appId, runs: 0, bytes: 0, oldestAt: new Date() };
+
+  async function hasRoom(appId: number, bytes: number): Promise<boolean> {
+    const most = queueShare(all.runs, bounds);
+    const depth = depthOf(appId);
+    if (all.bytes + bytes > bounds.maxBytes) return depth.runs < QUEUE_MIN_PER_APP;
+    if (depth.bytes + bytes > bounds.maxBytes * QUEUE_BYTES_SHARE) return depth.runs < QUEUE_MIN_PER_APP;
+    if (most > COUNTED_EXACTLY) return depth.runs < most;
+    const values = [appId, most];
+    return (await preparedRows<{ waiting: number }>(db, "queue-of-app", OF_APP, values))[0]!.waiting < most;
+  }
+
   return {
-    /** How many runs of one app may wait, by the last count: never waits, since it is asked within transactions. */
-    shareKnown(): number {
+    /** By the last count, for statements that count exactly what is little: how many runs of one app may wait, and how many do. */
+    shareKnown(): { share: number; waitingOf: (appId: number) => number } {
       refreshed().catch(() => undefined);
-      return queueShare(waiting);
+      return { share: queueShare(all.runs, bounds), waitingOf: (appId) => depthOf(appId).runs };
     },
 
-    /** Takes room for a run of the app. @returns false when as many of its runs wait as may */
-    async take(appId: number): Promise<boolean> {
+    /** Takes room for a run of the app with a payload of so many bytes; null when as much of it waits as may. */
+    async take(appId: number, bytes: number): Promise<QueuePlace | null> {
       await refreshed();
-      const most = queueShare(waiting);
-      if ((await count("queue-of-app", OF_APP, [appId, most])) >= most) return false;
-      waiting += 1;
-      return true;
+      if (!(await hasRoom(appId, bytes))) return null;
+      const depth = depthOf(appId);
+      depth.runs += 1;
+      depth.bytes += bytes;
+      known.set(appId, depth);
+      all.runs += 1;
+      all.bytes += bytes;
+      return { wakes: depth.runs <= QUEUE_WOKEN_MAX };
+    },
+
+    /** What waits of each app, whoever queued it; counted anew at most once a second, and seldom where counting takes long. */
+    async depths(): Promise<QueueDepth[]> {
+      await refreshed();
+      return [...known.values()];
     },
   };
 }

@@ -44,18 +44,19 @@ const insert = (keyed: boolean, source: string, action: string, others: string) 
            cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${others}
       FROM ${source}${keyed ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
     RETURNING id, state)`;
-const WOKEN = "CASE WHEN accepted.state = 'queued' THEN svc_wake(accepted.id) END";
+/* `wakes`: whether somebody is to be woken for a queued one. */
+const woken = (wakes: string) => `CASE WHEN accepted.state = 'queued' AND ${wakes} THEN svc_wake(accepted.id) END`;
 
-/* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs. */
+/* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs, $13 whether it wakes somebody. */
 const accept = (keyed: boolean) => `
   WITH ${insert(keyed, "(SELECT) AS one", "$9::bigint", "$10, $11::bigint, $12::bigint")}
-  SELECT id, ${WOKEN} FROM accepted`;
+  SELECT id, ${woken("$13::boolean")} FROM accepted`;
 
-/* $9 name, $10 the same as an id or null. */
+/* $9 name, $10 the same as an id or null, $11 whether it wakes somebody. */
 const acceptNamed = (keyed: boolean) => `
   WITH target AS (${FIND_TARGET("$1", "$2", "$9", "$10")}),
   ${insert(keyed, `(SELECT id AS target_id FROM target WHERE ${RUNNABLE}) AS runnable`, "runnable.target_id", "'manual', NULL::bigint, NULL::bigint")}
-  SELECT target.*, accepted.id AS "runId", app.secrets_version AS "secretsVersion", ${WOKEN}
+  SELECT target.*, accepted.id AS "runId", app.secrets_version AS "secretsVersion", ${woken("$11::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN accepted ON true`;
 
 /* A statement for keys and one without: most runs have none, and pay nothing for those that do. */
@@ -88,8 +89,8 @@ function common(run: Pick<NewRun, keyof AskedRun & keyof NewRun>, holder: string
 
 /** Writes the run's row, running under `holder` or queued when that is null. */
 export async function acceptRun(executor: Executor, run: NewRun, holder: string | null): Promise<Accepted> {
-  const { actionId, trigger, replayOf = null, versionId = null } = run;
-  const values = [...common(run, holder), actionId, trigger, replayOf, versionId];
+  const { actionId, trigger, replayOf = null, versionId = null, wakes = true } = run;
+  const values = [...common(run, holder), actionId, trigger, replayOf, versionId, wakes];
   const [name, text] = isKeyed(run) ? ["accept-run-keyed", ACCEPT_KEYED] : ["accept-run", ACCEPT];
   for (;;) {
     const [accepted] = await preparedRows<{ id: number }>(executor, name!, text!, values);
@@ -104,7 +105,7 @@ export async function acceptRun(executor: Executor, run: NewRun, holder: string 
  * @throws as `findTarget`
  */
 export async function acceptTarget(db: Executor, run: AskedRun, holder: string | null): Promise<AcceptedTarget> {
-  const values = [...common(run, holder), ...targetParameters(run.nameOrId)];
+  const values = [...common(run, holder), ...targetParameters(run.nameOrId), run.wakes ?? true];
   const keyed = isKeyed(run);
   for (;;) {
     const [found] = await preparedRows<Target & { runId: number | null; secretsVersion: number }>(

@@ -23,6 +23,8 @@ interface RunFacts {
 /** A run as it is accepted. */
 export interface NewRun extends RunFacts {
   idempotencyKey: string | null;
+  /** false: nobody is woken for it once it is queued. */
+  wakes?: boolean;
   /** The run whose task token asked for this one: the chain of causes goes on. */
   causeRunId?: number | null;
   /** The run whose payload this one repeats. */

@@ -59,11 +59,20 @@ function outcomeIn({ type, data }: LogEntry): RunOutcome {
     : { ok: false, error: errorIn(data) };
 }
 
+/** How a run is written: in the transaction of `executor` where one is given; `wakes` false: nobody is woken for a queued one. */
+interface Acceptance {
+  executor?: Executor | undefined;
+  wakes?: boolean;
+}
+
 /**
  * Writes a run's row, running under `holder` or queued when that is null. `run` is what runs; null where an earlier request wrote it.
  * @throws what says that it may not run
  */
-type Accept = (holder: string | null, executor?: Executor) => Promise<{ id: number; run: HeldRun | null }>;
+type Accept = (holder: string | null, how?: Acceptance) => Promise<{ id: number; run: HeldRun | null }>;
+
+/** What a queued run takes room for. */
+type Queued = Pick<NewRun, "appId" | "payload">;
 
 /** An action that runs at a moment is taken to do so for that long, by those who are to wait: it is asked again as they start. */
 const FOUND_MS = 1_000;
@@ -102,21 +111,26 @@ export function createRuns(options: {
   });
 
   /** The row of a run that may not start here and now. @throws OVERLOADED */
-  async function queue(appId: number, accept: Accept, awaitedBy: number | null = null): Promise<{ id: number }> {
-    const leave = await queueing.enter(appId);
+  async function queue(asked: Queued, accept: Accept, awaitedBy: number | null = null): Promise<{ id: number }> {
+    const leave = await queueing.enter(asked.appId);
     try {
-      return await queueInTurn(appId, accept, awaitedBy);
+      return await queueInTurn(asked, accept, awaitedBy);
     } finally {
       leave();
     }
   }
 
-  async function queueInTurn(appId: number, accept: Accept, awaitedBy: number | null): Promise<{ id: number }> {
-    if (!(await queueRoom.take(appId))) {
+  async function queueInTurn(
+    { appId, payload }: Queued,
+    accept: Accept,
+    awaitedBy: number | null,
+  ): Promise<{ id: number }> {
+    const place = await queueRoom.take(appId, Buffer.byteLength(payload));
+    if (!place) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
     }
-    const { id } = await traces.queue((executor) => accept(null, executor));
+    const { id } = await traces.queue((executor) => accept(null, { executor, wakes: place.wakes }));
     if (awaitedBy === null) return { id };
     if (runner.performs(awaitedBy)) runner.expectRun(awaitedBy, id);
     else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
@@ -140,8 +154,8 @@ export function createRuns(options: {
   /** Of a run that is asked for by its action's name or id. */
   function acceptAsked(asked: AskedRun): Accept {
     const traceparent = traces.current();
-    return async (by, executor) => {
-      const { id, repeated, target, secretsVersion } = await ledger.acceptTarget(asked, by, executor);
+    return async (by, { executor, wakes = true } = {}) => {
+      const { id, repeated, target, secretsVersion } = await ledger.acceptTarget({ ...asked, wakes }, by, executor);
       if (repeated) return { id, run: null };
       const { id: actionId, ...code } = target;
       const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion };
@@ -163,7 +177,7 @@ export function createRuns(options: {
     const place = runner.placeFor(appId, null);
     if (place) return startIn(place, acceptAsked(asked));
     await checkTarget(asked);
-    return queue(appId, acceptAsked(asked));
+    return queue(asked, acceptAsked(asked));
   }
 
   /**
@@ -179,9 +193,9 @@ export function createRuns(options: {
     const place = runner.placeFor(appId, causeRunId);
     if (place) return startIn(place, accept);
     await checkTarget(asked);
-    if (causeRunId !== null || idempotencyKey !== null) return queue(appId, accept, causeRunId);
+    if (causeRunId !== null || idempotencyKey !== null) return queue(asked, accept, causeRunId);
     const later = await runner.waitForPlace(appId, Buffer.byteLength(payload), gone?.());
-    return later ? startIn(later, accept) : queue(appId, accept);
+    return later ? startIn(later, accept) : queue(asked, accept);
   }
 
   /** The run that is asked for, as far as it can be judged without its action. */
@@ -246,13 +260,13 @@ export function createRuns(options: {
     /** Starts a run that was found to be startable already. */
     async submit(run: NewRun): Promise<{ runId: number }> {
       const traceparent = traces.current();
-      const accept: Accept = async (by, executor) => {
-        const { id, repeated } = await ledger.accept(run, by, executor);
+      const accept: Accept = async (by, { executor, wakes = true } = {}) => {
+        const { id, repeated } = await ledger.accept({ ...run, wakes }, by, executor);
         const facts = { replayOf: null, versionId: null, startedAt: new Date(), traceparent };
         return { id, run: repeated ? null : { ...facts, ...run, id } };
       };
       const place = runner.placeFor(run.appId, null);
-      const { id } = place ? await startIn(place, accept) : await queue(run.appId, accept);
+      const { id } = place ? await startIn(place, accept) : await queue(run, accept);
       return { runId: id };
     },
 
