@@ -7,6 +7,8 @@ import type { Answer } from "./answers.js";
 
 export interface RequestContext extends Visitor {
   idempotencyKey: string | null;
+  /** `Idempotency-Retry: failed`: a run of that key that failed or was cancelled is run again. */
+  retryFailed?: boolean;
   /** What this request may still make; a subscription's events have none. */
   answer?: Answer;
   /** Aborts when nobody waits for the answer any more. */
@@ -15,6 +17,13 @@ export interface RequestContext extends Visitor {
   span?: Span;
   /** It is refused, whatever HTTP says. */
   refused?: true;
+}
+
+/** Whether the key is free again where its run failed. @throws REQUEST_INVALID */
+export function readIdempotencyRetry(header: string | string[] | undefined): boolean {
+  if (header === undefined) return false;
+  if (header === "failed") return true;
+  throw new ActionError("REQUEST_INVALID", "Idempotency-Retry must be failed, or not be there");
 }
 
 /** 1 to 255 printable ASCII characters. @throws REQUEST_INVALID */

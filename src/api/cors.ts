@@ -16,7 +16,8 @@ export function registerCors(app: FastifyInstance): void {
     strictPreflight: false,
     methods: ["GET", "POST", "PUT", "DELETE"],
     allowedHeaders: [
-      ...["Auth-token", "Authorization", "Content-Type", "Idempotency-Key", "If-Match", "traceparent"],
+      ...["Auth-token", "Authorization", "Content-Type", "Idempotency-Key", "Idempotency-Retry", "If-Match"],
+      "traceparent",
       ...["Range", "If-Range", "If-None-Match"],
     ],
     exposedHeaders: [

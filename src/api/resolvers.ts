@@ -17,6 +17,7 @@ import { PublishResolver } from "./graphql/publish-resolver.js";
 import { QueueResolver } from "./graphql/queue-resolver.js";
 import { RunResolver } from "./graphql/run-resolver.js";
 import type { Resolvers } from "./graphql/schema.js";
+import { SchedulePauseResolver } from "./graphql/schedule-pause-resolver.js";
 import { SessionResolver } from "./graphql/session-resolver.js";
 import { SettingResolver } from "./graphql/setting-resolver.js";
 import { TokenResolver } from "./graphql/token-resolver.js";
@@ -52,6 +53,7 @@ export function createResolvers(operations: Operations): Resolvers {
     publishing: new PublishResolver(gate, publishing),
     queue: new QueueResolver(gate, operations.backlogs),
     runs: new RunResolver(gate, runs, console),
+    schedulePause: new SchedulePauseResolver(gate, operations.triggers.pause),
     sessions: new SessionResolver(gate, operations.store.sessions, operations.verification),
     settings: new SettingResolver(gate, settings),
     trail: new TrailResolver(gate, trail),

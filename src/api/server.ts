@@ -23,7 +23,7 @@ import { registerBodies } from "./bodies.js";
 import type { BodyRooms } from "./body-room.js";
 import { tokenIn } from "./caller.js";
 import { registerClientScripts } from "./client-scripts.js";
-import { quotaHeaders, type RequestContext, readIdempotencyKey } from "./context.js";
+import { quotaHeaders, type RequestContext, readIdempotencyKey, readIdempotencyRetry } from "./context.js";
 import { registerCors } from "./cors.js";
 import { registerDeliveryReports } from "./delivery-reports.js";
 import { registerEntryFiles } from "./entry-files.js";
@@ -173,6 +173,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const gone = () => overSignal(request.raw, reply.raw);
     request.context = { caller, idempotencyKey: null, answer, gone, ...(address && { address }) };
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
+    request.context.retryFailed = readIdempotencyRetry(request.headers["idempotency-retry"]);
   });
   registerTraces(app, tracing);
   registerBodies(app, options);

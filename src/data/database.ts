@@ -47,6 +47,7 @@ import {
   PartitionsOfTrail1763600180400,
 } from "../../migrations/1763600180200-partitions.js";
 import { Searches1763600180600 } from "../../migrations/1763600180600-searches.js";
+import { SchedulesPaused1763600180700 } from "../../migrations/1763600180700-schedules-paused.js";
 import { RunTraces1763600190000 } from "../../migrations/1763600190000-run-traces.js";
 import { Alerts1763600190100 } from "../../migrations/1763600190100-alerts.js";
 import { BOUNDED_POOL, createPool, createStatementPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
@@ -92,6 +93,7 @@ export const MIGRATIONS = [
   PartitionsOfTrail1763600180400,
   PartitionsOfRuns1763600180500,
   Searches1763600180600,
+  SchedulesPaused1763600180700,
   RunTraces1763600190000,
   Alerts1763600190100,
 ];

@@ -62,6 +62,7 @@ import { createSecrecy } from "./runs/secrecy.js";
 import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
 import { createBacktest } from "./triggers/backtest.js";
+import { createSchedulePause } from "./triggers/schedule-pause.js";
 import { createSchedule } from "./triggers/schedule.js";
 import { createTriggerIndex, SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 import { createScheduleWeek } from "./triggers/week.js";
@@ -279,6 +280,7 @@ function triggersOf(
     history: createRunHistory({ db, runs, runWords }),
     statistics: createRunStatistics({ db }),
     backtest: createBacktest(db),
+    pause: createSchedulePause(db),
   };
 }
 

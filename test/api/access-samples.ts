@@ -130,5 +130,6 @@ export const SAMPLES: Record<Operation, Sample> = {
   pushDevices: rest("DELETE", "/v1/apps/:app/push/subscriptions", { id: NOTHING }),
   addPushDevice: rest("POST", "/v1/apps/:app/push/subscriptions", {}),
   cancelRun: rest("POST", "/v3/apps/:app/runs/:run/cancel"),
+  pauseSchedules: rest("POST", "/v1/apps/:app/schedules/pause"),
   cancelBacklog: rest("POST", "/v3/apps/:app/backlog/cancel"),
 };

@@ -1,6 +1,8 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
+import { createSchedulePause } from "../../src/operations/triggers/schedule-pause.js";
+import type { Caller } from "../../src/rules/access.js";
 import { createSchedule, type Schedule } from "../../src/operations/triggers/schedule.js";
 import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
@@ -128,6 +130,24 @@ describe("schedules", () => {
     time = NOON;
     await schedule.claimDue();
     expect(await ticks()).to.deep.equal([["12:00", "app unpublished"]]);
+  });
+
+  it("stand still while the app's are paused, with a row for each tick, and go on without catching up", async () => {
+    await publish(SCHEDULED);
+    const pause = createSchedulePause(db);
+    const editor = { personId: null, credentialId: null } as Caller;
+    const since = await pause.set(editor, appId, true);
+    expect(await pause.set(editor, appId, true)).to.deep.equal(since);
+    time = NOON;
+    await schedule.claimDue();
+    expect(await pause.set(editor, appId, false)).to.equal(null);
+    expect(await pause.since(appId)).to.equal(null);
+    time = NOON + 2 * MINUTE;
+    await schedule.claimDue();
+    expect(await ticks()).to.deep.equal([
+      ["12:00", "schedules paused"],
+      ["12:02", "queued"],
+    ]);
   });
 
   it("bound what one pause writes, and count the rest in one row", async () => {

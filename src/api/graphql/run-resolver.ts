@@ -74,7 +74,8 @@ export class RunResolver {
     @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
   ): Promise<QueuedRunType> {
     const caller = await this.gate.enter(context, "runAction", appId);
-    return this.service.run(caller, { appId, nameOrId, payload, idempotencyKey: context.idempotencyKey });
+    const { idempotencyKey, retryFailed = false } = context;
+    return this.service.run(caller, { appId, nameOrId, payload, idempotencyKey, retryFailed });
   }
 
   @Mutation(() => ExecutedRunType, { description: "Answers when the run has ended." })
@@ -85,8 +86,8 @@ export class RunResolver {
     @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
   ): Promise<ExecutedRunType> {
     const caller = await this.gate.enter(context, "runAction", appId);
-    const { idempotencyKey, gone } = context;
-    return this.service.runWithResult(caller, { appId, nameOrId, payload, idempotencyKey, gone });
+    const { idempotencyKey, retryFailed = false, gone } = context;
+    return this.service.runWithResult(caller, { appId, nameOrId, payload, idempotencyKey, retryFailed, gone });
   }
 
   @Mutation(() => Boolean, { description: "Ends a queued or running run, by its starter or an editor." })

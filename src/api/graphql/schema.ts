@@ -19,6 +19,7 @@ import { NotificationResolver } from "./notification-resolver.js";
 import { PublishResolver } from "./publish-resolver.js";
 import { QueueResolver } from "./queue-resolver.js";
 import { RunResolver } from "./run-resolver.js";
+import { SchedulePauseResolver } from "./schedule-pause-resolver.js";
 import { SessionResolver } from "./session-resolver.js";
 import { SettingResolver } from "./setting-resolver.js";
 import { TokenResolver } from "./token-resolver.js";
@@ -44,6 +45,7 @@ const CLASSES = {
   publishing: PublishResolver,
   queue: QueueResolver,
   runs: RunResolver,
+  schedulePause: SchedulePauseResolver,
   sessions: SessionResolver,
   settings: SettingResolver,
   trail: TrailResolver,

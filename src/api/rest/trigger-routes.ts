@@ -3,7 +3,24 @@ import type { Route } from "./route.js";
 
 const APP = "/v3/apps/:appId";
 
+const SCHEDULES = "/v1/apps/:appId/schedules";
+
 export const triggerRoutes: readonly Route[] = [
+  {
+    method: "GET",
+    path: SCHEDULES,
+    answer: ({ schedulePause }, q) => schedulePause.schedulePause(q.context, q.id("appId")),
+  },
+  {
+    method: "POST",
+    path: `${SCHEDULES}/pause`,
+    answer: ({ schedulePause }, q) => schedulePause.pauseSchedules(q.context, q.id("appId")),
+  },
+  {
+    method: "POST",
+    path: `${SCHEDULES}/resume`,
+    answer: ({ schedulePause }, q) => schedulePause.resumeSchedules(q.context, q.id("appId")),
+  },
   {
     method: "POST",
     path: "/v1/apps/:appId/logs",

@@ -63,13 +63,14 @@ const acceptNamed = (keyed: boolean) => `
 const [ACCEPT, ACCEPT_KEYED] = [accept(false), accept(true)];
 const [ACCEPT_TARGET, ACCEPT_TARGET_KEYED] = [acceptNamed(false), acceptNamed(true)];
 
-/* Of a run that is gone as well: what an app wrote too much of went with its keys. */
+/* Of a run that is gone as well: what an app wrote too much of went with its keys. $4: and of one that came to nothing. */
 const FORGET_OLD = `
   DELETE FROM run_key WHERE action_id = $1 AND credential_id = $2 AND key = $3
-     AND (created_at < now() - interval '${IDEMPOTENCY_HOURS} hours' OR NOT EXISTS (SELECT FROM run WHERE run.id = run_key.run_id))`;
+     AND (created_at < now() - interval '${IDEMPOTENCY_HOURS} hours'
+          OR NOT EXISTS (SELECT FROM run WHERE run.id = run_key.run_id AND NOT ($4 AND state IN ('failed', 'cancelled'))))`;
 const FIRST = "SELECT run_id AS id FROM run_key WHERE action_id = $1 AND credential_id = $2 AND key = $3";
 
-type Key = Pick<NewRun, "credentialId" | "idempotencyKey">;
+type Key = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed">;
 
 /** A key belongs to a credential: nobody else's request can be its repeat. */
 const isKeyed = ({ credentialId, idempotencyKey }: Key): boolean => credentialId !== null && idempotencyKey !== null;
@@ -77,7 +78,7 @@ const isKeyed = ({ credentialId, idempotencyKey }: Key): boolean => credentialId
 /** The run that the key found, or null where that was too long ago and is forgotten now: then the row may be written after all. */
 async function firstOf(executor: Executor, actionId: number, run: Key): Promise<Accepted | null> {
   const key = [actionId, run.credentialId, run.idempotencyKey];
-  await executor.query(FORGET_OLD, key);
+  await executor.query(FORGET_OLD, [...key, run.retryFailed ?? false]);
   const [first] = await rows<{ id: number }>(executor, FIRST, key);
   return first ? { id: first.id, repeated: true } : null;
 }

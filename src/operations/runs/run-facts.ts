@@ -23,6 +23,8 @@ interface RunFacts {
 /** A run as it is accepted. */
 export interface NewRun extends RunFacts {
   idempotencyKey: string | null;
+  /** A key whose run failed or was cancelled is free again. */
+  retryFailed?: boolean;
   /** false: nobody is woken for it once it is queued. */
   wakes?: boolean;
   /** The run whose task token asked for this one: the chain of causes goes on. */

@@ -36,6 +36,8 @@ export interface RunRequest {
   /** The payload object; undefined stands for `{}`. */
   payload: unknown;
   idempotencyKey: string | null;
+  /** Whether a run of that key that failed or was cancelled is to be run again. */
+  retryFailed?: boolean;
   /** Aborts when nobody waits for the result any more. */
   gone?: (() => AbortSignal) | undefined;
 }
@@ -200,7 +202,7 @@ export function createRuns(options: {
 
   /** The run that is asked for, as far as it can be judged without its action. */
   async function askedBy(caller: Caller, request: RunRequest): Promise<AskedRun> {
-    const { appId, nameOrId, idempotencyKey } = request;
+    const { appId, nameOrId, idempotencyKey, retryFailed = false } = request;
     const payload = payloadText(request.payload);
     const { copy, personId, credentialId, runId: causeRunId } = caller;
     intake.takePayload(caller, appId, Buffer.byteLength(payload));
@@ -210,7 +212,7 @@ export function createRuns(options: {
         `recursion: runs that cause runs are more than ${CHAIN_DEPTH_MAX} deep`,
       );
     }
-    return { appId, nameOrId, copy, payload, personId, credentialId, idempotencyKey, causeRunId };
+    return { appId, nameOrId, copy, payload, personId, credentialId, idempotencyKey, retryFailed, causeRunId };
   }
 
   function mayCancel(caller: Caller, run: HeldRun | null): boolean {

@@ -16,6 +16,7 @@ const SKIPPED = {
   down: "down at that time",
   late: `late by more than ${TICK_LATE_MS / 1000} s`,
   unpublished: "app unpublished",
+  paused: "schedules paused",
 } as const;
 
 /** Those that have no word of their own are missed ones, with how many. */
@@ -34,6 +35,7 @@ const CIRCUMSTANCES = `
   SELECT (SELECT json_agg(action_id) FROM run
            WHERE action_id = ANY ($1) AND trigger = 'schedule' AND finished_at IS NULL) AS busy,
          (SELECT json_agg(id) FROM app WHERE id = ANY ($2) AND published_at IS NOT NULL) AS published,
+         (SELECT json_agg(id) FROM app WHERE id = ANY ($2) AND schedules_paused_at IS NOT NULL) AS paused,
          (SELECT min(started_at) FROM instance WHERE 'scheduler' = ANY (roles) AND lease_until >= now()) AS "upSince"`;
 
 const WRITE_TICKS = `
@@ -63,6 +65,7 @@ interface DueRow {
 interface Circumstances {
   busy: ReadonlySet<number>;
   published: ReadonlySet<number>;
+  paused: ReadonlySet<number>;
   /** Since when a scheduler that lives has been up; null when none has told yet. */
   upSince: Date | null;
 }
@@ -77,17 +80,17 @@ interface TickFate {
 }
 
 /** Ticks of one schedule, each with its fate. Only one of them may be queued, and only where none runs. */
-function fatesOf(due: DueRow, owed: Owed, { busy, published, upSince }: Circumstances): TickFate[] {
+function fatesOf(due: DueRow, owed: Owed, { busy, published, paused, upSince }: Circumstances): TickFate[] {
   const { appId, actionId } = due;
-  const unpublished = !published.has(appId);
+  const still = !published.has(appId) ? SKIPPED.unpublished : paused.has(appId) ? SKIPPED.paused : null;
   let running = busy.has(actionId);
   const missed = owed.missed.map(({ tick, count, atLeast }) => {
     const why = upSince !== null && tick >= upSince ? SKIPPED.late : SKIPPED.down;
     const reason = atLeast ? `${why}; more than ${MISSED_COUNTED} ticks, not counted further` : why;
-    return { appId, actionId, tick, count, reason: unpublished ? SKIPPED.unpublished : reason };
+    return { appId, actionId, tick, count, reason: still ?? reason };
   });
   const current = owed.current.map((tick) => {
-    const reason = unpublished ? SKIPPED.unpublished : running ? SKIPPED.running : null;
+    const reason = still ?? (running ? SKIPPED.running : null);
     running = true;
     return { appId, actionId, tick, count: 1, reason };
   });
@@ -113,13 +116,13 @@ export function createSchedule(options: {
 
   async function circumstances(manager: EntityManager, due: DueRow[]): Promise<Circumstances> {
     const ids = [due.map(({ actionId }) => actionId), [...new Set(due.map(({ appId }) => appId))]];
-    const [found] = await rows<{ busy: number[] | null; published: number[] | null; upSince: Date | null }>(
+    const [found] = await rows<Record<"busy" | "published" | "paused", number[] | null> & { upSince: Date | null }>(
       manager,
       CIRCUMSTANCES,
       ids,
     );
-    const { busy, published, upSince } = found!;
-    return { busy: new Set(busy), published: new Set(published), upSince };
+    const { busy, published, paused, upSince } = found!;
+    return { busy: new Set(busy), published: new Set(published), paused: new Set(paused), upSince };
   }
 
   /** Claims up to a batch of due schedules, writes their ticks and advances them. Returns how many it claimed. */

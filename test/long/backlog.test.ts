@@ -1,0 +1,90 @@
+/** What a deep queue costs those who take from it, and whether it loses anything where they die. */
+import { expect } from "chai";
+import { createLedger } from "../../src/operations/runs/ledger.js";
+import { connectedDatabase } from "../harness/connected-database.js";
+import { startTestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const HOLDER = "00000000-0000-4000-8000-000000000001";
+const ROUNDS = 300;
+const DEEP = 100_000;
+
+const p50 = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
+
+async function filled(depth: number) {
+  const database = await connectedDatabase(4);
+  const { db } = database;
+  await db.query(`
+    INSERT INTO organization (name) VALUES ('o');
+    INSERT INTO app (organization_id, name) SELECT 1, 'a' || n FROM generate_series(1, 3) AS n`);
+  await db.query(
+    `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
+     SELECT 1, 1, 'master', 'manual', '{}', 'queued' FROM generate_series(1, $1::int)`,
+    [depth],
+  );
+  await db.query("VACUUM ANALYZE run");
+  return { ...database, ledger: createLedger(db) };
+}
+
+describe("a queue of 100,000 runs", () => {
+  it("costs a claim at most one and a half times as much as one of some hundred", async () => {
+    const small = await filled(ROUNDS + 100);
+    const deep = await filled(DEEP);
+    const times = new Map([
+      [small, [] as number[]],
+      [deep, [] as number[]],
+    ]);
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (const [{ ledger }, taken] of times) {
+        const start = performance.now();
+        expect(await ledger.claim(HOLDER, new Map([[2, 1]]), 3)).to.not.equal(null);
+        taken.push(performance.now() - start);
+      }
+    }
+    const [before, after] = [p50(times.get(small)!), p50(times.get(deep)!)];
+    process.stdout.write(`      p50 ${before.toFixed(2)} ms, ${after.toFixed(2)} ms: ${(after / before).toFixed(2)} times\n`);
+    await small.stop();
+    await deep.stop();
+    expect(after).to.be.below(before * 1.5);
+  });
+
+  it("lets a run of another app start within a second beside it", async () => {
+    const service = await startTestService();
+    const create = async (app: number, name: string, code: string) =>
+      (
+        await service.rest("POST", `/v3/apps/${app}/actions`, {
+          as: "admin",
+          body: { name, code, active: true, triggers: [{ trigger: "manual" }] },
+        })
+      ).body.action.id as number;
+    const other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Other" } })).body.app.id;
+    const id = await create(service.appId, "work", "async function execute() { return 1 }");
+    await create(other, "one", "async function execute() { return 2 }");
+    await service.db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
+       SELECT $1, $2, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${DEEP})`,
+      [service.appId, id],
+    );
+    await until(async () => (await service.db.query("SELECT FROM run WHERE finished_at IS NOT NULL LIMIT 1")).length > 0);
+    for (let round = 0; round < 20; round += 1) {
+      const { body } = await service.rest("POST", `/v3/apps/${other}/actions/one/run`, { as: "admin" });
+      const waited = await until(async () => {
+        const sql = "SELECT extract(epoch FROM started_at - queued_at)::float8 AS s FROM run WHERE id = $1 AND finished_at IS NOT NULL";
+        return (await service.db.query(sql, [body.runId]))[0] ?? null;
+      }, 10_000);
+      expect(waited.s).to.be.below(1);
+    }
+    const start = performance.now();
+    let cancelled = 0;
+    let more = true;
+    while (more) {
+      const { body } = await service.rest("POST", `/v3/apps/${service.appId}/backlog/cancel`);
+      cancelled += body.cancelled;
+      ({ more } = body);
+    }
+    process.stdout.write(`      ${cancelled} cancelled in ${((performance.now() - start) / 1_000).toFixed(1)} s\n`);
+    const left = "SELECT count(*)::int AS n FROM run WHERE app_id = $1 AND state = 'queued'";
+    expect((await service.db.query(left, [service.appId]))[0].n).to.equal(0);
+    await service.stop();
+  });
+});

@@ -1,0 +1,99 @@
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { QUEUE_MIN_PER_APP } from "../../src/limits.js";
+import { createLogs } from "../../src/operations/records/execution-logs.js";
+import { createQueueRoom } from "../../src/operations/records/queue-room.js";
+import { createBacklogs } from "../../src/operations/runs/backlog.js";
+import { createLedger } from "../../src/operations/runs/ledger.js";
+import type { Caller } from "../../src/rules/access.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+
+const BOUNDS = { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 30 };
+const HOLDER = "00000000-0000-4000-8000-000000000001";
+const EDITOR = { kind: "editor", personId: null, credentialId: null } as Caller;
+
+describe("a backlog", () => {
+  let database: ConnectedDatabase;
+  let db: DataSource;
+
+  beforeEach(async () => {
+    database = await connectedDatabase(6);
+    ({ db } = database);
+    await db.query(`
+      INSERT INTO organization (name) VALUES ('o');
+      INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b');
+      INSERT INTO action (app_id, name, code, environment) VALUES (1, 'one', '', 'server'), (1, 'two', '', 'server')`);
+  });
+  afterEach(() => database.stop());
+
+  const wait = (appId: number, runs: number, { actionId = 1, payload = '{"n":1}' } = {}) =>
+    db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state)
+       SELECT $1, $2, 'master', 'manual', $3, 'queued' FROM generate_series(1, $4::int)`,
+      [appId, actionId, payload, runs],
+    );
+  const states = async (appId: number) =>
+    (await db.query("SELECT state, count(*)::int AS n FROM run WHERE app_id = $1 GROUP BY 1 ORDER BY 1", [appId])).map(
+      ({ state, n }: { state: string; n: number }) => `${n} ${state}`,
+    );
+
+  it("is cancelled whole: each run ends in one entry with its payload, no other app's and none that runs", async () => {
+    await wait(1, 2_500);
+    await wait(2, 3);
+    const running = await createLedger(db).claim(HOLDER, new Map([[2, 1]]), 1);
+    expect(running?.appId).to.equal(1);
+    const backlogs = createBacklogs({ db, queueRoom: createQueueRoom(db, BOUNDS) });
+    expect(await backlogs.cancel(EDITOR, 1, {})).to.deep.equal({ cancelled: 2_499, more: false });
+    expect(await states(1)).to.deep.equal(["2499 cancelled", "1 running"]);
+    expect(await states(2)).to.deep.equal(["3 queued"]);
+    const [counts] = await db.query(`
+      SELECT count(*)::int AS entries, count(DISTINCT run_id)::int AS runs FROM execution_log`);
+    expect(counts).to.deep.equal({ entries: 2_499, runs: 2_499 });
+    const entry = await createLogs(db).ofRun(running!.id + 1);
+    expect(entry?.type).to.equal("app.task.failed");
+    const data = JSON.parse(entry!.data.text);
+    expect([data.payload, data.error.name]).to.deep.equal([{ n: 1 }, "CancelledError"]);
+    expect((await db.query("SELECT type, data FROM audit_entry"))[0]).to.deep.equal({
+      type: "app.runs.cancel",
+      data: { cancelled: 2_499, actionId: null },
+    });
+  });
+
+  it("is cancelled of one action alone where it is named, and never of an action of another app", async () => {
+    await wait(1, 5, { actionId: 1 });
+    await wait(1, 7, { actionId: 2 });
+    await wait(2, 2, { actionId: 1 });
+    const backlogs = createBacklogs({ db, queueRoom: createQueueRoom(db, BOUNDS) });
+    expect((await backlogs.cancel(EDITOR, 1, { actionId: 2 })).cancelled).to.equal(7);
+    expect((await backlogs.cancel(EDITOR, 2, { actionId: 1 })).cancelled).to.equal(0);
+    expect([await states(1), await states(2)]).to.deep.equal([["7 cancelled", "5 queued"].sort(), ["2 queued"]]);
+  });
+
+  it("is told by its number, its bytes and its age, of each app", async () => {
+    await wait(1, 3);
+    await db.query("UPDATE run SET queued_at = '2026-01-02T03:04:05Z' WHERE id = 2");
+    const backlogs = createBacklogs({ db, queueRoom: createQueueRoom(db, BOUNDS) });
+    expect(await backlogs.of(1)).to.deep.equal({ runs: 3, bytes: 21, oldestAt: "2026-01-02T03:04:05.000Z" });
+    expect(await backlogs.of(2)).to.deep.equal({ runs: 0, bytes: 0, oldestAt: null });
+  });
+
+  it("is bounded in bytes, an app's in a tenth of them, and leaves every app its first few", async () => {
+    await wait(1, QUEUE_MIN_PER_APP, { payload: JSON.stringify({ text: "x".repeat(9_990 / QUEUE_MIN_PER_APP) }) });
+    const room = createQueueRoom(db, { ...BOUNDS, maxBytes: 100_000 });
+    expect(await room.take(1, 1_000)).to.equal(null);
+    expect(await room.take(2, 9_000)).to.deep.equal({ wakes: true });
+    // Beyond its bytes, not yet its few.
+    expect(await room.take(2, 9_000)).to.deep.equal({ wakes: true });
+  });
+
+  it("wakes nobody for a run behind a hundred others, and is full at its number", async () => {
+    await wait(1, 150);
+    const room = createQueueRoom(db, { max: 10_000, maxPerApp: 152, maxBytes: 2 ** 30 });
+    expect(await room.take(1, 2)).to.deep.equal({ wakes: false });
+    await wait(1, 1);
+    expect(await room.take(1, 2)).to.deep.equal({ wakes: false });
+    await wait(1, 1);
+    expect(await room.take(1, 2)).to.equal(null);
+    expect(await room.take(2, 2)).to.deep.equal({ wakes: true });
+  });
+});
