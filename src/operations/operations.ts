@@ -46,7 +46,7 @@ import { createLogs, LOG_CHANNEL } from "./records/execution-logs.js";
 import { createIntake, type Intake } from "./records/intake.js";
 import { createLogEvents, type LogEvents } from "./records/log-events.js";
 import { createLogTail } from "./records/log-tail.js";
-import { createQueueRoom, type QueueRoom } from "./records/queue-room.js";
+import { createQueueRoom, type QueueBounds, type QueueRoom } from "./records/queue-room.js";
 import { createRunWords, type RunWords } from "./records/run-words.js";
 import { createBacklogs } from "./runs/backlog.js";
 import { CONSOLE_CHANNEL, createRunConsole } from "./runs/console.js";
@@ -62,8 +62,8 @@ import { createSecrecy } from "./runs/secrecy.js";
 import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
 import { createBacktest } from "./triggers/backtest.js";
-import { createSchedulePause } from "./triggers/schedule-pause.js";
 import { createSchedule } from "./triggers/schedule.js";
+import { createSchedulePause } from "./triggers/schedule-pause.js";
 import { createTriggerIndex, SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 import { createScheduleWeek } from "./triggers/week.js";
 import { createRetention } from "./upkeep/retention.js";
@@ -111,6 +111,12 @@ export interface Surroundings {
   now: () => number;
   log: Logger;
 }
+
+const queueBounds = ({ queueMax, queueMaxPerApp, queueMaxMb }: Config): QueueBounds => ({
+  max: queueMax,
+  maxPerApp: queueMaxPerApp,
+  maxBytes: queueMaxMb * 2 ** 20,
+});
 
 export type Operations = Awaited<ReturnType<typeof createOperations>>;
 
@@ -192,16 +198,16 @@ function createRunning(
   const rooms = { queueRoom, intake };
   const holder = instance.id;
   const runs = createRuns({ db, ledger, ...rooms, logs, execution, traces, notifications, holder, concurrency });
-  return { logs, tail, ledger, instance, console, runs, runWords: createRunWords(db) };
+  const runWords = createRunWords(db);
+  return { logs, tail, ledger, instance, console, runs, runWords, backlogs: createBacklogs({ db, queueRoom }) };
 }
 
 /** What keeps the tables small, and what is told of the whole service. */
-function upkeepOf({ config, db }: Surroundings, lag: () => Promise<number>, runWords: RunWords) {
+function upkeepOf({ config, db }: Surroundings, lag: () => Promise<number>, depths: QueueRoom["depths"]) {
   return {
-    runWords,
     retention: createRetention({ db, days: config.logRetentionDays }),
     trimming: createTrimming({ db, maxBytes: config.logMaxMb * 2 ** 20 }),
-    vitals: createVitals({ db, lag }),
+    vitals: createVitals({ db, lag, depths }),
   };
 }
 
@@ -289,11 +295,7 @@ export async function createOperations(surroundings: Surroundings) {
   const credentials = createCredentials({ db, notifications });
   const gate = createGate({ db, window: createRateWindow(db), limits: config.rateLimits, room });
   const intake = createIntake({ quotaBytes: config.intakeQuotaMb * 2 ** 20, room });
-  const queueRoom = createQueueRoom(db, {
-    max: config.queueMax,
-    maxPerApp: config.queueMaxPerApp,
-    maxBytes: config.queueMaxMb * 2 ** 20,
-  });
+  const queueRoom = createQueueRoom(db, queueBounds(config));
   const logEvents = createLogEvents({ db, queueRoom, intake });
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
@@ -319,7 +321,7 @@ export async function createOperations(surroundings: Surroundings) {
   const { scripts: keptScripts } = packages;
   const ofRuns = { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans };
   const running = createRunning(surroundings, { ...ofRuns, onBeat: () => messaging.recover() });
-  const { logs, tail, ledger, instance, console, runs, runWords } = running;
+  const { ledger, instance, runs, runWords } = running;
   const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: instance.id };
   const messaging = createMessaging(surroundings, ofMessages);
   const ofClients = { credentials, notifications, ledger, logEvents, intake, room, addressed };
@@ -328,6 +330,7 @@ export async function createOperations(surroundings: Surroundings) {
   const media = await createMedia({ config, db, ...ofMedia, baseUrl, log });
   const trail: Trail = (appId, options, reserve) => listAudit(db, appId, options, reserve);
   return {
+    ...running,
     credentials,
     gate,
     patience: createPatience(),
@@ -338,15 +341,8 @@ export async function createOperations(surroundings: Surroundings) {
     actionFeed: createActionFeed({ db, notifications, log }),
     appVersions,
     trail,
-    logs,
-    tail,
-    console,
-    runs,
-    queueRoom,
-    backlogs: createBacklogs({ db, queueRoom }),
     triggers: triggersOf(surroundings, { schedule, runs, runWords, logEvents }),
-    ...upkeepOf(surroundings, schedule.lag, runWords),
-    instance,
+    ...upkeepOf(surroundings, schedule.lag, queueRoom.depths),
     dataKeys,
     clients,
     store,

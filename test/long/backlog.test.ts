@@ -42,7 +42,9 @@ describe("a queue of 100,000 runs", () => {
       }
     }
     const [before, after] = [p50(times.get(small)!), p50(times.get(deep)!)];
-    process.stdout.write(`      p50 ${before.toFixed(2)} ms, ${after.toFixed(2)} ms: ${(after / before).toFixed(2)} times\n`);
+    process.stdout.write(
+      `      p50 ${before.toFixed(2)} ms, ${after.toFixed(2)} ms: ${(after / before).toFixed(2)} times\n`,
+    );
     await small.stop();
     await deep.stop();
     expect(after).to.be.below(before * 1.5);
@@ -65,11 +67,14 @@ describe("a queue of 100,000 runs", () => {
        SELECT $1, $2, 'master', 'manual', '{}', 'queued' FROM generate_series(1, ${DEEP})`,
       [service.appId, id],
     );
-    await until(async () => (await service.db.query("SELECT FROM run WHERE finished_at IS NOT NULL LIMIT 1")).length > 0);
+    await until(
+      async () => (await service.db.query("SELECT FROM run WHERE finished_at IS NOT NULL LIMIT 1")).length > 0,
+    );
     for (let round = 0; round < 20; round += 1) {
       const { body } = await service.rest("POST", `/v3/apps/${other}/actions/one/run`, { as: "admin" });
       const waited = await until(async () => {
-        const sql = "SELECT extract(epoch FROM started_at - queued_at)::float8 AS s FROM run WHERE id = $1 AND finished_at IS NOT NULL";
+        const sql =
+          "SELECT extract(epoch FROM started_at - queued_at)::float8 AS s FROM run WHERE id = $1 AND finished_at IS NOT NULL";
         return (await service.db.query(sql, [body.runId]))[0] ?? null;
       }, 10_000);
       expect(waited.s).to.be.below(1);

@@ -106,7 +106,11 @@ describe("a million entries beside a thousand", function () {
     const notifications = { listen: () => undefined, onGap: () => undefined, healthy: () => true } as never;
     const changes = createEntryChanges({
       db: fixture.db,
-      logEvents: createLogEvents({ db: fixture.db, queueRoom: createQueueRoom(fixture.db), intake }),
+      logEvents: createLogEvents({
+        db: fixture.db,
+        queueRoom: createQueueRoom(fixture.db, { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 32 }),
+        intake,
+      }),
       sources: createDataSourceRows({ db: fixture.db, notifications }),
       messenger: createHookMessenger({ outlet: {} as never, intake }),
       quotaBytes: 0,

@@ -10,7 +10,7 @@ import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-
 
 const BOUNDS = { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 30 };
 const HOLDER = "00000000-0000-4000-8000-000000000001";
-const EDITOR = { kind: "editor", personId: null, credentialId: null } as Caller;
+const EDITOR = { kind: "editor", personId: null, credentialId: null } as unknown as Caller;
 
 describe("a backlog", () => {
   let database: ConnectedDatabase;

@@ -49,9 +49,7 @@ describe("the idempotency key of a run", () => {
     const { id } = await accept(asked, HOLDER);
     await finish(id, "failed");
     expect(await accept(asked, HOLDER)).to.deep.equal({ id, repeated: true });
-    const again = await Promise.all(
-      Array.from({ length: 6 }, () => accept({ ...asked, retryFailed: true }, HOLDER)),
-    );
+    const again = await Promise.all(Array.from({ length: 6 }, () => accept({ ...asked, retryFailed: true }, HOLDER)));
     expect(again.filter(({ repeated }) => !repeated)).to.have.length(1);
     expect(new Set(again.map((one) => one.id))).to.have.property("size", 1);
     expect(again[0]!.id).to.be.above(id);

@@ -1,11 +1,11 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { openDatabase } from "../../src/data/database.js";
-import { createSchedulePause } from "../../src/operations/triggers/schedule-pause.js";
-import type { Caller } from "../../src/rules/access.js";
 import { createSchedule, type Schedule } from "../../src/operations/triggers/schedule.js";
+import { createSchedulePause } from "../../src/operations/triggers/schedule-pause.js";
 import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
+import type { Caller } from "../../src/rules/access.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { publishDirectly, type Wanted } from "../harness/production-copies.js";
 
@@ -135,7 +135,7 @@ describe("schedules", () => {
   it("stand still while the app's are paused, with a row for each tick, and go on without catching up", async () => {
     await publish(SCHEDULED);
     const pause = createSchedulePause(db);
-    const editor = { personId: null, credentialId: null } as Caller;
+    const editor = { personId: null, credentialId: null } as unknown as Caller;
     const since = await pause.set(editor, appId, true);
     expect(await pause.set(editor, appId, true)).to.deep.equal(since);
     time = NOON;

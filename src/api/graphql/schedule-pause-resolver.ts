@@ -7,7 +7,10 @@ import { DateTime } from "./leaf-types.js";
 
 @ObjectType("SchedulePause")
 class SchedulePauseType {
-  @Field(() => DateTime, { nullable: true, description: "Since when the app's schedules stand still; null: they do not." })
+  @Field(() => DateTime, {
+    nullable: true,
+    description: "Since when the app's schedules stand still; null: they do not.",
+  })
   pausedAt: string | null;
 }
 

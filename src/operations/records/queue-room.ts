@@ -16,7 +16,8 @@ const COUNTED_EXACTLY = 1_000;
 export const QUEUE_FULL = "too many runs wait already";
 
 const DEPTHS = `
-  SELECT app_id AS "appId", count(*) AS runs, coalesce(sum(payload_bytes), 0)::float8 AS bytes, min(queued_at) AS "oldestAt"
+  SELECT app_id AS "appId", count(*) AS runs, coalesce(sum(payload_bytes), 0)::float8 AS bytes, min(queued_at) AS "oldestAt",
+         greatest(extract(epoch FROM now() - min(queued_at)) * 1000, 0)::float8 AS "oldestMs"
     FROM run WHERE state = 'queued' GROUP BY app_id`;
 const OF_APP = `
   SELECT count(*) AS waiting FROM (SELECT FROM run WHERE state = 'queued' AND app_id = $1 LIMIT $2::int) AS queued`;
@@ -35,6 +36,8 @@ export interface QueueDepth {
   /** Of their payloads. */
   bytes: number;
   oldestAt: Date;
+  /** How long that one had waited when they were counted. */
+  oldestMs: number;
 }
 
 /**
@@ -57,7 +60,7 @@ export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
   let known = new Map<number, QueueDepth>();
   const all = { runs: 0, bytes: 0 };
   let countedAt = Number.NEGATIVE_INFINITY;
-  let countAgainMs = 0;
+  let restMs = 0;
   let counting: Promise<void> | null = null;
 
   async function recount(): Promise<void> {
@@ -67,19 +70,20 @@ export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
     all.runs = found.reduce((sum, { runs }) => sum + runs, 0);
     all.bytes = found.reduce((sum, { bytes }) => sum + bytes, 0);
     countedAt = performance.now();
-    countAgainMs = Math.max(COUNT_EVERY_MS, (countedAt - start) / COUNTING_PART);
+    restMs = (countedAt - start) / COUNTING_PART;
   }
 
-  /** Counts anew where the last count is old. */
-  function refreshed(): Promise<void> {
-    if (performance.now() - countedAt <= countAgainMs) return Promise.resolve();
+  /** Counts anew where the last count is older than that, and than counting may be often. */
+  function refreshed(olderMs = COUNT_EVERY_MS): Promise<void> {
+    if (performance.now() - countedAt <= Math.max(olderMs, restMs)) return Promise.resolve();
     counting ??= recount().finally(() => {
       counting = null;
     });
     return counting;
   }
 
-  const depthOf = (appId: number): QueueDepth => known.get(appId) ?? { appId, runs: 0, bytes: 0, oldestAt: new Date() };
+  const depthOf = (appId: number): QueueDepth =>
+    known.get(appId) ?? { appId, runs: 0, bytes: 0, oldestAt: new Date(), oldestMs: 0 };
 
   async function hasRoom(appId: number, bytes: number): Promise<boolean> {
     const most = queueShare(all.runs, bounds);
@@ -111,9 +115,9 @@ export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
       return { wakes: depth.runs <= QUEUE_WOKEN_MAX };
     },
 
-    /** What waits of each app, whoever queued it; counted anew at most once a second, and seldom where counting takes long. */
+    /** What waits of each app, whoever queued it; counted anew, but seldom where counting takes long. */
     async depths(): Promise<QueueDepth[]> {
-      await refreshed();
+      await refreshed(0);
       return [...known.values()];
     },
   };

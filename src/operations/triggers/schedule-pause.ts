@@ -15,7 +15,7 @@ export function createSchedulePause(db: DataSource) {
   return {
     /** Since when the app's schedules stand still; null: they do not. */
     async since(appId: number): Promise<Date | null> {
-      const sql = "SELECT schedules_paused_at AS \"pausedAt\" FROM app WHERE id = $1";
+      const sql = 'SELECT schedules_paused_at AS "pausedAt" FROM app WHERE id = $1';
       return (await rows<{ pausedAt: Date | null }>(db, sql, [appId]))[0]?.pausedAt ?? null;
     },
 

@@ -2,6 +2,7 @@
 import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
 import { rows } from "../../data/database.js";
+import type { QueueRoom } from "../records/queue-room.js";
 
 export interface Vitals {
   /** How long the oldest due tick has waited to be claimed; 0 when none waits. */
@@ -24,29 +25,18 @@ const COUNTS = `
             SELECT role, count(*) AS living FROM instance, unnest(roles) AS role
              WHERE lease_until >= now() GROUP BY role) AS by_role) AS instances`;
 
-/* App by app along the index of what is queued: of each app the number, and the first by its id, which is the oldest but for those put back. */
-const QUEUES = `
-  WITH RECURSIVE waiting (app_id) AS (
-    (SELECT app_id FROM run WHERE state = 'queued' ORDER BY app_id LIMIT 1)
-    UNION ALL
-    SELECT (SELECT run.app_id FROM run WHERE state = 'queued' AND run.app_id > waiting.app_id ORDER BY run.app_id LIMIT 1)
-      FROM waiting WHERE waiting.app_id IS NOT NULL)
-  SELECT app_id AS "appId", count.queued,
-         extract(epoch FROM greatest(now() - first.queued_at, interval '0'))::float8 * 1000 AS "oldestMs"
-    FROM waiting
-    CROSS JOIN LATERAL (SELECT count(*) AS queued FROM run WHERE state = 'queued' AND run.app_id = waiting.app_id) AS count
-    CROSS JOIN LATERAL (SELECT queued_at FROM run WHERE state = 'queued' AND run.app_id = waiting.app_id
-                         ORDER BY id LIMIT 1) AS first`;
-
 export type ReadVitals = () => Promise<Vitals>;
 
-export function createVitals({ db, lag }: { db: DataSource; lag: () => Promise<number> }) {
+export function createVitals(options: { db: DataSource; lag: () => Promise<number>; depths: QueueRoom["depths"] }) {
+  const { db, lag, depths } = options;
+
   async function read(): Promise<Vitals> {
-    const [[counts], queues, scheduleLagMs] = await Promise.all([
+    const [[counts], waiting, scheduleLagMs] = await Promise.all([
       rows<Pick<Vitals, "schedules" | "running" | "instances">>(db, COUNTS),
-      rows<Vitals["queues"][number]>(db, QUEUES),
+      depths(),
       lag(),
     ]);
+    const queues = waiting.map(({ appId, runs, oldestMs }) => ({ appId, queued: runs, oldestMs }));
     const queued = queues.reduce((sum, one) => sum + one.queued, 0);
     const oldestQueuedMs = Math.max(0, ...queues.map(({ oldestMs }) => oldestMs));
     return { ...counts!, queued, oldestQueuedMs, queues, scheduleLagMs };

@@ -95,7 +95,8 @@ function joinedSource(join: Record<string, unknown>, place: string): Join["dataS
   const { dataSourceId, dataSourceName } = join;
   if (dataSourceId !== undefined && dataSourceId !== null) {
     // As everywhere else an id may come as the text of a path or a form.
-    const id = typeof dataSourceId === "string" && /^\d{1,10}$/.test(dataSourceId) ? Number(dataSourceId) : dataSourceId;
+    const id =
+      typeof dataSourceId === "string" && /^\d{1,10}$/.test(dataSourceId) ? Number(dataSourceId) : dataSourceId;
     return { id: wholeNumber(id, `${place}.dataSourceId`, 1, 2 ** 31 - 1) };
   }
   if (typeof dataSourceName === "string") return { name: text(dataSourceName, `${place}.dataSourceName`, 255) };
