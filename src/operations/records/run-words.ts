@@ -50,7 +50,7 @@ interface Gathered {
 function queryOf(appId: number, search: string): string | null {
   const words = search
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they separate words, as in svc_search_words
-    .split(/[\u0001-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u007f]+/)
+    .split(/[\u0000-\u002f\u003a-\u0040\u005b-\u0060\u007b-\u007f]+/)
     .filter((word) => word !== "")
     .map(
       (word) =>
@@ -70,6 +70,8 @@ export type RunWords = ReturnType<typeof createRunWords>;
 
 export function createRunWords(db: DataSource) {
   let stopped = false;
+  let catching: Promise<unknown> = Promise.resolve();
+  let next: Promise<boolean> | null = null;
 
   /** One batch, by one process at a time. @returns whether there may be more */
   async function gatherBatch(side: "newer" | "older"): Promise<boolean> {
@@ -92,8 +94,19 @@ export function createRunWords(db: DataSource) {
   }
 
   return {
-    /** Gathers what has ended since, as far as one batch goes: what a search asked now is to find. */
-    catchUp: (): Promise<boolean> => gatherBatch("newer"),
+    /**
+     * Gathers what has ended since, as far as one batch goes: what a search asked now is to find. Those who ask while one batch is
+     * gathered share the one after it, so that searches take one connection for it, however many there are.
+     */
+    catchUp(): Promise<boolean> {
+      next ??= catching.then(() => {
+        next = null;
+        const gathered = gatherBatch("newer");
+        catching = gathered.catch(() => undefined);
+        return gathered;
+      });
+      return next;
+    },
 
     /** Gathers all that ended since, and one batch of what was there before. Answers with the Unix time in milliseconds to come again. */
     async gather(): Promise<number> {

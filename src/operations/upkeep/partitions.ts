@@ -78,13 +78,13 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
 
   async function attemptExclusively(work: (manager: EntityManager) => Promise<void>): Promise<boolean> {
     try {
-      await db.transaction(async (manager) => {
+      return await db.transaction(async (manager) => {
         const [lock] = await rows<{ mine: boolean }>(manager, "SELECT pg_try_advisory_xact_lock($1) AS mine", [LOCK]);
-        if (!lock!.mine) return;
+        if (!lock!.mine) return false;
         await manager.query(`SET LOCAL lock_timeout = ${LOCK_LIMIT_MS}`);
         await work(manager);
+        return true;
       });
-      return true;
     } catch (error) {
       if (isLockTimeout(error) || isDeadlock(error)) return false;
       throw error;
