@@ -21,8 +21,9 @@ export function studioPage(page: Page) {
     await page.keyboard.sendCharacter(text);
   }
 
+  /** As soon as it can be pressed. */
   async function button(name: string, inside?: string): Promise<void> {
-    const found = await page.waitForSelector(withText("*[self::button or self::a]", name, inside));
+    const found = await page.waitForSelector(withText("*[self::button[not(@disabled)] or self::a]", name, inside));
     await found!.click();
   }
 

@@ -81,7 +81,7 @@ export function tellStory(width: number): void {
       await page.waitForFunction('document.querySelectorAll(".entry").length === 2');
       const run = `/v3/apps/${service.appId}/actions/shout/runWithResult`;
       const live = await service.rest("POST", run, { as: "live", body: { name: "grace" } });
-      expect(live.body.data).to.equal("GRACE!");
+      expect(live.body.result).to.equal("GRACE!");
       await page.waitForFunction('document.querySelectorAll(".entry").length === 3');
       expect(await studio.textOf(".entry:first-child .gist")).to.contain("GRACE!");
 
