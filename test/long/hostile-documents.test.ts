@@ -41,7 +41,7 @@ const KINDS: ((n: number) => { query: string; variables?: object })[] = [
     variables: { p: deep(900) },
   }),
   (n) => ({ query: `"${"é".repeat(20_000)}" { n${n}: __typename }` }),
-  (n) => ({ query: `{ n${n}: __typename # ${"x".repeat(25_000)}\n }` }),
+  (n) => ({ query: `{ n${n}: __typename # ${"x".repeat(25_000)}` }),
   (n) => ({ query: `{ n${n}: ${"a".repeat(25_000)} }` }),
   (n) => ({ query: `${" ".repeat(20_000)}{ n${n} ` }),
   (n) => ({ query: `{ n${n}: action(appId: 1, id: ${"9".repeat(5_000)}) { id } }` }),
