@@ -45,6 +45,10 @@ export class AppRow {
   @Column({ type: "bigint", name: "secrets_forgotten", update: false, default: 0 })
   secretsForgotten: number;
 
+  /** Since when none of its schedules is due; null: they are. */
+  @Column({ type: "timestamptz", name: "schedules_paused_at", nullable: true, update: false })
+  schedulesPausedAt: Date | null;
+
   /** The app's data key, wrapped by SETTINGS_KEY; null until a first private setting is written. */
   @Column("bytea", { name: "data_key", nullable: true, select: false })
   dataKey: Buffer | null;

@@ -39,8 +39,9 @@ describe("writers at once", () => {
     const rival = service.db.createQueryRunner();
     await rival.startTransaction();
     await rival.query("UPDATE action SET name = $2 WHERE id = $1", [other.id, newName("left")]);
+    const [{ pid }] = await rival.query("SELECT pg_backend_pid() AS pid");
     const refused = exit.update(one.id, { name: other.name });
-    await until(async () => (await count(service, "pg_stat_activity", "wait_event_type = 'Lock'", [])) > 0);
+    await until(async () => (await count(service, "pg_stat_activity", "$1 = ANY (pg_blocking_pids(pid))", [pid])) > 0);
     // Now each waits for the other, and the database ends the one that has waited longer.
     await rival.query("SELECT 1 FROM action WHERE id = $1 FOR UPDATE", [one.id]);
     expect((await refused).status).to.equal("NAME_ALREADY_EXISTS");

@@ -9,7 +9,7 @@ describe("the places of a runner", () => {
   let service: TestService;
   let other: number;
   before(async () => {
-    service = await startTestService({ RUNNER_CONCURRENCY: "2" });
+    service = await startTestService({ RUNNER_CONCURRENCY: "2", QUEUE_MAX_PER_APP: "1000" });
     other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Other" } })).body.app.id;
     for (const app of [1, other]) {
       const body = { name: "wait", code: WAIT, active: true, triggers: [{ trigger: "manual" }] };

@@ -4,6 +4,7 @@ import type { Vitals } from "../../src/operations/upkeep/vitals.js";
 import { createMeasures } from "../../src/operations/watch/measures.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
 
 describe("the metrics", () => {
   let service: TestService;
@@ -59,8 +60,12 @@ describe("the metrics", () => {
     const queue = `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at)
       SELECT $1, $2, 'production', 'manual', '{}', 'queued', now() - interval '40 seconds' FROM generate_series(1, 3)`;
     await service.db.query(queue, [service.appId, copy!.id]);
-    const { text } = await read();
-    expect(text).to.include(`svc_queue_runs{app="${service.appId}"} 3\n`).and.to.include("svc_runs_queued 3\n");
+    // Counted once a second at most.
+    const text = await until(async () => {
+      const { text } = await read();
+      return text.includes(`svc_queue_runs{app="${service.appId}"} 3\n`) ? text : null;
+    });
+    expect(text).to.include("svc_runs_queued 3\n");
     expect(Number(/^svc_queue_oldest_seconds\{.*\} (.*)$/m.exec(text)?.[1])).to.be.within(40, 70);
     await service.db.query("DELETE FROM run WHERE state = 'queued'");
   });

@@ -74,11 +74,11 @@ describe("Studio's editor", () => {
   it("marks what a save would be refused for while one types, by the service's own words, and unmarks it", async () => {
     await studio.write("async function execute(context) {\n  return Svc.Media;\n}");
     await page.waitForSelector(".code-editor .squiggly-error");
-    await studio.write(CODE);
+    await studio.write(`${CODE}\n// mended`);
     await page.waitForFunction('!document.querySelector(".code-editor .squiggly-error")');
     await studio.write("async function execute(context) {\n  return (1;\n}");
     await page.waitForSelector(".code-editor .squiggly-error");
-    await studio.write(CODE);
+    await studio.write(`${CODE}\n// mended`);
     await page.waitForFunction('!document.querySelector(".code-editor .squiggly-error")');
   });
 

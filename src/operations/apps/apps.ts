@@ -33,7 +33,16 @@ export interface App {
 }
 
 function toApp(row: AppRow): App {
-  const { publishedAt, createdAt, updatedAt, dataKey: _, secretsVersion: _v, secretsForgotten: _f, ...fields } = row;
+  const {
+    publishedAt,
+    createdAt,
+    updatedAt,
+    dataKey: _,
+    secretsVersion: _v,
+    secretsForgotten: _f,
+    schedulesPausedAt: _s,
+    ...fields
+  } = row;
   return {
     ...fields,
     isPublished: publishedAt !== null,

@@ -92,12 +92,17 @@ export function CodeEditor({ code, onChange, fault, problems, words, at }: CodeE
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
   const changed = useRef(onChange);
   changed.current = onChange;
+  /** Texts that have not come back yet. */
+  const reported = useRef<string[]>([]);
 
   useEffect(() => {
     if (!host.current) return;
     const made = monaco.editor.create(host.current, { ...OPTIONS, value: "" });
     editor.current = made;
-    const listening = made.onDidChangeModelContent(() => changed.current(made.getValue()));
+    const listening = made.onDidChangeModelContent(() => {
+      reported.current.push(made.getValue());
+      changed.current(reported.current.at(-1)!);
+    });
     return () => {
       listening.dispose();
       made.getModel()?.dispose();
@@ -107,12 +112,17 @@ export function CodeEditor({ code, onChange, fault, problems, words, at }: CodeE
 
   useEffect(() => {
     const model = editor.current?.getModel();
-    // What the editor reported itself comes back unchanged; only a loaded or restored text replaces it.
-    if (!model || model.getValue() === code) return;
-    if (model.getValue() === "") return model.setValue(code);
-    // Undo brings back what was there before.
-    model.pushEditOperations([], [{ range: model.getFullModelRange(), text: code }], () => null);
-    model.pushStackElement();
+    // What the editor reported itself comes back, perhaps when more has been typed; only a loaded or restored text replaces it.
+    const place = reported.current.indexOf(code);
+    if (place >= 0) reported.current.splice(0, place + 1);
+    if (!model || place >= 0 || model.getValue() === code) return;
+    if (model.getValue() === "") model.setValue(code);
+    else {
+      // Undo brings back what was there before.
+      model.pushEditOperations([], [{ range: model.getFullModelRange(), text: code }], () => null);
+      model.pushStackElement();
+    }
+    reported.current = [];
   }, [code]);
 
   useEffect(() => {
