@@ -77,7 +77,7 @@ describe("Studio at GET /studio", () => {
 
   it("says that there is no such app, and leads to one that is there", async () => {
     await page.evaluate('location.hash = "#/99/actions"');
-    expect(await studio.textOf(".welcome h2")).to.equal("No app 99");
+    expect(await studio.textOf(".welcome h1")).to.equal("No app 99");
     await studio.button("Go to First app");
     await page.waitForSelector(".top-bar");
   });
