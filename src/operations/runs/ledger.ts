@@ -16,20 +16,24 @@ const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc
 /** A scheduled run that no runner took for so long is skipped, not run late. */
 const START_LATE = "interval '60 seconds'";
 
-/* Each app that has queued runs, found by one look into the index an app however many wait. `floor`: no queued run is below it. */
+/*
+ * Each app that has queued runs, found by one look into the index an app however many wait. `floor`: no queued run is below it.
+ * The order is that of the index run_queued and of no other, here and below, and an app is a range of one: whatever the planner believes
+ * of how many wait, no index that holds what has ended will do.
+ */
 const waiting = (floor: string) => `
   waiting (app_id) AS (
-    (SELECT app_id FROM run WHERE state = 'queued' AND id >= ${floor} ORDER BY app_id LIMIT 1)
+    (SELECT app_id FROM run WHERE state = 'queued' AND id >= ${floor} ORDER BY app_id, id LIMIT 1)
     UNION ALL
     SELECT (SELECT run.app_id FROM run WHERE state = 'queued' AND run.app_id > waiting.app_id AND id >= ${floor}
-             ORDER BY run.app_id LIMIT 1)
+             ORDER BY run.app_id, run.id LIMIT 1)
       FROM waiting WHERE waiting.app_id IS NOT NULL)`;
 /* The first of an app's queued runs that may start. */
 const first = (columns: string, floor: string, most: number) => `
   SELECT ${columns} FROM run
-   WHERE state = 'queued' AND run.app_id = waiting.app_id AND id >= ${floor}
+   WHERE state = 'queued' AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${floor}
      AND NOT (trigger = 'schedule' AND queued_at < now() - ${START_LATE})
-   ORDER BY id LIMIT ${most}`;
+   ORDER BY run.app_id, id LIMIT ${most}`;
 
 /*
  * The oldest queued run of the app that has the fewest places here, of those below their share: $2 and $3 say how many each has.
@@ -43,7 +47,7 @@ const CLAIM = `
        LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, places) USING (app_id)
        CROSS JOIN LATERAL (${first("id", "$5::bigint", 8)}) AS first
        JOIN run ON run.id = first.id
-      WHERE coalesce(busy.places, 0) < $4 AND run.state = 'queued' AND run.id >= $5
+      WHERE waiting.app_id IS NOT NULL AND coalesce(busy.places, 0) < $4 AND run.state = 'queued' AND run.id >= $5
       ORDER BY coalesce(busy.places, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
   RETURNING ${HELD}`;
 
@@ -53,7 +57,7 @@ const LONGEST_WAIT = `
   SELECT coalesce(max(extract(epoch FROM now() - first.queued_at)) * 1000, 0)::float8 AS ms
     FROM waiting LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, places) USING (app_id)
     CROSS JOIN LATERAL (${first("queued_at", "$4::bigint", 1)}) AS first
-   WHERE coalesce(busy.places, 0) < $3`;
+   WHERE waiting.app_id IS NOT NULL AND coalesce(busy.places, 0) < $3`;
 
 const CLAIM_ONE = `
   UPDATE run SET state = 'running', holder = $1, started_at = now()
@@ -119,7 +123,7 @@ export function createLedger(db: DataSource) {
 
     /** Whether any run is queued, whoever may take it. */
     async anyQueued(): Promise<boolean> {
-      const text = "SELECT FROM run WHERE state = 'queued' AND id >= $1 LIMIT 1";
+      const text = "SELECT FROM run WHERE state = 'queued' AND id >= $1 ORDER BY app_id, id LIMIT 1";
       return (await preparedRows(db, "any-queued", text, [await firstLive()])).length > 0;
     },
 

@@ -10,10 +10,14 @@ const KNOWN_MS = 1_000;
 /** Numbers that transactions under way may have been given and not written yet. */
 const UNDER_WAY = 100_000;
 
+/* In the order of the index run_live and of no other: the state is a range of one. */
+const first = (state: string) => `
+    (SELECT id FROM run WHERE state BETWEEN '${state}' AND '${state}' AND finished_at IS NULL ORDER BY state, id LIMIT 1)`;
+
 const FIRST = `
   SELECT least(
-    (SELECT id FROM run WHERE state = 'queued' AND finished_at IS NULL ORDER BY id LIMIT 1),
-    (SELECT id FROM run WHERE state = 'running' AND finished_at IS NULL ORDER BY id LIMIT 1),
+    ${first("queued")},
+    ${first("running")},
     (SELECT last_value - ${UNDER_WAY} FROM run_id_seq)) AS id`;
 
 /** Answers an id below which no run is queued, nor may be put back into the queue. */
