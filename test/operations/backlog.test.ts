@@ -75,6 +75,8 @@ describe("a backlog", () => {
     const backlogs = createBacklogs({ db, queueRoom: createQueueRoom(db, BOUNDS) });
     expect(await backlogs.of(1)).to.deep.equal({ runs: 3, bytes: 21, oldestAt: "2026-01-02T03:04:05.000Z" });
     expect(await backlogs.of(2)).to.deep.equal({ runs: 0, bytes: 0, oldestAt: null });
+    await wait(1, 1);
+    expect((await backlogs.of(1)).runs).to.equal(4);
   });
 
   it("is bounded in bytes, an app's in a tenth of them, and leaves every app its first few", async () => {

@@ -6,9 +6,10 @@ import type { DataSource } from "typeorm";
 import { preparedRows, rows } from "../../data/database.js";
 import { QUEUE_BYTES_SHARE, QUEUE_MIN_PER_APP, QUEUE_WOKEN_MAX } from "../../limits.js";
 
-/** All that wait are counted once in so long, and seldom enough that counting takes no more than this part of the time. */
+/** All that wait are counted once in so long; where they are many, seldom enough that counting takes but this part of the time. */
 const COUNT_EVERY_MS = 1_000;
 const COUNTING_PART = 1 / 20;
+const MANY = 10_000;
 /** Fewer runs of an app are counted one by one, so that a small queue is full at its number and not about there. */
 const COUNTED_EXACTLY = 1_000;
 
@@ -70,7 +71,7 @@ export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
     all.runs = found.reduce((sum, { runs }) => sum + runs, 0);
     all.bytes = found.reduce((sum, { bytes }) => sum + bytes, 0);
     countedAt = performance.now();
-    restMs = (countedAt - start) / COUNTING_PART;
+    restMs = all.runs > MANY ? (countedAt - start) / COUNTING_PART : 0;
   }
 
   /** Counts anew where the last count is older than that, and than counting may be often. */
@@ -117,6 +118,8 @@ export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
 
     /** What waits of each app, whoever queued it; counted anew, but seldom where counting takes long. */
     async depths(): Promise<QueueDepth[]> {
+      // One that is under way may have begun before what its asker knows of was written.
+      if (counting) await counting.catch(() => undefined);
       await refreshed(0);
       return [...known.values()];
     },
