@@ -4,6 +4,7 @@ import type { RunOutcome } from "../../src/operations/records/execution-logs.js"
 import type { Ledger } from "../../src/operations/runs/ledger.js";
 import type { HeldRun } from "../../src/operations/runs/run-facts.js";
 import { createRunner } from "../../src/operations/runs/runner.js";
+import { until } from "../harness/until.js";
 
 const DONE: RunOutcome = { ok: true, data: "1" };
 
@@ -26,7 +27,7 @@ function startRunner(concurrency: number, queued: number[] = []) {
   let lastId = 0;
   let claims = 0;
   const performed: number[] = [];
-  const ends: (() => void)[] = [];
+  const ends: ((outcome: RunOutcome) => void)[] = [];
   const ledger = {
     async claim(_holder: string, places: ReadonlyMap<number, number>, share: number) {
       claims += 1;
@@ -46,7 +47,7 @@ function startRunner(concurrency: number, queued: number[] = []) {
     execute: ({ appId }) =>
       new Promise((resolve) => {
         performed.push(appId);
-        ends.push(() => resolve(DONE));
+        ends.push(resolve);
       }),
   });
   /** As a caller of runWithResult does. */
@@ -55,8 +56,8 @@ function startRunner(concurrency: number, queued: number[] = []) {
     return place ? runner.perform(runOf(++lastId, appId), place) : "queue";
   }
   /** Lets the longest run end, and all that follows from it happen. */
-  async function endOne(): Promise<void> {
-    ends.shift()?.();
+  async function endOne(outcome = DONE): Promise<void> {
+    ends.shift()?.(outcome);
     for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   }
   return { runner, performed, call, endOne, queued, claims: () => claims };
@@ -70,6 +71,19 @@ describe("a runner", () => {
     expect(await Promise.all(answers)).to.deep.equal(Array(30).fill(DONE));
     expect(performed).to.have.length(30);
     expect(claims()).to.equal(0);
+  });
+
+  it("answers a large result at once, and has its app's next run wait for it: nobody else's", async () => {
+    const { runner, performed, call, endOne } = startRunner(2);
+    const answer = call(1);
+    void call(1);
+    await endOne({ ok: true, data: `"${"x".repeat(10 * 2 ** 20)}"` });
+    expect(await answer).to.include({ ok: true });
+    expect([performed, runner.places().waiting]).to.deep.equal([[1], 1]);
+    void call(2);
+    expect(performed).to.deep.equal([1, 2]);
+    await until(() => performed.length === 3);
+    expect(performed).to.deep.equal([1, 2, 1]);
   });
 
   it("lets an app that comes later in before the further callers of one that holds its share", async () => {

@@ -16,6 +16,20 @@ interface UnderWay {
   place: Place;
 }
 
+/** A large result costs the one thread that serves everybody: its place stays taken for so long, and its app's next runs come later. */
+const REST_MS_PER_MB = 150;
+const REST_FROM_BYTES = 1024 * 1024;
+
+function restOf(outcome: RunOutcome): number {
+  const bytes = outcome.ok ? (outcome.data?.length ?? 0) : 0;
+  return bytes < REST_FROM_BYTES ? 0 : (bytes / 2 ** 20) * REST_MS_PER_MB;
+}
+
+function freeAfter(place: Place, ms: number): void {
+  if (ms === 0) place.free();
+  else setTimeout(place.free, ms);
+}
+
 export type Runner = ReturnType<typeof createRunner>;
 
 export function createRunner(options: {
@@ -55,9 +69,11 @@ export function createRunner(options: {
     const done = executed.finally(() => {
       underWay.delete(run.id);
       awaited.delete(run.id);
-      place.free();
     });
-    done.catch(() => undefined);
+    done.then(
+      (outcome) => freeAfter(place, restOf(outcome)),
+      () => place.free(),
+    );
     underWay.set(run.id, { controller, done, place });
     return done;
   }
