@@ -77,7 +77,7 @@ describe("a runner", () => {
     const { runner, performed, call, endOne } = startRunner(2);
     const answer = call(1);
     void call(1);
-    await endOne({ ok: true, data: `"${"x".repeat(10 * 2 ** 20)}"` });
+    await endOne({ ok: true, data: `"${"x".repeat(3 * 2 ** 20)}"` });
     expect(await answer).to.include({ ok: true });
     expect([performed, runner.places().waiting]).to.deep.equal([[1], 1]);
     void call(2);
