@@ -138,11 +138,18 @@ describe("a subscription to a data source", () => {
     const path = await make({ accessRules: rules });
     const next = follow(path, {}, "live");
     await next();
+    const editors = follow(path);
+    await editors();
     await insert(path, { Name: "a", Secret: "hidden" });
+    await editors();
     const first = await next();
     expect(first.inserted.map(({ data }) => data)).to.deep.equal([{ Name: "a" }]);
     await service.rest("PUT", path, { body: { accessRules: [] } });
-    await insert(path, { Name: "b" });
+    // What came while it had no right has been looked at by then, and not only been written.
+    for (const Name of ["b", "b", "b"]) {
+      await insert(path, { Name });
+      await editors();
+    }
     await service.rest("PUT", path, { body: { accessRules: rules } });
     const entry = await insert(path, { Name: "c" });
     const later = await next();
