@@ -112,8 +112,8 @@ export function createRunScripts(options: {
       const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
       const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
       const realm = realmOfLibrary(code, names, catalogue);
-      const library = await built(CLIENT_LIBRARY, "svc.js");
-      packages.unshift({ ...library, realm }, { name: "svc-run.js", source: configuration, realm });
+      const client = await built(CLIENT_LIBRARY, "svc.js");
+      packages.unshift({ ...client, realm }, { name: "svc-run.js", source: configuration, realm });
       return { packages, hasToken: true, revoke: () => credentials.expire(id) };
     },
   };
