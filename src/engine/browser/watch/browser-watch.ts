@@ -13,6 +13,8 @@ import { askProcesses, type BrowserProcess, measure, signal } from "./processes.
 /** How often it is asked whether the browser answers, and how often its processes are measured. */
 const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
+/** How often it is looked at who computes much: until then its threads are in everybody's way. */
+const PRIORITY_INTERVAL_MS = 50;
 /** How long after a kill a crash is put down to it. */
 const BLAME_MS = 5_000;
 
@@ -62,12 +64,20 @@ export function watchBrowser(chromium: Chromium, active: () => boolean, log: Log
   async function look(): Promise<void> {
     if (!active()) return idleness.look();
     idleness.forget();
-    const processes = await measure(floods.processes(), group!);
-    priorities.look(processes.filter(({ renderer }) => renderer));
-    await memory.look(processes);
+    await memory.look(await measure(floods.processes(), group!));
   }
 
-  const timers = [every(ANSWER_INTERVAL_MS, () => floods.look(active())), every(MEASURE_INTERVAL_MS, look)];
+  async function rank(): Promise<void> {
+    if (!active()) return;
+    const renderers = floods.processes().filter(({ renderer }) => renderer);
+    priorities.look(await measure(renderers, group!));
+  }
+
+  const timers = [
+    every(ANSWER_INTERVAL_MS, () => floods.look(active())),
+    every(MEASURE_INTERVAL_MS, look),
+    every(PRIORITY_INTERVAL_MS, rank),
+  ];
 
   return {
     blame() {

@@ -22,6 +22,9 @@ const IDLE_CORES = 0.5;
 const IDLE_MS = 2_000;
 /** Over so long: a run that ends sooner has no time to be in the way. */
 const WINDOW_MS = 150;
+/** Several threads that compute at once are in everybody's way much sooner, and no plain code has them. */
+const THREADS_CORES = 1.2;
+const THREADS_WINDOW_MS = 40;
 
 type Renderer = Pick<MeasuredProcess, "pid" | "spent">;
 
@@ -65,8 +68,8 @@ export function createPriorities(): { look(renderers: readonly Renderer[]): void
   function lookAt({ pid, spent }: Renderer, at: number): void {
     const before = seen.get(pid) ?? { at, spent, computedAt: -IDLE_MS, priority: BROWSER_PRIORITY, idleUntil: 0 };
     if (!seen.has(pid)) seen.set(pid, before);
-    if (at - before.at < WINDOW_MS) return;
     const cores = (spent - before.spent) / (at - before.at);
+    if (at - before.at < (cores >= THREADS_CORES ? THREADS_WINDOW_MS : WINDOW_MS)) return;
     const priority = priorityOf(cores);
     const isInTheWay = cores >= IDLE_CORES && anotherComputes(pid, at);
     const until = idleUntil(pid, isInTheWay, at, before.idleUntil);
