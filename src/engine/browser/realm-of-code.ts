@@ -5,7 +5,7 @@
 import { type AnyNode, type AssignmentProperty, type Program, type Property, parse } from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
-import { NETWORK_GLOBALS, WORKER_GLOBALS } from "./pages/worker-globals.js";
+import { LANGUAGE_GLOBALS, NETWORK_GLOBALS, WORKER_GLOBALS } from "./pages/worker-globals.js";
 import type { RealmKind } from "./run.js";
 
 /** Looking at code costs time that grows faster than the code, and every other run waits for it. */
@@ -18,13 +18,13 @@ const DYNAMIC = ["globalThis", "eval", "Function"];
 /** What code may name in each, from the least to the most. */
 const KNOWN = (
   [
-    ["worker", WORKER_GLOBALS],
-    ["network", NETWORK_GLOBALS],
+    ["language", LANGUAGE_GLOBALS],
+    ["worker", [PACKAGES, ...WORKER_GLOBALS]],
+    ["network", [PACKAGES, ...NETWORK_GLOBALS]],
   ] as const
-).map(([kind, globals]) => ({
-  kind,
-  names: new Set([PACKAGES, ...globals].filter((name) => !DYNAMIC.includes(name))),
-}));
+).map(([kind, globals]) => ({ kind, names: new Set(globals.filter((name) => !DYNAMIC.includes(name))) }));
+/** Where packages are evaluated. */
+const WITH_PACKAGES = KNOWN.filter(({ kind }) => kind !== "language");
 
 /** The least realm in which the code finds every global that it names, but for those that are `given`: packages define them. */
 export type RealmOfCode = (code: string, given?: readonly string[]) => RealmKind;
@@ -35,7 +35,7 @@ export type RealmOfCode = (code: string, given?: readonly string[]) => RealmKind
  */
 export function realmOfNames(names: readonly string[]): RealmKind {
   const needed = names.filter((name) => !DYNAMIC.includes(name));
-  return KNOWN.find(({ names: known }) => needed.every((name) => known.has(name)))?.kind ?? "document";
+  return WITH_PACKAGES.find(({ names: known }) => needed.every((name) => known.has(name)))?.kind ?? "document";
 }
 
 /** What is remembered of judged code is bounded. */

@@ -19,10 +19,10 @@ export type PageScript =
   | { name: string; url: string };
 
 /**
- * Where a script is evaluated, each with what those before it have: in a worker with WORKER_GLOBALS, in a worker with NETWORK_GLOBALS,
- * the app's origin and its way out, in a document with all that a page has, storage too.
+ * Where a script is evaluated, each with what those before it have: in a worklet with LANGUAGE_GLOBALS, in a worker with WORKER_GLOBALS,
+ * in a worker with NETWORK_GLOBALS, the app's origin and its way out, in a document with all that a page has, storage too.
  */
-export const REALM_KINDS = ["worker", "network", "document"] as const;
+export const REALM_KINDS = ["language", "worker", "network", "document"] as const;
 export type RealmKind = (typeof REALM_KINDS)[number];
 
 /** Whether a run there can reach anything. */

@@ -10,7 +10,7 @@ const OVERTHROW = `
   Array.prototype[Symbol.iterator] = () => { throw 2 };
   Object.defineProperty(Object.prototype, "part", { get() { return () => "d2" }, set() { throw 3 } });`;
 
-for (const realm of ["document", "worker"] as const) {
+for (const realm of ["document", "worker", "language"] as const) {
   describe(`a long result of a run in a ${realm}`, () => {
     const browsers = testBrowsers();
     before(() => browsers.start());

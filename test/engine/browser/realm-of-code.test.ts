@@ -3,13 +3,9 @@ import { expect } from "chai";
 import { createRealmOfCode } from "../../../src/engine/browser/realm-of-code.js";
 import type { RealmKind } from "../../../src/engine/browser/run.js";
 
-const WORKER: [string, string][] = [
-  ["what its packages define", "const execute = async () => Svc.CSV.parse('a')"],
+const LANGUAGE: [string, string][] = [
   ["the language", "async function execute({ payload }) { return Math.max(...payload.list) + `${new Date(0)}` }"],
-  [
-    "the console, and what turns texts into bytes",
-    "const execute = async () => console.log(btoa('a'), new TextEncoder())",
-  ],
+  ["the console", "const execute = async () => console.log('a')"],
   ["a name of a window, declared by the code", "const name = 1; const execute = async (status) => [name, status]"],
   ["properties named as a window's", "const execute = async ({ payload }) => payload.document.location.name"],
   [
@@ -24,13 +20,21 @@ const WORKER: [string, string][] = [
     "arguments, labels and destructuring",
     "const execute = async function () { out: for (const [a, { b = a, ...c }] of arguments) break out; }",
   ],
-  ["timers and WebCrypto", "const execute = async () => { setTimeout(console.log, 1, crypto.randomUUID()) }"],
   [
     "what waits in another thread",
     "const execute = async () => Atomics.waitAsync(shared(), 0, 0, 1); const shared = () => 1",
   ],
-  ["a word of what was collected", "const execute = async () => new FinalizationRegistry(() => {})"],
   ["what does not hold", "const execute = async () => new WeakRef({}).deref()"],
+];
+
+const WORKER: [string, string][] = [
+  ["what its packages define", "const execute = async () => Svc.CSV.parse('a')"],
+  [
+    "the console, and what turns texts into bytes",
+    "const execute = async () => console.log(btoa('a'), new TextEncoder())",
+  ],
+  ["timers and WebCrypto", "const execute = async () => { setTimeout(console.log, 1, crypto.randomUUID()) }"],
+  ["a word of what was collected", "const execute = async () => new FinalizationRegistry(() => {})"],
   ["tasks and copies", "const execute = async () => queueMicrotask(() => structuredClone({}))"],
   ["events", "const execute = async () => new AbortController().signal instanceof EventTarget"],
 ];
@@ -70,6 +74,7 @@ const DOCUMENT: [string, string][] = [
 ];
 
 const ALL: [RealmKind, [string, string][]][] = [
+  ["language", LANGUAGE],
   ["worker", WORKER],
   ["network", NETWORK],
   ["document", DOCUMENT],
@@ -90,7 +95,7 @@ describe("the realm of code", () => {
       (name) => `const execute = async () => ${name}`,
     );
     const judged = () => codes.map((code) => few(code));
-    const expected = ["worker", "document", "network", "document", "worker"];
+    const expected = ["language", "document", "network", "document", "language"];
     expect(judged()).to.deep.equal(expected);
     expect(judged()).to.deep.equal(expected);
   });

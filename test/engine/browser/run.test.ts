@@ -88,7 +88,7 @@ function inEach(kind: Partial<PageRun>): void {
     });
 
     it("checks the size outside as well, when the page's own check was tampered with", async () => {
-      const source = `TextEncoder.prototype.encode = () => new Uint8Array(0); JSON.stringify = () => "1";
+      const source = `if (globalThis.TextEncoder) TextEncoder.prototype.encode = () => new Uint8Array(0); JSON.stringify = () => "1";
         const execute = async () => "é".repeat(3.2e6)`;
       expect((await failure(source)).cause).to.equal("result");
     });
@@ -145,7 +145,8 @@ function inEach(kind: Partial<PageRun>): void {
       ],
       ["Object.assign(new Error(), { name: 5, message: {}, stack: [] })", { name: "Error", message: "" }],
     ];
-    for (const [expression, expected] of thrown) {
+    const here = thrown.filter(([expression]) => kind.realm !== "language" || !expression.includes("DOMException"));
+    for (const [expression, expected] of here) {
       it(`turns a thrown ${expression} into three strings`, async () => {
         const { error } = await failure(`const execute = async () => { throw ${expression} }`);
         expect(error).to.include({ name: expected.name });

@@ -3,12 +3,12 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { NETWORK_GLOBALS, WORKER_GLOBALS } from "../../../src/engine/browser/pages/worker-globals.js";
+import { LANGUAGE_GLOBALS, NETWORK_GLOBALS, WORKER_GLOBALS } from "../../../src/engine/browser/pages/worker-globals.js";
 import type { ConsoleLine, PageScript, RealmKind } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
-const GLOBALS = { worker: WORKER_GLOBALS, network: NETWORK_GLOBALS } as const;
+const GLOBALS = { language: LANGUAGE_GLOBALS, worker: WORKER_GLOBALS, network: NETWORK_GLOBALS } as const;
 const REALMS = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
 
 /** Code made of text, which no look at the names can judge. */
@@ -17,7 +17,8 @@ const DYNAMIC = "const made = (text) => (() => {}).constructor(text)();";
 const PROBE = `const execute = async () => {
   const found = [];
   for (const key of Reflect.ownKeys(globalThis)) if (/^left/.test(String(key))) found.push(key);
-  for (const one of [Object, Array, Promise, String, globalThis.EventTarget, JSON, Reflect, console, globalThis.crypto]) {
+  for (const one of [Object, Array, Promise, String, Map, Set, Date, RegExp, Error, Intl.NumberFormat, Uint8Array, globalThis.EventTarget, JSON,
+    Reflect, console, globalThis.crypto]) {
     for (const holder of [one, one?.prototype]) if (holder && "left" in holder) found.push(one.name || String(one));
   }
   try { found.push(leftLexical); } catch {}
@@ -25,23 +26,49 @@ const PROBE = `const execute = async () => {
   return found;
 }`;
 
-const LEFTOVERS: [string, string][] = [
+/** What the run leaves, its code, and a global that it needs for it. */
+const LEFTOVERS: [string, string, string?][] = [
   ["globals", "globalThis.left = 1; var leftVar = 1; made('leftMade = 1')"],
   ["lexical bindings", "made('return eval')('let leftLexical = 1')"],
   ["changed prototypes", "for (const one of [Object, Array, Promise, Function]) one.prototype.left = 1"],
-  ["changed events", "EventTarget.prototype.left = crypto.left = 1"],
+  ["changed events", "EventTarget.prototype.left = crypto.left = 1", "crypto"],
   [
     "changed intrinsics",
     "JSON.parse = () => 2; Array.isArray = () => 2; Promise.prototype.then = () => {}; console.left = 1",
   ],
-  ["listeners", "for (const type of ['message', 'error', 'close']) addEventListener(type, () => { for (;;); })"],
+  [
+    "listeners",
+    "for (const type of ['message', 'error', 'close']) addEventListener(type, () => { for (;;); })",
+    "EventTarget",
+  ],
+  [
+    "functions in the place of listeners",
+    "for (const type of ['message', 'error', 'unhandledrejection']) globalThis[`on${type}`] = () => { for (;;); }; Promise.reject(1)",
+  ],
+  [
+    "imports that fail one after the other",
+    "const load = made('return () => import(\"data:text/javascript,1\")'); let n = 0; (function next() { if (n++ < 1e3) load().then(next, next) })()",
+  ],
+  [
+    "a promise of memory that is not shared",
+    "try { Atomics.waitAsync(new Int32Array(new ArrayBuffer(8)), 0, 0, 1) } catch {}",
+  ],
+  [
+    "the language's own classes, changed",
+    "for (const one of [Map, Set, Date, RegExp, Error, Intl.NumberFormat, Uint8Array]) one.left = one.prototype.left = 1",
+  ],
   ["promises that never settle", "new Promise(() => {}); (async () => { await new Promise(() => {}) })()"],
   [
     "a busy loop that begins after the end",
     "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })()",
   ],
-  ["a busy timer", "setTimeout(() => { for (;;); }, 0)"],
-  ["a thrown error nobody caught", "setTimeout(() => { throw new Error('left') }, 0)"],
+  ["a busy timer", "setTimeout(() => { for (;;); }, 0)", "setTimeout"],
+  ["a thrown error nobody caught", "setTimeout(() => { throw new Error('left') }, 0)", "setTimeout"],
+  [
+    "a word of what was collected",
+    "globalThis.left = new FinalizationRegistry(() => { for (;;); }); for (let i = 0; i < 1e3; i += 1) left.register([i], 1)",
+    "FinalizationRegistry",
+  ],
   ["a rejection nobody caught", "for (let i = 0; i < 1e3; i += 1) Promise.reject(new Error('left'))"],
   ["symbols and regular expressions", "/(left)/.exec('left'); Symbol.for('left').description; RegExp.left = 1"],
 ];
@@ -96,6 +123,7 @@ describe("a run without a document", function () {
       await resultOf(browsers, source, { realm: undefined, packages, onRealm });
       return told;
     };
+    expect(await realmOf("const execute = async () => Math.max(1, 2)")).to.equal("language");
     expect(await realmOf("const execute = async () => crypto.randomUUID()")).to.equal("worker");
     expect(await realmOf("const execute = async () => typeof fetch")).to.equal("network");
     expect(await realmOf("const execute = async () => typeof document")).to.equal("document");
@@ -122,14 +150,23 @@ describe("a run without a document", function () {
         expect(GLOBALS[realm].filter((name) => !found.includes(name))).to.deep.equal([]);
       });
 
-      it("has the same of them as a document, for code that uses no others", async () => {
-        const source = `const execute = async () => [btoa("é".normalize("NFD").slice(0, 1)),
-          new URL("/p?q=1", "https://example.com").href, new TextDecoder().decode(new TextEncoder().encode("ü")),
-          [...new URLSearchParams("a=1&b=2")], new Intl.NumberFormat("de").format(1.5), typeof this]`;
+      it("has the same language as a document", async () => {
+        const source = `const execute = async () => [new Intl.NumberFormat("de").format(1.5), typeof this, new Date(0).getTimezoneOffset(),
+          new Date(2026, 6, 1).toLocaleString(), "\u00e9".normalize("NFD").length, [3, 1, 2].toSorted(), typeof Temporal, /(?<y>\\d+)/.exec("a12").groups.y,
+          (() => { let deep = 0; const dive = () => { deep += 1; dive() }; try { dive() } catch { return deep > 4000 } })()]`;
         expect(await resultOf(browsers, source, here)).to.deep.equal(await resultOf(browsers, source));
       });
 
-      for (const [title, code] of LEFTOVERS) {
+      if (realm !== "language") {
+        it("has the same of them as a document, for code that uses no others", async () => {
+          const source = `const execute = async () => [btoa("é".normalize("NFD").slice(0, 1)),
+            new URL("/p?q=1", "https://example.com").href, new TextDecoder().decode(new TextEncoder().encode("ü")),
+            [...new URLSearchParams("a=1&b=2")], new Intl.NumberFormat("de").format(1.5), typeof this]`;
+          expect(await resultOf(browsers, source, here)).to.deep.equal(await resultOf(browsers, source));
+        });
+      }
+
+      for (const [title, code] of LEFTOVERS.filter(([, , needs]) => !needs || GLOBALS[realm].includes(needs))) {
         it(`leaves nothing to the next run of ${title}`, async () => {
           const outcome = await browsers.run(runOf(`${DYNAMIC} const execute = async () => { ${code} }`, here));
           expect(outcome).to.deep.equal({ ok: true, data: undefined });

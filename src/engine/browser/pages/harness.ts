@@ -9,7 +9,9 @@ import { type HarnessLimits, harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
 import { workerHarness } from "./in-page/worker-harness.js";
 import { workerHost } from "./in-page/worker-host.js";
-import { NETWORK_GLOBALS, WORKER_GLOBALS } from "./worker-globals.js";
+import { workletHarness } from "./in-page/worklet-harness.js";
+import { workletHost } from "./in-page/worklet-host.js";
+import { LANGUAGE_GLOBALS, NETWORK_GLOBALS, WORKER_GLOBALS } from "./worker-globals.js";
 
 export const CONSOLE_MAX_LINES = 1_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
@@ -20,8 +22,12 @@ const CHANNELS_MAX = 8;
 const CHANNEL_MESSAGES_MAX = 1_000;
 const LOCKS_MAX = 1_000;
 
-/** A worker that is still busy so long after its run has ended is not waited for. */
+/** A scope that is still busy so long after its run has ended is not waited for. */
 const LEAVE_WITHIN_MS = 200;
+
+/** What worklets leave in the memory that they share goes with their thread, of which so many runs make use, or so long ones. */
+const THREAD_RUNS = 50;
+const THREAD_RUN_MS = 50;
 
 const LIMITS: HarnessLimits = {
   resultMaxBytes: RESULT_MAX_BYTES,
@@ -62,6 +68,13 @@ function workerPage(globals: readonly string[], withOrigin: boolean): string {
   return named(calling(workerHost, JSON.stringify(inWorker), String(withOrigin), String(LEAVE_WITHIN_MS)));
 }
 
-/** As DOCUMENT_HARNESS, for a page that runs its scripts in workers. */
+function workletPage(globals: readonly string[]): string {
+  const inWorklet = named(calling(workletHarness, CORE, JSON.stringify(globals)));
+  const bounds = [LEAVE_WITHIN_MS, THREAD_RUNS, THREAD_RUN_MS].map(String);
+  return named(calling(workletHost, JSON.stringify(inWorklet), ...bounds));
+}
+
+/** As DOCUMENT_HARNESS, for a page that runs its scripts in worklets, or in workers. */
+export const LANGUAGE_HARNESS = workletPage(LANGUAGE_GLOBALS);
 export const WORKER_HARNESS = workerPage(WORKER_GLOBALS, false);
 export const NETWORK_HARNESS = workerPage(NETWORK_GLOBALS, true);

@@ -11,7 +11,7 @@ import { createLineReader } from "./console-lines.js";
 import { createDocumentRealm } from "./document-realm.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
 import type { Realm, RealmOptions } from "./realm.js";
-import { createNetworkRealm, createWorkerRealm } from "./worker-realm.js";
+import { createLanguageRealm, createNetworkRealm, createWorkerRealm } from "./worker-realm.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
 /** A renderer that dies while its page is made leaves what was asked of it unanswered. Before the first run nobody's code can be in the way. */
@@ -21,6 +21,7 @@ const CAUSE_WITHIN_MS = 1_000;
 const CAUSE_LOOK_MS = 25;
 
 const REALMS: Readonly<Record<RealmKind, (options: RealmOptions) => Realm>> = {
+  language: createLanguageRealm,
   worker: createWorkerRealm,
   network: createNetworkRealm,
   document: createDocumentRealm,

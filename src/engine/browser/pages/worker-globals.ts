@@ -1,6 +1,7 @@
 /**
- * The globals of a run that has no document: the language, and what neither reaches anything nor outlives the run; where it has a network
- * also what asks for something and reads the answer. Everything else that a worker's global scope has is taken off it.
+ * The globals of a run that has no document, from the least to the most: the language; with it what neither reaches anything nor outlives
+ * the run's worker; where it has a network also what asks for something and reads the answer. Everything else that a global scope has is
+ * taken off it.
  */
 
 const LANGUAGE =
@@ -8,11 +9,14 @@ const LANGUAGE =
   "EvalError RangeError ReferenceError SuppressedError SyntaxError TypeError URIError JSON Math Intl Temporal ArrayBuffer " +
   "Atomics DataView Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array BigInt64Array " +
   "BigUint64Array Float16Array Float32Array Float64Array Map BigInt Set Iterator WeakMap WeakSet WeakRef Proxy Reflect " +
-  "FinalizationRegistry DisposableStack AsyncDisposableStack globalThis eval parseFloat parseInt isFinite isNaN " +
+  "DisposableStack AsyncDisposableStack globalThis eval parseFloat parseInt isFinite isNaN " +
   "decodeURI decodeURIComponent encodeURI encodeURIComponent escape unescape";
 
+/** Acts when the run is over, as nothing else of the language can. */
+const LATE = "FinalizationRegistry";
+
 const BESIDE =
-  "console setTimeout clearTimeout setInterval clearInterval queueMicrotask structuredClone atob btoa crypto performance " +
+  "setTimeout clearTimeout setInterval clearInterval queueMicrotask structuredClone atob btoa crypto performance " +
   "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget";
 
 const REQUESTS =
@@ -20,6 +24,8 @@ const REQUESTS =
   "WritableStream WritableStreamDefaultWriter TransformStream ByteLengthQueuingStrategy CountQueuingStrategy " +
   "TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
-export const WORKER_GLOBALS: readonly string[] = `${LANGUAGE} ${BESIDE}`.split(" ");
+export const LANGUAGE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
+
+export const WORKER_GLOBALS: readonly string[] = [...LANGUAGE_GLOBALS, ...`${LATE} ${BESIDE}`.split(" ")];
 
 export const NETWORK_GLOBALS: readonly string[] = [...WORKER_GLOBALS, ...REQUESTS.split(" ")];

@@ -1,47 +1,53 @@
 /**
- * A dedicated worker for each run, in a page whose document is the host's alone. Costs less than a document. Its global scope has no names
- * but those that are listed (worker-globals.ts), and the page's policy lets nothing be loaded. Without a network its origin is nobody's;
- * with one it is the app's, and what it asks for goes the way of all requests.
+ * A worklet or a dedicated worker for each run, in a page whose document is the host's alone. Costs less than a document. Its global scope
+ * has no names but those that are listed (worker-globals.ts), and the page's policy lets nothing be loaded. Without a network its origin
+ * is nobody's; with one it is the app's, and what it asks for goes the way of all requests.
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { createRunRequests } from "../network/run-requests.js";
 import { answerDocument, callForText, callHarness, installHarness, navigate } from "./fresh-document.js";
-import { NETWORK_HARNESS, WORKER_HARNESS } from "./harness.js";
+import { LANGUAGE_HARNESS, NETWORK_HARNESS, WORKER_HARNESS } from "./harness.js";
 import { type Realm, type RealmOptions, textsOf } from "./realm.js";
 
 const policy = (more: string) => ({
   name: "Content-Security-Policy",
   value: `default-src 'none'; script-src 'unsafe-eval'; ${more}`,
 });
-const POLICY = policy("worker-src data:");
+/** The module of a worklet counts as a script of the page, where no author's code ever runs. */
+const LANGUAGE_POLICY = {
+  name: "Content-Security-Policy",
+  value: "default-src 'none'; script-src 'unsafe-eval' data:",
+};
+const WORKER_POLICY = policy("worker-src data:");
 /** No sockets: they would pass the guard by. */
 const NETWORK_POLICY = policy("worker-src blob:; connect-src http: https: data: blob:");
 
 /** A worker that is busy for so long is not waited for. */
 const CATCH_UP_MS = 200;
 
-/** A worker that has ended holds 100 KB of the browser's memory until the page's own garbage is collected, which is late. */
+/** A scope that has ended holds 40 to 100 KB of memory until the page's own garbage is collected, which is late. */
 const COLLECT_EVERY_RUNS = 50;
 
-/** The page around the workers: `renew` ends the last run's, and has a fresh one ready. */
+/** The page around worklets or workers: `renew` ends the last run's, and has a fresh one ready. */
 function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
   let harnessId: string | null = null;
   let runs = 0;
 
-  async function open(): Promise<string> {
+  /** Sends the page to its document and puts the harness there. */
+  async function open(): Promise<void> {
     const { loaded } = await navigate(session, `${origin}/`);
     const [installed] = await Promise.all([installHarness(session, harness), loaded]);
-    return installed.harnessId;
+    harnessId = installed.harnessId;
   }
 
   return {
+    open,
     /** Has the last run send nothing from here on. @returns false when its worker does not say so in time */
     async mute(): Promise<boolean> {
       return harnessId === null || (await callHarness(session, harnessId, "mute", [])) === true;
     },
     async renew(): Promise<boolean> {
-      harnessId ??= await open();
-      const renewed = (await callHarness(session, harnessId, "renew", [])) === true;
+      const renewed = (await callHarness(session, harnessId!, "renew", [])) === true;
       if (runs % COLLECT_EVERY_RUNS === COLLECT_EVERY_RUNS - 1) await session.send("HeapProfiler.collectGarbage");
       return renewed;
     },
@@ -52,14 +58,19 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
   };
 }
 
-export function createWorkerRealm(options: RealmOptions): Realm {
+type Header = ReturnType<typeof policy>;
+
+/** Where nothing can be asked for once the page has its document. */
+function createSilentRealm(options: RealmOptions, harness: string, header: Header): Realm {
   const { session, origin } = options;
-  const page = createWorkerPage(options, WORKER_HARNESS);
-  session.on("Fetch.requestPaused", ({ requestId }) => answerDocument(session, requestId, [POLICY]));
+  const page = createWorkerPage(options, harness);
+  session.on("Fetch.requestPaused", ({ requestId }) => answerDocument(session, requestId, [header]));
   return {
     async settle() {
-      // No wider: the worker's own start would pass through this process as well.
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
+      await page.open();
+      // On, it costs every worker's start a part, whatever its pattern.
+      await session.send("Fetch.disable");
     },
     renew: () => page.renew(),
     evaluate: (request) => page.run(textsOf(request)),
@@ -67,6 +78,12 @@ export function createWorkerRealm(options: RealmOptions): Realm {
     stop: () => {},
   };
 }
+
+export const createLanguageRealm = (options: RealmOptions): Realm =>
+  createSilentRealm(options, LANGUAGE_HARNESS, LANGUAGE_POLICY);
+
+export const createWorkerRealm = (options: RealmOptions): Realm =>
+  createSilentRealm(options, WORKER_HARNESS, WORKER_POLICY);
 
 export function createNetworkRealm(options: RealmOptions): Realm {
   const { session, origin, lane } = options;
@@ -98,6 +115,7 @@ export function createNetworkRealm(options: RealmOptions): Realm {
       await session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
       await session.send("Network.enable");
+      await page.open();
     },
 
     async renew() {

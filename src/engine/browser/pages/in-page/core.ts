@@ -45,8 +45,9 @@ export function harnessCore(limits: HarnessLimits) {
   const { eval: evaluate } = scope;
   const EXECUTE = "\n;typeof execute === 'undefined' ? undefined : execute";
   const SOURCE_NAME = "\n//# sourceURL=";
-  const encoder = new scope.TextEncoder();
-  const { encode } = encoder;
+  // A worklet has none: there the size is looked at outside alone (answer.ts).
+  const encoder = scope.TextEncoder && new scope.TextEncoder();
+  const encode = encoder?.encode;
   const byteLength: Any = Reflect.getOwnPropertyDescriptor(
     Reflect.getPrototypeOf(Uint8Array.prototype) as object,
     "byteLength",
@@ -84,7 +85,7 @@ export function harnessCore(limits: HarnessLimits) {
   }
 
   function bytesOf(text: string): number {
-    if (text.length * 3 <= limits.resultMaxBytes || text.length > limits.resultMaxBytes) return text.length;
+    if (!encoder || text.length * 3 <= limits.resultMaxBytes || text.length > limits.resultMaxBytes) return text.length;
     return apply(byteLength, apply(encode, encoder, [text]), []);
   }
 

@@ -1,0 +1,35 @@
+/**
+ * Runs scripts and then `execute` in a worklet, whose globals it first cuts down to the ones given. Runs inside the browser, before the
+ * author's code does.
+ */
+import type { HarnessCore } from "./core.js";
+
+// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+type Any = any;
+
+/**
+ * As `harnessCore`: evaluated by its source text. A worklet is talked to by way of a processor, which never processes anything. Over its
+ * port it says `r` ready, `c` and a console line, `a` and the answer of `callExecute`, and asked once more `b`: nothing of the run goes
+ * on. There is nothing in the scope by which it could: no timer, no port, no event, no import, no memory that threads share.
+ */
+export function workletHarness(core: HarnessCore, globals: readonly string[]): void {
+  const { AudioWorkletProcessor, MessagePort, registerProcessor } = globalThis as Any;
+  const { apply } = Reflect;
+  const { postMessage } = MessagePort.prototype;
+
+  class Run extends AudioWorkletProcessor {
+    constructor() {
+      super();
+      const { port } = this as Any;
+      const tell = (text: string) => apply(postMessage, port, [text]);
+      core.installConsole((line) => tell(`c${line}`));
+      core.keepOnly(globals);
+      port.onmessage = async ({ data: [payload, settings, ...scripts] }: Any) => {
+        port.onmessage = () => tell("b");
+        tell(`a${await core.safe(core.evaluateAndCall(payload, settings, scripts))}`);
+      };
+      tell("r");
+    }
+  }
+  registerProcessor("run", Run);
+}
