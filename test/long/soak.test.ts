@@ -16,11 +16,12 @@ const codeWith = (statement: string) => `async function execute({ payload }) {
   await new Promise((resolve) => setTimeout(resolve, payload.ms));
   return { n: payload.n, text: "x".repeat(1000) };
 }`;
-/** A context thrown away after each run, a document renewed, a worker: an app has one of them. */
+/** A context thrown away after each run, a document renewed, a worker, a worklet: an app has one of them. */
 const CODES = [
   codeWith('localStorage.setItem("n", String(payload.n));'),
   codeWith("document.title = 'n';"),
   codeWith(""),
+  'async function execute({ payload }) { return { n: payload.n, text: "x".repeat(1000) }; }',
 ];
 
 interface Answer {

@@ -20,7 +20,6 @@ describe("the memory of a run", function () {
   for (const [title, code, realm = "document"] of [
     ["objects", OBJECTS],
     ["objects, in a worker of the run's own", OBJECTS, "worker"],
-    ["objects, in a worklet", OBJECTS, "language"],
     ["array buffers, in a worklet", BUFFERS, "language"],
     ["array buffers", BUFFERS],
     ["array buffers, in a worker of the run's own", BUFFERS, "worker"],
@@ -50,7 +49,7 @@ describe("the memory of a run", function () {
     });
   }
 
-  for (const realm of ["document", "worker", "language"] as const) {
+  for (const realm of ["document", "worker"] as const) {
     it(`counts nothing of earlier runs for a run in a ${realm}`, async () => {
       const code = `const execute = async () => {
         const kept = []; for (let i = 0; i < 30; i += 1) kept.push(new Uint8Array(1e7).fill(1));

@@ -1,0 +1,60 @@
+/** Runs of the language alone follow one another on one thread: each finds it as if it were the first, and has all its memory. */
+import { expect } from "chai";
+import type { Browsers } from "../../src/engine/browser/browsers.js";
+import { resultOf, testBrowsers } from "../engine/browser/support.js";
+
+/** More than one thread serves. */
+const RUNS = 60;
+/** Kept by all of them, it would be more than a heap may hold. */
+const LEFT_BY_EACH =
+  "globalThis.left = []; for (let i = 0; i < 8; i += 1) left.push(new Array(131_072).fill(i + 0.5));";
+
+describe("runs that follow one another on a thread", function () {
+  this.timeout(60_000);
+  const here = { realm: "language" } as const;
+  let browsers: Browsers;
+
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  after(() => browsers.stop());
+
+  it("find nothing of each other, over more of them than a thread serves", async () => {
+    const source = `const seen = [typeof left, typeof leftVar, Object.prototype.left, Map.prototype.left, Symbol.for("left").left, RegExp.$1];
+      globalThis.left = 1; var leftVar = 1; Object.prototype.left = Map.prototype.left = Symbol.prototype.left = 1; /(l)/.exec("l");
+      const execute = async () => seen.map((one) => one ?? null)`;
+    for (let count = 0; count < RUNS; count += 1) {
+      expect(await resultOf(browsers, source, here)).to.deep.equal(["undefined", "undefined", null, null, null, ""]);
+    }
+  });
+
+  it("have the memory that a run may have, whatever those before them kept", async () => {
+    const code = `const execute = async () => { ${LEFT_BY_EACH} return left.length }`;
+    for (let count = 0; count < RUNS; count += 1) expect(await resultOf(browsers, code, here)).to.equal(8);
+  });
+
+  it("are ended by their page where they go on, and the next run has another", async () => {
+    const load = `(() => {}).constructor('return import("data:text/javascript,1")')`;
+    for (const goOn of [
+      "(function next() { Promise.resolve().then(next) })()",
+      `const load = ${load}; (function next() { load().then(next, next) })()`,
+      "Array.fromAsync((async function* () { for (;;) yield 1 })())",
+    ]) {
+      const source = `const execute = async () => { ${goOn}; return 1 }`;
+      expect(await resultOf(browsers, source, here), goOn).to.equal(1);
+      expect(await resultOf(browsers, "const execute = async () => typeof left", here)).to.equal("undefined");
+    }
+  });
+
+  it("have no memory that two threads could share, and wait for none", async () => {
+    const source = `const execute = async () => {
+      const found = [typeof WebAssembly, typeof SharedArrayBuffer];
+      for (const wait of [Atomics.wait, Atomics.waitAsync]) {
+        try { wait(new Int32Array(8), 0, 0, 1); found.push("waits") } catch (error) { found.push(error.name) }
+      }
+      return found;
+    }`;
+    expect(await resultOf(browsers, source, here)).to.deep.equal(["undefined", "undefined", "TypeError", "TypeError"]);
+  });
+});
