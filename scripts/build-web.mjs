@@ -80,7 +80,7 @@ async function buildClient() {
     svc: `${runtime}/entry-script.ts`,
     "svc-run": `${runtime}/entry-run.ts`,
     debug: `${runtime}/entry-debug.ts`,
-    example: "src/web/example/entry.ts",
+    "app-page": "src/web/app-page/entry.ts",
     "push-worker": `${runtime}/entry-push-worker.ts`,
   };
   const packages = PACKAGES.map((name) => [`packages/svc-${name}`, `src/web/packages/svc-${name}.ts`]);

@@ -1,16 +1,16 @@
-/** What the example app's page and the pages of one sentence show. Knows no route and no caller. */
+/** What an app's page and the pages of one sentence show. Knows no route and no caller. */
 import type { RuntimeEnv } from "../rules/env-script.js";
 import { authorDocument } from "./author-document.js";
 import { escapeHtml, PAGE_HEADERS } from "./web-assets.js";
 
-/** The example app at `/apps/:id`, live or in the viewer. */
+/** The page of an app at `/apps/:id`, live or in the viewer. */
 export function appPage(options: { name: string; env: RuntimeEnv & { token: string }; base: string }): {
   html: string;
   headers: Record<string, string>;
 } {
   const { name, env, base } = options;
   const page = { name };
-  const script = "/client/example.js";
+  const script = "/client/app-page.js";
   return authorDocument({ title: name, env, page, base, body: "<main></main>", dependencies: [], script });
 }
 

@@ -1,5 +1,5 @@
 /**
- * The example app at `/apps/:id` (live) and `/apps/:id/viewer`. Holds no session: each load of a page is handed one of its own
+ * The page of an app at `/apps/:id` (live) and `/apps/:id/viewer`. Holds no session: each load of a page is handed one of its own
  * (api/author-document.ts), a visitor's without a name or the viewer's of a signed-in editor; no page sets or needs a cookie.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";

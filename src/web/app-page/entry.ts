@@ -1,4 +1,4 @@
-/** `/client/example.js`: the page of the example app. Uses the client library as any app would; knows no route of the service. */
+/** `/client/app-page.js`: the page that every app has until an action of its own takes its place. Uses the client library as any app would. */
 import { pageData } from "../runtime/page-data.js";
 
 interface Screen {

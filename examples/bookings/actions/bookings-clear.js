@@ -1,0 +1,8 @@
+/** At night, after the show: every seat is free again, and who sat there is forgotten. */
+async function execute() {
+  const seats = await Svc.DataSources.connectByName("bookings-seats");
+  const sold = await seats.find({ where: { Taken: true } });
+  const freed = sold.map(({ id, data }) => ({ id, data: { Seat: data["Seat"], Taken: false } }));
+  if (freed.length > 0) await seats.commit({ entries: freed });
+  console.log(`seats freed: ${freed.length}`);
+}

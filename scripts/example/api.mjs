@@ -1,0 +1,56 @@
+/** Calls of a service's API by one credential. Knows no example; every failure is a sentence for the person who called the command. */
+
+export class ExampleError extends Error {}
+
+const LIMIT_WAIT_MS = 60_000;
+
+/** What to do about an answer that no other try would change. */
+function sentenceFor(http, answer, { url, appId, from }) {
+  const [refused] = answer.errors ?? [];
+  const { status, error } = refused ? { status: refused.extensions?.status, error: refused.message } : answer;
+  if (http === 401)
+    return `the service at ${url} does not know this token (from ${from}): take an editor's token of that service`;
+  if (http === 403 || status === "FORBIDDEN")
+    return `this token (from ${from}) may not edit app ${appId}: take an editor's or an administrator's`;
+  return `the service answered ${http} ${status ?? ""}: ${error ?? "no reason"}`;
+}
+
+function reasonOf(error) {
+  const { code, message } = error.cause ?? error;
+  return code ?? message;
+}
+
+/**
+ * @param {{url: string, appId: number, token: string, from: string, say: (text: string) => void}} target
+ * @returns `call(method, path, body)`, which resolves to the answer's JSON; `path` stands after the service's address
+ */
+export function createApi(target) {
+  const { url, token, say } = target;
+
+  async function once(method, path, body) {
+    const headers = { "Auth-token": token, ...(body && { "Content-Type": "application/json" }) };
+    const response = await fetch(url + path, { method, headers, body: body && JSON.stringify(body) }).catch((error) => {
+      throw new ExampleError(
+        `no service answers at ${url} (${reasonOf(error)}): start it with npm start, or name another with --url`,
+      );
+    });
+    const text = await response.text();
+    const isJson = response.headers.get("content-type")?.includes("json");
+    if (!isJson)
+      throw new ExampleError(`${url} is no such service: ${method} ${path} answered ${response.status} without JSON`);
+    return { http: response.status, seconds: Number(response.headers.get("retry-after")), answer: JSON.parse(text) };
+  }
+
+  return async function call(method, path, body) {
+    for (let waited = 0; ; ) {
+      const { http, seconds, answer } = await once(method, path, body);
+      if (http < 300 && !answer.errors) return answer;
+      const pause = seconds * 1_000;
+      if ((http !== 429 && http !== 503) || !(pause > 0) || waited + pause > LIMIT_WAIT_MS)
+        throw new ExampleError(sentenceFor(http, answer, target));
+      say(`the service asks to wait ${seconds} s (${answer.status})`);
+      waited += pause;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+    }
+  };
+}

@@ -1,0 +1,277 @@
+/** The example app as a newcomer meets it: put in by the command, booked by visitors in a browser, taken out again. */
+import { execFile } from "node:child_process";
+import { readdirSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
+
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const FOLDER = `${ROOT}examples/bookings/`;
+const GUESTS = ["ann@example.com", "bob@example.com"];
+
+interface Said {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+function run(args: readonly string[], environment: Record<string, string>): Promise<Said> {
+  return new Promise((resolve) => {
+    const env = { PATH: process.env["PATH"], ...environment };
+    execFile(process.execPath, args, { cwd: ROOT, env }, (error, stdout, stderr) =>
+      resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
+    );
+  });
+}
+
+describe("The example app's files", () => {
+  it("are type checked against what the code of actions finds, an action a file", async () => {
+    const { code, stdout } = await run(["node_modules/typescript/bin/tsc", "-p", FOLDER], {});
+    expect([code, stdout]).to.deep.equal([0, ""]);
+    const { actions } = JSON.parse(readFileSync(`${FOLDER}app.json`, "utf8"));
+    const names = actions.map(({ name }: { name: string }) => `${name}.js`);
+    expect(readdirSync(`${FOLDER}actions`)).to.have.members(names);
+  });
+});
+
+describe("The example app", () => {
+  let service: TestService;
+  let browser: Browser;
+
+  const example = (environment: Record<string, string> = {}, ...args: string[]) =>
+    run(["scripts/example.mjs", ...args], { SVC_TOKEN: service.tokens.editor, ...environment });
+  const put = (...args: string[]) => example({}, "--url", service.url, "--app", String(service.appId), ...args);
+  const get = async (path: string) => (await service.rest("GET", path.replace(":id", String(service.appId)))).body;
+
+  /** All of the app that the example could have changed. */
+  async function state() {
+    const [{ actions }, { dataSources }, settings, { apps }] = await Promise.all([
+      get("/v3/apps/:id/actions"),
+      get("/v1/apps/:id/data-sources"),
+      get("/v1/apps/:id/settings/"),
+      get("/v1/apps"),
+    ]);
+    return { actions, dataSources, settings, isPublished: apps[0].isPublished };
+  }
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  const passwordIn = (said: Said) => / with the password (\S+)\n$/.exec(said.stdout)![1]!;
+
+  describe("in a browser", () => {
+    const watches: PageWatch[] = [];
+    let pages: Page[];
+
+    const note = (page: Page) => page.$eval("#bookings-note", (e) => e.textContent!);
+    const noteIs = (page: Page, text: string) =>
+      page.waitForFunction(`document.querySelector("#bookings-note").textContent === ${JSON.stringify(text)}`);
+    const seat = (name: string) => `::-p-xpath(//div[@id="bookings-seats"]/button[.="${name}"])`;
+    const messages = async () => (await get("/v1/apps/:id/communicate/messages")).messages;
+
+    async function visit(email: string, password: string): Promise<Page> {
+      const page = await (await browser.createBrowserContext()).newPage();
+      watches.push(watchPage(page, service.url));
+      await page.goto(`${service.url}/apps/${service.appId}`);
+      await page.waitForSelector(seat("A1"));
+      await page.type("#bookings-guest [name=email]", email);
+      await page.type("#bookings-guest [name=password]", password);
+      await page.click("#bookings-guest form button");
+      await noteIs(page, "Choose a seat.");
+      return page;
+    }
+
+    before(async () => {
+      const said = await put();
+      expect([said.code, said.stderr]).to.deep.equal([0, ""]);
+      pages = await Promise.all(GUESTS.map((email) => visit(email, passwordIn(said))));
+    });
+
+    it("shows a visitor which seats are free, and of who booked nothing", async () => {
+      const sources = `/v1/apps/${service.appId}/data-sources`;
+      const seats = await service.rest("POST", `${sources}/bookings-seats/query`, { as: "live", body: { limit: 1 } });
+      expect(Object.keys(seats.body.entries[0].data)).to.have.members(["Seat", "Taken"]);
+      const guests = await service.rest("POST", `${sources}/bookings-guests/query`, { as: "live", body: {} });
+      expect([guests.http, guests.body.status]).to.deep.equal([403, "DATA_SOURCE_ACCESS_DENIED"]);
+    });
+
+    it("sells a seat once to two visitors who book it at once, and thanks the one by an analytics event", async () => {
+      await Promise.all(pages.map(async (page) => (await page.waitForSelector(seat("A1")))!.click()));
+      await Promise.all(
+        pages.map((page) =>
+          page.waitForFunction('/^Thank you|taken\\.$/.test(document.querySelector("#bookings-note").textContent)'),
+        ),
+      );
+      const notes = await Promise.all(pages.map(note));
+      expect(notes.filter((text: string) => text === "Thank you! Seat A1 is yours, and a mail is on its way.")).to.have.length(
+        1,
+      );
+      expect(notes.filter((text: string) => /taken\.$/.test(text))).to.have.length(1);
+      for (const page of pages) await page.waitForSelector("#bookings-seats button[aria-label='A1, taken']:disabled");
+      const { actions } = await get("/v3/apps/:id/actions");
+      const { id } = actions.find(({ name }: { name: string }) => name === "bookings-thanks");
+      const runs = await until(async () => {
+        const found = (await get(`/v3/apps/:id/runs?actionId=${id}`)).runs;
+        return found.length > 0 && found;
+      });
+      expect(runs).to.have.length(1);
+      expect(runs[0]).to.include({ trigger: "analytics", state: "completed" });
+    });
+
+    it("keeps one mail to the guest who has the seat in the outbox", async () => {
+      const [{ data }] = (
+        await service.rest("POST", `/v1/apps/${service.appId}/data-sources/bookings-seats/query`, {
+          body: { where: { Seat: "A1" } },
+        })
+      ).body.entries;
+      const kept = await messages();
+      expect(kept).to.have.length(1);
+      expect(kept[0]).to.include({ subject: "Your seat A1", status: "kept" });
+      expect(GUESTS).to.include(data.Email);
+      expect(JSON.stringify(kept[0].to)).to.contain(data.Email);
+    });
+
+    it("sells nothing to who has not signed in, whatever the payload says", async () => {
+      const body = { seat: "B1", Email: "eve@example.com", guest: { Email: "eve@example.com" } };
+      const path = `/v3/apps/${service.appId}/actions/bookings-book/runWithResult`;
+      const { result } = (await service.rest("POST", path, { as: "live", body })).body;
+      expect(result).to.deep.equal({ refused: "Sign in to book a seat." });
+      expect(await messages()).to.have.length(1);
+    });
+
+    it("reminds each guest once, as the schedule's time comes, and frees the seats at night", async () => {
+      const actionId = async (name: string) =>
+        (await get("/v3/apps/:id/actions")).actions.find((one: { name: string }) => one.name === name).id;
+      async function tick(name: string) {
+        const id = await actionId(name);
+        const before = (await get(`/v3/apps/:id/runs?actionId=${id}`)).runs.length;
+        await service.db.query(
+          `UPDATE schedule SET next_tick = now() - interval '1 second'
+           WHERE action_id = (SELECT id FROM action WHERE master_id = $1)`,
+          [id],
+        );
+        const runs = await until(async () => {
+          const found = (await get(`/v3/apps/:id/runs?actionId=${id}`)).runs;
+          return found.length > before && found[0].finishedAt !== null && found;
+        });
+        expect(runs[0]).to.include({ trigger: "schedule", state: "completed" });
+      }
+      await tick("bookings-remind");
+      await tick("bookings-remind");
+      const reminders = (await messages()).filter(({ subject }: { subject: string }) => subject.startsWith("Tonight"));
+      expect(reminders.map(({ subject }: { subject: string }) => subject)).to.deep.equal([
+        "Tonight at eight: your seat A1",
+      ]);
+      await tick("bookings-clear");
+      for (const page of pages) await page.waitForSelector("#bookings-seats button:not(:disabled)[aria-label='A1']");
+    });
+
+    it("loads nothing from elsewhere and breaks no policy of its page", () => {
+      expect(watches.map(({ foreign, errors }) => ({ foreign, errors }))).to.deep.equal(
+        Array.from({ length: 2 }, () => ({ foreign: [], errors: [] })),
+      );
+    });
+
+    after(() => Promise.all(pages.map((page) => page.browserContext().close())));
+  });
+
+  describe("by its command", () => {
+    it("is put in a second time without a change but the guests' password", async () => {
+      const before = await state();
+      const said = await put();
+      expect([said.code, said.stdout.split("\n").length]).to.deep.equal([0, 3]);
+      const after = await state();
+      expect(after).to.deep.equal(before);
+    });
+
+    it("is taken out wholly, and a second time is told that nothing is there", async () => {
+      expect((await put("--remove")).stdout).to.contain("The example is out of app");
+      expect(await state()).to.deep.equal({ actions: [], dataSources: [], settings: {}, isPublished: false });
+      const again = await put("--remove");
+      expect([again.code, again.stdout]).to.deep.equal([0, `App ${service.appId} has no example.\n`]);
+    });
+
+    it("goes on where it was broken off, and leaves published what others published", async () => {
+      await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: { _bookings: { publishedApp: true } } });
+      expect((await put()).code).to.equal(0);
+      const body = { name: "other", code: "async function execute() {}" };
+      const { action } = (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).body;
+      await service.rest("POST", `/v3/apps/${service.appId}/actions/${action.id}/publish`);
+      expect((await put("--remove")).stdout).to.contain("the app stays published");
+      const { actions, dataSources, settings, isPublished } = await state();
+      expect([actions.length, dataSources, settings, isPublished]).to.deep.equal([1, [], {}, true]);
+    });
+
+    it("touches nothing that somebody else has under one of its names", async () => {
+      const body = { name: "bookings-book", code: "async function execute() { return 1; }" };
+      await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+      const before = await state();
+      const said = await put();
+      expect([said.code, said.stderr]).to.deep.equal([
+        1,
+        `example: app ${service.appId} has the action bookings-book, which the example did not put there: take another app\n`,
+      ]);
+      expect((await put("--remove")).stdout).to.contain("has no example");
+      expect(await state()).to.deep.equal(before);
+    });
+
+    const refusals: [what: string, environment: () => Record<string, string>, args: () => string[], words: RegExp][] = [
+      [
+        "a token that nobody has",
+        () => ({ SVC_TOKEN: "nobody" }),
+        () => [],
+        /does not know this token \(from SVC_TOKEN\)/,
+      ],
+      ["a token that may not edit", () => ({ SVC_TOKEN: service.tokens.api }), () => [], /may not edit app 1/],
+      [
+        "an app that there is not",
+        () => ({}),
+        () => ["--app", "77"],
+        /reaches no app 77: name one with --app \(it reaches 1\)/,
+      ],
+      [
+        "no app's id",
+        () => ({}),
+        () => ["--app", "first"],
+        /--app must be an app's id, a whole number above 0; first came/,
+      ],
+      [
+        "a service that is away",
+        () => ({}),
+        () => ["--url", "http://127.0.0.1:9"],
+        /no service answers at http:\/\/127\.0\.0\.1:9/,
+      ],
+      ["no address", () => ({}), () => ["--url", "localhost"], /--url must be an address such as/],
+      [
+        "no token at all",
+        () => ({ SVC_TOKEN: "", DATA_DIR: "/nowhere" }),
+        () => [],
+        /SVC_TOKEN is not set, and there is no \/nowhere/,
+      ],
+      [
+        "the token of another service's file",
+        () => ({ SVC_TOKEN: "", DATA_DIR: service.dataDir }),
+        () => ["--url", "http://example.com"],
+        /the token of .* is for .*: set SVC_TOKEN to one of http:\/\/example\.com/,
+      ],
+      ["an option that it has not", () => ({}), () => ["--undo"], /Unknown option '--undo'.*\nUsage/s],
+    ];
+    for (const [what, environment, args, words] of refusals) {
+      it(`says in plain words what is wrong: ${what}`, async () => {
+        const said = await example(environment(), "--url", service.url, "--app", String(service.appId), ...args());
+        expect([said.code, said.stdout]).to.deep.equal([1, ""]);
+        expect(said.stderr)
+          .to.match(words)
+          .and.not.match(/\n {4}at /);
+      });
+    }
+  });
+});
