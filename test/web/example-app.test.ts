@@ -111,9 +111,9 @@ describe("The example app", () => {
         ),
       );
       const notes = await Promise.all(pages.map(note));
-      expect(notes.filter((text: string) => text === "Thank you! Seat A1 is yours, and a mail is on its way.")).to.have.length(
-        1,
-      );
+      expect(
+        notes.filter((text: string) => text === "Thank you! Seat A1 is yours, and a mail is on its way."),
+      ).to.have.length(1);
       expect(notes.filter((text: string) => /taken\.$/.test(text))).to.have.length(1);
       for (const page of pages) await page.waitForSelector("#bookings-seats button[aria-label='A1, taken']:disabled");
       const { actions } = await get("/v3/apps/:id/actions");
