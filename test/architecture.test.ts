@@ -17,10 +17,12 @@ function read(file: string): string {
 /** Imported by every part of the server; each of them imports those before it. */
 const FOUNDATION = ["limits", "errors", "config", "postgres"];
 
-/** What each part may import beside itself, as README's table of folders says; a part is a folder of src/ or a file at its root. */
-function allowedByReadme(): Record<string, readonly string[]> {
+/** What each part may import beside itself, as the table of folders in docs/architecture.md says; a part is a folder of src/ or a file at its root. */
+function allowedByTable(): Record<string, readonly string[]> {
   const allowed = Object.fromEntries(FOUNDATION.map((part, at) => [part, FOUNDATION.slice(0, at)]));
-  for (const [, folders = "", imports = ""] of read("README.md").matchAll(/^\| (`src\/.*?) \| .* \| ?(.*?) ?\|$/gm)) {
+  for (const [, folders = "", imports = ""] of read("docs/architecture.md").matchAll(
+    /^\| (`src\/.*?) \| .* \| ?(.*?) ?\|$/gm,
+  )) {
     const parts = [...folders.matchAll(/`src\/([a-z]+)(?:\.ts|\/)`/g)].map(([, part]) => part!);
     const below = parts.includes("web") ? [] : [...FOUNDATION, ...parts, ...imports.split(", ")];
     for (const part of parts) allowed[part] = below;
@@ -94,7 +96,7 @@ function roomOf(file: string): string | null {
   return part === "operations" && inside !== undefined ? room : null;
 }
 
-const allowed = allowedByReadme();
+const allowed = allowedByTable();
 
 const arrow = ({ from, to }: Import) => `${from} -> ${to}`;
 
@@ -160,7 +162,7 @@ describe("the house", () => {
     expect(files.map(partOf).filter((part) => !(part in allowed))).to.deep.equal([]);
   });
 
-  it("lets imports run one way, as README's table of folders says", () => {
+  it("lets imports run one way, as the architecture's table of folders says", () => {
     const wrong = imports.filter(({ from, to, typeOnly }) => {
       const [source, target] = [partOf(from), partOf(to)];
       if (source === target || (typeOnly && (source === "web" || target === "web"))) return false;

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
-import { buildSchema, type GraphQLType, getNamedType, isInputObjectType, isObjectType, parse, validate } from "graphql";
+import { buildSchema, type GraphQLType, getNamedType, isInputObjectType, isObjectType } from "graphql";
 import { createSchema, type Resolvers, rootFields } from "../src/api/graphql/schema.js";
 import { contracts } from "../src/cli/schema/contracts.js";
 import { partsRaising, RESERVED } from "../src/cli/schema/error-table.js";
@@ -165,13 +165,6 @@ describe("the committed contracts, which npm run schema writes", () => {
     const { typed } = (await import(join(ROOT, "scripts/graphql-documents.mjs"))) as Documents;
     const refusal = await typed(ROOT, "query Q { apps { id secrets } }").catch((error: Error) => error.message);
     expect(refusal).to.include("secrets");
-  });
-
-  it("the GraphQL documents of README.md are valid", () => {
-    const schema = buildSchema(made["schema.graphql"]!);
-    const blocks = [...readFileSync(join(ROOT, "README.md"), "utf8").matchAll(/```graphql\n([\s\S]*?)```/g)];
-    expect(blocks).to.not.have.length(0);
-    for (const [, text] of blocks) expect(validate(schema, parse(text!)), text).to.deep.equal([]);
   });
 
   it("every status of the catalogue is raised somewhere, or reserved with a reason", () => {

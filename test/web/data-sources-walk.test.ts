@@ -1,12 +1,11 @@
 /** The first walk of docs/data-sources.md as a newcomer takes it: each of its lines pasted into a shell, its page opened in a browser. */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import type { Browser } from "puppeteer";
+import { pastedShell } from "../docs/pasted-shell.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 
@@ -34,39 +33,14 @@ describe("the walk of docs/data-sources.md", () => {
     rmSync(folder, { recursive: true });
   });
 
-  /** A shell in which one step after the other is pasted; each answers what it printed. */
-  function shell() {
-    const bash = spawn("bash", ["-e"], { cwd: folder, stdio: ["pipe", "pipe", "inherit"] });
-    let printed = "";
-    bash.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-      printed += chunk;
-    });
-    return {
-      async paste(commands: string): Promise<string> {
-        printed = "";
-        const local = commands
-          .replaceAll("http://127.0.0.1:4000", service.url)
-          .replaceAll("apps/1", `apps/${service.appId}`);
-        bash.stdin.write(`${local}\necho "<pasted>"\n`);
-        while (!printed.includes("<pasted>")) {
-          const more = once(bash.stdout, "data");
-          const ended = once(bash, "close").then(([code]) => expect.fail(`the shell ended with ${code}: ${printed}`));
-          await Promise.race([more, ended]);
-        }
-        return printed;
-      },
-      async end(): Promise<void> {
-        const closed = once(bash, "close");
-        bash.stdin.end();
-        await closed;
-      },
-    };
-  }
+  const local = (commands: string) =>
+    commands.replaceAll("http://127.0.0.1:4000", service.url).replaceAll("apps/1", `apps/${service.appId}`);
 
   it("leads from a CSV to a page that lists it under rules, and to an action that answers an insert", async () => {
     const [first, file, action, page, trigger, ...more] = steps();
     expect(more).to.deep.equal([]);
-    const { paste, end } = shell();
+    const shell = pastedShell(folder);
+    const paste = (commands: string) => shell.paste(local(commands));
     expect(await paste(first!)).to.contain('"name":"Seats"');
     expect(await paste(file!)).to.contain('{"inserted":2}');
     expect(await paste(action!)).to.contain('"result":[{"_id":"A","talks":1},{"_id":"B","talks":1}]');
@@ -78,6 +52,6 @@ describe("the walk of docs/data-sources.md", () => {
     await shows("Engines that compute, A", "On notation, B");
     await paste(trigger!);
     await shows("Engines that compute, A", "On notation, B", "The first bug, A, planned");
-    await end();
+    await shell.end();
   });
 });

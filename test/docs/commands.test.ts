@@ -1,0 +1,125 @@
+/** Every command of the documents, pasted as a reader would: one service for all pages, an app and a folder for each. */
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { type Block, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
+import { pastedShell } from "./pasted-shell.js";
+
+const RUN = ["sh", "graphql"];
+const isDone = ({ language, file }: Block) => RUN.includes(language) || file !== null;
+
+/** What the reader of a page does, first what the page says to have done before. */
+function steps(page: string): Block[] {
+  const text = readPage(page);
+  const before = beginningOf(text);
+  const first = before ? blocksOf(readPage(before.page)).filter(({ section }) => section === before.section) : [];
+  if (before) expect(first, `${page} begins with ${before.page}`).to.not.have.length(0);
+  return [...first, ...blocksOf(text)].filter((block) => isDone(block) && block.notRun === null);
+}
+
+describe("The documents' commands", () => {
+  let service: TestService;
+  const folders: string[] = [];
+
+  before(async () => {
+    service = await startTestService();
+  });
+  after(async () => {
+    await service?.stop();
+    for (const folder of folders) rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** An app as the first start makes one, with its own credentials. */
+  async function newApp(name: string) {
+    const { body } = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name } });
+    const { id } = body.app;
+    const [{ id: userId }] = await service.db.query("SELECT person_id AS id FROM app_editor LIMIT 1");
+    await service.rest("POST", `/v1/apps/${id}/editors`, { as: "admin", body: { userId } });
+    const token = async (kind: string) =>
+      (await service.rest("POST", `/v1/apps/${id}/tokens`, { as: "admin", body: { kind } })).body.token;
+    const tokens = {
+      ...service.tokens,
+      ...{ api: await token("api"), viewer: await token("viewer"), live: await token("live") },
+    };
+    return { appId: Number(id), baseUrl: service.url, organizationId: service.organizationId, tokens };
+  }
+
+  /** What a reader's folder holds: the credentials, and the pictures that a page sends. */
+  function newFolder(credentials: object): string {
+    const folder = mkdtempSync(join(tmpdir(), "svc-docs-"));
+    folders.push(folder);
+    mkdirSync(join(folder, ".data"));
+    writeFileSync(join(folder, ".data/credentials.json"), JSON.stringify(credentials));
+    symlinkSync(join(ROOT, "docs"), join(folder, "docs"));
+    return folder;
+  }
+
+  async function ask(document: string, appId: number): Promise<void> {
+    if (!/^\s*subscription\b/.test(document)) {
+      const { errors } = await service.graphql(document);
+      expect(errors).to.equal(undefined);
+      return;
+    }
+    const client = service.socket();
+    const answers = client.iterate({ query: document });
+    const next = answers.next();
+    let seen = false;
+    const end = () => {
+      seen = true;
+    };
+    void next.then(end, end);
+    // Nothing says when the subscription stands: what ran before it does is not shown.
+    await until(async () => {
+      if (!seen) await service.rest("POST", `/v3/apps/${appId}/actions/hello/runWithResult`, { body: {} });
+      return seen;
+    });
+    expect((await next).value?.errors).to.equal(undefined);
+    await answers.return?.();
+    await client.dispose();
+  }
+
+  for (const page of PAGES.filter((one) => steps(one).length > 0)) {
+    it(`work as they stand in ${page}`, async () => {
+      const credentials = await newApp(page);
+      const { appId } = credentials;
+      const folder = newFolder(credentials);
+      const shell = pastedShell(folder);
+      const local = (text: string) =>
+        text
+          .replaceAll("http://127.0.0.1:4000", service.url)
+          .replaceAll(/\bapps\/1\b/g, `apps/${appId}`)
+          .replaceAll(/\bappId: 1\b/g, `appId: ${appId}`);
+      try {
+        for (const { text, language, file, line } of steps(page)) {
+          const done = async () => {
+            if (file !== null) writeFileSync(join(folder, file), text);
+            else if (language === "graphql") await ask(local(text), appId);
+            else await shell.paste(local(text));
+          };
+          await done().catch((error: Error) => expect.fail(`line ${line}: ${error.message}`));
+        }
+      } finally {
+        await shell.end();
+      }
+    });
+  }
+
+  it("that are not run say why, by a mark before the block that names what stands in their place", () => {
+    const marked = PAGES.flatMap((page) =>
+      blocksOf(readPage(page))
+        .filter(({ notRun }) => notRun !== null)
+        .map((block) => ({ page, ...block })),
+    );
+    expect(marked.filter(({ language }) => !RUN.includes(language))).to.deep.equal([]);
+    const dull = marked.filter(({ notRun }) => notRun!.split(" ").length < 4);
+    expect(dull.map(({ page, line }) => `${page}:${line}`)).to.deep.equal([]);
+    // A language of a shell by another name would be run by nobody.
+    const languages = new Set(PAGES.flatMap((page) => blocksOf(readPage(page)).map(({ language }) => language)));
+    expect(
+      [...languages].filter((one) => !["sh", "graphql", "js", "json", "yaml", "text"].includes(one)),
+    ).to.deep.equal([]);
+  });
+});

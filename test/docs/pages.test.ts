@@ -1,0 +1,98 @@
+/** The documents agree with themselves and with the code: links lead somewhere, the table of variables is what the service reads. */
+import { existsSync, readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { expect } from "chai";
+import { readConfig } from "../../src/config.js";
+import { anchorOf, beginningOf, blocksOf, PAGES, ROOT, readPage } from "./pages.js";
+
+/** A page's text without its blocks of code and code in a line. */
+const proseOf = (page: string) =>
+  readPage(page)
+    .replaceAll(/^```[\s\S]*?^```$/gm, "")
+    .replaceAll(/`[^`\n]*`/g, "");
+
+const anchorsIn = (file: string) =>
+  [...readFileSync(file, "utf8").matchAll(/^#+ (.+)$/gm)].map(([, heading]) => anchorOf(heading!.replaceAll("`", "")));
+
+describe("The documents", () => {
+  it("link to files and headings that are there", () => {
+    const faulty: string[] = [];
+    for (const page of PAGES) {
+      for (const [, target = ""] of proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)) {
+        if (/^[a-z]+:/.test(target)) continue;
+        const [path = "", anchor] = target.split("#");
+        const file = path === "" ? join(ROOT, page) : join(ROOT, normalize(join(dirname(page), path)));
+        const isThere = existsSync(file) && (anchor === undefined || anchorsIn(file).includes(anchor));
+        if (!isThere) faulty.push(`${page}: ${target}`);
+      }
+    }
+    expect(faulty).to.deep.equal([]);
+  });
+
+  it("are all in the index", () => {
+    const index = readPage("docs/README.md");
+    const missing = PAGES.filter((page) => page.startsWith("docs/") && page !== "docs/README.md")
+      .map((page) => page.slice("docs/".length))
+      .filter((page) => !index.includes(`](${page})`));
+    expect(missing).to.deep.equal([]);
+  });
+
+  it("of a reader's first minutes fit on two screens", () => {
+    expect(readPage("README.md").split("\n").length).to.be.below(161);
+  });
+
+  it("are read with their marks", () => {
+    const text =
+      "# a\n<!-- begins with: x.md#y -->\n## B c\n<!-- not run: because -->\n```sh\nx\n```\n<!-- file: f.js -->\n```js\ny\n```\n";
+    expect(beginningOf(text)).to.deep.equal({ page: "x.md", section: "y" });
+    const [first, second] = blocksOf(text);
+    expect(first).to.deep.equal({
+      line: 5,
+      language: "sh",
+      text: "x\n",
+      section: "b-c",
+      notRun: "because",
+      file: null,
+    });
+    expect(second).to.include({ notRun: null, file: "f.js", text: "y\n" });
+  });
+
+  describe("table of variables", () => {
+    /** Names with their defaults as the table says them; a row may hold several. */
+    const table = new Map(
+      [...readPage("docs/operating.md").matchAll(/^\| (`[A-Z][A-Z_, `]+`) \| ([^|]+) \|/gm)].flatMap(
+        ([, names, given]) => {
+          const all = [...names!.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name!);
+          const defaults = given!.split(/(?<!`[^`]*), (?![^`]*`(?:[^`]*`[^`]*`)*[^`]*$)/).map((one) => one.trim());
+          return all.map((name, at): [string, string] => [
+            name,
+            defaults.length === all.length ? defaults[at]! : given!.trim(),
+          ]);
+        },
+      ),
+    );
+
+    it("names every variable that the service reads, and no other", () => {
+      const asked = new Set<string>();
+      const recorder = new Proxy({}, { get: (_target, name) => void asked.add(String(name)) });
+      readConfig(recorder);
+      // Read where they are used: by Puppeteer's installer and this service alike.
+      expect([...table.keys()].sort()).to.deep.equal([...asked].sort());
+    });
+
+    it("says the very defaults", () => {
+      const plain = readConfig({});
+      const wrong = [...table].filter(([name, text]) => {
+        const value = text.replaceAll("`", "");
+        const isValue = /^(?:[\d.]+|on|off|any|info|UTC|\.data|https:\S+|api,scheduler,runner)$/.test(value);
+        return (
+          isValue &&
+          !(name === "NPM_LICENSES") &&
+          JSON.stringify(readConfig({ [name]: value })) !== JSON.stringify(plain)
+        );
+      });
+      expect(wrong).to.deep.equal([]);
+      expect(table.size).to.be.above(40);
+    });
+  });
+});

@@ -1,0 +1,65 @@
+/** The documents for people as their blocks of code, and the marks that say what a test does with one. Runs none of them. */
+import { globSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+
+/** By their paths from the root. */
+export const PAGES: readonly string[] = [
+  ...["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"],
+  ...globSync("docs/*.md", { cwd: ROOT }).sort(),
+];
+
+export const readPage = (page: string): string => readFileSync(join(ROOT, page), "utf8");
+
+/** In a page: `<!-- not run: why -->` or `<!-- file: name -->` in the line before a block's fence. */
+export interface Block {
+  line: number;
+  language: string;
+  text: string;
+  /** The anchor of the section that it stands in; "" before the first. */
+  section: string;
+  /** Why no test runs it. */
+  notRun: string | null;
+  /** The name of the file that a reader would make of it. */
+  file: string | null;
+}
+
+/** As the heading's address is on the pages that show Markdown. */
+export const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\s_-]/gu, "")
+    .trim()
+    .replaceAll(" ", "-");
+
+export function blocksOf(text: string): Block[] {
+  const blocks: Block[] = [];
+  let section = "";
+  let open: Block | null = null;
+  let mark = "";
+  for (const [at, line] of text.split("\n").entries()) {
+    if (open && line === "```") {
+      blocks.push(open);
+      open = null;
+    } else if (open) {
+      open.text += `${line}\n`;
+    } else if (line.startsWith("```")) {
+      const of = (word: string) => new RegExp(`^<!-- ${word}: (.+) -->$`).exec(mark)?.[1] ?? null;
+      const language = line.slice(3).trim();
+      open = { line: at + 1, language, text: "", section, notRun: of("not run"), file: of("file") };
+    } else if (/^##? /.test(line)) {
+      section = line.startsWith("## ") ? anchorOf(line.slice(3)) : section;
+    }
+    mark = line;
+  }
+  if (open) throw new Error(`the block of line ${open.line} has no end`);
+  return blocks;
+}
+
+/** `<!-- begins with: page.md#section -->`, or a page alone for what stands before its first section: what a reader of this page has done. */
+export function beginningOf(text: string): { page: string; section: string } | null {
+  const [, page = "", section = ""] = /^<!-- begins with: ([\w./-]+\.md)(?:#([\w-]+))? -->$/m.exec(text) ?? [];
+  return page === "" ? null : { page, section };
+}
