@@ -1,25 +1,14 @@
 /**
  * `npm run bench [-- figure…] [-- --rounds 1] [-- --json]`: prints each figure beside its bare floor, both measured in this run; figures
- * are medians of three rounds. Measures nothing itself.
+ * are medians of three rounds. `--into FILE` gathers them in a file, `--next` measures the first that it has not, and `--report` makes
+ * BENCHMARKS.md of it. Measures nothing itself.
  */
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { figureOf } from "./figures/kind.js";
-import type { Figure, Row } from "./harness/figure.js";
-import { KINDS } from "./harness/kinds.js";
-
-/** By the name that the command line takes, in the order to print. */
-const FIGURES: Record<string, () => Promise<Figure>> = {
-  ...Object.fromEntries(KINDS.map((kind) => [kind.name, async () => figureOf(kind)])),
-  "many-apps": () => import("./figures/many-apps.js"),
-  cores: async () => (await import("./figures/growth.js")).cores,
-  runners: async () => (await import("./figures/growth.js")).runners,
-  "log-events": () => import("./figures/log-events.js"),
-  "run-start": () => import("./figures/run-start.js"),
-  "settings-get": () => import("./figures/settings-get.js"),
-  "log-fanout": () => import("./figures/log-fanout.js"),
-  "memory-hog": () => import("./figures/memory-hog.js"),
-};
+import { FIGURES } from "./figures.js";
+import type { Row } from "./harness/figure.js";
+import { writeReport } from "./report/page.js";
+import { keepResult, RESULTS, readResults } from "./report/results.js";
 
 const number = (value: number): string => value.toFixed(value < 10 ? 2 : value < 1_000 ? 1 : 0);
 
@@ -30,10 +19,27 @@ function line({ name, value, unit, floor }: Row): string {
   return `${own} ${`${(value / floor.value).toFixed(2)}x`.padStart(8)} of ${number(floor.value)} ${unit}, ${floor.name}${more}`;
 }
 
-const { values: options, positionals: asked } = parseArgs({
+const { values: options, positionals } = parseArgs({
   allowPositionals: true,
-  options: { json: { type: "boolean", default: false }, rounds: { type: "string", default: "3" } },
+  options: {
+    json: { type: "boolean", default: false },
+    rounds: { type: "string", default: "3" },
+    into: { type: "string" },
+    next: { type: "boolean", default: false },
+    report: { type: "boolean", default: false },
+  },
 });
+const into = options.into ?? (options.next ? RESULTS : null);
+if (options.report) {
+  writeReport(options.into ?? RESULTS, Object.keys(FIGURES));
+  process.exit(0);
+}
+const missing = options.next ? Object.keys(FIGURES).filter((name) => !(name in readResults(into!))) : [];
+if (options.next && missing.length === 0) {
+  process.stdout.write(`${into} has all figures; --report makes BENCHMARKS.md of it\n`);
+  process.exit(0);
+}
+const asked = options.next ? missing.slice(0, 1) : positionals;
 const unknown = asked.filter((name) => !(name in FIGURES));
 if (unknown.length > 0) {
   process.stderr.write(`no figure ${unknown.join(", ")}; there are ${Object.keys(FIGURES).join(", ")}\n`);
@@ -53,9 +59,13 @@ say(`Node ${machine.node}, ${machine.cores} cores`);
 for (const figure of asked.length > 0 ? asked : Object.keys(FIGURES)) {
   const { title, run } = await FIGURES[figure]!();
   say(`\n${figure}: ${title}`);
-  for (const row of await run(rounds)) {
+  const rows = await run(rounds);
+  const day = new Date().toISOString().slice(0, 10);
+  if (into) keepResult(into, figure, { title, day, ...machine, rows });
+  for (const row of rows) {
     say(line(row));
     measured.push({ figure, ...row, ...(row.floor && { ratio: row.value / row.floor.value }) });
   }
 }
+if (options.next) say(`\n${missing.length - 1} more`);
 if (options.json) process.stdout.write(`${JSON.stringify({ ...machine, figures: measured }, null, 2)}\n`);

@@ -47,7 +47,14 @@ function rowsOf({ name, fetches }: Kind, counts: readonly number[], found: Recor
   const rate = (count: number) => found[`callers-${count}`]!;
   const rates = counts.map((count): Row => {
     const floor = { name: DOCUMENT, value: found["document"]! };
-    return { name: `${name}, ${count} ${count === 1 ? "caller" : "callers"}`, value: rate(count), unit: "/s", floor };
+    const size = { line: name, of: "callers", value: count };
+    return {
+      name: `${name}, ${count} ${count === 1 ? "caller" : "callers"}`,
+      value: rate(count),
+      unit: "/s",
+      floor,
+      size,
+    };
   });
   const beside = counts.slice(counts.indexOf(MANY)).map((count): Row => {
     const floor = { name: `${FEW} callers`, value: rate(FEW) };

@@ -1,4 +1,4 @@
-/** Log events taken in over HTTP with 1,000 log-triggered actions, of which none or one matches, beside a bare insert over HTTP. */
+/** Log events taken in over HTTP with 10, 100 and 1,000 log-triggered actions, of which none or one matches, beside a bare insert over HTTP. */
 import { openDatabase } from "../../src/data/database.js";
 import { publishDirectly } from "../../test/harness/production-copies.js";
 import { fire } from "../harness/autocannon.js";
@@ -6,9 +6,9 @@ import { startServer } from "../harness/child.js";
 import { inTurns, type Row } from "../harness/figure.js";
 import { startBenchService } from "../harness/service.js";
 
-export const title = "log events over HTTP with 1,000 log-triggered actions, 20 callers";
+export const title = "log events over HTTP beside log-triggered actions, 20 callers";
 
-const ACTIONS = 1_000;
+const SIZES = [10, 100, 1_000];
 const CALLERS = 20;
 const SECONDS = 2;
 /** A round of events that start runs: few enough that those which wait weigh little. */
@@ -21,6 +21,13 @@ const [UNNAMED, NAMED] = [5_000, 1];
 
 const event = (dataSourceId: number) => ({ type: TYPE, data: DATA, dataSourceId, dataSourceEntryId: 1 });
 
+/** Actions from the one number up to the other, each of a data source of its own. */
+const listening = (from: number, to: number) =>
+  Array.from({ length: to - from }, (_, at) => ({
+    name: `action-${from + at}`,
+    triggers: [{ trigger: "log" as const, where: { type: TYPE, dataSourceId: from + at + 1 } }],
+  }));
+
 export async function run(rounds: number): Promise<Row[]> {
   // No runner: what is started waits, and weighs on nothing.
   const service = await startBenchService({ ROLES: "api", INTAKE_QUOTA_MB: "0" });
@@ -29,18 +36,10 @@ export async function run(rounds: number): Promise<Row[]> {
   const db = await openDatabase(databaseUrl, 2);
   const bare = await startServer("bare-events.js", { databaseUrl, appId });
   try {
-    const wanted = Array.from({ length: ACTIONS }, (_, at) => ({
-      name: `action-${at}`,
-      triggers: [{ trigger: "log", where: { type: TYPE, dataSourceId: at + 1 } }],
-    }));
-    await publishDirectly(db, appId, wanted);
-    await db.query("ANALYZE");
     const own = { url: `${service.url}/v1/apps/${appId}/logs`, token: tokens.api, callers: CALLERS };
     const floor = { ...own, url: bare.url, body: event(UNNAMED), seconds: SECONDS };
     const none = { ...own, body: event(UNNAMED), seconds: SECONDS };
-    await fire({ ...floor, seconds: 1 });
-    await fire({ ...none, seconds: 1 });
-    const found = await inTurns(rounds, {
+    const measurements = {
       floor: () => fire(floor),
       none: () => fire(none),
       async one() {
@@ -49,12 +48,21 @@ export async function run(rounds: number): Promise<Row[]> {
         await db.query("DELETE FROM graphile_worker._private_jobs");
         return perSecond;
       },
-    });
-    const beside = { unit: "/s", floor: { name: FLOOR, value: found.floor } };
-    return [
-      { name: "log events, none matching", value: found.none, ...beside },
-      { name: "log events, one matching", value: found.one, ...beside },
-    ];
+    };
+    const rows: Row[] = [];
+    for (const [at, actions] of SIZES.entries()) {
+      await publishDirectly(db, appId, listening(SIZES[at - 1] ?? 0, actions));
+      await db.query("ANALYZE");
+      await fire({ ...floor, seconds: 1 });
+      await fire({ ...none, seconds: 1 });
+      const found = await inTurns(rounds, measurements);
+      const beside = { unit: "/s", floor: { name: FLOOR, value: found.floor } };
+      const size = { line: "none matching", of: "log-triggered actions", value: actions };
+      rows.push({ name: `log events, none of ${actions} matching`, value: found.none, ...beside, size });
+      if (actions === SIZES.at(-1))
+        rows.push({ name: `log events, one of ${actions} matching`, value: found.one, ...beside });
+    }
+    return rows;
   } finally {
     bare.child.kill();
     await db.destroy();

@@ -7,6 +7,8 @@ export interface Row {
   /** Of the value and of its floor: `ms`, `/s`. */
   unit: string;
   floor?: { name: string; value: number };
+  /** Of a row that stands beside others of its figure, which differ in this alone; `line` names those that belong together. */
+  size?: { line: string; of: string; value: number };
 }
 
 /** It starts what it measures, stops it again, and answers its rows in the order to print: medians of `rounds`, where there are rounds. */

@@ -1,0 +1,30 @@
+/** The file in which figures are gathered, part by part. Measures nothing and draws nothing. */
+import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import type { Row } from "../harness/figure.js";
+
+export interface Measured {
+  title: string;
+  /** ISO 8601, of the day. */
+  day: string;
+  node: string;
+  cores: number;
+  rounds: number;
+  rows: Row[];
+}
+
+/** Where figures are gathered unless another file is named. */
+export const RESULTS = "bench/results.json";
+
+/** By the name of the figure. */
+export type Results = Record<string, Measured>;
+
+export function readResults(file: string): Results {
+  return existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Results) : {};
+}
+
+/** Beside what others have gathered meanwhile; whole, or as it was. */
+export function keepResult(file: string, figure: string, measured: Measured): void {
+  const draft = `${file}.draft`;
+  writeFileSync(draft, `${JSON.stringify({ ...readResults(file), [figure]: measured }, null, 2)}\n`);
+  renameSync(draft, file);
+}

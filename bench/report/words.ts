@@ -1,0 +1,57 @@
+/** What each figure is, in words for people who have never seen the service; and what stands around them. No figure is written here. */
+
+export const INTRODUCTION = `# Benchmarks
+
+Each figure stands beside its floor: the bare mechanism under it, measured in the same run on the same machine. So the ratio tells what the
+service adds, and holds on another machine, where the times do not. Below a figure is what \`npm run bench\` prints of it, and where
+it was measured at several sizes a drawing of how it grows.
+
+<!-- not run: measuring takes an hour of a quiet machine; test/bench/report.test.ts makes this page anew of the gathered figures -->
+\`\`\`sh
+npm run bench fetch -- --rounds 1    # one figure, quickly
+npm run bench -- --next              # the first figure that bench/results.json has not, of three rounds; again until all are there
+npm run bench -- --report            # this page and its drawings, of that file
+\`\`\`
+`;
+
+const RUN = `A caller posts \`runWithResult\` and has the result: HTTP, the judging of caller and action, the run's row in the database, the code in its
+own sandboxed realm, the search for secrets in what came out, the log entry. The floor is Chromium alone, with the very same switches:
+a page that is sent to a fresh document for each evaluation, and for the single call an evaluation in a page that is kept.`;
+
+/** By the figure's name; where there is none its title says enough. */
+export const ABOUT: Record<string, string> = {
+  language: `${RUN} This code uses the language alone, so it runs in a worker.`,
+  document: "The same for code that names the document: each run has a fresh one.",
+  "svc-csv": "The same with a package that needs no network.",
+  "svc-session": "The same with the session of whoever called.",
+  "svc-encryption": "The same with WebCrypto.",
+  fetch:
+    "The same for code that fetches once, from a server on this machine. The floor of the single call is the same run without it and a bare fetch.",
+  "five-fetches": "Five fetches, one after the other.",
+  "ten-finds": "Ten reads of a data source, each a request of the run to this service.",
+  "many-apps":
+    "Forty apps by turns: each has its own browser context, which stays warm. The floor makes a context for each run.",
+  cores: "The service on one core and on two; who calls has both.",
+  runners: "One process with the API, and one or two that perform runs, on the same two cores.",
+  "log-events":
+    "An event that a back end posts is stored, and starts the actions whose trigger matches, in one transaction. The floor is a bare Fastify with one insert by pg.",
+  "log-pages":
+    "What an editor waits for a page of 50 entries of the execution log, the first and one in the middle. The floor is the query of those rows alone, without HTTP and without the credential's check.",
+  "run-start":
+    "How long a run that an event starts waits in the queue of an idle service. The floor is a notice from one session of the database to another.",
+  "settings-get":
+    "A read of an app's settings by fifty callers, with and without sealed values. The floor reads the same rows in a bare Fastify handler.",
+  "log-fanout":
+    "One app's log followed over a thousand websockets. The floor is graphql-ws with the same events and no service around it.",
+  "memory-hog":
+    "What others feel of an action that fills its memory again and again: the same calls in quiet are the floor.",
+};
+
+export const BY_HAND = `## Measured by hand
+
+The floors use the same Chromium with the same switches, of which one (no new frame host for each navigation) saves a third of a navigation:
+with Chromium's own defaults that loop makes 93 to 100 a second where it makes 142 to 155 with it, on 2 cores. What a run in a worker
+costs in processor time there: Chromium 9 ms, nearly all of it the start of the worker's thread, in a document 13; Node about 2 and
+PostgreSQL about 1.5 with eight callers. So 138 a second is what two cores give: Directus, whose code runs in an isolate without a
+browser, was measured at 13.8 ms a call, which is slower than here, and at 175 a second, which is more.
+`;
