@@ -55,7 +55,7 @@ export function reportOf(results: Results, order: readonly string[]): Record<str
       const found = linesOf(measured.rows);
       if (found) {
         const { lines, of, unit } = found;
-        files[`${DRAWINGS}/${figure}.svg`] = svgOf({ title: measured.title, xName: of, unit, lines });
+        files[`${DRAWINGS}/${figure}.svg`] = svgOf({ title: figure, xName: of, unit, lines });
       }
       return sectionOf(figure, measured, found !== null);
     });

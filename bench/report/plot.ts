@@ -14,9 +14,11 @@ export interface Plot {
   lines: Line[];
 }
 
-const [WIDTH, HEIGHT] = [640, 320];
-const AREA = { left: 64, right: 16, top: 64, bottom: 48 };
+const [WIDTH, HEIGHT] = [640, 360];
+/** Room above for the words of three lines. */
+const AREA = { left: 64, right: 16, top: 108, bottom: 48 };
 const STEPS = 4;
+const [LEGEND, LEGEND_LINE] = [44, 20];
 
 const STYLE = `
   text { font: 13px system-ui, sans-serif; fill: #4b535d; } .title { font-weight: 600; font-size: 15px; }
@@ -26,10 +28,10 @@ const STYLE = `
   @media (prefers-color-scheme: dark) {
     text { fill: #b7bdc8; } .own0 { stroke: #58a6ff; fill: #58a6ff; } .own1 { stroke: #56d364; fill: #56d364; }
     .floor { stroke: #e3a04f; fill: #e3a04f; }
-  }
-  polyline { fill: none; }`;
+  }`;
 
-const escaped = (text: string) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll('"', "&quot;");
+const escaped = (text: string) =>
+  text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
 const number = (value: number) => value.toLocaleString("en", { maximumSignificantDigits: 3 });
 
 /** The next of 1, 2, 5, 10, … above it: an axis ends at a number that people read. */
@@ -69,11 +71,12 @@ export function svgOf({ title, xName, unit, lines }: Plot): string {
     const dots = points.map(
       (point) => `<circle class="${kinds[index]}" cx="${at(x(point.x))}" cy="${at(y(point.y))}" r="4"/>`,
     );
-    return `<polyline class="${kinds[index]}" points="${way}"/>${dots.join("")}`;
+    return `<polyline style="fill:none" class="${kinds[index]}" points="${way}"/>${dots.join("")}`;
   });
   const legend = lines.map(({ name }, index) => {
-    const left = AREA.left + index * (lines.length > 2 ? 190 : 260);
-    return `<line class="${kinds[index]}" stroke-width="2.5" x1="${left}" x2="${left + 24}" y1="44" y2="44"/>${text(left + 32, 48, name)}`;
+    const down = LEGEND + index * LEGEND_LINE;
+    const line = `<line class="${kinds[index]}" stroke-width="2.5" x1="${AREA.left}" x2="${AREA.left + 24}" y1="${down}" y2="${down}"/>`;
+    return line + text(AREA.left + 32, down + 4, name);
   });
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label="${escaped(title)}">
 <style>${STYLE}

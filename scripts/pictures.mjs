@@ -1,0 +1,116 @@
+/**
+ * `npm run pictures`: makes the documents' pictures anew, of a service of its own with the example app in it: seats are booked in one browser, and
+ * Studio looks at what came of it.
+ */
+import { execFile } from "node:child_process";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+import { launch } from "puppeteer";
+import sharp from "sharp";
+import { findChromium, usualPlaces } from "../dist/src/engine/chromium-path.js";
+import { startProcess } from "../dist/test/harness/process.js";
+
+const ROOT = fileURLToPath(new URL("../", import.meta.url));
+const FOLDER = `${ROOT}docs/pictures/`;
+const WIDTH = 1280;
+/** Few colours are enough for pages of text, and a fraction of the bytes. */
+const PNG = { palette: true, colours: 128, compressionLevel: 9, effort: 10 };
+
+async function putExample(service, url) {
+  const env = { ...process.env, DATA_DIR: service.dataDir, SVC_TOKEN: service.credentials().tokens.editor };
+  const args = ["scripts/example.mjs", "--url", url, "--app", "1"];
+  const { stdout } = await promisify(execFile)(process.execPath, args, { cwd: ROOT, env });
+  return / with the password (\S+)\n$/.exec(stdout)[1];
+}
+
+async function take(page, name) {
+  const bytes = await page.screenshot({ type: "png" });
+  const { size } = await sharp(bytes).png(PNG).toFile(`${FOLDER}${name}.png`);
+  process.stdout.write(`${name}.png ${Math.round(size / 1024)} KB\n`);
+}
+
+async function book(page, { url, password, guest, seats }) {
+  await page.goto(`${url}/apps/1`);
+  await page.waitForSelector("#bookings-seats button");
+  await page.type("#bookings-guest [name=email]", guest);
+  await page.type("#bookings-guest [name=password]", password);
+  await page.click("#bookings-guest form button");
+  await page.waitForFunction('document.querySelector("#bookings-note").textContent === "Choose a seat."');
+  for (const seat of seats) {
+    await page.click(`#bookings-seats button[aria-label="${seat}"]`);
+    await page.waitForFunction(
+      `document.querySelector("#bookings-note").textContent.startsWith("Thank you! Seat ${seat}")`,
+    );
+    await page.waitForSelector(`#bookings-seats button[aria-label="${seat}, taken"]`);
+  }
+}
+
+const withText = (tag, text) => `::-p-xpath(//${tag}[normalize-space(.)="${text}"])`;
+
+async function signIn(page, { url, token }) {
+  await page.goto(`${url}/studio#/1/actions`);
+  await page.waitForSelector('form[aria-busy="false"]');
+  await page.type('input[name="token"]', token);
+  await page.click(withText("button", "Sign in"));
+  await page.waitForSelector(".top-bar");
+}
+
+async function open(page, place, shown) {
+  await page.evaluate(`location.hash = ${JSON.stringify(`#/1/${place}`)}`);
+  await page.waitForSelector(shown);
+  await page.waitForNetworkIdle({ idleTime: 500 });
+}
+
+async function takeAll(browser, service) {
+  const url = await service.ready();
+  const { editor } = service.credentials().tokens;
+  const password = await putExample(service, url);
+  const newPage = async (height) => {
+    const page = await (await browser.createBrowserContext()).newPage();
+    await page.setViewport({ width: WIDTH, height });
+    return page;
+  };
+  const bob = await newPage(720);
+  await book(bob, { url, password, guest: "bob@example.com", seats: ["A3", "B2", "B3"] });
+  const ann = await newPage(500);
+  await book(ann, { url, password, guest: "ann@example.com", seats: ["C4", "C5"] });
+  await take(ann, "bookings");
+
+  const studio = await newPage(800);
+  await signIn(studio, { url, token: editor });
+  const list = await fetch(`${url}/v3/apps/1/actions`, { headers: { "Auth-token": editor } });
+  const { id } = (await list.json()).actions.find(({ name }) => name === "bookings-book");
+  await open(studio, `actions/${id}`, ".code-editor .view-lines");
+  await studio.focus(".payload textarea");
+  await studio.keyboard.down("Control");
+  await studio.keyboard.press("a");
+  await studio.keyboard.up("Control");
+  await studio.keyboard.sendCharacter('{ "seat": "A1" }');
+  // Studio's editor is no guest, so the seat is not sold.
+  await studio.click(withText("button", "Run"));
+  await studio.waitForSelector('.outcome[data-state="completed"]');
+  await studio.waitForNetworkIdle({ idleTime: 500 });
+  await take(studio, "studio");
+  await open(studio, "outbox", ".message-line");
+  await studio.click(".message-line");
+  await studio.waitForSelector("iframe.mail-frame");
+  await studio.waitForNetworkIdle({ idleTime: 500 });
+  await take(studio, "outbox");
+}
+
+const executablePath = findChromium(
+  process.env.CHROME_PATH || null,
+  usualPlaces(process.env.PUPPETEER_CACHE_DIR || null),
+);
+// Chromium refuses its sandbox as root; these pages are ours.
+const asRoot = process.getuid?.() === 0 ? ["--no-sandbox"] : [];
+const browser = await launch({ executablePath, pipe: true, args: ["--force-color-profile=srgb", ...asRoot] });
+const service = startProcess({ LOG_LEVEL: "info", NPM_PACKAGES: "off" });
+try {
+  await takeAll(browser, service);
+} finally {
+  await browser.close();
+  service.signal("SIGTERM");
+  await service.ended;
+  await service.clean();
+}
