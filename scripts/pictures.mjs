@@ -87,7 +87,7 @@ async function takeAll(browser, service) {
   await studio.keyboard.up("Control");
   await studio.keyboard.sendCharacter('{ "seat": "A1" }');
   // Studio's editor is no guest, so the seat is not sold.
-  await studio.click(withText("button", "Run"));
+  await studio.click(".payload .primary");
   await studio.waitForSelector('.outcome[data-state="completed"]');
   await studio.waitForNetworkIdle({ idleTime: 500 });
   await take(studio, "studio");

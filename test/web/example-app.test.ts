@@ -10,6 +10,8 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const FOLDER = `${ROOT}examples/bookings/`;
+/** Ends a command that waits, so that what it said is seen. */
+const LIMIT_MS = 40_000;
 const GUESTS = ["ann@example.com", "bob@example.com"];
 
 interface Said {
@@ -21,8 +23,8 @@ interface Said {
 function run(args: readonly string[], environment: Record<string, string>): Promise<Said> {
   return new Promise((resolve) => {
     const env = { PATH: process.env["PATH"], ...environment };
-    execFile(process.execPath, args, { cwd: ROOT, env }, (error, stdout, stderr) =>
-      resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
+    execFile(process.execPath, args, { cwd: ROOT, env, timeout: LIMIT_MS }, (error, stdout, stderr) =>
+      resolve({ code: error?.killed ? -1 : Number(error?.code ?? 0), stdout, stderr }),
     );
   });
 }
@@ -187,7 +189,7 @@ describe("The example app", () => {
     it("is put in a second time without a change but the guests' password", async () => {
       const before = await state();
       const said = await put();
-      expect([said.code, said.stdout.split("\n").length]).to.deep.equal([0, 3]);
+      expect([said.code, said.stdout.split("\n").length], said.stdout + said.stderr).to.deep.equal([0, 3]);
       const after = await state();
       expect(after).to.deep.equal(before);
     });
