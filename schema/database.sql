@@ -18,6 +18,9 @@ CREATE TABLE action (
   last_run_at timestamp with time zone,
   created_at timestamp with time zone DEFAULT now() NOT NULL,
   updated_at timestamp with time zone DEFAULT now() NOT NULL,
+  concurrency json,
+  debounce json,
+  timeout_ms integer,
   CONSTRAINT action_pkey PRIMARY KEY (id),
   CONSTRAINT action_master_id_key UNIQUE (master_id),
   CONSTRAINT action_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE,
@@ -218,6 +221,17 @@ CREATE TABLE audit_entry (
 CREATE INDEX audit_entry_app ON ONLY public.audit_entry USING btree (app_id, id DESC);
 CREATE INDEX audit_entry_credential ON ONLY public.audit_entry USING btree (credential_id) WHERE (credential_id IS NOT NULL);
 
+CREATE TABLE concurrency_due (
+  id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
+  action_id bigint NOT NULL,
+  key bytea NOT NULL,
+  at timestamp with time zone DEFAULT now() NOT NULL,
+  CONSTRAINT concurrency_due_pkey PRIMARY KEY (id)
+);
+
+CREATE INDEX concurrency_due_at ON public.concurrency_due USING btree (at);
+CREATE INDEX concurrency_due_key ON public.concurrency_due USING btree (action_id, key);
+
 CREATE TABLE console_line (
   run_id bigint NOT NULL,
   seq integer NOT NULL,
@@ -347,6 +361,18 @@ CREATE TABLE data_source_version_part (
   CONSTRAINT data_source_version_part_app_id_version_id_fkey FOREIGN KEY (app_id, version_id) REFERENCES data_source_version(app_id, id) ON DELETE CASCADE
 );
 
+CREATE TABLE debounced_run (
+  action_id bigint NOT NULL,
+  sender text NOT NULL,
+  run_id bigint NOT NULL,
+  first_at timestamp with time zone NOT NULL,
+  due_at timestamp with time zone NOT NULL,
+  CONSTRAINT debounced_run_pkey PRIMARY KEY (action_id, sender)
+);
+
+CREATE INDEX debounced_run_due ON public.debounced_run USING btree (due_at);
+CREATE INDEX debounced_run_run ON public.debounced_run USING btree (run_id);
+
 CREATE TABLE execution_log (
   id bigint DEFAULT nextval('execution_log_id_seq'::regclass) NOT NULL,
   app_id bigint NOT NULL,
@@ -443,6 +469,7 @@ CREATE TABLE log_trigger (
   type text NOT NULL,
   data_source_id bigint NOT NULL,
   action_id bigint NOT NULL,
+  waits_for text,
   CONSTRAINT log_trigger_pkey PRIMARY KEY (app_id, type, data_source_id, action_id),
   CONSTRAINT log_trigger_action_id_fkey FOREIGN KEY (action_id) REFERENCES action(id) ON DELETE CASCADE,
   CONSTRAINT log_trigger_app_id_fkey FOREIGN KEY (app_id) REFERENCES app(id) ON DELETE CASCADE
@@ -741,6 +768,8 @@ CREATE TABLE run (
   hosts text[] DEFAULT '{}'::text[] NOT NULL,
   payload_bytes integer GENERATED ALWAYS AS (octet_length((payload)::text)) STORED,
   log_id bigint,
+  waits_for text,
+  ready_at timestamp with time zone,
   CONSTRAINT run_pkey PRIMARY KEY (id),
   CONSTRAINT run_check CHECK (((state = 'running'::text) = (holder IS NOT NULL))),
   CONSTRAINT run_check1 CHECK (((state = ANY (ARRAY['queued'::text, 'running'::text])) = (finished_at IS NULL))),
@@ -761,9 +790,24 @@ CREATE INDEX run_gone_wrong ON ONLY public.run USING btree (app_id, id DESC) WHE
 CREATE INDEX run_holder ON ONLY public.run USING btree (holder) WHERE (holder IS NOT NULL);
 CREATE INDEX run_live ON ONLY public.run USING btree (state, id) WHERE (finished_at IS NULL);
 CREATE INDEX run_queued ON ONLY public.run USING btree (app_id, id) WHERE (state = 'queued'::text);
+CREATE INDEX run_ready ON ONLY public.run USING btree (app_id, id) WHERE ((state = 'queued'::text) AND (waits_for IS NULL));
 CREATE INDEX run_scheduled ON ONLY public.run USING btree (action_id) WHERE ((trigger = 'schedule'::text) AND (finished_at IS NULL));
 CREATE INDEX run_scheduled_tick ON ONLY public.run USING btree (action_id, tick) WHERE (tick IS NOT NULL);
 CREATE INDEX run_time ON ONLY public.run USING btree (app_id, queued_at);
+CREATE TRIGGER run_debounced BEFORE INSERT ON public.run FOR EACH ROW WHEN (((new.waits_for = 'debounce'::text) AND (new.state = 'queued'::text))) EXECUTE FUNCTION svc_run_debounced();
+CREATE TRIGGER run_joins_limit BEFORE INSERT ON public.run FOR EACH ROW WHEN (((new.waits_for = 'concurrency'::text) AND (new.state = 'queued'::text))) EXECUTE FUNCTION svc_run_counted();
+CREATE TRIGGER run_waits_no_more AFTER UPDATE OF finished_at ON public.run FOR EACH ROW WHEN (((old.finished_at IS NULL) AND (new.finished_at IS NOT NULL) AND ((old.waits_for IS NOT NULL) OR (old.ready_at IS NOT NULL)))) EXECUTE FUNCTION svc_run_waits_no_more();
+
+CREATE TABLE run_concurrency (
+  run_id bigint NOT NULL,
+  action_id bigint NOT NULL,
+  key bytea NOT NULL,
+  policy text NOT NULL,
+  admitted boolean DEFAULT false NOT NULL,
+  CONSTRAINT run_concurrency_pkey PRIMARY KEY (run_id)
+);
+
+CREATE INDEX run_concurrency_key ON public.run_concurrency USING btree (action_id, key, admitted, run_id);
 
 CREATE TABLE run_key (
   action_id bigint NOT NULL,
@@ -909,6 +953,34 @@ AS $function$
         END
       $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_concurrency_key(path text, payload text)
+ RETURNS bytea
+ LANGUAGE plpgsql
+ IMMUTABLE
+AS $function$
+        DECLARE
+          value text;
+        BEGIN
+          IF path IS NULL THEN RETURN ''; END IF;
+          value := regexp_replace(payload, '\\u(0000|d[89a-f][0-9a-f]{2})', '\\ufffd', 'gi')::json
+                   #>> string_to_array(path, '.');
+          RETURN coalesce(sha256(convert_to(value, 'UTF8')), '');
+        END
+      $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_count_run(run_id bigint, action_id bigint, payload text, concurrency json)
+ RETURNS void
+ LANGUAGE plpgsql
+AS $function$
+        DECLARE
+          key CONSTANT bytea := svc_concurrency_key(concurrency->>'key', payload);
+        BEGIN
+          INSERT INTO run_concurrency (run_id, action_id, key, policy) VALUES (run_id, action_id, key, concurrency->>'policy');
+          INSERT INTO concurrency_due (action_id, key) VALUES (action_id, key);
+          PERFORM pg_notify('svc_limits', '');
+        END
+      $function$;
+
 CREATE OR REPLACE FUNCTION public.svc_entry_data(data json, payload_at integer, run_id bigint)
  RETURNS text
  LANGUAGE plpgsql
@@ -936,6 +1008,65 @@ AS $function$
         SELECT access_rules FROM up WHERE access_rules IS NOT NULL ORDER BY step LIMIT 1
       $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_run_counted()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+        DECLARE
+          given json;
+        BEGIN
+          SELECT concurrency INTO given FROM action WHERE id = NEW.action_id;
+          IF given IS NULL THEN
+            NEW.waits_for := NULL;
+          ELSE
+            PERFORM svc_count_run(NEW.id, NEW.action_id, svc_run_payload(NEW.payload, NEW.event_id), given);
+          END IF;
+          RETURN NEW;
+        END
+      $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_run_debounced()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+        DECLARE
+          given json;
+          delay interval;
+          longest interval;
+          its_sender CONSTANT text := CASE WHEN NEW.trigger = 'log' THEN ''
+                                           ELSE coalesce('p' || NEW.person_id, 'c' || NEW.credential_id, '') END;
+          first bigint;
+        BEGIN
+          SELECT debounce INTO given FROM action WHERE id = NEW.action_id;
+          -- Whoever wrote the run knew an older state of the action; the next trigger says whether it waits for something else.
+          IF given IS NULL THEN
+            NEW.waits_for := 'concurrency';
+            RETURN NEW;
+          END IF;
+          delay := (given->>'delayMs')::int * interval '1 millisecond';
+          longest := (given->>'maxWaitMs')::int * interval '1 millisecond';
+          INSERT INTO debounced_run AS kept (action_id, sender, run_id, first_at, due_at)
+          VALUES (NEW.action_id, its_sender, NEW.id, clock_timestamp(), clock_timestamp() + delay)
+          ON CONFLICT (action_id, sender) DO UPDATE SET due_at = least(clock_timestamp() + delay, kept.first_at + longest)
+          RETURNING kept.run_id INTO first;
+          IF first = NEW.id THEN
+            PERFORM pg_notify('svc_limits', '');
+            RETURN NEW;
+          END IF;
+          -- Skipped where somebody is just ending it: then this one takes its place.
+          PERFORM FROM run WHERE id = first AND state = 'queued' AND waits_for = 'debounce' FOR UPDATE SKIP LOCKED;
+          IF FOUND THEN
+            UPDATE run SET payload = NEW.payload, event_id = NEW.event_id, person_id = NEW.person_id, credential_id = NEW.credential_id,
+                           cause_run_id = NEW.cause_run_id, chain_id = NEW.chain_id, depth = NEW.depth
+             WHERE id = first;
+            RETURN NULL;
+          END IF;
+          UPDATE debounced_run SET run_id = NEW.id, first_at = clock_timestamp(), due_at = clock_timestamp() + delay
+           WHERE action_id = NEW.action_id AND sender = its_sender;
+          RETURN NEW;
+        END
+      $function$;
+
 CREATE OR REPLACE FUNCTION public.svc_run_payload(payload json, event_id bigint)
  RETURNS text
  LANGUAGE plpgsql
@@ -957,6 +1088,23 @@ AS $function$
             INTO composed FROM log_event AS event JOIN app ON app.id = event.app_id
            WHERE event.id = svc_run_payload.event_id;
           RETURN coalesce(composed, '{}');
+        END
+      $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_run_waits_no_more()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+        DECLARE
+          place record;
+        BEGIN
+          DELETE FROM debounced_run WHERE run_id = OLD.id;
+          DELETE FROM run_concurrency WHERE run_id = OLD.id RETURNING action_id, key, admitted INTO place;
+          IF place.admitted THEN
+            INSERT INTO concurrency_due (action_id, key) VALUES (place.action_id, place.key);
+            PERFORM pg_notify('svc_limits', '');
+          END IF;
+          RETURN NULL;
         END
       $function$;
 

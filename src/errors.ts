@@ -51,6 +51,7 @@ export const STATUS = {
   APP_NOT_PUBLISHED: { http: 409, message: "the app is not published" },
   ACTION_NOT_PUBLISHED: { http: 409, message: "the action is not published" },
   ACTION_CHANGED: { http: 409, message: "the action was changed meanwhile" },
+  RUN_SKIPPED: { http: 409, message: "the run did not start, by its action's concurrency" },
   RUN_NOT_CANCELLABLE: { http: 409, message: "the run has ended already" },
   ENTRY_ALREADY_EXISTS: { http: 409, message: "an entry with the same values is there already" },
   ENTRY_CHANGED: { http: 409, message: "the entry has changed meanwhile" },

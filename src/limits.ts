@@ -98,6 +98,12 @@ export const CALLERS_WAITING_BYTES_PER_APP = 8 * 1024 * 1024;
 /** What OVERLOADED gives as Retry-After. */
 export const OVERLOADED_RETRY_SECONDS = 5;
 
+/** Of one action: runs at once of one key, how long a debounce waits for quiet and in all, and the shortest time limit. */
+export const CONCURRENCY_LIMIT_MAX = 1_000;
+export const DEBOUNCE_DELAY_MAX_MS = 3_600_000;
+export const DEBOUNCE_WAIT_MAX_MS = 86_400_000;
+export const TIMEOUT_MIN_MS = 100;
+
 /** How many runs may have caused one another before log triggers are held to be a recursion. */
 export const CHAIN_DEPTH_MAX = 8;
 /** Runs that one chain of causes may start in a minute. */

@@ -27,6 +27,31 @@ export type Trigger =
   | { trigger: "log"; where: LogWhere }
   | { trigger: "analytics"; where: AnalyticsWhere };
 
+/** What becomes of a run for which there is no place under its action's limit. */
+export type ConcurrencyPolicy = "skip" | "queue" | "cancel";
+
+/** How many runs of an action there may be at once. */
+export interface Concurrency {
+  /** `skip`: the new run does not start; `queue`: it waits; `cancel`: the oldest one is cancelled for it. */
+  policy: ConcurrencyPolicy;
+  limit: number;
+  /** Path of a property of the payload, such as `order.id`: runs count with those of the same value. null: with all. */
+  key: string | null;
+}
+
+/** Starts that follow each other closely become one run, with the payload of the last. */
+export interface Debounce {
+  /** Milliseconds without another start. */
+  delayMs: number;
+  /** The longest wait in milliseconds, however many follow. */
+  maxWaitMs: number;
+  /** Also runs on demand, those of one caller each. */
+  manual: boolean;
+}
+
+/** What a run waits for before it waits for a place. */
+export type RunWait = "concurrency" | "debounce";
+
 /** What a dependency loads. Beyond `path` it is of scripts that the service keeps by their content: packages from npm, addresses elsewhere. */
 export interface Asset {
   name: string;

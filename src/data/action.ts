@@ -1,6 +1,6 @@
 /** Rows of an action's copies. No behaviour. */
 import { Column, CreateDateColumn, Entity, PrimaryGeneratedColumn } from "typeorm";
-import type { Environment, StoredAsset, Trigger } from "./action-types.js";
+import type { Concurrency, Debounce, Environment, StoredAsset, Trigger } from "./action-types.js";
 
 /** One copy. A production copy is a row whose `masterId` names its master. */
 @Entity("action")
@@ -48,6 +48,15 @@ export class ActionRow {
 
   @Column("text", { nullable: true })
   timezone: string | null;
+
+  @Column("json", { nullable: true })
+  concurrency: Concurrency | null;
+
+  @Column("json", { nullable: true })
+  debounce: Debounce | null;
+
+  @Column("integer", { name: "timeout_ms", nullable: true })
+  timeoutMs: number | null;
 
   @Column("timestamptz", { name: "last_run_at", nullable: true })
   lastRunAt: Date | null;

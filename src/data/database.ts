@@ -50,6 +50,7 @@ import { Searches1763600180600 } from "../../migrations/1763600180600-searches.j
 import { SchedulesPaused1763600180700 } from "../../migrations/1763600180700-schedules-paused.js";
 import { RunTraces1763600190000 } from "../../migrations/1763600190000-run-traces.js";
 import { Alerts1763600190100 } from "../../migrations/1763600190100-alerts.js";
+import { RunLimits1763600200000 } from "../../migrations/1763600200000-run-limits.js";
 import { BOUNDED_POOL, createPool, createStatementPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
@@ -96,6 +97,7 @@ export const MIGRATIONS = [
   SchedulesPaused1763600180700,
   RunTraces1763600190000,
   Alerts1763600190100,
+  RunLimits1763600200000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -53,12 +53,14 @@ import { CONSOLE_CHANNEL, createRunConsole } from "./runs/console.js";
 import { createExecution, lostEnding } from "./runs/execution.js";
 import { createInstance } from "./runs/instance.js";
 import { createLedger } from "./runs/ledger.js";
+import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-facts.js";
 import { createRunHistory } from "./runs/run-history.js";
 import { createRunScripts } from "./runs/run-scripts.js";
 import { createRunStatistics } from "./runs/run-statistics.js";
 import { createRunTraces } from "./runs/run-traces.js";
-import { AWAITED_CHANNEL, CANCEL_CHANNEL, createRuns } from "./runs/runs.js";
+import { createRuns } from "./runs/runs.js";
 import { createSecrecy } from "./runs/secrecy.js";
+import { createWaits, LIMITS_CHANNEL } from "./runs/waits.js";
 import { createDataKeys, settingsKeyFile } from "./settings/data-keys.js";
 import { createSettings } from "./settings/settings.js";
 import { createBacktest } from "./triggers/backtest.js";
@@ -78,6 +80,7 @@ export const CHANNELS = [
   LOG_CHANNEL,
   CANCEL_CHANNEL,
   AWAITED_CHANNEL,
+  LIMITS_CHANNEL,
   CONSOLE_CHANNEL,
   SCHEDULE_CHANNEL,
   ACTION_CHANNEL,
@@ -195,11 +198,12 @@ function createRunning(
     log,
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;
+  const waits = createWaits({ db, ledger });
   const rooms = { queueRoom, intake };
   const holder = instance.id;
-  const runs = createRuns({ db, ledger, ...rooms, logs, execution, traces, notifications, holder, concurrency });
+  const runs = createRuns({ db, ledger, ...rooms, logs, execution, traces, waits, notifications, holder, concurrency });
   const runWords = createRunWords(db);
-  return { logs, tail, ledger, instance, console, runs, runWords, backlogs: createBacklogs({ db, queueRoom }) };
+  return { logs, tail, ledger, instance, console, runs, waits, runWords, backlogs: createBacklogs({ db, queueRoom }) };
 }
 
 /** What keeps the tables small, and what is told of the whole service. */
@@ -300,7 +304,7 @@ export async function createOperations(surroundings: Surroundings) {
   const ring = createKeyRing({ keys: config.settingsKeys, path: settingsKeyFile(config.dataDir) });
   const dataKeys = createDataKeys({ db, ring });
   await dataKeys.start();
-  const { clientTimeoutMs, defaultTimezone } = config;
+  const { clientTimeoutMs, serverTimeoutMs, defaultTimezone } = config;
   const people = createPeople({ db, credentials });
   const asksSecondFactor = (appId: number) => messaging.verification.asksSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
@@ -316,7 +320,7 @@ export async function createOperations(surroundings: Surroundings) {
   const schedule = createSchedule({ db, now, defaultTimezone, measures });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });
   const { check: checkCode } = createIsolateCheck();
-  const authoring = createAuthoring({ db, checkCode, packages, addressed, triggerIndex, log });
+  const authoring = createAuthoring({ db, checkCode, packages, addressed, triggerIndex, serverTimeoutMs, log });
   const scans = createSecretScans();
   const { scripts: keptScripts } = packages;
   const ofRuns = { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans };

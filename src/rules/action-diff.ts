@@ -24,6 +24,9 @@ const FIELDS = [
   "dependencies",
   "frequency",
   "timezone",
+  "concurrency",
+  "debounce",
+  "timeoutMs",
 ] as const satisfies readonly FieldChange["field"][];
 
 const CONTEXT_LINES = 3;
@@ -72,7 +75,7 @@ export interface DiffedActions {
 export function diffActions({ before, after, labels }: DiffedActions): ActionDiff {
   const changed = FIELDS.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
   return {
-    changes: changed.map((field) => ({ field, before: before[field], after: after[field] })),
+    changes: changed.map((field) => ({ field, before: before[field] ?? null, after: after[field] ?? null })),
     code: unifiedDiff(before.code, after.code, labels),
   };
 }

@@ -3,11 +3,13 @@
  * by class-validator, the first in the table's order reported. Knows no database: uniqueness of names is the store's.
  */
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
-import type { Environment, Trigger } from "../data/action-types.js";
+import type { Concurrency, Debounce, Environment, Trigger } from "../data/action-types.js";
 import { ActionError, STATUS, type Status } from "../errors.js";
+import { SERVER_TIMEOUT_MS } from "../limits.js";
 import * as fields from "./action-fields.js";
 import { codeFault } from "./code.js";
 import { described, isObject } from "./described.js";
+import { concurrencyFault, debounceFault, keptConcurrency, keptDebounce, timeoutFault } from "./run-limits.js";
 import { keptTriggers, triggerNotAllowedFault, triggersFault, triggerTypeFault } from "./trigger-input.js";
 import { validationRow } from "./validation-table.js";
 
@@ -22,6 +24,22 @@ export interface ActionInput {
   dependencies: string[];
   frequency: string | null;
   timezone: string | null;
+  /** Absent: as many runs at once as come. */
+  concurrency?: Concurrency;
+  /** Absent: each start is a run. */
+  debounce?: Debounce;
+  /** Milliseconds that a run may take. Absent: as many as the operator lets it. */
+  timeoutMs?: number;
+}
+
+/** What an author sets of how an action runs, none of it. */
+export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null } as const;
+
+type Limits = { [Limit in keyof typeof NO_LIMITS]: Required<ActionInput>[Limit] | null };
+
+/** Those that are set: an action without any is what the specification says an action is. */
+export function givenLimits({ concurrency, debounce, timeoutMs }: Limits): Pick<ActionInput, keyof Limits> {
+  return { ...(concurrency && { concurrency }), ...(debounce && { debounce }), ...(timeoutMs && { timeoutMs }) };
 }
 
 /** What is wrong with a field, in words that name it, what was expected and what came; null: nothing. */
@@ -47,16 +65,28 @@ function Rule(status: Status, fault: Fault): PropertyDecorator {
   );
 }
 
+/** What input is judged by beside the rules: what is wrong with code, and how long the operator lets a run take. */
+export interface Measure {
+  judge?: fields.CodeJudge;
+  serverTimeoutMs?: number;
+}
+
 /** The whole of an action, as given or as it would be after an update; the initial values are create's defaults. */
 class ActionBody {
   readonly #judge: fields.CodeJudge;
+  readonly #serverTimeoutMs: number;
 
-  constructor(judge: fields.CodeJudge) {
+  constructor({ judge = codeFault, serverTimeoutMs = SERVER_TIMEOUT_MS }: Measure) {
     this.#judge = judge;
+    this.#serverTimeoutMs = serverTimeoutMs;
   }
 
   get judge(): fields.CodeJudge {
     return this.#judge;
+  }
+
+  get serverTimeoutMs(): number {
+    return this.#serverTimeoutMs;
   }
 
   @Rule("NAME_REQUIRED", fields.nameMissing)
@@ -94,10 +124,19 @@ class ActionBody {
 
   @Rule("DEPENDENCIES_INVALID", fields.dependenciesFault)
   dependencies: unknown = [];
+
+  @Rule("REQUEST_INVALID", (concurrency, body) => concurrencyFault(concurrency, body.environment))
+  concurrency: unknown = null;
+
+  @Rule("REQUEST_INVALID", (debounce, body) => debounceFault(debounce, body.environment))
+  debounce: unknown = null;
+
+  @Rule("REQUEST_INVALID", (timeoutMs, body) => timeoutFault(timeoutMs, body.environment, body.serverTimeoutMs))
+  timeoutMs: unknown = null;
 }
 
 /** The fields that an author gives. */
-type ActionKey = Exclude<keyof ActionBody, "judge">;
+type ActionKey = Exclude<keyof ActionBody, keyof Measure>;
 
 /** Fields that an empty string clears as null does (contract, section 3); a description is cleared once it is judged. */
 const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone"]);
@@ -105,11 +144,11 @@ const CLEARED_BY_EMPTY: ReadonlySet<ActionKey> = new Set(["frequency", "timezone
 /**
  * A new action from a caller's data; properties that are none of an author's are ignored, so that an action that was
  * read can be sent back whole.
- * @param judge says what is wrong with code; a megabyte of it takes long to read, so a service has that done before, elsewhere
- * @throws ActionError a status of the validation table; REQUEST_INVALID when the data is no object or `active` no boolean
+ * @param measure its `judge` says what is wrong with code; a megabyte of it takes long to read, so a service has that done before
+ * @throws ActionError a status of the validation table; REQUEST_INVALID when the data is no object, and for what has no status of its own
  */
-export function parseCreate(data: unknown, judge: fields.CodeJudge = codeFault): ActionInput {
-  return checked(overlaid(new ActionBody(judge), data));
+export function parseCreate(data: unknown, measure: Measure = {}): ActionInput {
+  return checked(overlaid(new ActionBody(measure), data));
 }
 
 /**
@@ -117,8 +156,8 @@ export function parseCreate(data: unknown, judge: fields.CodeJudge = codeFault):
  * judged, so that a change of environment, code or dependencies answers for what it leaves behind.
  * @throws ActionError as {@link parseCreate}
  */
-export function parseUpdate(data: unknown, current: ActionInput, judge: fields.CodeJudge = codeFault): ActionInput {
-  return checked(overlaid(overlaid(new ActionBody(judge), current), data));
+export function parseUpdate(data: unknown, current: ActionInput, measure: Measure = {}): ActionInput {
+  return checked(overlaid(overlaid(new ActionBody(measure), current), data));
 }
 
 function overlaid(body: ActionBody, data: unknown): ActionBody {
@@ -147,6 +186,11 @@ function checked(body: ActionBody): ActionInput {
     dependencies: [...(body.dependencies as string[])],
     frequency: body.frequency as string | null,
     timezone: body.timezone as string | null,
+    ...givenLimits({
+      concurrency: keptConcurrency(body.concurrency),
+      debounce: keptDebounce(body.debounce),
+      timeoutMs: body.timeoutMs as number | null,
+    }),
   };
 }
 

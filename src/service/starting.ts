@@ -29,6 +29,7 @@ import { ALERT_CHANNEL } from "../operations/alerts/alert-rows.js";
 import { MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
 import { NOTIFICATION_CHANNEL } from "../operations/notifications/notification-rows.js";
 import { CHANNELS, type Operations } from "../operations/operations.js";
+import { LIMITS_CHANNEL } from "../operations/runs/waits.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
 import type { Measures } from "../operations/watch/measures.js";
 import { createTracing, type Tracing } from "../operations/watch/tracing.js";
@@ -238,7 +239,7 @@ export class Starting {
   }
 
   /** Takes runs: those that the queue wakes this process for, and those that a look at the ledger finds, each second. */
-  async work({ url, notifications }: Opened, { runs }: Operations): Promise<Work> {
+  async work({ url, notifications }: Opened, { runs, waits }: Operations): Promise<Work> {
     const { config, log, releases, parts, door, impatience, unwanted } = this.plan;
     unwanted.throwIfAborted();
     // What an aborted run leaves to say still reaches its caller.
@@ -250,16 +251,26 @@ export class Starting {
       return null;
     };
     const ticker = createTicker({ work: look, msUntil: () => 0, log });
+    const admitting = createTicker({ work: waits.look, msUntil: (time) => time - Date.now(), log });
     const graceOver = new Promise((resolve) => impatience.addEventListener("abort", resolve, { once: true }));
     // All at once, for each waits for runs: the queue for those that it woke, the door for those that callers wait for.
     releases.add("runs", () =>
-      Promise.all([ticker.stop(), queue.stop(), runs.drain(impatience), Promise.race([door.idle(), graceOver])]),
+      Promise.all([
+        ticker.stop(),
+        admitting.stop(),
+        queue.stop(),
+        runs.drain(impatience),
+        Promise.race([door.idle(), graceOver]),
+      ]),
     );
     const taking = () => ticker.healthy() && longestWaitMs < WAIT_LIMIT_MS;
     if (config.roles.has("runner")) {
       await queue.start();
       notifications.onGap(ticker.wake);
       await ticker.start();
+      notifications.listen(LIMITS_CHANNEL, admitting.wake);
+      notifications.onGap(admitting.wake);
+      await admitting.start();
       parts["runner"] = taking;
     }
     return { places: runs.places, taking, queueRestarts: queue.restarts };

@@ -75,6 +75,7 @@ export function restExit({ rest, appId }: TestService): Exit {
 const TRIGGERS = "triggers { trigger where { type dataSourceId data } }";
 const CONFIGURATION = `name description code active environment ${TRIGGERS} dependencies frequency timezone`;
 const ASSETS = "assets { name url path }";
+const LIMITS = "concurrency { policy limit key } debounce { delayMs maxWaitMs manual } timeoutMs";
 const ACTION = `{ id appId ${CONFIGURATION} actionVersion ${ASSETS} lastRunAt createdAt updatedAt }`;
 const HEAD = "id createdAt userId user { id firstName lastName email }";
 const SNAPSHOT = `{ ${CONFIGURATION} ${ASSETS} action functions widgetInstanceIds masterTaskId productionTaskId actionVersion }`;
@@ -177,7 +178,7 @@ export function graphqlExit({ graphql, appId }: TestService): Exit {
         }),
       ),
     diff: (actionId) => compared(ask("query", "actionDiff", DIFF, { actionId: id(actionId) })),
-    export: () => ask("query", "exportActions", `{ format actions { ${CONFIGURATION} } }`, {}),
+    export: () => ask("query", "exportActions", `{ format actions { ${CONFIGURATION} ${LIMITS} } }`, {}),
     import: (document, dryRun) =>
       ask(
         "mutation",

@@ -1,5 +1,6 @@
 /** Export and import: one document out, the same app in again, all or nothing. */
 import { expect } from "chai";
+import { NO_LIMITS } from "../../src/rules/action-input.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { EXITS, type Exit } from "./exits.js";
 import { CODE, insertLegacy, publishApp, valid } from "./support.js";
@@ -16,6 +17,7 @@ const nightly = {
   dependencies: ["svc-csv"],
   frequency: "0 3 * * *",
   timezone: "Europe/Paris",
+  ...NO_LIMITS,
 };
 const plain = {
   name: "plain",
@@ -27,6 +29,7 @@ const plain = {
   dependencies: [],
   frequency: null,
   timezone: null,
+  ...NO_LIMITS,
 };
 
 for (const [name, exitOf] of EXITS) {

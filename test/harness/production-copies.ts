@@ -1,7 +1,7 @@
 /** Actions published straight into the database, many at once: for tests of what starts them. */
 import type { DataSource } from "typeorm";
 import { ActionRow } from "../../src/data/action.js";
-import type { Trigger } from "../../src/data/action-types.js";
+import type { Concurrency, Debounce, Trigger } from "../../src/data/action-types.js";
 import { createTriggerIndex } from "../../src/operations/triggers/trigger-index.js";
 
 export interface Wanted {
@@ -12,6 +12,8 @@ export interface Wanted {
   timezone?: string | null;
   active?: boolean;
   environment?: "server" | "client" | "any";
+  concurrency?: Concurrency;
+  debounce?: Debounce;
 }
 
 const CODE = "async function execute() { return 1; }";
@@ -28,10 +30,11 @@ export async function publishDirectly(
     await manager.query("UPDATE app SET published_at = coalesce(published_at, now()) WHERE id = $1", [appId]);
     const copies: ActionRow[] = [];
     for (const { name, code = CODE, frequency = null, timezone = null, ...rest } of wanted) {
-      const { active = true, environment = "server" } = rest;
+      const { active = true, environment = "server", concurrency = null, debounce = null } = rest;
       const triggers = rest.triggers as Trigger[];
       const fields = { appId, name, code, triggers, frequency, timezone, active, environment, actionVersion: "v3" };
-      const common = { ...fields, dependencies: [], assets: [], updatedAt: new Date() };
+      const limits = { concurrency, debounce, timeoutMs: null };
+      const common = { ...fields, ...limits, dependencies: [], assets: [], updatedAt: new Date() };
       const master = await manager.save(Object.assign(new ActionRow(), common));
       const copy = await manager.save(Object.assign(new ActionRow(), common, { masterId: master.id }));
       await index.apply(manager, copy);

@@ -4,8 +4,9 @@
  */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int } from "type-graphql";
+import type { Concurrency, Debounce } from "../../data/action-types.js";
 import type { ActionInput } from "../../rules/action-input.js";
-import { CopyEnum, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
+import { ConcurrencyPolicyEnum, CopyEnum, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 
 /** Holds the fields of a class to those that the rules judge. */
 type Given<Input> = { [Field in keyof Input]?: unknown };
@@ -30,6 +31,28 @@ class TriggerInput {
   where?: unknown;
 }
 
+@InputType("ConcurrencyInput", { description: "How many runs of the action there may be at once." })
+class ConcurrencyInput implements Given<Concurrency> {
+  @Field(() => ConcurrencyPolicyEnum, { nullable: true, description: "Required." }) policy?: unknown;
+  @Field(() => Int, { nullable: true, description: "1 unless given." }) limit?: unknown;
+  @Field(() => String, {
+    nullable: true,
+    description: "Path of a property of the payload: runs of one value count together.",
+  })
+  key?: unknown;
+}
+
+@InputType("DebounceInput", {
+  description: "Starts that follow each other closely become one run, with the last payload.",
+})
+class DebounceInput implements Given<Debounce> {
+  @Field(() => Int, { nullable: true, description: "Required: milliseconds without another start." }) delayMs?: unknown;
+  @Field(() => Int, { nullable: true, description: "The longest wait; ten times `delayMs` unless given." })
+  maxWaitMs?: unknown;
+  @Field(() => Boolean, { nullable: true, description: "Also runs on demand, of one caller each; false unless given." })
+  manual?: unknown;
+}
+
 @InputType("CreateActionInput", { description: "Specification, Create parameters." })
 export class CreateActionInput implements Given<ActionInput> {
   @Field(() => String, { nullable: true, description: "Letters, numbers, dashes, underscores; unique in the app." })
@@ -46,6 +69,13 @@ export class CreateActionInput implements Given<ActionInput> {
   @Field(() => String, { nullable: true, description: "Cron expression of five fields." }) frequency?: unknown;
   @Field(() => String, { nullable: true, description: "Full IANA name; the server's default unless given." })
   timezone?: unknown;
+  @Field(() => ConcurrencyInput, { nullable: true }) concurrency?: unknown;
+  @Field(() => DebounceInput, { nullable: true }) debounce?: unknown;
+  @Field(() => Int, {
+    nullable: true,
+    description: "Milliseconds that a run may take; the operator's limit unless given.",
+  })
+  timeoutMs?: unknown;
 }
 
 @InputType("UpdateActionInput", { description: "Omitted properties stay as they are; null clears what may be empty." })

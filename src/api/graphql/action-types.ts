@@ -1,8 +1,17 @@
 /** Shapes of an action in the GraphQL schema: copies, triggers, assets, pages. No behaviour. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, Int, ObjectType } from "type-graphql";
-import type { Asset, Environment, LogWhere, Trigger, TriggerType } from "../../data/action-types.js";
-import { DateTime, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
+import type {
+  Asset,
+  Concurrency,
+  ConcurrencyPolicy,
+  Debounce,
+  Environment,
+  LogWhere,
+  Trigger,
+  TriggerType,
+} from "../../data/action-types.js";
+import { ConcurrencyPolicyEnum, DateTime, EnvironmentEnum, TriggerTypeEnum } from "./leaf-types.js";
 
 @ObjectType("Asset", { description: "What a dependency loads." })
 export class AssetType {
@@ -41,6 +50,24 @@ export class TriggerObjectType {
   where?: TriggerWhereType;
 }
 
+@ObjectType("Concurrency", { description: "How many runs of an action there may be at once." })
+class ConcurrencyType implements Concurrency {
+  @Field(() => ConcurrencyPolicyEnum) policy: ConcurrencyPolicy;
+  @Field(() => Int) limit: number;
+  @Field(() => String, {
+    nullable: true,
+    description: "Path of a property of the payload: runs of one value count together.",
+  })
+  key: string | null;
+}
+
+@ObjectType("Debounce", { description: "Starts that follow each other closely become one run, with the last payload." })
+class DebounceType implements Debounce {
+  @Field(() => Int, { description: "Milliseconds without another start." }) delayMs: number;
+  @Field(() => Int, { description: "The longest wait in milliseconds." }) maxWaitMs: number;
+  @Field(() => Boolean, { description: "Also runs on demand, of one caller each." }) manual: boolean;
+}
+
 @ObjectType("ActionConfiguration", { description: "What an author gives of an action." })
 export class ActionConfigurationType {
   @Field(() => String) name: string;
@@ -52,6 +79,10 @@ export class ActionConfigurationType {
   @Field(() => [String]) dependencies: string[];
   @Field(() => String, { nullable: true, description: "Cron expression of five fields." }) frequency: string | null;
   @Field(() => String, { nullable: true, description: "IANA time zone." }) timezone: string | null;
+  @Field(() => ConcurrencyType, { nullable: true }) concurrency?: Concurrency;
+  @Field(() => DebounceType, { nullable: true }) debounce?: Debounce;
+  @Field(() => Int, { nullable: true, description: "Milliseconds that a run may take; null: the operator's limit." })
+  timeoutMs?: number;
 }
 
 @ObjectType("Action", { description: "One copy of an action (specification, Action object)." })

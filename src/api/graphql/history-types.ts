@@ -1,8 +1,9 @@
 /** Shapes of the ledger in the GraphQL schema, and what a reader may ask of it. No behaviour. */
 import { ArgsType, Field, Float, Int, ObjectType } from "type-graphql";
+import type { RunWait } from "../../data/action-types.js";
 import type { RunSummary } from "../../operations/runs/run-history.js";
 import { PERIOD_LENGTHS, type Period } from "../../operations/runs/run-statistics.js";
-import { CopyEnum, DateTime, enumOf, RunStateEnum, TriggerTypeEnum } from "./leaf-types.js";
+import { CopyEnum, DateTime, enumOf, RunStateEnum, RunWaitEnum, TriggerTypeEnum } from "./leaf-types.js";
 
 @ObjectType("RunPerson", { description: "Who asked for a run." })
 class RunPersonType {
@@ -22,6 +23,8 @@ export class RunType {
   @Field(() => DateTime, { nullable: true, description: "The scheduled moment." }) tick: string | null;
   @Field(() => Int, { description: "How many ticks, from `tick` on, this entry stands for." }) tickCount: number;
   @Field(() => String, { nullable: true, description: "Why it was skipped." }) reason: string | null;
+  @Field(() => RunWaitEnum, { nullable: true, description: "What a queued one waits for, beside a place." })
+  waitsFor: RunWait | null;
   @Field(() => String, { nullable: true, description: "What it failed with: the beginning of the error's own words." })
   failure: string | null;
   @Field(() => DateTime) queuedAt: string;

@@ -2,13 +2,14 @@
 import { GraphQLScalarType } from "graphql";
 import { GraphQLDateTime, GraphQLJSON } from "graphql-scalars";
 import { registerEnumType } from "type-graphql";
-import type { Copy } from "../../data/action-types.js";
+import type { Copy, RunWait } from "../../data/action-types.js";
 import { RUN_STATES } from "../../data/run.js";
 import { APP_TOKEN_KINDS } from "../../operations/access/credentials.js";
 import { DECISIONS } from "../../operations/communicate/messages.js";
 import { MESSAGE_STATUSES } from "../../operations/communicate/outbox.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { NOTIFICATION_STATUSES } from "../../rules/notification-input.js";
+import { CONCURRENCY_POLICIES } from "../../rules/run-limits.js";
 import { ENVIRONMENTS, TRIGGER_TYPES } from "../../rules/trigger-input.js";
 
 type Values<T extends string> = { readonly [Value in T]: Value };
@@ -52,6 +53,15 @@ export const NotificationStatusEnum = enumOf(
   NOTIFICATION_STATUSES,
 );
 
+const RUN_WAITS: readonly RunWait[] = ["concurrency", "debounce"];
+export const RunWaitEnum = enumOf("RunWait", "What a run waits for before it waits for a place.", RUN_WAITS);
+
+export const ConcurrencyPolicyEnum = enumOf(
+  "ConcurrencyPolicy",
+  "What becomes of a run for which there is no place: it is skipped, it waits, or the oldest one is cancelled for it.",
+  CONCURRENCY_POLICIES,
+);
+
 const ACTION_FIELDS: Record<keyof ActionInput, true> = {
   name: true,
   code: true,
@@ -62,6 +72,9 @@ const ACTION_FIELDS: Record<keyof ActionInput, true> = {
   dependencies: true,
   frequency: true,
   timezone: true,
+  concurrency: true,
+  debounce: true,
+  timeoutMs: true,
 };
 export const ActionFieldEnum = enumOf(
   "ActionField",

@@ -1,10 +1,10 @@
 /** Rows of actions: found, locked, named and shown to callers. Judges no input and writes nothing but through `uniquelyNamed`. */
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import type { Asset, Copy, Environment, Trigger } from "../../data/action-types.js";
+import type { Asset, Concurrency, Copy, Debounce, Environment, Trigger } from "../../data/action-types.js";
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
-import type { ActionInput } from "../../rules/action-input.js";
+import { type ActionInput, givenLimits, NO_LIMITS } from "../../rules/action-input.js";
 import { type Addressed, isKept } from "../../rules/packages.js";
 import { mustStand, type Precondition } from "../../rules/precondition.js";
 import { noteUse } from "../packages/kept-scripts.js";
@@ -24,6 +24,10 @@ export interface Action {
   assets: Asset[];
   frequency: string | null;
   timezone: string | null;
+  /** These three only where they are set. */
+  concurrency?: Concurrency;
+  debounce?: Debounce;
+  timeoutMs?: number;
   lastRunAt: string | null;
   createdAt: string;
   updatedAt: string;
@@ -33,8 +37,9 @@ export type ShowAction = (row: ActionRow) => Action;
 
 export const createShowAction =
   (addressed: Addressed): ShowAction =>
-  ({ masterId: _, lastRunAt, createdAt, updatedAt, assets, ...fields }) => ({
+  ({ masterId: _, lastRunAt, createdAt, updatedAt, assets, concurrency, debounce, timeoutMs, ...fields }) => ({
     ...fields,
+    ...givenLimits({ concurrency, debounce, timeoutMs }),
     assets: addressed(assets),
     lastRunAt: lastRunAt?.toISOString() ?? null,
     createdAt: createdAt.toISOString(),
@@ -146,5 +151,11 @@ export async function writeRow(manager: EntityManager, row: ActionRow): Promise<
 /** The author's fields of a row. */
 export function inputOf(row: ActionRow): ActionInput {
   const { name, code, description, active, environment, triggers, dependencies, frequency, timezone } = row;
-  return { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
+  const plain = { name, code, description, active, environment, triggers, dependencies, frequency, timezone };
+  return { ...plain, ...givenLimits(row) };
+}
+
+/** Gives a row an author's fields: what is not set of them is not set there either. */
+export function assignInput(row: ActionRow, input: ActionInput): ActionRow {
+  return Object.assign(row, NO_LIMITS, input);
 }

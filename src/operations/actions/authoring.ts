@@ -24,14 +24,17 @@ export interface Authoring {
   packages: Packages;
   addressed: Addressed;
   triggerIndex: TriggerIndex;
+  /** How long the operator lets a run take. */
+  serverTimeoutMs: number;
   log: Logger;
 }
 
-export function createAuthoring({ db, checkCode, packages, addressed, triggerIndex, log }: Authoring) {
+export function createAuthoring(options: Authoring) {
+  const { db, checkCode, packages, addressed, triggerIndex, serverTimeoutMs, log } = options;
   const show = createShowAction(addressed);
   const lockMaster = createLockMaster(show);
   const codeReadings = createCodeReadings(checkCode);
-  const judgement = createJudgement({ codeReadings, packages });
+  const judgement = createJudgement({ codeReadings, packages, serverTimeoutMs });
   const masters = createMasters({ log });
   return {
     actions: createActions({ db, judgement, masters, show, lockMaster }),

@@ -27,8 +27,8 @@ function propertyOf(data: unknown, key: string): unknown {
 
 export type Judgement = ReturnType<typeof createJudgement>;
 
-export function createJudgement(options: { codeReadings: CodeReadings; packages: Packages }) {
-  const { codeReadings, packages } = options;
+export function createJudgement(options: { codeReadings: CodeReadings; packages: Packages; serverTimeoutMs: number }) {
+  const { codeReadings, packages, serverTimeoutMs } = options;
 
   /** @param parse applies the rules, given what is wrong with the code @param compiled code that needs no compile check */
   async function inputBy(
@@ -44,11 +44,12 @@ export function createJudgement(options: { codeReadings: CodeReadings; packages:
   }
 
   const createdInput = (appId: number, data: unknown) =>
-    inputBy(appId, propertyOf(data, "code"), (judge) => parseCreate(data, judge), null);
+    inputBy(appId, propertyOf(data, "code"), (judge) => parseCreate(data, { judge, serverTimeoutMs }), null);
 
   function updatedInput(current: ActionRow, data: unknown): Promise<ActionInput> {
     const code = propertyOf(data, "code") ?? current.code;
-    return inputBy(current.appId, code, (judge) => parseUpdate(data, inputOf(current), judge), current.code);
+    const parse = (judge: CodeJudge) => parseUpdate(data, inputOf(current), { judge, serverTimeoutMs });
+    return inputBy(current.appId, code, parse, current.code);
   }
 
   /** Assets follow from the input; `known` are those that the action has. */

@@ -11,19 +11,19 @@ import type { ActionInput } from "../../rules/action-input.js";
 import { isKept } from "../../rules/packages.js";
 import { changedAfter } from "../../rules/precondition.js";
 import { audit } from "../records/audit.js";
-import { inputOf, nameTaken, uniquelyNamed, writeRow } from "./action-rows.js";
+import { assignInput, inputOf, nameTaken, uniquelyNamed, writeRow } from "./action-rows.js";
 import type { Judged } from "./judgement.js";
 import { recordVersion } from "./versions.js";
 
 /** The names of the fields in which two inputs differ. */
 export function changedFields(before: ActionInput, after: ActionInput): string[] {
-  const fields = Object.keys(after) as (keyof ActionInput)[];
-  return fields.filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
+  const fields = new Set([...Object.keys(before), ...Object.keys(after)]) as Set<keyof ActionInput>;
+  return [...fields].filter((field) => JSON.stringify(before[field]) !== JSON.stringify(after[field]));
 }
 
 /** Brings a row to what was judged. @throws NAME_ALREADY_EXISTS; the transaction is of no more use then */
 export async function store(manager: EntityManager, row: ActionRow, { input, assets }: Judged): Promise<void> {
-  Object.assign(row, input, { assets, updatedAt: changedAfter(row.updatedAt) });
+  Object.assign(assignInput(row, input), { assets, updatedAt: changedAfter(row.updatedAt) });
   await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
 }
 

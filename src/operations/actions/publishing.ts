@@ -10,6 +10,7 @@ import { audit } from "../records/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
   type Action,
+  assignInput,
   inputOf,
   type LockMaster,
   productionOf,
@@ -30,7 +31,7 @@ async function mustBePublished(manager: EntityManager, appId: number): Promise<v
 function overwritten(production: ActionRow | null, master: ActionRow): ActionRow {
   const { appId, id: masterId, actionVersion, assets } = master;
   const link = { appId, masterId, actionVersion, assets, updatedAt: changedAfter(production?.updatedAt) };
-  return Object.assign(production ?? new ActionRow(), inputOf(master), link);
+  return Object.assign(assignInput(production ?? new ActionRow(), inputOf(master)), link);
 }
 
 export type Publishing = ReturnType<typeof createPublishing>;

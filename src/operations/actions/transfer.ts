@@ -6,7 +6,7 @@ import { rows } from "../../data/database.js";
 import { ActionError, type ErrorDetails } from "../../errors.js";
 import { ANSWER_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
-import type { ActionInput } from "../../rules/action-input.js";
+import { type ActionInput, NO_LIMITS } from "../../rules/action-input.js";
 import { described, isObject } from "../../rules/described.js";
 import { isKept } from "../../rules/packages.js";
 import type { Reserve } from "../../rules/page.js";
@@ -30,8 +30,10 @@ export interface TransferDocument {
   actions: ExportedAction[];
 }
 
-/** `assets`: of scripts that the service keeps, which exactly; an import brings those very scripts back where they are known. */
-type ExportedAction = ActionInput & { assets?: { name: string; version?: string; integrity: string }[] };
+/** Whole, so that what is not set is cleared where it comes to. `assets`: of scripts that the service keeps, which exactly; an import brings those very scripts back where they are known. */
+type ExportedAction = Omit<ActionInput, keyof typeof NO_LIMITS> & {
+  [Limit in keyof typeof NO_LIMITS]: ActionInput[Limit] | null;
+} & { assets?: { name: string; version?: string; integrity: string }[] };
 
 export type ImportFault = NonNullable<ErrorDetails["faults"]>[number];
 
@@ -195,7 +197,7 @@ export function createTransfer(options: {
       }
       await reserve(bytes);
       const found = await db.getRepository(ActionRow).findBy({ appId, actionVersion: "v3", masterId: IsNull() });
-      const actions = found.map((row) => ({ ...inputOf(row), ...exportedAssets(row) }));
+      const actions = found.map((row) => ({ ...NO_LIMITS, ...inputOf(row), ...exportedAssets(row) }));
       actions.sort((a, b) => (a.name < b.name ? -1 : 1));
       return { format: TRANSFER_FORMAT, actions };
     },

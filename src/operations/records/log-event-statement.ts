@@ -80,7 +80,8 @@ const COUNTED_EXACTLY = 1_000;
 /*
  * $1 to $12 the columns of NewEvent, $13 how many runs of one app may wait, $14 how many of each event's did. An event of an unknown app has no row in the answer.
  * A user is known when it is a person of the app's own organization. What is looked up for each event alone is LATERAL, so that it is
- * found by index however many rows the planner expects.
+ * found by index however many rows the planner expects. A debounced run may become part of one that waits, and has no row then; such runs
+ * are written in the order of their actions, so that two such statements never wait for each other in a circle.
  */
 export const STORE_EVENTS = `
   WITH source AS (
@@ -100,9 +101,10 @@ export const STORE_EVENTS = `
       FROM source ORDER BY place
     RETURNING id, request_id, data, created_at),
   matched AS (
-    SELECT source.request_id, source.app_id, source.place, source.published_at, source.run_id, source.waited, found.action_id
+    SELECT source.request_id, source.app_id, source.place, source.published_at, source.run_id, source.waited,
+           found.action_id, found.waits_for
       FROM source CROSS JOIN LATERAL (
-        SELECT DISTINCT action_id FROM log_trigger
+        SELECT DISTINCT action_id, waits_for FROM log_trigger
          WHERE app_id = source.app_id AND type = source.type
            AND data_source_id = ANY (ARRAY[0, coalesce(source.data_source_id, 0)])) AS found),
   waiting AS (
@@ -111,7 +113,7 @@ export const STORE_EVENTS = `
                                     LIMIT least($13::int, ${COUNTED_EXACTLY})) AS queued) END AS count
       FROM (SELECT app_id, max(waited) AS waited FROM matched GROUP BY app_id) AS apps),
   judged AS (
-    SELECT request_id, app_id, action_id, place, cause.id AS cause_id, cause.chain_id, coalesce(cause.depth + 1, 0) AS depth,
+    SELECT request_id, app_id, action_id, waits_for, place, cause.id AS cause_id, cause.chain_id, coalesce(cause.depth + 1, 0) AS depth,
            CASE WHEN published_at IS NULL THEN 'app unpublished'
                 WHEN cause.depth >= ${CHAIN_DEPTH_MAX} THEN '${HALTED.depth}'
                 WHEN cause.id IS NOT NULL AND row_number() OVER (PARTITION BY cause.chain_id ORDER BY place, action_id) +
@@ -126,17 +128,18 @@ export const STORE_EVENTS = `
              AS cause ON true),
   started AS (
     INSERT INTO run (app_id, action_id, copy, trigger, reason, state, finished_at, event_id,
-                     cause_run_id, chain_id, depth)
+                     cause_run_id, chain_id, depth, waits_for)
     SELECT app_id, action_id, 'production', 'log',
            reason, CASE WHEN reason IS NULL THEN 'queued' ELSE 'skipped' END,
-           CASE WHEN reason IS NOT NULL THEN now() END, event.id, cause_id, chain_id, depth
-      FROM judged JOIN event USING (request_id) ORDER BY place, action_id
-    RETURNING id, action_id, event_id, state, reason)
+           CASE WHEN reason IS NOT NULL THEN now() END, event.id, cause_id, chain_id, depth, waits_for
+      FROM judged JOIN event USING (request_id)
+     ORDER BY CASE WHEN waits_for = 'debounce' THEN action_id END NULLS FIRST, place, action_id
+    RETURNING id, action_id, event_id, state, reason, waits_for)
   SELECT event.request_id AS "requestId", event.id, event.created_at AS "createdAt",
          CASE WHEN source.separator IS NOT NULL THEN event.data::text END AS completed,
          source.organization_id AS "organizationId", outcome.started, outcome.halted,
          (SELECT svc_wake_all(array_agg(id)) FROM started
-          WHERE state = 'queued' AND EXISTS (SELECT FROM waiting WHERE count < ${QUEUE_WOKEN_MAX}) HAVING count(*) > 0) AS woken
+          WHERE state = 'queued' AND waits_for IS NULL AND EXISTS (SELECT FROM waiting WHERE count < ${QUEUE_WOKEN_MAX}) HAVING count(*) > 0) AS woken
     FROM event JOIN source USING (request_id)
     CROSS JOIN LATERAL (
       SELECT count(*) AS started,

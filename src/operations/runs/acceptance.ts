@@ -8,7 +8,7 @@ import type { NewRun } from "./run-facts.js";
 import { FIND_TARGET, RUNNABLE, refuseUnlessRunnable, type Target, targetParameters } from "./targets.js";
 
 /** A run on demand of an action that the caller names. */
-export type AskedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId"> & {
+export type AskedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
   nameOrId: string | number;
 };
 
@@ -16,10 +16,16 @@ export type AskedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf"
 export interface Accepted {
   id: number;
   repeated: boolean;
+  /** Of a repeated one that was skipped: why. */
+  skipped?: string;
 }
 
-/** As accepted of an action that was named: what is to run, and the number of the last change of its app's secrets. */
-export interface AcceptedTarget extends Accepted {
+/**
+ * As accepted of an action that was named: what is to run, and the number of the last change of its app's secrets. `id` null: nothing was
+ * written, since the run has to wait for something before it starts, and is to be queued.
+ */
+export interface AcceptedTarget extends Omit<Accepted, "id"> {
+  id: number | null;
   target: Target;
   secretsVersion: number;
 }
@@ -37,25 +43,36 @@ const insert = (keyed: boolean, source: string, action: string, others: string) 
   }
   accepted AS (
     INSERT INTO run (id, app_id, copy, payload, person_id, credential_id, idempotency_key, state, holder, started_at,
-                     cause_run_id, chain_id, depth, action_id, trigger, replay_of, version_id)
+                     cause_run_id, chain_id, depth, action_id, trigger, replay_of, version_id, waits_for)
     SELECT ${keyed ? "key.run_id" : "nextval('run_id_seq')"}, $1::bigint, $2::text, $3::json, $4::bigint, $5::bigint, $6::text,
            CASE WHEN $7::uuid IS NULL THEN 'queued' ELSE 'running' END, $7::uuid,
            CASE WHEN $7::uuid IS NULL THEN NULL ELSE now() END,
            cause.id, coalesce(cause.chain_id, cause.id), coalesce(cause.depth + 1, 0), ${action}, ${others}
       FROM ${source}${keyed ? " CROSS JOIN key" : ""} LEFT JOIN run AS cause ON cause.id = $8
-    RETURNING id, state)`;
+    RETURNING id, state, waits_for)`;
 /* `wakes`: whether somebody is to be woken for a queued one. */
-const woken = (wakes: string) => `CASE WHEN accepted.state = 'queued' AND ${wakes} THEN svc_wake(accepted.id) END`;
+const woken = (wakes: string) =>
+  `CASE WHEN accepted.state = 'queued' AND accepted.waits_for IS NULL AND ${wakes} THEN svc_wake(accepted.id) END`;
 
-/* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs, $13 whether it wakes somebody. */
+/* $9 action, $10 trigger, $11 the run whose payload it repeats, $12 the version that it runs, $13 whether it wakes
+ * somebody, $14 what it waits for. */
 const accept = (keyed: boolean) => `
-  WITH ${insert(keyed, "(SELECT) AS one", "$9::bigint", "$10, $11::bigint, $12::bigint")}
+  WITH ${insert(keyed, "(SELECT) AS one", "$9::bigint", "$10, $11::bigint, $12::bigint, $14::text")}
   SELECT id, ${woken("$13::boolean")} FROM accepted`;
 
-/* $9 name, $10 the same as an id or null, $11 whether it wakes somebody. */
+/*
+ * $9 name, $10 the same as an id or null, $11 whether it wakes somebody. One that has to wait for something does not start at once; one
+ * that is debounced is written by its action's id, for its payload may become another run's.
+ */
 const acceptNamed = (keyed: boolean) => `
   WITH target AS (${FIND_TARGET("$1", "$2", "$9", "$10")}),
-  ${insert(keyed, `(SELECT id AS target_id FROM target WHERE ${RUNNABLE}) AS runnable`, "runnable.target_id", "'manual', NULL::bigint, NULL::bigint")}
+  ${insert(
+    keyed,
+    `(SELECT id AS target_id FROM target WHERE ${RUNNABLE}
+             AND ("waitsFor" IS NULL OR "waitsFor" = 'concurrency' AND $7::uuid IS NULL)) AS runnable`,
+    "runnable.target_id",
+    `'manual', NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
+  )}
   SELECT target.*, accepted.id AS "runId", app.secrets_version AS "secretsVersion", ${woken("$11::boolean")}
     FROM target JOIN app ON app.id = $1 LEFT JOIN accepted ON true`;
 
@@ -67,8 +84,14 @@ const [ACCEPT_TARGET, ACCEPT_TARGET_KEYED] = [acceptNamed(false), acceptNamed(tr
 const FORGET_OLD = `
   DELETE FROM run_key WHERE action_id = $1 AND credential_id = $2 AND key = $3
      AND (created_at < now() - interval '${IDEMPOTENCY_HOURS} hours'
-          OR NOT EXISTS (SELECT FROM run WHERE run.id = run_key.run_id AND NOT ($4 AND state IN ('failed', 'cancelled'))))`;
-const FIRST = "SELECT run_id AS id FROM run_key WHERE action_id = $1 AND credential_id = $2 AND key = $3";
+          OR NOT EXISTS (SELECT FROM run WHERE run.id = run_key.run_id AND NOT ($4 AND state IN ('failed', 'cancelled', 'skipped'))))`;
+const FIRST = `
+  SELECT run_key.run_id AS id, run.reason AS skipped FROM run_key LEFT JOIN run ON run.id = run_key.run_id
+   WHERE run_key.action_id = $1 AND run_key.credential_id = $2 AND run_key.key = $3`;
+
+/* The run that a debounced one became part of: held by the transaction that added to it. */
+const FOLDED =
+  "SELECT run_id AS id FROM debounced_run WHERE action_id = $1 AND sender = coalesce('p' || $2::bigint, 'c' || $3::bigint, '')";
 
 type Key = Pick<NewRun, "credentialId" | "idempotencyKey" | "retryFailed">;
 
@@ -79,8 +102,8 @@ const isKeyed = ({ credentialId, idempotencyKey }: Key): boolean => credentialId
 async function firstOf(executor: Executor, actionId: number, run: Key): Promise<Accepted | null> {
   const key = [actionId, run.credentialId, run.idempotencyKey];
   await executor.query(FORGET_OLD, [...key, run.retryFailed ?? false]);
-  const [first] = await rows<{ id: number }>(executor, FIRST, key);
-  return first ? { id: first.id, repeated: true } : null;
+  const [first] = await rows<{ id: number; skipped: string | null }>(executor, FIRST, key);
+  return first ? { id: first.id, repeated: true, ...(first.skipped !== null && { skipped: first.skipped }) } : null;
 }
 
 function common(run: Pick<NewRun, keyof AskedRun & keyof NewRun>, holder: string | null): unknown[] {
@@ -90,8 +113,8 @@ function common(run: Pick<NewRun, keyof AskedRun & keyof NewRun>, holder: string
 
 /** Writes the run's row, running under `holder` or queued when that is null. */
 export async function acceptRun(executor: Executor, run: NewRun, holder: string | null): Promise<Accepted> {
-  const { actionId, trigger, replayOf = null, versionId = null, wakes = true } = run;
-  const values = [...common(run, holder), actionId, trigger, replayOf, versionId, wakes];
+  const { actionId, trigger, replayOf = null, versionId = null, wakes = true, waitsFor = null } = run;
+  const values = [...common(run, holder), actionId, trigger, replayOf, versionId, wakes, waitsFor];
   const [name, text] = isKeyed(run) ? ["accept-run-keyed", ACCEPT_KEYED] : ["accept-run", ACCEPT];
   for (;;) {
     const [accepted] = await preparedRows<{ id: number }>(executor, name!, text!, values);
@@ -99,6 +122,20 @@ export async function acceptRun(executor: Executor, run: NewRun, holder: string 
     const first = await firstOf(executor, actionId, run);
     if (first) return first;
   }
+}
+
+/**
+ * Writes the row of a run that is debounced, or gives its payload to the one that waits already. Such a run has no idempotency key: its
+ * repeat changes nothing. To be called in a transaction.
+ */
+export async function acceptDebounced(manager: Executor, run: NewRun): Promise<Accepted> {
+  const { actionId, personId, credentialId } = run;
+  const { trigger, wakes = true } = run;
+  const values = [...common({ ...run, idempotencyKey: null }, null), actionId, trigger, null, null, wakes, "debounce"];
+  const [accepted] = await rows<{ id: number }>(manager, ACCEPT, values);
+  if (accepted) return { id: accepted.id, repeated: false };
+  const [folded] = await rows<{ id: number }>(manager, FOLDED, [actionId, personId, credentialId]);
+  return { id: folded!.id, repeated: false };
 }
 
 /**
@@ -118,6 +155,8 @@ export async function acceptTarget(db: Executor, run: AskedRun, holder: string |
     const target = refuseUnlessRunnable(found);
     const { runId, secretsVersion } = found!;
     if (runId !== null) return { id: runId, repeated: false, target, secretsVersion };
+    const isToWait = target.waitsFor === "debounce" || (target.waitsFor !== null && holder !== null);
+    if (isToWait) return { id: null, repeated: false, target, secretsVersion };
     if (!keyed) throw new Error("a runnable action was not accepted");
     const first = await firstOf(db, target.id, run);
     if (first) return { ...first, target, secretsVersion };

@@ -18,7 +18,8 @@ import type { RunScripts } from "./run-scripts.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
 import type { RunSecrecy, Secrecy } from "./secrecy.js";
 
-const LOAD_ACTION = "SELECT name, code, environment, dependencies, assets FROM action WHERE id = $1";
+const LOAD_ACTION =
+  'SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs" FROM action WHERE id = $1';
 /* Taken apart here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
 const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
 
@@ -51,7 +52,10 @@ function endingOf(
 }
 
 const LOST = failed("RunLostError", "the process that ran this action died before the action ended");
-const CANCELLED = failed("CancelledError", "the run was cancelled");
+const HELD_UP = failed(
+  "ConcurrencyError",
+  "the run waited, by its action's concurrency, for the run that waited for it",
+);
 const UNSTORABLE = failed("ResultError", "what the action returned or threw cannot be stored");
 const STOPPED = failed("ShutdownError", "the service was stopped before the action ended");
 
@@ -59,8 +63,30 @@ const STOPPED = failed("ShutdownError", "the service was stopped before the acti
 export const lostEnding = (run: HeldRun): Ending =>
   endingOf(run, LOST, run.startedAt ? Date.now() - run.startedAt.getTime() : 0);
 
+/** Why a run is to end early: somebody cancelled it, or it makes way for another. */
+export class Cancellation {
+  constructor(readonly displacedBy: number | null) {}
+}
+
+/** Outcomes of cancelled runs: a script may throw an error of the same name. */
+const cancellations = new WeakSet<RunOutcome>();
+
+function cancelled(displacedBy: number | null): RunOutcome {
+  const why = displacedBy === null ? "" : `: by its action's concurrency it made way for run ${displacedBy}`;
+  const outcome = failed("CancelledError", `the run was cancelled${why}`);
+  cancellations.add(outcome);
+  return outcome;
+}
+
 /** The end of a run that was cancelled before it started. */
-export const cancelledEnding = (run: HeldRun): Ending => endingOf(run, CANCELLED, 0, { state: "cancelled" });
+export const cancelledEnding = (run: HeldRun): Ending => endingOf(run, cancelled(null), 0, { state: "cancelled" });
+
+/** The end of a run that made way for another before it started. */
+export const displacedEnding = (run: HeldRun, by: number): Ending =>
+  endingOf(run, cancelled(by), 0, { state: "cancelled" });
+
+/** The end of a run that would have waited for the one that waits for it. */
+export const heldUpEnding = (run: HeldRun): Ending => endingOf(run, HELD_UP, 0);
 
 /** The outcome, unless it would carry a secret out (contract, section 6). */
 async function judged(outcome: RunOutcome, cut: boolean, secrecy: RunSecrecy): Promise<RunOutcome> {
@@ -126,14 +152,15 @@ interface EntryDetails {
 /** An outcome as the figures have it. */
 function labelOf(outcome: RunOutcome): RunOutcomeLabel {
   if (outcome.ok) return "completed";
-  if (outcome === CANCELLED || outcome === STOPPED) return "cancelled";
+  if (cancellations.has(outcome) || outcome === STOPPED) return "cancelled";
   return outcome.timedOut ? "timeout" : "failed";
 }
 
 /** What became of a page, in the words of a log entry. */
 async function outcomeOf(outcome: PageOutcome, signal: AbortSignal): Promise<RunOutcome> {
   if (outcome.ok) return completed(outcome.data);
-  if (outcome.cause === "cancelled") return signal.reason === "cancelled" ? CANCELLED : STOPPED;
+  const { reason } = signal;
+  if (outcome.cause === "cancelled") return reason instanceof Cancellation ? cancelled(reason.displacedBy) : STOPPED;
   const { name, message, stack } = outcome.error;
   const error = { name, message, stack };
   return outcome.cause === "timeout" ? { ok: false, error, timedOut: true } : { ok: false, error };
@@ -182,7 +209,8 @@ export function createExecution(options: {
     const payload = await kept.maskPayload(run.payload);
     if (payload !== run.payload) details.payload = payload;
     const settings = kept.contextSettings(action.environment);
-    const { packages, hasToken, revoke } = await scripts.prepare(run, action, timeoutMs);
+    const ownTimeoutMs = Math.min(timeoutMs, action.timeoutMs ?? timeoutMs);
+    const { packages, hasToken, revoke } = await scripts.prepare(run, action, ownTimeoutMs);
     const printer = console.printer(run.id, kept.mask);
     const page: PageRun = {
       isolationKey: `${run.appId}:${run.copy}`,
@@ -192,7 +220,7 @@ export function createExecution(options: {
       packages,
       payload: run.payload,
       settings,
-      timeoutMs,
+      timeoutMs: ownTimeoutMs,
       signal,
       onRealm: (realm) => {
         details.room = realm;
@@ -243,7 +271,7 @@ export function createExecution(options: {
         log.error({ err: error, runId: run.id }, "a run could not be performed");
         return failed("InternalError", "the service could not run this action");
       });
-      const state = outcome === CANCELLED ? "cancelled" : undefined;
+      const state = cancellations.has(outcome) ? "cancelled" : undefined;
       const durationMs = performance.now() - begun;
       const { appId, trigger } = run;
       const ended = { room: details.room, outcome: labelOf(outcome) };

@@ -4,7 +4,7 @@
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
-import { type AskedRun, acceptRun, acceptTarget } from "./acceptance.js";
+import { type AskedRun, acceptDebounced, acceptRun, acceptTarget } from "./acceptance.js";
 import { createEndings, type Ending } from "./endings.js";
 import { createLiveRuns } from "./live-runs.js";
 import type { HeldRun, NewRun } from "./run-facts.js";
@@ -16,22 +16,25 @@ const HELD = `id, app_id AS "appId", action_id AS "actionId", copy, trigger, svc
 /** A scheduled run that no runner took for so long is skipped, not run late. */
 const START_LATE = "interval '60 seconds'";
 
+/** Queued, and waiting for nothing but a place. */
+const READY = "state = 'queued' AND waits_for IS NULL";
+
 /*
  * Each app that has queued runs, found by one look into the index an app however many wait. `floor`: no queued run is below it.
- * The order is that of the index run_queued and of no other, here and below, and an app is a range of one: whatever the planner believes
+ * The order is that of the index run_ready and of no other, here and below, and an app is a range of one: whatever the planner believes
  * of how many wait, no index that holds what has ended will do.
  */
 const waiting = (floor: string) => `
   waiting (app_id) AS (
-    (SELECT app_id FROM run WHERE state = 'queued' AND id >= ${floor} ORDER BY app_id, id LIMIT 1)
+    (SELECT app_id FROM run WHERE ${READY} AND id >= ${floor} ORDER BY app_id, id LIMIT 1)
     UNION ALL
-    SELECT (SELECT run.app_id FROM run WHERE state = 'queued' AND run.app_id > waiting.app_id AND id >= ${floor}
+    SELECT (SELECT run.app_id FROM run WHERE ${READY} AND run.app_id > waiting.app_id AND id >= ${floor}
              ORDER BY run.app_id, run.id LIMIT 1)
       FROM waiting WHERE waiting.app_id IS NOT NULL)`;
 /* The first of an app's queued runs that may start. */
 const first = (columns: string, floor: string, most: number) => `
   SELECT ${columns} FROM run
-   WHERE state = 'queued' AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${floor}
+   WHERE ${READY} AND run.app_id BETWEEN waiting.app_id AND waiting.app_id AND id >= ${floor}
      AND NOT (trigger = 'schedule' AND queued_at < now() - ${START_LATE})
    ORDER BY run.app_id, id LIMIT ${most}`;
 
@@ -47,27 +50,27 @@ const CLAIM = `
        LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, places) USING (app_id)
        CROSS JOIN LATERAL (${first("id", "$5::bigint", 8)}) AS first
        JOIN run ON run.id = first.id
-      WHERE waiting.app_id IS NOT NULL AND coalesce(busy.places, 0) < $4 AND run.state = 'queued' AND run.id >= $5
+      WHERE waiting.app_id IS NOT NULL AND coalesce(busy.places, 0) < $4 AND run.${READY} AND run.id >= $5
       ORDER BY coalesce(busy.places, 0), run.id LIMIT 1 FOR UPDATE OF run SKIP LOCKED)
   RETURNING ${HELD}`;
 
 /* The longest wait of a run that CLAIM could take, locked by somebody or not; $1 and $2 as $2 and $3 there, $3 the share, $4 the floor. */
 const LONGEST_WAIT = `
   WITH RECURSIVE ${waiting("$4::bigint")}
-  SELECT coalesce(max(extract(epoch FROM now() - first.queued_at)) * 1000, 0)::float8 AS ms
+  SELECT coalesce(max(extract(epoch FROM now() - first.since)) * 1000, 0)::float8 AS ms
     FROM waiting LEFT JOIN unnest($1::bigint[], $2::int[]) AS busy (app_id, places) USING (app_id)
-    CROSS JOIN LATERAL (${first("queued_at", "$4::bigint", 1)}) AS first
+    CROSS JOIN LATERAL (${first("coalesce(ready_at, queued_at) AS since", "$4::bigint", 1)}) AS first
    WHERE waiting.app_id IS NOT NULL AND coalesce(busy.places, 0) < $3`;
 
 const CLAIM_ONE = `
   UPDATE run SET state = 'running', holder = $1, started_at = now()
-   WHERE id = (SELECT id FROM run WHERE id = $2 AND state = 'queued' FOR UPDATE SKIP LOCKED)
+   WHERE id = (SELECT id FROM run WHERE id = $2 AND ${READY} FOR UPDATE SKIP LOCKED)
   RETURNING ${HELD}`;
 
 /* Queued runs that these runs asked for. */
 const QUEUED_BY = `
   SELECT id, cause_run_id AS "causeRunId" FROM run
-   WHERE state = 'queued' AND cause_run_id = ANY ($1::bigint[]) ORDER BY id LIMIT 1000`;
+   WHERE ${READY} AND cause_run_id = ANY ($1::bigint[]) ORDER BY id LIMIT 1000`;
 
 const SKIP_LATE = `
   UPDATE run SET state = 'skipped', reason = 'late by more than 60 s', finished_at = now()
@@ -106,6 +109,9 @@ export function createLedger(db: DataSource) {
     acceptTarget: (run: AskedRun, holder: string | null, executor: Executor = db) =>
       acceptTarget(executor, run, holder),
 
+    /** The same for a run that is debounced: its payload may become that of one that waits. */
+    acceptDebounced: (run: NewRun, manager: Executor) => acceptDebounced(manager, run),
+
     /**
      * Takes the queued run whose turn it is; null when there is none, or each app has its share.
      * @param places how many each app has here
@@ -121,9 +127,9 @@ export function createLedger(db: DataSource) {
       return (await preparedRows<{ ms: number }>(db, "longest-wait", LONGEST_WAIT, values))[0]!.ms;
     },
 
-    /** Whether any run is queued, whoever may take it. */
+    /** Whether any run waits for a place, whoever may take it. */
     async anyQueued(): Promise<boolean> {
-      const text = "SELECT FROM run WHERE state = 'queued' AND id >= $1 ORDER BY app_id, id LIMIT 1";
+      const text = `SELECT FROM run WHERE ${READY} AND id >= $1 ORDER BY app_id, id LIMIT 1`;
       return (await preparedRows(db, "any-queued", text, [await firstLive()])).length > 0;
     },
 
@@ -168,6 +174,18 @@ export function createLedger(db: DataSource) {
     /** Skips the scheduled runs that no runner took in time. Returns how many. */
     async skipLate(): Promise<number> {
       return (await rows(db, SKIP_LATE)).length;
+    },
+
+    /** Why that run was skipped; null where it was not. */
+    async skipReason(id: number): Promise<string | null> {
+      const [run] = await rows<{ reason: string | null }>(db, "SELECT reason FROM run WHERE id = $1", [id]);
+      return run?.reason ?? null;
+    },
+
+    /** A run of whatever app. */
+    async findAny(id: number): Promise<(HeldRun & { state: string }) | null> {
+      const text = `SELECT ${HELD}, state FROM run WHERE id = $1`;
+      return (await rows<HeldRun & { state: string }>(db, text, [id]))[0] ?? null;
     },
 
     async find(appId: number, id: number): Promise<(HeldRun & { state: string; holder: string | null }) | null> {

@@ -12,7 +12,7 @@ import { payloadText, type Runs } from "./runs.js";
 /* The copy of a run's family that the replay runs; a version belongs to the master. */
 const REPLAYED = `
   SELECT svc_run_payload(run.payload, run.event_id) AS payload, run.copy, target.id AS "actionId", target.active, target.environment,
-         version.id AS "versionId", version.data AS version
+         CASE WHEN target.concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor", version.id AS "versionId", version.data AS version
     FROM run
     LEFT JOIN action self ON self.id = run.action_id
     LEFT JOIN action target ON coalesce(target.master_id, target.id) = coalesce(self.master_id, self.id)
@@ -25,6 +25,8 @@ interface ReplayedRow {
   copy: Copy;
   actionId: number | null;
   active: boolean;
+  /** A replay is asked for by itself: it is not debounced. */
+  waitsFor: "concurrency" | null;
   environment: Environment;
   versionId: number | null;
   /** Its fields are read here: PostgreSQL's ->> refuses JSON that holds \u0000 anywhere. */
@@ -75,7 +77,7 @@ export function createReplay({ db, runs }: { db: DataSource; runs: Runs }) {
     const isChanged = options.payload !== undefined && options.payload !== null;
     const changed = isChanged ? payloadText(options.payload) : null;
     const asked = versionId === null ? wanted : "master";
-    const { actionId, payload, copy } = await find(appId, runId, asked, versionId);
+    const { actionId, payload, copy, waitsFor } = await find(appId, runId, asked, versionId);
     const { personId, credentialId } = caller;
     return runs.submit({
       appId,
@@ -88,6 +90,7 @@ export function createReplay({ db, runs }: { db: DataSource; runs: Runs }) {
       idempotencyKey: null,
       replayOf: runId,
       versionId,
+      waitsFor,
     });
   };
 }

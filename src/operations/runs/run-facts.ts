@@ -1,9 +1,23 @@
-/** What is known of a run at each stage of its life. Data alone. */
+/** What is known of a run at each stage of its life, and how one is asked to end. Data alone. */
 import type { ActionRow } from "../../data/action.js";
-import type { Copy, TriggerType } from "../../data/action-types.js";
+import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
+
+/** Channel of the notice that a run is to be cancelled, whoever holds it. */
+export const CANCEL_CHANNEL = "svc_cancel";
+
+/** Channel of the notice `parent:child` that the run `parent`, wherever it is performed, waits for the queued run `child`. */
+export const AWAITED_CHANNEL = "svc_awaited";
+
+/** The notice `run`, or `run:other` where the run makes way for another. */
+export const cancelNotice = (runId: number, displacedBy: number | null): [channel: string, notice: string] => [
+  CANCEL_CHANNEL,
+  displacedBy === null ? String(runId) : `${runId}:${displacedBy}`,
+];
 
 /** What a run evaluates. */
-export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies" | "assets">;
+export type RunCode = Pick<ActionRow, "name" | "code" | "environment" | "dependencies" | "assets"> & {
+  timeoutMs?: number | null;
+};
 
 /** What a run is, from its acceptance on. `payload` is JSON text. */
 interface RunFacts {
@@ -25,6 +39,8 @@ export interface NewRun extends RunFacts {
   idempotencyKey: string | null;
   /** A key whose run failed or was cancelled is free again. */
   retryFailed?: boolean;
+  /** What its action's settings have it wait for. */
+  waitsFor?: RunWait | null;
   /** false: nobody is woken for it once it is queued. */
   wakes?: boolean;
   /** The run whose task token asked for this one: the chain of causes goes on. */

@@ -1,6 +1,6 @@
 /** The ledger as its readers see it: an app's runs and skipped ticks, found by filters, one whole, and those that have not ended. */
 import type { DataSource } from "typeorm";
-import type { Copy, TriggerType } from "../../data/action-types.js";
+import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import type { RunState } from "../../data/run.js";
 import { ActionError } from "../../errors.js";
@@ -30,6 +30,8 @@ export interface RunSummary {
   tickCount: number;
   /** Why it was skipped. */
   reason: string | null;
+  /** What a queued one waits for, beside a place. */
+  waitsFor: RunWait | null;
   /** What it failed with: the error's name and the beginning of its message. */
   failure: string | null;
   queuedAt: string;
@@ -82,6 +84,7 @@ const LOG_ID = `
 const SUMMARY = `
   run.id, run.action_id AS "actionId", action.name AS "actionName",
   coalesce(action.master_id, action.id) AS "masterId", run.copy, run.trigger, run.state, run.tick, run.tick_count AS "tickCount", run.reason,
+  CASE WHEN run.state = 'queued' THEN run.waits_for END AS "waitsFor",
   run.queued_at AS "queuedAt", run.started_at AS "startedAt", run.finished_at AS "finishedAt",
   entry.id AS "logId", run.event_id AS "eventId", run.cause_run_id AS "causeRunId", run.chain_id AS "chainId", run.depth,
   run.replay_of AS "replayOf", run.version_id AS "versionId", run.person_id AS "personId", run.hosts,

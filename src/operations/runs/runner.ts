@@ -3,6 +3,7 @@
  * here, in turn. Knows places and holders, not pages, and no caller's right.
  */
 import type { RunOutcome } from "../records/execution-logs.js";
+import type { Cancellation } from "./execution.js";
 import type { Ledger } from "./ledger.js";
 import { createOrphans, type Settlement } from "./orphans.js";
 import { createPlaces, type Place } from "./places.js";
@@ -185,7 +186,7 @@ export function createRunner(options: {
     },
 
     /** Ends the run early, where it is performed here. */
-    cancel: (id: number): void => underWay.get(id)?.controller.abort("cancelled"),
+    cancel: (id: number, why: Cancellation): void => underWay.get(id)?.controller.abort(why),
 
     /** The answer of a statement that gives this process a run, as `use` makes it. */
     taking: orphans.taking,

@@ -1,6 +1,7 @@
 /** The verbs of running: run, runWithResult, cancel. Knows what a caller may, and how a run is accepted; not when it is performed. */
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
+import type { RunWait } from "../../data/action-types.js";
 import type { Executor } from "../../data/database.js";
 import { createFairLine } from "../../engine/fair-line.js";
 import type { Notifications } from "../../engine/notifications.js";
@@ -15,19 +16,14 @@ import type { Intake } from "../records/intake.js";
 import { entryOfRun } from "../records/log-wait.js";
 import type { QueueRoom } from "../records/queue-room.js";
 import type { AskedRun } from "./acceptance.js";
-import { cancelledEnding, type Execution } from "./execution.js";
+import { Cancellation, cancelledEnding, type Execution, heldUpEnding } from "./execution.js";
 import type { Ledger } from "./ledger.js";
 import type { Place } from "./places.js";
-import type { HeldRun, NewRun } from "./run-facts.js";
+import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type HeldRun, type NewRun } from "./run-facts.js";
 import type { RunTraces } from "./run-traces.js";
 import { createRunner } from "./runner.js";
 import { findTarget } from "./targets.js";
-
-/** Channel of the notice that the run of that id is to be cancelled, whoever holds it. */
-export const CANCEL_CHANNEL = "svc_cancel";
-
-/** Channel of the notice `parent:child` that the run `parent`, wherever it is performed, waits for the queued run `child`. */
-export const AWAITED_CHANNEL = "svc_awaited";
+import type { Waits } from "./waits.js";
 
 /** A request to run on demand. */
 export interface RunRequest {
@@ -67,11 +63,28 @@ interface Acceptance {
   wakes?: boolean;
 }
 
+/** What was accepted: `run` is what starts at once; null where it is queued, or an earlier request wrote it. */
+interface AcceptedRun {
+  id: number;
+  run: HeldRun | null;
+  waitsFor?: RunWait | null;
+}
+
 /**
- * Writes a run's row, running under `holder` or queued when that is null. `run` is what runs; null where an earlier request wrote it.
+ * Writes a run's row, running under `holder` or queued when that is null. null: nothing was written, for the run has to wait for something
+ * else than a place, and is to be queued.
  * @throws what says that it may not run
  */
-type Accept = (holder: string | null, how?: Acceptance) => Promise<{ id: number; run: HeldRun | null }>;
+type Accept = (holder: string | null, how?: Acceptance) => Promise<AcceptedRun | null>;
+
+const skippedError = (runId: number, reason: string) =>
+  new ActionError("RUN_SKIPPED", `the run did not start, ${reason}`, { runId });
+
+/** `done`: of a run that is performed here. */
+interface Started {
+  id: number;
+  done?: Promise<RunOutcome>;
+}
 
 /** What a queued run takes room for. */
 type Queued = Pick<NewRun, "appId" | "payload">;
@@ -94,19 +107,23 @@ export function createRuns(options: {
   logs: Logs;
   execution: Execution;
   traces: RunTraces;
+  waits: Waits;
   notifications: Notifications;
   /** The fence of this process. */
   holder: string;
   /** How many runs this process performs at once while few apps run; 0 where it is no runner. */
   concurrency: number;
 }) {
-  const { db, ledger, queueRoom, intake, logs, execution, traces, notifications, holder, concurrency } = options;
+  const { db, ledger, queueRoom, intake, logs, execution, traces, waits, notifications, holder, concurrency } = options;
   /** Actions that were found a moment ago. */
   const found = new LRUCache<string, true>({ max: FOUND_MAX, ttl: FOUND_MS });
   const queueing = createFairLine(QUEUED_AT_ONCE, QUEUED_AT_ONCE_PER_APP);
   const runner = createRunner({ ledger, execute: execution.execute, holder, concurrency });
 
-  notifications.listen(CANCEL_CHANNEL, (id) => runner.cancel(Number(id)));
+  notifications.listen(CANCEL_CHANNEL, (notice) => {
+    const [id, by] = notice.split(":").map(Number) as [number, number | undefined];
+    runner.cancel(id, new Cancellation(by ?? null));
+  });
   notifications.listen(AWAITED_CHANNEL, (notice) => {
     const [parent, child] = notice.split(":").map(Number) as [number, number];
     runner.expectRun(parent, child);
@@ -115,51 +132,86 @@ export function createRuns(options: {
   /** The row of a run that may not start here and now. @throws OVERLOADED */
   async function queue(asked: Queued, accept: Accept, awaitedBy: number | null = null): Promise<{ id: number }> {
     const leave = await queueing.enter(asked.appId);
-    try {
-      return await queueInTurn(asked, accept, awaitedBy);
-    } finally {
-      leave();
-    }
-  }
-
-  async function queueInTurn(
-    { appId, payload }: Queued,
-    accept: Accept,
-    awaitedBy: number | null,
-  ): Promise<{ id: number }> {
-    const place = await queueRoom.take(appId, Buffer.byteLength(payload));
-    if (!place) {
-      const retryAfter = OVERLOADED_RETRY_SECONDS;
-      throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
-    }
-    const { id } = await traces.queue((executor) => accept(null, { executor, wakes: place.wakes }));
+    const { id, waitsFor } = await queueInTurn(asked, accept).finally(leave);
+    if (waitsFor === "concurrency") await judged(id, awaitedBy);
     if (awaitedBy === null) return { id };
     if (runner.performs(awaitedBy)) runner.expectRun(awaitedBy, id);
     else await db.query(`SELECT pg_notify('${AWAITED_CHANNEL}', $1)`, [`${awaitedBy}:${id}`]);
     return { id };
   }
 
-  /** Writes the run as running in that place, and starts it. `done` is not there for one that an earlier request started. */
-  async function startIn(place: Place, accept: Accept): Promise<{ id: number; done?: Promise<RunOutcome> }> {
+  async function queueInTurn({ appId, payload }: Queued, accept: Accept): Promise<AcceptedRun> {
+    const place = await queueRoom.take(appId, Buffer.byteLength(payload));
+    if (!place) {
+      const retryAfter = OVERLOADED_RETRY_SECONDS;
+      throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
+    }
+    return traces.queue(async (executor) => (await accept(null, { executor, wakes: place.wakes }))!);
+  }
+
+  /** Has a run that was queued judged by its action's limit. @throws RUN_SKIPPED */
+  async function judged(id: number, awaitedBy: number | null): Promise<void> {
+    await waits.judgeRun(id);
+    const reason = await ledger.skipReason(id);
+    if (reason !== null) throw skippedError(id, reason);
+    if (awaitedBy === null || !(await waits.isHeldUpBy(id, awaitedBy))) return;
+    const run = await ledger.findAny(id);
+    if (run) await ledger.end(id, null, heldUpEnding(run));
+  }
+
+  /**
+   * Writes the run as running in that place, and starts it; queues it first where it has to wait for more than a place. `done` is not there
+   * for one that does not start here now.
+   */
+  async function startIn(
+    place: Place,
+    asked: Queued,
+    accept: Accept,
+    awaitedBy: number | null = null,
+  ): Promise<Started> {
     try {
-      return await runner.taking(accept(holder), ({ id, run }) => {
+      const started = await runner.taking(accept(holder), (accepted): Started | null => {
+        if (!accepted) return null;
+        const { id, run } = accepted;
         if (run) return { id, done: runner.perform(run, place) };
         place.free();
         return { id };
       });
+      return started ?? (await startQueued(place, await queue(asked, accept, awaitedBy)));
     } catch (error) {
       place.free();
       throw error;
     }
   }
 
+  /** Starts a run in that place that was just queued, unless it waits, or somebody has taken it. */
+  function startQueued(place: Place, { id }: { id: number }): Promise<Started> {
+    return runner.taking(ledger.claimOne(holder, id), (run) => {
+      if (run) return { id, done: runner.perform(run, place) };
+      place.free();
+      return { id };
+    });
+  }
+
+  async function acceptDebounced(run: NewRun, executor: Executor | undefined): Promise<AcceptedRun> {
+    const { id } = await (executor && executor !== db
+      ? ledger.acceptDebounced(run, executor)
+      : db.transaction((manager) => ledger.acceptDebounced(run, manager)));
+    return { id, run: null, waitsFor: "debounce" };
+  }
+
   /** Of a run that is asked for by its action's name or id. */
   function acceptAsked(asked: AskedRun): Accept {
     const traceparent = traces.current();
     return async (by, { executor, wakes = true } = {}) => {
-      const { id, repeated, target, secretsVersion } = await ledger.acceptTarget({ ...asked, wakes }, by, executor);
+      const accepted = await ledger.acceptTarget({ ...asked, wakes }, by, executor);
+      const { id, repeated, skipped, target, secretsVersion } = accepted;
+      const { id: actionId, waitsFor, ...code } = target;
+      if (id === null)
+        return by === null ? acceptDebounced({ ...asked, actionId, trigger: "manual", wakes }, executor) : null;
+      if (skipped) throw skippedError(id, skipped);
       if (repeated) return { id, run: null };
-      const { id: actionId, ...code } = target;
+      if (by === null) return { id, run: null, waitsFor };
       const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion };
       return { id, run: { ...asked, ...facts, id, actionId, code, trigger: "manual", traceparent } };
     };
@@ -177,7 +229,7 @@ export function createRuns(options: {
   async function start(asked: AskedRun): Promise<{ id: number }> {
     const { appId } = asked;
     const place = runner.placeFor(appId, null);
-    if (place) return startIn(place, acceptAsked(asked));
+    if (place) return startIn(place, asked, acceptAsked(asked));
     await checkTarget(asked);
     return queue(asked, acceptAsked(asked));
   }
@@ -193,11 +245,11 @@ export function createRuns(options: {
     const { appId, causeRunId = null, idempotencyKey, payload } = asked;
     const accept = acceptAsked(asked);
     const place = runner.placeFor(appId, causeRunId);
-    if (place) return startIn(place, accept);
+    if (place) return startIn(place, asked, accept, causeRunId);
     await checkTarget(asked);
     if (causeRunId !== null || idempotencyKey !== null) return queue(asked, accept, causeRunId);
     const later = await runner.waitForPlace(appId, Buffer.byteLength(payload), gone?.());
-    return later ? startIn(later, accept) : queue(asked, accept);
+    return later ? startIn(later, asked, accept) : queue(asked, accept);
   }
 
   /** The run that is asked for, as far as it can be judged without its action. */
@@ -253,7 +305,7 @@ export function createRuns(options: {
       if (run.state === "queued" && (await ledger.end(runId, null, cancelledEnding(run)))) return;
       const { state } = (await ledger.find(appId, runId)) ?? run;
       if (state !== "running") throw new ActionError("RUN_NOT_CANCELLABLE");
-      await db.query(`SELECT pg_notify('${CANCEL_CHANNEL}', $1)`, [String(runId)]);
+      await db.query("SELECT pg_notify($1, $2)", cancelNotice(runId, null));
       const { data } = await entryOfRun({ logs, notifications }, runId);
       const { name } = errorIn(data);
       if (name !== "CancelledError") throw new ActionError("RUN_NOT_CANCELLABLE");
@@ -263,12 +315,15 @@ export function createRuns(options: {
     async submit(run: NewRun): Promise<{ runId: number }> {
       const traceparent = traces.current();
       const accept: Accept = async (by, { executor, wakes = true } = {}) => {
+        const { waitsFor = null } = run;
+        if (by !== null && waitsFor !== null) return null;
         const { id, repeated } = await ledger.accept({ ...run, wakes }, by, executor);
+        if (by === null) return { id, run: null, waitsFor };
         const facts = { replayOf: null, versionId: null, startedAt: new Date(), traceparent };
         return { id, run: repeated ? null : { ...facts, ...run, id } };
       };
       const place = runner.placeFor(run.appId, null);
-      const { id } = place ? await startIn(place, accept) : await queue(run, accept);
+      const { id } = place ? await startIn(place, run, accept) : await queue(run, accept);
       return { runId: id };
     },
 

@@ -1,6 +1,6 @@
 /** Which copy a caller's name or id means, and whether it may run on demand (specification, "Which version runs"). */
 import type { DataSource } from "typeorm";
-import type { Copy, Trigger } from "../../data/action-types.js";
+import type { Copy, RunWait, Trigger } from "../../data/action-types.js";
 import { preparedRows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { RunCode } from "./run-facts.js";
@@ -10,6 +10,7 @@ export interface Target extends RunCode {
   active: boolean;
   actionVersion: string;
   triggers: Trigger[];
+  waitsFor: RunWait | null;
 }
 
 /**
@@ -17,7 +18,9 @@ export interface Target extends RunCode {
  * of; a name names the action that bears it in the caller's copy. Text that is all digits is an id first: names may be digits too.
  */
 export const FIND_TARGET = (app: string, copy: string, name: string, id: string) => `
-  SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers
+  SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
+         timeout_ms AS "timeoutMs",
+         CASE WHEN (debounce->>'manual')::boolean THEN 'debounce' WHEN concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor"
     FROM action
    WHERE id = coalesce(
      (SELECT CASE WHEN ${copy}::text = 'master' THEN family.id

@@ -40,15 +40,17 @@ const CIRCUMSTANCES = `
 
 const WRITE_TICKS = `
   WITH written AS (
-    INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, tick_count, reason, state, finished_at)
+    INSERT INTO run (app_id, action_id, copy, trigger, payload, tick, tick_count, reason, state, finished_at,
+                     waits_for)
     SELECT app_id, action_id, 'production', 'schedule', '{}', tick, tick_count, reason,
-           CASE WHEN reason IS NULL THEN 'queued' ELSE 'skipped' END, CASE WHEN reason IS NOT NULL THEN now() END
+           CASE WHEN reason IS NULL THEN 'queued' ELSE 'skipped' END, CASE WHEN reason IS NOT NULL THEN now() END,
+           CASE WHEN EXISTS (SELECT FROM action WHERE action.id = t.action_id AND concurrency IS NOT NULL) THEN 'concurrency' END
       FROM unnest($1::bigint[], $2::bigint[], $3::timestamptz[], $4::int[], $5::text[])
            AS t (app_id, action_id, tick, tick_count, reason)
      -- Who writes a schedule's ticks has its row locked: nobody else writes the same one meanwhile.
      WHERE NOT EXISTS (SELECT FROM run WHERE run.action_id = t.action_id AND run.tick = t.tick)
-    RETURNING id, state)
-  SELECT svc_wake_all(ARRAY(SELECT id FROM written WHERE state = 'queued' ORDER BY id))`;
+    RETURNING id, state, waits_for)
+  SELECT svc_wake_all(ARRAY(SELECT id FROM written WHERE state = 'queued' AND waits_for IS NULL ORDER BY id))`;
 
 const ADVANCE = `
   UPDATE schedule SET next_tick = t.next_tick

@@ -3,6 +3,7 @@
  * Kept in the transaction in which a copy is published. Starts nothing.
  */
 import type { ActionRow } from "../../data/action.js";
+import type { RunWait } from "../../data/action-types.js";
 import { type Executor, rows } from "../../data/database.js";
 import { nextTick } from "../../rules/ticks.js";
 
@@ -17,20 +18,36 @@ const KEEP_SCHEDULE = `
          next_tick = CASE WHEN kept.next_tick <= $6 THEN kept.next_tick ELSE excluded.next_tick END`;
 
 const KEEP_LOG_TRIGGERS = `
-  INSERT INTO log_trigger (app_id, type, data_source_id, action_id)
-  SELECT $1, type, data_source_id, $2 FROM unnest($3::text[], $4::bigint[]) AS wanted (type, data_source_id)
+  INSERT INTO log_trigger (app_id, type, data_source_id, action_id, waits_for)
+  SELECT $1, type, data_source_id, $2, $5 FROM unnest($3::text[], $4::bigint[]) AS wanted (type, data_source_id)
   ON CONFLICT DO NOTHING`;
 
 export type TriggerIndex = ReturnType<typeof createTriggerIndex>;
 
 type Copy = Pick<
   ActionRow,
-  "id" | "appId" | "masterId" | "active" | "environment" | "actionVersion" | "triggers" | "frequency" | "timezone"
+  | "id"
+  | "appId"
+  | "masterId"
+  | "active"
+  | "environment"
+  | "actionVersion"
+  | "triggers"
+  | "frequency"
+  | "timezone"
+  | "concurrency"
+  | "debounce"
 >;
 
 /** Only production copies start by themselves, on the server (specification, "Which version runs"). */
 const startsByItself = ({ masterId, active, environment, actionVersion }: Copy): boolean =>
   masterId !== null && active && environment !== "client" && actionVersion === "v3";
+
+/** What the runs that events start wait for before they wait for a place. */
+const waitOf = ({ concurrency, debounce }: Copy): RunWait | null => {
+  if (debounce) return "debounce";
+  return concurrency ? "concurrency" : null;
+};
 
 export function createTriggerIndex(options: { now: () => number; defaultTimezone: string }) {
   const { now, defaultTimezone } = options;
@@ -55,7 +72,7 @@ export function createTriggerIndex(options: { now: () => number; defaultTimezone
     if (wheres.length === 0) return;
     const types = wheres.map(({ type }) => type);
     const sources = wheres.map(({ dataSourceId }) => dataSourceId ?? 0);
-    await rows(executor, KEEP_LOG_TRIGGERS, [appId, id, types, sources]);
+    await rows(executor, KEEP_LOG_TRIGGERS, [appId, id, types, sources, waitOf(copy)]);
   }
 
   return {

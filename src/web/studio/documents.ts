@@ -11,13 +11,13 @@ export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> 
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
 
 export const GetAction: Document<GetActionQuery, GetActionQueryVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies assets{name version licence bytes global changed unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs dependencies assets{name version licence bytes global changed unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
 
 export const CreateAction: Document<CreateActionMutation, CreateActionMutationVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies assets{name version licence bytes global changed unreached}}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs dependencies assets{name version licence bytes global changed unreached}}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
 
 export const UpdateAction: Document<UpdateActionMutation, UpdateActionMutationVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone dependencies assets{name version licence bytes global changed unreached}}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs dependencies assets{name version licence bytes global changed unreached}}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
 
 export const RemoveAction: Document<RemoveActionMutation, RemoveActionMutationVariables> =
   "mutation RemoveAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){removeAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
@@ -32,13 +32,13 @@ export const GetRun: Document<GetRunQuery, GetRunQueryVariables> =
   "query GetRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){state log{duration result error{name message stack}}}}";
 
 export const ReadRun: Document<ReadRunQuery, ReadRunQueryVariables> =
-  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason failure queuedAt startedAt finishedAt replayOf}query ReadRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){id actionId actionName masterId copy trigger state tick tickCount reason queuedAt startedAt finishedAt eventId causeRunId chainId depth replayOf versionId personId person{firstName lastName}hosts log{runOn payload duration result error{name message stack}}caused{...RunRow}}}";
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure queuedAt startedAt finishedAt replayOf}query ReadRun($appId:Int!$runId:Int!){run(appId:$appId runId:$runId){id actionId actionName masterId copy trigger state tick tickCount reason waitsFor queuedAt startedAt finishedAt eventId causeRunId chainId depth replayOf versionId personId person{firstName lastName}hosts log{runOn payload duration result error{name message stack}}caused{...RunRow}}}";
 
 export const FindRuns: Document<FindRunsQuery, FindRunsQueryVariables> =
-  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason failure queuedAt startedAt finishedAt replayOf}query FindRuns($appId:Int!$actionId:Int$state:RunState$trigger:TriggerType$copy:Copy$versionId:Int$personId:Int$from:DateTime$to:DateTime$search:String$before:Int$limit:Int){found:runs(appId:$appId actionId:$actionId state:$state trigger:$trigger copy:$copy versionId:$versionId personId:$personId from:$from to:$to search:$search before:$before limit:$limit){runs{...RunRow}pagination{total totalIsExact nextBefore}}}";
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure queuedAt startedAt finishedAt replayOf}query FindRuns($appId:Int!$actionId:Int$state:RunState$trigger:TriggerType$copy:Copy$versionId:Int$personId:Int$from:DateTime$to:DateTime$search:String$before:Int$limit:Int){found:runs(appId:$appId actionId:$actionId state:$state trigger:$trigger copy:$copy versionId:$versionId personId:$personId from:$from to:$to search:$search before:$before limit:$limit){runs{...RunRow}pagination{total totalIsExact nextBefore}}}";
 
 export const ListUnfinished: Document<ListUnfinishedQuery, ListUnfinishedQueryVariables> =
-  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason failure queuedAt startedAt finishedAt replayOf}query ListUnfinished($appId:Int!){unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}}";
+  "fragment RunRow on Run{id actionId actionName copy trigger state tick tickCount reason waitsFor failure queuedAt startedAt finishedAt replayOf}query ListUnfinished($appId:Int!){unfinished:unfinishedRuns(appId:$appId){queued running runs{...RunRow}}}";
 
 export const CountRuns: Document<CountRunsQuery, CountRunsQueryVariables> =
   "query CountRuns($appId:Int!$actionId:Int$from:DateTime$to:DateTime$by:PeriodLength$timezone:String){statistics:runStatistics(appId:$appId actionId:$actionId from:$from to:$to by:$by timezone:$timezone){by from to countedFrom periods{start runs failed cancelled skipped p50 p95}}}";
@@ -89,13 +89,13 @@ export const PublishApp: Document<PublishAppMutation, PublishAppMutationVariable
   "mutation PublishApp($appId:Int!){publishApp(appId:$appId){isPublished}}";
 
 export const CompareCopies: Document<CompareCopiesQuery, CompareCopiesQueryVariables> =
-  "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareCopies($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...Diff}}";
+  "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareCopies($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...Diff}}";
 
 export const ListVersions: Document<ListVersionsQuery, ListVersionsQueryVariables> =
   "query ListVersions($appId:Int!$id:Int!$offset:Int){history:actionVersions(appId:$appId actionId:$id offset:$offset){versions{id createdAt action name active user{firstName lastName}}pagination{hasMore}}}";
 
 export const CompareVersion: Document<CompareVersionQuery, CompareVersionQueryVariables> =
-  "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...Diff}}";
+  "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareVersion($appId:Int!$id:Int!$versionId:Int!){diff:actionVersionDiff(appId:$appId actionId:$id versionId:$versionId){...Diff}}";
 
 export const RestoreVersion: Document<RestoreVersionMutation, RestoreVersionMutationVariables> =
   "mutation RestoreVersion($appId:Int!$id:Int!$versionId:Int!$ifUpdatedAt:DateTime!){restoreActionVersion(appId:$appId actionId:$id versionId:$versionId ifUpdatedAt:$ifUpdatedAt){preRestoreVersionId}}";
@@ -267,6 +267,12 @@ export const DeleteAlert: Document<DeleteAlertMutation, DeleteAlertMutationVaria
 
 export const TestAlert: Document<TestAlertMutation, TestAlertMutationVariables> =
   "mutation TestAlert($appId:Int!$id:Int!){testAlertRule(appId:$appId id:$id){id}}";
+
+export const ReadBacklog: Document<ReadBacklogQuery, ReadBacklogQueryVariables> =
+  "query ReadBacklog($appId:Int!){backlog(appId:$appId){runs bytes oldestAt}}";
+
+export const CancelBacklog: Document<CancelBacklogMutation, CancelBacklogMutationVariables> =
+  "mutation CancelBacklog($appId:Int!){cancelled:cancelBacklog(appId:$appId){cancelled more}}";
 export type AccessTrialInput = {
   /** The kept ones unless given. */
   accessRules?: unknown;
@@ -288,11 +294,14 @@ export type AccessTrialUserInput = {
 export type ActionField =
   | 'active'
   | 'code'
+  | 'concurrency'
+  | 'debounce'
   | 'dependencies'
   | 'description'
   | 'environment'
   | 'frequency'
   | 'name'
+  | 'timeoutMs'
   | 'timezone'
   | 'triggers';
 
@@ -360,6 +369,22 @@ export type AlertRuleInput = {
   to?: Array<string> | null | undefined;
 };
 
+/** How many runs of the action there may be at once. */
+export type ConcurrencyInput = {
+  /** Path of a property of the payload: runs of one value count together. */
+  key?: string | null | undefined;
+  /** 1 unless given. */
+  limit?: number | null | undefined;
+  /** Required. */
+  policy?: ConcurrencyPolicy | null | undefined;
+};
+
+/** What becomes of a run for which there is no place: it is skipped, it waits, or the oldest one is cancelled for it. */
+export type ConcurrencyPolicy =
+  | 'cancel'
+  | 'queue'
+  | 'skip';
+
 /** The draft, and what live apps run. */
 export type Copy =
   | 'master'
@@ -371,6 +396,8 @@ export type CreateActionInput = {
   active?: boolean | null | undefined;
   /** JavaScript that defines `async function execute(context)`. */
   code?: string | null | undefined;
+  concurrency?: ConcurrencyInput | null | undefined;
+  debounce?: DebounceInput | null | undefined;
   /** Package names or https URLs. */
   dependencies?: Array<string | null | undefined> | null | undefined;
   /** At most 1000 characters. */
@@ -381,6 +408,8 @@ export type CreateActionInput = {
   frequency?: string | null | undefined;
   /** Letters, numbers, dashes, underscores; unique in the app. */
   name?: string | null | undefined;
+  /** Milliseconds that a run may take; the operator's limit unless given. */
+  timeoutMs?: number | null | undefined;
   /** Full IANA name; the server's default unless given. */
   timezone?: string | null | undefined;
   triggers?: Array<TriggerInput | null | undefined> | null | undefined;
@@ -432,6 +461,16 @@ export type DataSourceQueryInput = {
   /** [["data.Name", "ASC"]] */
   order?: Array<Array<string>> | null | undefined;
   where?: unknown;
+};
+
+/** Starts that follow each other closely become one run, with the last payload. */
+export type DebounceInput = {
+  /** Required: milliseconds without another start. */
+  delayMs?: number | null | undefined;
+  /** Also runs on demand, of one caller each; false unless given. */
+  manual?: boolean | null | undefined;
+  /** The longest wait; ten times `delayMs` unless given. */
+  maxWaitMs?: number | null | undefined;
 };
 
 /** Where an action runs. */
@@ -524,6 +563,11 @@ export type RunState =
   | 'running'
   | 'skipped';
 
+/** What a run waits for before it waits for a place. */
+export type RunWait =
+  | 'concurrency'
+  | 'debounce';
+
 /** What a token stands for. */
 export type TokenKind =
   | 'api'
@@ -560,6 +604,8 @@ export type UpdateActionInput = {
   active?: boolean | null | undefined;
   /** JavaScript that defines `async function execute(context)`. */
   code?: string | null | undefined;
+  concurrency?: ConcurrencyInput | null | undefined;
+  debounce?: DebounceInput | null | undefined;
   /** Package names or https URLs. */
   dependencies?: Array<string | null | undefined> | null | undefined;
   /** At most 1000 characters. */
@@ -570,6 +616,8 @@ export type UpdateActionInput = {
   frequency?: string | null | undefined;
   /** Letters, numbers, dashes, underscores; unique in the app. */
   name?: string | null | undefined;
+  /** Milliseconds that a run may take; the operator's limit unless given. */
+  timeoutMs?: number | null | undefined;
   /** Full IANA name; the server's default unless given. */
   timezone?: string | null | undefined;
   triggers?: Array<TriggerInput | null | undefined> | null | undefined;
@@ -599,15 +647,15 @@ export type UpdateDataSourceInput = {
 
 export type ActionSummaryFragment = { id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType }> };
 
-export type WholeActionFragment = { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> };
+export type WholeActionFragment = { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> };
 
 export type PublishedCopyRowFragment = { masterId: number, id: number, active: boolean, lastRunAt: string | null, updatedAt: string };
 
 export type LogRowFragment = { id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null };
 
-export type SideFragment = { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }> };
+export type SideFragment = { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null };
 
-export type DiffFragment = { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }> }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }> } };
+export type DiffFragment = { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } };
 
 export type AppsQueryVariables = Exact<{ [key: string]: never; }>;
 
@@ -628,7 +676,7 @@ export type GetActionQueryVariables = Exact<{
 }>;
 
 
-export type GetActionQuery = { action: { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> } };
+export type GetActionQuery = { action: { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> } };
 
 export type CreateActionMutationVariables = Exact<{
   appId: number;
@@ -636,7 +684,7 @@ export type CreateActionMutationVariables = Exact<{
 }>;
 
 
-export type CreateActionMutation = { saved: { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> } };
+export type CreateActionMutation = { saved: { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> } };
 
 export type UpdateActionMutationVariables = Exact<{
   appId: number;
@@ -646,7 +694,7 @@ export type UpdateActionMutationVariables = Exact<{
 }>;
 
 
-export type UpdateActionMutation = { saved: { code: string, timezone: string | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> } };
+export type UpdateActionMutation = { saved: { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, unreached: boolean | null }> } };
 
 export type RemoveActionMutationVariables = Exact<{
   appId: number;
@@ -673,7 +721,7 @@ export type RunActionMutationVariables = Exact<{
 
 export type RunActionMutation = { run: { runId: number } };
 
-export type RunRowFragment = { id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null };
+export type RunRowFragment = { id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null };
 
 export type GetRunQueryVariables = Exact<{
   appId: number;
@@ -689,7 +737,7 @@ export type ReadRunQueryVariables = Exact<{
 }>;
 
 
-export type ReadRunQuery = { run: { id: number, actionId: number, actionName: string | null, masterId: number | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, eventId: number | null, causeRunId: number | null, chainId: number | null, depth: number, replayOf: number | null, versionId: number | null, personId: number | null, hosts: Array<string>, person: { firstName: string, lastName: string } | null, log: { runOn: RunOn, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } | null, caused: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
+export type ReadRunQuery = { run: { id: number, actionId: number, actionName: string | null, masterId: number | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, eventId: number | null, causeRunId: number | null, chainId: number | null, depth: number, replayOf: number | null, versionId: number | null, personId: number | null, hosts: Array<string>, person: { firstName: string, lastName: string } | null, log: { runOn: RunOn, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null } | null, caused: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
 
 export type FindRunsQueryVariables = Exact<{
   appId: number;
@@ -707,14 +755,14 @@ export type FindRunsQueryVariables = Exact<{
 }>;
 
 
-export type FindRunsQuery = { found: { runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }>, pagination: { total: number, totalIsExact: boolean, nextBefore: number | null } } };
+export type FindRunsQuery = { found: { runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }>, pagination: { total: number, totalIsExact: boolean, nextBefore: number | null } } };
 
 export type ListUnfinishedQueryVariables = Exact<{
   appId: number;
 }>;
 
 
-export type ListUnfinishedQuery = { unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
+export type ListUnfinishedQuery = { unfinished: { queued: number, running: number, runs: Array<{ id: number, actionId: number, actionName: string | null, copy: Copy, trigger: TriggerType, state: RunState, tick: string | null, tickCount: number, reason: string | null, waitsFor: RunWait | null, failure: string | null, queuedAt: string, startedAt: string | null, finishedAt: string | null, replayOf: number | null }> } };
 
 export type CountRunsQueryVariables = Exact<{
   appId: number;
@@ -857,7 +905,7 @@ export type CompareCopiesQueryVariables = Exact<{
 }>;
 
 
-export type CompareCopiesQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }> }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }> } } };
+export type CompareCopiesQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } } };
 
 export type ListVersionsQueryVariables = Exact<{
   appId: number;
@@ -875,7 +923,7 @@ export type CompareVersionQueryVariables = Exact<{
 }>;
 
 
-export type CompareVersionQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }> }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }> } } };
+export type CompareVersionQuery = { diff: { fields: Array<ActionField>, code: string | null, before: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null }, after: { name: string, description: string | null, active: boolean, environment: Environment, dependencies: Array<string>, frequency: string | null, timezone: string | null, timeoutMs: number | null, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null } } };
 
 export type RestoreVersionMutationVariables = Exact<{
   appId: number;
@@ -1368,4 +1416,18 @@ export type TestAlertMutationVariables = Exact<{
 
 
 export type TestAlertMutation = { testAlertRule: { id: number } };
+
+export type ReadBacklogQueryVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type ReadBacklogQuery = { backlog: { runs: number, bytes: number, oldestAt: string | null } };
+
+export type CancelBacklogMutationVariables = Exact<{
+  appId: number;
+}>;
+
+
+export type CancelBacklogMutation = { cancelled: { cancelled: number, more: boolean } };
 

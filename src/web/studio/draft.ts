@@ -1,5 +1,5 @@
 /** An action as its form holds it: texts as typed, sent as they are where they make no sense, so that the service judges alone. */
-import type { Environment, TriggerType } from "../../data/action-types.js";
+import type { ConcurrencyPolicy, Environment, TriggerType } from "../../data/action-types.js";
 import type { CreateActionInput, TriggerInput } from "./documents.js";
 import type { Action } from "./model.js";
 
@@ -23,6 +23,11 @@ export interface Draft {
   dependencies: string[];
   frequency: string;
   timezone: string;
+  /** Without a policy there is none. Numbers as they are typed, here and below. */
+  concurrency: { policy: ConcurrencyPolicy | ""; limit: string; key: string };
+  /** Without a delay there is none. */
+  debounce: { delayMs: string; maxWaitMs: string; manual: boolean };
+  timeoutMs: string;
 }
 
 const FIRST_CODE = `/**
@@ -61,6 +66,9 @@ export function newDraft(): Draft {
     dependencies: [],
     frequency: "",
     timezone: "",
+    concurrency: { policy: "", limit: "", key: "" },
+    debounce: { delayMs: "", maxWaitMs: "", manual: false },
+    timeoutMs: "",
   };
 }
 
@@ -72,6 +80,26 @@ export function draftOf(action: Action): Draft {
     triggers: action.triggers.map(({ trigger, where }) => triggerDraft(trigger, where)),
     frequency: action.frequency ?? "",
     timezone: action.timezone ?? "",
+    ...limitsOf(action),
+  };
+}
+
+const typed = (value: number | null | undefined): string =>
+  value === null || value === undefined ? "" : String(value);
+
+function limitsOf({ concurrency, debounce, timeoutMs }: Action): Pick<Draft, "concurrency" | "debounce" | "timeoutMs"> {
+  return {
+    concurrency: {
+      policy: concurrency?.policy ?? "",
+      limit: typed(concurrency?.limit),
+      key: concurrency?.key ?? "",
+    },
+    debounce: {
+      delayMs: typed(debounce?.delayMs),
+      maxWaitMs: typed(debounce?.maxWaitMs),
+      manual: debounce?.manual ?? false,
+    },
+    timeoutMs: typed(timeoutMs),
   };
 }
 
@@ -92,9 +120,23 @@ function triggerOf({ trigger, type, dataSourceId, data }: TriggerDraft): Trigger
   return { trigger, where: { type, ...(data.trim() !== "" && { data: lenient(data) }) } };
 }
 
-export function dataOf({ triggers, frequency, timezone, ...same }: Draft): CreateActionInput {
+const numberOf = (text: string): number | null => (text.trim() === "" ? null : Number(text));
+
+function limitInputs({ concurrency, debounce, timeoutMs }: Pick<Draft, "concurrency" | "debounce" | "timeoutMs">) {
+  const { policy, limit, key } = concurrency;
+  const { delayMs, maxWaitMs, manual } = debounce;
+  return {
+    concurrency: policy === "" ? null : { policy, limit: numberOf(limit), key: key.trim() || null },
+    debounce: delayMs.trim() === "" ? null : { delayMs: numberOf(delayMs), maxWaitMs: numberOf(maxWaitMs), manual },
+    timeoutMs: numberOf(timeoutMs),
+  };
+}
+
+export function dataOf(draft: Draft): CreateActionInput {
+  const { triggers, frequency, timezone, concurrency, debounce, timeoutMs, ...same } = draft;
   return {
     ...same,
+    ...limitInputs({ concurrency, debounce, timeoutMs }),
     triggers: triggers.map(triggerOf),
     frequency: frequency.trim() || null,
     timezone: timezone.trim() || null,

@@ -24,8 +24,12 @@ const FIELDS: [prefix: string, field: Field][] = [
   ["DEPENDENC", "dependencies"],
 ];
 
+/** Fields without a status of their own: their refusals begin with their names. */
+const NAMED: readonly Field[] = ["concurrency", "debounce", "timeoutMs"];
+
 export function fieldFault({ status, message }: ApiError): FieldFault {
-  const field = FIELDS.find(([prefix]) => status.startsWith(prefix))?.[1] ?? null;
+  const field =
+    FIELDS.find(([prefix]) => status.startsWith(prefix))?.[1] ?? NAMED.find((name) => message.startsWith(name)) ?? null;
   const place = field === "code" ? /line (\d+), column (\d+)/.exec(message) : null;
   return { field, status, message, at: place && { line: Number(place[1]), column: Number(place[2]) } };
 }

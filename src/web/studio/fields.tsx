@@ -3,6 +3,7 @@ import type { Environment } from "../../data/action-types.js";
 import { DependencyFields } from "./dependency-fields.js";
 import { Field } from "./field.js";
 import type { FieldsProps } from "./fields-props.js";
+import { LimitFields } from "./limit-fields.js";
 import { ScheduleFields } from "./schedule-fields.js";
 import { TriggerFields } from "./trigger-fields.js";
 
@@ -78,6 +79,7 @@ export function Fields(props: FieldsProps) {
       <TriggerFields {...props} />
       <ScheduleFields {...props} />
       <DependencyFields {...props} />
+      <LimitFields {...props} />
     </>
   );
 }

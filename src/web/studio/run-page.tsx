@@ -7,7 +7,7 @@ import type { PageProps } from "./page-props.js";
 import { hrefOf, type Place } from "./place.js";
 import { ResultView } from "./result-view.js";
 import { RunAgain } from "./run-again.js";
-import { CopyChip, isUnfinished, RunState, TRIGGER_WORDS } from "./run-words.js";
+import { CopyChip, isUnfinished, RunState, TRIGGER_WORDS, WAIT_WORDS } from "./run-words.js";
 import { RunLine } from "./runs-list.js";
 import { Stack } from "./stack.js";
 import { useRunDetails } from "./use-run-details.js";
@@ -61,7 +61,8 @@ function Facts({ run, appId }: { run: RunDetails; appId: number }) {
     <a href={hrefOf({ appId, ...place })}>{words}</a>
   );
   const runLink = (id: number) => to({ view: "runs", item: String(id) }, `run ${id}`);
-  const { person, personId, causeRunId, chainId, replayOf, versionId, eventId, hosts, reason, tickCount } = run;
+  const { person, personId, causeRunId, chainId, replayOf, versionId, eventId, hosts, reason, tickCount, waitsFor } =
+    run;
   const by = person ? `${person.firstName} ${person.lastName}` : personId === null ? null : `person ${personId}`;
   const facts: [string, ReactNode][] = [
     ["Started by", TRIGGER_WORDS[run.trigger]],
@@ -75,6 +76,7 @@ function Facts({ run, appId }: { run: RunDetails; appId: number }) {
     ["First of the chain", chainId === null || chainId === causeRunId ? null : runLink(chainId)],
     ["Log event", eventId],
     ["Skipped because", reason && (tickCount > 1 ? `${reason}, ${tickCount} ticks` : reason)],
+    ["Waits", waitsFor && WAIT_WORDS[waitsFor]],
     ["Contacted", hosts.length === 0 ? null : hosts.join(", ")],
   ];
   return (

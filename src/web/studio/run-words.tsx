@@ -41,8 +41,15 @@ export function tookOf({ startedAt, finishedAt }: Pick<RunRow, "startedAt" | "fi
   return lasted(Date.parse(finishedAt) - Date.parse(startedAt));
 }
 
-/** Why it came to nothing. */
-export function gistOf({ state, reason, failure, tickCount }: RunRow): string {
+/** What a run waits for, beside a place. */
+export const WAIT_WORDS: Record<NonNullable<RunRow["waitsFor"]>, string> = {
+  concurrency: "for others of its action to end, by the action's concurrency",
+  debounce: "for quiet: a start that follows closely takes its place",
+};
+
+/** Why it came to nothing, or has not come to anything yet. */
+export function gistOf({ state, reason, failure, tickCount, waitsFor }: RunRow): string {
+  if (waitsFor) return `waits ${WAIT_WORDS[waitsFor]}`;
   if (state === "skipped") return tickCount > 1 ? `${reason}, ${tickCount} ticks` : (reason ?? "");
   return failure ?? "";
 }

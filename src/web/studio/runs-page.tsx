@@ -1,5 +1,6 @@
 /** The history of the app's runs: searched, filtered and counted by the service; one of them on a page of its own. */
 import { useCallback, useMemo, useState } from "react";
+import { BacklogLine } from "./backlog-line.js";
 import { RunsOverTime } from "./lazy-chart.js";
 import type { PageProps } from "./page-props.js";
 import { idOf } from "./place.js";
@@ -24,7 +25,7 @@ function Count({ found: { runs, total, hasMore, isLoading, loadMore } }: { found
   );
 }
 
-function History({ api, appId, place, go, actions }: PageProps) {
+function History({ api, appId, place, go, ask, actions }: PageProps) {
   const query = place.query as RunsQuery;
   // The same moment for as long as the filters are.
   const [now] = useState(() => Date.now());
@@ -41,6 +42,7 @@ function History({ api, appId, place, go, actions }: PageProps) {
     <div className="runs-page">
       <h2 className="unseen">Runs</h2>
       <RunsFilters {...{ query, change, setSearch }} list={actions.list} clear={() => go({ query: {} })} />
+      <BacklogLine {...{ api, appId, ask }} />
       <RunsOverTime {...{ api, appId }} actionId={filter.actionId ?? null} range={rangeOf(query)} tail={actions.tail} />
       <div className="row runs-count">
         <span className={actions.tail.live ? "live-dot on" : "live-dot"}>

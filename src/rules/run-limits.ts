@@ -1,0 +1,98 @@
+/**
+ * What an author may set of how an action runs: how many of its runs at once, runs that follow each other closely as one, and for how
+ * long. When such a field is at fault, in words, and the form it is kept in. Knows no run.
+ */
+import type { Concurrency, ConcurrencyPolicy, Debounce } from "../data/action-types.js";
+import { CONCURRENCY_LIMIT_MAX, DEBOUNCE_DELAY_MAX_MS, DEBOUNCE_WAIT_MAX_MS, TIMEOUT_MIN_MS } from "../limits.js";
+import { described, isObject, unstorableAt } from "./described.js";
+
+export const CONCURRENCY_POLICIES: readonly ConcurrencyPolicy[] = ["skip", "queue", "cancel"];
+
+const KEY_MAX_CHARACTERS = 255;
+/** Names of properties, parted by dots. */
+const KEY = /^[^\s.{}",\\]+(\.[^\s.{}",\\]+)*$/;
+/** Of a debounce without a wait of its own. */
+const WAITS_PER_DELAY = 10;
+
+const isAbsent = (value: unknown): value is null | undefined => value === null || value === undefined;
+
+const isWithin = (value: unknown, least: number, most: number): value is number =>
+  Number.isSafeInteger(value) && (value as number) >= least && (value as number) <= most;
+
+function unknownIn(value: Record<string, unknown>, field: string, known: readonly string[]): string | null {
+  const [first] = Object.keys(value).filter((name) => !known.includes(name));
+  return first === undefined ? null : `${field} may hold ${known.join(", ")}; ${described(first)} came`;
+}
+
+function numberFault(
+  value: unknown,
+  field: string,
+  [least, most]: readonly [number, number],
+  unit = "",
+): string | null {
+  if (isWithin(value, least, most)) return null;
+  return `${field} must be a whole number${unit} from ${least} to ${most}; ${described(value)} came`;
+}
+
+function keyFault(key: unknown): string | null {
+  if (isAbsent(key)) return null;
+  const fits = typeof key === "string" && key.length <= KEY_MAX_CHARACTERS && KEY.test(key) && unstorableAt(key) < 0;
+  const expected = `the path of a property of the payload, such as "order.id", of at most ${KEY_MAX_CHARACTERS} characters`;
+  return fits ? null : `concurrency.key must be ${expected}; ${described(key)} came`;
+}
+
+const onClient = (field: string, environment: unknown): string | null =>
+  environment === "client" ? `${field} must not be set where environment is client: it is of runs on the server` : null;
+
+export function concurrencyFault(value: unknown, environment: unknown): string | null {
+  if (isAbsent(value)) return null;
+  if (!isObject(value)) return `concurrency must be an object or null; ${described(value)} came`;
+  const { policy, limit, key } = value;
+  const unknown = unknownIn(value, "concurrency", ["policy", "limit", "key"]);
+  if (unknown !== null) return unknown;
+  if (!CONCURRENCY_POLICIES.includes(policy as ConcurrencyPolicy)) {
+    return `concurrency.policy must be one of ${CONCURRENCY_POLICIES.join(", ")}; ${described(policy)} came`;
+  }
+  const tooMany = isAbsent(limit) ? null : numberFault(limit, "concurrency.limit", [1, CONCURRENCY_LIMIT_MAX]);
+  return tooMany ?? keyFault(key) ?? onClient("concurrency", environment);
+}
+
+export function debounceFault(value: unknown, environment: unknown): string | null {
+  if (isAbsent(value)) return null;
+  if (!isObject(value)) return `debounce must be an object or null; ${described(value)} came`;
+  const { delayMs, maxWaitMs, manual } = value;
+  const unknown = unknownIn(value, "debounce", ["delayMs", "maxWaitMs", "manual"]);
+  if (unknown !== null) return unknown;
+  const unit = " of milliseconds";
+  const late = numberFault(delayMs, "debounce.delayMs", [1, DEBOUNCE_DELAY_MAX_MS], unit);
+  if (late !== null) return late;
+  const bounds = [delayMs as number, DEBOUNCE_WAIT_MAX_MS] as const;
+  const long = isAbsent(maxWaitMs) ? null : numberFault(maxWaitMs, "debounce.maxWaitMs", bounds, unit);
+  if (long !== null) return long;
+  if (!isAbsent(manual) && typeof manual !== "boolean") {
+    return `debounce.manual must be true or false; ${described(manual)} came`;
+  }
+  return onClient("debounce", environment);
+}
+
+/** @param most milliseconds that the operator lets a run take */
+export function timeoutFault(value: unknown, environment: unknown, most: number): string | null {
+  if (isAbsent(value)) return null;
+  const least = Math.min(TIMEOUT_MIN_MS, most);
+  return numberFault(value, "timeoutMs", [least, most], " of milliseconds") ?? onClient("timeoutMs", environment);
+}
+
+/** As `concurrencyFault` let it pass. */
+export function keptConcurrency(value: unknown): Concurrency | null {
+  if (!isObject(value)) return null;
+  const { policy, limit, key } = value as unknown as Concurrency;
+  return { policy, limit: limit ?? 1, key: key ?? null };
+}
+
+/** As `debounceFault` let it pass. */
+export function keptDebounce(value: unknown): Debounce | null {
+  if (!isObject(value)) return null;
+  const { delayMs, maxWaitMs, manual } = value as unknown as Debounce;
+  const longest = maxWaitMs ?? Math.min(delayMs * WAITS_PER_DELAY, DEBOUNCE_WAIT_MAX_MS);
+  return { delayMs, maxWaitMs: longest, manual: manual ?? false };
+}

@@ -1,0 +1,207 @@
+/** An action's limits from end to end: as its author sets them, and as its callers, its schedule and its events meet them. */
+import { expect } from "chai";
+import { publishDirectly } from "../harness/production-copies.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const SLEEP =
+  "async function execute({ payload }) { await new Promise((done) => setTimeout(done, payload.ms ?? 60_000)); return payload; }";
+const ECHO = "async function execute({ payload }) { return payload; }";
+const MANUAL = { active: true, triggers: [{ trigger: "manual" }] };
+
+describe("an action's limits, from end to end", () => {
+  let service: TestService;
+  let actions: string;
+
+  before(async () => {
+    service = await startTestService({ RUNNER_CONCURRENCY: "4", SERVER_TIMEOUT_MS: "20000" });
+    actions = `/v3/apps/${service.appId}/actions`;
+  });
+  after(() => service.stop());
+
+  async function create(name: string, fields: object): Promise<number> {
+    const { http, body } = await service.rest("POST", actions, { body: { name, code: SLEEP, ...MANUAL, ...fields } });
+    expect([http, body.status], JSON.stringify(body)).to.deep.equal([201, "ACTION_CREATED"]);
+    return body.action.id;
+  }
+  const run = (name: string, payload: object = {}, more: object = {}) =>
+    service.rest("POST", `${actions}/${name}/run`, { body: payload, ...more });
+  const result = (name: string, payload: object = {}) =>
+    service.rest("POST", `${actions}/${name}/runWithResult`, { body: payload });
+  const found = async (id: number) => (await service.rest("GET", `/v3/apps/${service.appId}/runs/${id}`)).body.run;
+  const inState = (id: number, state: string) => until(async () => (await found(id)).state === state);
+  const cancel = (id: number) => service.rest("POST", `/v3/apps/${service.appId}/runs/${id}/cancel`);
+
+  it("are in no answer where they are not set, and in all of them where they are", async () => {
+    const plain = await create("plain", {});
+    expect((await service.rest("GET", `${actions}/${plain}`)).body.action).to.not.have.any.keys(
+      "concurrency",
+      "debounce",
+      "timeoutMs",
+    );
+    const given = { concurrency: { policy: "queue" }, debounce: { delayMs: 50 }, timeoutMs: 500 };
+    const kept = {
+      concurrency: { policy: "queue", limit: 1, key: null },
+      debounce: { delayMs: 50, maxWaitMs: 500, manual: false },
+      timeoutMs: 500,
+    };
+    const id = await create("limited", given);
+    expect((await service.rest("GET", `${actions}/${id}`)).body.action).to.deep.include(kept);
+    await service.rest("PUT", `${actions}/${id}`, { body: { timeoutMs: null, debounce: null } });
+    const { versions } = (await service.rest("GET", `${actions}/${id}/versions`)).body;
+    const first = await service.rest("GET", `${actions}/${id}/versions/${versions.at(-1).id}`);
+    expect(first.body.version.data).to.deep.include(kept);
+    const restored = await service.rest("POST", `${actions}/${id}/versions/${versions.at(-1).id}/restore`);
+    expect(restored.body.action).to.deep.include(kept);
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+    expect((await service.rest("POST", `${actions}/${id}/publish`)).body.action).to.deep.include(kept);
+    const document = (await service.rest("GET", `${actions}/export`)).body;
+    const exported = document.actions.find(({ name }: { name: string }) => name === "limited");
+    expect(exported).to.deep.include(kept);
+    const cleared = { ...exported, concurrency: null, debounce: null, timeoutMs: null };
+    const imported = await service.rest("POST", `${actions}/import`, { body: { ...document, actions: [cleared] } });
+    expect(imported.body.updated).to.deep.equal([
+      { name: "limited", fields: ["concurrency", "debounce", "timeoutMs"] },
+    ]);
+    const { data } = await service.graphql(`mutation { updateAction(appId: ${service.appId}, id: ${id}, data:
+      { concurrency: { policy: cancel, limit: 2, key: "order.id" } }) { concurrency { policy limit key } debounce { delayMs } timeoutMs } }`);
+    expect(data.updateAction).to.deep.equal({
+      concurrency: { policy: "cancel", limit: 2, key: "order.id" },
+      debounce: null,
+      timeoutMs: null,
+    });
+  });
+
+  for (const [field, fields] of [
+    ["concurrency", { concurrency: 1 }],
+    ["concurrency.policy", { concurrency: { policy: "wait" } }],
+    ["concurrency.limit", { concurrency: { policy: "skip", limit: 0 } }],
+    ["concurrency.limit", { concurrency: { policy: "skip", limit: 1e9 } }],
+    ["concurrency.key", { concurrency: { policy: "skip", key: "a..b" } }],
+    ["concurrency.key", { concurrency: { policy: "skip", key: "a\0b" } }],
+    ["concurrency may hold", { concurrency: { policy: "skip", group: "x" } }],
+    ["concurrency must not", { concurrency: { policy: "skip" }, environment: "client" }],
+    ["debounce.delayMs", { debounce: {} }],
+    ["debounce.maxWaitMs", { debounce: { delayMs: 50, maxWaitMs: 49 } }],
+    ["debounce.manual", { debounce: { delayMs: 50, manual: "yes" } }],
+    ["timeoutMs", { timeoutMs: 20_001 }],
+    ["timeoutMs", { timeoutMs: "5000" }],
+  ] as const) {
+    it(`are refused by the name of the field: ${field} of ${JSON.stringify(fields)}`, async () => {
+      const body = { name: "odd", code: ECHO, ...fields };
+      const answer = await service.rest("POST", actions, { body });
+      expect([answer.http, answer.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(answer.body.error.startsWith(field), answer.body.error).to.equal(true);
+    });
+  }
+
+  it("end a run after the action's own time, which its error says", async () => {
+    await create("short", { timeoutMs: 300 });
+    const { http, body } = await result("short");
+    expect([http, body.status]).to.deep.equal([500, "EXECUTION_FAILED"]);
+    expect(body.error).to.include("limit of 0.3 seconds");
+  });
+
+  it("skip a run while another is under way: its caller is told, and its row says so", async () => {
+    await create("skipping", { concurrency: { policy: "skip", key: "who" } });
+    const first = (await run("skipping", { who: "a" })).body.runId;
+    await inState(first, "running");
+    const refused = [await run("skipping", { who: "a" }), await result("skipping", { who: "a" })];
+    for (const { http, body } of refused) {
+      expect([http, body.status]).to.deep.equal([409, "RUN_SKIPPED"]);
+      expect(await found(body.runId)).to.deep.include({ state: "skipped", waitsFor: null });
+    }
+    expect((await result("skipping", { who: "b", ms: 1 })).body.result).to.deep.equal({ who: "b", ms: 1 });
+    await cancel(first);
+    expect((await result("skipping", { who: "a", ms: 1 })).http).to.equal(200);
+  });
+
+  it("answer a repeated key of a skipped run as the first time, and run it again where that is asked for", async () => {
+    await create("keyed", { concurrency: { policy: "skip" } });
+    const first = (await run("keyed")).body.runId;
+    await inState(first, "running");
+    const headers = { "idempotency-key": "k-1" };
+    const skipped = await run("keyed", { ms: 1 }, { headers });
+    const again = await run("keyed", { ms: 1 }, { headers });
+    expect([skipped.body.status, again.body.status]).to.deep.equal(["RUN_SKIPPED", "RUN_SKIPPED"]);
+    expect(again.body.runId).to.equal(skipped.body.runId);
+    await cancel(first);
+    const retried = await run("keyed", { ms: 1 }, { headers: { ...headers, "idempotency-retry": "failed" } });
+    await inState(retried.body.runId, "completed");
+  });
+
+  it("queue a run behind another, and answer whoever waits for its result", async () => {
+    await create("queueing", { concurrency: { policy: "queue" } });
+    const first = (await run("queueing")).body.runId;
+    await inState(first, "running");
+    const waiting = (await run("queueing", { ms: 1 })).body.runId;
+    expect(await found(waiting)).to.deep.include({ state: "queued", waitsFor: "concurrency" });
+    const answer = result("queueing", { n: 3, ms: 1 });
+    await cancel(first);
+    expect((await answer).body.result).to.deep.equal({ n: 3, ms: 1 });
+    await inState(waiting, "completed");
+  });
+
+  it("cancel the run before for the next, and say for which", async () => {
+    await create("cancelling", { concurrency: { policy: "cancel" } });
+    const first = (await run("cancelling")).body.runId;
+    await inState(first, "running");
+    expect((await result("cancelling", { ms: 1 })).http).to.equal(200);
+    await inState(first, "cancelled");
+    expect((await found(first)).log.data.error.message).to.match(/made way for run \d+/);
+  });
+
+  it("fail a run at once that would wait for the one that waits for it", async () => {
+    const CALLS_ITSELF = `async function execute({ payload }) {
+      if (payload.inner) return 1;
+      return Svc.App.V3.Actions.runWithResult("own", { inner: true }).then(() => "no", ({ error }) => error);
+    }`;
+    await create("own", { code: CALLS_ITSELF, concurrency: { policy: "queue" } });
+    expect((await result("own")).body.result).to.include("ConcurrencyError");
+  });
+
+  it("make one run of events that follow each other closely, with the last one", async () => {
+    const debounce = { delayMs: 300, maxWaitMs: 5_000, manual: false };
+    const triggers = [{ trigger: "log", where: { type: "app.view" } }];
+    const [copy] = await publishDirectly(service.db, service.appId, [
+      { name: "gathering", code: ECHO, triggers, debounce },
+    ]);
+    const send = (n: number) =>
+      service.rest("POST", `/v1/apps/${service.appId}/logs`, { body: { type: "app.view", data: { n } }, as: "api" });
+    await Promise.all(Array.from({ length: 20 }, (_, n) => send(n)));
+    expect((await send(99)).http).to.equal(201);
+    const runs = async () =>
+      (await service.rest("GET", `/v3/apps/${service.appId}/runs?actionId=${copy!.id}`)).body.runs;
+    await until(async () => (await runs()).some(({ state }: { state: string }) => state === "completed"));
+    const all = await runs();
+    expect(all.map(({ state }: { state: string }) => state)).to.deep.equal(["completed"]);
+    expect((await found(all[0].id)).log.data.payload.log.data).to.deep.equal({ n: 99 });
+  });
+
+  it("count the runs of events by a property of theirs", async () => {
+    const concurrency = { policy: "skip", limit: 1, key: "log.data.room" } as const;
+    const triggers = [{ trigger: "log", where: { type: "app.update" } }];
+    const [copy] = await publishDirectly(service.db, service.appId, [
+      { name: "rooms", code: SLEEP, triggers, concurrency },
+    ]);
+    for (const room of [1, 1, 2, 1]) {
+      await service.rest("POST", `/v1/apps/${service.appId}/logs`, {
+        body: { type: "app.update", data: { room } },
+        as: "api",
+      });
+    }
+    const runs = async (): Promise<{ id: number; state: string }[]> =>
+      (await service.rest("GET", `/v3/apps/${service.appId}/runs?actionId=${copy!.id}`)).body.runs;
+    const states = async () => (await runs()).map(({ state }) => state).sort();
+    await until(async () => String(await states()) === "running,running,skipped,skipped");
+    for (const { id } of await runs()) await cancel(id);
+  });
+
+  it("make one run of a caller's runs on demand, where its author asks for it, and give it to each who waits", async () => {
+    await create("typing", { code: ECHO, debounce: { delayMs: 250, manual: true } });
+    const first = await run("typing", { n: 1 });
+    const answers = [await run("typing", { n: 2 }), await result("typing", { n: 3 })];
+    expect(new Set([first, ...answers].map(({ body }) => body.runId ?? first.body.runId)).size).to.equal(1);
+    expect(answers[1]!.body.result).to.deep.equal({ n: 3 });
+  });
+});

@@ -1,0 +1,365 @@
+/** What runs wait for beside a place, in the ledger: two processes on one database, each with connections of its own. */
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import type { Concurrency, Debounce } from "../../src/data/action-types.js";
+import { openDatabase } from "../../src/data/database.js";
+import { createLogs } from "../../src/operations/records/execution-logs.js";
+import { createQueueRoom } from "../../src/operations/records/queue-room.js";
+import { createBacklogs } from "../../src/operations/runs/backlog.js";
+import { lostEnding } from "../../src/operations/runs/execution.js";
+import { createLedger } from "../../src/operations/runs/ledger.js";
+import { createWaits } from "../../src/operations/runs/waits.js";
+import type { Caller } from "../../src/rules/access.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { until } from "../harness/until.js";
+
+const HOLDER = "00000000-0000-4000-8000-000000000001";
+const DEAD = "00000000-0000-4000-8000-000000000002";
+const BOUNDS = { max: 1_000_000, maxPerApp: 100_000, maxBytes: 2 ** 30 };
+const EDITOR = { kind: "editor", personId: null, credentialId: null } as unknown as Caller;
+
+const one = (policy: Concurrency["policy"], more: Partial<Concurrency> = {}): Concurrency => ({
+  policy,
+  limit: 1,
+  key: null,
+  ...more,
+});
+
+describe("the limits of an action's runs", () => {
+  let database: ConnectedDatabase;
+  let db: DataSource;
+  let second: DataSource;
+  let processes: { ledger: ReturnType<typeof createLedger>; waits: ReturnType<typeof createWaits> }[];
+
+  before(async () => {
+    database = await connectedDatabase(8);
+    ({ db } = database);
+    second = await openDatabase(database.url, 8);
+    processes = [db, second].map((one) => {
+      const ledger = createLedger(one);
+      return { ledger, waits: createWaits({ db: one, ledger }) };
+    });
+  });
+  beforeEach(async () => {
+    await db.query(`
+      TRUNCATE organization, action, run, execution_log, run_concurrency, concurrency_due, debounced_run RESTART IDENTITY CASCADE;
+      INSERT INTO organization (name) VALUES ('o');
+      INSERT INTO app (organization_id, name, published_at) VALUES (1, 'a', now()), (1, 'b', now());
+      INSERT INTO action (app_id, name, code, environment) VALUES (1, 'one', '', 'server')`);
+  });
+  after(async () => {
+    await second.destroy();
+    await database.stop();
+  });
+
+  const limit = (concurrency: Concurrency | null, debounce: Debounce | null = null) =>
+    db.query("UPDATE action SET concurrency = $1, debounce = $2", [concurrency, debounce]);
+
+  /** As a process does with a run that it cannot start at once. */
+  async function ask(
+    payload: string | object = {},
+    { by = 0, trigger = "manual" as const, personId = null as number | null } = {},
+  ) {
+    const { ledger, waits } = processes[by % 2]!;
+    const text = typeof payload === "string" ? payload : JSON.stringify(payload);
+    const facts = {
+      appId: 1,
+      actionId: 1,
+      copy: "master",
+      payload: text,
+      credentialId: null,
+      idempotencyKey: null,
+    } as const;
+    const { id } = await ledger.accept({ ...facts, trigger, personId, waitsFor: "concurrency" }, null);
+    await waits.judgeRun(id);
+    return id;
+  }
+  const claim = (by = 0) => processes[by % 2]!.ledger.claim(HOLDER, new Map(), 9);
+  const complete = async (id: number, by = 0) => {
+    const data = { text: "{}", payloadAt: null };
+    expect(
+      await processes[by % 2]!.ledger.end(id, HOLDER, { state: "completed", type: "app.task.completed", data }),
+    ).to.equal(true);
+  };
+  const look = (by = 0) => processes[by % 2]!.waits.look();
+  const states = async () =>
+    (await db.query("SELECT id, state, waits_for AS waits FROM run ORDER BY id")).map(
+      ({ id, state, waits }: { id: number; state: string; waits: string | null }) =>
+        `${id} ${state}${waits ? ` for ${waits}` : ""}`,
+    );
+  const kept = async () =>
+    (
+      await db.query(`SELECT (SELECT count(*)::int FROM run_concurrency) AS runs, (SELECT count(*)::int FROM concurrency_due) AS due,
+                             (SELECT count(*)::int FROM debounced_run) AS debounced`)
+    )[0];
+
+  it("let one of an action's runs start, of 60 that two processes accept at once, and then the next, to the last", async () => {
+    await limit(one("queue"));
+    await Promise.all(Array.from({ length: 60 }, (_, by) => ask({}, { by })));
+    for (let run = 0; run < 60; run += 1) {
+      const claimed = [await claim(run), await claim(run + 1)].filter((found) => found !== null);
+      expect(claimed.map(({ id }) => id)).to.deep.equal([run + 1]);
+      await complete(claimed[0]!.id, run);
+      await Promise.all([look(0), look(1)]);
+    }
+    expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
+  });
+
+  it("have as many start as the limit says, whoever accepts and ends them", async () => {
+    await limit(one("queue", { limit: 3 }));
+    await Promise.all(Array.from({ length: 20 }, (_, by) => ask({}, { by })));
+    const running = [await claim(0), await claim(1), await claim(0)].map((run) => run!.id);
+    expect(await claim(1)).to.equal(null);
+    await Promise.all(running.map((id, by) => complete(id, by)));
+    await Promise.all([look(0), look(1)]);
+    const next = [await claim(0), await claim(1), await claim(0), await claim(1)];
+    expect(next.map((run) => run !== null)).to.deep.equal([true, true, true, false]);
+  });
+
+  it("skip each run but one of many at once, and say why, without a word of its payload", async () => {
+    await limit(one("skip", { key: "who" }));
+    await Promise.all(Array.from({ length: 30 }, (_, by) => ask({ who: "hidden" }, { by })));
+    const [counts] = await db.query(`
+      SELECT count(*) FILTER (WHERE state = 'queued' AND waits_for IS NULL)::int AS started,
+             count(*) FILTER (WHERE state = 'skipped' AND reason LIKE 'concurrency: %' AND reason NOT LIKE '%hidden%')::int AS skipped
+        FROM run`);
+    expect(counts).to.deep.equal({ started: 1, skipped: 29 });
+    expect(await kept()).to.deep.equal({ runs: 1, due: 0, debounced: 0 });
+  });
+
+  it("leave the newest of many under `cancel`: those that wait end at once, the one that runs is asked to", async () => {
+    await limit(one("cancel"));
+    const first = await ask();
+    expect((await claim())!.id).to.equal(first);
+    const notices: string[] = [];
+    const client = await listen(database.url, "svc_cancel", notices);
+    await Promise.all(Array.from({ length: 20 }, (_, by) => ask({}, { by })));
+    // The run that makes way is named with the one for which it does.
+    await until(async () => notices.includes(`${first}:${first + 20}`));
+    await client.end();
+    expect((await states()).filter((state: string) => !state.includes("cancelled"))).to.deep.equal([
+      `${first} running`,
+      `${first + 20} queued for concurrency`,
+    ]);
+    const entry = JSON.parse((await createLogs(db).ofRun(first + 1))!.data.text);
+    expect(entry.error).to.include({ name: "CancelledError" });
+    expect(entry.error.message).to.match(
+      /^the run was cancelled: by its action's concurrency it made way for run \d+$/,
+    );
+    await complete(first);
+    await look();
+    expect((await claim())!.id).to.equal(first + 20);
+  });
+
+  it("ask a run that makes way again until it has ended", async () => {
+    await limit(one("cancel"));
+    const first = await ask();
+    await claim();
+    await ask();
+    await look();
+    const [{ ahead }] = await db.query("SELECT max(at) > now() - interval '1 hour' AS ahead FROM concurrency_due");
+    expect(ahead).to.equal(true);
+    await complete(first);
+    await db.query("UPDATE concurrency_due SET at = now()");
+    await look();
+    expect((await kept()).due).to.equal(0);
+  });
+
+  it("free the place of a run whose process was killed, as it is buried", async () => {
+    await limit(one("queue"));
+    const { ledger } = processes[0]!;
+    const lost = await ask();
+    const next = await ask();
+    expect((await ledger.claim(DEAD, new Map(), 9))!.id).to.equal(lost);
+    expect(await claim(1)).to.equal(null);
+    expect(await processes[1]!.ledger.endLost(lostEnding)).to.equal(1);
+    await look(1);
+    expect((await claim(1))!.id).to.equal(next);
+  });
+
+  it("keep a place for a run that is put back into the queue", async () => {
+    await limit(one("queue"));
+    const run = await ask();
+    await ask();
+    await claim();
+    expect(await processes[0]!.ledger.putBack(run, HOLDER)).to.equal(true);
+    await look();
+    expect((await claim(1))!.id).to.equal(run);
+    expect(await claim()).to.equal(null);
+  });
+
+  it("count by a property of the payload: absent and null together, values of any kind and length, with what text cannot hold", async () => {
+    await limit(one("queue", { key: "order.id" }));
+    const huge = "x".repeat(900_000);
+    const payloads = [
+      {},
+      { order: null },
+      { order: { id: null } },
+      { order: "text" },
+      { order: { id: 7 } },
+      { order: { id: "7" } },
+      { order: { id: { deep: [1] } } },
+      { order: { id: huge } },
+      { order: { id: `${huge}y` } },
+      { order: { id: "nul\0" }, other: "\0" },
+      { order: { id: "half \ud800" }, other: "\udfff" },
+      { order: { id: ["\\u0000"] } },
+    ];
+    for (const payload of payloads) await ask(payload);
+    const started = [];
+    for (let run = await claim(); run !== null; run = await claim()) started.push(run.id);
+    // The first of the absent ones, of 7 and of each of the others.
+    expect(started).to.deep.equal([1, 5, 7, 8, 9, 10, 11, 12]);
+    const [{ longest }] = await db.query("SELECT max(octet_length(key)) AS longest FROM run_concurrency");
+    expect(longest).to.equal(32);
+  });
+
+  it("let all that wait start once the limit is taken away, and those of an action that is gone", async () => {
+    await limit(one("queue"));
+    for (let run = 0; run < 4; run += 1) await ask();
+    const first = (await claim())!;
+    await limit(null);
+    await complete(first.id);
+    await look();
+    expect((await states()).slice(1)).to.deep.equal(["2 queued", "3 queued", "4 queued"]);
+    await db.query("DELETE FROM action");
+    expect((await claim())!.id).to.equal(2);
+    await complete(2);
+    expect((await kept()).runs).to.equal(2);
+  });
+
+  it("are forgotten with a backlog that is cancelled whole", async () => {
+    await limit(one("queue"));
+    for (let run = 0; run < 30; run += 1) await ask();
+    const backlogs = createBacklogs({ db, queueRoom: createQueueRoom(db, BOUNDS) });
+    expect(await backlogs.cancel(EDITOR, 1, {})).to.deep.equal({ cancelled: 30, more: false });
+    await look();
+    expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
+    expect(await ask()).to.equal(31);
+    expect((await claim())!.id).to.equal(31);
+  });
+
+  it("cost a run of an action without them no row and no due key", async () => {
+    const { ledger } = processes[0]!;
+    const facts = {
+      appId: 1,
+      actionId: 1,
+      copy: "master",
+      payload: "{}",
+      credentialId: null,
+      idempotencyKey: null,
+    } as const;
+    const { id } = await ledger.accept({ ...facts, trigger: "manual", personId: null }, HOLDER);
+    expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
+    await complete(id);
+    expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
+  });
+
+  describe("that follow each other closely", () => {
+    const DEBOUNCE: Debounce = { delayMs: 60_000, maxWaitMs: 120_000, manual: true };
+    const facts = {
+      appId: 1,
+      actionId: 1,
+      copy: "master",
+      trigger: "manual",
+      credentialId: null,
+      idempotencyKey: null,
+    } as const;
+
+    async function start(payload: object, { by = 0, personId = 1 } = {}): Promise<number> {
+      const [manager, { ledger }] = [[db, second][by % 2]!, processes[by % 2]!];
+      const run = { ...facts, personId, payload: JSON.stringify(payload) };
+      return (await manager.transaction((executor) => ledger.acceptDebounced(run, executor))).id;
+    }
+    const quiet = () => db.query("UPDATE debounced_run SET due_at = now()");
+
+    it("become one run with the last payload, in one row, however many come to two processes at once", async () => {
+      await limit(null, DEBOUNCE);
+      const ids = await Promise.all(Array.from({ length: 100 }, (_, n) => start({ n }, { by: n })));
+      expect(new Set(ids)).to.deep.equal(new Set([ids[0]]));
+      await start({ n: "last" });
+      expect(await states()).to.deep.equal([`${ids[0]} queued for debounce`]);
+      expect(await claim()).to.equal(null);
+      await quiet();
+      await look(1);
+      expect(JSON.parse((await claim())!.payload)).to.deep.equal({ n: "last" });
+      expect(await kept()).to.deep.equal({ runs: 0, due: 0, debounced: 0 });
+    });
+
+    it("wait for quiet, and no longer than the longest wait", async () => {
+      await limit(null, DEBOUNCE);
+      const waits = async () =>
+        (await db.query("SELECT round(extract(epoch FROM due_at - first_at))::int AS seconds FROM debounced_run"))[0]
+          .seconds;
+      await start({});
+      expect(await waits()).to.equal(60);
+      await db.query("UPDATE debounced_run SET first_at = first_at - interval '30 seconds'");
+      await start({});
+      expect(await waits()).to.equal(90);
+      await db.query("UPDATE debounced_run SET first_at = first_at - interval '80 seconds'");
+      await start({});
+      expect(await waits()).to.equal(120);
+    });
+
+    it("are those of one caller: nobody's payload becomes another one's run", async () => {
+      await limit(null, DEBOUNCE);
+      const [mine, theirs] = [await start({ of: 1 }, { personId: 1 }), await start({ of: 2 }, { personId: 2 })];
+      expect(mine).to.not.equal(theirs);
+      await quiet();
+      await look();
+      expect([await claim(), await claim()].map((run) => [run!.personId, run!.payload])).to.deep.equal([
+        [1, '{"of":1}'],
+        [2, '{"of":2}'],
+      ]);
+    });
+
+    it("survive whoever accepted them, and start another where the run was cancelled meanwhile", async () => {
+      await limit(null, DEBOUNCE);
+      const first = await start({ n: 1 });
+      const backlogs = createBacklogs({ db, queueRoom: createQueueRoom(db, BOUNDS) });
+      expect((await backlogs.cancel(EDITOR, 1, {})).cancelled).to.equal(1);
+      const next = await start({ n: 2 });
+      expect(next).to.not.equal(first);
+      await quiet();
+      await look(1);
+      expect((await claim())!.id).to.equal(next);
+    });
+
+    it("then wait for a place under the action's limit, by the last payload", async () => {
+      await limit(one("queue", { key: "n" }), DEBOUNCE);
+      await ask({ n: 2 });
+      await claim();
+      await start({ n: 1 });
+      const id = await start({ n: 2 });
+      await quiet();
+      await look();
+      expect((await states()).at(-1)).to.equal(`${id} queued for concurrency`);
+      await complete(1);
+      await look(1);
+      expect((await claim())!.id).to.equal(id);
+    });
+  });
+
+  it("do not hold up other apps' runs, nor make a healthy runner look as if it took none", async () => {
+    await limit(one("queue"));
+    for (let run = 0; run < 12; run += 1) await ask();
+    await db.query("UPDATE run SET queued_at = now() - interval '1 hour'");
+    await db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state) VALUES (2, 9, 'master', 'manual', '{}', 'queued')`,
+    );
+    const { ledger } = processes[0]!;
+    expect((await claim())!.id).to.equal(1);
+    expect((await claim())!.appId).to.equal(2);
+    expect(await ledger.longestWait(new Map(), 9)).to.equal(0);
+    expect(await ledger.anyQueued()).to.equal(false);
+  });
+});
+
+async function listen(url: string, channel: string, heard: string[]) {
+  const { createClient } = await import("../../src/postgres.js");
+  const client = createClient(url, "test");
+  client.on("notification", ({ payload }) => heard.push(payload ?? ""));
+  await client.connect();
+  await client.query(`LISTEN ${channel}`);
+  return client;
+}
