@@ -49,6 +49,21 @@ export interface Debounce {
   manual: boolean;
 }
 
+/** What an author may set of how an action runs, each only where it is set. */
+export interface RunLimits {
+  concurrency?: Concurrency;
+  debounce?: Debounce;
+  /** Milliseconds that a run may take. */
+  timeoutMs?: number;
+}
+
+/** The same as it is given: null for none. */
+export interface LimitData {
+  concurrency?: (Pick<Concurrency, "policy"> & Partial<Concurrency>) | null;
+  debounce?: (Pick<Debounce, "delayMs"> & Partial<Debounce>) | null;
+  timeoutMs?: number | null;
+}
+
 /** What a run waits for before it waits for a place. */
 export type RunWait = "concurrency" | "debounce";
 

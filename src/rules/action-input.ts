@@ -3,7 +3,7 @@
  * by class-validator, the first in the table's order reported. Knows no database: uniqueness of names is the store's.
  */
 import { ValidateBy, type ValidationError, validateSync } from "class-validator";
-import type { Concurrency, Debounce, Environment, Trigger } from "../data/action-types.js";
+import type { Environment, RunLimits, Trigger } from "../data/action-types.js";
 import { ActionError, STATUS, type Status } from "../errors.js";
 import { SERVER_TIMEOUT_MS } from "../limits.js";
 import * as fields from "./action-fields.js";
@@ -14,7 +14,7 @@ import { keptTriggers, triggerNotAllowedFault, triggersFault, triggerTypeFault }
 import { validationRow } from "./validation-table.js";
 
 /** The fields of an action that an author gives (specification, Create parameters), checked and in their kept form. */
-export interface ActionInput {
+export interface ActionInput extends RunLimits {
   name: string;
   code: string;
   description: string | null;
@@ -24,18 +24,12 @@ export interface ActionInput {
   dependencies: string[];
   frequency: string | null;
   timezone: string | null;
-  /** Absent: as many runs at once as come. */
-  concurrency?: Concurrency;
-  /** Absent: each start is a run. */
-  debounce?: Debounce;
-  /** Milliseconds that a run may take. Absent: as many as the operator lets it. */
-  timeoutMs?: number;
 }
 
 /** What an author sets of how an action runs, none of it. */
 export const NO_LIMITS = { concurrency: null, debounce: null, timeoutMs: null } as const;
 
-type Limits = { [Limit in keyof typeof NO_LIMITS]: Required<ActionInput>[Limit] | null };
+type Limits = { [Limit in keyof RunLimits]-?: Required<RunLimits>[Limit] | null };
 
 /** Those that are set: an action without any is what the specification says an action is. */
 export function givenLimits({ concurrency, debounce, timeoutMs }: Limits): Pick<ActionInput, keyof Limits> {

@@ -1,7 +1,7 @@
 /** Rows of actions: found, locked, named and shown to callers. Judges no input and writes nothing but through `uniquelyNamed`. */
 import type { EntityManager } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import type { Asset, Concurrency, Copy, Debounce, Environment, Trigger } from "../../data/action-types.js";
+import type { Asset, Copy, Environment, RunLimits, Trigger } from "../../data/action-types.js";
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import { type ActionInput, givenLimits, NO_LIMITS } from "../../rules/action-input.js";
@@ -10,7 +10,7 @@ import { mustStand, type Precondition } from "../../rules/precondition.js";
 import { noteUse } from "../packages/kept-scripts.js";
 
 /** An action as callers see it (specification, Action object). Times are ISO 8601. */
-export interface Action {
+export interface Action extends RunLimits {
   id: number;
   appId: number;
   name: string;
@@ -24,10 +24,6 @@ export interface Action {
   assets: Asset[];
   frequency: string | null;
   timezone: string | null;
-  /** These three only where they are set. */
-  concurrency?: Concurrency;
-  debounce?: Debounce;
-  timeoutMs?: number;
   lastRunAt: string | null;
   createdAt: string;
   updatedAt: string;

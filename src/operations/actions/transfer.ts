@@ -1,7 +1,7 @@
 /** An app's actions as one document, out and in again (export and import). Knows names, not ids: a document belongs to no app. */
 import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
-import type { StoredAsset } from "../../data/action-types.js";
+import type { LimitData, RunLimits, StoredAsset } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
 import { ActionError, type ErrorDetails } from "../../errors.js";
 import { ANSWER_MAX_BYTES } from "../../limits.js";
@@ -30,10 +30,12 @@ export interface TransferDocument {
   actions: ExportedAction[];
 }
 
-/** Whole, so that what is not set is cleared where it comes to. `assets`: of scripts that the service keeps, which exactly; an import brings those very scripts back where they are known. */
-type ExportedAction = Omit<ActionInput, keyof typeof NO_LIMITS> & {
-  [Limit in keyof typeof NO_LIMITS]: ActionInput[Limit] | null;
-} & { assets?: { name: string; version?: string; integrity: string }[] };
+/**
+ * Whole, so that what is not set is cleared where it is imported. `assets`: of scripts that the service keeps, which exactly; an import
+ * brings those very scripts back where they are known.
+ */
+type ExportedAction = Omit<ActionInput, keyof RunLimits> &
+  LimitData & { assets?: { name: string; version?: string; integrity: string }[] };
 
 export type ImportFault = NonNullable<ErrorDetails["faults"]>[number];
 

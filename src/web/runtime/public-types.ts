@@ -1,14 +1,7 @@
 /** The public face of the client library (specification, Action operations), and with data/action-types.ts served as svc.d.ts. Types alone. */
-import type {
-  AnalyticsEventType,
-  Asset,
-  Concurrency,
-  Debounce,
-  Environment,
-  Trigger,
-} from "../../data/action-types.js";
+import type { AnalyticsEventType, Asset, Environment, LimitData, RunLimits, Trigger } from "../../data/action-types.js";
 
-export interface Action {
+export interface Action extends RunLimits {
   id: number;
   appId: number;
   name: string;
@@ -24,17 +17,13 @@ export interface Action {
   frequency: string | null;
   /** IANA name. */
   timezone: string | null;
-  /** These three only where they are set. */
-  concurrency?: Concurrency;
-  debounce?: Debounce;
-  timeoutMs?: number;
   /** ISO 8601. */
   lastRunAt: string | null;
   createdAt: string;
   updatedAt: string;
 }
 
-export interface CreateData {
+export interface CreateData extends LimitData {
   name: string;
   code: string;
   description?: string | null;
@@ -44,10 +33,6 @@ export interface CreateData {
   dependencies?: string[];
   frequency?: string | null;
   timezone?: string | null;
-  concurrency?: (Pick<Concurrency, "policy"> & Partial<Concurrency>) | null;
-  debounce?: (Pick<Debounce, "delayMs"> & Partial<Debounce>) | null;
-  /** Milliseconds that a run may take. */
-  timeoutMs?: number | null;
 }
 
 export interface LogEntry {
