@@ -141,6 +141,35 @@ describe("runs in Studio", () => {
     await page.waitForSelector(".run-head .run-state.cancelled");
   });
 
+  it("sets an action's limits, says what a run then waits for, and cancels all that waits after a question", async () => {
+    await open(`actions/${ids["busy"]}`);
+    await page.waitForSelector('[data-field="concurrency"] select');
+    await page.select('[data-field="concurrency"] select', "queue");
+    await studio.replace('[data-field="timeoutMs"] input', "1");
+    await studio.save();
+    await page.waitForSelector('[data-field="timeoutMs"] input[aria-invalid="true"]');
+    expect(await studio.textOf('[data-field="timeoutMs"] .fault')).to.contain("timeoutMs must be a whole number");
+    await studio.replace('[data-field="timeoutMs"] input', "60000");
+    await studio.save();
+    const action = async () => (await service.rest("GET", `${path()}/actions/${ids["busy"]}`)).body.action;
+    await until(async () => (await action()).timeoutMs === 60_000);
+    expect((await action()).concurrency).to.deep.equal({ policy: "queue", limit: 1, key: null });
+    const running = await start("busy");
+    const waiting = await start("busy");
+    await open(`runs/${waiting}`);
+    await page.waitForSelector("::-p-text(for others of its action to end)");
+    await open("runs");
+    await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run waits)');
+    await studio.button("Cancel all that waits");
+    await page.waitForSelector("dialog[open]");
+    await studio.button("Cancel them");
+    await ended(waiting);
+    await page.waitForSelector('[aria-label="Backlog"] ::-p-text(1 run cancelled.)');
+    expect((await service.rest("GET", `${path()}/runs/${running}`)).body.run.finishedAt).to.equal(null);
+    await service.rest("POST", `${path()}/runs/${running}/cancel`);
+    await service.rest("PUT", `${path()}/actions/${ids["busy"]}`, { body: { concurrency: null, timeoutMs: null } });
+  });
+
   it("shows new runs in the list as they end, without being asked", async () => {
     await open("runs?search=99Z");
     await page.waitForSelector("::-p-text(No run fits these filters.)");

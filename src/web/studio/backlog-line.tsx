@@ -46,7 +46,7 @@ export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask:
     const sure = await ask({
       title: "Cancel all that waits?",
       text: "Every run of this app that waits ends as cancelled, also those that come until it is done. What runs already goes on.",
-      yes: "Cancel all that waits",
+      yes: "Cancel them",
       danger: true,
     });
     if (!sure) return;

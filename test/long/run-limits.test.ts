@@ -1,0 +1,151 @@
+/** Limits of an action's runs at their worst: many keys, a deep queue of one, floods, and processes that are killed. */
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { openDatabase } from "../../src/data/database.js";
+import { createLedger } from "../../src/operations/runs/ledger.js";
+import { createWaits } from "../../src/operations/runs/waits.js";
+import { connectedDatabase } from "../harness/connected-database.js";
+import { freshDatabase } from "../harness/postgres.js";
+import { startProcess } from "../harness/process.js";
+import { publishDirectly } from "../harness/production-copies.js";
+import { firstCredentials, startTestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { asEditor, WAITING } from "../service/support.js";
+
+const HOLDER = "00000000-0000-4000-8000-000000000001";
+const MANY = 100_000;
+const ROUNDS = 200;
+
+const p50 = (times: number[]) => times.sort((a, b) => a - b)[Math.floor(times.length / 2)]!;
+
+async function filled(keys: number, ofOne: number) {
+  const database = await connectedDatabase(4);
+  const { db } = database;
+  const concurrency = JSON.stringify({ policy: "queue", limit: 1, key: "k" });
+  await db.query(`
+    INSERT INTO organization (name) VALUES ('o');
+    INSERT INTO app (organization_id, name) VALUES (1, 'a'), (1, 'b');
+    INSERT INTO action (app_id, name, code, environment, concurrency) VALUES (1, 'one', '', 'server', '${concurrency}')`);
+  const insert = `
+    INSERT INTO run (app_id, action_id, copy, trigger, payload, state, waits_for)
+    SELECT 2, 1, 'master', 'manual', json_build_object('k', $1::text || n % $2::int), 'queued', 'concurrency'
+      FROM generate_series(1, $3::int) AS n`;
+  await db.query(insert, ["many ", keys, keys]);
+  await db.query(insert, ["one ", 1, ofOne]);
+  // Each key's first has its place, as if it had been judged.
+  await db.query(`
+    UPDATE run_concurrency SET admitted = true WHERE run_id IN (SELECT min(run_id) FROM run_concurrency GROUP BY key);
+    UPDATE run SET waits_for = NULL, ready_at = now() FROM run_concurrency AS its WHERE its.run_id = run.id AND its.admitted;
+    TRUNCATE concurrency_due`);
+  await db.query("VACUUM ANALYZE run, run_concurrency");
+  const ledger = createLedger(db);
+  return { ...database, ledger, waits: createWaits({ db, ledger }) };
+}
+
+describe("limits of an action's runs", () => {
+  it("cost as much with 100,000 keys, and 100,000 runs that wait for one, as with some", async () => {
+    const [small, large] = [await filled(100, 100), await filled(MANY, MANY)];
+    const times = new Map([
+      [small, [] as number[]],
+      [large, [] as number[]],
+    ]);
+    const run = { appId: 1, actionId: 1, copy: "master", trigger: "manual", personId: null } as const;
+    const more = { credentialId: null, idempotencyKey: null, waitsFor: "concurrency" } as const;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (const [{ ledger, waits }, taken] of times) {
+        const start = performance.now();
+        for (const k of ["one 0", `new ${round}`]) {
+          const { id } = await ledger.accept({ ...run, ...more, payload: JSON.stringify({ k }) }, null);
+          await waits.judgeRun(id);
+        }
+        // Of the app with a new key: of the other one nothing is taken.
+        const claimed = await ledger.claim(HOLDER, new Map([[2, 9]]), 3);
+        expect(claimed!.appId).to.equal(1);
+        taken.push(performance.now() - start);
+      }
+    }
+    const [before, after] = [p50(times.get(small)!), p50(times.get(large)!)];
+    const ratio = (after / before).toFixed(2);
+    process.stdout.write(`      p50 ${before.toFixed(2)} ms, ${after.toFixed(2)} ms: ${ratio} times\n`);
+    await small.stop();
+    await large.stop();
+    expect(after).to.be.below(before * 1.5);
+  });
+
+  it("hold over two processes of which one is killed: no two runs of a key at once, and each to its end", async () => {
+    const database = await freshDatabase();
+    const folder = mkdtempSync(join(tmpdir(), "svc-limits-"));
+    const { tokens } = await firstCredentials(database.url, folder);
+    const db = await openDatabase(database.url, 2);
+    const settings = {
+      DATABASE_URL: database.url,
+      SETTINGS_KEY: randomBytes(32).toString("base64"),
+      RATE_LIMIT_RUN: "0",
+    };
+    const processes = [startProcess(settings), startProcess(settings)];
+    const urls = await Promise.all(processes.map((one) => one.ready()));
+    const editors = urls.map((url) => asEditor(url, tokens.editor));
+    const { call } = editors[0]!;
+    const fields = { active: true, triggers: [{ trigger: "manual" }], concurrency: { policy: "queue", key: "k" } };
+    await call("POST", "", { name: "one", code: WAITING, ...fields });
+    const posted = Array.from({ length: 80 }, (_, n) =>
+      editors[n % 2]!.call("POST", "/one/run", { k: n % 4, wait: 100 + n }),
+    );
+    expect((await Promise.all(posted)).map(({ http }) => http).filter((http) => http >= 300)).to.deep.equal([]);
+    await until(async () => (await db.query("SELECT FROM run WHERE state = 'completed' LIMIT 5")).length === 5);
+    processes[1]!.signal("SIGKILL");
+    await processes[1]!.ended;
+    const left = "SELECT count(*)::int AS n FROM run WHERE finished_at IS NULL";
+    await until(async () => (await db.query(left))[0].n === 0, 120_000);
+    const [overlaps] = await db.query(`
+      SELECT count(*)::int AS n FROM run AS a JOIN run AS b ON b.id > a.id AND (a.payload->>'k') = (b.payload->>'k')
+       WHERE tstzrange(a.started_at, a.finished_at) && tstzrange(b.started_at, b.finished_at)`);
+    expect(overlaps.n).to.equal(0);
+    const states = await db.query("SELECT state, count(*)::int AS n FROM run GROUP BY 1 ORDER BY 1");
+    process.stdout.write(`      ${JSON.stringify(states)}\n`);
+    expect(states.reduce((sum: number, { n }: { n: number }) => sum + n, 0)).to.equal(80);
+    expect((await db.query("SELECT count(*)::int AS n FROM run_concurrency"))[0].n).to.equal(0);
+    processes[0]!.signal("SIGTERM");
+    await processes[0]!.ended;
+    await Promise.all(processes.map((one) => one.clean()));
+    await db.destroy();
+    await database.drop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("keep a flood of 5,000 debounced events one row, and queue what `queue` may and no more", async () => {
+    const service = await startTestService({ ROLES: "api", QUEUE_MAX_PER_APP: "200" });
+    const debounce = { delayMs: 60_000, maxWaitMs: 60_000, manual: false };
+    const concurrency = { policy: "queue", limit: 1, key: null } as const;
+    await publishDirectly(service.db, service.appId, [
+      { name: "gathers", triggers: [{ trigger: "log", where: { type: "app.view" } }], debounce },
+      {
+        name: "queues",
+        triggers: [{ trigger: "manual" }, { trigger: "log", where: { type: "app.update" } }],
+        concurrency,
+      },
+    ]);
+    const send = (type: string, n: number) =>
+      service.rest("POST", `/v1/apps/${service.appId}/logs`, { body: { type, data: { n } }, as: "api" });
+    for (let n = 0; n < 5_000; n += 50) {
+      const sent = await Promise.all(Array.from({ length: 50 }, (_, more) => send("app.view", n + more)));
+      expect(sent.every(({ http }) => http === 201)).to.equal(true);
+    }
+    const rows = "SELECT count(*)::int AS n FROM run WHERE state <> 'skipped'";
+    expect((await service.db.query(rows))[0].n).to.equal(1);
+    for (let n = 0; n < 400; n += 50) {
+      await Promise.all(Array.from({ length: 50 }, (_, more) => send("app.update", n + more)));
+    }
+    const most = (await service.db.query(rows))[0].n;
+    expect(most).to.be.within(150, 264);
+    const refused = await service.rest("POST", `/v3/apps/${service.appId}/actions/queues/run`, {
+      body: {},
+      as: "live",
+    });
+    expect([refused.http, refused.body.status]).to.deep.equal([503, "OVERLOADED"]);
+    await service.stop();
+  });
+});
