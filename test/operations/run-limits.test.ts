@@ -98,7 +98,7 @@ describe("the limits of an action's runs", () => {
     await Promise.all(Array.from({ length: 60 }, (_, by) => ask({}, { by })));
     for (let run = 0; run < 60; run += 1) {
       const claimed = [await claim(run), await claim(run + 1)].filter((found) => found !== null);
-      expect(claimed.map(({ id }) => id)).to.deep.equal([run + 1]);
+      expect(claimed).to.have.length(1);
       await complete(claimed[0]!.id, run);
       await Promise.all([look(0), look(1)]);
     }
@@ -216,16 +216,25 @@ describe("the limits of an action's runs", () => {
 
   it("let all that wait start once the limit is taken away, and those of an action that is gone", async () => {
     await limit(one("queue"));
-    for (let run = 0; run < 4; run += 1) await ask();
+    const many = 250;
+    await ask();
     const first = (await claim())!;
+    await db.query(
+      `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, waits_for)
+       SELECT 1, 1, 'master', 'manual', '{}', 'queued', 'concurrency' FROM generate_series(2, $1::int)`,
+      [many],
+    );
+    await look();
     await limit(null);
     await complete(first.id);
     await look();
-    expect((await states()).slice(1)).to.deep.equal(["2 queued", "3 queued", "4 queued"]);
+    expect(new Set((await states()).slice(1).map((state: string) => state.replace(/^\d+ /, "")))).to.deep.equal(
+      new Set(["queued"]),
+    );
     await db.query("DELETE FROM action");
     expect((await claim())!.id).to.equal(2);
     await complete(2);
-    expect((await kept()).runs).to.equal(2);
+    expect((await kept()).runs).to.equal(many - 2);
   });
 
   it("are forgotten with a backlog that is cancelled whole", async () => {

@@ -4,6 +4,7 @@
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
+import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type ContendingRun, judgeRuns, type Verdict } from "../../rules/concurrency.js";
 import { displacedEnding } from "./execution.js";
 import type { Ledger } from "./ledger.js";
@@ -15,8 +16,8 @@ export const LIMITS_CHANNEL = "svc_limits";
 /** Keys of one look, and debounced runs of one statement. */
 const KEYS_AT_ONCE = 100;
 const RUNS_AT_ONCE = 100;
-/** Of one key's runs that have no place yet, those that are judged at once: beyond the most that may have one. */
-const JUDGED_AT_ONCE = 1_200;
+/** Of one key's runs that have no place yet, those that are judged at once, beside as many as may have one. */
+const JUDGED_AT_ONCE = 100;
 /** Runs that make way are asked again after this, should the notice be lost. */
 const ASK_AGAIN = "interval '1 second'";
 
@@ -36,14 +37,20 @@ const KEY_OF = `SELECT action_id AS "actionId", encode(key, 'hex') AS key FROM r
 /* Of its own, since a statement sees what was committed before it began: the next one sees what those did who had the lock. */
 const LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('svc_concurrency:' || $1::bigint || ':' || $2, 0))";
 
-/* What is due is forgotten and read as of one moment: whatever comes later is due anew. */
+/*
+ * What is due is forgotten and read as of one moment: whatever comes later is due anew. `admitted` is a range of one, and the order that of
+ * the index run_concurrency_key and of no other: however many runs wait for one key, the planner reads no more than are judged.
+ */
 const READ = `
   WITH seen AS (DELETE FROM concurrency_due WHERE action_id = $1 AND key = decode($2, 'hex') RETURNING 1),
   admitted AS (
-    SELECT run_id, policy, admitted FROM run_concurrency WHERE action_id = $1 AND key = decode($2, 'hex') AND admitted),
+    SELECT run_id, policy, admitted FROM run_concurrency
+     WHERE action_id = $1 AND key = decode($2, 'hex') AND admitted BETWEEN true AND true
+     ORDER BY admitted, run_id LIMIT ${CONCURRENCY_LIMIT_MAX}),
   others AS (
-    SELECT run_id, policy, admitted FROM run_concurrency WHERE action_id = $1 AND key = decode($2, 'hex') AND NOT admitted
-     ORDER BY run_id LIMIT ${JUDGED_AT_ONCE})
+    SELECT run_id, policy, admitted FROM run_concurrency
+     WHERE action_id = $1 AND key = decode($2, 'hex') AND admitted BETWEEN false AND false
+     ORDER BY admitted, run_id LIMIT $3 + coalesce((SELECT (concurrency->>'limit')::int FROM action WHERE id = $1), 0))
   SELECT (SELECT count(*) FROM seen) AS due,
          (SELECT (concurrency->>'limit')::int FROM action WHERE id = $1) AS "limit",
          (SELECT json_agg(json_build_object('runId', run_id, 'policy', policy, 'admitted', admitted) ORDER BY run_id)
@@ -88,9 +95,18 @@ const NEXT = `
 export type Waits = ReturnType<typeof createWaits>;
 
 export function createWaits({ db, ledger }: { db: DataSource; ledger: Pick<Ledger, "findAny" | "end"> }) {
-  /** Does what can be done within the transaction. Answers whether there is more to be done at once. */
-  async function apply(manager: EntityManager, { admit, skip, cancel }: Verdict, isAll: boolean): Promise<boolean> {
-    let again = !isAll && skip.length + cancel.length > 0;
+  /**
+   * Does what can be done within the transaction. Answers whether there is more to be done at once.
+   * @param isAll whether all that wait were judged
+   */
+  async function apply(
+    manager: EntityManager,
+    verdict: Verdict,
+    limit: number | null,
+    isAll: boolean,
+  ): Promise<boolean> {
+    const { admit, skip, cancel } = verdict;
+    let again = !isAll && (limit === null || skip.length + cancel.length > 0);
     // While runs come faster than they make way, whoever would be admitted may have to as well.
     if (admit.length > 0 && (isAll || cancel.length === 0)) {
       const [admitted] = await rows<{ count: number }>(manager, ADMIT, [admit]);
@@ -103,15 +119,17 @@ export function createWaits({ db, ledger }: { db: DataSource; ledger: Pick<Ledge
   /** @returns the runs that are to make way for others */
   async function judgeIn(manager: EntityManager, { actionId, key }: Key): Promise<Verdict["cancel"]> {
     await manager.query(LOCK, [actionId, key]);
-    const [found] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(manager, READ, [
-      actionId,
-      key,
-    ]);
+    const values = [actionId, key, JUDGED_AT_ONCE];
+    const [found] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(
+      manager,
+      READ,
+      values,
+    );
     const { due, limit, runs } = found!;
     if (due === 0 || runs === null) return [];
     const verdict = judgeRuns(limit ?? Number.MAX_SAFE_INTEGER, runs);
-    const isAll = runs.filter(({ admitted }) => !admitted).length < JUDGED_AT_ONCE;
-    const again = await apply(manager, verdict, isAll);
+    const isAll = runs.filter(({ admitted }) => !admitted).length < JUDGED_AT_ONCE + (limit ?? 0);
+    const again = await apply(manager, verdict, limit, isAll);
     if (again) await rows(manager, DUE_AGAIN, [actionId, key, 0]);
     else if (verdict.cancel.length > 0) await rows(manager, DUE_AGAIN, [actionId, key, 1]);
     return verdict.cancel;
