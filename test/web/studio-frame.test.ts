@@ -146,7 +146,7 @@ describe("The frame of Studio", () => {
     await studio.write("async function execute() { return 3 }");
     await page.waitForSelector(".outcome .behind");
     await studio.save();
-    await page.waitForSelector(studio.withText("span", "saved"));
+    await studio.saved();
   });
 
   it("duplicates an action, and begins one from a template", async () => {

@@ -46,11 +46,13 @@ export function studioPage(page: Page) {
           document.activeElement.dispatchEvent(paste);
         }`,
       );
-      const all = code.split("\n").filter((line) => line.trim() !== "");
       // A long text is shown at its end, where the cursor is.
-      const ends = JSON.stringify([all[0], all.at(-1)]);
-      const lines = 'document.querySelector(".code-editor .view-lines").textContent.replaceAll("\\u00a0", " ")';
-      await page.waitForFunction(`((shown) => ${ends}.some((line) => shown.includes(line)))(${lines})`);
+      await page.waitForFunction(`(() => {
+        const topOf = (line) => Number.parseFloat(line.style.top);
+        const lines = [...document.querySelectorAll(".code-editor .view-line")].sort((a, b) => topOf(a) - topOf(b));
+        const shown = lines.map((line) => line.textContent.replaceAll("\\u00a0", " ").trimEnd()).join("\\n");
+        return shown.trim() !== "" && ${JSON.stringify(code)}.trimEnd().endsWith(shown.trimEnd());
+      })()`);
       // The editor has it; the page has it once it says so.
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]").textContent !== "saved"');
     },
@@ -59,6 +61,11 @@ export function studioPage(page: Page) {
     async save(): Promise<void> {
       await page.waitForSelector(".workspace-head .primary:enabled");
       await press("s");
+    },
+
+    /** The page says so itself; a list of versions has the same word. */
+    async saved(): Promise<void> {
+      await page.waitForFunction('document.querySelector(".workspace-head [role=status]")?.textContent === "saved"');
     },
 
     /** By the key, as soon as a run may begin. */

@@ -44,7 +44,7 @@ export function tellStory(width: number): void {
       return { page, watch, studio };
     }
     const stored = async () => (await service.rest("GET", `/v3/apps/${service.appId}/actions`)).body.actions[0];
-    const saved = ({ page, studio }: Seat) => page.waitForSelector(studio.withText("span", "saved"));
+    const saved = ({ studio }: Seat) => studio.saved();
     const outcome = ({ page }: Seat, state: string) => page.waitForSelector(`.outcome[data-state="${state}"]`);
     const tab = ({ studio }: Seat, name: string) => studio.button(name, '//*[@role="tablist"]');
 

@@ -62,7 +62,7 @@ describe("two people in Studio at one action", () => {
     await change(seat, words);
     await seat.studio.press("s");
   };
-  const saved = ({ page, studio }: Seat) => page.waitForSelector(studio.withText("span", "saved"));
+  const saved = ({ studio }: Seat) => studio.saved();
 
   it("shows what the other saves at once, with who it was, where nothing here would be lost", async () => {
     await save(theirs, "second");

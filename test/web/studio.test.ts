@@ -138,7 +138,7 @@ describe("Studio at GET /studio", () => {
     expect(await studio.textOf(".workspace-head h2")).to.equal("greet");
     await studio.write(`// second\n${CODE}`);
     await studio.save();
-    await page.waitForSelector(studio.withText("span", "saved"));
+    await studio.saved();
   });
 
   it("publishes the app and the action, and shows what the next publication would change", async () => {
