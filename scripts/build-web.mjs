@@ -5,18 +5,26 @@ import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { gzip } from "node:zlib";
+import { brotliCompress, gzip } from "node:zlib";
 import { build } from "esbuild";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const OUT = join(ROOT, "dist/web");
 const ASSETS = "assets";
 
-/** A page is one entry; what it needs from the server is its title and the element that it fills. */
+/**
+ * A page is one entry; what it needs from the server is its title and the element that it fills. `asks` is what it asks the
+ * service first, and `next` a module that it imports when somebody is signed in: most visits show it first.
+ */
 const PAGES = {
   "sign-in": { entry: "src/web/sign-in/page.ts", title: "Sign in · App Actions" },
   graphiql: { entry: "src/web/graphiql/page.tsx", title: "GraphiQL · App Actions" },
-  studio: { entry: "src/web/studio/page.tsx", title: "Studio · App Actions" },
+  studio: {
+    entry: "src/web/studio/page.tsx",
+    title: "Studio · App Actions",
+    asks: "/v1/session",
+    next: "src/web/studio/actions-page.tsx",
+  },
 };
 
 /** Monaco's own, whole: its modules' rules are left out of the bundles. Loaded with the first editor. */
@@ -136,20 +144,36 @@ async function buildPages(workerFiles, monacoStyle) {
     define: { ...COMMON.define, WORKER_FILES: JSON.stringify(workerFiles), MONACO_STYLE: JSON.stringify(monacoStyle) },
     plugins: [monacoStylesOnce],
   });
+  const { outputs } = metafile;
   const built = namesByEntry(metafile);
-  const pages = Object.entries(PAGES).map(([name, { entry, title }]) => {
+  const largestFirst = (files) => files.sort((a, b) => outputs[b].bytes - outputs[a].bytes).map(address);
+  const pages = Object.entries(PAGES).map(([name, { entry, title, asks = null, next }]) => {
     const { file, css } = built.get(entry);
-    const [script, ...needs] = importedBy(metafile.outputs, file).map(address);
-    return [name, { title, script, needs, style: css ? address(css) : null }];
+    const [script, ...needs] = importedBy(outputs, file);
+    const later = next ? importedBy(outputs, built.get(next).file).filter((one) => !needs.includes(one)) : [];
+    return [
+      name,
+      {
+        title,
+        script: address(script),
+        // A browser asks for six at once: one that is large and asked for last is waited for alone.
+        needs: largestFirst(needs),
+        next: largestFirst(later.filter((one) => one !== script)),
+        asks,
+        style: css ? address(css) : null,
+      },
+    ];
   });
   return Object.fromEntries(pages);
 }
 
-/** Compressed once here, so that serving costs a file and not the processor. */
-async function compress() {
+/** Compressed once here, so that serving costs a file and not the processor; what pages begin with by Brotli too, which takes longer to make and less to load. */
+async function compress(pages) {
   const files = globSync("**/*.{js,mjs,css}", { cwd: OUT }).map((file) => join(OUT, file));
   const pack = async (file) => writeFile(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
-  await Promise.all(files.map(pack));
+  const first = Object.values(pages).flatMap(({ script, needs, next, style }) => [script, ...needs, ...next, style ?? []]);
+  const packFirst = async (file) => writeFile(`${file}.br`, await promisify(brotliCompress)(await readFile(file)));
+  await Promise.all([...files.map(pack), ...[...new Set(first.flat())].map((path) => packFirst(join(OUT, path)))]);
 }
 
 /** What the output depends on: the sources by content, what they share with the server too, the libraries by lock file. */
@@ -180,6 +204,6 @@ if (!unchanged) {
     buildClient(),
   ]);
   await writeFile(join(OUT, "pages.json"), JSON.stringify(pages));
-  await compress();
+  await compress(pages);
   await writeFile(stampFile, stamp);
 }

@@ -7,11 +7,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 /** dist/web, seen from dist/src/api. */
 const BUILT = fileURLToPath(new URL("../../web/", import.meta.url));
 
-/** A built page: the addresses of its script, of what that imports, and of its style sheet. */
+/** A built page: the addresses of its script and of what that imports, at once and next as a rule. */
 interface BuiltPage {
   title: string;
   script: string;
   needs: string[];
+  next: string[];
+  /** What it asks the service first. */
+  asks: string | null;
   style: string | null;
 }
 
@@ -57,9 +60,14 @@ export function escapeHtml(text: string): string {
 const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%230f9384' d='M3 1h5a7 7 0 0 1 7 7v5a2 2 0 0 1-2 2H8a7 7 0 0 1-7-7V3a2 2 0 0 1 2-2z'/%3E%3C/svg%3E";
 
-function renderPage(name: string, { title, script, needs, style }: BuiltPage, base: string): string {
+function renderPage(name: string, { title, script, needs, next, asks, style }: BuiltPage, base: string): string {
   // Named here, all are asked for at once and not one after the other's arrival.
-  const early = needs.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}">`).join("");
+  const preload = (files: string[], more = "") =>
+    files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}"${more}>`).join("");
+  // As a script's fetch asks for it, which then finds it here.
+  const answer =
+    asks === null ? "" : `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + asks)}">`;
+  const early = answer + preload(needs) + preload(next, ' fetchpriority="low"');
   const link = style === null ? "" : `\n<link rel="stylesheet" href="${escapeHtml(base + style)}">`;
   return `<!doctype html>
 <html lang="en">

@@ -11,6 +11,8 @@ import "./style/phone.css";
 import "./style/mailbox.css";
 import { useCallback, useState } from "react";
 import { createRoot } from "react-dom/client";
+import { placeOf } from "./place.js";
+import { ROUTES } from "./routes.js";
 import type { Session } from "./session.js";
 import { SignIn } from "./sign-in.js";
 import { Studio } from "./studio.js";
@@ -22,6 +24,9 @@ function Page() {
   }, [session]);
   return session ? <Studio session={session} signOut={signOut} /> : <SignIn onSession={setSession} />;
 }
+
+// While the service says who works here. What does not come is asked for again, and told of, when the page is shown.
+ROUTES[placeOf(location.hash).view]().catch(() => undefined);
 
 const root = document.getElementById("studio");
 if (!root) throw new Error("the page has no #studio element");
