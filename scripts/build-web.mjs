@@ -171,7 +171,12 @@ async function buildPages(workerFiles, monacoStyle) {
 async function compress(pages) {
   const files = globSync("**/*.{js,mjs,css}", { cwd: OUT }).map((file) => join(OUT, file));
   const pack = async (file) => writeFile(`${file}.gz`, await promisify(gzip)(await readFile(file), { level: 9 }));
-  const first = Object.values(pages).flatMap(({ script, needs, next, style }) => [script, ...needs, ...next, style ?? []]);
+  const first = Object.values(pages).flatMap(({ script, needs, next, style }) => [
+    script,
+    ...needs,
+    ...next,
+    style ?? [],
+  ]);
   const packFirst = async (file) => writeFile(`${file}.br`, await promisify(brotliCompress)(await readFile(file)));
   await Promise.all([...files.map(pack), ...[...new Set(first.flat())].map((path) => packFirst(join(OUT, path)))]);
 }

@@ -65,8 +65,7 @@ function renderPage(name: string, { title, script, needs, next, asks, style }: B
   const preload = (files: string[], more = "") =>
     files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}"${more}>`).join("");
   // As a script's fetch asks for it, which then finds it here.
-  const answer =
-    asks === null ? "" : `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + asks)}">`;
+  const answer = asks === null ? "" : `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + asks)}">`;
   const early = answer + preload(needs) + preload(next, ' fetchpriority="low"');
   const link = style === null ? "" : `\n<link rel="stylesheet" href="${escapeHtml(base + style)}">`;
   return `<!doctype html>

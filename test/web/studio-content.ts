@@ -10,14 +10,13 @@ const CODE = `async function execute({ payload }) {
 
 export interface Content {
   actionId: number;
-  sourceId: number;
-  /** A run that has completed. */
-  runId: number;
+  /** One that has completed, and one that has failed. */
+  runIds: number[];
 }
 
 export const LONG_NAME = `a-name-that-is-long-${"x".repeat(230)}`;
 
-export async function fillApp({ rest, appId }: TestService): Promise<Content> {
+export async function fillApp({ rest, appId, url, tokens }: TestService): Promise<Content> {
   const post = async (path: string, body?: unknown) => {
     const { http, body: answer } = await rest("POST", path, { body });
     if (http >= 300) throw new Error(`${path}: ${http} ${JSON.stringify(answer)}`);
@@ -40,6 +39,7 @@ export async function fillApp({ rest, appId }: TestService): Promise<Content> {
   const { runId } = await post(`${v3}/${actionId}/run`, { name: "Ada" });
   await post(`${v3}/${actionId}/runWithResult`, {});
   await rest("POST", `${v3}/${actionId}/runWithResult`, { body: { fail: true } });
+  const failed = (await rest("GET", `/v3/apps/${appId}/runs?state=failed`)).body.runs[0];
   await post(`${v1}/publish`);
   await post(`${v3}/${actionId}/publish`);
   await post(`${v1}/settings`, {
@@ -55,5 +55,19 @@ export async function fillApp({ rest, appId }: TestService): Promise<Content> {
   await post(`${v1}/notifications`, { data: { title: "Hello" } });
   const mail = { to: [{ email: "ada@example.com", name: "Ada" }], subject: "Hello", html: "<p>Hello</p>" };
   await post(`${v1}/communicate/email`, mail);
-  return { actionId, sourceId, runId };
+  await post(`${v1}/alerts`, {
+    name: LONG_NAME.slice(0, 100),
+    condition: "failed",
+    channel: "email",
+    to: ["ada@example.com"],
+  });
+  const picture = new FormData();
+  picture.append("file", new Blob(["a text"], { type: "text/plain" }), `${LONG_NAME}.txt`.slice(-200));
+  const sent = await fetch(`${url}${v1}/media/files`, {
+    method: "POST",
+    headers: { "auth-token": tokens.editor },
+    body: picture,
+  });
+  if (!sent.ok) throw new Error(await sent.text());
+  return { actionId, runIds: [runId, failed.id] };
 }

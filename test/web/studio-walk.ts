@@ -1,12 +1,13 @@
-/** Every screen of Studio, one after the other, each judged by axe and by its width. New pages are walked by the table of routes. */
+/** Every screen of Studio, come to by pressing all that can be pressed, each judged by axe and by its width. Pages come from the table of routes. */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
-import { VIEW_NAMES } from "../../src/web/studio/views.js";
+import { VIEW_NAMES, type View } from "../../src/web/studio/views.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type Content, fillApp } from "./studio-content.js";
+import { crawl, kindOfPlace, settle } from "./studio-crawl.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
@@ -16,70 +17,39 @@ export interface Look {
   theme: "light" | "dark";
 }
 
-/** What of a page is open, and what is done there before it is judged again. */
-interface Screen {
-  place: string;
-  steps?: (studio: StudioPage, page: Page) => AsyncGenerator<string>;
-}
-
-async function* dockTabs(studio: StudioPage, page: Page): AsyncGenerator<string> {
-  await page.waitForSelector(".code-editor .view-line");
-  await studio.button("Run", '//*[@role="tabpanel"]');
-  await page.waitForSelector('.outcome[data-state="completed"]');
-  yield "a run";
-  for (const [tab, shown] of [
-    ["Log", ".entry"],
-    ["Publish", ".standing"],
-    ["Versions", ".versions li"],
-  ] as const) {
-    await studio.button(tab, '//*[@role="tablist"]');
-    await page.waitForSelector(shown);
-    yield tab;
-  }
-  await page.click(".versions li button");
-  yield "a version";
-  await studio.button("Delete this action");
-  await page.waitForSelector("dialog[open]");
-  yield "a question";
-  await studio.button("Cancel", "//dialog");
-  await studio.press("k");
-  await page.waitForSelector(".palette");
-  yield "the palette";
-  await page.keyboard.press("Escape");
-  await page.waitForSelector("dialog", { hidden: true });
-}
-
-/** Beside the page itself. A page that is not named here has no other screens. */
-const MORE: Record<string, (content: Content) => Screen[]> = {
-  actions: ({ actionId }) => [
-    { place: "actions/new?template=schedule" },
-    { place: `actions/${actionId}`, steps: dockTabs },
-  ],
-  runs: ({ runId }) => [{ place: `runs/${runId}` }],
-  data: ({ sourceId }) => [{ place: `data/${sourceId}` }],
-  app: () => ["tokens", "editors", "audit", "versions", "transfer"].map((part) => ({ place: `app/${part}` })),
-};
-
 interface Violation {
   id: string;
   nodes: { html: string; failureSummary: string }[];
 }
 
-/** Who reads "Loading…" has not got the page yet; what follows is asked for at once and drawn within the network's idleness. */
-async function settle(page: Page): Promise<void> {
-  await page.waitForFunction(`!/^(Loading…)?$/.test(document.querySelector("#content").textContent)`);
-  await page.waitForNetworkIdle({ idleTime: 100 });
-}
+/** What is sure to be looked at of a page's items; of others, one of a kind that links lead to. */
+const FIRST: Partial<Record<View, (content: Content) => number[]>> = {
+  actions: ({ actionId }) => [actionId],
+  runs: ({ runIds }) => runIds,
+};
 
-async function judge(page: Page, name: string): Promise<void> {
+/** In the page: of what kinds of elements it is drawn, in their order. What is drawn alike is judged once. */
+const SHAPE = `(() => {
+  const kinds = [...document.querySelectorAll("body *")].filter((element) => !element.closest(".monaco-editor, svg, canvas, option"))
+    .filter((element) => element.checkVisibility())
+    .map((element) => [element.tagName, element.className, element.role, element.ariaInvalid, element.ariaCurrent, element.disabled].join());
+  return kinds.filter((kind, at) => kind !== kinds[at - 1]).join(";");
+})()`;
+
+/** @returns what is wrong with the screen, in words */
+async function faultsOf(page: Page): Promise<string[]> {
   const violations = (await page.evaluate(`axe.run(document, { resultTypes: ["violations"] })
     .then(({ violations }) => violations.map(({ id, nodes }) => ({ id,
       nodes: nodes.map(({ html, failureSummary }) => ({ html: html.slice(0, 200), failureSummary })) })))`)) as Violation[];
-  expect(violations, name).to.deep.equal([]);
   const [scrolled, shown] = (await page.evaluate(
     "[document.documentElement.scrollWidth, document.documentElement.clientWidth]",
   )) as [number, number];
-  expect(scrolled, `${name} is wider than the window`).to.equal(shown);
+  return [
+    ...violations.flatMap(({ id, nodes }) =>
+      nodes.map(({ html, failureSummary }) => `${id}: ${html} ${failureSummary}`),
+    ),
+    ...(scrolled > shown ? [`${scrolled} pixels wide in a window of ${shown}`] : []),
+  ];
 }
 
 /** Declares the tests of one look. */
@@ -91,10 +61,12 @@ export function walkStudio({ width, theme }: Look): void {
     let watch: PageWatch;
     let studio: StudioPage;
     let content: Content;
+    const shapes = new Set<string>();
+    const visited = new Set<string>();
+    const triedOn = new Map<string, Set<string>>();
 
     before(async () => {
       [service, browser] = await Promise.all([startTestService(), launchChromium()]);
-      content = await fillApp(service);
       page = await browser.newPage();
       watch = watchPage(page, service.url);
       await page.setViewport({ width, height: 800 });
@@ -108,23 +80,56 @@ export function walkStudio({ width, theme }: Look): void {
       await service?.stop();
     });
 
+    /** Each place once, and those that it leads to: links are followed until none is new. */
+    async function walk(first: string[], isHere: (href: string) => boolean): Promise<string[]> {
+      const faults: string[] = [];
+      const queue = [...first];
+      for (let place = queue.shift(); place !== undefined; place = queue.shift()) {
+        if (!first.includes(place) && visited.has(kindOfPlace(place))) continue;
+        visited.add(kindOfPlace(place));
+        const [kind = ""] = kindOfPlace(place).split("?");
+        const tried = triedOn.get(kind) ?? new Set();
+        triedOn.set(kind, tried);
+        const found = await crawl(page, place, tried, async (steps) => {
+          const shape = (await page.evaluate(SHAPE)) as string;
+          if (shapes.has(shape)) return;
+          shapes.add(shape);
+          const where = [place, ...steps].join(" › ");
+          faults.push(...(await faultsOf(page)).map((fault) => `${where}: ${fault}`));
+        });
+        queue.push(...[...found].filter(isHere));
+      }
+      return faults;
+    }
+
     it("has a way in without a fault that axe knows", async () => {
       // Evaluated through the protocol: the page's policy allows no script but the service's own.
       await page.evaluate(readFileSync(AXE, "utf8"));
-      await judge(page, "signing in");
+      expect(await faultsOf(page)).to.deep.equal([]);
       await studio.signIn(service.tokens.editor);
     });
 
     for (const view of VIEW_NAMES) {
-      it(`has no fault that axe knows on the page “${view}”, and nothing there is wider than the window`, async () => {
-        const screens: Screen[] = [{ place: view }, ...(MORE[view]?.(content) ?? [])];
-        for (const { place, steps } of screens) {
-          await studio.open(`${service.appId}/${place}`);
-          await settle(page);
-          await judge(page, place);
-          if (!steps) continue;
-          for await (const step of steps(studio, page)) await judge(page, `${place}: ${step}`);
-        }
+      it(`has no fault on the page “${view}” of an app with nothing in it`, async () => {
+        await studio.open(`${service.appId}/${view}`);
+        await settle(page);
+        expect(await faultsOf(page)).to.deep.equal([]);
+      });
+    }
+
+    it("is filled", async () => {
+      content = await fillApp(service);
+    });
+
+    for (const view of VIEW_NAMES) {
+      it(`has no fault that axe knows on any screen of the page “${view}”, and nothing is wider than the window`, async () => {
+        const own = `#/${service.appId}/${view}`;
+        const first = [own, ...(FIRST[view]?.(content) ?? []).map((id) => `${own}/${id}`)];
+        const faults = await walk(
+          first,
+          (href) => href === own || href.startsWith(`${own}/`) || href.startsWith(`${own}?`),
+        );
+        expect(faults.join("\n\n")).to.equal("");
       });
     }
 

@@ -60,6 +60,8 @@ const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
   hideCursorInOverviewRuler: true,
   padding: { top: 10, bottom: 10 },
   lineNumbersMinChars: 3,
+  // Dimmed, as it is otherwise, the last number is too faint to read.
+  renderFinalNewline: "on",
   renderLineHighlight: "line",
   scrollBeyondLastLine: false,
   stickyScroll: { enabled: false },

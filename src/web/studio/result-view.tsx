@@ -1,4 +1,5 @@
 /** What a run returned: as much of it as a person reads, and the whole of it as a file. */
+import { CopyButton } from "./copy-button.js";
 import { shown } from "./format.js";
 
 /** More than some screens of it nobody reads, and a browser takes seconds to lay it out. */
@@ -29,9 +30,7 @@ export function ResultView({ value, name }: { value: unknown; name: string }) {
           <button type="button" className="link" onClick={() => download(text, name)}>
             Download
           </button>
-          <button type="button" className="link" onClick={() => void navigator.clipboard.writeText(text)}>
-            Copy
-          </button>
+          <CopyButton className="link" text={() => text} />
         </p>
       )}
     </div>

@@ -1,5 +1,5 @@
 /** A token that the service gives once and never again: shown until it is put away, with a button that copies it. */
-import { useState } from "react";
+import { CopyButton } from "./copy-button.js";
 
 interface SecretOnceProps {
   /** Whose it is. */
@@ -9,19 +9,12 @@ interface SecretOnceProps {
 }
 
 export function SecretOnce({ label, secret, close }: SecretOnceProps) {
-  const [copied, setCopied] = useState(false);
-  const copy = async () => {
-    await navigator.clipboard.writeText(secret);
-    setCopied(true);
-  };
   return (
     <div className="notice secret-once" role="alert">
       <p>{label}. It is shown this once: keep it where secrets are kept.</p>
       <code>{secret}</code>
       <p className="row">
-        <button type="button" className="primary" onClick={() => void copy()}>
-          {copied ? "Copied" : "Copy"}
-        </button>
+        <CopyButton className="primary" text={() => secret} />
         <button type="button" onClick={close}>
           I have it
         </button>

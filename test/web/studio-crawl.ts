@@ -1,0 +1,138 @@
+/** What can be pressed, chosen or typed into on a screen of Studio, each kind of it once, and what that opens in turn. Judges nothing. */
+import type { Page } from "puppeteer";
+
+/** How many steps from a page's address a screen may lie. */
+const STEPS_MAX = 3;
+const OPTIONS_MAX = 8;
+/** A page without work under way where one waits for the next. */
+const ELSEWHERE = "#/apps";
+
+/**
+ * In the page: the controls by a key that is the same for each row of a list. Of an open dialog only its own are in reach; what
+ * destroys, signs out or belongs to the code editor stays untouched.
+ */
+const CONTROLS = `
+  const root = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document.body;
+  const wordsOf = (element) => (element.getAttribute("aria-label") ?? element.labels?.[0]?.textContent ?? element.textContent)
+    .trim().replace(/\\d+/g, "#").slice(0, 60);
+  const kind = (element) => {
+    const row = element.closest("li, tr, .grid-row");
+    if (!row || element.role === "tab") return element.tagName + " " + wordsOf(element);
+    const at = [...row.querySelectorAll("button, summary, input, select, textarea")].indexOf(element);
+    return (row.parentElement.className || row.parentElement.tagName) + " > " + element.className + " " + at;
+  };
+  const controls = new Map();
+  for (const element of root.querySelectorAll("button, summary, select, input, textarea")) {
+    if (element.disabled || !element.checkVisibility() || element.closest(".code-editor, .code-compare")) continue;
+    if (element.type === "file" || element.matches("dialog .danger") || /^Sign out$/.test(wordsOf(element))) continue;
+    const key = kind(element);
+    if (element.tagName !== "SELECT") controls.set(key, [element]);
+    else for (const { value, label } of [...element.options].slice(0, ${OPTIONS_MAX}))
+      controls.set(key + " = " + label.replace(/\\d+/g, "#").slice(0, 40), [element, value]);
+  }
+`;
+
+/** In the page: presses, chooses or types, as React hears it. @returns whether it was there */
+const press = (key: string) => `(() => {
+  ${CONTROLS}
+  const [element, value] = controls.get(${JSON.stringify(key)}) ?? [];
+  if (!element) return false;
+  const isTyped = value === undefined && element.matches("textarea, input:not([type=checkbox])");
+  if (value === undefined && !isTyped) return element.click(), true;
+  const typed = { number: "7", "datetime-local": "2030-01-01T10:00", email: "ada@example.com" }[element.type] ?? "x";
+  Object.getOwnPropertyDescriptor(Object.getPrototypeOf(element), "value").set.call(element, isTyped ? typed : value);
+  element.dispatchEvent(new Event(isTyped ? "input" : "change", { bubbles: true }));
+  return true;
+})()`;
+
+const keysOn = (page: Page) =>
+  page.evaluate(`(() => { ${CONTROLS} return [...controls.keys()]; })()`) as Promise<string[]>;
+
+const hereIn = (page: Page) => page.evaluate("location.hash") as Promise<string>;
+
+/** Addresses that differ in numbers alone show the same screen. */
+export const kindOfPlace = (href: string): string => href.replace(/\d+/g, "#");
+
+/** The places that the screen leads to. */
+export const linksOn = (page: Page) =>
+  page.evaluate(
+    `[...document.querySelectorAll('a[href^="#/"]')].filter((link) => link.checkVisibility()).map((link) => link.getAttribute("href"))`,
+  ) as Promise<string[]>;
+
+/** The screen is drawn: nothing is being read any more. */
+export async function settle(page: Page): Promise<void> {
+  await page.waitForFunction(`!/^(Loading…)?$/.test(document.querySelector("#content").textContent)`);
+  await page.waitForNetworkIdle({ idleTime: 50 });
+}
+
+async function closeDialogs(page: Page): Promise<void> {
+  while (await page.$("dialog[open]")) {
+    await page.keyboard.press("Escape");
+    await page.waitForFunction('!document.querySelector("dialog[open]")', { timeout: 2_000 }).catch(() => undefined);
+  }
+}
+
+/** Opens a place anew, whatever is open and unsaved. */
+async function reopen(page: Page, place: string): Promise<void> {
+  await closeDialogs(page);
+  await page.evaluate(`location.hash = ${JSON.stringify(ELSEWHERE)}`);
+  const discard = "::-p-xpath(//dialog//button[.='Discard changes'])";
+  const gone = page.waitForFunction('document.title.startsWith("Apps")');
+  await Promise.race([gone, page.waitForSelector(discard).then((button) => button?.click())]);
+  await gone;
+  await page.evaluate(`location.hash = ${JSON.stringify(place)}`);
+  await settle(page);
+}
+
+/**
+ * Goes through every screen that a place has.
+ * @param tried what was pressed already on places of this kind
+ * @param look is called on each, with what was done to come there
+ * @returns the other places that were come to
+ */
+export async function crawl(
+  page: Page,
+  place: string,
+  tried: Set<string>,
+  look: (steps: string[]) => Promise<void>,
+): Promise<Set<string>> {
+  const places = new Set<string>();
+  const arrive = async (steps: string[]) => {
+    await settle(page);
+    await look(steps);
+    for (const href of [await hereIn(page), ...(await linksOn(page))]) places.add(href);
+  };
+  const explore = async (steps: string[]): Promise<void> => {
+    const here = await keysOn(page);
+    let isHere = true;
+    for (const key of here.filter((one) => !tried.has(one))) {
+      if (tried.has(key)) continue;
+      tried.add(key);
+      if (!isHere) {
+        await reopen(page, place);
+        for (const step of steps) {
+          await page.evaluate(press(step));
+          await settle(page);
+        }
+      }
+      // What an earlier step has changed for good may be gone.
+      isHere = (await page.evaluate(press(key))) === false;
+      if (isHere) continue;
+      await arrive([...steps, key]);
+      const now = await keysOn(page);
+      const isSame = now.join() === here.join() && (await hereIn(page)).startsWith(place);
+      if (
+        !isSame &&
+        steps.length + 1 < STEPS_MAX &&
+        now.some((one) => !tried.has(one)) &&
+        (await hereIn(page)) === place
+      )
+        await explore([...steps, key]);
+      isHere = isSame;
+    }
+  };
+  await reopen(page, place);
+  await arrive([]);
+  await explore([]);
+  return places;
+}
