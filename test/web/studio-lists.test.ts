@@ -55,19 +55,20 @@ describe("Studio with a thousand actions and a long log", () => {
 
   it("shows failures only, as the service finds them, and all of the log down to its first entry", async () => {
     await studio.button("Log", '//*[@role="tablist"]');
-    await page.waitForFunction('document.querySelectorAll(".entry").length === 50');
+    await page.waitForSelector(".entry");
     expect(await page.$(".entry.failed")).to.equal(null);
     await page.click(".log-head label:last-of-type input");
     await page.waitForSelector(".entry.failed");
     expect(await page.$$eval(".entry", (entries) => entries.length)).to.equal(1);
     await page.click(".log-head label:last-of-type input");
-    await page.waitForFunction('document.querySelectorAll(".entry").length === 50');
-    for (const count of [100, 121]) {
-      await studio.button("Load older entries");
-      await page.waitForFunction(`document.querySelectorAll(".entry").length === ${count}`);
-    }
-    await page.waitForSelector(".entry.failed");
-    expect(await page.$("::-p-xpath(//button[.='Load older entries'])")).to.equal(null);
+    await page.waitForFunction('document.querySelectorAll(".entry").length > 1');
+    // Each page that comes makes the list longer than what was scrolled to.
+    await page.waitForFunction(`(() => {
+      const box = document.querySelector(".entries");
+      box.scrollTop = box.scrollHeight;
+      return document.querySelector('.entry.failed[data-index="120"]') !== null;
+    })()`);
+    expect(await page.$$eval(".entry", (entries) => entries.length)).to.be.lessThan(60);
   });
 
   it("asks before a half-typed setting is left", async () => {

@@ -11,6 +11,7 @@ export interface Log {
   /** Newest first; null while they are loaded for the first time. */
   entries: LogEntry[] | null;
   more: boolean;
+  isLoading: boolean;
   fault: ApiError | null;
   loadMore(): void;
 }
@@ -39,6 +40,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
   const [entries, setEntries] = useState<LogEntry[] | null>(null);
   const [more, setMore] = useState(false);
   const [fault, setFault] = useState<ApiError | null>(null);
+  const [isLoading, setLoading] = useState(true);
   const known = useRef<LogEntry[]>([]);
   known.current = entries ?? [];
   const wanted = JSON.stringify(ids);
@@ -53,6 +55,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
         const { page } = await api.ask(ReadLog, { appId, options: { id, where, limit: PAGE, offset: own } });
         return { logs: page.logs, more: page.count > own + page.logs.length };
       };
+      setLoading(true);
       try {
         const pages = await Promise.all(copies.map(pageOf));
         setEntries((old) => merged(old ?? [], ...pages.map(({ logs }) => logs)));
@@ -60,6 +63,10 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
         setFault(null);
       } catch (error) {
         setFault(asApiError(error));
+        // Asked for again when the person changes what is wanted, or the connection comes back.
+        setMore(false);
+      } finally {
+        setLoading(false);
       }
     },
     [api, appId, wanted, failuresOnly],
@@ -85,5 +92,5 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
 
   const loadMore = useCallback(() => void load(true), [load]);
   const shown = failuresOnly ? (entries?.filter(isFailed) ?? null) : entries;
-  return { entries: shown, more, fault, loadMore };
+  return { entries: shown, more, isLoading, fault, loadMore };
 }
