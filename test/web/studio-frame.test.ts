@@ -125,6 +125,12 @@ describe("The frame of Studio", () => {
     await page.keyboard.type("run this");
     await page.keyboard.press("Enter");
     await page.waitForSelector(studio.withText("button[not(@disabled)]", "Cancel the run"));
+    await studio.press("k");
+    const names = await page.$$eval(".palette [role=option] .grow", (all) => all.map((one) => one.textContent));
+    expect(names).to.include.members(["Cancel the run", "Format", "Delete this action", "Go to App: Tokens"]);
+    expect(new Set(names).size).to.equal(names.length);
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { hidden: true });
   });
 
   it("says “Cancelled” of what was cancelled, and counts it among no failures", async () => {

@@ -9,6 +9,7 @@ import type { PageProps } from "./page-props.js";
 import { hrefOf } from "./place.js";
 import { TokensPage } from "./tokens-page.js";
 import { TransferPage } from "./transfer-page.js";
+import { APP_PARTS, type AppPart } from "./views.js";
 
 function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
   const [name, setName] = useState(app.name);
@@ -60,36 +61,37 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
   );
 }
 
-/** By the item of the address; the first is shown without one. */
-export const APP_PARTS: Record<string, { label: string; Part: ComponentType<PageProps> }> = {
-  general: { label: "General", Part: AppFields },
-  tokens: { label: "Tokens", Part: TokensPage },
-  editors: { label: "Editors", Part: EditorsPage },
-  audit: { label: "Audit trail", Part: AuditPage },
-  versions: { label: "Versions", Part: AppVersionsPage },
-  transfer: { label: "Import and export", Part: TransferPage },
+const PARTS: Record<AppPart, ComponentType<PageProps>> = {
+  general: AppFields,
+  tokens: TokensPage,
+  editors: EditorsPage,
+  audit: AuditPage,
+  versions: AppVersionsPage,
+  transfer: TransferPage,
 };
+
+const isPart = (item: string | null): item is AppPart => item !== null && Object.hasOwn(PARTS, item);
 
 export function AppPage(props: PageProps) {
   const { appId, place } = props;
-  const open = place.item !== null && Object.hasOwn(APP_PARTS, place.item) ? place.item : "general";
-  const { label, Part } = APP_PARTS[open]!;
+  const open = isPart(place.item) ? place.item : "general";
+  const Part = PARTS[open];
   return (
     <div className="app-page">
       <nav aria-label="Parts of the app">
-        {Object.entries(APP_PARTS).map(([item, part]) => (
+        {Object.entries(APP_PARTS).map(([item, label]) => (
           <a
             key={item}
             className="tab"
             aria-current={item === open ? "page" : undefined}
             href={hrefOf({ appId, view: "app", item })}
           >
-            {part.label}
+            {label}
           </a>
         ))}
       </nav>
       <section className="app-part" aria-labelledby="app-part">
-        <h2 id="app-part">{label}</h2>
+        <h2 id="app-part">{APP_PARTS[open]}</h2>
         <Part key={open} {...props} />
       </section>
     </div>

@@ -1,4 +1,4 @@
-/** What can be done right now, by whatever is on the screen: the palette lists it. Draws nothing. */
+/** What can be done right now: what components have registered, and the buttons on the screen. Draws nothing. */
 import { useEffect } from "react";
 
 export interface Command {
@@ -19,4 +19,25 @@ export function useCommands(commands: readonly Command[]): void {
   }, [commands]);
 }
 
-export const commandsNow = (): Command[] => [...registered.values()].flat();
+/** What the page itself offers: its buttons and tabs. Those of a list's rows are the list's, and some are registered by a key. */
+const OFFERED =
+  '#content :is(button, summary):not(:disabled, li *, tr *, .grid-row *, [title^="Ctrl"], [title^="Alt"])';
+
+function nameOf(element: HTMLElement): string {
+  const words = (element.getAttribute("aria-label") ?? element.textContent).trim();
+  return element.role === "tab" ? `Show the panel ${words}` : words;
+}
+
+function offered(): Command[] {
+  return [...document.querySelectorAll<HTMLElement>(OFFERED)]
+    .filter((element) => element.checkVisibility() && nameOf(element) !== "")
+    .map((element) => ({ name: nameOf(element), run: () => element.click() }));
+}
+
+/** Each name once, those of the screen first: what a component has registered stands for the button that does the same. */
+export function commandsNow(): Command[] {
+  const all = [...registered.values()].flat();
+  const byName = new Map(offered().map((command) => [command.name, command]));
+  for (const { name } of all) byName.delete(name);
+  return [...byName.values(), ...all];
+}

@@ -4,7 +4,7 @@ import { type Command, useCommands } from "./commands.js";
 import type { App } from "./model.js";
 import type { Navigation } from "./place.js";
 import type { Actions } from "./use-actions.js";
-import { VIEW_NAMES, VIEWS } from "./views.js";
+import { APP_PARTS, VIEW_NAMES, VIEWS } from "./views.js";
 
 interface FrameCommands {
   apps: App[];
@@ -19,6 +19,10 @@ export function useFrameCommands({ apps, go, actions, signOut }: FrameCommands):
     return [
       { name: "New action", keys: "Alt N", run: () => go({ view: "actions", item: "new", query: {} }) },
       ...VIEW_NAMES.map((view) => ({ name: `Go to ${VIEWS[view].label}`, run: () => go({ view, item: null }) })),
+      ...Object.entries(APP_PARTS).map(([item, label]) => ({
+        name: `Go to ${VIEWS.app.label}: ${label}`,
+        run: () => go({ view: "app", item }),
+      })),
       ...(list?.actions ?? []).map(({ id, name }) => ({
         name: `Open ${name}`,
         run: () => go({ view: "actions", item: String(id), query: {} }),

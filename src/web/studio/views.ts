@@ -26,6 +26,18 @@ export const VIEWS: Readonly<Record<View, Name>> = TABLE;
 
 export const VIEW_NAMES = Object.keys(TABLE) as View[];
 
+/** The parts of the page of the app, by the item of the address; the first is shown without one. */
+export const APP_PARTS = {
+  general: "General",
+  tokens: "Tokens",
+  editors: "Editors",
+  audit: "Audit trail",
+  versions: "Versions",
+  transfer: "Import and export",
+} as const;
+
+export type AppPart = keyof typeof APP_PARTS;
+
 /** What an address of before says now. */
 export const FORMER_VIEWS: Readonly<Record<string, View>> = { log: "runs" };
 
