@@ -88,5 +88,21 @@ for (const width of [390, 640]) {
       await page.waitForSelector(".setting");
       await fits();
     });
+
+    it("leads to the field that a save was refused for, from wherever one has scrolled to", async () => {
+      await studio.open(`${service.appId}/actions`);
+      await page.waitForSelector(".action-list .action", { visible: true });
+      await page.click(".action-list .action");
+      await page.waitForSelector(".code-editor .view-line");
+      await studio.replace('[data-field="name"] input', "not a name");
+      await page.waitForSelector(".workspace-head .primary:enabled");
+      await page.focus("#payload");
+      await studio.save();
+      await page.waitForFunction(`(() => {
+        const input = document.querySelector('[data-field="name"] input[aria-invalid="true"]');
+        const { top, bottom } = input?.getBoundingClientRect() ?? {};
+        return input !== null && document.activeElement === input && document.elementFromPoint(40, (top + bottom) / 2) === input;
+      })()`);
+    });
   });
 }

@@ -1,7 +1,9 @@
 /** The fields of an action beside its code. Judges nothing: the service's refusals are shown at their fields. */
+import { useEffect } from "react";
 import type { Environment } from "../../data/action-types.js";
 import { DependencyFields } from "./dependency-fields.js";
 import { Field } from "./field.js";
+import type { FieldFault } from "./field-fault.js";
 import type { FieldsProps } from "./fields-props.js";
 import { LimitFields } from "./limit-fields.js";
 import { ScheduleFields } from "./schedule-fields.js";
@@ -17,8 +19,19 @@ const SETTINGS_HINT: Record<string, string> = {
   server: "Sees _private and __protected settings in context.settings.",
 };
 
+/** A refused save leads to the field that it was refused for, wherever that has been scrolled to. */
+function useFaultInSight(fault: FieldFault | null): void {
+  useEffect(() => {
+    if (fault === null || fault.field === null) return;
+    const field = document.querySelector(`.fields [data-field="${fault.field}"]`);
+    field?.scrollIntoView({ block: "nearest" });
+    field?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus({ preventScroll: true });
+  }, [fault]);
+}
+
 export function Fields(props: FieldsProps) {
   const { draft, fault, change } = props;
+  useFaultInSight(fault);
   const { environment } = draft;
   return (
     <>
