@@ -76,10 +76,11 @@ async function closeDialogs(page: Page): Promise<void> {
 async function reopen(page: Page, place: string): Promise<void> {
   await closeDialogs(page);
   await page.evaluate(`location.hash = ${JSON.stringify(ELSEWHERE)}`);
-  const discard = "::-p-xpath(//dialog//button[.='Discard changes'])";
-  const gone = page.waitForFunction('document.title.startsWith("Apps")');
-  await Promise.race([gone, page.waitForSelector(discard).then((button) => button?.click())]);
-  await gone;
+  await page.waitForFunction(`(() => {
+    const answers = [...document.querySelectorAll("dialog[open] button")];
+    answers.find(({ textContent }) => textContent === "Discard changes")?.click();
+    return document.title.startsWith("Apps");
+  })()`);
   await page.evaluate(`location.hash = ${JSON.stringify(place)}`);
   await settle(page);
 }
@@ -102,10 +103,11 @@ export async function crawl(
     await look(steps);
     for (const href of [await hereIn(page), ...(await linksOn(page))]) places.add(href);
   };
-  const explore = async (steps: string[]): Promise<void> => {
+  /** @param fresh what the last step has brought into reach */
+  const explore = async (steps: string[], fresh: string[]): Promise<void> => {
     const here = await keysOn(page);
     let isHere = true;
-    for (const key of here.filter((one) => !tried.has(one))) {
+    for (const key of fresh) {
       if (tried.has(key)) continue;
       tried.add(key);
       if (!isHere) {
@@ -120,19 +122,14 @@ export async function crawl(
       if (isHere) continue;
       await arrive([...steps, key]);
       const now = await keysOn(page);
-      const isSame = now.join() === here.join() && (await hereIn(page)).startsWith(place);
-      if (
-        !isSame &&
-        steps.length + 1 < STEPS_MAX &&
-        now.some((one) => !tried.has(one)) &&
-        (await hereIn(page)) === place
-      )
-        await explore([...steps, key]);
-      isHere = isSame;
+      const isSamePlace = (await hereIn(page)) === place;
+      const opened = now.filter((one) => !here.includes(one));
+      isHere = isSamePlace && now.join() === here.join();
+      if (isSamePlace && opened.length > 0 && steps.length + 1 < STEPS_MAX) await explore([...steps, key], opened);
     }
   };
   await reopen(page, place);
   await arrive([]);
-  await explore([]);
+  await explore([], await keysOn(page));
   return places;
 }

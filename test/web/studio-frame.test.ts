@@ -168,6 +168,15 @@ describe("The frame of Studio", () => {
     await title("every-working-day · First app · Studio");
   });
 
+  it("begins an action by Alt+N on every page", async () => {
+    await studio.open(`${service.appId}/app/tokens`);
+    await title("App · First app · Studio");
+    await page.keyboard.down("Alt");
+    await page.keyboard.press("KeyN");
+    await page.keyboard.up("Alt");
+    await page.waitForSelector(studio.withText("h2", "New action"));
+  });
+
   it("formats the code, and says where it cannot", async () => {
     await page.waitForSelector(".code-editor .view-line");
     await studio.write("async function execute(){return   {a:1}}");

@@ -47,11 +47,12 @@ export function studioPage(page: Page) {
         }`,
       );
       // A long text is shown at its end, where the cursor is.
+      const end = JSON.stringify(code.trimEnd().split("\n").slice(-100).join("\n"));
       await page.waitForFunction(`(() => {
         const topOf = (line) => Number.parseFloat(line.style.top);
         const lines = [...document.querySelectorAll(".code-editor .view-line")].sort((a, b) => topOf(a) - topOf(b));
         const shown = lines.map((line) => line.textContent.replaceAll("\\u00a0", " ").trimEnd()).join("\\n");
-        return shown.trim() !== "" && ${JSON.stringify(code)}.trimEnd().endsWith(shown.trimEnd());
+        return shown.trim() !== "" && ${end}.endsWith(shown.trimEnd());
       })()`);
       // The editor has it; the page has it once it says so.
       await page.waitForFunction('document.querySelector(".workspace-head [role=status]").textContent !== "saved"');

@@ -4,6 +4,7 @@ import { createRequire } from "node:module";
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
 import { VIEW_NAMES, type View } from "../../src/web/studio/views.js";
+import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type Content, fillApp } from "./studio-content.js";
@@ -55,6 +56,7 @@ async function faultsOf(page: Page): Promise<string[]> {
 /** Declares the tests of one look. */
 export function walkStudio({ width, theme }: Look): void {
   describe(`Studio, ${theme}, ${width} pixels wide`, () => {
+    let registry: TestRegistry;
     let service: TestService;
     let browser: Browser;
     let page: Page;
@@ -66,7 +68,10 @@ export function walkStudio({ width, theme }: Look): void {
     const triedOn = new Map<string, Set<string>>();
 
     before(async () => {
-      [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+      registry = await startRegistry();
+      registry.publish({ name: "x", version: "1.2.3", files: { "index.js": "module.exports = 1" } });
+      const environment = { NPM_PACKAGES: "on", NPM_REGISTRY: registry.url };
+      [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
       page = await browser.newPage();
       watch = watchPage(page, service.url);
       await page.setViewport({ width, height: 800 });
@@ -78,6 +83,7 @@ export function walkStudio({ width, theme }: Look): void {
     after(async () => {
       await browser?.close();
       await service?.stop();
+      await registry?.close();
     });
 
     /** Each place once, and those that it leads to: links are followed until none is new. */

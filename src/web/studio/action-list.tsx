@@ -120,14 +120,13 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
 
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent) => {
-      if (event.altKey && event.code === "KeyN") go({ item: "new" });
-      else if (event.key === "/" && !isTyping(event.target)) box.current?.focus();
-      else return;
+      if (event.key !== "/" || isTyping(event.target)) return;
+      box.current?.focus();
       event.preventDefault();
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, [go]);
+  }, []);
 
   return (
     <section className="action-list" aria-label="Actions" onKeyDown={walk}>

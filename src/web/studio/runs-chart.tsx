@@ -69,6 +69,7 @@ function axes(values: (ms: number) => string): uPlot.Axis[] {
 function draw(statistics: RunStatistics, counts: HTMLElement, durations: HTMLElement): uPlot[] {
   const { good, bad, warn, accent, soft } = COLOURS[dark.matches ? "dark" : "light"];
   const [xs, runs, failed, skipped, p50, p95] = columnsOf(statistics);
+  const step = statistics.by === "hour" ? HOUR_S : 24 * HOUR_S;
   const height = innerWidth < 700 ? PHONE_HEIGHT : HEIGHT;
   const shared = {
     width: Math.max(200, counts.clientWidth),
@@ -76,7 +77,8 @@ function draw(statistics: RunStatistics, counts: HTMLElement, durations: HTMLEle
     legend: { show: false },
     cursor: { drag: { x: false, y: false }, sync: { key: "runs" } },
     scales: {
-      x: { time: true },
+      // A bar stands to the right of its time: without room after the last one, the present hour or day would not be seen.
+      x: { time: true, range: (_: uPlot, low: number, high: number): [number, number] => [low, high + step] },
       y: { range: (_: uPlot, _low: number, high: number): [number, number] => [0, Math.max(1, high * 1.1)] },
     },
   };

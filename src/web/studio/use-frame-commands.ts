@@ -1,5 +1,5 @@
 /** The commands that are there on every page: the pages themselves, the apps, the actions by name. */
-import { useMemo } from "react";
+import { useCallback, useEffect, useMemo } from "react";
 import { type Command, useCommands } from "./commands.js";
 import type { App } from "./model.js";
 import type { Navigation } from "./place.js";
@@ -15,9 +15,19 @@ interface FrameCommands {
 
 export function useFrameCommands({ apps, go, actions, signOut }: FrameCommands): void {
   const { list } = actions;
+  const begin = useCallback(() => go({ view: "actions", item: "new", query: {} }), [go]);
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (!event.altKey || event.code !== "KeyN" || document.querySelector("dialog[open]")) return;
+      event.preventDefault();
+      begin();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [begin]);
   const commands = useMemo<Command[]>(() => {
     return [
-      { name: "New action", keys: "Alt N", run: () => go({ view: "actions", item: "new", query: {} }) },
+      { name: "New action", keys: "Alt N", run: begin },
       ...VIEW_NAMES.map((view) => ({ name: `Go to ${VIEWS[view].label}`, run: () => go({ view, item: null }) })),
       ...Object.entries(APP_PARTS).map(([item, label]) => ({
         name: `Go to ${VIEWS.app.label}: ${label}`,
@@ -30,6 +40,6 @@ export function useFrameCommands({ apps, go, actions, signOut }: FrameCommands):
       ...apps.map(({ id, name }) => ({ name: `Switch to the app ${name} · ${id}`, run: () => go({ appId: id }) })),
       { name: "Sign out", run: signOut },
     ];
-  }, [apps, go, list, signOut]);
+  }, [apps, go, list, signOut, begin]);
   useCommands(commands);
 }

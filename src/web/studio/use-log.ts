@@ -53,7 +53,8 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
       const pageOf = async (id: number | null) => {
         const own = isFollowing ? known.current.filter(({ taskId }) => id === null || taskId === id).length : 0;
         const { page } = await api.ask(ReadLog, { appId, options: { id, where, limit: PAGE, offset: own } });
-        return { logs: page.logs, more: page.count > own + page.logs.length };
+        // The count of a long log is an estimate: a page that is not full is the last one, whatever it says.
+        return { logs: page.logs, more: page.logs.length === PAGE && page.count > own + PAGE };
       };
       setLoading(true);
       try {

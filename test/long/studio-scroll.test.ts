@@ -1,0 +1,131 @@
+/** A hundred thousand rows, and ten thousand lines of a run that prints them, in a browser: how long its page answers nobody. */
+import { expect } from "chai";
+import type { Browser, Page } from "puppeteer";
+import { startTestService, type TestService } from "../harness/service.js";
+import { launchChromium } from "../web/chromium.js";
+import { type StudioPage, studioPage } from "../web/studio-page.js";
+
+const ROWS = 100_000;
+const TASK_MAX_MS = 100;
+const STEPS = 200;
+const PRINT = `async function execute() {
+  for (let at = 0; at < 10_000; at += 1) {
+    console.log("line", at, "of", 10_000);
+    if (at % 200 === 0) await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  return "printed";
+}`;
+
+describe("Studio with a hundred thousand rows", function () {
+  this.timeout(120_000);
+  let service: TestService;
+  let browser: Browser;
+  let page: Page;
+  let studio: StudioPage;
+  let actionId: number;
+  let sourceId: number;
+
+  before(async () => {
+    [service, browser] = await Promise.all([startTestService(), launchChromium()]);
+    const { db, appId, rest } = service;
+    const action = { name: "print", active: true, triggers: [{ trigger: "manual" }], code: PRINT };
+    actionId = (await rest("POST", `/v3/apps/${appId}/actions`, { body: action })).body.action.id;
+    const source = await rest("POST", `/v1/apps/${appId}/data-sources`, { body: { name: "people" } });
+    sourceId = source.body.dataSource.id;
+    await rest("POST", `/v1/apps/${appId}/data-sources/${sourceId}/entries`, { body: { Name: "Ada", Age: 36 } });
+    await db.query(
+      `INSERT INTO data_source_entry (app_id, data_source_id, data)
+       SELECT $1, $2, json_build_object('Name', 'User ' || n, 'Age', n % 90) FROM generate_series(2, $3::int) n`,
+      [appId, sourceId, ROWS],
+    );
+    await db.query(
+      `WITH ran AS (
+         INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at, finished_at)
+         SELECT $1, $2, 'master', 'manual', '{}', 'completed', at, at
+           FROM (SELECT now() - n * interval '1 second' AS at FROM generate_series(1, $3::int) n) AS moments
+         RETURNING id, queued_at)
+       INSERT INTO execution_log (app_id, task_id, run_id, type, data, payload_at, created_at)
+       SELECT $1, $2, id, 'app.task.completed', '{"payload":null,"result":{"data":1,"success":true}}', 12, queued_at FROM ran`,
+      [appId, actionId, ROWS],
+    );
+    await db.query("UPDATE run SET log_id = entry.id FROM execution_log entry WHERE entry.run_id = run.id");
+    page = await browser.newPage();
+    await page.setViewport({ width: 1280, height: 800 });
+    studio = studioPage(page);
+    await page.goto(`${service.url}/studio`);
+    await studio.signIn(service.tokens.editor);
+  });
+  after(async () => {
+    await browser?.close();
+    await service?.stop();
+  });
+
+  /** From here on the page notes each task of 50 ms or more. */
+  const watchTasks = () =>
+    page.evaluate(`{
+      globalThis.longTasks = [];
+      new PerformanceObserver((list) => longTasks.push(...list.getEntries().map(({ duration }) => duration)))
+        .observe({ type: "longtask" });
+    }`);
+  const longest = async () => {
+    const ms = (await page.evaluate("Math.max(0, ...longTasks)")) as number;
+    console.log(`    the longest task took ${Math.round(ms)} ms`);
+    return ms;
+  };
+
+  /** From the top to the bottom and back, a step with each picture that the screen is given. */
+  const scroll = (selector: string, pixels = "box.scrollHeight") =>
+    page.evaluate(`(async () => {
+      const box = document.querySelector(${JSON.stringify(selector)});
+      for (const way of [1, -1]) {
+        for (let step = 0; step < ${STEPS}; step += 1) {
+          box.scrollTop += (way * ${pixels}) / ${STEPS};
+          await new Promise(requestAnimationFrame);
+        }
+      }
+    })()`);
+
+  it(`scrolls the ${ROWS} entries of a data source without a task over ${TASK_MAX_MS} ms`, async () => {
+    await studio.open(`${service.appId}/data/${sourceId}`);
+    await page.waitForSelector(studio.withText("button", "User 2"));
+    expect(await studio.textOf(".entries-panel [role=status]")).to.equal("100,000 entries");
+    await watchTasks();
+    await scroll(".grid-box");
+    await page.$eval(".grid-box", (box) => {
+      box.scrollTop = box.scrollHeight;
+    });
+    await page.waitForSelector(studio.withText("button", `User ${ROWS}`));
+    expect(await longest()).to.be.at.most(TASK_MAX_MS);
+  });
+
+  it(`scrolls ${ROWS} runs, page after page, without a task over ${TASK_MAX_MS} ms`, async () => {
+    await studio.open(`${service.appId}/runs`);
+    await page.waitForSelector(".runs-chart canvas");
+    await page.waitForSelector(".runs-box .run-line");
+    await watchTasks();
+    const height = () => page.$eval(".runs-box ul", (list) => list.clientHeight);
+    const rows = 10_000;
+    while ((await height()) < rows * 34) {
+      const before = await height();
+      await page.$eval(".runs-box", (box) => {
+        box.scrollTop = box.scrollHeight;
+      });
+      await page.waitForFunction(`document.querySelector(".runs-box ul").clientHeight > ${before}`);
+    }
+    await scroll(".runs-box");
+    expect(await longest()).to.be.at.most(TASK_MAX_MS);
+  });
+
+  it("stays live while a run prints ten thousand lines: the last is in sight, and no task takes longer", async () => {
+    await studio.open(`${service.appId}/actions/${actionId}`);
+    await page.waitForSelector(".code-editor .view-line");
+    await page.waitForSelector(".payload .primary:enabled");
+    await watchTasks();
+    await studio.run();
+    await page.waitForSelector(".console li");
+    await page.waitForSelector('.outcome[data-state="completed"]');
+    await page.waitForFunction('/console is full/.test(document.querySelector(".console li:last-child")?.textContent)');
+    expect(await studio.textOf(".result")).to.equal('"printed"');
+    expect(await longest()).to.be.at.most(TASK_MAX_MS);
+  });
+});
