@@ -174,7 +174,7 @@ function NewSource({
         <button type="button" disabled={name.trim() === ""} onClick={() => void empty()}>
           Make it empty
         </button>
-        <span className="hint">or from a file:</span>
+        <span className="hint">{name.trim() === "" ? "or, once it has a name, from a file." : "or from a file:"}</span>
       </p>
       {name.trim() !== "" && <DataImport action="Make it from this file" mayAppend={false} take={take} />}
     </section>
