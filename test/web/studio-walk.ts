@@ -91,8 +91,8 @@ export function walkStudio({ width, theme }: Look): void {
       const faults: string[] = [];
       const queue = [...first];
       for (let place = queue.shift(); place !== undefined; place = queue.shift()) {
-        if (!first.includes(place) && visited.has(kindOfPlace(place))) continue;
-        visited.add(kindOfPlace(place));
+        if (visited.has(place) || (!first.includes(place) && visited.has(kindOfPlace(place)))) continue;
+        visited.add(place).add(kindOfPlace(place));
         const [kind = ""] = kindOfPlace(place).split("?");
         const tried = triedOn.get(kind) ?? new Set();
         triedOn.set(kind, tried);
