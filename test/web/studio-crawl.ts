@@ -59,10 +59,23 @@ export const linksOn = (page: Page) =>
     `[...document.querySelectorAll('a[href^="#/"]')].filter((link) => link.checkVisibility()).map((link) => link.getAttribute("href"))`,
   ) as Promise<string[]>;
 
-/** The screen is drawn: nothing is being read any more. */
+/** For the page before its own scripts run: how many answers it waits for. */
+export const COUNT_FETCHES = `{
+  const { fetch } = globalThis;
+  globalThis.fetching = 0;
+  globalThis.fetch = async (...given) => {
+    fetching += 1;
+    return fetch(...given).finally(() => { fetching -= 1; });
+  };
+}`;
+
+/** The screen is drawn: no answer is waited for, and what the last one brought has been drawn. */
 export async function settle(page: Page): Promise<void> {
-  await page.waitForFunction(`!/^(Loading…)?$/.test(document.querySelector("#content").textContent)`);
-  await page.waitForNetworkIdle({ idleTime: 50 });
+  const isDone = `fetching === 0 && !/^(Loading…)?$/.test(document.querySelector("#content").textContent)`;
+  for (let turn = 0; turn < 2; turn += 1) {
+    await page.waitForFunction(isDone);
+    await page.evaluate("new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))");
+  }
 }
 
 async function closeDialogs(page: Page): Promise<void> {

@@ -8,7 +8,7 @@ import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type Content, fillApp } from "./studio-content.js";
-import { crawl, kindOfPlace, settle } from "./studio-crawl.js";
+import { COUNT_FETCHES, crawl, kindOfPlace, settle } from "./studio-crawl.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 const AXE = createRequire(import.meta.url).resolve("axe-core/axe.min.js");
@@ -76,6 +76,7 @@ export function walkStudio({ width, theme }: Look): void {
       watch = watchPage(page, service.url);
       await page.setViewport({ width, height: 800 });
       await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: theme }]);
+      await page.evaluateOnNewDocument(COUNT_FETCHES);
       studio = studioPage(page);
       await page.goto(`${service.url}/studio`);
       await page.waitForSelector('form[aria-busy="false"]');

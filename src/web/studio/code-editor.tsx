@@ -31,13 +31,13 @@ monaco.editor.defineTheme("studio-light", {
   base: "vs",
   inherit: true,
   rules: [],
-  colors: surface("#ffffff", "#8b929c"),
+  colors: surface("#ffffff", "#59626f"),
 });
 monaco.editor.defineTheme("studio-dark", {
   base: "vs-dark",
   inherit: true,
   rules: [],
-  colors: surface("#14171c", "#6c7684"),
+  colors: surface("#14171c", "#a0a9b6"),
 });
 const wear = () => monaco.editor.setTheme(dark.matches ? "studio-dark" : "studio-light");
 dark.addEventListener("change", wear);
