@@ -37,6 +37,8 @@ export interface Config {
   runtimeUrl: string | null;
   /** null: the embedded PostgreSQL under `dataDir`. */
   databaseUrl: string | null;
+  /** The same database without a pooler between, for what needs a session of its own; null: that of `databaseUrl`. */
+  databaseDirectUrl: string | null;
   /** Absolute path. */
   dataDir: string;
   roles: ReadonlySet<Role>;
@@ -165,6 +167,14 @@ class Reader {
     if (smtpUrl !== null && !URL.canParse(smtpUrl)) this.fault("SMTP_URL", "an address of a mail server", null);
     if (smtpUrl !== null && this.text("MAIL_FROM") === null) this.fault("MAIL_FROM", "given where SMTP_URL is", null);
     return { smtpUrl, mailFrom };
+  }
+
+  /** Of no use alone: the embedded database has no pooler before it. */
+  direct(): string | null {
+    const name = "DATABASE_DIRECT_URL";
+    const url = this.matching(name, /^postgres(ql)?:\/\//, "a postgres:// URL");
+    if (url === null || this.text("DATABASE_URL") !== null) return url;
+    return this.fault(name, "given beside DATABASE_URL, as the way to the same database", null);
   }
 
   roles(): ReadonlySet<Role> {
@@ -296,6 +306,7 @@ export function readConfig(env: Environment = process.env): Config {
     publicUrl,
     runtimeUrl: read.otherHost("RUNTIME_URL", publicUrl === null ? host : new URL(publicUrl).hostname),
     databaseUrl: read.matching("DATABASE_URL", /^postgres(ql)?:\/\//, "a postgres:// URL"),
+    databaseDirectUrl: read.direct(),
     dataDir: resolve(read.text("DATA_DIR") ?? ".data"),
     roles: read.roles(),
     chromePath: read.text("CHROME_PATH"),

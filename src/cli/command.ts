@@ -34,22 +34,29 @@ export interface CommandDatabase {
   credentials: Credentials;
 }
 
+const LOG = () => pino({ level: "warn" }, pino.destination(2));
+
 /**
- * Lets `work` use the database that the service uses, migrated: DATABASE_URL's, else the embedded one that a service is running on
- * DATA_DIR, else that one started for the while.
+ * Lets `work` use the address of the database that the service uses, as it is: DATABASE_DIRECT_URL's or DATABASE_URL's, else that of the
+ * embedded one that a service is running on DATA_DIR, else of that one started for the while.
  */
-export async function withDatabase<T>(config: Config, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
-  const log = pino({ level: "warn" }, pino.destination(2));
-  const { databaseUrl, dataDir } = config;
-  const running = databaseUrl ?? (await attachEmbeddedPostgres(dataDir));
-  const own = running === null ? await startEmbeddedPostgres({ dataDir, log }) : null;
-  const url = running ?? own!.url;
+export async function withDatabaseUrl<T>(config: Config, work: (url: string) => Promise<T>): Promise<T> {
+  const { databaseUrl, databaseDirectUrl, dataDir } = config;
+  const running = databaseDirectUrl ?? databaseUrl ?? (await attachEmbeddedPostgres(dataDir));
+  const own = running === null ? await startEmbeddedPostgres({ dataDir, log: LOG() }) : null;
   try {
-    await migrate(url);
-    const db = await openDatabase(url, 2);
-    const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log });
-    return await work({ db, credentials: createCredentials({ db, notifications }) }).finally(() => db.destroy());
+    return await work(running ?? own!.url);
   } finally {
     await own?.stop();
   }
+}
+
+/** The same with that database migrated and opened. */
+export function withDatabase<T>(config: Config, work: (database: CommandDatabase) => Promise<T>): Promise<T> {
+  return withDatabaseUrl(config, async (url) => {
+    await migrate(url);
+    const db = await openDatabase(url, 2);
+    const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log: LOG() });
+    return work({ db, credentials: createCredentials({ db, notifications }) }).finally(() => db.destroy());
+  });
 }

@@ -121,12 +121,17 @@ class Database extends DataSource {
   }
 }
 
-export function dataSource(url: string, poolSize: number, extra: object = BOUNDED_POOL): DataSource {
+export function dataSource(
+  url: string,
+  poolSize: number,
+  extra: object = BOUNDED_POOL,
+  migrations: readonly (typeof MIGRATIONS)[number][] = MIGRATIONS,
+): DataSource {
   const options = {
     type: "postgres" as const,
     url,
     entities: ROWS,
-    migrations: MIGRATIONS,
+    migrations: [...migrations],
     migrationsTableName: "migration",
     applicationName: "svc-app-actions",
     poolSize,
@@ -221,21 +226,36 @@ export async function openDatabase(url: string, poolSize = 10): Promise<DataSour
   return dataSource(url, poolSize).initialize();
 }
 
-/** Brings the schema up to date. Safe from any number of processes at once: one migrates, the others wait for it. */
-export async function migrate(url: string): Promise<void> {
-  const source = await dataSource(url, 2, PATIENT_POOL).initialize();
+/** Lets `work` change the schema: one process does at a time, the others wait for it. */
+export async function withSchemaLock<T>(url: string, work: () => Promise<T>): Promise<T> {
+  const source = await dataSource(url, 1, PATIENT_POOL).initialize();
   const runner = source.createQueryRunner();
   try {
     // Asked again and again: who waits within a statement is waited for by the indexes that are built beside it.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
     while (!(await rows<{ taken: boolean }>(runner, lock, [MIGRATION_LOCK]))[0]!.taken) await delay(LOCK_ASKED_MS);
-    const executor = new MigrationExecutor(source, runner);
-    executor.transaction = "each";
-    await executor.executePendingMigrations();
-    const pgPool = createPool(url, 1, "svc-app-actions queue");
-    await runMigrations({ pgPool }).finally(() => pgPool.end());
+    return await work();
   } finally {
     await runner.release();
     await source.destroy();
   }
 }
+
+/** Makes those of the migrations that are not made yet. For who has the schema's lock. */
+export async function bringSchema(url: string, migrations: readonly (typeof MIGRATIONS)[number][]): Promise<void> {
+  const source = await dataSource(url, 1, PATIENT_POOL, migrations).initialize();
+  const runner = source.createQueryRunner();
+  try {
+    const executor = new MigrationExecutor(source, runner);
+    executor.transaction = "each";
+    await executor.executePendingMigrations();
+  } finally {
+    await runner.release();
+    await source.destroy();
+  }
+  const pgPool = createPool(url, 1, "svc-app-actions queue");
+  await runMigrations({ pgPool }).finally(() => pgPool.end());
+}
+
+/** Brings the schema up to date. Safe from any number of processes at once. */
+export const migrate = (url: string): Promise<void> => withSchemaLock(url, () => bringSchema(url, MIGRATIONS));

@@ -9,6 +9,11 @@ import type { BlobStore } from "../../engine/blob-store/blob.js";
 import type { Reception } from "../../engine/reception.js";
 import type { Blobs } from "./blobs.js";
 
+/** A backup under way has it: what was a file at its moment is read yet. Any number that nothing else on the database takes. */
+export const BACKUP_LOCK = 7_203_114_285_023;
+/* Given back as the statement ends. */
+const NO_BACKUP = "SELECT pg_try_advisory_xact_lock_shared($1) AS free";
+
 const EVERY_MS = 30_000;
 const COMPARE_EVERY_MS = 6 * 3_600_000;
 const BATCH = 500;
@@ -42,13 +47,20 @@ export function createMediaSweep(options: {
   let stopped = false;
   let comparedAt = Date.now();
 
-  const removeBlob = (key: string) => blobs.drop(key, store.remove);
+  /** Its file is gone by now: a backup that begins later does not see it. */
+  const mayRemove = async () => (await rows<{ free: boolean }>(db, NO_BACKUP, [BACKUP_LOCK]))[0]!.free;
+
+  /** Not while a backup is under way: the sweep comes again. */
+  async function removeBlob(key: string): Promise<void> {
+    if (await mayRemove()) await blobs.drop(key, store.remove);
+  }
 
   /** Those that are marked as given up, or whose process holds them no longer. */
   async function removeUnneeded(): Promise<void> {
+    if (!(await mayRemove())) return;
     for (let keys = await blobs.unneeded(BATCH); keys.length > 0 && !stopped; keys = await blobs.unneeded(BATCH)) {
       for (const key of keys) if (!stopped) await removeBlob(key);
-      if (keys.length < BATCH) return;
+      if (keys.length < BATCH || !(await mayRemove())) return;
     }
   }
 

@@ -1,0 +1,48 @@
+/** With what a backup is encrypted, as the command line says it. Reads the file that holds it, and prints nothing of it. */
+import { readFileSync } from "node:fs";
+import type { Secret } from "../engine/archive/sealing.js";
+import { StartError } from "../errors.js";
+
+/** Guessing costs a third of a second a word; shorter ones are guessed all the same. */
+const PASSPHRASE_MIN = 12;
+const KEY_BYTES = 32;
+
+export const SECRET_OPTIONS = {
+  "passphrase-file": { type: "string" },
+  "key-file": { type: "string" },
+} as const;
+
+export interface SecretValues {
+  "passphrase-file"?: string;
+  "key-file"?: string;
+}
+
+function read(path: string): string {
+  try {
+    return readFileSync(path, "utf8").replace(/\r?\n$/, "");
+  } catch (error) {
+    throw new StartError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+}
+
+/** null where the command line names none. @throws StartError where it names two, or what the file holds is none */
+export function readSecret(values: SecretValues): Secret | null {
+  const { "passphrase-file": passphraseFile, "key-file": keyFile } = values;
+  if (passphraseFile !== undefined && keyFile !== undefined) {
+    throw new StartError("Give --passphrase-file or --key-file, not both.");
+  }
+  if (passphraseFile !== undefined) {
+    const text = read(passphraseFile);
+    if (text.length >= PASSPHRASE_MIN && !/[\r\n]/.test(text)) return { kind: "passphrase", text };
+    throw new StartError(
+      `${passphraseFile} must hold a passphrase of ${PASSPHRASE_MIN} characters or more, in one line`,
+    );
+  }
+  if (keyFile === undefined) return null;
+  const text = read(keyFile).trim();
+  const bytes = Buffer.from(text, "base64");
+  if (bytes.length === KEY_BYTES && bytes.toString("base64") === text) return { kind: "key", bytes };
+  throw new StartError(
+    `${keyFile} must hold ${KEY_BYTES} bytes in base64, as openssl rand -base64 ${KEY_BYTES} prints them`,
+  );
+}

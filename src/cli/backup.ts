@@ -1,0 +1,56 @@
+/** `npm run backup -- FILE`: everything that the service keeps, as one file, while it runs. Its last line is JSON. */
+import "reflect-metadata";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { type Config, readConfig } from "../config.js";
+import { openBlobStore } from "../engine/blob-store.js";
+import { readKeyFile } from "../engine/key-ring.js";
+import { StartError } from "../errors.js";
+import { backup } from "../operations/backup/backup.js";
+import { settingsKeyFile } from "../operations/settings/data-keys.js";
+import { readSecret, SECRET_OPTIONS } from "./backup-secret.js";
+import { readArguments, runCommand, withDatabaseUrl } from "./command.js";
+
+const USAGE =
+  "Usage: npm run backup -- FILE --passphrase-file FILE, or --key-file FILE, or --unencrypted; --without-keys leaves the settings' keys out";
+
+const OPTIONS = {
+  ...SECRET_OPTIONS,
+  unencrypted: { type: "boolean", default: false },
+  "without-keys": { type: "boolean", default: false },
+} as const;
+
+/** None at hand is none where there is nothing to open yet. */
+function keysAtHand({ settingsKeys, dataDir }: Config): readonly Buffer[] {
+  const path = settingsKeyFile(dataDir);
+  return settingsKeys ?? (existsSync(path) ? readKeyFile(path) : []);
+}
+
+function readTask() {
+  const { positionals, values } = readArguments(OPTIONS, USAGE);
+  const [file, more] = positionals;
+  if (file === undefined || more !== undefined) throw new StartError(`One file must be named. ${USAGE}`);
+  const secret = readSecret(values);
+  if ((secret === null) !== values.unencrypted) {
+    throw new StartError(`Say how it is encrypted, or --unencrypted where it is not to be. ${USAGE}`);
+  }
+  return { path: resolve(file), secret, withKeys: secret !== null && !values["without-keys"] };
+}
+
+await runCommand(async () => {
+  const { path, secret, withKeys } = readTask();
+  const config = readConfig();
+  if (secret === null) {
+    process.stderr.write(
+      "warning: the file is not encrypted: whoever reads it reads every row and file, all but private settings. Their keys stay out of it\n",
+    );
+  }
+  const folder = join(config.dataDir, "media");
+  const openStore = (space: string) => openBlobStore({ folder, bucket: config.mediaBucket, space });
+  const keys = withKeys ? keysAtHand(config) : null;
+  const report = await withDatabaseUrl(config, (url) => backup({ url, path, secret, keys, openStore }));
+  if (report.lostFiles > 0) {
+    process.stderr.write(`warning: ${report.lostFiles} files of apps were not in the store any more\n`);
+  }
+  process.stdout.write(`${JSON.stringify({ file: path, ...report })}\n`);
+});

@@ -1,0 +1,94 @@
+/**
+ * One file of many parts, in order: packed, compressed, and sealed where a secret is given. It is there whole or not at all, and is read
+ * to the end or refused. Streams: of a file of any size a few megabytes are in memory. Knows no table and no app.
+ */
+import { randomBytes } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
+import { link, open, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { pipeline as pipe, Readable, type Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createGunzip, createGzip } from "node:zlib";
+import { ArchiveError, damaged } from "./archive/failure.js";
+import { HEADER_BYTES, MAGIC, type Secret, seal, unseal } from "./archive/sealing.js";
+import { type Part, record, replay } from "./archive/tape.js";
+
+const GZIP_MAGIC = Buffer.from([0x1f, 0x8b]);
+/** Half the time of zlib's own choice for a few hundredths more bytes. */
+const LEVEL = 4;
+const READ_BYTES = 256 * 1024;
+
+async function syncFolder(path: string): Promise<void> {
+  const folder = await open(dirname(path), "r");
+  await folder.sync().finally(() => folder.close());
+}
+
+/**
+ * Writes the file at `path`, for its owner alone; `secret` null: unsealed.
+ * @throws ArchiveError where there is a file already; what `parts` throws: then no file is left
+ */
+export async function writeArchive(path: string, parts: AsyncIterable<Part>, secret: Secret | null): Promise<void> {
+  const draft = `${path}.${randomBytes(4).toString("hex")}`;
+  const packed = (source: AsyncIterable<Buffer>) => (secret ? seal(source, secret) : source);
+  try {
+    const out = createWriteStream(draft, { flags: "wx", mode: 0o600, flush: true });
+    await pipeline(Readable.from(record(parts)), createGzip({ level: LEVEL }), packed, out);
+    // A link refuses to replace what is there.
+    await link(draft, path);
+    await syncFolder(path);
+  } catch (error) {
+    const { code, syscall } = error as NodeJS.ErrnoException;
+    if (code === "EEXIST") throw new ArchiveError(`${path} exists already: nothing is overwritten`);
+    if (code && (syscall === "open" || syscall === "link"))
+      throw new ArchiveError(`${path} cannot be written (${code})`);
+    throw error;
+  } finally {
+    await rm(draft, { force: true });
+  }
+}
+
+async function headOf(path: string): Promise<Buffer> {
+  const file = await open(path, "r").catch((error: NodeJS.ErrnoException) => {
+    throw new ArchiveError(`${path} cannot be read (${error.code})`);
+  });
+  try {
+    const { buffer, bytesRead } = await file.read(Buffer.alloc(HEADER_BYTES), 0, HEADER_BYTES, 0);
+    return buffer.subarray(0, bytesRead);
+  } catch (error) {
+    throw new ArchiveError(`${path} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  } finally {
+    await file.close();
+  }
+}
+
+/** The compressed bytes. */
+async function packedOf(path: string, secret: Secret | null): Promise<AsyncIterable<Buffer>> {
+  const head = await headOf(path);
+  const from = (start: number) => createReadStream(path, { start, highWaterMark: READ_BYTES });
+  if (head.subarray(0, MAGIC.length).equals(MAGIC)) return unseal(head, from(HEADER_BYTES), secret);
+  if (!head.subarray(0, GZIP_MAGIC.length).equals(GZIP_MAGIC))
+    throw new ArchiveError("the file is no backup of this service");
+  if (secret !== null) throw new ArchiveError("the file is not encrypted: give neither a passphrase nor a key file");
+  return from(0);
+}
+
+/** zlib's words are nobody's. */
+async function* unpacked(bytes: Transform): AsyncGenerator<Buffer> {
+  try {
+    yield* bytes;
+  } catch (error) {
+    if (/^Z_/.test((error as NodeJS.ErrnoException).code ?? "")) throw damaged("it cannot be unpacked");
+    throw error;
+  }
+}
+
+/**
+ * The parts of the file, in order. What has come is sure to be what was written only once the last one came.
+ * @throws ArchiveError what is wrong with the file or the secret
+ */
+export async function* readArchive(path: string, secret: Secret | null): AsyncGenerator<Part> {
+  const source = Readable.from(await packedOf(path, secret), { objectMode: false });
+  // Its errors come with the last of the streams.
+  const plain = pipe(source, createGunzip(), () => undefined);
+  yield* replay(unpacked(plain));
+}

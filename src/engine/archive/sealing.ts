@@ -1,0 +1,133 @@
+/**
+ * A stream of bytes sealed by AES-256-GCM in chunks, each bound to its place and the last one marked, so that what is changed, cut off,
+ * put in another order or added is refused. Knows not what it seals.
+ */
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  scrypt,
+  timingSafeEqual,
+} from "node:crypto";
+import { promisify } from "node:util";
+import { ArchiveError, damaged } from "./failure.js";
+
+/** What opens a sealed archive: words that people remember, or 32 random bytes. */
+export type Secret = { kind: "passphrase"; text: string } | { kind: "key"; bytes: Buffer };
+
+/** Begins every sealed file; the digit is the format's. */
+export const MAGIC = Buffer.from("svc-backup-seal1");
+const SALT_BYTES = 32;
+const CHECK_BYTES = 16;
+export const HEADER_BYTES = MAGIC.length + 1 + SALT_BYTES + CHECK_BYTES;
+
+const KIND = { passphrase: 1, key: 2 } as const;
+const NAMES = { passphrase: "a passphrase", key: "a key file" } as const;
+
+const CHUNK_BYTES = 64 * 1024;
+const TAG_BYTES = 16;
+const SEALED_BYTES = CHUNK_BYTES + TAG_BYTES;
+
+/** 128 MB and a third of a second for every guess. Of the format, not of the file: nobody's header asks for more. */
+const SCRYPT = { N: 2 ** 17, r: 8, p: 1, maxmem: 160 * 2 ** 20 };
+
+interface Keys {
+  chunks: Buffer;
+  check: Buffer;
+}
+
+async function keysOf(secret: Secret, salt: Buffer): Promise<Keys> {
+  const stretch = promisify<string, Buffer, number, typeof SCRYPT, Buffer>(scrypt);
+  const both =
+    secret.kind === "passphrase"
+      ? await stretch(secret.text.normalize("NFKC"), salt, 64, SCRYPT)
+      : Buffer.from(hkdfSync("sha256", secret.bytes, salt, "svc-app-actions backup", 64));
+  return { chunks: both.subarray(0, 32), check: both.subarray(32) };
+}
+
+/** Never twice under one key: the salt is the file's own, the number the chunk's. */
+function nonce(number: number, last: boolean): Buffer {
+  const iv = Buffer.alloc(12);
+  iv.writeUInt32BE(number, 7);
+  iv[11] = last ? 1 : 0;
+  return iv;
+}
+
+const checkOf = ({ check }: Keys, head: Buffer): Buffer =>
+  createHmac("sha256", check).update(head).digest().subarray(0, CHECK_BYTES);
+
+/** Pieces of exactly `size` bytes, the last one shorter or empty, with whether it is the last. */
+async function* pieces(bytes: AsyncIterable<Buffer>, size: number): AsyncGenerator<{ piece: Buffer; last: boolean }> {
+  let rest: Buffer[] = [];
+  let held = 0;
+  for await (const chunk of bytes) {
+    rest.push(chunk);
+    held += chunk.length;
+    if (held <= size) continue;
+    const all = Buffer.concat(rest);
+    let at = 0;
+    // One byte more than a piece must be there: else it may be the last.
+    for (; all.length - at > size; at += size) yield { piece: all.subarray(at, at + size), last: false };
+    rest = [all.subarray(at)];
+    held = all.length - at;
+  }
+  yield { piece: Buffer.concat(rest), last: true };
+}
+
+/** What the file holds: the header, then the chunks. */
+export async function* seal(plain: AsyncIterable<Buffer>, secret: Secret): AsyncGenerator<Buffer> {
+  const head = Buffer.concat([MAGIC, Buffer.from([KIND[secret.kind]]), randomBytes(SALT_BYTES)]);
+  const keys = await keysOf(secret, head.subarray(MAGIC.length + 1));
+  yield Buffer.concat([head, checkOf(keys, head)]);
+  let number = 0;
+  for await (const { piece, last } of pieces(plain, CHUNK_BYTES)) {
+    const cipher = createCipheriv("aes-256-gcm", keys.chunks, nonce(number, last)).setAAD(head);
+    yield Buffer.concat([cipher.update(piece), cipher.final(), cipher.getAuthTag()]);
+    number += 1;
+  }
+}
+
+async function opened(header: Buffer, secret: Secret | null): Promise<{ keys: Keys; head: Buffer }> {
+  const head = header.subarray(0, HEADER_BYTES - CHECK_BYTES);
+  const kind = (["passphrase", "key"] as const).find((one) => KIND[one] === head[MAGIC.length]);
+  if (header.length < HEADER_BYTES || !kind) throw damaged("its beginning is not whole");
+  if (secret?.kind !== kind) throw new ArchiveError(`the file is encrypted with ${NAMES[kind]}: give that`);
+  const keys = await keysOf(secret, head.subarray(MAGIC.length + 1));
+  if (!timingSafeEqual(checkOf(keys, head), header.subarray(HEADER_BYTES - CHECK_BYTES))) {
+    const which = kind === "passphrase" ? "passphrase" : "key";
+    throw new ArchiveError(`the ${which} is not the one that the file was encrypted with`);
+  }
+  return { keys, head };
+}
+
+/**
+ * What was sealed; nothing of a chunk comes before its tag was found right.
+ * @param sealed what follows the header
+ * @throws ArchiveError
+ */
+export async function* unseal(
+  header: Buffer,
+  sealed: AsyncIterable<Buffer>,
+  secret: Secret | null,
+): AsyncGenerator<Buffer> {
+  const { keys, head } = await opened(header, secret);
+  let number = 0;
+  for await (const { piece, last } of pieces(sealed, SEALED_BYTES)) {
+    if (piece.length < TAG_BYTES) throw damaged("it ends before its end");
+    const body = piece.subarray(0, -TAG_BYTES);
+    const decipher = createDecipheriv("aes-256-gcm", keys.chunks, nonce(number, last)).setAAD(head);
+    decipher.setAuthTag(piece.subarray(-TAG_BYTES));
+    let plain: Buffer;
+    try {
+      plain = Buffer.concat([decipher.update(body), decipher.final()]);
+    } catch {
+      throw damaged(
+        last ? "it was cut off, or its last part was changed" : `it was changed at about byte ${number * SEALED_BYTES}`,
+      );
+    }
+    yield plain;
+    number += 1;
+  }
+}

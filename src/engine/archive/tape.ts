@@ -1,0 +1,136 @@
+/**
+ * Parts one after the other as a tar file, closed by one that has the digest of all. Reading takes regular files of plain names in order
+ * and refuses everything else that tar knows: no path, no link, no extension is ever looked at. Knows not what the parts are.
+ */
+import { createHash, type Hash } from "node:crypto";
+import { Header } from "tar";
+import { damaged } from "./failure.js";
+
+/** A part to be written: whole, in memory. */
+export interface Part {
+  name: string;
+  content: Buffer;
+}
+
+/** No part is larger: whoever reads one holds it in memory. */
+export const PART_MAX_BYTES = 8 * 2 ** 20;
+const BLOCK = 512;
+const END = "end.json";
+/** Words, digits and dots between slashes; never up. */
+const NAME = /^[a-z0-9_]+(?:\/[a-z0-9_]+)*(?:\.json)?$/;
+const NAME_MAX = 99;
+
+const isName = (name: string): boolean => name.length <= NAME_MAX && NAME.test(name);
+
+function digest(hash: Hash, { name, content }: Part): void {
+  hash.update(`${name}\n${content.length}\n`).update(content);
+}
+
+function* blocksOf({ name, content }: Part): Generator<Buffer> {
+  if (!isName(name) || content.length > PART_MAX_BYTES) throw new Error(`${name} can be no part of an archive`);
+  const header = Buffer.alloc(BLOCK);
+  const fields = {
+    path: name,
+    mode: 0o600,
+    uid: 0,
+    gid: 0,
+    size: content.length,
+    mtime: new Date(0),
+    type: "File",
+  } as const;
+  new Header(fields).encode(header);
+  yield header;
+  yield content;
+  yield Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK);
+}
+
+/** The parts as a tar file. */
+export async function* record(parts: AsyncIterable<Part>): AsyncGenerator<Buffer> {
+  const hash = createHash("sha256");
+  let count = 0;
+  for await (const part of parts) {
+    digest(hash, part);
+    count += 1;
+    yield* blocksOf(part);
+  }
+  const end = { parts: count, sha256: hash.digest("hex") };
+  yield* blocksOf({ name: END, content: Buffer.from(`${JSON.stringify(end)}\n`) });
+  yield Buffer.alloc(2 * BLOCK);
+}
+
+/** Takes so many bytes at a time of a stream. */
+class Bytes {
+  private held: Buffer[] = [];
+  private size = 0;
+  private readonly source: AsyncIterator<Buffer>;
+
+  constructor(bytes: AsyncIterable<Buffer>) {
+    this.source = bytes[Symbol.asyncIterator]();
+  }
+
+  /** Fewer only where the stream ends. */
+  async take(count: number): Promise<Buffer> {
+    while (this.size < count) {
+      const { value, done } = await this.source.next();
+      if (done) break;
+      this.held.push(value);
+      this.size += value.length;
+    }
+    const all = this.held.length === 1 ? this.held[0]! : Buffer.concat(this.held);
+    const taken = all.subarray(0, count);
+    this.held = [all.subarray(taken.length)];
+    this.size = all.length - taken.length;
+    return taken;
+  }
+
+  async close(): Promise<void> {
+    await this.source.return?.();
+  }
+}
+
+/** The next part; null at the two empty blocks that end a tar file. */
+async function nextPart(bytes: Bytes): Promise<Part | null> {
+  const block = await bytes.take(BLOCK);
+  if (block.length < BLOCK) throw damaged("it ends before its end");
+  const header = new Header(block, 0);
+  if (header.nullBlock) return null;
+  const { path = "", size = -1, type, cksumValid, linkpath } = header;
+  if (!cksumValid) throw damaged("one of its parts has no readable heading");
+  if (type !== "File" || linkpath || !isName(path)) throw damaged("it has a part that no backup has");
+  if (!Number.isSafeInteger(size) || size < 0 || size > PART_MAX_BYTES)
+    throw damaged(`its part ${path} has no possible size`);
+  const padded = Math.ceil(size / BLOCK) * BLOCK;
+  const content = await bytes.take(padded);
+  if (content.length < padded) throw damaged("it ends before its end");
+  return { name: path, content: content.subarray(0, size) };
+}
+
+function isEnd({ name, content }: Part, count: number, sha256: string): boolean {
+  if (name !== END) return false;
+  const expected = `${JSON.stringify({ parts: count, sha256 })}\n`;
+  if (content.toString() !== expected) throw damaged("its parts are not those that it was made of");
+  return true;
+}
+
+/**
+ * The parts of a tar file that `record` made. What has come is sure to be what was written only once the last one came.
+ * @throws ArchiveError
+ */
+export async function* replay(stream: AsyncIterable<Buffer>): AsyncGenerator<Part> {
+  const bytes = new Bytes(stream);
+  const hash = createHash("sha256");
+  try {
+    for (let count = 0; ; count += 1) {
+      const part = await nextPart(bytes);
+      if (part === null) throw damaged("it ends before its end");
+      if (isEnd(part, count, hash.copy().digest("hex"))) break;
+      digest(hash, part);
+      yield part;
+    }
+    if ((await nextPart(bytes)) !== null || (await bytes.take(2 * BLOCK)).length !== BLOCK) {
+      throw damaged("something follows its end");
+    }
+  } finally {
+    await bytes.close();
+  }
+}

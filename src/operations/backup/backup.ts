@@ -1,0 +1,198 @@
+/**
+ * A backup: all rows of one moment, the files of apps, and the keys where they are wanted, as one file. The service goes on meanwhile;
+ * only what changes the schema, drops old partitions or removes files waits. Knows no account of what rows mean.
+ */
+import { readFileSync } from "node:fs";
+import type { Client } from "pg";
+import { to as copyTo } from "pg-copy-streams";
+import type { Secret } from "../../engine/archive/sealing.js";
+import type { Part } from "../../engine/archive/tape.js";
+import { writeArchive } from "../../engine/archive.js";
+import { BlobMissing, type BlobStore } from "../../engine/blob-store/blob.js";
+import { fingerprint } from "../../engine/cipher.js";
+import { StartError } from "../../errors.js";
+import { createClient } from "../../postgres.js";
+import { BACKUP_LOCK } from "../media/sweep.js";
+import { FORMAT, jsonPart, KEYS, MANIFEST, type Manifest, SUMMARY, type Summary } from "./manifest.js";
+import {
+  PLAIN_VALUES,
+  quoted,
+  readMigrations,
+  readPartitions,
+  readSequences,
+  readTables,
+  type Table,
+} from "./tables.js";
+
+/** Of a table's text, or of a file of an app. */
+const PIECE_BYTES = 4 * 2 ** 20;
+const KEYS_AT_ONCE = 1_000;
+
+/** The service's version, as package.json says. */
+function serviceVersion(): string {
+  const text = readFileSync(new URL("../../../../package.json", import.meta.url), "utf8");
+  return (JSON.parse(text) as { version: string }).version;
+}
+
+export interface BackupOptions {
+  /** Of the database itself, without a pooler between. */
+  url: string;
+  /** Must not be there yet. */
+  path: string;
+  secret: Secret | null;
+  /** The master keys of the settings; null: they stay out of the file. */
+  keys: readonly Buffer[] | null;
+  /** Opens the store of apps' files, by the space that the database has in it. */
+  openStore: (space: string) => Promise<BlobStore>;
+}
+
+/** What was written, for people. */
+export interface BackupReport {
+  rows: number;
+  files: number;
+  lostFiles: number;
+}
+
+/** The bytes in pieces of one size, one at least, under numbered names. */
+async function* piecesOf(prefix: string, bytes: AsyncIterable<Buffer>): AsyncGenerator<Part> {
+  let number = 0;
+  let held: Buffer[] = [];
+  let size = 0;
+  const part = (content: Buffer): Part => ({ name: `${prefix}/${String(++number).padStart(8, "0")}`, content });
+  for await (const chunk of bytes) {
+    held.push(chunk);
+    size += chunk.length;
+    if (size < PIECE_BYTES) continue;
+    const all = Buffer.concat(held);
+    let at = 0;
+    for (; all.length - at >= PIECE_BYTES; at += PIECE_BYTES) yield part(all.subarray(at, at + PIECE_BYTES));
+    held = [Buffer.from(all.subarray(at))];
+    size = all.length - at;
+  }
+  if (size > 0 || number === 0) yield part(Buffer.concat(held));
+}
+
+class Snapshot {
+  private readonly summary: Summary = { rows: {}, sequences: [], lostBlobs: [], blobs: 0 };
+
+  constructor(
+    private readonly client: Client,
+    private readonly options: BackupOptions,
+  ) {}
+
+  get report(): BackupReport {
+    const { rows, blobs, lostBlobs } = this.summary;
+    const all = Object.values(rows).reduce((sum, count) => sum + count, 0);
+    return { rows: all, files: blobs, lostFiles: lostBlobs.length };
+  }
+
+  /**
+   * From here on the rows of this moment are seen. Tables are locked before the first row is looked at, as a partition that is dropped
+   * or a column that is added in between is no row's change.
+   */
+  private async begin(): Promise<Manifest> {
+    const { client } = this;
+    if ((await readMigrations(client)) === null)
+      throw new StartError("the database is none of this service's: there is nothing to back up");
+    const names = (await readTables(client)).map(({ name }) => `public.${quoted(name)}`);
+    await client.query(`BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; ${PLAIN_VALUES}`);
+    await client.query(`LOCK TABLE public.migration, ${names.join(", ")} IN ACCESS SHARE MODE`);
+    const { rows } = await client.query<{ madeAt: Date; postgres: string }>(
+      `SELECT now() AS "madeAt", current_setting('server_version') AS postgres`,
+    );
+    const partitions: Manifest["partitions"] = {};
+    for (const { table, low, high } of await readPartitions(client)) {
+      partitions[table] = [...(partitions[table] ?? []), [low, high]];
+    }
+    return {
+      format: FORMAT,
+      madeAt: rows[0]!.madeAt.toISOString(),
+      service: serviceVersion(),
+      postgres: rows[0]!.postgres,
+      migrations: (await readMigrations(client))!,
+      tables: await readTables(client),
+      partitions,
+      settingsKey: await this.settingsKey(),
+    };
+  }
+
+  private async settingsKey(): Promise<string | null> {
+    const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
+    const used = rows[0]?.fingerprint ?? null;
+    const { keys } = this.options;
+    if (keys === null || used === null || keys.some((key) => fingerprint(key) === used)) return used;
+    throw new StartError(
+      "the keys at hand are not those of the database's settings: give SETTINGS_KEY or DATA_DIR as the service has it, or --without-keys",
+    );
+  }
+
+  private async *table({ name, columns }: Table): AsyncGenerator<Part> {
+    const list = columns.map(quoted).join(", ");
+    const stream = this.client.query(copyTo(`COPY (SELECT ${list} FROM public.${quoted(name)}) TO STDOUT`));
+    yield* piecesOf(`tables/${name}`, stream as AsyncIterable<Buffer>);
+    this.summary.rows[name] = stream.rowCount;
+  }
+
+  private async *blobKeys(): AsyncGenerator<string> {
+    for (let after = ""; ; ) {
+      const { rows } = await this.client.query<{ key: string }>(
+        `SELECT key FROM public.media_blob WHERE held_until IS NULL AND key > $1 ORDER BY key LIMIT ${KEYS_AT_ONCE}`,
+        [after],
+      );
+      for (const { key } of rows) yield key;
+      if (rows.length < KEYS_AT_ONCE) return;
+      after = rows.at(-1)!.key;
+    }
+  }
+
+  /** Files that nobody deletes while this goes on; those that are held for an upload are not yet files. */
+  private async *blobs(): AsyncGenerator<Part> {
+    const { rows } = await this.client.query<{ space: string }>("SELECT space FROM public.media_store");
+    const store = await this.options.openStore(rows[0]!.space);
+    try {
+      for await (const key of this.blobKeys()) {
+        const bytes = await store.read(key).catch((error: unknown) => {
+          if (error instanceof BlobMissing) return null;
+          throw error;
+        });
+        if (bytes === null) this.summary.lostBlobs.push(key);
+        else {
+          yield* piecesOf(`blobs/${key}`, bytes);
+          this.summary.blobs += 1;
+        }
+      }
+    } finally {
+      store.stop();
+    }
+  }
+
+  async *parts(): AsyncGenerator<Part> {
+    const manifest = await this.begin();
+    yield jsonPart(MANIFEST, manifest);
+    const { keys } = this.options;
+    if (keys !== null && keys.length > 0) yield jsonPart(KEYS, { keys: keys.map((key) => key.toString("base64")) });
+    for (const table of manifest.tables) yield* this.table(table);
+    if (manifest.tables.some(({ name }) => name === "media_store")) yield* this.blobs();
+    // They know no moment: read last, they are beyond every row.
+    this.summary.sequences = await readSequences(this.client);
+    yield jsonPart(SUMMARY, this.summary);
+  }
+}
+
+/**
+ * Writes the backup.
+ * @throws ArchiveError where it cannot be written; StartError where there is nothing to back up, or the keys are not at hand
+ */
+export async function backup(options: BackupOptions): Promise<BackupReport> {
+  const client = createClient(options.url, "svc-app-actions backup");
+  await client.connect();
+  try {
+    // Before the moment that is shown: what was a file then is not removed from the store while this session has it.
+    await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK]);
+    const snapshot = new Snapshot(client, options);
+    await writeArchive(options.path, snapshot.parts(), options.secret);
+    return snapshot.report;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,239 @@
+/**
+ * Writes what a backup holds into a database whose schema is the backup's and which has no rows: all of it or nothing. Names come from the
+ * database itself; what the file names is only looked for among them.
+ */
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { mkdir, open } from "node:fs/promises";
+import { join } from "node:path";
+import type { Client } from "pg";
+import { from as copyFrom } from "pg-copy-streams";
+import { ArchiveError } from "../../engine/archive/failure.js";
+import type { Part } from "../../engine/archive/tape.js";
+import { type BlobStore, isBlobKey } from "../../engine/blob-store/blob.js";
+import { type Manifest, readSummary, SUMMARY, type Summary } from "./manifest.js";
+import { type Bounds, PLAIN_VALUES, quoted, readPartitions, readSequences, readTables, type Table } from "./tables.js";
+
+const foreign = (how: string): ArchiveError =>
+  new ArchiveError(`the backup does not fit the schema that it names: ${how}`);
+
+export interface LoadOptions {
+  client: Client;
+  manifest: Manifest;
+  openStore: (space: string) => Promise<BlobStore>;
+  /** Absolute; files come in here before the store takes them. */
+  incoming: string;
+  warn: (words: string) => void;
+}
+
+/** A row's bytes that are to go to the same place: a table or a blob. */
+class Run {
+  constructor(
+    readonly name: string,
+    private readonly parts: AsyncIterator<Part>,
+    private first: Part | null,
+  ) {}
+
+  /** What came after its last part. */
+  next: Part | null = null;
+
+  async *contents(): AsyncGenerator<Buffer> {
+    for (let part = this.first; ; ) {
+      if (part === null || !part.name.startsWith(`${this.name}/`)) {
+        this.next = part;
+        return;
+      }
+      yield part.content;
+      this.first = null;
+      const { value, done } = await this.parts.next();
+      part = done ? null : value;
+    }
+  }
+}
+
+export class Load {
+  private readonly copied = new Map<string, number>();
+  private readonly put: string[] = [];
+  private store: BlobStore | null = null;
+  private tables: readonly Table[] = [];
+
+  constructor(private readonly options: LoadOptions) {}
+
+  /** The file's tables must be those of the schema, with the same columns; what is more in the file is another program's. */
+  private async compare(): Promise<void> {
+    const { client, manifest, warn } = this.options;
+    const own = await readTables(client);
+    const said = new Map(manifest.tables.map((table) => [table.name, table]));
+    for (const { name, columns } of own) {
+      const other = said.get(name);
+      if (!other) throw foreign(`it has no table ${name}`);
+      const same = other.columns.length === columns.length && columns.every((column) => other.columns.includes(column));
+      if (!same) throw foreign(`its table ${name} has other columns`);
+    }
+    const names = new Set(own.map(({ name }) => name));
+    const strange = manifest.tables.filter(({ name }) => !names.has(name)).map(({ name }) => name);
+    if (strange.length > 0) warn(`tables that are none of the service's are left out: ${strange.join(", ")}`);
+    this.tables = manifest.tables.filter(({ name }) => names.has(name));
+  }
+
+  /** Partitions as the backup has them, so that old rows are dropped as they would have been. */
+  private async makePartitions(): Promise<void> {
+    const { client, manifest } = this.options;
+    const there = Map.groupBy(await readPartitions(client), ({ table }) => table);
+    for (const [table, partitions] of there) {
+      const bounds = manifest.partitions[table];
+      if (!bounds || !isWhole(bounds)) throw foreign(`the partitions of ${table} do not follow each other`);
+      for (const { name } of partitions) await client.query(`DROP TABLE public.${quoted(name)}`);
+      for (const [low, high] of bounds) {
+        const name = high === null ? `${table}_rest` : `${table}_p${low === null ? 1 : String(low).replace("-", "m")}`;
+        await client.query(
+          `CREATE TABLE public.${quoted(name)} PARTITION OF public.${quoted(table)}
+             FOR VALUES FROM (${low ?? "MINVALUE"}) TO (${high ?? "MAXVALUE"})`,
+        );
+      }
+    }
+  }
+
+  private async prepare(): Promise<void> {
+    const { client } = this.options;
+    await client.query(`BEGIN; ${PLAIN_VALUES}`);
+    await this.compare();
+    await this.makePartitions();
+    const names = this.tables.map(({ name }) => `public.${quoted(name)}`);
+    // What the changes of the schema themselves have written, each database once.
+    await client.query(`TRUNCATE ${names.join(", ")}`);
+    for (const name of names) await client.query(`ALTER TABLE ${name} DISABLE TRIGGER USER`);
+  }
+
+  private async copyTable(run: Run, table: Table | undefined): Promise<void> {
+    if (this.copied.has(run.name)) throw foreign(`its ${run.name} comes twice`);
+    if (!table) {
+      for await (const _skipped of run.contents());
+      return;
+    }
+    const columns = this.options.manifest.tables
+      .find(({ name }) => name === table.name)!
+      .columns.map(quoted)
+      .join(", ");
+    const stream = this.options.client.query(copyFrom(`COPY public.${quoted(table.name)} (${columns}) FROM STDIN`));
+    const ended = once(stream, "finish");
+    ended.catch(() => undefined);
+    try {
+      for await (const content of run.contents())
+        if (!stream.write(content)) await Promise.race([once(stream, "drain"), ended]);
+    } catch (error) {
+      stream.destroy(error as Error);
+      throw error;
+    }
+    stream.end();
+    await ended;
+    this.copied.set(run.name, stream.rowCount);
+  }
+
+  private async openStore(): Promise<BlobStore> {
+    const { client, openStore, incoming } = this.options;
+    // Another than the one that was backed up: each of the two removes what it does not know.
+    const { rows } = await client.query<{ space: string }>(
+      "UPDATE public.media_store SET space = left(replace(gen_random_uuid()::text, '-', ''), 16) RETURNING space",
+    );
+    if (!rows[0]) throw foreign("it has files, and no place for them");
+    await mkdir(incoming, { recursive: true, mode: 0o700 });
+    const store = await openStore(rows[0].space);
+    await store.check();
+    return store;
+  }
+
+  private async putBlob(run: Run): Promise<void> {
+    const key = run.name.slice("blobs/".length);
+    if (!isBlobKey(key)) throw foreign("one of its files has no possible key");
+    this.store ??= await this.openStore();
+    const draft = join(this.options.incoming, `restore-${randomBytes(8).toString("hex")}`);
+    const file = await open(draft, "wx", 0o600);
+    try {
+      for await (const content of run.contents()) await file.writeFile(content);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
+    this.put.push(key);
+    await this.store.put(key, draft);
+  }
+
+  /** @returns the last part */
+  private async take(parts: AsyncIterator<Part>): Promise<Summary> {
+    const byName = new Map(this.tables.map((table) => [`tables/${table.name}`, table]));
+    const { value, done } = await parts.next();
+    for (let part: Part | null = done ? null : value; part !== null; ) {
+      if (part.name === SUMMARY) return readSummary(part);
+      const run = new Run(part.name.slice(0, part.name.lastIndexOf("/")), parts, part);
+      if (run.name.startsWith("tables/")) await this.copyTable(run, byName.get(run.name));
+      else if (run.name.startsWith("blobs/")) await this.putBlob(run);
+      else throw foreign(`it has a part ${part.name}`);
+      part = run.next;
+    }
+    throw foreign("it says nothing of its end");
+  }
+
+  /** What came must be what the summary says, and every file of an app must be there. */
+  private async check({ rows: said, blobs, lostBlobs, sequences }: Summary): Promise<void> {
+    const { client } = this.options;
+    for (const { name } of this.tables) {
+      if (this.copied.get(`tables/${name}`) !== said[name]) throw foreign(`the table ${name} is not whole`);
+    }
+    if (blobs !== this.put.length) throw foreign("its files are not all there");
+    const known = this.tables.some(({ name }) => name === "media_blob");
+    const missing = known
+      ? await client.query("SELECT FROM public.media_blob WHERE held_until IS NULL AND key <> ALL ($1) LIMIT 1", [
+          [...this.put, ...lostBlobs],
+        ])
+      : null;
+    if (missing?.rowCount) throw foreign("files of apps are not in it");
+    const own = new Set((await readSequences(client)).map(({ name }) => name));
+    for (const { name, last, called } of sequences) {
+      if (own.has(name)) await client.query("SELECT setval($1, $2, $3)", [`public.${quoted(name)}`, last, called]);
+    }
+    const found = new Set(sequences.map(({ name }) => name));
+    const forgotten = [...own].filter((name) => !found.has(name));
+    if (forgotten.length > 0) throw foreign(`it does not say where ${forgotten.join(", ")} stands`);
+  }
+
+  /** Writes everything; `beforeCommit` is called when all is written and nothing is to be seen yet. */
+  async run(parts: AsyncIterator<Part>, beforeCommit: () => Promise<void>): Promise<Summary> {
+    const { client } = this.options;
+    try {
+      await this.prepare();
+      const summary = await this.take(parts);
+      // The file's own end stands behind its summary: only there is it known to be whole.
+      if (!(await parts.next()).done) throw foreign("something follows its end");
+      await this.check(summary);
+      for (const { name } of this.tables) await client.query(`ALTER TABLE public.${quoted(name)} ENABLE TRIGGER USER`);
+      await beforeCommit();
+      await client.query("COMMIT");
+      return summary;
+    } catch (error) {
+      await client.query("ROLLBACK").catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Of a restore that came to nothing. */
+  async removeFiles(): Promise<void> {
+    for (const key of this.put) await this.store?.remove(key).catch(() => undefined);
+  }
+
+  stop(): void {
+    this.store?.stop();
+  }
+}
+
+/** From the beginning to the end of all numbers, without a gap. */
+function isWhole(bounds: readonly Bounds[]): boolean {
+  const follows = ([low, high]: Bounds, at: number) =>
+    low === (at === 0 ? null : bounds[at - 1]![1]) && (low === null || high === null || high > low);
+  return (
+    bounds.length > 0 &&
+    bounds.at(-1)![1] === null &&
+    bounds.slice(0, -1).every(([, high]) => high !== null) &&
+    bounds.every(follows)
+  );
+}

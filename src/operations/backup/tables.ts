@@ -1,0 +1,109 @@
+/** What a database of the service consists of, as a backup sees it: tables, partitions, sequences. Knows catalogues, and no row's meaning. */
+
+import type { Client } from "pg";
+import pg from "pg";
+
+/** Told by no backup: what processes say of themselves while they live, and which changes the schema has had, which the manifest tells. */
+const LEFT_OUT = ["migration", "instance", "rate_window"];
+
+/** A table with the columns that are written; all others are computed from them. */
+export interface Table {
+  name: string;
+  columns: string[];
+}
+
+/** Ids from `low` on and below `high`; null: no bound. */
+export type Bounds = [low: number | null, high: number | null];
+
+export const quoted = pg.escapeIdentifier;
+
+/** Values that read the same in every version, on every machine. */
+export const PLAIN_VALUES = `
+  SET LOCAL client_encoding = 'UTF8'; SET LOCAL DateStyle = 'ISO, YMD'; SET LOCAL IntervalStyle = 'postgres';
+  SET LOCAL TimeZone = 'UTC'; SET LOCAL bytea_output = 'hex'; SET LOCAL extra_float_digits = 1;
+  SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL row_security = off`;
+
+const TABLES = `
+  SELECT relname AS name, json_agg(attname ORDER BY attnum) AS columns
+    FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = ''
+   WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p') AND NOT relispartition AND relname <> ALL ($1)
+     AND NOT EXISTS (SELECT FROM pg_depend WHERE classid = 'pg_class'::regclass AND objid = pg_class.oid AND deptype = 'e')
+   GROUP BY relname ORDER BY relname`;
+
+const REFERENCES = `
+  SELECT source.relname AS "from", target.relname AS "to"
+    FROM pg_constraint JOIN pg_class AS source ON source.oid = conrelid JOIN pg_class AS target ON target.oid = confrelid
+   WHERE contype = 'f' AND source.oid <> target.oid AND source.relnamespace = 'public'::regnamespace`;
+
+/** Those first that others refer to. */
+function inOrder(tables: readonly Table[], references: readonly { from: string; to: string }[]): Table[] {
+  const done = new Set<Table>();
+  const put = (table: Table, way: readonly Table[]): void => {
+    if (done.has(table) || way.includes(table)) return;
+    for (const { from, to } of references) {
+      const other = from === table.name && tables.find(({ name }) => name === to);
+      if (other) put(other, [...way, table]);
+    }
+    done.add(table);
+  };
+  for (const table of tables) put(table, []);
+  return [...done];
+}
+
+/** Every table that a backup has, those first that others refer to. */
+export async function readTables(client: Client): Promise<Table[]> {
+  const { rows: tables } = await client.query<Table>(TABLES, [LEFT_OUT]);
+  const { rows: references } = await client.query<{ from: string; to: string }>(REFERENCES);
+  return inOrder(tables, references);
+}
+
+const PARTITIONS = `
+  SELECT parent.relname AS table, child.relname AS name,
+         substring(bound FROM 'FROM \\(''?(-?\\d+)')::bigint AS low, substring(bound FROM 'TO \\(''?(-?\\d+)')::bigint AS high
+    FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid JOIN pg_class AS parent ON parent.oid = inhparent
+    CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS its
+   WHERE parent.relkind = 'p' AND parent.relnamespace = 'public'::regnamespace ORDER BY parent.relname, low NULLS FIRST`;
+
+export interface Partition {
+  table: string;
+  name: string;
+  low: number | null;
+  high: number | null;
+}
+
+export const readPartitions = async (client: Client): Promise<Partition[]> =>
+  (await client.query<Partition>(PARTITIONS)).rows;
+
+/** Where a sequence stands: the last number that it gave, or the first that it will give. */
+export interface Sequence {
+  name: string;
+  last: number;
+  called: boolean;
+}
+
+/** All but that of the list of migrations. */
+export async function readSequences(client: Client): Promise<Sequence[]> {
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT sequencename AS name FROM pg_sequences
+      WHERE schemaname = 'public' AND sequencename <> 'migration_id_seq' ORDER BY sequencename`,
+  );
+  const found: Sequence[] = [];
+  for (const { name } of rows) {
+    const state = await client.query<Omit<Sequence, "name">>(
+      `SELECT last_value AS last, is_called AS called FROM public.${quoted(name)}`,
+    );
+    found.push({ name, ...state.rows[0]! });
+  }
+  return found;
+}
+
+/** The names of the changes that the schema has had; null where it is none of the service's. */
+export async function readMigrations(client: Client): Promise<string[] | null> {
+  const { rows } = await client.query<{ there: boolean }>(
+    "SELECT to_regclass('public.migration') IS NOT NULL AS there",
+  );
+  if (!rows[0]!.there) return null;
+  return (await client.query<{ name: string }>("SELECT name FROM public.migration ORDER BY id")).rows.map(
+    ({ name }) => name,
+  );
+}

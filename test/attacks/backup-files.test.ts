@@ -1,0 +1,175 @@
+/** Files that call themselves backups: none reaches beyond the tables that the service has, and none leaves anything half-written. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Client } from "pg";
+import type { Part } from "../../src/engine/archive/tape.js";
+import { readArchive, writeArchive } from "../../src/engine/archive.js";
+import { writeKeyFile } from "../../src/engine/key-ring.js";
+import { backUp, KEY, restoreTo } from "../backup/support.js";
+import { emptyDatabase, type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { firstCredentials } from "../harness/service.js";
+import { filesUnder } from "../media/support.js";
+
+// biome-ignore lint/suspicious/noExplicitAny: a manifest is changed in any way
+type Said = any;
+
+async function* each(parts: readonly Part[]): AsyncGenerator<Part> {
+  yield* parts;
+}
+
+async function query<T>(url: string, sql: string): Promise<T[]> {
+  const client = new Client({ connectionString: url });
+  await client.connect();
+  return client.query(sql).then(
+    ({ rows }) => client.end().then(() => rows as T[]),
+    (error) => client.end().then(() => Promise.reject(error)),
+  );
+}
+
+const things = async (url: string) =>
+  (
+    await query<{ name: string }>(
+      url,
+      `SELECT relname AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace
+     UNION ALL SELECT proname FROM pg_proc WHERE pronamespace = 'public'::regnamespace
+     UNION ALL SELECT nspname FROM pg_namespace WHERE nspname ~ '^(svc|graphile)'`,
+    )
+  ).map(({ name }) => name);
+
+describe("a file that calls itself a backup", function () {
+  this.timeout(60_000);
+  let folder: string;
+  let original: FreshDatabase;
+  let place: FreshDatabase;
+  let parts: Part[];
+  let count = 0;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "svc-attack-"));
+    [original, place] = [await freshDatabase(), await emptyDatabase()];
+    await firstCredentials(original.url, join(folder, "source"));
+    await query(original.url, "INSERT INTO setting (app_id, key, value) VALUES (1, 'a', '1')");
+    const path = join(folder, "good");
+    writeKeyFile(join(folder, "source", "settings-key"), [Buffer.alloc(32, 9)]);
+    await backUp({ databaseUrl: original.url, dataDir: join(folder, "source") }, path);
+    parts = [];
+    for await (const part of readArchive(path, KEY)) parts.push(part);
+  });
+  after(async () => {
+    await original.drop();
+    await place.drop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  /** What restoring a changed copy says. */
+  async function refusal(change: (parts: Part[]) => Part[], replace = false, url = place.url): Promise<string> {
+    const path = join(folder, String(++count));
+    await writeArchive(path, each(change([...parts])), KEY);
+    const to = { url, dataDir: join(folder, "data"), replace };
+    return restoreTo(to, path).then(
+      () => "restored",
+      (error: Error) => error.message,
+    );
+  }
+
+  const said = (name: string, change: (said: Said) => void) => (all: Part[]) =>
+    all.map((part) => {
+      if (part.name !== name) return part;
+      const value = JSON.parse(part.content.toString());
+      change(value);
+      return { name, content: Buffer.from(JSON.stringify(value)) };
+    });
+  const manifest = (change: (said: Said) => void) => said("manifest.json", change);
+  const summary = (change: (said: Said) => void) => said("summary.json", change);
+  const table = (all: Said, name: string) => all.tables.find((one: Said) => one.name === name);
+
+  it("is judged before anything is touched where its names are SQL, or no names at all", async () => {
+    const sql = 'run"; DROP TABLE app; --';
+    const changes: ((said: Said) => void)[] = [
+      (all) => (table(all, "app").name = sql),
+      (all) => table(all, "app").columns.push(sql),
+      (all) => (all.partitions[sql] = []),
+      (all) => (all.partitions.run = [[null, "1) PARTITION"]]),
+      (all) => (all.migrations[0] = "x'; DROP"),
+      (all) => (all.tables = {}),
+      (all) => (all.format = 2),
+      (all) => delete all.settingsKey,
+    ];
+    for (const change of changes) expect(await refusal(manifest(change)), String(change)).to.match(/^the file is/);
+    expect(await refusal(summary((all) => (all.sequences[0].name = sql)))).to.contain(
+      "summary.json says what none says",
+    );
+    expect(await refusal((all) => all.slice(1))).to.equal("the file is no backup of this service");
+    expect(await refusal((all) => all.slice(0, -1))).to.equal("the file is no backup of this service");
+    expect(await refusal(manifest((all) => all.migrations.push("OfTomorrow1")))).to.contain("is of a newer release");
+    expect(await things(place.url)).to.deep.equal([]);
+  });
+
+  it("leaves nothing behind where its contents do not fit, and removes what it had put into the store", async () => {
+    const blob = { name: `blobs/${"a".repeat(32)}/00000001`, content: Buffer.from("x") };
+    const ahead = (name: string, part: Part) => (all: Part[]) =>
+      all.flatMap((one) => (one.name === name ? [part, one] : [one]));
+    const row = parts.find(({ name }) => name === "tables/app/00000001")!;
+    const changes: [(all: Part[]) => Part[], RegExp][] = [
+      [ahead("summary.json", blob), /its files are not all there/],
+      [
+        (all) => all.map((one) => (one === row ? { ...row, content: Buffer.from("x\ty\n") } : one)),
+        /invalid input syntax/,
+      ],
+      [manifest((all) => table(all, "app").columns.pop()), /its table app has other columns/],
+    ];
+    for (const [change, words] of changes) {
+      expect(await refusal(change)).to.match(words);
+      expect(await things(place.url), String(words)).to.deep.equal([]);
+    }
+    expect(filesUnder(join(folder, "data", "media"))).to.deep.equal([]);
+  });
+
+  it("is not written over what is there, unless that is said; then all is as before where it fails", async () => {
+    const other = await freshDatabase();
+    try {
+      await query(other.url, "INSERT INTO organization (name) VALUES ('mine')");
+      const before = (await things(other.url)).sort();
+      expect(await refusal((all) => all, false, other.url)).to.contain("the database is not empty");
+      await query(
+        other.url,
+        "INSERT INTO instance (id, roles, lease_until) VALUES (gen_random_uuid(), '{api}', now() + interval '1 hour')",
+      );
+      expect(await refusal((all) => all, true, other.url)).to.contain("the service is running on this database");
+      await query(other.url, "DELETE FROM instance");
+      const failing = summary((all) => (all.rows.app = 7));
+      expect(await refusal(failing, true, other.url)).to.contain("the table app is not whole");
+      expect((await things(other.url)).filter((name) => name !== "graphile_worker").sort()).to.deep.equal(
+        before.filter((name) => name !== "graphile_worker"),
+      );
+      expect(await query(other.url, "SELECT name FROM organization")).to.deep.equal([{ name: "mine" }]);
+      expect(await refusal((all) => all, true, other.url)).to.equal("restored");
+      expect(await query(other.url, "SELECT name FROM organization")).to.deep.equal(
+        await query(original.url, "SELECT name FROM organization"),
+      );
+      expect(await things(other.url)).to.not.include("svc_before_restore");
+    } finally {
+      await other.drop();
+    }
+  });
+
+  it("may have tables of other programs beside the service's, which are left out and named", async () => {
+    const own = await freshDatabase();
+    const to = { url: place.url, dataDir: join(folder, "data"), warnings: [] as string[] };
+    try {
+      await firstCredentials(own.url, join(folder, "own"));
+      await query(own.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
+      const path = join(folder, String(++count));
+      await backUp({ databaseUrl: own.url, dataDir: join(folder, "source") }, path);
+      await restoreTo(to, path);
+      expect(to.warnings).to.deep.equal(["tables that are none of the service's are left out: somebody_elses"]);
+      expect(await things(place.url))
+        .to.include("app")
+        .and.not.include("somebody_elses");
+    } finally {
+      await own.drop();
+    }
+  });
+});

@@ -1,0 +1,157 @@
+/** A backup of a running service, restored elsewhere: what is served there is what was served here. */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect } from "chai";
+import { Client } from "pg";
+import { pino } from "pino";
+import type { DataSource } from "typeorm";
+import { readConfig } from "../../src/config.js";
+import { openDatabase } from "../../src/data/database.js";
+import { openBlobStore } from "../../src/engine/blob-store.js";
+import { createFairLine } from "../../src/engine/fair-line.js";
+import { createReception } from "../../src/engine/reception.js";
+import { createBlobs } from "../../src/operations/media/blobs.js";
+import { BACKUP_LOCK, createMediaSweep } from "../../src/operations/media/sweep.js";
+import { type Service, startService } from "../../src/service.js";
+import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { filesUnder, mediaOf } from "../media/support.js";
+import { allAnswers, backUp, furnish, restoreTo } from "./support.js";
+
+interface Shape {
+  partitions: string[];
+  sequences: string[];
+  triggers: string[];
+  indexes: string[];
+}
+
+/** What a database consists of beside rows; the names of partitions' indexes are PostgreSQL's to choose. */
+async function shapeOf(db: DataSource): Promise<Shape> {
+  const [shape] = await db.query(`
+    SELECT (SELECT json_agg(format('%s %s', relname, pg_get_expr(relpartbound, oid)) ORDER BY relname)
+              FROM pg_class WHERE relispartition AND relkind = 'r') AS partitions,
+           (SELECT json_agg(format('%s %s', sequencename, last_value) ORDER BY sequencename)
+              FROM pg_sequences WHERE schemaname = 'public' AND sequencename <> 'migration_id_seq') AS sequences,
+           (SELECT json_agg(format('%s %s', tgname, tgenabled) ORDER BY tgname) FROM pg_trigger WHERE NOT tgisinternal) AS triggers,
+           (SELECT json_agg(format('%s %s', indexrelid::regclass, indisvalid) ORDER BY indexrelid::regclass::text)
+              FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
+             WHERE NOT relispartition AND relnamespace = 'public'::regnamespace) AS indexes`);
+  return shape;
+}
+
+describe("a backup that is restored elsewhere", function () {
+  this.timeout(60_000);
+  let source: TestService;
+  let folder: string;
+  let place: FreshDatabase;
+  let db: DataSource;
+  let restored: Service;
+  let expected: Record<string, string>;
+  let there: Shape;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "svc-backup-"));
+    source = await startTestService({ ROLES: "api" });
+    await furnish(source);
+    place = await emptyDatabase();
+    const file = join(folder, "backup");
+    const report = await backUp(source, file);
+    expect([report.files >= 3, report.lostFiles]).to.deep.equal([true, 0]);
+    expected = await allAnswers(source.url, source.tokens.editor);
+    const dataDir = join(folder, "data");
+    await restoreTo({ url: place.url, dataDir }, file);
+    db = await openDatabase(place.url, 2);
+    there = await shapeOf(db);
+    const config = { PORT: "0", DATABASE_URL: place.url, DATA_DIR: dataDir, LOG_LEVEL: "silent", NPM_PACKAGES: "off" };
+    restored = await startService(readConfig({ ...config, ROLES: "api" }));
+  });
+  after(async () => {
+    await restored?.stop();
+    await db?.destroy();
+    await source.stop();
+    await place.drop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("answers every route that reads as the one that was backed up, with the same tokens", async () => {
+    const found = await allAnswers(restored.url, source.tokens.editor);
+    expect(Object.values(found).filter((answer) => answer.startsWith("200")).length).to.be.greaterThan(25);
+    expect(found).to.deep.equal(expected);
+    expect(JSON.stringify(found)).to.contain("for editors").and.contain("noise.bin");
+  });
+
+  it("has each file of an app byte by byte, with its thumbnail", async () => {
+    const files: { id: number }[] = await db.query("SELECT id FROM media_file ORDER BY id");
+    expect(files.length).to.equal(3);
+    for (const { id } of files) {
+      const path = `/v1/apps/${source.appId}/media/files/${id}/contents`;
+      const bytes = async (url: string) => {
+        const answer = await fetch(url + path, { headers: { "auth-token": source.tokens.editor } });
+        return [answer.status, Buffer.from(await answer.arrayBuffer()).toString("base64")];
+      };
+      expect(await bytes(restored.url)).to.deep.equal(await bytes(source.url));
+    }
+  });
+
+  it("gives new rows the numbers that follow, in partitions as they were", async () => {
+    expect(there).to.deep.equal(await shapeOf(source.db));
+    expect(there.partitions.length).to.be.greaterThan(12);
+    const made = await fetch(`${restored.url}/v1/apps/${source.appId}/data-sources/Seats/entries`, {
+      method: "POST",
+      headers: { "auth-token": source.tokens.editor, "content-type": "application/json" },
+      body: '{"data": {"Seat": "A1"}}',
+    });
+    expect(made.status, "the unique index keeps its word").to.equal(409);
+  });
+
+  it("ends a run that was running then as one that a crash ended", async () => {
+    await until(async () => {
+      const [run] = await db.query("SELECT state FROM run WHERE app_id = 2");
+      return run.state === "failed";
+    });
+    const entries = await db.query("SELECT type FROM execution_log WHERE app_id = 2");
+    expect(entries).to.deep.equal([{ type: "app.task.failed" }]);
+    expect((await source.db.query("SELECT state FROM run WHERE app_id = 2"))[0].state).to.equal("running");
+  });
+
+  it("is of a store from which nothing is removed meanwhile; the sweep does so later", async () => {
+    const log = pino({ level: "silent" });
+    const media = mediaOf(source);
+    const file = await media.upload("gone.txt", "gone");
+    const stored = () => filesUnder(join(source.dataDir, "media")).length;
+    const before = stored();
+    const store = await openBlobStore({
+      folder: join(source.dataDir, "media"),
+      bucket: null,
+      space: (await source.db.query("SELECT space FROM media_store"))[0].space,
+    });
+    const reception = createReception(join(source.dataDir, "media", "incoming"), createFairLine(1, 1));
+    const blobs = createBlobs({ db: source.db, quotaBytes: 0, log });
+    const sweep = createMediaSweep({ db: source.db, store, reception, blobs, log });
+    const client = new Client({ connectionString: source.databaseUrl });
+    await client.connect();
+    try {
+      await client.query("SELECT pg_advisory_lock($1)", [BACKUP_LOCK]);
+      expect((await media.rest("DELETE", `/files/${file.id}`)).http).to.equal(200);
+      await sweep.sweep();
+      expect(stored()).to.equal(before);
+    } finally {
+      await client.end();
+    }
+    await until(async () => {
+      await sweep.sweep();
+      return stored() === before - 1;
+    });
+    blobs.stop();
+  });
+
+  it("keeps a place of its own in the store, so that neither service sweeps the other's files", async () => {
+    const [there] = await db.query("SELECT space FROM media_store");
+    const [here] = await source.db.query("SELECT space FROM media_store");
+    expect(there.space)
+      .to.match(/^[0-9a-f]{16}$/)
+      .and.not.equal(here.space);
+  });
+});

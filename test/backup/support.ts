@@ -1,0 +1,134 @@
+/** Words for tests of backups: a service with something of everything, a backup of it, a restore elsewhere, and all that it answers. */
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { pino } from "pino";
+import { ROUTES } from "../../src/api/rest/routes.js";
+import type { Secret } from "../../src/engine/archive/sealing.js";
+import { openBlobStore } from "../../src/engine/blob-store.js";
+import { readKeyFile, writeKeyFile } from "../../src/engine/key-ring.js";
+import { type BackupReport, backup } from "../../src/operations/backup/backup.js";
+import { type RestoreReport, restore } from "../../src/operations/backup/restore.js";
+import { createEntryIndexes } from "../../src/operations/data-sources/entry-indexes.js";
+import { createPartitions } from "../../src/operations/upkeep/partitions.js";
+import type { TestService } from "../harness/service.js";
+import { mediaOf, noise, picture } from "../media/support.js";
+
+export const KEY: Secret = { kind: "key", bytes: Buffer.alloc(32, 7) };
+export const SCHEDULED = "nightly";
+
+type Rest = TestService["rest"];
+
+async function must(rest: Rest, method: string, path: string, body?: object): Promise<Record<string, never>> {
+  const answer = await rest(method, path, { body });
+  if (answer.http < 300) return answer.body;
+  throw new Error(`${method} ${path}: ${answer.http} ${JSON.stringify(answer.body)}`);
+}
+
+/** Runs and their entries in several partitions, one of them running in a process that lives; of another app, which nothing compares. */
+async function fillPartitions({ db }: TestService): Promise<void> {
+  const partitions = createPartitions({ db, days: 30 });
+  for (const last of [150_000, 420_000]) {
+    await db.query("SELECT setval('run_id_seq', $1::bigint), setval('execution_log_id_seq', $1::bigint)", [last]);
+    await partitions.makeAhead();
+    await db.query(`
+      WITH done AS (
+        INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at, finished_at)
+        SELECT 1, 1, 'master', 'manual', json_build_object('n', n, 'odd', E'\\t\\n\\\\N ü🎈'), 'completed', now() - interval '2 days', now()
+          FROM generate_series(1, 5) AS n RETURNING id),
+      told AS (
+        INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+        SELECT 1, 1, id, 'app.task.completed', '{"result":"\\u00fc"}' FROM done RETURNING id, run_id)
+      UPDATE run SET log_id = told.id FROM told WHERE run.id = told.run_id`);
+  }
+  await db.query(`
+    INSERT INTO app (organization_id, name) VALUES (1, 'other');
+    INSERT INTO instance (id, roles, lease_until) VALUES ('00000000-0000-4000-8000-000000000001', '{runner}', now() + interval '1 hour');
+    INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
+      SELECT max(id), 999, 'master', 'manual', '{}', 'running', '00000000-0000-4000-8000-000000000001', now() FROM app`);
+}
+
+/** Something in most tables, by the ways that people have. */
+export async function furnish(service: TestService): Promise<void> {
+  const { appId, rest } = service;
+  const app = `/v1/apps/${appId}`;
+  const actions = `/v3/apps/${appId}/actions`;
+  await must(rest, "POST", `${app}/settings`, { title: "ü", _note: "for editors", __apiKey: "a-secret-of-the-app" });
+  const code = "async function execute() { return 1 }";
+  const frequency = "0 4 * * *";
+  const scheduled = { triggers: [{ trigger: "schedule", frequency }], frequency };
+  await must(rest, "POST", actions, { name: SCHEDULED, active: true, code, ...scheduled });
+  await must(rest, "PUT", `${actions}/1`, { code: `${code} // changed` });
+  await must(rest, "POST", `${app}/publish`);
+  await must(rest, "POST", `${actions}/1/publish`);
+  await must(rest, "POST", `${app}/versions`, {});
+  await must(rest, "POST", `${app}/logs`, { type: "order.made", data: { n: 1 } });
+  await must(rest, "POST", `${app}/data-sources`, {
+    name: "Seats",
+    columns: [],
+    indexes: [{ columns: ["Seat"], unique: true }],
+    entries: [{ Seat: "A1" }, { Seat: "A2", Note: "\\N\t\n" }],
+  });
+  await must(rest, "GET", `${app}/push/subscriptions`);
+  await must(rest, "POST", `${app}/notifications`, { data: { title: "hello" }, status: "draft" });
+  const media = mediaOf(service);
+  await media.upload("noise.bin", noise(5_000_000), { folderId: String(await media.folder("papers")) });
+  await media.upload("picture.png", new Uint8Array(await picture(900, 600).png().toBuffer()));
+  await media.upload("empty.txt", "");
+  await fillPartitions(service);
+}
+
+const folderOf = (dataDir: string) => join(dataDir, "media");
+const keyFileOf = (dataDir: string) => join(dataDir, "settings-key");
+
+export function backUp(
+  from: { databaseUrl: string; dataDir: string },
+  path: string,
+  secret = KEY,
+): Promise<BackupReport> {
+  const folder = folderOf(from.dataDir);
+  return backup({
+    url: from.databaseUrl,
+    path,
+    secret,
+    keys: readKeyFile(keyFileOf(from.dataDir)),
+    openStore: (space) => openBlobStore({ folder, bucket: null, space }),
+  });
+}
+
+export interface RestoreTo {
+  url: string;
+  dataDir: string;
+  replace?: boolean;
+  secret?: Secret | null;
+  warnings?: string[];
+}
+
+export function restoreTo(to: RestoreTo, path: string): Promise<RestoreReport> {
+  const { url, dataDir, replace = false, secret = KEY, warnings = [] } = to;
+  mkdirSync(dataDir, { recursive: true });
+  return restore({
+    ...{ url, path, secret, replace },
+    takeKeys: async (keys) => writeKeyFile(keyFileOf(dataDir), keys),
+    openStore: (space) => openBlobStore({ folder: folderOf(dataDir), bucket: null, space }),
+    incoming: join(folderOf(dataDir), "incoming"),
+    makeIndexes: () => createEntryIndexes({ url, log: pino({ level: "silent" }) }).reconcile(),
+    warn: (words) => void warnings.push(words),
+  });
+}
+
+const NAMES: Record<string, string> = { ":columns": "Seat", ":name": "Seats", ":dataSource": "Seats" };
+
+/** What every route that only reads answers of the first app, by its path; what tells of the moment is left out. */
+export async function allAnswers(url: string, token: string): Promise<Record<string, string>> {
+  const answers: Record<string, string> = {};
+  for (const { method, path } of ROUTES) {
+    if (method !== "GET") continue;
+    const filled = path.replace(/:\w+/g, (name) => NAMES[name] ?? "1");
+    const response = await fetch(`${url}${filled}?frequency=0 4 * * *`, { headers: { "auth-token": token } });
+    const body = (await response.text())
+      .replaceAll(url, "")
+      .replace(/"(?:now|from|until|to|expiresAt|url)":\s*("[^"]*"|\d+)/g, "");
+    answers[filled] = `${response.status} ${body}`;
+  }
+  return answers;
+}

@@ -1,0 +1,83 @@
+/** `npm run backup` and `npm run restore` as they are typed: what they ask for, what they say, what they leave. */
+import { execFile } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+interface Said {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+function command(name: "backup" | "restore", args: string[], environment: Record<string, string>): Promise<Said> {
+  const program = fileURLToPath(new URL(`../../src/cli/${name}.js`, import.meta.url));
+  const { PATH } = process.env;
+  return new Promise((resolve) => {
+    const options = { env: { PATH, ...environment } };
+    execFile(process.execPath, ["--no-node-snapshot", program, ...args], options, (error, stdout, stderr) =>
+      resolve({ code: Number(error?.code ?? 0), stdout, stderr }),
+    );
+  });
+}
+
+describe("npm run backup and restore", function () {
+  this.timeout(60_000);
+  let service: TestService;
+  let place: FreshDatabase;
+  let folder: string;
+  let from: Record<string, string>;
+  let to: Record<string, string>;
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "svc-backup-cli-"));
+    service = await startTestService({ ROLES: "api" });
+    place = await emptyDatabase();
+    from = { DATABASE_URL: service.databaseUrl, DATA_DIR: service.dataDir };
+    to = { DATABASE_URL: place.url, DATA_DIR: join(folder, "data") };
+    writeFileSync(join(folder, "passphrase"), "correct horse battery\n");
+    writeFileSync(join(folder, "short"), "hello\n");
+    writeFileSync(join(folder, "key"), `${Buffer.alloc(32, 3).toString("base64")}\n`);
+    writeFileSync(join(folder, "no-key"), "AAAA\n");
+  });
+  after(async () => {
+    await service.stop();
+    await place.drop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  it("want to be told what to encrypt with, and say in one line what is wrong", async () => {
+    const file = join(folder, "never");
+    const wrong: [string[], RegExp][] = [
+      [[file], /^Say how it is encrypted, or --unencrypted/],
+      [[file, "--unencrypted", "--key-file", join(folder, "no-key")], /must hold 32 bytes in base64/],
+      [[file, "--passphrase-file", join(folder, "short")], /must hold a passphrase of 12 characters/],
+    ];
+    for (const [args, words] of wrong) {
+      const { code, stdout, stderr } = await command("backup", args, from);
+      expect([code, stdout, existsSync(file)], stderr).to.deep.equal([1, "", false]);
+      expect(stderr).to.match(words);
+    }
+  });
+
+  it("carry everything and the keys over; without them, and without encryption, they say so", async () => {
+    const key = ["--key-file", join(folder, "key")];
+    const [sealed, open] = [join(folder, "sealed"), join(folder, "open")];
+    const made = await command("backup", [sealed, ...key], from);
+    expect([made.code, made.stderr]).to.deep.equal([0, ""]);
+    const plain = await command("backup", [open, "--unencrypted"], from);
+    expect(plain.stderr).to.match(/^warning: the file is not encrypted: /);
+
+    const first = await command("restore", [open], to);
+    expect(first.stderr).to.match(/^warning: the backup has no keys, .* set SETTINGS_KEY before the service starts\n$/);
+    expect([first.code, JSON.parse(first.stdout).rows > 5]).to.deep.equal([0, true]);
+    const replaced = await command("restore", [sealed, ...key, "--replace"], to);
+    expect([replaced.code, replaced.stderr]).to.deep.equal([0, ""]);
+    const keyIn = (dataDir: string) => readFileSync(join(dataDir, "settings-key"), "utf8");
+    expect(keyIn(to["DATA_DIR"]!)).to.equal(keyIn(service.dataDir));
+  });
+});

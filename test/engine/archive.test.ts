@@ -1,0 +1,209 @@
+/** The file of a backup: it comes back as it was written, or is refused with what is wrong with it. */
+import { randomBytes } from "node:crypto";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { gunzipSync, gzipSync } from "node:zlib";
+import { expect } from "chai";
+import { Header } from "tar";
+import { HEADER_BYTES, type Secret } from "../../src/engine/archive/sealing.js";
+import type { Part } from "../../src/engine/archive/tape.js";
+import { readArchive, writeArchive } from "../../src/engine/archive.js";
+
+const KEY: Secret = { kind: "key", bytes: Buffer.alloc(32, 7) };
+const CHUNK = 64 * 1024 + 16;
+
+async function* each(parts: readonly Part[]): AsyncGenerator<Part> {
+  yield* parts;
+}
+
+async function read(path: string, secret: Secret | null): Promise<Part[]> {
+  const parts: Part[] = [];
+  for await (const part of readArchive(path, secret)) parts.push(part);
+  return parts;
+}
+
+/** The one line that refuses the file. */
+async function refusal(path: string, secret: Secret | null): Promise<string> {
+  return read(path, secret).then(
+    () => "nothing is wrong",
+    (error: Error) => `${error.name}: ${error.message}`,
+  );
+}
+
+/** A tar file with headings of any kind. */
+function tape(entries: readonly { fields: object; content?: Buffer }[]): Buffer {
+  const blocks = entries.flatMap(({ fields, content = Buffer.alloc(0) }) => {
+    const header = Buffer.alloc(512);
+    new Header({ size: content.length, type: "File", mode: 0o600, mtime: new Date(0), ...fields }).encode(header);
+    return [header, content, Buffer.alloc((512 - (content.length % 512)) % 512)];
+  });
+  return Buffer.concat([...blocks, Buffer.alloc(1024)]);
+}
+
+describe("an archive", () => {
+  const parts: Part[] = [
+    { name: "manifest.json", content: Buffer.from("{}") },
+    { name: "tables/run/00000001", content: Buffer.from(randomBytes(300_000)) },
+    { name: "tables/run/00000002", content: Buffer.alloc(0) },
+    { name: "blobs/ab/00000001", content: Buffer.from(randomBytes(512)) },
+  ];
+  let folder: string;
+  let sealed: Buffer;
+  let plain: Buffer;
+  let count = 0;
+  const fresh = () => join(folder, String(++count));
+  const put = (bytes: Buffer) => {
+    const path = fresh();
+    writeFileSync(path, bytes);
+    return path;
+  };
+
+  before(async () => {
+    folder = mkdtempSync(join(tmpdir(), "svc-archive-"));
+    const paths = [fresh(), fresh()] as const;
+    await writeArchive(paths[0], each(parts), KEY);
+    await writeArchive(paths[1], each(parts), null);
+    [sealed, plain] = [readFileSync(paths[0]), readFileSync(paths[1])];
+  });
+  after(() => rmSync(folder, { recursive: true }));
+
+  it("comes back as it was written, sealed by a passphrase, by a key, or by nothing", async () => {
+    const passphrase: Secret = { kind: "passphrase", text: "correct horse battery" };
+    for (const secret of [passphrase, KEY, null]) {
+      const path = fresh();
+      await writeArchive(path, each(parts), secret);
+      expect(statSync(path).mode & 0o777, "its owner's alone").to.equal(0o600);
+      expect(await read(path, secret)).to.deep.equal(parts);
+    }
+  });
+
+  it("shows nothing of what it holds where it is sealed", () => {
+    expect(sealed.includes("manifest")).to.equal(false);
+    expect(gunzipSync(plain).includes("manifest"), "a tar file where it is not").to.equal(true);
+  });
+
+  it("is opened by its own secret alone, of its own kind", async () => {
+    const path = put(sealed);
+    expect(await refusal(path, { kind: "key", bytes: Buffer.alloc(32, 8) })).to.contain("the key is not the one");
+    for (const secret of [null, { kind: "passphrase", text: "correct horse battery" }] as const) {
+      expect(await refusal(path, secret)).to.contain("encrypted with a key file: give that");
+    }
+    expect(await refusal(put(plain), KEY)).to.contain("the file is not encrypted");
+  });
+
+  it("is refused wherever it was cut off", async () => {
+    const ends = [
+      0,
+      5,
+      HEADER_BYTES - 1,
+      HEADER_BYTES,
+      HEADER_BYTES + 8,
+      HEADER_BYTES + CHUNK,
+      HEADER_BYTES + 2 * CHUNK,
+    ];
+    for (const end of [...ends, sealed.length - 17, sealed.length - 1]) {
+      expect(await refusal(put(sealed.subarray(0, end)), KEY), `${end} bytes`).to.match(/^ArchiveError: the file is/);
+    }
+    for (const end of [3, 100, 200_000, plain.length - 9, plain.length - 1]) {
+      expect(await refusal(put(plain.subarray(0, end)), null), `${end} bytes`).to.match(/^ArchiveError: the file is/);
+    }
+  });
+
+  it("is refused wherever a bit was changed", async () => {
+    for (const bytes of [sealed, plain]) {
+      const secret = bytes === sealed ? KEY : null;
+      // A gzip heading has a time and a system that mean nothing; all behind it counts.
+      const first = bytes === sealed ? 0 : 10;
+      for (let n = 0; n < 16; n += 1) {
+        const at = first + Math.floor((n / 15) * (bytes.length - 1 - first));
+        const changed = Buffer.from(bytes);
+        changed[at] = changed[at]! ^ 4;
+        expect(await refusal(put(changed), secret), `byte ${at}`).to.match(/^ArchiveError: /);
+      }
+    }
+  });
+
+  it("is refused where its chunks are in another order, come twice, or are followed by more", async () => {
+    const chunk = (n: number) => sealed.subarray(HEADER_BYTES + n * CHUNK, HEADER_BYTES + (n + 1) * CHUNK);
+    const head = sealed.subarray(0, HEADER_BYTES);
+    const rest = sealed.subarray(HEADER_BYTES + 2 * CHUNK);
+    for (const pieces of [
+      [head, chunk(1), chunk(0), rest],
+      [head, chunk(0), chunk(0), chunk(1), rest],
+      [head, chunk(0), rest],
+      [sealed, chunk(0)],
+      [sealed, Buffer.from("x")],
+    ]) {
+      expect(await refusal(put(Buffer.concat(pieces)), KEY)).to.match(/^ArchiveError: the file is damaged/);
+    }
+    const again = gzipSync(tape([{ fields: { path: "tables/run/00000003" } }]));
+    expect(await refusal(put(Buffer.concat([plain, again])), null)).to.contain("something follows its end");
+  });
+
+  it("is refused where it is something else", async () => {
+    for (const bytes of [
+      Buffer.from("PGDMP"),
+      Buffer.from("PK\x03\x04"),
+      gzipSync("a text"),
+      gzipSync(Buffer.alloc(4_096)),
+    ]) {
+      expect(await refusal(put(bytes), null)).to.match(/^ArchiveError: the file is (no backup|damaged)/);
+    }
+    expect(await refusal(join(folder, "none"), null)).to.contain("cannot be read (ENOENT)");
+    expect(await refusal(folder, null)).to.contain("cannot be read (EISDIR)");
+  });
+
+  it("takes no part that could be a path, a link, an extension, or a size that is none", async () => {
+    const content = Buffer.from("x");
+    const hostile: { fields: object; content?: Buffer }[] = [
+      ...[
+        "../../etc/passwd",
+        "/etc/passwd",
+        "tables/../../x",
+        "a//b",
+        "A",
+        "tables/run;drop",
+        "a\nb",
+        "tables/",
+        ".",
+      ].map((path) => ({ fields: { path }, content })),
+      ...(["SymbolicLink", "Link"] as const).map((type) => ({ fields: { path: "a", type, linkpath: "/etc/passwd" } })),
+      ...(["Directory", "CharacterDevice", "FIFO", "ContiguousFile", "GNUDumpDir"] as const).map((type) => ({
+        fields: { path: "a", type },
+      })),
+      ...(["ExtendedHeader", "GlobalExtendedHeader", "NextFileHasLongPath"] as const).map((type) => ({
+        fields: { path: "a", type },
+        content: Buffer.from("18 path=../../x\n"),
+      })),
+      ...[2 ** 33, 9 * 2 ** 20, 2 ** 50].map((size) => ({ fields: { path: "a", size }, content })),
+    ];
+    for (const entry of hostile) {
+      const told = await refusal(put(gzipSync(tape([entry]))), null);
+      expect(told, JSON.stringify(entry.fields)).to.match(
+        /^ArchiveError: the file is damaged: (it has a part|its part)/,
+      );
+    }
+  });
+
+  it("is not there at all where its writing failed, and never in another file's place", async () => {
+    const path = fresh();
+    const failing = async function* () {
+      yield parts[1]!;
+      throw new Error("the database is gone");
+    };
+    const before = readdirSync(folder).length;
+    for (const [source, words] of [
+      [failing(), "the database is gone"],
+      [each([{ name: "../x", content: Buffer.alloc(0) }]), "can be no part"],
+    ] as const) {
+      const error = await writeArchive(path, source, KEY).catch((one: Error) => one.message);
+      expect(error).to.contain(words);
+    }
+    expect([existsSync(path), readdirSync(folder).length]).to.deep.equal([false, before]);
+    writeFileSync(path, "mine");
+    const error = await writeArchive(path, each(parts), KEY).catch((one: Error) => one.message);
+    expect(error).to.contain("exists already");
+    expect(readFileSync(path, "utf8")).to.equal("mine");
+  });
+});
