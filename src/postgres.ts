@@ -51,6 +51,16 @@ class BoundedClient extends HeardClient {
 
 /** Options of a pool that somebody else makes, so that its connections are ours. */
 export const BOUNDED_POOL = { ...BOUNDS, Client: BoundedClient };
+/**
+ * The same behind a pooler, which refuses settings at the beginning of a session: the server's role has the bounds, and who asks gives up
+ * by itself.
+ */
+export const POOLED_POOL = {
+  connectionTimeoutMillis: CONNECT_LIMIT_MS,
+  query_timeout: STATEMENT_LIMIT_MS,
+  keepAlive: true,
+  Client: BoundedClient,
+};
 /** The same for statements that take their time: migrations. */
 export const PATIENT_POOL = { connectionTimeoutMillis: CONNECT_LIMIT_MS, keepAlive: true, Client: HeardClient };
 
@@ -90,7 +100,7 @@ const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
 const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;
 /** pg gives its own errors no code. */
 const AWAY_MESSAGES =
-  /^(Connection terminated|timeout e|Client (has encountered a connection error|was closed)|Cannot use a pool after|the database is silent)/;
+  /^(Connection terminated|timeout e|Query read timeout|Client (has encountered a connection error|was closed)|Cannot use a pool after|the database is silent)/;
 
 /** Whether `error`, as the driver threw it, says that the database could not be asked: nothing is wrong with what was asked. */
 export function isConnectionFault(error: unknown): boolean {

@@ -51,7 +51,14 @@ import { SchedulesPaused1763600180700 } from "../../migrations/1763600180700-sch
 import { RunTraces1763600190000 } from "../../migrations/1763600190000-run-traces.js";
 import { Alerts1763600190100 } from "../../migrations/1763600190100-alerts.js";
 import { RunLimits1763600200000 } from "../../migrations/1763600200000-run-limits.js";
-import { BOUNDED_POOL, createPool, createStatementPool, isConnectionFault, PATIENT_POOL } from "../postgres.js";
+import {
+  BOUNDED_POOL,
+  createPool,
+  createStatementPool,
+  isConnectionFault,
+  PATIENT_POOL,
+  POOLED_POOL,
+} from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
 
@@ -111,9 +118,9 @@ const STATEMENT_CONNECTIONS = 0.6;
 class Database extends DataSource {
   readonly statements: pg.Pool;
 
-  constructor(options: ConstructorParameters<typeof DataSource>[0], url: string, poolSize: number) {
+  constructor(options: ConstructorParameters<typeof DataSource>[0], sessionUrl: string, poolSize: number) {
     super(options);
-    this.statements = createStatementPool(url, Math.ceil(poolSize * STATEMENT_CONNECTIONS));
+    this.statements = createStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_CONNECTIONS));
   }
 
   override async destroy(): Promise<void> {
@@ -126,6 +133,7 @@ export function dataSource(
   poolSize: number,
   extra: object = BOUNDED_POOL,
   migrations: readonly (typeof MIGRATIONS)[number][] = MIGRATIONS,
+  sessionUrl = url,
 ): DataSource {
   const options = {
     type: "postgres" as const,
@@ -137,7 +145,7 @@ export function dataSource(
     poolSize,
     extra,
   };
-  return new Database(options, url, poolSize);
+  return new Database(options, sessionUrl, poolSize);
 }
 
 /** Anything that takes SQL: the pool, or one transaction. */
@@ -221,9 +229,13 @@ export function isTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "57014";
 }
 
-/** Opens a pool of `poolSize` connections to a database whose schema is current. */
-export async function openDatabase(url: string, poolSize = 10): Promise<DataSource> {
-  return dataSource(url, poolSize).initialize();
+/**
+ * Opens a pool of `poolSize` connections to a database whose schema is current.
+ * @param sessionUrl where `url` is a pooler's, the database itself: for statements that a session keeps
+ */
+export async function openDatabase(url: string, poolSize = 10, sessionUrl = url): Promise<DataSource> {
+  const extra = sessionUrl === url ? BOUNDED_POOL : POOLED_POOL;
+  return dataSource(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
 }
 
 /** Lets `work` change the schema: one process does at a time, the others wait for it. */

@@ -80,6 +80,7 @@ export interface Plan {
 }
 
 export interface Opened {
+  /** The database itself, past any pooler: for what needs a session of its own. */
   url: string;
   db: DataSource;
   notifications: Notifications;
@@ -115,7 +116,7 @@ export class Starting {
   async database(): Promise<Opened> {
     const { config, log, releases, parts, unwanted, fail } = this.plan;
     unwanted.throwIfAborted();
-    let url = config.databaseUrl;
+    let url = config.databaseDirectUrl ?? config.databaseUrl;
     if (!url) {
       const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
       releases.add("postgres", () => embedded.stop());
@@ -126,12 +127,13 @@ export class Starting {
     }
     unwanted.throwIfAborted();
     await migrate(url).catch((error: Error) => {
-      const which = config.databaseUrl ? "the database of DATABASE_URL" : "the embedded database";
+      const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
+      const which = config.databaseUrl ? `the database of ${variable}` : "the embedded database";
       throw new StartError(`${which} could not be opened: ${error.message || (error as NodeJS.ErrnoException).code}`, {
         cause: error,
       });
     });
-    const db = await openDatabase(url);
+    const db = await openDatabase(config.databaseUrl ?? url, undefined, url);
     releases.add("database", () => db.destroy());
     const notifications = createNotifications({ url, channels: CHANNELS, log });
     await notifications.start();

@@ -120,7 +120,8 @@ async function examine(client: Client, config: Config): Promise<Finding[]> {
 
 /** Looks at DATABASE_URL's, else at the embedded one that a service is running. Changes nothing in it. */
 export async function database(config: Config): Promise<Finding[]> {
-  const url = config.databaseUrl ?? (await attachEmbeddedPostgres(config.dataDir));
+  const own = config.databaseDirectUrl ?? config.databaseUrl;
+  const url = own ?? (await attachEmbeddedPostgres(config.dataDir));
   if (url === null) return [well("database", "embedded: starts with the service, and is looked at while it runs")];
   const client = createClient(url, "svc-app-actions doctor");
   try {
