@@ -1,0 +1,87 @@
+/** A PgBouncer in transaction mode before a database, where one is installed. */
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { accessSync, chmodSync, constants, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "pg";
+import { until } from "./until.js";
+
+const PROGRAM = "/usr/sbin/pgbouncer";
+
+export function hasPgbouncer(): boolean {
+  try {
+    accessSync(PROGRAM, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+export interface Pooler {
+  /** The database of `url` by way of the pooler. */
+  way(url: string): string;
+  stop(): Promise<void>;
+}
+
+async function answers(url: string): Promise<boolean> {
+  const client = new Client({ connectionString: url });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    await client.query("SELECT 1");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+/** Begins one for the server of `url`; few server connections, so that sessions do change hands. */
+export async function startPgbouncer(url: string): Promise<Pooler> {
+  const { hostname, port, username, password } = new URL(url);
+  const folder = mkdtempSync(join(tmpdir(), "svc-pgbouncer-"));
+  const own = await freePort();
+  writeFileSync(join(folder, "users"), `"${username}" "${password}"\n`);
+  writeFileSync(
+    join(folder, "ini"),
+    `[databases]
+* = host=${hostname} port=${port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${own}
+unix_socket_dir =
+auth_type = scram-sha-256
+auth_file = ${join(folder, "users")}
+pool_mode = transaction
+default_pool_size = 4
+max_client_conn = 200
+admin_users = ${username}
+`,
+  );
+  chmodSync(folder, 0o755);
+  // It refuses to run as root.
+  const account = process.getuid?.() === 0 ? ["-u", "nobody"] : [];
+  const child: ChildProcess = spawn(PROGRAM, ["-q", ...account, join(folder, "ini")], { stdio: "ignore" });
+  const gone = once(child, "exit");
+  const way = (target: string) => Object.assign(new URL(target), { host: `127.0.0.1:${own}` }).href;
+  await until(() => answers(way(url)));
+  return {
+    way,
+    async stop() {
+      child.kill("SIGKILL");
+      await gone;
+      rmSync(folder, { recursive: true });
+    },
+  };
+}

@@ -1,0 +1,106 @@
+/** The service behind PgBouncer in transaction mode, where that is installed (`apt-get install pgbouncer`); elsewhere nothing is tried. */
+import { expect } from "chai";
+import { Client } from "pg";
+import { hasPgbouncer, type Pooler, startPgbouncer } from "../harness/pgbouncer.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const describeWhereInstalled = (title: string, body: (this: Mocha.Suite) => void) => {
+  if (hasPgbouncer()) describe(title, body);
+  else process.stderr.write(`not tried, for there is no pgbouncer here: ${title}\n`);
+};
+
+describeWhereInstalled("the service behind a pooler in transaction mode", function () {
+  this.timeout(120_000);
+  let service: TestService;
+  let pooler: Pooler;
+
+  before(async () => {
+    let direct = "";
+    const environment: Record<string, string> = { RUNNER_CONCURRENCY: "2" };
+    service = await startTestService(environment, async (url) => {
+      direct = url;
+      environment["DATABASE_DIRECT_URL"] = direct;
+      pooler = await startPgbouncer(url);
+      return pooler.way(url);
+    });
+  });
+  after(async () => {
+    await service?.stopService();
+    // It holds connections to the database.
+    await pooler?.stop();
+    await service?.stop();
+  });
+
+  const actions = () => `/v3/apps/${service.appId}/actions`;
+  const make = (name: string, code: string) =>
+    service.rest("POST", actions(), { body: { name, active: true, code, triggers: [{ trigger: "manual" }] } });
+
+  it("runs actions called at once, and those that are queued, each once", async () => {
+    await make("hello", "async function execute(context) { console.log(1); return context.payload.n }");
+    const numbers = Array.from({ length: 60 }, (_, n) => n);
+    const answers = await Promise.all(
+      numbers.map((n) => service.rest("POST", `${actions()}/hello/runWithResult`, { body: { n } })),
+    );
+    expect(answers.map(({ body }) => body.result)).to.deep.equal(numbers);
+    const queued = await Promise.all(
+      numbers.map((n) => service.rest("POST", `${actions()}/hello/run`, { body: { n } })),
+    );
+    expect(queued.map(({ http }) => http)).to.deep.equal(numbers.map(() => 202));
+    await until(async () => {
+      const [row] = await service.db.query("SELECT count(*)::int AS n FROM run WHERE state = 'completed'");
+      return row.n === 120;
+    }, 60_000);
+    const [entries] = await service.db.query(
+      "SELECT count(*)::int AS n, count(DISTINCT run_id)::int AS runs FROM execution_log",
+    );
+    expect(entries).to.deep.equal({ n: 120, runs: 120 });
+  });
+
+  it("hears notices: an entry reaches who subscribed", async () => {
+    const socket = service.socket();
+    const next = socket.iterate({ query: `subscription { actionLogAdded(appId: ${service.appId}) { type } }` }).next();
+    await new Promise<void>((resolve) => {
+      socket.on("connected", () => resolve());
+    });
+    const heard = next.then(
+      ({ value }) => (value as { data: { actionLogAdded: { type: string } } }).data.actionLogAdded.type,
+    );
+    let done = false;
+    heard.then(() => {
+      done = true;
+    });
+    await until(async () => {
+      await service.rest("POST", `${actions()}/hello/runWithResult`, { body: {} });
+      return done;
+    });
+    expect(await heard).to.equal("app.task.completed");
+    await socket.dispose();
+  });
+
+  it("makes indexes, keeps settings, and runs what data sources are asked", async () => {
+    const base = `/v1/apps/${service.appId}/data-sources`;
+    const made = await service.rest("POST", base, {
+      body: { name: "Seats", columns: [], indexes: [{ columns: ["Seat"], unique: true }], entries: [{ Seat: "A1" }] },
+    });
+    expect(made.http).to.equal(201);
+    const again = await service.rest("POST", `${base}/Seats/entries`, { body: { data: { Seat: "A1" } } });
+    expect(again.body.status).to.equal("ENTRY_ALREADY_EXISTS");
+    const found = await service.rest("POST", `${base}/Seats/query`, { body: {} });
+    expect(found.body.entries.length).to.equal(1);
+  });
+
+  it("is ready all the while, and the pooler is what carried the plain statements", async () => {
+    expect((await service.rest("GET", "/health/ready", { as: null })).body).to.deep.equal({ status: "READY" });
+    const admin = new Client({ connectionString: pooler.way(service.databaseUrl.replace(/\/[^/]*$/, "/pgbouncer")) });
+    await admin.connect();
+    try {
+      const { rows } = await admin.query("SHOW STATS");
+      const name = new URL(service.databaseUrl).pathname.slice(1);
+      const { total_xact_count: count } = rows.find(({ database }) => database === name);
+      expect(Number(count)).to.be.greaterThan(100);
+    } finally {
+      await admin.end();
+    }
+  });
+});
