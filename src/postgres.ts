@@ -95,6 +95,19 @@ export function createStatementPool(url: string, size: number): pg.Pool {
   return pool.on("error", () => undefined).on("connect", () => undefined);
 }
 
+/** Whether a pooler answers at `url` that keeps no session for who asks: it takes no settings at a session's beginning. */
+export async function isPooler(url: string): Promise<boolean> {
+  const pool = createPool(url, 1, "svc-app-actions");
+  try {
+    await pool.query("SELECT 1");
+    return false;
+  } catch (error) {
+    return error instanceof pg.DatabaseError && /unsupported startup parameter/.test(error.message);
+  } finally {
+    await pool.end();
+  }
+}
+
 /** SQLSTATE of a server that ends, starts, is full, or gave a statement up for its time. */
 const AWAY_STATES = /^(08|53|57P0\d|57014|25P03)/;
 const AWAY_CODES = /^(ECONNREFUSED|ECONNRESET|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOTFOUND|EAI_AGAIN)$/;

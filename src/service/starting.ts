@@ -33,7 +33,7 @@ import { LIMITS_CHANNEL } from "../operations/runs/waits.js";
 import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
 import type { Measures } from "../operations/watch/measures.js";
 import { createTracing, type Tracing } from "../operations/watch/tracing.js";
-import { lostConnections } from "../postgres.js";
+import { isPooler, lostConnections } from "../postgres.js";
 import { browserSources } from "./browser-sources.js";
 import { diskRoom } from "./disk-room.js";
 import type { Releases } from "./releases.js";
@@ -117,6 +117,12 @@ export class Starting {
     const { config, log, releases, parts, unwanted, fail } = this.plan;
     unwanted.throwIfAborted();
     let url = config.databaseDirectUrl ?? config.databaseUrl;
+    if (url && (await isPooler(url))) {
+      const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
+      throw new StartError(
+        `${variable} leads to a pooler: DATABASE_DIRECT_URL must lead past it, to the database itself (docs/containers.md)`,
+      );
+    }
     if (!url) {
       const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
       releases.add("postgres", () => embedded.stop());

@@ -90,6 +90,13 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
     expect(found.body.entries.length).to.equal(1);
   });
 
+  it("does not start where it is led to the pooler alone, and says what is wanting", async () => {
+    const wrong = startTestService({ ROLES: "api" }, (url) => pooler.way(url));
+    expect(await wrong.catch((error: Error) => error.message)).to.match(
+      /^DATABASE_URL leads to a pooler: DATABASE_DIRECT_URL/,
+    );
+  });
+
   it("is ready all the while, and the pooler is what carried the plain statements", async () => {
     expect((await service.rest("GET", "/health/ready", { as: null })).body).to.deep.equal({ status: "READY" });
     const admin = new Client({ connectionString: pooler.way(service.databaseUrl.replace(/\/[^/]*$/, "/pgbouncer")) });

@@ -1,7 +1,5 @@
 /** The store of media, in a folder and in a bucket of a real S3 server (@20minutes/s3rver), alike; and the sweep that brings it and the database together. */
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { expect } from "chai";
@@ -14,37 +12,9 @@ import { createFairLine } from "../../src/engine/fair-line.js";
 import { createReception } from "../../src/engine/reception.js";
 import { createBlobs } from "../../src/operations/media/blobs.js";
 import { createMediaSweep } from "../../src/operations/media/sweep.js";
+import { startS3 } from "../harness/s3.js";
 import { startTestService } from "../harness/service.js";
 import { filesUnder, mediaOf, noise, picture } from "./support.js";
-
-interface S3Server {
-  run(): Promise<AddressInfo>;
-  close(): Promise<void>;
-}
-/** It brings no types. */
-const S3rver = createRequire(import.meta.url)("@20minutes/s3rver") as new (options: object) => S3Server;
-
-/** A server of S3 with one bucket; its address, and what lies in it. */
-async function startS3(): Promise<{ url: string; folder: string; stop: () => Promise<void> }> {
-  const folder = mkdtempSync(join(tmpdir(), "svc-s3-"));
-  const server = new S3rver({
-    port: 0,
-    address: "127.0.0.1",
-    silent: true,
-    allowMismatchedSignatures: true,
-    directory: folder,
-    configureBuckets: [{ name: "media", configs: [] }],
-  });
-  const address = await server.run();
-  return {
-    url: `http://127.0.0.1:${address.port}`,
-    folder,
-    async stop() {
-      await server.close();
-      rmSync(folder, { recursive: true, force: true });
-    },
-  };
-}
 
 const KEYS = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" };
 

@@ -100,6 +100,7 @@ class Snapshot {
     const { rows } = await client.query<{ madeAt: Date; postgres: string }>(
       `SELECT now() AS "madeAt", current_setting('server_version') AS postgres`,
     );
+    const tables = await readTables(client);
     const partitions: Manifest["partitions"] = {};
     for (const { table, low, high } of await readPartitions(client)) {
       partitions[table] = [...(partitions[table] ?? []), [low, high]];
@@ -110,13 +111,15 @@ class Snapshot {
       service: serviceVersion(),
       postgres: rows[0]!.postgres,
       migrations: (await readMigrations(client))!,
-      tables: await readTables(client),
+      tables,
       partitions,
-      settingsKey: await this.settingsKey(),
+      settingsKey: await this.settingsKey(tables),
     };
   }
 
-  private async settingsKey(): Promise<string | null> {
+  /** The first releases encrypted nothing. */
+  private async settingsKey(tables: readonly Table[]): Promise<string | null> {
+    if (!tables.some(({ name }) => name === "settings_key")) return null;
     const { rows } = await this.client.query<{ fingerprint: string }>("SELECT fingerprint FROM public.settings_key");
     const used = rows[0]?.fingerprint ?? null;
     const { keys } = this.options;

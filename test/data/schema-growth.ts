@@ -1,0 +1,65 @@
+/**
+ * What a schema is to statements that were written for it, and what of it another schema takes away. Judges catalogues by a rule: what
+ * the statements of the release before may name, and may leave out, stays so.
+ */
+import type { DataSource } from "typeorm";
+
+const CATALOGUE = `
+  SELECT
+    (SELECT json_agg(json_build_object('table', relname, 'column', attname, 'type', format_type(atttypid, atttypmod),
+              'optional', NOT attnotnull OR atthasdef OR attidentity <> '' , 'generated', attgenerated <> ''))
+       FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped
+      WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p', 'v') AND NOT relispartition) AS columns,
+    (SELECT json_agg(json_build_object('table', relname, 'name', conname, 'kind', contype::text, 'says', pg_get_constraintdef(pg_constraint.oid)))
+       FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
+      WHERE relnamespace = 'public'::regnamespace AND NOT relispartition AND contype IN ('c', 'f', 'u', 'p', 'x')) AS demands,
+    (SELECT json_agg(json_build_object('table', relname, 'says', regexp_replace(pg_get_indexdef(indexrelid), '^.* USING', 'USING')))
+       FROM pg_index JOIN pg_class ON pg_class.oid = indrelid
+      WHERE indisunique AND relnamespace = 'public'::regnamespace AND NOT relispartition) AS unique_indexes,
+    (SELECT json_agg(oid::regprocedure::text || ' -> ' || pg_get_function_result(oid)) FROM pg_proc
+      WHERE pronamespace = 'public'::regnamespace AND prokind = 'f' AND pg_get_function_result(oid) <> 'trigger') AS functions,
+    (SELECT json_agg(sequencename) FROM pg_sequences WHERE schemaname = 'public') AS sequences`;
+
+export interface Catalogue {
+  columns: { table: string; column: string; type: string; optional: boolean; generated: boolean }[];
+  demands: { table: string; name: string; kind: string; says: string }[];
+  unique_indexes: { table: string; says: string }[];
+  functions: string[] | null;
+  sequences: string[];
+}
+
+export const catalogueOf = async (db: DataSource): Promise<Catalogue> => (await db.query(CATALOGUE))[0];
+
+/** Each thing that a statement for `before` would meet otherwise in `after`; in the order of tables, columns, demands, indexes, functions. */
+export function takenAway(before: Catalogue, after: Catalogue): string[] {
+  const tables = new Set(before.columns.map(({ table }) => table));
+  const nowOf = new Map(after.columns.map((one) => [`${one.table}.${one.column}`, one]));
+  const columns = before.columns.flatMap((was) => {
+    const name = `${was.table}.${was.column}`;
+    const is = nowOf.get(name);
+    if (!is) return [`${name} is gone`];
+    if (is.type !== was.type) return [`${name} was ${was.type} and is ${is.type}`];
+    if (was.optional && !is.optional) return [`${name} must now be given`];
+    return is.generated && !was.generated ? [`${name} may no longer be given`] : [];
+  });
+  const known = new Set(before.columns.map(({ table, column }) => `${table}.${column}`));
+  const added = after.columns
+    .filter(({ table, column, optional }) => tables.has(table) && !known.has(`${table}.${column}`) && !optional)
+    .map(({ table, column }) => `${table}.${column} is new and must be given`);
+  const said = new Set(before.demands.map(({ table, says }) => `${table} ${says}`));
+  const demands = after.demands
+    .filter(({ table, says }) => tables.has(table) && !said.has(`${table} ${says}`))
+    .filter(({ kind }) => kind !== "f")
+    .map(({ table, says }) => `${table} has a new demand: ${says}`);
+  const keys = ({ table, says }: { table: string; says: string }) => `${table} ${says}`;
+  const lost = (was: readonly string[], is: readonly string[]) => was.filter((one) => !is.includes(one));
+  const indexes = lost(before.unique_indexes.map(keys), after.unique_indexes.map(keys)).map(
+    (one) => `the unique index of ${one} is gone`,
+  );
+  const unique = lost(after.unique_indexes.map(keys), before.unique_indexes.map(keys))
+    .filter((one) => tables.has(one.split(" ")[0]!))
+    .map((one) => `${one} must now be unique`);
+  const functions = lost(before.functions ?? [], after.functions ?? []).map((one) => `the function ${one} is gone`);
+  const sequences = lost(before.sequences, after.sequences).map((one) => `the sequence ${one} is gone`);
+  return [...columns, ...added, ...demands, ...indexes, ...unique, ...functions, ...sequences];
+}

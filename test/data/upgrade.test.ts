@@ -1,0 +1,108 @@
+/** Upgrades without a stop: what the schema owes to processes of the release before, which go on beside it until they are replaced. */
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
+import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
+import { type Catalogue, catalogueOf, takenAway } from "./schema-growth.js";
+
+/** The last migration of the last release; to be moved on when a release is made. */
+const LAST_OF_RELEASE = "Alerts1763600190100";
+
+/* As the last release wrote and read; to be written anew, not mended, when a release is made. */
+const STATEMENTS = [
+  `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at, hosts)
+   VALUES (1, 1, 'master', 'manual', '{"n": 1}', 'running', '00000000-0000-4000-8000-000000000001', now(), '{a}')`,
+  `WITH ended AS (
+     UPDATE run SET state = 'completed', holder = NULL, finished_at = now()
+      WHERE id = (SELECT max(id) FROM run WHERE state = 'running') RETURNING id, app_id, action_id)
+   INSERT INTO execution_log (app_id, task_id, run_id, type, data) SELECT app_id, action_id, id, 'app.task.completed', '{}' FROM ended`,
+  "INSERT INTO console_line (run_id, seq, level, at, text) SELECT max(id), 0, 'log', now(), 'x' FROM run",
+  "INSERT INTO log_event (app_id, type, data, request_id) VALUES (1, 't', '{}', gen_random_uuid())",
+  "INSERT INTO audit_entry (app_id, type, data) VALUES (1, 't', '{}')",
+  `INSERT INTO setting (app_id, key, value) VALUES (1, 'k', '1') ON CONFLICT (app_id, key) DO UPDATE SET value = excluded.value`,
+  "SELECT id, app_id, task_id, run_id, type, data, created_at FROM execution_log WHERE app_id = 1 ORDER BY id DESC LIMIT 50",
+];
+
+const timeOf = (name: string) => Number(name.slice(-13));
+const released = MIGRATIONS.filter(({ name }) => timeOf(name) <= timeOf(LAST_OF_RELEASE));
+
+describe("the schema beside the release before", () => {
+  let database: FreshDatabase;
+  let db: DataSource;
+  let before: Catalogue;
+
+  beforeEach(async () => {
+    database = await emptyDatabase();
+    await bringSchema(database.url, released);
+    db = await openDatabase(database.url, 2);
+    before = await catalogueOf(db);
+  });
+  afterEach(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  it("takes nothing from it that its statements name, and asks nothing of them that they do not give", async () => {
+    expect(released.at(-1)!.name).to.equal(LAST_OF_RELEASE);
+    await migrate(database.url);
+    expect(takenAway(before, await catalogueOf(db))).to.deep.equal([]);
+  });
+
+  it("would be found out by every kind of change that a statement of before would fail by", async () => {
+    const breaking: [sql: string, told: RegExp][] = [
+      ["ALTER TABLE app DROP COLUMN icon", /^app\.icon is gone$/],
+      ["ALTER TABLE app RENAME COLUMN icon TO picture", /^app\.icon is gone$/],
+      ["ALTER TABLE run_trace RENAME TO trace_of_run", /^run_trace\.run_id is gone$/],
+      ["ALTER TABLE app ALTER COLUMN name TYPE varchar(20)", /^app\.name was text and is character varying\(20\)$/],
+      ["ALTER TABLE app ALTER COLUMN icon SET NOT NULL", /^app\.icon must now be given$/],
+      ["ALTER TABLE app ADD COLUMN more text NOT NULL", /^app\.more is new and must be given$/],
+      ["ALTER TABLE app ALTER COLUMN created_at DROP DEFAULT", /^app\.created_at must now be given$/],
+      ["ALTER TABLE app ADD CHECK (name <> '')", /^app has a new demand: CHECK/],
+      ["CREATE UNIQUE INDEX ON app (name)", /^app USING btree \(name\) must now be unique$/],
+      ["DROP INDEX person_email", /^the unique index of person USING .* is gone$/],
+      ["DROP FUNCTION svc_wake(bigint)", /^the function svc_wake\(bigint\) -> void is gone$/],
+      [
+        "ALTER TABLE execution_log ALTER COLUMN id DROP DEFAULT; DROP SEQUENCE execution_log_id_seq",
+        /must now be given/,
+      ],
+    ];
+    for (const [sql, told] of breaking) {
+      const runner = db.createQueryRunner();
+      await runner.startTransaction();
+      await runner.query(sql);
+      const after = await catalogueOf(runner as unknown as DataSource);
+      await runner.rollbackTransaction();
+      await runner.release();
+      expect(takenAway(before, after)[0], sql).to.match(told);
+    }
+    const harmless = `
+      CREATE TABLE more (id bigint PRIMARY KEY); ALTER TABLE app ADD COLUMN more text, ADD COLUMN most int NOT NULL DEFAULT 1;
+      ALTER TABLE app ALTER COLUMN name DROP NOT NULL; ALTER TABLE app DROP CONSTRAINT app_organization_id_fkey;
+      CREATE INDEX ON app (name)`;
+    await db.query(harmless);
+    expect(takenAway(before, await catalogueOf(db))).to.deep.equal([]);
+  });
+
+  it("is brought up beside those who write as the release before does, none of whose statements fails", async () => {
+    await db.query(
+      "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')",
+    );
+    let over = false;
+    let rounds = 0;
+    const failures: unknown[] = [];
+    const write = async () => {
+      while (!over || rounds === 0) {
+        for (const sql of STATEMENTS) await db.query(sql).catch((error: unknown) => failures.push(error));
+        rounds += 1;
+      }
+    };
+    const writing = write();
+    await migrate(database.url).finally(() => {
+      over = true;
+    });
+    await writing;
+    expect(failures).to.deep.equal([]);
+    const [found] = await db.query("SELECT count(*)::int AS n FROM execution_log");
+    expect(found.n).to.equal(rounds);
+  });
+});

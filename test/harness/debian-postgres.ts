@@ -1,0 +1,84 @@
+/** Servers of the versions of PostgreSQL that Debian's packages put on this machine, each on a folder of its own. */
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Client } from "pg";
+import { until } from "./until.js";
+
+const PLACE = "/usr/lib/postgresql";
+
+/** Such as 15; the lowest first. */
+export function installedVersions(): number[] {
+  if (!existsSync(PLACE)) return [];
+  const found = readdirSync(PLACE).filter((name) => existsSync(join(PLACE, name, "bin/initdb")));
+  return found.map(Number).sort((one, other) => one - other);
+}
+
+/** It refuses to run as root. */
+function account(): { uid: number; gid: number } | null {
+  if (process.getuid?.() !== 0) return null;
+  const row = readFileSync("/etc/passwd", "utf8")
+    .split("\n")
+    .find((line) => line.startsWith("postgres:"));
+  const [, , uid, gid] = row!.split(":");
+  return { uid: Number(uid), gid: Number(gid) };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as { port: number };
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
+
+async function create(url: string, database: string): Promise<boolean> {
+  const client = new Client({ connectionString: url });
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    await client.query(`CREATE DATABASE ${database}`);
+    return true;
+  } catch {
+    return false;
+  } finally {
+    await client.end().catch(() => undefined);
+  }
+}
+
+export interface Server {
+  /** Of an empty database. */
+  url: string;
+  stop(): Promise<void>;
+}
+
+export async function startVersion(version: number): Promise<Server> {
+  const bin = join(PLACE, String(version), "bin");
+  const folder = mkdtempSync(join(tmpdir(), `svc-postgres-${version}-`));
+  const who = account();
+  if (who) chownSync(folder, who.uid, who.gid);
+  const options = { ...who, cwd: folder, env: { LC_ALL: "C" }, stdio: "ignore" } as const;
+  const data = join(folder, "data");
+  execFileSync(
+    join(bin, "initdb"),
+    ["-D", data, "-U", "svc", "--auth=trust", "--encoding=UTF8", "--locale=C", "-N"],
+    options,
+  );
+  const port = await freePort();
+  const settings = [`port=${port}`, "listen_addresses=127.0.0.1", `unix_socket_directories=${folder}`, "fsync=off"];
+  const child = spawn(join(bin, "postgres"), ["-D", data, ...settings.flatMap((one) => ["-c", one])], options);
+  const gone = once(child, "exit");
+  const base = `postgres://svc@127.0.0.1:${port}`;
+  await until(() => create(`${base}/postgres`, "svc"));
+  return {
+    url: `${base}/svc`,
+    async stop() {
+      child.kill("SIGINT");
+      await gone;
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
