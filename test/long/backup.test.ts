@@ -83,16 +83,19 @@ describe("a backup of a gigabyte", function () {
     writeFileSync(join(folder, "key"), (KEY as { bytes: Buffer }).bytes.toString("base64"));
     service = await startTestService({ ROLES: "api", INTAKE_QUOTA_MB: "0", LOG_MAX_MB: "0", DISK_FREE_MIN_MB: "0" });
     await furnish(service);
-    // Hexadecimal noise, of which half is what a compressor cannot take away.
-    await service.db.query(`
+    // A kilobyte a row, of which a compressor can take three quarters away. A client of its own has no bound on its time.
+    const client = new Client({ connectionString: service.databaseUrl });
+    await client.connect();
+    await client.query(`
       CREATE FUNCTION pg_temp.noise(n int) RETURNS text LANGUAGE sql AS
-        $$ SELECT string_agg(md5(random()::text || n || i), '') FROM generate_series(1, 32) AS i $$;
+        $$ SELECT repeat(string_agg(md5(random()::text || n || i), ''), 2) FROM generate_series(1, 16) AS i $$;
       INSERT INTO data_source_entry (app_id, data_source_id, data)
-        SELECT 1, 1, json_build_object('Seat', n, 'Text', pg_temp.noise(n)) FROM generate_series(1, ${ROWS_MB * 250}) AS n;
+        SELECT 1, 1, json_build_object('Seat', n, 'Text', pg_temp.noise(n)) FROM generate_series(1, ${ROWS_MB * 512}) AS n;
       INSERT INTO execution_log (app_id, task_id, run_id, type, data)
         SELECT 1, 1, n, 'app.task.completed', json_build_object('result', pg_temp.noise(n))
-          FROM generate_series(1, ${ROWS_MB * 250}) AS n;
+          FROM generate_series(1, ${ROWS_MB * 512}) AS n;
       UPDATE data_source_tally SET entries = (SELECT count(*) FROM data_source_entry)`);
+    await client.end();
     const media = mediaOf(service);
     for (let n = 0; n < FILES_MB / FILE_MB; n += 1) await media.upload(`file ${n}`, noise(FILE_MB * MB));
   });
@@ -136,7 +139,7 @@ describe("a backup of a gigabyte", function () {
   for (const version of versions) {
     it(`is restored into PostgreSQL ${version} in little memory, and answers as before`, async () => {
       const place = await startVersion(version);
-      const [dataDir, small] = [join(folder, `data-${version}`), join(folder, `small-${version}`)];
+      const dataDir = join(folder, `data-${version}`);
       try {
         const environment = { DATABASE_URL: place.url, DATA_DIR: dataDir };
         const began = performance.now();
@@ -145,13 +148,9 @@ describe("a backup of a gigabyte", function () {
         process.stderr.write(`      ${seconds.toFixed(1)} s, ${Math.round(restored.peak)} MB of memory\n`);
         expect(restored.peak).to.be.below(MEMORY_MAX_MB);
         expect(await countsOf(place.url)).to.deep.equal(await countsOf(service.databaseUrl));
-        // Nothing was written since but events, of which the moment's are fewer: the same without them.
-        await backUp(service, small);
-        await restoreTo({ url: place.url, dataDir, replace: true }, small);
         const answers = await answersOf(place.url, dataDir, service.tokens.editor);
         expect(answers).to.deep.equal(await allAnswers(service.url, service.tokens.editor));
       } finally {
-        rmSync(small, { force: true });
         await place.stop();
       }
     });
