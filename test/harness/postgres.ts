@@ -82,9 +82,9 @@ export function freshDatabase(): Promise<FreshDatabase> {
   return createDatabase(TEMPLATE);
 }
 
-/** An empty database, for tests of the migrations themselves. */
+/** An empty database, for tests of the migrations themselves; of the template that no process of the server ever looks at. */
 export function emptyDatabase(): Promise<FreshDatabase> {
-  return createDatabase("template1");
+  return createDatabase("template0");
 }
 
 export async function stopTestServer(): Promise<void> {
