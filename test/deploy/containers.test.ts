@@ -32,14 +32,6 @@ const CHART = join(ROOT, "deploy/helm/svc-app-actions");
 const strange = (names: readonly string[], others: readonly string[] = []) =>
   names.filter((name) => !VARIABLES.has(name) && !others.includes(name));
 
-describe("README's table of variables", () => {
-  it("has every variable that the service reads, and no other", () => {
-    const rows = read("README.md").matchAll(/^\| ((?:`[A-Z_]+`(?:, )?)+) \|/gm);
-    const told = [...rows].flatMap(([, names = ""]) => [...names.matchAll(/`([A-Z_]+)`/g)].map(([, name]) => name!));
-    expect(told.sort()).to.deep.equal([...VARIABLES].sort());
-  });
-});
-
 describe("the image", () => {
   const dockerfile = read("Dockerfile");
   const last = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
