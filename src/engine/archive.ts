@@ -3,7 +3,7 @@
  * to the end or refused. Streams: of a file of any size a few megabytes are in memory. Knows no table and no app.
  */
 import { randomBytes } from "node:crypto";
-import { createReadStream, createWriteStream } from "node:fs";
+import { createReadStream } from "node:fs";
 import { link, open, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { pipeline as pipe, Readable, type Transform } from "node:stream";
@@ -31,7 +31,9 @@ export async function writeArchive(path: string, parts: AsyncIterable<Part>, sec
   const draft = `${path}.${randomBytes(4).toString("hex")}`;
   const packed = (source: AsyncIterable<Buffer>) => (secret ? seal(source, secret) : source);
   try {
-    const out = createWriteStream(draft, { flags: "wx", mode: 0o600, flush: true });
+    // Opened before anything can fail: a stream that opens it by itself may do so after its removal.
+    const file = await open(draft, "wx", 0o600);
+    const out = file.createWriteStream({ flush: true });
     await pipeline(Readable.from(record(parts)), createGzip({ level: LEVEL }), packed, out);
     // A link refuses to replace what is there.
     await link(draft, path);
