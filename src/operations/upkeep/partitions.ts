@@ -19,7 +19,7 @@ const DAY_MS = 86_400_000;
 const LOCK_LIMIT_MS = 80;
 const ATTEMPTS = 30;
 const ATTEMPT_AGAIN_MS = 200;
-const LOCK = 7_203_114_285_022;
+const LOCK = 7_203_114_285_024;
 
 /** Tables whose rows have the same numbers: those of the first one. */
 interface Family {

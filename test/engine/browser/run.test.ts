@@ -45,6 +45,15 @@ function inEach(kind: Partial<PageRun>): void {
     });
   });
 
+  describe("the console", () => {
+    it("shows values as JSON, and what JSON has nothing of by its name", async () => {
+      const texts: string[] = [];
+      const source = `const execute = async () => console.log({}, { a: [1] }, [], new Map(), Object.create({ b: 2 }), null, "t", 1)`;
+      await result(source, { onConsole: ({ text }) => texts.push(text) });
+      expect(texts).to.deep.equal(['{} {"a":[1]} [] [object Map] {} null t 1']);
+    });
+  });
+
   describe("results", () => {
     const cases: [string, unknown][] = [
       ["undefined", undefined],

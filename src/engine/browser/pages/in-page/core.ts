@@ -70,7 +70,8 @@ export function harnessCore(limits: HarnessLimits) {
         const json = stringify(value);
         if (typeof json === "string" && json !== "{}") return cap(json, limits.textMaxCharacters);
       }
-      return cap(toText(value), limits.textMaxCharacters);
+      const text = toText(value);
+      return text === "[object Object]" ? "{}" : cap(text, limits.textMaxCharacters);
     } catch {
       return "a value that cannot be shown";
     }
