@@ -91,7 +91,7 @@ describe("the console of a run's workers", () => {
 
   it("is capped over all workers of a run together", async () => {
     const lines = await linesOf(`for (let i = 0; i < 8; i += 1) {
-      ${waitingFor("for (let i = 0; i < 400; i += 1) console.log(i); postMessage(1)")
+      ${waitingFor("for (let i = 0; i < 4e3; i += 1) console.log(i); postMessage(1)")
         .replace("const worker", "var worker")
         .replace("const answer", "var answer")}
     }`);

@@ -13,7 +13,7 @@ import { workletHarness } from "./in-page/worklet-harness.js";
 import { workletHost } from "./in-page/worklet-host.js";
 import { LANGUAGE_GLOBALS, NETWORK_GLOBALS, WORKER_GLOBALS } from "./worker-globals.js";
 
-export const CONSOLE_MAX_LINES = 1_000;
+export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
 export const CONSOLE_FULL = "The console is full: what follows is not kept";
 
