@@ -78,6 +78,11 @@ describe("What a script uses", () => {
     expect(used("(() => { const a = fetch; return a + document.title })()")).to.deep.equal(["document", "fetch"]);
     expect(used("var here = typeof window === 'undefined'; here + 1")).to.deep.equal([]);
     expect(used("typeof window === 'undefined' ? 1 : window.x")).to.deep.equal(["window"]);
+    expect(used("navigator.userAgent + navigator?.language")).to.deep.equal([
+      "navigator.language",
+      "navigator.userAgent",
+    ]);
+    expect(used("const { userAgent } = navigator; navigator['x']")).to.deep.equal(["navigator"]);
     expect(used("import('x')")).to.deep.equal(["import()"]);
     expect(used("globalThis.document; globalThis.mine")).to.deep.equal(["document", "globalThis"]);
   });

@@ -2,10 +2,18 @@
  * The least that code needs around it: judged by the names that it uses, since it may be given no others. Parses, and never runs a
  * character.
  */
-import { type AnyNode, type AssignmentProperty, type Program, type Property, parse } from "acorn";
+import {
+  type AnyNode,
+  type AssignmentProperty,
+  type MemberExpression,
+  type Program,
+  type Property,
+  parse,
+} from "acorn";
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
-import { LANGUAGE_GLOBALS, NETWORK_GLOBALS, WORKER_GLOBALS } from "./pages/worker-globals.js";
+import globals from "globals";
+import { LANGUAGE_GLOBALS, NAVIGATOR_MEMBERS, NETWORK_GLOBALS, WORKER_GLOBALS } from "./pages/worker-globals.js";
 import type { RealmKind } from "./run.js";
 
 /** Looking at code costs time that grows faster than the code, and every other run waits for it. */
@@ -14,27 +22,42 @@ const LOOKED_AT_MAX_CHARACTERS = 16_384;
 const PACKAGES = "Svc";
 /** Ways to names that do not stand in the code. */
 const DYNAMIC = ["globalThis", "eval", "Function"];
+/** Of this object a worker has a part: code names the member that it wants of it, or wants it whole. */
+const NAVIGATOR = "navigator";
+const OF_NAVIGATOR = NAVIGATOR_MEMBERS.map((member) => `${NAVIGATOR}.${member}`);
 
 /** What code may name in each, from the least to the most. */
 const KNOWN = (
   [
     ["language", LANGUAGE_GLOBALS],
-    ["worker", [PACKAGES, ...WORKER_GLOBALS]],
-    ["network", [PACKAGES, ...NETWORK_GLOBALS]],
+    ["worker", [PACKAGES, ...OF_NAVIGATOR, ...WORKER_GLOBALS]],
+    ["network", [PACKAGES, ...OF_NAVIGATOR, ...NETWORK_GLOBALS]],
   ] as const
-).map(([kind, globals]) => ({ kind, names: new Set(globals.filter((name) => !DYNAMIC.includes(name))) }));
+).map(([kind, globals]) => ({
+  kind,
+  names: new Set(globals.filter((name) => ![...DYNAMIC, NAVIGATOR].includes(name))),
+}));
 /** Where packages are evaluated. */
 const WITH_PACKAGES = KNOWN.filter(({ kind }) => kind !== "language");
 
 /** The least realm in which the code finds every global that it names, but for those that are `given`: packages define them. */
 export type RealmOfCode = (code: string, given?: readonly string[]) => RealmKind;
 
+/** Names of a document's that the list of the browser's names lacks. */
+const FURTHER = /webkit|^(AnimationTrigger|BeforeInstallPromptEvent|captureEvents|releaseEvents)$/i;
+const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
+
+/** Whether a document may have it: another name is found nowhere, a package of Node's, say. What is no name at all may be anything. */
+export function isOfDocuments(name: string): boolean {
+  return !IDENTIFIER.test(name) || Object.hasOwn(globals.browser, name) || FURTHER.test(name);
+}
+
 /**
  * The least that holds a script which uses those names of its surroundings. Libraries ask what there is around them, so that the ways
- * to names that do not stand in them are no reason for more.
+ * to names that do not stand in them, and names that no document has either, are no reason for more.
  */
 export function realmOfNames(names: readonly string[]): RealmKind {
-  const needed = names.filter((name) => !DYNAMIC.includes(name));
+  const needed = names.filter((name) => !DYNAMIC.includes(name) && isOfDocuments(name));
   return WITH_PACKAGES.find(({ names: known }) => needed.every((name) => known.has(name)))?.kind ?? "document";
 }
 
@@ -66,12 +89,20 @@ function judge(code: string, given: readonly string[]): RealmKind {
   }
 }
 
+/** `navigator.userAgent` is as good as a name of its own. */
 function undeclaredNames(program: Program): string[] {
+  const members = new Map<unknown, string>();
+  fullAncestor(program, (node) => {
+    const { type, computed, object, property } = node as MemberExpression;
+    if (type !== "MemberExpression" || computed || object.type !== "Identifier" || property.type !== "Identifier")
+      return;
+    if (object.name === NAVIGATOR) members.set(object, `${NAVIGATOR}.${property.name}`);
+  });
   const { globalScope } = analyze(program as Parameters<typeof analyze>[0], {
     ecmaVersion: 2024,
     sourceType: "script",
   });
-  return globalScope!.through.map(({ identifier }) => identifier.name);
+  return globalScope!.through.map(({ identifier }) => members.get(identifier) ?? identifier.name);
 }
 
 /** Whether the code reaches what no name in it stands for: modules, the global object as `this`, functions made of text. */

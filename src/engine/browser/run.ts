@@ -12,10 +12,10 @@ export interface ConsoleLine {
 
 /**
  * A script by its text, or by the address from which a document loads it. `realm`: the least that holds it; default a document. `defines`:
- * the global that later scripts find it under.
+ * the global that later scripts find it under. `content`: names the text for good, so that a page which has it is not sent it again.
  */
 export type PageScript =
-  | { name: string; source: string; realm?: RealmKind; defines?: string }
+  | { name: string; source: string; realm?: RealmKind; defines?: string; content?: string }
   | { name: string; url: string };
 
 /**

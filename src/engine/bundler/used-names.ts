@@ -6,6 +6,8 @@ import globals from "globals";
 
 /** What stands for more than a name: `import()`, and `this` of the script itself. */
 const IMPORT = "import()";
+/** Said with the member that is wanted of it: most ask what browser this is, and nothing else. */
+const NAVIGATOR = "navigator";
 
 /**
  * Names that no declaration of the script's stands behind, each once. One that is asked for by `typeof` alone is none: a script that
@@ -15,16 +17,21 @@ export function usedNames(program: Program): string[] {
   const scopes = analyze(program as Parameters<typeof analyze>[0], { ecmaVersion: 2024, sourceType: "script" });
   const asked = new Set<unknown>();
   const reached = new Set<string>();
+  const members = new Map<unknown, string>();
   let imports = false;
   fullAncestor(program, (node) => {
     const one = node as AnyNode;
     if (one.type === "UnaryExpression" && one.operator === "typeof") asked.add(one.argument);
     imports ||= one.type === "ImportExpression";
+    if (one.type === "MemberExpression" && !one.computed && one.property.type === "Identifier") {
+      if (one.object.type === "Identifier" && one.object.name === NAVIGATOR)
+        members.set(one.object, `${NAVIGATOR}.${one.property.name}`);
+    }
     const name = ofGlobalObject(one);
     if (name !== null) reached.add(name);
   });
   const names = scopes.globalScope!.through.filter(({ identifier }) => !asked.has(identifier));
-  const named = names.map(({ identifier }) => identifier.name);
+  const named = names.map(({ identifier }) => members.get(identifier) ?? identifier.name);
   return [...new Set([...named, ...reached, ...(imports ? [IMPORT] : [])])].sort();
 }
 

@@ -56,7 +56,8 @@ export function createRunScripts(options: {
 
   /** A file of the build, read once. */
   function built(path: string, name: string): Promise<SourceScript> {
-    const script = known.get(path) ?? readFile(BUILT + path, "utf8").then((source) => ({ name, source }));
+    const script =
+      known.get(path) ?? readFile(BUILT + path, "utf8").then((source) => ({ name, source, content: path }));
     known.set(path, script);
     return script;
   }
@@ -68,7 +69,7 @@ export function createRunScripts(options: {
     const { source, names, global } = script;
     const realm = names ? realmOfNames(names) : "document";
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
-    return { name, source, realm, ...(global !== null && { defines: global }) };
+    return { name, source, realm, content: sha256, ...(global !== null && { defines: global }) };
   }
 
   /** A package by its text. Rows of before hold addresses from which the page loads it. */

@@ -1,6 +1,6 @@
 /** Code gets less than a document only where every name that it uses is one of those that it would be given. */
 import { expect } from "chai";
-import { createRealmOfCode } from "../../../src/engine/browser/realm-of-code.js";
+import { createRealmOfCode, realmOfNames } from "../../../src/engine/browser/realm-of-code.js";
 import type { RealmKind } from "../../../src/engine/browser/run.js";
 
 const LANGUAGE: [string, string][] = [
@@ -36,6 +36,7 @@ const WORKER: [string, string][] = [
   ["timers and WebCrypto", "const execute = async () => { setTimeout(console.log, 1, crypto.randomUUID()) }"],
   ["a word of what was collected", "const execute = async () => new FinalizationRegistry(() => {})"],
   ["tasks and copies", "const execute = async () => queueMicrotask(() => structuredClone({}))"],
+  ["what browser this is", "const execute = async () => [navigator.userAgent, navigator?.language]"],
   ["events", "const execute = async () => new AbortController().signal instanceof EventTarget"],
 ];
 
@@ -52,6 +53,9 @@ const DOCUMENT: [string, string][] = [
   ["a socket", "const execute = async () => new WebSocket('wss://example.com')"],
   ["storage", "const execute = async () => localStorage.length + indexedDB.length"],
   ["a request of another kind", "const execute = async () => new XMLHttpRequest()"],
+  ["what a navigator keeps", "const execute = async () => navigator.storage.estimate()"],
+  ["a navigator whole", "const execute = async () => Object.keys(navigator)"],
+  ["a navigator by a name made up", "const execute = async ({ payload }) => navigator[payload.name]"],
   ["a name looked at by typeof alone", "const execute = async () => typeof window"],
   ["a name that is only assigned", "const execute = async () => { status = 1 }"],
   ["a name declared in another scope", "const f = (name) => name; const execute = async () => f(name)"],
@@ -88,6 +92,15 @@ describe("the realm of code", () => {
       it(`is a ${kind} for code that uses ${title}`, () => expect(realmOf(code)).to.equal(kind));
     }
   }
+
+  it("of a package is no document for a name that no document has", () => {
+    expect(realmOfNames(["Array", "require", "process", "setImmediate", "toString"])).to.equal("worker");
+    expect(realmOfNames(["Deno", "File"])).to.equal("network");
+    expect(realmOfNames(["navigator.language"])).to.equal("worker");
+    for (const name of ["navigator", "navigator.locks", "import()", "document", "onfocus", "webkitURL"]) {
+      expect(realmOfNames(["Array", name]), name).to.equal("document");
+    }
+  });
 
   it("is judged alike the second time, and after much else", () => {
     const few = createRealmOfCode(2);

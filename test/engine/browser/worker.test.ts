@@ -3,7 +3,13 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { LANGUAGE_GLOBALS, NETWORK_GLOBALS, WORKER_GLOBALS } from "../../../src/engine/browser/pages/worker-globals.js";
+import {
+  LANGUAGE_GLOBALS,
+  NAVIGATOR_MEMBERS,
+  NETWORK_GLOBALS,
+  WORKER_GLOBALS,
+} from "../../../src/engine/browser/pages/worker-globals.js";
+import { realmOfNames } from "../../../src/engine/browser/realm-of-code.js";
 import type { ConsoleLine, PageScript, RealmKind } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
@@ -135,6 +141,19 @@ describe("a run without a document", function () {
     }
   });
 
+  it("is not what a package gets that names anything else of a document's", async () => {
+    const source = `const execute = async () => {
+      const found = [];
+      for (let scope = window; scope !== Object.prototype; scope = Object.getPrototypeOf(scope)) found.push(...Object.getOwnPropertyNames(scope));
+      return found;
+    }`;
+    const names = (await resultOf(browsers, source)) as string[];
+    expect(names).to.include("localStorage");
+    const fewer = names.filter((name) => realmOfNames([name]) !== "document" && !NETWORK_GLOBALS.includes(name));
+    // What every object has.
+    expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
+  });
+
   for (const realm of REALMS) {
     describe(`in a ${realm} realm`, () => {
       const here = { realm };
@@ -148,6 +167,36 @@ describe("a run without a document", function () {
         const also = ["own", "ends", "TEMPORARY", "PERSISTENT", "Symbol(Symbol.toStringTag)"];
         expect(found.filter((name) => !GLOBALS[realm].includes(name) && !also.includes(name))).to.deep.equal([]);
         expect(GLOBALS[realm].filter((name) => !found.includes(name))).to.deep.equal([]);
+      });
+
+      if (realm !== "language") {
+        it("says of its browser what a document says, and has of its navigator nothing else", async () => {
+          const source = `const execute = async () => {
+          const found = [];
+          for (let one = navigator; one !== Object.prototype; one = Object.getPrototypeOf(one)) found.push(...Reflect.ownKeys(one).map(String));
+          return [found.sort(), navigator.userAgent, navigator.language, navigator.hardwareConcurrency];
+        }`;
+          const [members, ...values] = (await resultOf(browsers, source, here)) as unknown[];
+          expect(members).to.deep.equal([...NAVIGATOR_MEMBERS]);
+          expect(values).to.deep.equal(((await resultOf(browsers, source)) as unknown[]).slice(1));
+        });
+      }
+
+      it("is sent a text whose content has a name once, and evaluates it anew for each run", async () => {
+        const source = "changed.push(1); const execute = async () => [which, changed.length]";
+        const textOf = (which: string, content: string) => ({
+          name: "kept.js",
+          source: `globalThis.which = '${which}'; var changed = []`,
+          content,
+        });
+        const seen = (which: string, content: string, changes = {}) =>
+          resultOf(browsers, source, { ...here, isolationKey: "kept", packages: [textOf(which, content)], ...changes });
+        expect(await seen("first", "a")).to.deep.equal(["first", 1]);
+        // The content's name says that it is the same: what came first is what the page has.
+        expect(await seen("second", "a")).to.deep.equal(["first", 1]);
+        expect(await seen("second", "b")).to.deep.equal(["second", 1]);
+        expect(await seen("third", "")).to.deep.equal(["third", 1]);
+        expect(await seen("fourth", "a", { isolationKey: "kept elsewhere" })).to.deep.equal(["fourth", 1]);
       });
 
       it("has the same language as a document", async () => {

@@ -7,11 +7,12 @@ import { boundScope } from "./in-page/bounds.js";
 import { childConsole } from "./in-page/child-console.js";
 import { type HarnessLimits, harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
+import { pageTexts } from "./in-page/page-texts.js";
 import { workerHarness } from "./in-page/worker-harness.js";
 import { workerHost } from "./in-page/worker-host.js";
 import { workletHarness } from "./in-page/worklet-harness.js";
 import { workletHost } from "./in-page/worklet-host.js";
-import { LANGUAGE_GLOBALS, NETWORK_GLOBALS, WORKER_GLOBALS } from "./worker-globals.js";
+import { LANGUAGE_GLOBALS, NAVIGATOR_MEMBERS, NETWORK_GLOBALS, WORKER_GLOBALS } from "./worker-globals.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
@@ -45,6 +46,7 @@ function calling(run: (...args: any[]) => unknown, ...args: string[]): string {
 /** Strict, since the functions of sloppy code can be had from a stack by whoever prepares its trace. */
 const named = (source: string): string => `"use strict";${source}\n//# sourceURL=${HARNESS_NAME}`;
 const CORE = calling(harnessCore, JSON.stringify(LIMITS));
+const TEXTS = calling(pageTexts);
 
 /** Its value is the object that the host talks to; nothing else in the page can reach it. */
 export const DOCUMENT_HARNESS = named(calling(documentHarness, CORE));
@@ -64,14 +66,15 @@ export const BOUNDS = named(
 export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));
 
 function workerPage(globals: readonly string[], withOrigin: boolean): string {
-  const inWorker = named(calling(workerHarness, CORE, JSON.stringify(globals)));
-  return named(calling(workerHost, JSON.stringify(inWorker), String(withOrigin), String(LEAVE_WITHIN_MS)));
+  const lists = [globals, NAVIGATOR_MEMBERS].map((names) => JSON.stringify(names));
+  const inWorker = named(calling(workerHarness, CORE, ...lists));
+  return named(calling(workerHost, JSON.stringify(inWorker), TEXTS, String(withOrigin), String(LEAVE_WITHIN_MS)));
 }
 
 function workletPage(globals: readonly string[]): string {
   const inWorklet = named(calling(workletHarness, CORE, JSON.stringify(globals)));
   const bounds = [LEAVE_WITHIN_MS, THREAD_RUNS, THREAD_RUN_MS].map(String);
-  return named(calling(workletHost, JSON.stringify(inWorklet), ...bounds));
+  return named(calling(workletHost, JSON.stringify(inWorklet), TEXTS, ...bounds));
 }
 
 /** As DOCUMENT_HARNESS, for a page that runs its scripts in worklets, or in workers. */

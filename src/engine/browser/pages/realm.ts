@@ -1,7 +1,7 @@
 /** The global scope in which a run's code is evaluated, as the page sees it: made fresh for each run. There is one file for each kind. */
 import type { CDPSession, Connection } from "puppeteer";
 import type { Lane } from "../network/lane.js";
-import type { PageOutcome, PageRun, PageScript } from "../run.js";
+import type { PageOutcome, PageRun } from "../run.js";
 import type { Loss } from "./loss.js";
 
 export interface Realm {
@@ -14,13 +14,6 @@ export interface Realm {
   /** The outcome with what is known of it from outside. */
   explain(outcome: PageOutcome): Promise<PageOutcome>;
   stop(): void;
-}
-
-/** A run as the harness of a realm without a document takes it: payload, settings, and each script's name and source in turn. */
-export function textsOf({ payload, settings, packages, sourceName: name = "action.js", source }: PageRun): string[] {
-  const own: PageScript = { name, source };
-  const scripts = [...packages, own].flatMap((script) => ("source" in script ? [script.name, script.source] : []));
-  return [payload, settings, ...scripts];
 }
 
 export interface RealmOptions {

@@ -17,12 +17,18 @@ const LATE = "FinalizationRegistry";
 
 const BESIDE =
   "setTimeout clearTimeout setInterval clearInterval queueMicrotask structuredClone atob btoa crypto performance " +
-  "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget";
+  "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget navigator";
 
 const REQUESTS =
   "fetch Headers Request Response FormData Blob File ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader " +
   "WritableStream WritableStreamDefaultWriter TransformStream ByteLengthQueuingStrategy CountQueuingStrategy " +
   "TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
+
+/** What `navigator` has there: what it says of the browser. What it keeps, locks or reaches is taken off it. */
+export const NAVIGATOR_MEMBERS: readonly string[] =
+  "appCodeName appName appVersion deviceMemory hardwareConcurrency language languages onLine platform product userAgent".split(
+    " ",
+  );
 
 export const LANGUAGE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
 

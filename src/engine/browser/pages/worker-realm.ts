@@ -5,9 +5,11 @@
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { createRunRequests } from "../network/run-requests.js";
+import type { PageRun } from "../run.js";
 import { answerDocument, callForText, callHarness, installHarness, navigate } from "./fresh-document.js";
 import { LANGUAGE_HARNESS, NETWORK_HARNESS, WORKER_HARNESS } from "./harness.js";
-import { type Realm, type RealmOptions, textsOf } from "./realm.js";
+import { createKeptTexts } from "./kept-texts.js";
+import type { Realm, RealmOptions } from "./realm.js";
 
 const policy = (more: string) => ({
   name: "Content-Security-Policy",
@@ -32,6 +34,7 @@ const COLLECT_EVERY_RUNS = 50;
 function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
   let harnessId: string | null = null;
   let runs = 0;
+  const texts = createKeptTexts();
 
   /** Sends the page to its document and puts the harness there. */
   async function open(): Promise<void> {
@@ -51,9 +54,9 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
       if (runs % COLLECT_EVERY_RUNS === COLLECT_EVERY_RUNS - 1) await session.send("HeapProfiler.collectGarbage");
       return renewed;
     },
-    run(texts: readonly string[]): Promise<unknown> {
+    run(request: PageRun): Promise<unknown> {
       runs += 1;
-      return callForText(session, harnessId!, "run", texts);
+      return callForText(session, harnessId!, "run", texts.valuesOf(request));
     },
   };
 }
@@ -73,7 +76,7 @@ function createSilentRealm(options: RealmOptions, harness: string, header: Heade
       await session.send("Fetch.disable");
     },
     renew: () => page.renew(),
-    evaluate: (request) => page.run(textsOf(request)),
+    evaluate: page.run,
     explain: async (outcome) => outcome,
     stop: () => {},
   };
@@ -134,7 +137,7 @@ export function createNetworkRealm(options: RealmOptions): Realm {
     async evaluate(request) {
       begun = true;
       await requests.begin(request);
-      return page.run(textsOf(request));
+      return page.run(request);
     },
 
     async explain(outcome) {

@@ -13,7 +13,7 @@ declare const self: Any;
  * console line, `a` and the answer of `callExecute`; then, asked by `mute`, `m`: nothing is sent from here on; and asked once more, `b`:
  * nothing of the run is left but this thread's end.
  */
-export function workerHarness(core: HarnessCore, globals: readonly string[]): void {
+export function workerHarness(core: HarnessCore, globals: readonly string[], ofNavigator: readonly string[]): void {
   const scope = self;
   const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
   const OwnPromise = Promise;
@@ -43,7 +43,7 @@ export function workerHarness(core: HarnessCore, globals: readonly string[]): vo
     scope.onmessage = null;
     core.installConsole((line) => tell(`c${line}`));
     if (globals.includes("fetch")) boundRequests();
-    core.keepOnly(globals);
+    core.keepOnly(globals, ofNavigator);
     const leave = ({ data }: Any) => {
       muted = true;
       if (data === "mute") return tell("m");

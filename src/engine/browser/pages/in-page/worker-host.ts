@@ -1,5 +1,7 @@
 /** Keeps a fresh worker ahead of each run, in a page where no author's code ever runs. Runs inside the browser. */
 
+import type { TakeTexts } from "./page-texts.js";
+
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 declare const self: Any;
@@ -7,10 +9,11 @@ declare const self: Any;
 /**
  * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to.
  * @param harness the source text of the worker's harness
+ * @param take what has the scripts of a run
  * @param withOrigin whether the worker has the page's origin
  * @param leaveWithinMs how long a worker whose run has ended may take to answer once more
  */
-export function workerHost(harness: string, withOrigin: boolean, leaveWithinMs: number): unknown {
+export function workerHost(harness: string, take: TakeTexts, withOrigin: boolean, leaveWithinMs: number): unknown {
   const { Worker, MessageChannel } = self;
   // A long address costs a third of the start, so the harness comes by message.
   const first = "onmessage=(event)=>{onmessage=null;(0,eval)(event.data);onmessage(event)}";
@@ -58,8 +61,8 @@ export function workerHost(harness: string, withOrigin: boolean, leaveWithinMs: 
       print = self[bindingName];
       return true;
     },
-    run(...texts: string[]): Promise<string> {
-      next.port.postMessage(texts);
+    run(payload: string, settings: string, forget: readonly string[], scripts: readonly Any[]): Promise<string> {
+      next.port.postMessage([payload, settings, ...take(forget, scripts)]);
       return next.answer;
     },
     /** Has the last run's worker send nothing from here on. Answers false when it is not in hand. */

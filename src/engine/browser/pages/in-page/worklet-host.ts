@@ -1,5 +1,7 @@
 /** Keeps a fresh worklet ahead of each run, in a page where no author's code ever runs. Runs inside the browser. */
 
+import type { TakeTexts } from "./page-texts.js";
+
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 declare const self: Any;
@@ -8,11 +10,18 @@ declare const self: Any;
  * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to. Worklets of a frame share a thread, one global
  * scope after the other, which ends with the frame: a thread of its own would cost a run more than all else of it.
  * @param harness the source text of the worklet's harness
+ * @param take what has the scripts of a run
  * @param leaveWithinMs how long a worklet whose run has ended may take to answer once more
  * @param threadRuns how many runs a thread serves at most
  * @param threadRunMs how long they may last together, until the last begins
  */
-export function workletHost(harness: string, leaveWithinMs: number, threadRuns: number, threadRunMs: number): unknown {
+export function workletHost(
+  harness: string,
+  take: TakeTexts,
+  leaveWithinMs: number,
+  threadRuns: number,
+  threadRunMs: number,
+): unknown {
   const { document, performance } = self;
   const url = `data:text/javascript,${encodeURIComponent(harness)}`;
   let print: (line: string) => void = () => {};
@@ -66,9 +75,9 @@ export function workletHost(harness: string, leaveWithinMs: number, threadRuns: 
       print = self[bindingName];
       return true;
     },
-    async run(...texts: string[]): Promise<string> {
+    async run(payload: string, settings: string, forget: readonly string[], scripts: readonly Any[]): Promise<string> {
       const begun = performance.now();
-      next.node.port.postMessage(texts);
+      next.node.port.postMessage([payload, settings, ...take(forget, scripts)]);
       const answer = await next.answer;
       runs += 1;
       runMs += performance.now() - begun;

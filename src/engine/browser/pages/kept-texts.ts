@@ -1,0 +1,47 @@
+/**
+ * Which scripts' texts a page keeps beside its workers, so that they are sent to it once and not for each run: those alone whose content has
+ * a name, so that no run can tell whether it was the first. The page does as it is told here; nothing of an author's runs where they are.
+ */
+import type { PageRun, PageScript } from "../run.js";
+
+/** Of one page, in characters; the oldest go. */
+const KEPT_MAX_CHARACTERS = 4 * 1024 * 1024;
+
+/** One script as the page takes it: `text` null where the page has that content; `keep` where it is to have it from here on. */
+export type SentScript = readonly [name: string, text: string | null, content: string, keep: boolean];
+
+export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
+  const lengths = new Map<string, number>();
+  let characters = 0;
+
+  /** Makes room for a text. @returns the contents that go */
+  function admit(content: string, length: number): string[] {
+    const gone: string[] = [];
+    for (const [other, size] of lengths) {
+      if (characters + length <= maxCharacters) break;
+      lengths.delete(other);
+      characters -= size;
+      gone.push(other);
+    }
+    lengths.set(content, length);
+    characters += length;
+    return gone;
+  }
+
+  return {
+    /** A run as the page takes it: payload, settings, the contents to forget when it has begun, and the scripts. */
+    valuesOf({ payload, settings, packages, sourceName: name = "action.js", source }: PageRun): unknown[] {
+      const gone: string[] = [];
+      const sent = [...packages, { name, source } satisfies PageScript].flatMap((script): SentScript[] => {
+        if (!("source" in script)) return [];
+        const { content = "", source: text } = script;
+        if (lengths.has(content)) return [[script.name, null, content, false]];
+        const keep = content !== "" && text.length <= maxCharacters;
+        if (keep) gone.push(...admit(content, text.length));
+        return [[script.name, text, content, keep]];
+      });
+      // One that went for another may have come again.
+      return [payload, settings, gone.filter((content) => !lengths.has(content)), sent];
+    },
+  };
+}
