@@ -51,6 +51,7 @@ import { SchedulesPaused1763600180700 } from "../../migrations/1763600180700-sch
 import { RunTraces1763600190000 } from "../../migrations/1763600190000-run-traces.js";
 import { Alerts1763600190100 } from "../../migrations/1763600190100-alerts.js";
 import { RunLimits1763600200000 } from "../../migrations/1763600200000-run-limits.js";
+import { ScriptUses1763600240000 } from "../../migrations/1763600240000-script-uses.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -105,6 +106,7 @@ export const MIGRATIONS = [
   RunTraces1763600190000,
   Alerts1763600190100,
   RunLimits1763600200000,
+  ScriptUses1763600240000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -1,6 +1,7 @@
 /** Packages of npm as an author meets them: resolved at save, kept by content, run without a registry. */
 import { createHash } from "node:crypto";
 import { expect } from "chai";
+import pg from "pg";
 import { ConfigError, readConfig } from "../../src/config.js";
 import { createKeptScripts } from "../../src/operations/packages/kept-scripts.js";
 import { type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
@@ -244,6 +245,38 @@ describe("Packages of npm", () => {
     expect({ http, status: body.status }).to.deep.equal({ http: 503, status: "DEPENDENCY_UNRESOLVED" });
     expect(headers.get("retry-after")).to.match(/^\d+$/);
     expect(known.http).to.equal(201);
+  });
+
+  it("ask no more of the database, where they are known, than a save without", async () => {
+    const { query } = pg.Client.prototype;
+    const statements = async (save: () => Promise<{ http: number }>) => {
+      const texts: string[] = [];
+      // biome-ignore lint/suspicious/noExplicitAny: whatever the driver is given
+      pg.Client.prototype.query = function (this: pg.Client, ...given: any[]) {
+        const [{ text = given[0] }] = given;
+        if (/INTO "action"|UPDATE "action"|kept_script|package_choice|audit_entry|action_version/.test(text))
+          texts.push(text.replaceAll(/\s+/g, " ").slice(0, 60));
+        return Reflect.apply(query, this, given);
+      } as typeof query;
+      const { http } = await save().finally(() => {
+        pg.Client.prototype.query = query;
+      });
+      return { http, texts };
+    };
+    await create(["add-things@1.0"]);
+    const without = await statements(() => create([]));
+    expect(without.texts).to.have.length.above(2);
+    expect(await statements(() => create(["add-things@1.0"]))).to.deep.equal(without);
+    const { action } = (await create([])).body;
+    const plain = await statements(() => update(action.id, { dependencies: [], description: "a" }));
+    expect(
+      await statements(() => update(action.id, { dependencies: ["add-things@1.0"], description: "b" })),
+    ).to.deep.equal(plain);
+    const used = async () =>
+      (await service.db.query("SELECT count(*)::int AS n FROM kept_script_use WHERE action_id = $1", [action.id]))[0].n;
+    expect(await used()).to.equal(1);
+    await update(action.id, { dependencies: [] });
+    expect(await used()).to.equal(0);
   });
 
   it("are swept when no action and no version uses them, and not before", async () => {

@@ -5,9 +5,8 @@ import type { Asset, Copy, Environment, RunLimits, Trigger } from "../../data/ac
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
 import { ActionError, type Status } from "../../errors.js";
 import { type ActionInput, givenLimits, NO_LIMITS } from "../../rules/action-input.js";
-import { type Addressed, isKept } from "../../rules/packages.js";
+import type { Addressed } from "../../rules/packages.js";
 import { mustStand, type Precondition } from "../../rules/precondition.js";
-import { noteUse } from "../packages/kept-scripts.js";
 
 /** An action as callers see it (specification, Action object). Times are ISO 8601. */
 export interface Action extends RunLimits {
@@ -135,13 +134,10 @@ export async function uniquelyNamed<T>(write: Promise<T>, refusal: ActionError):
 export async function writeRow(manager: EntityManager, row: ActionRow): Promise<void> {
   if (row.id === undefined) {
     await manager.insert(ActionRow, row as object);
-    // A new row has no uses to take back, and most have none to note.
-    if (row.assets.some(isKept)) await noteUse(manager, row.id, row.assets, { isNew: true });
     return;
   }
   const { id, lastRunAt: _, createdAt: __, ...written } = row;
   await manager.update(ActionRow, id, written as object);
-  await noteUse(manager, id, row.assets, { isNew: false });
 }
 
 /** The author's fields of a row. */

@@ -10,7 +10,7 @@ import type { Caller } from "../../rules/access.js";
 import type { ActionInput } from "../../rules/action-input.js";
 import { isKept } from "../../rules/packages.js";
 import { changedAfter } from "../../rules/precondition.js";
-import { audit } from "../records/audit.js";
+import { type AuditFact, audit } from "../records/audit.js";
 import { assignInput, inputOf, nameTaken, uniquelyNamed, writeRow } from "./action-rows.js";
 import type { Judged } from "./judgement.js";
 import { recordVersion } from "./versions.js";
@@ -27,19 +27,14 @@ export async function store(manager: EntityManager, row: ActionRow, { input, ass
   await uniquelyNamed(writeRow(manager, row), nameTaken(input.name));
 }
 
-/** Tells the trail of scripts that an action did not have before: a package, or another version of one. */
-export async function auditScripts(
-  manager: EntityManager,
-  caller: Caller,
-  { id: actionId, appId, assets }: ActionRow,
-  before: readonly StoredAsset[],
-): Promise<void> {
+/** What the trail is told of scripts that an action did not have before: a package, or another version of one. */
+export function scriptsAdded({ assets }: ActionRow, before: readonly StoredAsset[]): AuditFact[] {
   const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
   const added = assets.filter(isKept).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
-  for (const { name, version = null, licence = null, integrity } of added) {
-    const data = { dependency: name, version, licence, integrity };
-    await audit(manager, caller, { appId, type: "appAction.v3.dependency", actionId, data });
-  }
+  return added.map(({ name, version = null, licence = null, integrity }) => ({
+    type: "appAction.v3.dependency",
+    data: { dependency: name, version, licence, integrity },
+  }));
 }
 
 /** What stands beside an action's code, at the most that is usual. */
@@ -68,8 +63,8 @@ export function createMasters({ log }: { log: Logger }) {
       await store(manager, row, judged);
       const { id: actionId, name } = row;
       await recordVersion(manager, log, row, { occasion: "create", personId: caller.personId });
-      await audit(manager, caller, { appId, type: "appAction.v3.create", actionId, data: { name } });
-      await auditScripts(manager, caller, row, []);
+      const entry = { appId, type: "appAction.v3.create", actionId, data: { name } };
+      await audit(manager, caller, entry, scriptsAdded(row, []));
       return row;
     },
 
@@ -81,8 +76,8 @@ export function createMasters({ log }: { log: Logger }) {
       await store(manager, row, judged);
       const { appId, id: actionId } = row;
       await recordVersion(manager, log, row, { occasion: "update", personId: caller.personId });
-      await audit(manager, caller, { appId, type: "appAction.v3.update", actionId, data: { fields } });
-      await auditScripts(manager, caller, row, before);
+      const entry = { appId, type: "appAction.v3.update", actionId, data: { fields } };
+      await audit(manager, caller, entry, scriptsAdded(row, before));
       return row;
     },
   };

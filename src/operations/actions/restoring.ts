@@ -7,7 +7,7 @@ import { audit } from "../records/audit.js";
 import { type Action, type LockMaster, productionOf, type ShowAction, type Target } from "./action-rows.js";
 import { failingAs } from "./failures.js";
 import type { Judged, Judgement } from "./judgement.js";
-import { auditScripts, store } from "./masters.js";
+import { scriptsAdded, store } from "./masters.js";
 import { findVersion, recordVersion, type StoredVersion } from "./versions.js";
 
 export interface Restored {
@@ -45,9 +45,9 @@ export function createRestoring(options: {
     const preRestoreVersionId = await recordVersion(manager, log, row, { occasion: "pre-restore", personId });
     const { assets: before } = row;
     await store(manager, row, revived);
-    await auditScripts(manager, caller, row, before);
     const ids = { restoredFromVersionId: versionId, preRestoreVersionId };
-    await audit(manager, caller, { appId, type: "appAction.v3.restore", actionId, data: ids });
+    const entry = { appId, type: "appAction.v3.restore", actionId, data: ids };
+    await audit(manager, caller, entry, scriptsAdded(row, before));
     const isPublished = (await productionOf(manager, actionId)) !== null;
     return { action: { ...show(row), isPublished }, ...ids };
   }

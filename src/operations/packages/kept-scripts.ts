@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { StoredAsset } from "../../data/action-types.js";
-import { type Executor, rows } from "../../data/database.js";
+import { rows } from "../../data/database.js";
 import { isKept, type KeptAsset, keptPath } from "../../rules/packages.js";
 
 /** A part of a script: a package of the registry. */
@@ -104,20 +104,6 @@ export const keptScripts = (assets: readonly StoredAsset[]): string[] => [
   ...new Set(assets.filter(isKept).map(({ sha256 }) => sha256)),
 ];
 
-const USED = "INSERT INTO kept_script_use (sha256, action_id) SELECT sha256, $2 FROM unnest($1::text[]) AS sha256";
-
-/** Notes in the transaction of a change which scripts an action uses now. */
-export async function noteUse(
-  executor: Executor,
-  actionId: number,
-  assets: readonly StoredAsset[],
-  { isNew }: { isNew: boolean },
-): Promise<void> {
-  const hashes = keptScripts(assets);
-  if (!isNew) await rows(executor, "DELETE FROM kept_script_use WHERE action_id = $1", [actionId]);
-  if (hashes.length > 0) await rows(executor, USED, [hashes, actionId]);
-}
-
 export type KeptScripts = ReturnType<typeof createKeptScripts>;
 
 export function createKeptScripts(db: DataSource) {
@@ -141,8 +127,9 @@ export function createKeptScripts(db: DataSource) {
       return found;
     },
 
-    async choose(registry: string, specs: readonly string[], sha256: string): Promise<void> {
-      await rows(db, CHOOSE, [registry, [...new Set(specs)], sha256]);
+    async choose(registry: string, specs: readonly string[], facts: ScriptFacts): Promise<void> {
+      await rows(db, CHOOSE, [registry, [...new Set(specs)], facts.sha256]);
+      for (const spec of specs) chosenLately.set(`${registry} ${spec}`, facts);
     },
 
     /** Puts a script there; known content stays as it is. */

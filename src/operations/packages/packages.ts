@@ -139,7 +139,7 @@ export function createPackages(options: PackagesOptions) {
     const specs = [`${name}@${wanted}`, exact];
     const before = await scripts.chosen(registry!.registry, exact);
     if (before) {
-      await scripts.choose(registry!.registry, specs, before.sha256);
+      await scripts.choose(registry!.registry, specs, before);
       return before;
     }
     const { source, global, names, parts } = await bundler.bundle(await archives()).catch((error: unknown) => {
@@ -151,7 +151,7 @@ export function createPackages(options: PackagesOptions) {
     const { version } = choice;
     const licence = parts[0]!.licence;
     const facts = await scripts.keep(text, { package: name, version, licence, global, names, parts });
-    await scripts.choose(registry!.registry, specs, facts.sha256);
+    await scripts.choose(registry!.registry, specs, facts);
     return facts;
   }
 

@@ -33,17 +33,34 @@ export interface AuditPage {
 /** Reads the trail of one app. */
 export type Trail = (appId: number, options: AuditOptions, reserve?: Reserve) => Promise<AuditPage>;
 
-/** Writes one entry, in the transaction of the change that it tells of. */
+/** What an entry says of a change: its type, and names, ids and fields. */
+export interface AuditFact {
+  type: string;
+  data: Record<string, unknown>;
+}
+
+/** Writes one entry, in the transaction of the change that it tells of, and `more` after it of the same change. */
 export async function audit(
   executor: Executor,
   caller: Pick<Caller, "personId" | "credentialId"> | null,
-  entry: { appId: number; type: string; actionId?: number; data: Record<string, unknown> },
+  entry: AuditFact & { appId: number; actionId?: number },
+  more: readonly AuditFact[] = [],
 ): Promise<void> {
-  const { appId, type, actionId = null, data } = entry;
+  const { appId, actionId = null } = entry;
+  const all = [entry, ...more];
   await rows(
     executor,
-    `INSERT INTO audit_entry (app_id, type, person_id, credential_id, action_id, data) VALUES ($1, $2, $3, $4, $5, $6)`,
-    [appId, type, caller?.personId ?? null, caller?.credentialId ?? null, actionId, JSON.stringify(data)],
+    `INSERT INTO audit_entry (app_id, type, person_id, credential_id, action_id, data)
+     SELECT $1::bigint, fact.type, $3::bigint, $4::bigint, $5::bigint, fact.data FROM unnest($2::text[], $6::json[]) WITH ORDINALITY AS fact (type, data, place)
+      ORDER BY fact.place`,
+    [
+      appId,
+      all.map(({ type }) => type),
+      caller?.personId ?? null,
+      caller?.credentialId ?? null,
+      actionId,
+      all.map(({ data }) => JSON.stringify(data)),
+    ],
   );
 }
 
