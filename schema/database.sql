@@ -32,6 +32,8 @@ CREATE INDEX action_list ON public.action USING btree (app_id, id DESC) WHERE (m
 CREATE UNIQUE INDEX action_name ON public.action USING btree (app_id, name, ((master_id IS NULL)));
 CREATE TRIGGER action_changed AFTER INSERT OR DELETE OR UPDATE OF app_id, master_id, name, code, active, environment, action_version, triggers, assets ON public.action FOR EACH ROW EXECUTE FUNCTION svc_action_changed();
 CREATE TRIGGER action_edited AFTER INSERT OR DELETE OR UPDATE OF updated_at ON public.action FOR EACH ROW EXECUTE FUNCTION svc_action_edited();
+CREATE TRIGGER action_scripts_changed AFTER UPDATE OF assets ON public.action FOR EACH ROW WHEN (((old.assets)::text <> (new.assets)::text)) EXECUTE FUNCTION svc_note_scripts();
+CREATE TRIGGER action_scripts_new AFTER INSERT ON public.action FOR EACH ROW WHEN (((new.assets)::text ~~ '%"sha256"%'::text)) EXECUTE FUNCTION svc_note_scripts();
 
 CREATE TABLE action_version (
   id bigint GENERATED ALWAYS AS IDENTITY NOT NULL,
@@ -1006,6 +1008,20 @@ AS $function$
           SELECT above.parent_id, above.access_rules, step + 1
             FROM up JOIN media_folder AS above ON above.id = up.parent_id WHERE up.access_rules IS NULL)
         SELECT access_rules FROM up WHERE access_rules IS NOT NULL ORDER BY step LIMIT 1
+      $function$;
+
+CREATE OR REPLACE FUNCTION public.svc_note_scripts()
+ RETURNS trigger
+ LANGUAGE plpgsql
+AS $function$
+        BEGIN
+          IF TG_OP = 'UPDATE' THEN
+            DELETE FROM kept_script_use WHERE action_id = NEW.id;
+          END IF;
+          INSERT INTO kept_script_use (sha256, action_id)
+            SELECT DISTINCT script[1], NEW.id FROM regexp_matches(NEW.assets::text, '"sha256": ?"([0-9a-f]{64})"', 'g') AS script;
+          RETURN NULL;
+        END
       $function$;
 
 CREATE OR REPLACE FUNCTION public.svc_run_counted()
