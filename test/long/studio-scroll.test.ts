@@ -124,7 +124,9 @@ describe("Studio with a hundred thousand rows", function () {
     await studio.run();
     await page.waitForSelector(".console li");
     await page.waitForSelector('.outcome[data-state="completed"]');
-    await page.waitForFunction('/line 9999 of 10000/.test(document.querySelector(".console li:last-child")?.textContent)');
+    await page.waitForFunction(
+      '/line 9999 of 10000/.test(document.querySelector(".console li:last-child")?.textContent)',
+    );
     expect(await studio.textOf(".result")).to.equal('"printed"');
     expect(await longest()).to.be.at.most(TASK_MAX_MS);
   });

@@ -28,6 +28,8 @@ import { FORM_LIMITS } from "./document-form.js";
 
 /** A thousand whole actions; some fifty milliseconds of work, in which nobody else is served. */
 const COST_MAX = 30_000;
+/** What a tool asks of a schema of this size, which is computed from memory. */
+const SCHEMA_COST_MAX = 40_000;
 /** Of a list within a page, such as an action's triggers: most have one. */
 const INNER_LIST = 1;
 
@@ -171,6 +173,11 @@ function defaultsOf({ variableDefinitions }: OperationDefinitionNode): Record<st
   return Object.fromEntries(given);
 }
 
+function asksForSchemaAlone({ selectionSet: { selections } }: OperationDefinitionNode): boolean {
+  const [only] = selections;
+  return selections.length === 1 && only?.kind === Kind.FIELD && only.name.value === SchemaMetaFieldDef.name;
+}
+
 /** Answers what judges an operation of a valid document: the error that names the limit which it passes, or its cost. */
 export function createCostJudge(schema: GraphQLSchema) {
   const lists = introspectionLists(schema);
@@ -193,9 +200,10 @@ export function createCostJudge(schema: GraphQLSchema) {
     if (levels > FORM_LIMITS[LEVELS]) {
       return new GraphQLError(`an operation goes at most ${FORM_LIMITS[LEVELS]} levels deep`);
     }
-    if (cost > COST_MAX) {
+    const most = asksForSchemaAlone(operation) ? SCHEMA_COST_MAX : COST_MAX;
+    if (cost > most) {
       const asked = `it asks for up to ${Math.ceil(Math.min(cost, Number.MAX_SAFE_INTEGER))}`;
-      return new GraphQLError(`an operation asks for at most ${COST_MAX} values, ${asked}: lower its limits or fields`);
+      return new GraphQLError(`an operation asks for at most ${most} values, ${asked}: lower its limits or fields`);
     }
     return cost;
   };
