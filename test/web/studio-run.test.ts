@@ -9,7 +9,7 @@ const LIMIT = 20;
 
 const CODES = {
   lines:
-    "for (let at = 0; at < 1_500; at += 1) console.log(`line ${at}`); await new Promise((r) => setTimeout(r, 60_000));",
+    "for (let at = 0; at < 10_500; at += 1) console.log(`line ${at}`); await new Promise((r) => setTimeout(r, 60_000));",
   large: 'return Array.from({ length: 60_000 }, (_, at) => ({ at, text: "x".repeat(60) }));',
 };
 
@@ -52,7 +52,7 @@ describe("a run in Studio", () => {
 
   it("shows as many lines as are kept while it runs, the last one in sight, few of them drawn", async () => {
     await studio.press("Enter");
-    await page.waitForSelector('.console[aria-label="Console, 1001 lines"]');
+    await page.waitForSelector('.console[aria-label="Console, 10001 lines"]');
     await page.waitForFunction('/console is full/.test(document.querySelector(".console li:last-child")?.textContent)');
     expect(await page.$$eval(".console li", (lines) => lines.length)).to.be.lessThan(60);
     expect(await inView(".console li:last-child")).to.equal(true);
@@ -61,7 +61,7 @@ describe("a run in Studio", () => {
 
   it("is left where the person has scrolled to, and is cancelled by a button that never left the screen", async () => {
     await page.hover(".console");
-    await page.mouse.wheel({ deltaY: -100_000 });
+    await page.mouse.wheel({ deltaY: -1_000_000 });
     await page.waitForFunction('/line 0$/.test(document.querySelector(".console li").textContent)');
     await studio.button("Cancel the run");
     await outcome("cancelled");
