@@ -20,7 +20,7 @@ a page that is sent to a fresh document for each evaluation, and for the single 
 
 /** By the figure's name; where there is none its title says enough. */
 export const ABOUT: Record<string, string> = {
-  language: `${RUN} This code uses the language alone, so it runs in a worker.`,
+  language: `${RUN} This code uses the language alone, so it runs in a worklet.`,
   document: "The same for code that names the document: each run has a fresh one.",
   "svc-csv": "The same with a package that needs no network.",
   "svc-session": "The same with the session of whoever called.",
