@@ -74,7 +74,7 @@ function frame(title, when) {
     <style>
       #bookings { text-align: center; }
       #bookings-stage { background: #3a3f47; color: #fff; border-radius: 6px; padding: .3rem; margin: 1.5rem auto; max-width: 28rem; }
-      #bookings-seats { display: grid; grid-template-columns: repeat(6, 3.5rem); gap: .6rem; justify-content: center; }
+      #bookings-seats { display: grid; grid-template-columns: repeat(6, minmax(0, 3.5rem)); gap: .6rem; justify-content: center; }
       #bookings-seats button { height: 3rem; border: 1px solid #1a6f4b; border-radius: 8px 8px 3px 3px; background: #e4f6ec; color: #0d4b30; }
       #bookings-seats button:disabled { border-color: #c8ccd2; background: #eceef1; color: #6b7078; cursor: not-allowed; }
       #bookings-note { min-height: 1.5rem; margin: 1.5rem 0; font-weight: 600; }
