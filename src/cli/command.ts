@@ -20,9 +20,13 @@ export async function runCommand(command: () => Promise<void>): Promise<void> {
 }
 
 /** The command line's words and options. @throws StartError that ends in `usage` */
-export function readArguments<Options extends ParseArgsOptionsConfig>(options: Options, usage: string) {
+export function readArguments<Options extends ParseArgsOptionsConfig>(
+  options: Options,
+  usage: string,
+  args = process.argv.slice(2),
+) {
   try {
-    return parseArgs({ args: process.argv.slice(2), options, allowPositionals: true, strict: true });
+    return parseArgs({ args, options, allowPositionals: true, strict: true });
   } catch (error) {
     const [reason] = (error as Error).message.split(/\.\s|\n/);
     throw new StartError(`${reason}. ${usage}`);

@@ -1,6 +1,10 @@
 import { execFile } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
+import { withDatabase } from "../../src/cli/command.js";
+import { readTask } from "../../src/cli/token-tasks.js";
+import { readConfig } from "../../src/config.js";
+import { faultLine } from "../../src/errors.js";
 import { startProcess } from "../harness/process.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -14,8 +18,8 @@ interface Said {
   answer: any;
 }
 
-/** Runs the command as npm does, with `environment` and nothing of this process's own. */
-function token(environment: Record<string, string>, ...words: string[]): Promise<Said> {
+/** Runs the program as npm does, with `environment` and nothing of this process's own. */
+function runProgram(environment: Record<string, string>, ...words: string[]): Promise<Said> {
   return new Promise((resolve) => {
     const env = { PATH: process.env["PATH"], ...environment };
     execFile(process.execPath, ["--no-node-snapshot", PROGRAM, ...words], { env }, (error, stdout, stderr) => {
@@ -28,6 +32,10 @@ function token(environment: Record<string, string>, ...words: string[]): Promise
 describe("npm run token", () => {
   let service: TestService;
   let environment: Record<string, string>;
+
+  /** What the program does with its words, in this process: a start of the program costs a second. */
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  const token = async (...words: string[]): Promise<any> => withDatabase(readConfig(environment), readTask(words));
 
   before(async () => {
     service = await startTestService({ ROLES: "api" });
@@ -45,8 +53,7 @@ describe("npm run token", () => {
   ];
   for (const [kind, words, http] of kinds) {
     it(`makes a credential of kind ${kind} that a running service knows, with that kind's rights`, async () => {
-      const { code, answer } = await token(environment, kind, ...words, "--name", "made by hand");
-      expect(code).to.equal(0);
+      const answer = await token(kind, ...words, "--name", "made by hand");
       expect(answer).to.have.all.keys("id", "token");
       expect(answer.token).to.match(new RegExp(`^svc_${kind}_`));
       expect((await service.rest("GET", "/v3/apps/1/actions", { as: answer.token })).http).to.equal(http);
@@ -54,10 +61,10 @@ describe("npm run token", () => {
   }
 
   it("gives a task token an hour, and any other the end that was asked for or none", async () => {
-    const task = await token(environment, "task", "--app", "1");
-    const api = await token(environment, "api", "--app", "1", "--expires", "30m");
-    const lasting = await token(environment, "api", "--app", "1");
-    const ids = [task, api, lasting].map(({ answer }) => answer.id);
+    const task = await token("task", "--app", "1");
+    const api = await token("api", "--app", "1", "--expires", "30m");
+    const lasting = await token("api", "--app", "1");
+    const ids = [task, api, lasting].map(({ id }) => id);
     const found: { minutes: number | null }[] = await service.db.query(
       `SELECT round(extract(epoch FROM expires_at - created_at) / 60)::int AS minutes FROM credential
         WHERE id = ANY($1) ORDER BY array_position($1::bigint[], id)`,
@@ -67,23 +74,21 @@ describe("npm run token", () => {
   });
 
   it("revokes at once, in a service that has just answered with that token", async () => {
-    const { answer } = await token(environment, "editor", "--user", "1");
+    const { code, answer } = await runProgram(environment, "editor", "--user", "1");
+    expect(code).to.equal(0);
     const ask = () => service.rest("GET", "/v3/apps/1/actions", { as: answer.token });
     expect((await ask()).http).to.equal(200);
-    const { answer: revoked } = await token(environment, "revoke", String(answer.id));
-    expect(revoked).to.deep.equal({ id: answer.id, revoked: true });
+    const revoked = await runProgram(environment, "revoke", String(answer.id));
+    expect(revoked.answer).to.deep.equal({ id: answer.id, revoked: true });
     // Sooner than what is remembered of a token is asked for anew.
     await until(async () => (await ask()).http === 401, 4_000);
   });
 
   it("lists the app's credentials without their tokens", async () => {
-    const { answer: made } = await token(environment, "api", "--app", "1", "--name", "listed");
-    const { answer } = await token(environment, "list", "--app", "1");
-    expect(answer.tokens.find(({ id }: { id: number }) => id === made.id)).to.deep.include({
-      kind: "api",
-      name: "listed",
-    });
-    expect(JSON.stringify(answer)).to.not.contain("svc_api_");
+    const { id: listed } = await token("api", "--app", "1", "--name", "listed");
+    const { tokens } = await token("list", "--app", "1");
+    expect(tokens.find(({ id }: { id: number }) => id === listed)).to.deep.include({ kind: "api", name: "listed" });
+    expect(JSON.stringify(tokens)).to.not.contain("svc_api_");
   });
 
   const mistakes: [string[], RegExp][] = [
@@ -103,25 +108,27 @@ describe("npm run token", () => {
     [["list"], /^list needs --app\. Usage: /],
   ];
   for (const [words, expected] of mistakes) {
-    it(`says in one line what is wrong with: ${words.join(" ") || "nothing"}`, async () => {
-      const { code, stderr, answer } = await token(environment, ...words);
-      expect(code).to.equal(1);
-      expect(stderr.trim()).to.match(expected);
-      expect(stderr.trim().split("\n")).to.have.length(1);
-      expect(answer).to.equal(null);
+    it(`says what is wrong with: ${words.join(" ") || "nothing"}`, async () => {
+      const said = await token(...words).catch(faultLine);
+      expect(said).to.match(expected);
     });
   }
+
+  it("says so in one line, prints no JSON and ends with 1", async () => {
+    const { code, stderr, answer } = await runProgram(environment, "api", "--app", "999");
+    expect([code, stderr, answer]).to.deep.equal([1, "there is no app 999\n", null]);
+  });
 
   it("uses the embedded database of a service that runs, and starts it where none does", async () => {
     const running = startProcess({ ROLES: "api" });
     try {
       const url = await running.ready();
-      const beside = await token({ DATA_DIR: running.dataDir }, "editor", "--user", "1");
+      const beside = await runProgram({ DATA_DIR: running.dataDir }, "editor", "--user", "1");
       const headers = { "auth-token": beside.answer.token };
       expect((await fetch(`${url}/v3/apps/1/actions`, { headers })).status).to.equal(200);
       running.signal("SIGTERM");
       await running.ended;
-      const alone = await token({ DATA_DIR: running.dataDir }, "api", "--app", "1");
+      const alone = await runProgram({ DATA_DIR: running.dataDir }, "api", "--app", "1");
       expect(alone.code).to.equal(0);
       expect(alone.answer.id).to.be.greaterThan(beside.answer.id);
       expect(running.offspring()).to.deep.equal([]);

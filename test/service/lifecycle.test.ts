@@ -3,35 +3,31 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
-import { ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
+import { type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
 
-describe("the life of a service process", function () {
+/** Each test goes on with the process, or with the folder, that the one before it leaves: a start on an empty folder is dear. */
+describe("the life of a service on its own data", function () {
   this.timeout(90_000);
   const started: ServiceProcess[] = [];
-  const start = (environment: Record<string, string> = {}) => {
-    const service = startProcess(environment);
-    started.push(service);
-    return service;
-  };
-  afterEach(async () => {
-    for (const service of started.splice(0).reverse()) await service.clean();
-  });
+  let service: ServiceProcess;
+  let editor: Editor & { url: string };
 
-  it("starts from nothing with a first app, whose credentials only the owner of the folder may read", async () => {
-    const service = start();
-    const url = await service.ready();
-    expect(await get(`${url}/health/live`)).to.deep.equal({ http: 200, body: { status: "LIVE" } });
-    expect(await get(`${url}/health/ready`)).to.deep.equal({ http: 200, body: { status: "READY" } });
-    const credentials = service.credentials();
-    expect(credentials).to.have.all.keys("baseUrl", "organizationId", "appId", "tokens");
-    expect(credentials).to.deep.include({ baseUrl: url, organizationId: 1, appId: 1 });
-    expect(credentials.tokens).to.have.all.keys("editor", "admin", "api", "viewer", "live");
-    const mode = statSync(join(service.dataDir, "credentials.json")).mode & 0o777;
-    expect(mode.toString(8)).to.equal("600");
+  /** On the folder of the first start, from the second on. */
+  function start(environment: Record<string, string> = {}): void {
+    const [first] = started;
+    service = startProcess({ ...(first && { DATA_DIR: first.dataDir }), ...environment });
+    started.push(service);
+  }
+  async function expectEnded(code: number): Promise<void> {
+    expect(await service.ended).to.deep.equal({ code, signal: null });
+    expect(started.flatMap((one) => one.offspring())).to.deep.equal([]);
+  }
+  after(async () => {
+    for (const one of started.reverse()) await one.clean();
   });
 
   it("names the part that is not up until it is ready, while it says that it lives", async () => {
-    const service = start();
+    start();
     const url = await service.listening();
     const refused = fetch(`${url}/health/ready`);
     const [live, ready, other] = await Promise.all(
@@ -46,13 +42,29 @@ describe("the life of a service process", function () {
     expect(other).to.deep.include({ http: 503 });
     expect(other!.body.status).to.equal("OVERLOADED");
     await service.ready();
-    expect((await get(`${url}/health/ready`)).http).to.equal(200);
+    expect(await get(`${url}/health/live`)).to.deep.equal({ http: 200, body: { status: "LIVE" } });
+    expect(await get(`${url}/health/ready`)).to.deep.equal({ http: 200, body: { status: "READY" } });
+  });
+
+  it("starts from nothing with a first app, whose credentials only the owner of the folder may read", async () => {
+    editor = await editorOf(service);
+    const credentials = service.credentials();
+    expect(credentials).to.have.all.keys("baseUrl", "organizationId", "appId", "tokens");
+    expect(credentials).to.deep.include({ baseUrl: editor.url, organizationId: 1, appId: 1 });
+    expect(credentials.tokens).to.have.all.keys("editor", "admin", "api", "viewer", "live");
+    const mode = statSync(join(service.dataDir, "credentials.json")).mode & 0o777;
+    expect(mode.toString(8)).to.equal("600");
+  });
+
+  it("tells a person where to click and, at the first start, where the token to sign in with is; never the token", async () => {
+    const said = await until(() => service.stderr().includes("To sign in") && service.stderr());
+    for (const path of ["/studio", "/graphql", "/v1/apps"]) expect(said).to.contain(`${editor.url}${path}`);
+    expect(said).to.contain(join(service.dataDir, "credentials.json")).and.not.contain("svc_");
+    expect(JSON.stringify(service.log)).not.to.contain("svc_editor_");
   });
 
   it("lets a run end on SIGTERM: it is answered and logged, nothing else is taken, no process is left", async () => {
-    const service = start();
-    const editor = await editorOf(service);
-    await editor.create("waiting", WAITING);
+    const taskId = await editor.create("waiting", WAITING);
     const run = editor.call("POST", "/waiting/runWithResult", { wait: 1_500 });
     const before = service.offspring().join("\n");
     expect(before)
@@ -67,71 +79,16 @@ describe("the life of a service process", function () {
     expect(refused.body.failing).to.include("stopping");
     expect((await get(`${editor.url}/v3/apps/1/actions`)).http).to.equal(503);
     expect((await run).body.result).to.deep.equal({ waited: 1_500 });
-    expect(await service.ended).to.deep.equal({ code: 0, signal: null });
-    expect(service.offspring()).to.deep.equal([]);
-    const next = start({ DATA_DIR: service.dataDir });
-    const again = await editorOf(next);
-    const logs = await again.logs();
+    await expectEnded(0);
+    start({ SERVER_TIMEOUT_MS: "2000" });
+    editor = await editorOf(service);
+    const logs = await editor.logs({ id: taskId });
     expect(logs.map(({ type }) => type)).to.deep.equal(["app.task.completed"]);
-  });
-
-  it("ends the grace on a second SIGTERM: the run is logged as failed, the exit is clean", async () => {
-    const service = start();
-    const editor = await editorOf(service);
-    await editor.create("endless", WAITING);
-    const run = editor.call("POST", "/endless/runWithResult", { wait: 100_000 });
-    await runningIn(service);
-    service.signal("SIGTERM");
-    await until(async () => (await get(`${editor.url}/health/ready`)).http === 503);
-    service.signal("SIGTERM");
-    const { http, body } = await run;
-    expect(http).to.equal(500);
-    expect(body.status).to.equal("EXECUTION_FAILED");
-    expect(body.error).to.contain("the service was stopped");
-    expect(await service.ended).to.deep.equal({ code: 0, signal: null });
-    expect(service.offspring()).to.deep.equal([]);
-  });
-
-  it("ends the run itself when the grace is over", async () => {
-    const service = start({ SHUTDOWN_GRACE_MS: "200" });
-    const editor = await editorOf(service);
-    await editor.create("endless", ENDLESS);
-    const run = editor.call("POST", "/endless/runWithResult");
-    await runningIn(service);
-    service.signal("SIGTERM");
-    expect((await run).body.error).to.contain("the service was stopped");
-    expect((await service.ended).code).to.equal(0);
-    expect(service.offspring()).to.deep.equal([]);
-  });
-
-  it("says after kill -9 that the run failed: once, at the next start", async () => {
-    const service = start();
-    const editor = await editorOf(service);
-    const taskId = await editor.create("waiting", WAITING);
-    const lost = editor.call("POST", "/waiting/runWithResult", { wait: 100_000 }).catch(() => null);
-    await runningIn(service);
-    service.signal("SIGKILL");
-    await service.ended;
-    await lost;
-    const next = start({ DATA_DIR: service.dataDir });
-    const again = await editorOf(next);
-    const [entry] = await until(async () => {
-      const found = await again.logs({ id: taskId });
-      return found.length > 0 ? found : null;
-    });
-    expect(entry.type).to.equal("app.task.failed");
-    expect(entry.data.error.name).to.equal("RunLostError");
-    await again.create("quick", QUICK);
-    expect((await again.call("POST", "/quick/runWithResult")).body.result).to.deep.equal({ quick: true });
-    expect(await again.logs({ id: taskId })).to.have.length(1);
-    next.signal("SIGTERM");
-    await next.ended;
-    expect([...service.offspring(), ...next.offspring()]).to.deep.equal([]);
+    await until(() => service.stderr().includes(`${editor.url}/studio`));
+    expect(service.stderr()).not.to.contain("To sign in");
   });
 
   it("kills a run at its limit, logs a timeout, and answers another action at once", async () => {
-    const service = start({ SERVER_TIMEOUT_MS: "2000" });
-    const editor = await editorOf(service);
     const taskId = await editor.create("endless", ENDLESS);
     await editor.create("quick", QUICK);
     const { http, body } = await editor.call("POST", "/endless/runWithResult");
@@ -145,19 +102,68 @@ describe("the life of a service process", function () {
     expect(entry.data.duration).to.be.at.least(2_000);
   });
 
-  it("tells a person where to click and, at the first start, where the token to sign in with is; never the token", async () => {
-    const first = start();
-    const url = await first.ready();
-    const said = await until(() => first.stderr().includes("To sign in") && first.stderr());
-    for (const path of ["/studio", "/graphql", "/v1/apps"]) expect(said).to.contain(`${url}${path}`);
-    expect(said).to.contain(join(first.dataDir, "credentials.json")).and.not.contain("svc_");
-    expect(JSON.stringify(first.log)).not.to.contain("svc_editor_");
-    first.signal("SIGTERM");
-    await first.ended;
-    const second = start({ DATA_DIR: first.dataDir });
-    const again = await second.ready();
-    await until(() => second.stderr().includes(`${again}/studio`));
-    expect(second.stderr()).not.to.contain("To sign in");
+  it("ends with a line and exit code 1 when its PostgreSQL dies, and recovers at the next start", async () => {
+    const pidFile = join(service.dataDir, "postgres/postmaster.pid");
+    process.kill(Number(readFileSync(pidFile, "utf8").split("\n")[0]), "SIGKILL");
+    expect(await service.ended).to.deep.equal({ code: 1, signal: null });
+    expect(service.stderr()).to.include("PostgreSQL ended by itself; a new start recovers what it held\n");
+    start();
+    editor = await editorOf(service);
+  });
+
+  it("says after kill -9 that the run failed: once, at the next start", async () => {
+    const taskId = await editor.create("lost", WAITING);
+    const lost = editor.call("POST", "/lost/runWithResult", { wait: 100_000 }).catch(() => null);
+    await runningIn(service);
+    service.signal("SIGKILL");
+    await service.ended;
+    await lost;
+    start({ SHUTDOWN_GRACE_MS: "200" });
+    editor = await editorOf(service);
+    const [entry] = await until(async () => {
+      const found = await editor.logs({ id: taskId });
+      return found.length > 0 ? found : null;
+    });
+    expect(entry.type).to.equal("app.task.failed");
+    expect(entry.data.error.name).to.equal("RunLostError");
+    expect((await editor.call("POST", "/quick/runWithResult")).body.result).to.deep.equal({ quick: true });
+    expect(await editor.logs({ id: taskId })).to.have.length(1);
+  });
+
+  it("ends the run itself when the grace is over, and leaves no process of this start nor of the killed one", async () => {
+    const run = editor.call("POST", "/endless/runWithResult");
+    await runningIn(service);
+    service.signal("SIGTERM");
+    expect((await run).body.error).to.contain("the service was stopped");
+    await expectEnded(0);
+  });
+
+  it("ends the grace on a second SIGTERM: the run is logged as failed, the exit is clean", async () => {
+    start();
+    editor = await editorOf(service);
+    const run = editor.call("POST", "/waiting/runWithResult", { wait: 100_000 });
+    await runningIn(service);
+    service.signal("SIGTERM");
+    await until(async () => (await get(`${editor.url}/health/ready`)).http === 503);
+    service.signal("SIGTERM");
+    const { http, body } = await run;
+    expect(http).to.equal(500);
+    expect(body.status).to.equal("EXECUTION_FAILED");
+    expect(body.error).to.contain("the service was stopped");
+    await expectEnded(0);
+  });
+});
+
+describe("a service process that does not come up", function () {
+  this.timeout(90_000);
+  const started: ServiceProcess[] = [];
+  const start = (environment: Record<string, string> = {}) => {
+    const service = startProcess(environment);
+    started.push(service);
+    return service;
+  };
+  afterEach(async () => {
+    for (const service of started.splice(0).reverse()) await service.clean();
   });
 
   it("stops while it starts: exit code 0, nothing left", async () => {
@@ -177,7 +183,7 @@ describe("the life of a service process", function () {
     expect(second.stderr().trim().split("\n")).to.have.length(1);
     expect(second.stderr()).to.contain("EADDRINUSE").and.to.contain(port);
     expect(second.offspring()).to.deep.equal([]);
-    await first.ready();
+    expect((await get(`http://127.0.0.1:${port}/health/live`)).http).to.equal(200);
   });
 
   it("names every faulty variable in one message, and no value", async () => {
@@ -197,17 +203,6 @@ describe("the life of a service process", function () {
       .to.match(/Chromium/)
       .and.to.match(/CHROME_PATH|\/nowhere\/chromium/);
     expect(service.offspring()).to.deep.equal([]);
-  });
-
-  it("ends with a line and exit code 1 when its PostgreSQL dies, and recovers at the next start", async () => {
-    const first = start();
-    await first.ready();
-    const pidFile = join(first.dataDir, "postgres/postmaster.pid");
-    process.kill(Number(readFileSync(pidFile, "utf8").split("\n")[0]), "SIGKILL");
-    expect(await first.ended).to.deep.equal({ code: 1, signal: null });
-    expect(first.stderr()).to.include("PostgreSQL ended by itself; a new start recovers what it held\n");
-    const second = start({ DATA_DIR: first.dataDir });
-    await second.ready();
   });
 
   it("says in one line that its database cannot be opened, or its packages cannot be read", async () => {

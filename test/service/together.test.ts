@@ -11,7 +11,7 @@ import { firstCredentials } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { asEditor, get, QUICK } from "./support.js";
 
-const INSTANCES = 5;
+const INSTANCES = 3;
 
 describe("service processes among others", function () {
   this.timeout(90_000);
@@ -92,7 +92,8 @@ describe("service processes among others", function () {
     expect(refused.stderr().trim().split("\n")).to.have.length(1);
     expect(refused.stderr()).to.contain("sandbox").and.to.contain("CHROME_SANDBOX=off");
     expect(refused.offspring()).to.deep.equal([]);
-    const told = start({ CHROME_PATH: wrapper, CHROME_SANDBOX: "off" });
+    database = await freshDatabase();
+    const told = start({ CHROME_PATH: wrapper, CHROME_SANDBOX: "off", DATABASE_URL: database.url });
     await told.ready();
     expect(told.log.some(({ level, msg }) => level === 40 && /CHROME_SANDBOX=off/.test(String(msg)))).to.equal(true);
   });

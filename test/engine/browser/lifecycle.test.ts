@@ -67,7 +67,7 @@ describe("the browser's life", () => {
     await next.stop();
   });
 
-  it("is quiet while nothing runs, and not while a loop does: the tests below can tell", async () => {
+  it("is quiet while nothing runs, and not while a loop does: the tests of runs that would not end can tell", async () => {
     const group = browsers.pid()!;
     await until(() => isQuiet(group));
     const abort = new AbortController();
@@ -76,49 +76,6 @@ describe("the browser's life", () => {
     abort.abort();
     await loop;
   });
-
-  const anywhere: [string, string][] = [
-    ["a loop", "while (true);"],
-    ["microtasks", "for (;;) await 0;"],
-    ["a promise that never settles", "await new Promise(() => {})"],
-  ];
-  for (const [title, code, changes = {}] of [
-    ...anywhere.slice(0, 2).map(([what, code]) => [`${what} in a language realm`, code, { realm: "language" }]),
-    ...REALM_KINDS.slice(1).flatMap((realm) =>
-      anywhere.map(([what, code]) => [`${what} in a ${realm} realm`, code, { realm }]),
-    ),
-    ["timers", "const again = () => setTimeout(again, 0); again(); await new Promise(() => {});"],
-    ["dialogs", "for (;;) alert(1);"],
-    [
-      "workers",
-      "for (let i = 0; i < 4; i += 1) new Worker(URL.createObjectURL(new Blob(['while(true);']))); await new Promise(() => {});",
-    ],
-  ] as [string, string, Partial<PageRun>?][]) {
-    it(`ends ${title} at the time limit, and nothing of it is left`, async () => {
-      const group = browsers.pid()!;
-      await resultOf(browsers, "const execute = async () => 1", { isolationKey: "other" });
-      const failure = await failureOf(browsers, `async function execute() { ${code} }`, {
-        timeoutMs: 300,
-        ...changes,
-      });
-      expect(failure.cause).to.equal("timeout");
-      expect(failure.error.name).to.equal("TimeoutError");
-      expect(failure.error.message).to.include("limit of 0.3 seconds");
-      await until(() => isQuiet(group));
-      expect(await resultOf(browsers, "const execute = async () => 2")).to.equal(2);
-    });
-  }
-
-  // The answer of a document waits for what its code goes on with, up to the time limit.
-  for (const realm of REALM_KINDS.filter((one) => one !== "document")) {
-    it(`ends what a run in a ${realm} realm goes on with after its answer`, async () => {
-      const group = browsers.pid()!;
-      const code = "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })(); return 1";
-      expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { realm })).to.equal(1);
-      await until(() => isQuiet(group));
-      expect(await resultOf(browsers, "const execute = async () => 2", { realm })).to.equal(2);
-    });
-  }
 
   it("ends a run when its signal fires, running or waiting", async () => {
     const abort = new AbortController();
@@ -181,6 +138,59 @@ describe("the browser's life", () => {
       await young.stop();
     }
   });
+});
+
+describe("a run that would not end", () => {
+  let browsers: Browsers;
+
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  after(() => browsers.stop());
+
+  const anywhere: [string, string][] = [
+    ["a loop", "while (true);"],
+    ["microtasks", "for (;;) await 0;"],
+    ["a promise that never settles", "await new Promise(() => {})"],
+  ];
+  for (const [title, code, changes = {}] of [
+    ...anywhere.slice(0, 2).map(([what, code]) => [`${what} in a language realm`, code, { realm: "language" }]),
+    ...REALM_KINDS.slice(1).flatMap((realm) =>
+      anywhere.map(([what, code]) => [`${what} in a ${realm} realm`, code, { realm }]),
+    ),
+    ["timers", "const again = () => setTimeout(again, 0); again(); await new Promise(() => {});"],
+    ["dialogs", "for (;;) alert(1);"],
+    [
+      "workers",
+      "for (let i = 0; i < 4; i += 1) new Worker(URL.createObjectURL(new Blob(['while(true);']))); await new Promise(() => {});",
+    ],
+  ] as [string, string, Partial<PageRun>?][]) {
+    it(`ends ${title} at the time limit, and nothing of it is left`, async () => {
+      const group = browsers.pid()!;
+      await resultOf(browsers, "const execute = async () => 1", { isolationKey: "other" });
+      const failure = await failureOf(browsers, `async function execute() { ${code} }`, {
+        timeoutMs: 300,
+        ...changes,
+      });
+      expect(failure.cause).to.equal("timeout");
+      expect(failure.error.name).to.equal("TimeoutError");
+      expect(failure.error.message).to.include("limit of 0.3 seconds");
+      await until(() => isQuiet(group));
+      expect(await resultOf(browsers, "const execute = async () => 2")).to.equal(2);
+    });
+  }
+
+  // The answer of a document waits for what its code goes on with, up to the time limit.
+  for (const realm of REALM_KINDS.filter((one) => one !== "document")) {
+    it(`ends what a run in a ${realm} realm goes on with after its answer`, async () => {
+      const group = browsers.pid()!;
+      const code = "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })(); return 1";
+      expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { realm })).to.equal(1);
+      await until(() => isQuiet(group));
+      expect(await resultOf(browsers, "const execute = async () => 2", { realm })).to.equal(2);
+    });
+  }
 });
 
 describe("a browser that cannot start", () => {

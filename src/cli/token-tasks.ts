@@ -1,0 +1,121 @@
+/** What the words after `npm run token` ask for: a credential of any kind, all of an app, or the end of one. Prints nothing. */
+import type { DataSource } from "typeorm";
+import { CREDENTIAL_KINDS, type CredentialKind } from "../data/credential.js";
+import { rows } from "../data/database.js";
+import { StartError } from "../errors.js";
+import type { NewCredential } from "../operations/access/credentials.js";
+import { type CommandDatabase, readArguments } from "./command.js";
+
+const USAGE =
+  `Usage: npm run token -- <${CREDENTIAL_KINDS.join("|")}> [--app ID] [--user ID] [--run ID] [--name TEXT] ` +
+  "[--expires 30m|12h|7d], or: revoke <id>, or: list --app ID";
+
+const OPTIONS = {
+  app: { type: "string" },
+  user: { type: "string" },
+  run: { type: "string" },
+  name: { type: "string" },
+  expires: { type: "string" },
+} as const;
+
+type Option = keyof typeof OPTIONS;
+type Values = Partial<Record<Option, string>>;
+
+/** What each kind stands for: options that it must have, and those that it may have beside name and expires. */
+const NEEDS: Record<CredentialKind, { must: readonly Option[]; may: readonly Option[] }> = {
+  editor: { must: ["user"], may: [] },
+  admin: { must: ["user"], may: [] },
+  api: { must: ["app"], may: [] },
+  task: { must: ["app"], may: ["run"] },
+  viewer: { must: ["app"], may: ["user"] },
+  live: { must: ["app"], may: ["user"] },
+};
+
+const UNIT_MS: Record<string, number> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+/** A task token dies with its run; one that is made by hand has no run to die with. */
+const TASK_EXPIRES = "1h";
+
+function readId(text: string | undefined, what: string): number | null {
+  if (text === undefined) return null;
+  const id = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(id) && id > 0) return id;
+  throw new StartError(`${what} must be a positive whole number. ${USAGE}`);
+}
+
+function readExpiry(text: string | undefined): Date | null {
+  if (text === undefined) return null;
+  const [, count, unit] = /^(\d{1,6})([smhd])$/.exec(text) ?? [];
+  if (!count || !unit || Number(count) === 0) {
+    throw new StartError(`--expires must be a number and s, m, h or d, such as 12h. ${USAGE}`);
+  }
+  return new Date(Date.now() + Number(count) * UNIT_MS[unit]!);
+}
+
+function readCredential(kind: CredentialKind, values: Values): NewCredential {
+  const { must, may } = NEEDS[kind];
+  const missing = must.filter((option) => values[option] === undefined);
+  if (missing.length > 0) throw new StartError(`${kind} needs --${missing.join(" and --")}. ${USAGE}`);
+  const odd = (["app", "user", "run"] as const).filter(
+    (option) => values[option] !== undefined && !must.includes(option) && !may.includes(option),
+  );
+  if (odd.length > 0) throw new StartError(`${kind} takes no --${odd.join(" and no --")}. ${USAGE}`);
+  return {
+    kind,
+    appId: readId(values.app, "--app"),
+    personId: readId(values.user, "--user"),
+    runId: readId(values.run, "--run"),
+    name: values.name ?? null,
+    expiresAt: readExpiry(values.expires ?? (kind === "task" ? TASK_EXPIRES : undefined)),
+  };
+}
+
+/** The database holds apps and people to their ids; in words it is said here. */
+async function checkNamed(db: DataSource, { appId, personId, runId }: NewCredential): Promise<void> {
+  const exists = async (sql: string, parameters: unknown[]) => (await rows(db, sql, parameters)).length > 0;
+  if (appId && !(await exists("SELECT 1 FROM app WHERE id = $1", [appId]))) {
+    throw new StartError(`there is no app ${appId}`);
+  }
+  if (personId && !(await exists("SELECT 1 FROM person WHERE id = $1", [personId]))) {
+    throw new StartError(`there is no user ${personId}`);
+  }
+  if (runId && !(await exists("SELECT 1 FROM run WHERE id = $1 AND app_id = $2", [runId, appId]))) {
+    throw new StartError(`there is no run ${runId} of app ${appId}`);
+  }
+}
+
+type Task = (database: CommandDatabase) => Promise<object>;
+
+function createTask(kind: CredentialKind, values: Values): Task {
+  const credential = readCredential(kind, values);
+  return async ({ db, credentials }) => {
+    await checkNamed(db, credential);
+    return credentials.issue(credential);
+  };
+}
+
+function revokeTask(text: string | undefined): Task {
+  const id = readId(text, "the token's id");
+  if (id === null) throw new StartError(`revoke needs the token's id. ${USAGE}`);
+  return async ({ credentials }) => {
+    await credentials.revoke(id, null);
+    return { id, revoked: true };
+  };
+}
+
+function listTask({ app }: Values): Task {
+  const appId = readId(app, "--app");
+  if (appId === null) throw new StartError(`list needs --app. ${USAGE}`);
+  return async ({ credentials }) => ({ tokens: await credentials.list(appId) });
+}
+
+/** @throws StartError that says what is wrong with the words, and how the command is used */
+export function readTask(words: string[]): Task {
+  const { positionals, values } = readArguments(OPTIONS, USAGE, words);
+  const [word, id, ...more] = positionals;
+  if (word === "revoke" && more.length === 0) return revokeTask(id);
+  if (id !== undefined) throw new StartError(`${id} is one word too many. ${USAGE}`);
+  if (word === "list") return listTask(values);
+  const kind = CREDENTIAL_KINDS.find((one) => one === word);
+  if (kind) return createTask(kind, values);
+  throw new StartError(`${word ?? "nothing"} is no kind of token. ${USAGE}`);
+}
