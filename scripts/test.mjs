@@ -11,7 +11,10 @@ import { ROOT } from "./setup/steps.mjs";
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
 /** More than cores: tests wait for browsers and clocks more than they compute. */
 const PROCESSES = 3;
-const FILES_AT_A_TIME = 8;
+/** These start processes or drive a browser: they take longest, so they come first, and what is short levels the end. */
+const LONG_KINDS = /^dist\/test\/(attacks|cli|engine\/browser|service|web)\//;
+const LONG_FILES_AT_A_TIME = 12;
+const SHORT_FILES_AT_A_TIME = 9;
 
 /** The Node of node_modules; npm put that folder first on the path before anything was in it. */
 function ownNode() {
@@ -38,11 +41,23 @@ async function run(node, args, { quiet = false } = {}) {
   return { code: code ?? 1, figures };
 }
 
-/** As many at a time as balance the processes and still share a database server's start. */
-function chunksOf(files) {
-  const count = Math.ceil(files.length / FILES_AT_A_TIME);
+/** Shares the files out between chunks of about this size. */
+function deal(files, size) {
+  const count = Math.ceil(files.length / size);
   // Neighbours in the list are alike in what they cost, so they go to different chunks.
   return Array.from({ length: count }, (_, chunk) => files.filter((_file, at) => at % count === chunk));
+}
+
+/** As many at a time as balance the processes and still share a database server's start and the loading of the service. */
+function chunksOf(files) {
+  const isLong = (file) => LONG_KINDS.test(file);
+  return [
+    ...deal(files.filter(isLong), LONG_FILES_AT_A_TIME),
+    ...deal(
+      files.filter((file) => !isLong(file)),
+      SHORT_FILES_AT_A_TIME,
+    ),
+  ];
 }
 
 /** Every test that is not a long one. */

@@ -111,3 +111,25 @@ describe("the browser's own processes", () => {
     });
   }
 });
+
+describe("the memory of a run that fills it with objects", () => {
+  for (const realm of ["document", "worker"] as const) {
+    it(`is bounded in a ${realm}, long as the collector looks at them, and no other run is lost`, async () => {
+      const browsers = testBrowsers();
+      await browsers.start();
+      try {
+        const code = "const execute = async () => { const kept = []; for (;;) kept.push(new Array(1e6).fill({})); }";
+        const neighbour = browsers.run(
+          runOf("const execute = async () => { await new Promise((done) => setTimeout(done, 1_000)); return 1 }", {
+            isolationKey: "2:master",
+          }),
+        );
+        const outcome = await browsers.run(runOf(code, { timeoutMs: 120_000, realm }));
+        expect(outcome).to.deep.include({ ok: false, cause: "memory" });
+        expect((await neighbour).ok).to.equal(true);
+      } finally {
+        await browsers.stop();
+      }
+    });
+  }
+});

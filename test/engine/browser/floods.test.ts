@@ -8,11 +8,11 @@ describe("a flood of the browser's own process", function () {
   this.timeout(300_000);
   let browsers: Browsers;
 
-  beforeEach(async () => {
+  before(async () => {
     browsers = testBrowsers();
     await browsers.start();
   });
-  afterEach(() => browsers.stop());
+  after(() => browsers.stop());
 
   const refusal =
     /^(Uncaught RangeError: )?An action may (open 8 BroadcastChannels|send 1000 messages over|ask for 1000 locks)/;
