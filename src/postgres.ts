@@ -16,12 +16,17 @@ const STATEMENT_LIMIT_MS = 30_000;
 const IDLE_IN_TRANSACTION_LIMIT_MS = 30_000;
 /** No byte either way for so long, longer than any statement: the other side is gone without a word. */
 const SILENCE_LIMIT_MS = STATEMENT_LIMIT_MS + 10_000;
+/** A connection that nobody uses is asked for after so long whether its other side is still there, by the kernel. */
+const ASKED_AFTER_MS = 30_000;
+
+/** Connections stay: opening many at once costs both cores some 20 ms each, at the very moment at which all of them are needed. */
+const KEPT = { keepAlive: true, keepAliveInitialDelayMillis: ASKED_AFTER_MS, idleTimeoutMillis: 0 };
 
 const BOUNDS = {
+  ...KEPT,
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   statement_timeout: STATEMENT_LIMIT_MS,
   idle_in_transaction_session_timeout: IDLE_IN_TRANSACTION_LIMIT_MS,
-  keepAlive: true,
 };
 
 let lost = 0;
@@ -38,14 +43,30 @@ class HeardClient extends pg.Client {
   }
 }
 
-/** As HeardClient, for connections on which nobody waits longer than the longest statement. */
+/** As HeardClient, for connections on which nobody waits longer than the longest statement. Between statements it may be silent. */
 class BoundedClient extends HeardClient {
   constructor(config?: string | pg.ClientConfig) {
     super(config);
     this.once("connect", () => {
-      const socket = this.connection.stream as Socket;
-      socket.setTimeout(SILENCE_LIMIT_MS, () => socket.destroy(new Error("the database is silent")));
+      this.socket.on("timeout", () => this.socket.destroy(new Error("the database is silent")));
+      this.on("drain", () => this.socket.setTimeout(0));
     });
+  }
+
+  private get socket(): Socket {
+    return this.connection.stream as Socket;
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: one body for the many forms of what it extends
+  override query(...asked: any[]): any {
+    this.socket.setTimeout(SILENCE_LIMIT_MS);
+    return super.query(...(asked as Parameters<pg.Client["query"]>));
+  }
+
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  override end(...asked: any[]): any {
+    this.socket.setTimeout(SILENCE_LIMIT_MS);
+    return super.end(...(asked as []));
   }
 }
 
@@ -56,9 +77,9 @@ export const BOUNDED_POOL = { ...BOUNDS, Client: BoundedClient };
  * by itself.
  */
 export const POOLED_POOL = {
+  ...KEPT,
   connectionTimeoutMillis: CONNECT_LIMIT_MS,
   query_timeout: STATEMENT_LIMIT_MS,
-  keepAlive: true,
   Client: BoundedClient,
 };
 /** The same for statements that take their time: migrations. */

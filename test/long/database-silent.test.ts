@@ -1,10 +1,26 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
+import { openDatabase } from "../../src/data/database.js";
 import { type CuttingProxy, startCuttingProxy } from "../harness/cutting-proxy.js";
+import { freshDatabase } from "../harness/postgres.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
 /** Longer than the longest statement and the silence after it. */
 const ANSWER_LIMIT_MS = 50_000;
+
+describe("a connection to the database without anything to do", () => {
+  it("stays, however long it is silent: the next statement need not open one", async () => {
+    const database = await freshDatabase();
+    const db = await openDatabase(database.url, 1);
+    const pid = async () => (await db.query("SELECT pg_backend_pid() AS pid"))[0].pid;
+    const before = await pid();
+    await delay(ANSWER_LIMIT_MS);
+    expect(await pid()).to.equal(before);
+    await db.destroy();
+    await database.drop();
+  });
+});
 
 describe("a database that falls silent without a word", () => {
   let proxy: CuttingProxy;
