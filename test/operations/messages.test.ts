@@ -93,7 +93,9 @@ describe("messages", function () {
     await service.rest("DELETE", `/v1/apps/${service.appId}/settings`, { body: { keys: ["__smtp"] } });
     const { body } = await send();
     expect(body.status).to.equal("kept");
-    expect(await message(body.id)).to.include({ status: "kept", text: MAIL.text, subject: MAIL.subject });
+    const kept = await message(body.id);
+    expect(kept).to.include({ status: "kept", text: MAIL.text, subject: MAIL.subject });
+    expect(kept.updatedAt, "nothing has changed since").to.equal(kept.createdAt);
     const listed = await service.rest("GET", path("messages?kind=email&status=kept&limit=1"));
     expect(listed.body.messages[0]).to.include({ id: body.id, status: "kept", recipients: 1 });
     expect(server.taken).to.deep.equal([]);

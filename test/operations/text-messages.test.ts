@@ -89,6 +89,17 @@ describe("text messages and reports", function () {
     expect(request.headers["idempotency-key"]).to.match(/^[0-9a-f-]{36}$/);
   });
 
+  it("are sent although the provider calls two of them by the same name", async () => {
+    await useWebhook();
+    answer = { status: 200, body: '{"id": "the-same-for-all"}' };
+    const first = (await sms({ to: "+15550101", body: "one" })).body;
+    expect((await ended(first.id)).status).to.equal("sent");
+    const second = (await sms({ to: "+15550102", body: "two" })).body;
+    expect((await ended(second.id)).status).to.equal("sent");
+    await report([{ providerId: "the-same-for-all", type: "delivered" }]);
+    expect([(await message(first.id)).status, (await message(second.id)).status]).to.deep.equal(["delivered", "sent"]);
+  });
+
   it("go to Twilio as its REST wants them, in either form of the call", async () => {
     await useTwilio();
     answer = { status: 201, body: '{"sid": "SM1"}' };

@@ -72,8 +72,9 @@ export type Settlement = { recipients: readonly Recipient[]; detail: string } & 
 const TRY_FOR = "interval '24 hours'";
 
 const ACCEPT = `
-  INSERT INTO message (app_id, kind, status, content, recipients, reference, run_id, person_id, created_at, due_at, give_up_at)
-  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9::timestamptz, CASE WHEN $3 = 'queued' THEN $9::timestamptz END,
+  INSERT INTO message (app_id, kind, status, content, recipients, reference, run_id, person_id, created_at, updated_at, due_at,
+                       give_up_at)
+  SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9::timestamptz, $9::timestamptz, CASE WHEN $3 = 'queued' THEN $9::timestamptz END,
          $9::timestamptz + ${TRY_FOR}
   RETURNING id`;
 
@@ -110,9 +111,15 @@ const HAND_OVER = `
   UPDATE message SET handed_at = now()
    WHERE id = $1 AND holder = $2 AND EXISTS (SELECT FROM instance WHERE id = $2 AND lease_until >= now()) RETURNING id`;
 
-/* $1 message, $2 holder, $3 status, $4 recipients, $5 detail, $6 due, $7 provider's id. */
+/*
+ * $1 message, $2 holder, $3 status, $4 recipients, $5 detail, $6 due, $7 provider's id. A provider may call two messages by one name: the
+ * first keeps it, for the second was sent all the same.
+ */
 const SETTLE = `
-  UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6, provider_id = coalesce($7, provider_id),
+  UPDATE message SET status = $3, recipients = $4, detail = $5, due_at = $6,
+         provider_id = CASE WHEN EXISTS (SELECT FROM message AS other
+                                          WHERE other.app_id = message.app_id AND other.provider_id = $7)
+                            THEN provider_id ELSE coalesce($7, provider_id) END,
          holder = NULL, handed_at = NULL, updated_at = now(),
          delayed_at = CASE WHEN $3 = 'queued' THEN coalesce(delayed_at, now()) ELSE delayed_at END
    WHERE id = $1 AND holder = $2 RETURNING id`;
