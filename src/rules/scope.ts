@@ -1,67 +1,40 @@
 /** Whom a notification is for: a `where` on the app's user, or a list of them of which one must fit. Pure; knows no user's source. */
 import { ActionError } from "../errors.js";
 import { described, isObject, nestsDeeperThan } from "./described.js";
+import { parsePath } from "./entry-query/path.js";
+import { Statement } from "./entry-query/statement.js";
+import { compileWhere } from "./entry-query/where.js";
+import { CONDITIONS } from "./scope-filters.js";
+import { type Found, Looks, OPERATORS, TooManyLooks, type ValueTest, valuesAt, withElements } from "./scope-values.js";
 
 /** What is known of the app's user; null: a visitor without a name. */
 export type ScopeUser = Readonly<Record<string, unknown>> | null;
+
+export type Scope = Record<string, unknown> | Record<string, unknown>[];
+type Where = Record<string, unknown>;
 
 const SCOPE_MAX_BYTES = 16 * 1024;
 const SCOPE_MAX_DEPTH = 20;
 const LIST_MAX = 1_000;
 
-type Test = (value: unknown, expected: unknown) => boolean;
-
-const same = (a: unknown, b: unknown): boolean => (a ?? null) === (b ?? null);
-const ordered = (a: unknown, b: unknown, holds: (order: number) => boolean): boolean => {
-  if (typeof a === "number" && typeof b === "number") return holds(a - b);
-  return typeof a === "string" && typeof b === "string" && holds(a < b ? -1 : a > b ? 1 : 0);
-};
-const anyOf = (value: unknown, expected: unknown): boolean =>
-  Array.isArray(expected) && expected.some((one) => [value].flat().some((held) => same(held, one)));
-
-const TESTS: Record<string, Test> = {
-  $eq: same,
-  $ne: (value, expected) => !same(value, expected),
-  $gt: (value, expected) => ordered(value, expected, (order) => order > 0),
-  $gte: (value, expected) => ordered(value, expected, (order) => order >= 0),
-  $lt: (value, expected) => ordered(value, expected, (order) => order < 0),
-  $lte: (value, expected) => ordered(value, expected, (order) => order <= 0),
-  $in: anyOf,
-  $nin: (value, expected) => !anyOf(value, expected),
-  $exists: (value, expected) => (value !== undefined && value !== null) === (expected !== false),
-  $iLike: (value, expected) =>
-    typeof value === "string" && value.toLowerCase().includes(String(expected).toLowerCase()),
-};
-const LISTS = ["$and", "$or", "$nor"];
-
 function refuse(field: string, expected: string, came: unknown): never {
   throw new ActionError("REQUEST_INVALID", `${field} must be ${expected}; ${described(came)} came`);
 }
 
-function checkTests(tests: unknown, field: string): void {
-  if (!isObject(tests) || !Object.keys(tests).some((name) => name.startsWith("$"))) return;
-  for (const [name, expected] of Object.entries(tests)) {
-    if (name === "$not") checkTests(expected, `${field}.$not`);
-    else if (!Object.hasOwn(TESTS, name))
-      refuse(`${field}`, `tested by ${Object.keys(TESTS).join(", ")} or $not`, name);
-    else if (/^\$n?in$/.test(name) && !Array.isArray(expected)) refuse(`${field}.${name}`, "an array", expected);
-  }
+/** Regular expressions are PostgreSQL's to search by: here a stranger's pattern would hold up everybody. */
+function refuseRegex(value: unknown, place: string): void {
+  if (Array.isArray(value)) for (const [at, one] of value.entries()) refuseRegex(one, `${place}[${at}]`);
+  if (!isObject(value)) return;
+  if ("$regex" in value) refuse(place, "tested by another operator than $regex, $iLike perhaps", "$regex");
+  for (const [name, one] of Object.entries(value)) refuseRegex(one, `${place}.${name}`);
 }
 
-function checkWhere(where: unknown, field: string): void {
-  if (!isObject(where)) refuse(field, "a where: an object of tests", where);
-  for (const [name, inner] of Object.entries(where)) {
-    const place = `${field}.${name}`;
-    if (LISTS.includes(name)) {
-      if (!Array.isArray(inner)) refuse(place, "an array of wheres", inner);
-      for (const [index, one] of inner.entries()) checkWhere(one, `${place}[${index}]`);
-    } else if (name === "$not") checkWhere(inner, place);
-    else if (name.startsWith("$")) refuse(place, "a column, $and, $or, $nor or $not", name);
-    else checkTests(inner, place);
-  }
+/** The language of data sources has one judge. */
+function checkWhere(where: unknown, place: string): void {
+  if (!isObject(where)) refuse(place, "a where: an object of tests", where);
+  compileWhere(where, { doc: "", entry: null, sees: () => true }, new Statement(), place);
+  refuseRegex(where, place);
 }
-
-export type Scope = Record<string, unknown> | Record<string, unknown>[];
 
 /** A number in a list is a user's id. null: everybody. @throws REQUEST_INVALID naming the field */
 export function parseScope(value: unknown): Scope | null {
@@ -75,43 +48,86 @@ export function parseScope(value: unknown): Scope | null {
   return (Array.isArray(value) ? list : list[0]) as Scope;
 }
 
-function valueAt(user: ScopeUser, path: string): unknown {
-  let value: unknown = user;
-  for (const key of path.split(".")) {
-    if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return undefined;
-    value = (value as Record<string, unknown>)[key];
+/** One try of a scope on one document. */
+class Trial {
+  private readonly looks = new Looks();
+
+  fits(where: Where, document: Found): boolean {
+    return Object.entries(where).every(([name, inner]) => {
+      if (!name.startsWith("$")) return this.field(document, parsePathOf(name), inner);
+      if (name === "$not") return !this.fits(inner as Where, document);
+      const all = inner as Where[];
+      if (name === "$filters") return all.every((one) => this.filter(one, document));
+      if (name === "$and") return all.every((one) => this.fits(one, document));
+      return all.some((one) => this.fits(one, document)) !== (name === "$nor");
+    });
   }
-  return value;
-}
 
-function passes(value: unknown, tests: unknown): boolean {
-  if (!isObject(tests) || !Object.keys(tests).some((name) => name.startsWith("$"))) return same(value, tests);
-  return Object.entries(tests).every(([name, expected]) =>
-    name === "$not" ? !passes(value, expected) : TESTS[name]!(value, expected),
-  );
-}
+  private field(document: Found, segments: readonly string[], tests: unknown): boolean {
+    const values = valuesAt(document, segments, this.looks);
+    const isTests = isObject(tests) && Object.keys(tests).some((name) => name.startsWith("$"));
+    // An element has no path, and what is in it is not looked at.
+    const isElement = segments.length === 0;
+    if (!isTests) return this.passes("$eq", tests, values, isElement);
+    return Object.entries(tests).every(([name, expected]) => {
+      if (name === "$not") return !this.field(document, segments, expected);
+      return this.passes(name, expected, values, isElement);
+    });
+  }
 
-function fits(where: Record<string, unknown>, user: ScopeUser): boolean {
-  return Object.entries(where).every(([name, inner]) => {
-    const all = () => inner as Record<string, unknown>[];
-    switch (name) {
-      case "$and":
-        return all().every((one) => fits(one, user));
-      case "$or":
-        return all().some((one) => fits(one, user));
-      case "$nor":
-        return !all().some((one) => fits(one, user));
-      case "$not":
-        return !fits(inner as Record<string, unknown>, user);
-      default:
-        return passes(valueAt(user, name), inner);
+  private passes(name: string, expected: unknown, values: readonly Found[], isElement: boolean): boolean {
+    if (name === "$elemMatch") return this.elementFits(expected as Where, values);
+    if (name === "$all") {
+      const all = expected as unknown[];
+      return all.length > 0 && all.every((one) => this.isAmong(one, values, isElement));
     }
-  });
+    const { test, ofElements, negated = false } = OPERATORS[name]!;
+    const holds = this.any(ofElements && !isElement ? withElements(values) : values, test(expected), expected);
+    return holds !== (negated || (name === "$exists" && expected === false));
+  }
+
+  private isAmong(one: unknown, values: readonly Found[], isElement: boolean): boolean {
+    const isMatch = isObject(one) && Object.keys(one).join() === "$elemMatch";
+    return isMatch ? this.elementFits(one["$elemMatch"] as Where, values) : this.passes("$eq", one, values, isElement);
+  }
+
+  private elementFits(where: Where, values: readonly Found[]): boolean {
+    const isOfElement = Object.keys(where).some((name) => name.startsWith("$") && !OF_ENTRIES.includes(name));
+    const fits = (one: Found) => (isOfElement ? this.field(one, [], where) : this.fits(where, one));
+    return values.some((value) => Array.isArray(value) && this.any(value, fits));
+  }
+
+  private filter({ column, condition, value }: Where, document: Found): boolean {
+    const { test, negated = false, whole = false } = CONDITIONS[condition as string]!;
+    const values = valuesAt(document, parsePathOf(column), this.looks);
+    return this.any(whole ? values : withElements(values), test(value), value) !== negated;
+  }
+
+  /** @param expected what the test compares with: each of a list is a look */
+  private any(values: readonly Found[], test: ValueTest, expected?: unknown): boolean {
+    const each = Array.isArray(expected) ? 1 + expected.length : 1;
+    return values.some((value) => {
+      this.looks.take(each);
+      return test(value);
+    });
+  }
+}
+
+const OF_ENTRIES = ["$and", "$or", "$nor", "$not", "$filters"];
+
+function parsePathOf(column: unknown): readonly string[] {
+  const path = parsePath(column, "scope", { entry: null });
+  return path.own === null ? path.segments : [path.own];
 }
 
 /** Whether a notification of that scope, which `parseScope` has judged, is for the user. A scope is never for who has no name. */
 export function inScope(scope: Scope | null, user: ScopeUser): boolean {
   if (scope === null) return true;
   if (user === null) return false;
-  return Array.isArray(scope) ? scope.some((one) => fits(one, user)) : fits(scope, user);
+  try {
+    return [scope].flat().some((where) => new Trial().fits(where, user));
+  } catch (error) {
+    if (error instanceof TooManyLooks) return false;
+    throw error;
+  }
 }

@@ -1,9 +1,24 @@
 /** Whom a notification is for. */
 import { expect } from "chai";
+import { openDatabase, rows } from "../../src/data/database.js";
+import { Statement } from "../../src/rules/entry-query/statement.js";
+import { compileWhere } from "../../src/rules/entry-query/where.js";
 import { inScope, parseScope } from "../../src/rules/scope.js";
+import { freshDatabase } from "../harness/postgres.js";
 import { refusal } from "./refusal.js";
 
-const ANN = { id: 7, firstName: "Ann", email: "ann@example.com", tags: ["a", "b"], address: { city: "Bern" } };
+const ANN = {
+  id: 7,
+  firstName: "Ann",
+  email: "ann@example.com",
+  tags: ["a", "b"],
+  address: { city: "Bern", floor: null },
+  joined: "2026-03-04T10:00:00.000Z",
+  orders: [
+    { total: 5, items: [{ name: "pen" }] },
+    { total: 20, items: [] },
+  ],
+};
 
 describe("the scope of a notification", () => {
   const MATCHING: unknown[] = [
@@ -21,6 +36,28 @@ describe("the scope of a notification", () => {
     { $nor: [{ id: 8 }] },
     { id: { $not: { $eq: 8 } } },
     { lastName: { $ne: "x" } },
+    { tags: "a" },
+    { tags: { $all: ["b", "a"] } },
+    { tags: { $size: 2 } },
+    { address: { city: "Bern", floor: null } },
+    { "address.floor": { $exists: true, $type: "null" } },
+    { firstName: { $type: "string" } },
+    { id: { $mod: [4, 3] } },
+    { "orders.total": { $gt: 10 } },
+    { "orders.0.total": 5 },
+    { orders: { $elemMatch: { total: { $gt: 10 }, items: { $size: 0 } } } },
+    { tags: { $elemMatch: { $gt: "a" } } },
+    { "orders.items.name": { $iLike: "PE" } },
+    { $filters: [{ column: "firstName", condition: "==", value: "ann" }] },
+    { $filters: [{ column: "id", condition: "between", value: ["6", 8] }] },
+    { $filters: [{ column: "joined", condition: "datebetween", value: { from: "2026-03-01", to: "2026-03-04" } }] },
+    {
+      $filters: [
+        { column: "lastName", condition: "empty" },
+        { column: "tags", condition: "contains", value: "A" },
+      ],
+    },
+    { $filters: [{ column: "firstName", condition: "oneof", value: "Bob, ann" }] },
   ];
   const OTHER: unknown[] = [
     { id: 8 },
@@ -28,6 +65,15 @@ describe("the scope of a notification", () => {
     [],
     { email: { $nin: ["ann@example.com"] } },
     { id: { $gt: "6" } },
+    { tags: { $all: ["a", "c"] } },
+    { tags: { $all: [] } },
+    { address: { city: "Bern" } },
+    { lastName: { $type: "null" } },
+    { orders: { $elemMatch: { total: 5, items: { $size: 0 } } } },
+    { tags: { $elemMatch: { $gt: "b" } } },
+    { $filters: [{ column: "id", condition: ">", value: 7 }] },
+    { $filters: [{ column: "joined", condition: "dateafter", value: "2026-03-04" }] },
+    { $filters: [{ column: "tags", condition: "empty" }] },
     { constructor: { $exists: true } },
     { "__proto__.x": { $exists: true } },
   ];
@@ -37,6 +83,36 @@ describe("the scope of a notification", () => {
   for (const scope of OTHER) {
     it(`${JSON.stringify(scope)} is not`, () => expect(inScope(parseScope(scope), ANN)).to.equal(false));
   }
+
+  it("is the where of data sources: PostgreSQL finds Ann by the same ones", async () => {
+    const { url, drop } = await freshDatabase();
+    const db = await openDatabase(url, 1);
+    const found = async (where: unknown) => {
+      const statement = new Statement(JSON.stringify(ANN));
+      const condition = compileWhere(where, { doc: "doc", entry: null, sees: () => true }, statement);
+      const sql = `SELECT ${condition} AS fits FROM (SELECT $1::jsonb AS doc) AS one`;
+      return (await rows<{ fits: boolean }>(db, sql, statement.values))[0]!.fits;
+    };
+    try {
+      for (const [scopes, fits] of [
+        [MATCHING, true],
+        [OTHER, false],
+      ] as const) {
+        for (const scope of scopes.filter((one) => !Array.isArray(one)))
+          expect([scope, await found(scope)]).to.deep.equal([scope, fits]);
+      }
+    } finally {
+      await db.destroy();
+      await drop();
+    }
+  });
+
+  it("that would take long on a user with much data is for nobody, at once", () => {
+    const many = { ...ANN, tags: Array.from({ length: 300_000 }, (_, at) => at) };
+    const scope = parseScope({ $nor: Array.from({ length: 5 }, (_, at) => ({ tags: { $in: [-1, -at] } })) });
+    expect(inScope(scope, many)).to.equal(false);
+    expect(inScope(scope, { ...ANN, tags: [1, 2] })).to.equal(true);
+  });
 
   it("is never for a visitor without a name, unless it is for everybody", () => {
     expect(inScope(parseScope({}), null)).to.equal(false);
@@ -49,6 +125,7 @@ describe("the scope of a notification", () => {
       [{ $or: {} }, "scope.$or"],
       [[{ id: 1 }, "x"], "scope[1]"],
       [{ id: { $in: 1 } }, "scope.id.$in"],
+      [{ $or: [{ email: { $regex: "^(a+)+$" } }] }, "scope.$or[0].email"],
       [{ a: "x".repeat(20_000) }, "scope"],
     ] as const) {
       expect(refusal("REQUEST_INVALID", () => parseScope(scope)).startsWith(place), place).to.equal(true);

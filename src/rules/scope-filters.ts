@@ -1,0 +1,81 @@
+/** `$filters` on values in memory, as entry-query/filters.ts has them of PostgreSQL. Takes what that language's judge has passed. */
+import { isObject } from "./described.js";
+import { type Found, holdsText, isScalar, type ValueTest } from "./scope-values.js";
+
+const NUMBER = /^\s*[-+]?(?:\d{1,255}(?:\.\d{0,255})?|\.\d{1,255})(?:[eE][-+]?\d{1,3})?\s*$/;
+const DAY = /^\d{4}-\d{2}-\d{2}/;
+
+const textOf = (value: unknown): string => (isScalar(value) ? String(value) : "");
+const isPlain = (value: Found): boolean => typeof value !== "object" || value === null;
+const sameText = (value: Found, expected: string): boolean =>
+  isPlain(value) && textOf(value).toLowerCase() === expected.toLowerCase();
+
+type Compare = (a: number | string, b: number | string) => boolean;
+const above: Compare = (a, b) => a > b;
+const notBelow: Compare = (a, b) => a >= b;
+const below: Compare = (a, b) => a < b;
+const notAbove: Compare = (a, b) => a <= b;
+const same: Compare = (a, b) => a === b;
+
+/** By number where the operand is one, else by text. */
+function compared(holds: Compare): (operand: unknown) => ValueTest {
+  return (operand) => {
+    const text = textOf(operand);
+    if (!NUMBER.test(text)) return (value) => typeof value === "string" && holds(value, text);
+    return (value) => {
+      const isNumber = typeof value === "number" || (typeof value === "string" && NUMBER.test(value));
+      return isNumber && holds(Number(value), Number(text));
+    };
+  };
+}
+
+const onDay =
+  (holds: Compare) =>
+  (operand: unknown): ValueTest =>
+  (value) =>
+    typeof value === "string" && DAY.test(value) && holds(value.slice(0, 10), String(operand).slice(0, 10));
+
+/** Both ends, as `[from, to]` or `{from, to}`. */
+const between =
+  (first: (operand: unknown) => ValueTest, second: (operand: unknown) => ValueTest) =>
+  (operand: unknown): ValueTest => {
+    const [from, to] = isObject(operand) ? [operand["from"], operand["to"]] : (operand as unknown[]);
+    const tests = [first(from), second(to)];
+    return (value) => tests.every((test) => test(value));
+  };
+
+function isOneOf(operand: unknown): ValueTest {
+  const listed = typeof operand === "string" ? operand.split(",").map((one) => one.trim()) : (operand as unknown[]);
+  return (value) => listed.some((one) => sameText(value, textOf(one)));
+}
+
+const isEmpty: ValueTest = (value) =>
+  value === undefined ||
+  value === null ||
+  value === "" ||
+  (!isPlain(value) && Object.keys(value as object).length === 0);
+
+interface Condition {
+  test: (operand: unknown) => ValueTest;
+  negated?: boolean;
+  /** What is in an array does not count. */
+  whole?: boolean;
+}
+
+export const CONDITIONS: Readonly<Record<string, Condition>> = {
+  "==": { test: (operand) => (value) => sameText(value, textOf(operand)) },
+  "!=": { test: (operand) => (value) => sameText(value, textOf(operand)), negated: true },
+  ">": { test: compared(above) },
+  ">=": { test: compared(notBelow) },
+  "<": { test: compared(below) },
+  "<=": { test: compared(notAbove) },
+  contains: { test: (operand) => (value) => isScalar(value) && holdsText(String(value), textOf(operand)) },
+  empty: { test: () => isEmpty, whole: true },
+  notempty: { test: () => isEmpty, whole: true, negated: true },
+  between: { test: between(compared(notBelow), compared(notAbove)) },
+  oneof: { test: isOneOf },
+  dateis: { test: onDay(same) },
+  datebefore: { test: onDay(below) },
+  dateafter: { test: onDay(above) },
+  datebetween: { test: between(onDay(notBelow), onDay(notAbove)) },
+};
