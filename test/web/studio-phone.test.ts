@@ -89,6 +89,16 @@ for (const width of [390, 640]) {
       await fits();
     });
 
+    it("shows the name of the page that is open among the others, however far they have to scroll", async () => {
+      for (const view of ["notifications", "actions", "settings"]) {
+        await studio.open(`${service.appId}/${view}`);
+        await page.waitForFunction(`(() => {
+          const { left, right } = document.querySelector('.top-bar nav a[href$="/${view}"][aria-current]')?.getBoundingClientRect() ?? {};
+          return left >= 0 && right <= innerWidth;
+        })()`);
+      }
+    });
+
     it("leads to the field that a save was refused for, from wherever one has scrolled to", async () => {
       await studio.open(`${service.appId}/actions`);
       await page.waitForSelector(".action-list .action", { visible: true });

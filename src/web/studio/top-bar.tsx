@@ -1,4 +1,5 @@
 /** The bar on top: the app, the views, the way out. */
+import { useLayoutEffect, useRef } from "react";
 import type { Api } from "./api.js";
 import type { App } from "./model.js";
 import { hrefOf, type Navigation } from "./place.js";
@@ -21,6 +22,12 @@ interface TopBarProps {
 }
 
 export function TopBar({ api, apps, app, view, go, tail, signOut, openPalette }: TopBarProps) {
+  const tabs = useRef<HTMLElement>(null);
+  // On a phone they scroll: the one that is open may lie past the edge.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another view is another current tab
+  useLayoutEffect(() => {
+    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [view]);
   return (
     <header className="top-bar">
       <h1>
@@ -45,7 +52,7 @@ export function TopBar({ api, apps, app, view, go, tail, signOut, openPalette }:
       </label>
       <span className={app.isPublished ? "chip live" : "chip"}>{app.isPublished ? "published" : "not published"}</span>
       <RunningChip key={app.id} api={api} appId={app.id} tail={tail} />
-      <nav aria-label="Views">
+      <nav aria-label="Views" ref={tabs}>
         {TABS.map((name) => (
           <a
             key={name}
