@@ -37,7 +37,9 @@ async function command(name: string, args: string[], environment: Record<string,
   child.stderr.on("data", (chunk) => (stderr += chunk));
   const watch = setInterval(() => {
     try {
-      peak = Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1] ?? 0) / 1024;
+      // Once it has ended, until it is waited for, it has none.
+      const found = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1];
+      peak = Math.max(peak, Number(found ?? 0) / 1024);
     } catch {
       // It has just ended.
     }
@@ -130,7 +132,7 @@ describe("a backup of a gigabyte", function () {
     expect(failed).to.deep.equal([]);
     expect(sent).to.be.greaterThan(10);
     expect(made.said.files).to.be.greaterThan(FILES_MB / FILE_MB);
-    expect(made.peak).to.be.below(MEMORY_MAX_MB);
+    expect(made.peak).to.be.within(1, MEMORY_MAX_MB);
   });
 
   const versions = installedVersions();
@@ -146,7 +148,7 @@ describe("a backup of a gigabyte", function () {
         const restored = await command("restore", [file, "--key-file", join(folder, "key")], environment);
         const seconds = (performance.now() - began) / 1_000;
         process.stderr.write(`      ${seconds.toFixed(1)} s, ${Math.round(restored.peak)} MB of memory\n`);
-        expect(restored.peak).to.be.below(MEMORY_MAX_MB);
+        expect(restored.peak).to.be.within(1, MEMORY_MAX_MB);
         expect(await countsOf(place.url)).to.deep.equal(await countsOf(service.databaseUrl));
         const answers = await answersOf(place.url, dataDir, service.tokens.editor);
         expect(answers).to.deep.equal(await allAnswers(service.url, service.tokens.editor));
