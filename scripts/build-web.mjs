@@ -34,6 +34,7 @@ const WORKERS = {
   editor: "monaco-editor/esm/vs/editor/editor.worker.js",
   json: "monaco-editor/esm/vs/language/json/json.worker.js",
   graphql: "monaco-graphql/esm/graphql.worker.js",
+  javascript: "src/web/studio/code-worker.ts",
 };
 
 const COMMON = {

@@ -7,6 +7,8 @@ import { type StudioPage, studioPage } from "./studio-page.js";
 
 const CODE = "async function execute(context) {\n  return Object.keys(context);\n}";
 
+const COMPILER = /\/assets\/javascript-\w+\.js$/;
+
 describe("Studio's editor", () => {
   let service: TestService;
   let browser: Browser;
@@ -14,6 +16,9 @@ describe("Studio's editor", () => {
   let watch: PageWatch;
   let studio: StudioPage;
   let actionId: number;
+  /** What the page has loaded, its workers' scripts among it. */
+  const requested: string[] = [];
+  let beforeEditor: string[];
 
   before(async () => {
     [service, browser] = await Promise.all([startTestService(), launchChromium()]);
@@ -33,9 +38,13 @@ describe("Studio's editor", () => {
     page = await browser.newPage();
     await page.setViewport({ width: 1280, height: 800 });
     watch = watchPage(page, service.url);
+    page.on("request", (request) => requested.push(request.url()));
     studio = studioPage(page);
-    await page.goto(`${service.url}/studio#/${service.appId}/actions/${actionId}`);
+    await page.goto(`${service.url}/studio#/${service.appId}/actions`);
     await studio.signIn(service.tokens.editor);
+    await page.waitForSelector(".action-list .action");
+    beforeEditor = requested.filter((url) => COMPILER.test(url));
+    await studio.open(`${service.appId}/actions/${actionId}`);
     await page.waitForSelector(".code-editor .view-line");
   });
 
@@ -44,9 +53,9 @@ describe("Studio's editor", () => {
     await service?.stop();
   });
 
-  /** The code with the cursor before its last line, and what the editor suggests once that is typed. */
+  /** What the editor suggests once the text is typed where an action's body ends. */
   async function suggestedAfter(text: string): Promise<string[]> {
-    await studio.write(`async function execute(context) {\n  const one = 1;\n}\n${text.slice(0, -1)}`);
+    await studio.write(`async function execute(context) {\n  const one = 1;\n  ${text.slice(0, -1)}`);
     await page.keyboard.down("Control");
     await page.keyboard.press("End");
     await page.keyboard.up("Control");
@@ -60,6 +69,14 @@ describe("Studio's editor", () => {
     return names;
   }
 
+  it("loads the compiler from the service when code is shown, and not before", async () => {
+    expect(beforeEditor).to.deep.equal([]);
+    await suggestedAfter("context.");
+    const compiler = page.workers().map((worker) => worker.url());
+    expect(compiler.some((url) => url.startsWith(service.url) && COMPILER.test(url))).to.equal(true);
+    expect(watch.foreign).to.deep.equal([]);
+  });
+
   it("suggests the settings' keys that a run sees, the keys that past payloads had, and the listed packages", async () => {
     expect(await suggestedAfter("context.")).to.deep.equal(["payload", "settings"]);
     expect(await suggestedAfter("context.settings.")).to.deep.equal(["__apiKey", "_note"]);
@@ -71,15 +88,61 @@ describe("Studio's editor", () => {
       .and.not.include("Media");
   });
 
+  const MARKED = ".code-editor .squiggly-error";
+  const marked = () => page.waitForSelector(MARKED);
+  const unmarked = () => page.waitForFunction(`!document.querySelector("${MARKED}")`);
+  /** What is said of the first mark, as F8 shows it. */
+  async function faultSaid(): Promise<string> {
+    await page.focus(".code-editor textarea");
+    await page.keyboard.press("F8");
+    await page.waitForSelector(".marker-widget .message");
+    const said = await page.$eval(".marker-widget", (widget) => widget.textContent);
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".marker-widget", { hidden: true });
+    return said;
+  }
+
+  it("marks a method that there is not and an argument of a wrong type, with the compiler's words, and unmarks them", async () => {
+    await studio.write("async function execute(context) {\n  return Svc.CSV.prase(context.payload.text);\n}");
+    await marked();
+    expect(await faultSaid()).to.contain("Property 'prase' does not exist on type 'CSV'. Did you mean 'parse'?");
+    await studio.write(CODE);
+    await unmarked();
+    await studio.write("async function execute(context) {\n  return Svc.CSV.parse(12);\n}");
+    await marked();
+    expect(await faultSaid()).to.contain("'number' is not assignable to parameter of type 'string'");
+    await studio.write("async function execute(context) {\n  return Svc.CSV.parse(context.payload.text);\n}");
+    await unmarked();
+  });
+
+  it("says what a member is and does to whoever points at it", async () => {
+    const word = await page.waitForSelector("::-p-xpath(//*[@class='view-line']//span[contains(text(), 'parse')])");
+    await word!.hover();
+    await page.waitForFunction(
+      `/parse\\(text: string.*Rows are objects by the names in the first line/s.test(document.querySelector(".monaco-hover:not(.hidden)")?.textContent)`,
+    );
+    await page.mouse.move(0, 0);
+  });
+
   it("marks what a save would be refused for while one types, by the service's own words, and unmarks it", async () => {
-    await studio.write("async function execute(context) {\n  return Svc.Media;\n}");
-    await page.waitForSelector(".code-editor .squiggly-error");
+    // Which the compiler would say of the same line, in words of its own.
+    const code = "async function execute(context) {\n  Svc.Media;\n  return Svc.CSV.prase();\n}";
+    const answered = page.waitForResponse((answer) => {
+      const sent = answer.request().postData() ?? "";
+      return sent.includes("codeProblems") && sent.includes("prase");
+    });
+    await studio.write(code);
+    await answered;
+    await page.waitForFunction(`document.querySelectorAll("${MARKED}").length === 2`);
+    expect(await faultSaid())
+      .to.contain("svc-media")
+      .and.not.to.contain("does not exist");
     await studio.write(`${CODE}\n// mended`);
-    await page.waitForFunction('!document.querySelector(".code-editor .squiggly-error")');
+    await unmarked();
     await studio.write("async function execute(context) {\n  return (1;\n}");
-    await page.waitForSelector(".code-editor .squiggly-error");
+    await marked();
     await studio.write(`${CODE}\n// mended`);
-    await page.waitForFunction('!document.querySelector(".code-editor .squiggly-error")');
+    await unmarked();
   });
 
   it("keeps a payload with the action by name, and fills it from there or from a past run", async () => {

@@ -1,11 +1,12 @@
 /** The code in Monaco: JavaScript coloured, the refused place marked. Knows no action. */
 import "../monaco-workers.js";
 import "monaco-editor/esm/vs/basic-languages/javascript/javascript.contribution.js";
+import { language } from "monaco-editor/esm/vs/basic-languages/javascript/javascript.js";
 import * as monaco from "monaco-editor/esm/vs/editor/edcore.main.js";
-import { useEffect, useRef } from "react";
-import { setWords } from "./code-suggestions.js";
-import type { Words } from "./code-words.js";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { findFaults, setTypes } from "./code-check.js";
 import type { CodeProblem } from "./model.js";
+import type { CodeTypes } from "./use-code-types.js";
 import type { PlaceInCode } from "./use-place-in-code.js";
 
 interface CodeEditorProps {
@@ -14,8 +15,7 @@ interface CodeEditorProps {
   fault: { message: string; at: { line: number; column: number } | null } | null;
   /** What a save would be refused for, found while one types. */
   problems: readonly CodeProblem[];
-  /** What may follow a dot. */
-  words: Words;
+  types: CodeTypes;
   /** A place to go to; each object once. */
   at: PlaceInCode | null;
 }
@@ -71,6 +71,12 @@ const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
 
 const MARKS = "service";
 const PROBLEMS = "problems";
+const PAUSE_MS = 400;
+
+/** Code that is only looked at: coloured, and no more. */
+const READ_ONLY = "javascript-to-read";
+monaco.languages.register({ id: READ_ONLY });
+monaco.languages.setMonarchTokensProvider(READ_ONLY, language);
 
 /** From there to the end of its line. */
 function markAt(
@@ -89,13 +95,38 @@ function goTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line, column
   editor?.setPosition({ lineNumber: line, column });
 }
 
-export function CodeEditor({ code, onChange, fault, problems, words, at }: CodeEditorProps) {
+/** What TypeScript finds, once the code and the types have stood still. */
+function useFaults(model: () => monaco.editor.ITextModel | null, code: string, types: CodeTypes) {
+  const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the model holds the code
+  useEffect(() => {
+    let isOver = false;
+    const due = setTimeout(() => {
+      const judged = model();
+      if (!judged) return;
+      findFaults(judged, types).then(
+        (found) => isOver || setFaults(found),
+        // The editor has gone, and its worker with it.
+        () => undefined,
+      );
+    }, PAUSE_MS);
+    return () => {
+      isOver = true;
+      clearTimeout(due);
+    };
+  }, [model, code, types]);
+  return faults;
+}
+
+export function CodeEditor({ code, onChange, fault, problems, types, at }: CodeEditorProps) {
   const host = useRef<HTMLDivElement>(null);
   const editor = useRef<monaco.editor.IStandaloneCodeEditor | null>(null);
   const changed = useRef(onChange);
   changed.current = onChange;
   /** Texts that have not come back yet. */
   const reported = useRef<string[]>([]);
+  const model = useCallback(() => editor.current?.getModel() ?? null, []);
+  const faults = useFaults(model, code, types);
 
   useEffect(() => {
     if (!host.current) return;
@@ -137,18 +168,14 @@ export function CodeEditor({ code, onChange, fault, problems, words, at }: CodeE
 
   useEffect(() => {
     const model = editor.current?.getModel();
-    if (model)
-      monaco.editor.setModelMarkers(
-        model,
-        PROBLEMS,
-        problems.map((one) => markAt(model, one, one.message)),
-      );
-  }, [problems]);
+    if (!model) return;
+    const refused = problems.map((one) => markAt(model, one, one.message));
+    // Of a line that a save would be refused for, the service's word is enough.
+    const others = faults.filter((one) => !problems.some(({ line }) => line === one.startLineNumber));
+    monaco.editor.setModelMarkers(model, PROBLEMS, [...refused, ...others]);
+  }, [problems, faults]);
 
-  useEffect(() => {
-    const model = editor.current?.getModel();
-    if (model) setWords(model, words);
-  }, [words]);
+  useEffect(() => setTypes(types.library, types), [types]);
 
   useEffect(() => {
     if (!at) return;
@@ -165,7 +192,7 @@ export function CodeCompare({ before, after }: { before: string; after: string }
   useEffect(() => {
     if (!host.current) return;
     const made = monaco.editor.createDiffEditor(host.current, { ...OPTIONS, readOnly: true, renderSideBySide: true });
-    const [original, modified] = [before, after].map((code) => monaco.editor.createModel(code, "javascript"));
+    const [original, modified] = [before, after].map((code) => monaco.editor.createModel(code, READ_ONLY));
     made.setModel({ original: original!, modified: modified! });
     return () => {
       made.dispose();

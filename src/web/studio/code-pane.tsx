@@ -1,11 +1,11 @@
 /** The code with what is said of it: the service's refusal, how to leave the editor, and the button that formats it. */
 import { useCallback, useMemo, useState } from "react";
-import type { Words } from "./code-words.js";
 import { useCommands } from "./commands.js";
 import type { FieldFault } from "./field-fault.js";
 import { formatCode } from "./format-code.js";
 import { CodeEditor } from "./lazy-editor.js";
 import type { CodeProblem } from "./model.js";
+import type { CodeTypes } from "./use-code-types.js";
 import type { PlaceInCode } from "./use-place-in-code.js";
 
 interface CodePaneProps {
@@ -14,13 +14,12 @@ interface CodePaneProps {
   fault: FieldFault | null;
   /** What a save would be refused for, found while one types. */
   problems: readonly CodeProblem[];
-  /** What may follow a dot. */
-  words: Words;
+  types: CodeTypes;
   /** A place to go to. */
   at: PlaceInCode | null;
 }
 
-export function CodePane({ code, onChange, fault, problems, words, at }: CodePaneProps) {
+export function CodePane({ code, onChange, fault, problems, types, at }: CodePaneProps) {
   const [refusal, setRefusal] = useState<string | null>(null);
   const format = useCallback(async () => {
     try {
@@ -35,7 +34,7 @@ export function CodePane({ code, onChange, fault, problems, words, at }: CodePan
   useCommands(useMemo(() => [{ name: "Format the code", run: () => void format() }], [format]));
   return (
     <section className="code" aria-label="Code">
-      <CodeEditor {...{ code, onChange, fault, problems, words, at }} />
+      <CodeEditor {...{ code, onChange, fault, problems, types, at }} />
       {fault && (
         <p className="fault code-fault" role="alert" data-field="code">
           {fault.message} <code>{fault.status}</code>

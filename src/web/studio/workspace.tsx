@@ -7,7 +7,7 @@ import { RemoveAction } from "./documents.js";
 import { Fields } from "./fields.js";
 import type { Action } from "./model.js";
 import { OthersBanner } from "./others-banner.js";
-import { useCodeWords } from "./use-code-words.js";
+import { useCodeTypes } from "./use-code-types.js";
 import { type Editor, useEditor } from "./use-editor.js";
 import { usePlaceInCode } from "./use-place-in-code.js";
 import { useProblems } from "./use-problems.js";
@@ -58,6 +58,8 @@ function Heading({ editor, back }: { editor: Editor; back: () => void }) {
   );
 }
 
+const NOTHING_INSTALLED: Action["assets"] = [];
+
 export function Workspace(props: WorkspaceProps) {
   const { api, appId, id, place, actions, ask, go, setDirty, onCreated } = props;
   const { reload: reloadList } = actions;
@@ -72,11 +74,12 @@ export function Workspace(props: WorkspaceProps) {
   const { draft, saved, dirty, fault, change, save } = editor;
   const problems = useProblems(api, appId, draft);
   const copy = saved && actions.copyOf(saved.id);
-  const words = useCodeWords(
+  const types = useCodeTypes(
     api,
     appId,
     [saved?.id, copy?.id].filter((one) => one !== undefined),
     draft,
+    saved?.assets ?? NOTHING_INSTALLED,
   );
   const at = usePlaceInCode(props.place, go);
   const [removeFault, setRemoveFault] = useState<string | null>(null);
@@ -119,7 +122,7 @@ export function Workspace(props: WorkspaceProps) {
         <OthersBanner editor={editor} />
       </div>
       <div className="upper">
-        <CodePane code={draft.code} onChange={onCode} fault={codeFault} {...{ problems, words, at }} />
+        <CodePane code={draft.code} onChange={onCode} fault={codeFault} {...{ problems, types, at }} />
         <section className="fields" aria-label="Fields">
           <Fields {...{ api, appId, draft, assets: saved?.assets ?? [], fault, change }} />
           {saved && (

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "react";
 import packages from "../../rules/packages.json";
 import { serviceAddress } from "../service-address.js";
 import type { Api } from "./api.js";
-import { codeWords, type Words } from "./code-words.js";
+import { type ActionTypes, actionTypes, type Installed, loosened } from "./code-types.js";
 import { LearnPayloads, ListSettingKeys } from "./documents.js";
 import type { Draft } from "./draft.js";
 
@@ -14,7 +14,7 @@ let types: Promise<string> | undefined;
 /** The declarations of the client library, read once. What cannot be had is done without. */
 function readTypes(): Promise<string> {
   types ??= fetch(serviceAddress("/client/svc.d.ts"))
-    .then((answer) => (answer.ok ? answer.text() : ""))
+    .then(async (answer) => (answer.ok ? loosened(await answer.text()) : ""))
     .catch(() => "");
   return types;
 }
@@ -27,8 +27,22 @@ interface Learned {
 
 const NOTHING: Learned = { types: "", settings: [], payloads: [] };
 
-/** @param ids the action's copies; none of a new one */
-export function useCodeWords(api: Api, appId: number, ids: readonly number[], draft: Draft | null): Words {
+/** What is known for the editor: of the client library, and of this action. */
+export interface CodeTypes extends ActionTypes {
+  library: string;
+}
+
+/**
+ * @param ids the action's copies; none of a new one
+ * @param installed what its dependencies became when it was saved
+ */
+export function useCodeTypes(
+  api: Api,
+  appId: number,
+  ids: readonly number[],
+  draft: Draft | null,
+  installed: readonly Installed[],
+): CodeTypes {
   const [learned, setLearned] = useState(NOTHING);
   const copies = JSON.stringify(ids);
   useEffect(() => {
@@ -59,8 +73,9 @@ export function useCodeWords(api: Api, appId: number, ids: readonly number[], dr
   }, [api, appId, copies]);
   const environment = draft?.environment ?? "server";
   const listed = JSON.stringify(draft?.dependencies ?? []);
-  return useMemo(
-    () => codeWords({ ...learned, packages, environment, dependencies: JSON.parse(listed) as string[] }),
-    [learned, environment, listed],
-  );
+  return useMemo(() => {
+    const { types: library, ...known } = learned;
+    const dependencies = JSON.parse(listed) as string[];
+    return { library, ...actionTypes({ ...known, packages, environment, dependencies, installed }) };
+  }, [learned, environment, listed, installed]);
 }

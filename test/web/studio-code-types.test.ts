@@ -1,0 +1,230 @@
+/** What TypeScript, as Studio's editor runs it, says of actions: what may follow, what is wrong, and that all code of the documents is right. */
+import { globSync, readFileSync } from "node:fs";
+import { expect } from "chai";
+import packages from "../../src/rules/packages.json" with { type: "json" };
+import { type Finding, isFault, textOf } from "../../src/web/studio/code-findings.js";
+import { actionTypes, COMPILER_OPTIONS, loosened } from "../../src/web/studio/code-types.js";
+import { TEMPLATES } from "../../src/web/studio/templates.js";
+import { type Compiler, withTypedContext } from "../../src/web/studio/typed-code.js";
+
+const FILE = "inmemory://model/1";
+const ALL = packages.map(({ name }) => name);
+
+interface Answers {
+  getSyntacticDiagnostics(file: string): Promise<Finding[]>;
+  getSemanticDiagnostics(file: string): Promise<Finding[]>;
+  getCompletionsAtPosition(file: string, at: number): Promise<{ entries: { name: string }[] } | undefined>;
+  getQuickInfoAtPosition(
+    file: string,
+    at: number,
+  ): Promise<{
+    textSpan: { start: number; length: number };
+    displayParts: { text: string }[];
+    documentation: { text: string }[];
+  }>;
+  updateExtraLibs(libraries: object): Promise<void>;
+}
+
+type Known = Parameters<typeof actionTypes>[0];
+
+describe("TypeScript of an action's code", () => {
+  let worker: Answers;
+  let version = 0;
+  let code = "";
+  const library = loosened(readFileSync("dist/web/client/svc.d.ts", "utf8"));
+
+  before(async () => {
+    // Monaco's worker is of browsers: it listens on `self`, and takes a Node for something else.
+    Object.assign(globalThis, { self: globalThis });
+    Object.assign(process, { browser: true });
+    const path = "monaco-editor/esm/vs/language/typescript/ts.worker.js";
+    const { TypeScriptWorker } = await import(path);
+    const { ts } = globalThis as unknown as { ts: Compiler };
+    const uri = { path: "/1", toString: () => FILE };
+    const model = {
+      uri,
+      get version() {
+        return version;
+      },
+      getValue: () => code,
+    };
+    const ActionWorker = withTypedContext(TypeScriptWorker, ts) as new (context: object, data: object) => Answers;
+    worker = new ActionWorker(
+      { getMirrorModels: () => [model] },
+      { compilerOptions: COMPILER_OPTIONS, extraLibs: {}, inlayHintsOptions: {} },
+    );
+  });
+  after(() => {
+    for (const name of ["onmessage", "self", "ts"]) delete (globalThis as Record<string, unknown>)[name];
+    delete (process as { browser?: boolean }).browser;
+  });
+
+  async function write(text: string, known: Partial<Known> = {}) {
+    version += 1;
+    code = text;
+    const types = actionTypes({
+      packages,
+      dependencies: ALL,
+      installed: [],
+      settings: ["__apiKey", "_note", "open"],
+      environment: "server",
+      payloads: [],
+      ...known,
+    });
+    await worker.updateExtraLibs({
+      "file:///svc.d.ts": { content: library, version: 1 },
+      "file:///action.d.ts": { content: types.text, version },
+    });
+    return types;
+  }
+
+  async function faults(text: string, known: Partial<Known> = {}): Promise<string[]> {
+    const types = await write(text, known);
+    const unreadable = await worker.getSyntacticDiagnostics(FILE);
+    const found = await worker.getSemanticDiagnostics(FILE);
+    return [...unreadable, ...found.filter((one) => isFault(one, types))].map(
+      (one) => `${code.slice(one.start, one.start! + one.length!)}: ${textOf(one)}`,
+    );
+  }
+
+  /** What may follow where the text has a bar. */
+  async function following(text: string, known: Partial<Known> = {}): Promise<string[]> {
+    await write(text.replace("|", ""), known);
+    const found = await worker.getCompletionsAtPosition(FILE, text.indexOf("|"));
+    return (found?.entries ?? []).map(({ name }) => name).sort();
+  }
+
+  /** What is said of the name before the bar. */
+  async function said(text: string, known: Partial<Known> = {}): Promise<string> {
+    await write(text.replace("|", ""), known);
+    const { textSpan, displayParts, documentation } = await worker.getQuickInfoAtPosition(FILE, text.indexOf("|") - 1);
+    const words = [...displayParts, { text: " // " }, ...documentation].map((part) => part.text).join("");
+    return `${code.slice(textSpan.start, textSpan.start + textSpan.length)} = ${words}`;
+  }
+
+  const FORMS: [form: string, code: (body: string) => string][] = [
+    ["a declaration", (body) => `// first\nasync function execute(context) {\n  ${body}\n}`],
+    ["an arrow", (body) => `const execute = async (context) => {\n  ${body}\n};`],
+    ["an expression", (body) => `let other = 1;\nconst execute = async function (context) {\n  ${body}\n};`],
+    ["a parameter of another name", (body) => `async function execute(c) {\n  ${body.replaceAll("context", "c")}\n}`],
+  ];
+  for (const [form, around] of FORMS) {
+    it(`knows what an action is given, in ${form}`, async () => {
+      expect(await following(around("context.|"))).to.deep.equal(["payload", "settings"]);
+      expect(await following(around("context.settings.|"))).to.deep.equal(["__apiKey", "_note"]);
+      const payloads = [{ seat: { row: 12 } }, { guests: 2 }];
+      expect(await following(around("context.payload.|"), { payloads })).to.deep.equal(["guests", "seat"]);
+      expect(await following(around("context.payload.seat.|"), { payloads })).to.deep.equal(["row"]);
+      expect(await faults(around("return context.paylod;"))).to.deep.equal([
+        "paylod: Property 'paylod' does not exist on type 'ActionContext'. Did you mean 'payload'?",
+      ]);
+    });
+  }
+
+  it("knows the parts that a parameter takes out of it, and leaves what its author says of it", async () => {
+    expect(await following("async function execute({ settings }) { settings.| }")).to.deep.equal(["__apiKey", "_note"]);
+    const typed =
+      "/** @param {{ payload: { seat: string } }} context */\nasync function execute({ payload }) { payload.| }";
+    expect(await following(typed)).to.deep.equal(["seat"]);
+  });
+
+  it("knows no settings where there are none, and says so", async () => {
+    const known = { environment: "client" };
+    expect(await following("async function execute(context) { context.settings.| }", known)).to.deep.equal([]);
+    expect(await said("async function execute(context) { context.settings| }", known)).to.contain("Empty, unless");
+  });
+
+  it("knows the packages that are listed, their members and what is written of these", async () => {
+    const known = { dependencies: ["svc-csv", "svc-datasources"] };
+    const offered = await following("async function execute() { Svc.| }", known);
+    expect(offered).to.include.members(["CSV", "DataSources", "App"]).and.not.include("Media");
+    const members = await following("async function execute() { Svc.DataSources.| }", known);
+    expect(members).to.include.members(["connect", "connectByName", "get", "getById"]);
+    const about = await said("async function execute(context) { return Svc.CSV.stringify|([]); }", known);
+    expect(about).to.match(/^stringify = \(method\).*rows: any\[\].* \/\/ Cells that a spreadsheet would take/s);
+  });
+
+  it("finds a method that there is not, an argument of a wrong type, and what a past payload says otherwise", async () => {
+    expect(await faults("async function execute() { await Svc.DataSources.conect('a'); }")).to.deep.equal([
+      "conect: Property 'conect' does not exist on type 'DataSources'. Did you mean 'connect'?",
+    ]);
+    expect(await faults("async function execute(context) { return Svc.CSV.parse(12); }")).to.deep.equal([
+      "12: Argument of type 'number' is not assignable to parameter of type 'string'.",
+    ]);
+    const wrong = "async function execute({ payload }) { return payload.guests.toUpperCase(); }";
+    expect(await faults(wrong, { payloads: [{ guests: 2 }] })).to.have.length(1);
+    expect(await faults(wrong, { payloads: [{ guests: 2 }, { guests: "two" }, { guests: null }] })).to.deep.equal([]);
+  });
+
+  it("knows npm's packages by their global names, and judges no unknown name where a script may define it", async () => {
+    const text = "async function execute() { return dateFns.addDays(new Date(), chart.days); }";
+    const installed = [{ name: "date-fns@4", version: "4.4.0", global: "dateFns" }];
+    const unknown = ["chart: Cannot find name 'chart'."];
+    expect(await faults(text, { dependencies: ["date-fns@4"], installed })).to.deep.equal(unknown);
+    const script = "https://example.com/chart.js";
+    expect(await faults(text, { dependencies: ["date-fns@4", script], installed })).to.deep.equal([]);
+    expect(await faults(text, { dependencies: ["date-fns@4"] })).to.deep.equal([]);
+    const about = await said("async function execute() { return dateFns|; }", {
+      dependencies: ["date-fns@4"],
+      installed,
+    });
+    expect(about).to.contain("date-fns@4, 4.4.0");
+  });
+
+  it("is not led out of its declarations by keys, names and versions that others chose", async () => {
+    const hostile = '*/ }; declare const own: 1; interface X { "';
+    const known = {
+      dependencies: [...ALL, hostile],
+      settings: [`_${hostile}`, "__proto__"],
+      payloads: [JSON.parse(`{ ${JSON.stringify(hostile)}: 1, "__proto__": { "a": 1 } }`)],
+      installed: [{ name: hostile, version: hostile, global: "g" }],
+    };
+    expect(await following("async function execute(context) { context.| }", known)).to.deep.equal([
+      "payload",
+      "settings",
+    ]);
+    await write("async function execute() { own; }", known);
+    expect((await worker.getSemanticDiagnostics(FILE)).map(textOf)).to.deep.equal(["Cannot find name 'own'."]);
+  });
+
+  it("says what payloads are in few words, however many keys they have and however deep", () => {
+    const wide = Object.fromEntries(Array.from({ length: 50 }, (_, at) => [`key${at}`, { a: 1, b: { c: "d" } }]));
+    const deep = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`${at}`.repeat(50), wide]));
+    const { text } = actionTypes({
+      ...{ packages, dependencies: [], installed: [], settings: [], environment: "server" },
+      payloads: [deep, { ["k".repeat(500_000)]: 1 }],
+    });
+    expect(text.length).to.be.below(25_000);
+  });
+
+  it("finds no fault in what JavaScript does all day", async () => {
+    const daily = `async function execute({ payload, settings }) {
+      const out = {};
+      out.later = new Date() - new Date(payload.since);
+      const error = new Error("no");
+      error.status = "NO";
+      window.mine = 1;
+      document.querySelector("input").value = settings._note;
+      try { await fetch("https://example.com"); } catch (failed) { out.why = failed.status ?? failed.message; }
+      const entry = await (await Svc.DataSources.connect("seats")).findOne({ where: { Seat: payload.seat } });
+      return { ...out, count: entry.data.count + 1, name: entry.data.name.toUpperCase() };
+    }`;
+    expect(await faults(daily)).to.deep.equal([]);
+  });
+
+  it("finds no fault in the templates, the example app, and the code of README and the documents", async () => {
+    const pages = ["README.md", ...globSync("docs/**/*.md")].map((path) => [path, readFileSync(path, "utf8")] as const);
+    const written = pages.flatMap(([path, text]) => [
+      ...[...text.matchAll(/^```js\n(.*?)^```/gms)].map(([, block]) => [path, block!] as const),
+      ...[...text.matchAll(/"code": ("(?:[^"\\]|\\.)*")/g)].map(([, json]) => [path, JSON.parse(json!)] as const),
+    ]);
+    const documents = written.filter(([, text]) => /\bexecute\b/.test(text));
+    const examples = globSync("examples/*/actions/*.js").map((path) => [path, readFileSync(path, "utf8")] as const);
+    const templates = Object.entries(TEMPLATES).map(([name, { draft }]) => [name, draft.code ?? ""] as const);
+    expect([documents.length > 7, examples.length, templates.length > 3]).to.deep.equal([true, 5, true]);
+    for (const [where, text] of [...documents, ...examples, ...templates]) {
+      // What npm's packages define is known once they are saved.
+      expect(await faults(text, { dependencies: [...ALL, "npm"] }), `${where}\n${text}`).to.deep.equal([]);
+    }
+  });
+});
