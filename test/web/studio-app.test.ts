@@ -109,11 +109,14 @@ describe("Studio's pages of an app", () => {
   });
 
   it("shows the trail of what was done", async () => {
+    const source = await service.rest("POST", app("/data-sources"), { body: { name: "seats" } });
+    await service.rest("POST", app(`/data-sources/${source.body.dataSource.id}/entries`), { body: { Seat: "A1" } });
     await studio.open(`${service.appId}/app/audit`);
     await page.waitForFunction('/app\\.settings\\.update/.test(document.querySelector(".records")?.textContent)');
     expect(await studio.textOf(".records"))
       .to.contain("keys __shopKey")
-      .and.not.to.contain("sk_live");
+      .and.not.to.contain("sk_live")
+      .and.not.to.contain("[object");
   });
 
   it("takes a version, and restores the app to it", async () => {

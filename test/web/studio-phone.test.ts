@@ -89,14 +89,25 @@ for (const width of [390, 640]) {
       await fits();
     });
 
-    it("shows the name of the page that is open among the others, however far they have to scroll", async () => {
-      for (const view of ["notifications", "actions", "settings"]) {
-        await studio.open(`${service.appId}/${view}`);
-        await page.waitForFunction(`(() => {
-          const { left, right } = document.querySelector('.top-bar nav a[href$="/${view}"][aria-current]')?.getBoundingClientRect() ?? {};
-          return left >= 0 && right <= innerWidth;
-        })()`);
-      }
+    it("has the open page's name in sight in the bar, and the way out beside the app", async () => {
+      await studio.open(`${service.appId}/settings`);
+      await page.waitForSelector(".setting");
+      await page.waitForFunction(`(() => {
+        const { left, right } = document.querySelector(".top-bar nav [aria-current]").getBoundingClientRect();
+        return left >= -1 && right <= ${width + 1};
+      })()`);
+      const tops = await page.$$eval(".top-bar > :is(.app-chooser, button)", (all) =>
+        all.map((one) => {
+          const { top, bottom } = one.getBoundingClientRect();
+          return (top + bottom) / 2;
+        }),
+      );
+      expect(Math.max(...tops) - Math.min(...tops)).to.be.below(4);
+      await studio.open(`${service.appId}/app/transfer`);
+      await page.waitForFunction(`(() => {
+        const { left, right } = document.querySelector(".app-page nav [aria-current]").getBoundingClientRect();
+        return left >= -1 && right <= ${width + 1};
+      })()`);
     });
 
     it("leads to the field that a save was refused for, from wherever one has scrolled to", async () => {

@@ -103,6 +103,17 @@ describe("runs in Studio", () => {
     await page.waitForFunction('document.querySelector(".line-numbers.active-line-number")?.textContent === "4"');
   });
 
+  it("leads from an error of the log to its place in the code", async () => {
+    await page.keyboard.down("Control");
+    await page.keyboard.press("Home");
+    await page.keyboard.up("Control");
+    await page.waitForFunction('document.querySelector(".line-numbers.active-line-number")?.textContent === "1"');
+    await studio.button("Log", '//*[@role="tablist"]');
+    await (await page.waitForSelector(".entry.failed > button"))!.click();
+    await (await page.waitForSelector(".entry-details .stack a"))!.click();
+    await page.waitForFunction('document.querySelector(".line-numbers.active-line-number")?.textContent === "4"');
+  });
+
   it("runs it again with the payload changed, and says of what the new run is a repetition", async () => {
     await open(`runs/${runIds["bad"]}`);
     await page.waitForSelector("#again-payload");

@@ -9,6 +9,7 @@ import type { PageProps } from "./page-props.js";
 import { hrefOf } from "./place.js";
 import { TokensPage } from "./tokens-page.js";
 import { TransferPage } from "./transfer-page.js";
+import { useInSight } from "./use-in-sight.js";
 import { APP_PARTS, type AppPart } from "./views.js";
 
 function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
@@ -76,9 +77,10 @@ export function AppPage(props: PageProps) {
   const { appId, place } = props;
   const open = isPart(place.item) ? place.item : "general";
   const Part = PARTS[open];
+  const names = useInSight(open);
   return (
     <div className="app-page">
-      <nav aria-label="Parts of the app">
+      <nav ref={names} aria-label="Parts of the app">
         {Object.entries(APP_PARTS).map(([item, label]) => (
           <a
             key={item}

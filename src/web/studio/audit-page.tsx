@@ -9,11 +9,16 @@ import { useNames } from "./people.js";
 
 const PAGE = 100;
 
+const isName = (value: unknown) => typeof value !== "object";
+
 /** `{"keys": ["a", "b"]}` as `keys a, b`. */
 function inWords(data: unknown): string {
   if (typeof data !== "object" || data === null) return "";
   return Object.entries(data)
-    .map(([name, value]) => `${name} ${Array.isArray(value) ? value.join(", ") : JSON.stringify(value)}`)
+    .map(
+      ([name, value]) =>
+        `${name} ${Array.isArray(value) && value.every(isName) ? value.join(", ") : JSON.stringify(value)}`,
+    )
     .join(" · ");
 }
 

@@ -2,8 +2,9 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useRef, useState } from "react";
 import { exact, lasted, moment, shown } from "./format.js";
-import type { LogEntry, ScriptError } from "./model.js";
-import type { Actions } from "./use-actions.js";
+import type { LogEntry } from "./model.js";
+import { Stack } from "./stack.js";
+import type { Actions, Owner } from "./use-actions.js";
 import { isCancelled, isFailed, type Log } from "./use-log.js";
 
 const ROW_PIXELS = 32;
@@ -22,15 +23,10 @@ function verdictOf(entry: LogEntry): Verdict {
     : { className: "entry", words: "✓ completed" };
 }
 
-/** A stack begins with the error as a rule; then it says it all. */
-function errorText({ name, message, stack }: ScriptError): string {
-  return stack.includes(message) ? stack : `${name}: ${message}\n\n${stack}`;
-}
-
 /** What execute returned; null where the log holds none. */
 const resultOf = ({ result }: LogEntry) => result as { data?: unknown } | null;
 
-function Details({ entry }: { entry: LogEntry }) {
+function Details({ entry, appId, owner }: { entry: LogEntry; appId: number; owner: Owner | null }) {
   const { payload, error, taskId, runOn } = entry;
   const result = resultOf(entry);
   return (
@@ -41,7 +37,7 @@ function Details({ entry }: { entry: LogEntry }) {
       </div>
       <div>
         <h4>{error ? "Error" : "Result"}</h4>
-        {error && <pre className="failed">{errorText(error)}</pre>}
+        {error && <Stack error={error} appId={appId} action={owner} />}
         {!error && <pre>{result ? shown(result.data) : "A scheduled run keeps no result."}</pre>}
       </div>
       <p className="hint">
@@ -53,12 +49,13 @@ function Details({ entry }: { entry: LogEntry }) {
 
 interface EntryProps {
   entry: LogEntry;
+  appId: number;
   whose: Actions["whose"];
   isOpen: boolean;
   toggle: () => void;
 }
 
-function Entry({ entry, whose, isOpen, toggle }: EntryProps) {
+function Entry({ entry, appId, whose, isOpen, toggle }: EntryProps) {
   const { error, createdAt, taskId, mode, duration } = entry;
   const owner = whose(taskId);
   const text = error ? `${error.name}: ${error.message}` : (JSON.stringify(resultOf(entry)?.data) ?? "");
@@ -75,17 +72,18 @@ function Entry({ entry, whose, isOpen, toggle }: EntryProps) {
         <span className="took">{lasted(duration)}</span>
         <span className="gist">{text}</span>
       </button>
-      {isOpen && <Details entry={entry} />}
+      {isOpen && <Details {...{ entry, appId, owner }} />}
     </>
   );
 }
 
 interface LogEntriesProps extends Pick<Log, "more" | "isLoading" | "loadMore"> {
   entries: LogEntry[];
+  appId: number;
   whose: Actions["whose"];
 }
 
-export function LogEntries({ entries, more, isLoading, loadMore, whose }: LogEntriesProps) {
+export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }: LogEntriesProps) {
   const box = useRef<HTMLElement>(null);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const { length } = entries;
@@ -122,7 +120,7 @@ export function LogEntries({ entries, more, isLoading, loadMore, whose }: LogEnt
               className={verdictOf(entry).className}
               style={{ transform: `translateY(${start}px)` }}
             >
-              <Entry {...{ entry, whose }} isOpen={open.has(entry.id)} toggle={() => toggle(entry.id)} />
+              <Entry {...{ entry, appId, whose }} isOpen={open.has(entry.id)} toggle={() => toggle(entry.id)} />
             </li>
           );
         })}

@@ -42,7 +42,11 @@ export function LogPanel({ api, appId, actions, ids }: LogPanelProps) {
           {failuresOnly ? "No execution has failed." : "Nothing here yet. Executions appear as they end."}
         </p>
       ) : (
-        <LogEntries key={`${wanted} ${failuresOnly}`} {...{ entries: entries ?? [], ...log }} whose={actions.whose} />
+        <LogEntries
+          key={`${wanted} ${failuresOnly}`}
+          {...{ entries: entries ?? [], appId, ...log }}
+          whose={actions.whose}
+        />
       )}
     </section>
   );

@@ -1,10 +1,10 @@
 /** The bar on top: the app, the views, the way out. */
-import { useLayoutEffect, useRef } from "react";
 import type { Api } from "./api.js";
 import type { App } from "./model.js";
 import { hrefOf, type Navigation } from "./place.js";
 import { RunningChip } from "./running-chip.js";
 import type { Tail } from "./use-actions.js";
+import { useInSight } from "./use-in-sight.js";
 import { VIEW_NAMES, VIEWS, type View } from "./views.js";
 
 const ALL_APPS = "all";
@@ -22,12 +22,7 @@ interface TopBarProps {
 }
 
 export function TopBar({ api, apps, app, view, go, tail, signOut, openPalette }: TopBarProps) {
-  const tabs = useRef<HTMLElement>(null);
-  // On a phone they scroll: the one that is open may lie past the edge.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another view is another current tab
-  useLayoutEffect(() => {
-    tabs.current?.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-  }, [view]);
+  const names = useInSight(view);
   return (
     <header className="top-bar">
       <h1>
@@ -50,9 +45,11 @@ export function TopBar({ api, apps, app, view, go, tail, signOut, openPalette }:
           <option value={ALL_APPS}>All apps…</option>
         </select>
       </label>
-      <span className={app.isPublished ? "chip live" : "chip"}>{app.isPublished ? "published" : "not published"}</span>
+      <span className={app.isPublished ? "chip live app-state" : "chip app-state"}>
+        {app.isPublished ? "published" : "not published"}
+      </span>
       <RunningChip key={app.id} api={api} appId={app.id} tail={tail} />
-      <nav aria-label="Views" ref={tabs}>
+      <nav ref={names} aria-label="Views">
         {TABS.map((name) => (
           <a
             key={name}

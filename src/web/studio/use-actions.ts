@@ -17,6 +17,13 @@ export interface Changes {
   onChange(listener: (change: ActionChange) => void): () => void;
 }
 
+/** The action that a copy is of: its master. */
+export interface Owner {
+  id: number;
+  name: string;
+  live: boolean;
+}
+
 export interface Actions {
   /** null while it is loaded for the first time. */
   list: ActionList | null;
@@ -26,7 +33,7 @@ export interface Actions {
   find(search: string): Promise<ActionSummary[]> | null;
   copyOf(masterId: number): PublishedCopy | undefined;
   /** The name behind a log entry's `taskId`, which names either copy. */
-  whose(taskId: number): { name: string; live: boolean } | null;
+  whose(taskId: number): Owner | null;
   tail: Tail;
   changes: Changes;
 }
@@ -118,11 +125,11 @@ export function useActions(api: Api, appId: number | null): Actions {
 
   return useMemo(() => {
     const copies = new Map(list?.published.map((copy) => [copy.masterId, copy]));
-    const owners = new Map<number, { name: string; live: boolean }>();
+    const owners = new Map<number, Owner>();
     for (const { id, name } of list?.actions ?? []) {
-      owners.set(id, { name, live: false });
+      owners.set(id, { id, name, live: false });
       const copy = copies.get(id);
-      if (copy) owners.set(copy.id, { name, live: true });
+      if (copy) owners.set(copy.id, { id, name, live: true });
     }
     return {
       ...{ list, fault, reload, find, tail, changes },
