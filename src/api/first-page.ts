@@ -1,13 +1,17 @@
-/** GET `/`: where everything is. Sends a person to Studio, tells a program the addresses; and GET `/docs`, the project's README. */
+/** GET `/`: where everything is. Sends a person to Studio, tells a program the addresses; and GET `/docs`, the project's documents. */
 import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { FastifyInstance } from "fastify";
+import type { FastifyInstance, FastifyReply } from "fastify";
 import { ActionError } from "../errors.js";
 import { pathBefore } from "./page-origin.js";
 import { wantsPage } from "./web-assets.js";
 
 /** Seen from dist/src/api. */
-const README = fileURLToPath(new URL("../../../README.md", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
+/** Documents lie at the addresses that their links to each other lead to: these above `/docs`. */
+const ABOVE = ["README.md", "BENCHMARKS.md", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "SECURITY.md"];
+const PAGE = /^[A-Za-z-]+\.md$/;
 
 const TEXT = { "content-type": "text/plain; charset=utf-8", "x-content-type-options": "nosniff" } as const;
 
@@ -24,6 +28,13 @@ export function addressesOf(baseUrl: string) {
   };
 }
 
+async function sendDocument(reply: FastifyReply, ...path: string[]): Promise<FastifyReply> {
+  const text = await readFile(join(ROOT, ...path), "utf8").catch(() => {
+    throw new ActionError("NOT_FOUND", `this installation came without ${path.join("/")}`);
+  });
+  return reply.headers(TEXT).send(text);
+}
+
 export function registerFirstPage(app: FastifyInstance, baseUrl: string): void {
   const studio = `${pathBefore(baseUrl)}/studio`;
   app.get("/", (request, reply) => {
@@ -33,10 +44,11 @@ export function registerFirstPage(app: FastifyInstance, baseUrl: string): void {
       ? reply.redirect(studio)
       : reply.send({ name: "Svc App Actions", ...addressesOf(baseUrl) });
   });
-  app.get("/docs", async (_request, reply) => {
-    const text = await readFile(README, "utf8").catch(() => {
-      throw new ActionError("NOT_FOUND", "this installation came without its README");
-    });
-    return reply.headers(TEXT).send(text);
+  app.get("/docs", (_request, reply) => sendDocument(reply, "README.md"));
+  for (const document of ABOVE) app.get(`/${document}`, (_request, reply) => sendDocument(reply, document));
+  app.get<{ Params: { page: string } }>("/docs/:page", (request, reply) => {
+    const { page } = request.params;
+    if (!PAGE.test(page)) throw new ActionError("NOT_FOUND", "there is no such page of the documentation");
+    return sendDocument(reply, "docs", page);
   });
 }
