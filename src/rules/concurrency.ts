@@ -28,8 +28,10 @@ export function judgeRuns(limit: number, runs: readonly ContendingRun[]): Verdic
   for (const { runId, policy, admitted } of runs) {
     if (runId < lastDisplaced) verdict.cancel.push({ runId, for: newest! });
     else if (admitted) continue;
-    else if (underWay < limit) underWay = verdict.admit.push(runId) && underWay + 1;
-    else if (policy === "skip") verdict.skip.push(runId);
+    else if (underWay < limit) {
+      verdict.admit.push(runId);
+      underWay += 1;
+    } else if (policy === "skip") verdict.skip.push(runId);
   }
   return verdict;
 }

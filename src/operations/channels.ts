@@ -1,0 +1,34 @@
+/** The channels of notices between processes, of all rooms. */
+import { CREDENTIAL_CHANNEL } from "./access/credentials.js";
+import { ACTION_EDITED_CHANNEL } from "./actions/action-feed.js";
+import { ALERT_CHANNEL } from "./alerts/alert-rows.js";
+import { ACTION_CHANNEL } from "./client/client-feed.js";
+import { MESSAGE_CHANNEL } from "./communicate/outbox.js";
+import { DATA_SOURCE_CHANNEL } from "./data-sources/data-source-rows.js";
+import { ENTRY_CHANNEL } from "./data-sources/entry-changes.js";
+import { NOTIFICATION_CHANNEL } from "./notifications/notification-rows.js";
+import { READER_CHANNEL } from "./notifications/reader.js";
+import { LOG_CHANNEL } from "./records/execution-logs.js";
+import { CONSOLE_CHANNEL } from "./runs/console.js";
+import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-facts.js";
+import { LIMITS_CHANNEL } from "./runs/waits.js";
+import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
+
+/** Every channel of notices between processes. */
+export const CHANNELS = [
+  CREDENTIAL_CHANNEL,
+  LOG_CHANNEL,
+  CANCEL_CHANNEL,
+  AWAITED_CHANNEL,
+  LIMITS_CHANNEL,
+  CONSOLE_CHANNEL,
+  SCHEDULE_CHANNEL,
+  ACTION_CHANNEL,
+  ACTION_EDITED_CHANNEL,
+  DATA_SOURCE_CHANNEL,
+  ENTRY_CHANNEL,
+  MESSAGE_CHANNEL,
+  NOTIFICATION_CHANNEL,
+  READER_CHANNEL,
+  ALERT_CHANNEL,
+];

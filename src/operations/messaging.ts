@@ -1,0 +1,70 @@
+/** Makes what reaches people: messages, notifications, codes, alerts. Starts nothing. */
+import { type SecretScans } from "../engine/secret-scan.js";
+import type { Caller } from "../rules/access.js";
+import { type Gate } from "./access/gate.js";
+import { createAlerts } from "./alerts/alerts.js";
+import type { Acceptance } from "./communicate/acceptance.js";
+import { createCommunicate } from "./communicate/communicate.js";
+import { operatorMail } from "./communicate/destinations.js";
+import type { Outlet } from "./data-sources/hook-messages.js";
+import { type Store } from "./data-sources/store.js";
+import { createVerification } from "./data-sources/verification.js";
+import { createNotify } from "./notifications/notify.js";
+import { type Intake } from "./records/intake.js";
+import { type LogEvents } from "./records/log-events.js";
+import { createSettings } from "./settings/settings.js";
+import type { Surroundings } from "./surroundings.js";
+
+/** Messages to people outside, notifications to an app's users, codes by which those prove who they are, and alerts to its authors. */
+export function createMessaging(
+  { config, db, notifications, baseUrl, now, log }: Surroundings,
+  parts: {
+    settings: ReturnType<typeof createSettings>;
+    store: Store;
+    scans: SecretScans;
+    logEvents: LogEvents;
+    intake: Intake;
+    userChanged: (caller: Caller, appId: number) => Promise<void>;
+    holder: string;
+  },
+) {
+  const { settings, store, intake, userChanged, holder } = parts;
+  const { sessionOf } = store;
+  const { allowPrivateNetwork, mailFrom } = config;
+  const shared = { db, allowPrivateNetwork, baseUrl, now, log };
+  const communicate = createCommunicate({ ...shared, ...parts, operator: operatorMail(config) });
+  const connections = communicate.checked;
+  const notify = createNotify({
+    ...shared,
+    notices: notifications,
+    settings,
+    sessionOf,
+    intake,
+    connections,
+    mailFrom,
+    holder,
+  });
+  const { acceptance } = communicate;
+  return {
+    communicate,
+    notify,
+    verification: createVerification({ db, ...store, settings, userChanged, acceptance }),
+    alerts: createAlerts({ ...shared, settings, notice: communicate.notice }),
+
+    /** Lets go of what dead processes held. */
+    async recover(): Promise<void> {
+      await communicate.recover();
+      await notify.push.recover();
+    },
+  };
+}
+
+/** Where the messages of data sources' hooks go. @param acceptance is made after the data sources, with what it needs of them */
+export function outletOf(gate: Gate, acceptance: () => Acceptance): Outlet {
+  return {
+    count: gate.countMessages,
+    statusFor: (appId, kind) => acceptance().statusFor(appId, kind),
+    accept: (...message) => acceptance().acceptHooked(...message),
+    refuse: (...message) => acceptance().refuseHooked(...message),
+  };
+}

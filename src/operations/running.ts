@@ -1,0 +1,85 @@
+/** Makes the parts that runs pass through, and ties them to each other. Starts nothing. */
+import { type SecretScans } from "../engine/secret-scan.js";
+import type { SessionOf } from "../rules/env-script.js";
+import { createCatalogue } from "../rules/packages.js";
+import { type Credentials } from "./access/credentials.js";
+import type { KeptScripts } from "./packages/kept-scripts.js";
+import { createLogs } from "./records/execution-logs.js";
+import { type Intake } from "./records/intake.js";
+import { createLogTail } from "./records/log-tail.js";
+import { type QueueRoom } from "./records/queue-room.js";
+import { createRunWords } from "./records/run-words.js";
+import { createBacklogs } from "./runs/backlog.js";
+import { createRunConsole } from "./runs/console.js";
+import { createExecution, lostEnding } from "./runs/execution.js";
+import { createInstance } from "./runs/instance.js";
+import { createLedger } from "./runs/ledger.js";
+import { createRunScripts } from "./runs/run-scripts.js";
+import { createRunTraces } from "./runs/run-traces.js";
+import { createRuns } from "./runs/runs.js";
+import { createSecrecy } from "./runs/secrecy.js";
+import { createWaits } from "./runs/waits.js";
+import { createSettings } from "./settings/settings.js";
+import type { Surroundings } from "./surroundings.js";
+
+/** The parts that runs are made of: the ledger, this process's hold on it, and their logs. */
+export function createRunning(
+  surroundings: Surroundings,
+  parts: {
+    credentials: Credentials;
+    catalogue: ReturnType<typeof createCatalogue>;
+    keptScripts: KeptScripts;
+    queueRoom: QueueRoom;
+    intake: Intake;
+    settings: ReturnType<typeof createSettings>;
+    sessionOf: SessionOf;
+    scans: SecretScans;
+    /** What else is to be looked at from time to time. */
+    onBeat: () => Promise<void>;
+  },
+) {
+  const { config, db, notifications, browsers, apiUrl, alone, measures, tracing, log } = surroundings;
+  const { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans, onBeat } = parts;
+  const logs = createLogs(db);
+  const tail = createLogTail({ logs, notifications, log });
+  const ledger = createLedger(db);
+  const instance = createInstance({
+    db,
+    roles: config.roles,
+    alone,
+    onBeat: async () => {
+      const settled = await runs.settleOrphans();
+      const lost = (await ledger.endLost(lostEnding)) + settled.lost;
+      if (lost > 0) log.warn({ lost }, "ended runs that nobody performed any longer");
+      measures.runsLost(lost);
+      const { queuedAgain } = settled;
+      if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again that had been taken and not begun");
+      measures.ticks("late", await ledger.skipLate());
+      await runs.lookForAwaited();
+      await onBeat();
+    },
+    onLapse: () => runs.abandon(),
+    log,
+  });
+  const console = createRunConsole({ db, notifications });
+  const traces = createRunTraces({ db, tracing, apiUrl });
+  const execution = createExecution({
+    db,
+    ledger,
+    runPage: async (request) => browsers!.run(request),
+    secrecy: createSecrecy({ settings, scans }),
+    console,
+    scripts: createRunScripts({ sessionOf, credentials, catalogue, keptScripts, apiUrl }),
+    timeoutMs: config.serverTimeoutMs,
+    measures,
+    traces,
+    log,
+  });
+  const concurrency = browsers ? config.runnerConcurrency : 0;
+  const waits = createWaits({ db, ledger });
+  const rooms = { queueRoom, intake };
+  const holder = instance.id;
+  const runs = createRuns({ db, ledger, ...rooms, logs, execution, traces, waits, notifications, holder, concurrency });
+  const runWords = createRunWords(db);
+  return { logs, tail, ledger, instance, console, runs, waits, runWords, backlogs: createBacklogs({ db, queueRoom }) };
+}

@@ -1,0 +1,31 @@
+/** What the operations of a process are given: the settings, its connections, its browsers. Types alone. */
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import type { Config } from "../config.js";
+import type { Browsers } from "../engine/browser/browsers.js";
+import type { DiskRoom } from "../engine/disk-room.js";
+import type { Notifications } from "../engine/notifications.js";
+import type { Measures } from "./watch/measures.js";
+import type { Tracing } from "./watch/tracing.js";
+
+export interface Surroundings {
+  config: Config;
+  db: DataSource;
+  /** Its address, for readers with connections of their own. */
+  databaseUrl: string;
+  notifications: Notifications;
+  /** null in a process that is no runner. */
+  browsers: Browsers | null;
+  room: DiskRoom;
+  measures: Measures;
+  tracing: Tracing;
+  /** The service's address for people and browsers. */
+  baseUrl: string;
+  /** The service's address for the runs of this process. */
+  apiUrl: string;
+  /** No other process shares the database. */
+  alone: boolean;
+  /** Unix time in milliseconds, by which schedules fire. */
+  now: () => number;
+  log: Logger;
+}
