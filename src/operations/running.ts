@@ -1,5 +1,6 @@
 /** Makes the parts that runs pass through, and ties them to each other. Starts nothing. */
 import { type SecretScans } from "../engine/secret-scan.js";
+import { createServiceRequests } from "../engine/service-requests.js";
 import type { SessionOf } from "../rules/env-script.js";
 import { createCatalogue } from "../rules/packages.js";
 import { type Credentials } from "./access/credentials.js";
@@ -73,6 +74,7 @@ export function createRunning(
     timeoutMs: config.serverTimeoutMs,
     measures,
     traces,
+    serviceRequests: createServiceRequests(apiUrl),
     log,
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;

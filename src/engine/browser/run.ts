@@ -34,6 +34,30 @@ export interface PageRequest {
   url: string;
 }
 
+/** What the library in a run asks of the service that performs it. */
+export interface ServiceRequest extends PageRequest {
+  headers: Readonly<Record<string, string>>;
+  body: string | null;
+}
+
+/** `headers`: those that a page may read; `text` comes by parts of 64 Ki to 320 Ki characters, the last of them shorter, read as it is asked for. */
+export interface ServiceAnswer {
+  status: number;
+  headers: Readonly<Record<string, string>>;
+  text: AsyncIterable<string>;
+}
+
+/** Where scripts find the way to the service, `{base, call}`, before the author's code: the first that knows it takes it away. */
+export const SERVICE_GLOBAL = "__svcService";
+
+/** The way to that service without the browser's network between. */
+export interface ServiceWay {
+  /** With what its addresses begin: origin and path, with a closing slash. */
+  readonly base: string;
+  /** Sends what a page's `fetch` might have sent. @throws where there is no answer, or none that a page may read; when `signal` is aborted */
+  send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceAnswer>;
+}
+
 /** One script to run to its end in a realm of its own. */
 export interface PageRun {
   /** Default: the least that holds the source and the packages. `mayRequest` and `onHost` have something to do only where there is a network. */
@@ -71,6 +95,8 @@ export interface PageRun {
    * by its status, or null where there was no answer. null: it is nobody's concern.
    */
   onRequest?(request: PageRequest): { headers: Record<string, string>; end(status: number | null): void } | null;
+  /** Given to the scripts of a worker with a network, under SERVICE_GLOBAL: their requests are judged, followed and counted as any other. */
+  service?: ServiceWay;
 }
 
 /** Why a run failed: the author's code, a limit, or the machinery. */

@@ -4,6 +4,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { isRefusedData, preparedRows, rows } from "../../data/database.js";
 import { hasNetwork, type PageOutcome, type PageRun } from "../../engine/browser/run.js";
+import type { ServiceRequests } from "../../engine/service-requests.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
@@ -178,9 +179,21 @@ export function createExecution(options: {
   timeoutMs: number;
   measures: Pick<Measures, "runEnded">;
   traces: Pick<RunTraces, "begin">;
+  serviceRequests: ServiceRequests;
   log: Logger;
 }) {
-  const { db, ledger, runPage, secrecy, scripts, console, timeoutMs, measures, traces, log } = options;
+  const { db, ledger, runPage, secrecy, scripts, console, timeoutMs, measures, traces, serviceRequests, log } = options;
+
+  /** The library's way past the browser's network, for a page of that origin. */
+  const serviceWay = (origin: string): Pick<PageRun, "service"> =>
+    serviceRequests === null
+      ? {}
+      : {
+          service: {
+            base: serviceRequests.base,
+            send: (request, signal) => serviceRequests.send(request, origin, signal),
+          },
+        };
 
   async function load({ actionId, versionId, code }: HeldRun): Promise<RunCode | undefined> {
     if (code) return code;
@@ -212,9 +225,10 @@ export function createExecution(options: {
     const ownTimeoutMs = Math.min(timeoutMs, action.timeoutMs ?? timeoutMs);
     const { packages, hasToken, revoke } = await scripts.prepare(run, action, ownTimeoutMs);
     const printer = console.printer(run.id, kept.mask);
+    const origin = `https://app-${run.appId}.actions.internal`;
     const page: PageRun = {
       isolationKey: `${run.appId}:${run.copy}`,
-      origin: `https://app-${run.appId}.actions.internal`,
+      origin,
       source: action.code,
       sourceName: `${action.name}.js`,
       packages,
@@ -230,6 +244,7 @@ export function createExecution(options: {
       onHost: (host) => details.hosts.add(host),
       // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
       ...((kept.needed || hasToken) && { mayRequest: judgeOf(kept, printer) }),
+      ...(hasToken && serviceWay(origin)),
     };
     const outcome = await details.trace
       .page(runPage, page)

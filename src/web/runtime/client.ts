@@ -8,6 +8,7 @@ import { CONNECTION, type PackageConnection } from "./package-connection.js";
 import type { Client } from "./public-types.js";
 import { scope } from "./scope.js";
 import { createScripts } from "./scripts.js";
+import type { SendToService } from "./service-way.js";
 import { createSession } from "./session.js";
 import { createSocket } from "./socket.js";
 import { createTriggers } from "./triggers.js";
@@ -18,11 +19,13 @@ export interface Loading {
   from?: string;
   /** Of the script element, where the page's policy asks for one. */
   nonce?: string;
+  /** A way to the service that is no `fetch`. */
+  send?: SendToService | undefined;
 }
 
-export function createSvc({ from, nonce }: Loading): Client {
+export function createSvc({ from, nonce, send }: Loading): Client {
   const env = scope.ENV ?? {};
-  const connection = createConnection(env, from);
+  const connection = createConnection(env, from, send);
   const scripts = createScripts(connection, nonce);
   const socket = createSocket(connection);
   const timeoutMs = env.clientTimeoutMs ?? CLIENT_TIMEOUT_MS;

@@ -2,6 +2,7 @@
 import { failure, failureFrom } from "./failure.js";
 import type { Configuration, Env } from "./public-types.js";
 import { scope } from "./scope.js";
+import type { Reply, SendToService } from "./service-way.js";
 
 export interface Connection {
   configure(configuration: Configuration): void;
@@ -22,6 +23,13 @@ export interface RequestOptions {
   /** Outlives the page, where the body is small enough. */
   keepalive?: boolean;
   headers?: Record<string, string>;
+}
+
+interface TextRequest {
+  method: string;
+  headers: Record<string, string>;
+  body?: string;
+  keepalive?: boolean;
 }
 
 /** Browsers refuse more than 64 KB in all for requests that outlive their page. */
@@ -51,9 +59,9 @@ function jsonOf(body: unknown): string {
 /** The service that a library came from. */
 const servedBy = (library: string): string => library.replace(/\/client\/svc\.m?js([?#].*)?$/, "");
 
-async function answer(response: Response): Promise<Body> {
+async function answer(response: Reply, { origin }: URL): Promise<Body> {
   const text = await response.text().catch(() => {
-    throw noAnswer(new URL(response.url).origin, true);
+    throw noAnswer(origin, true);
   });
   let body: unknown = null;
   try {
@@ -71,8 +79,9 @@ async function answer(response: Response): Promise<Body> {
 /**
  * @param env read once: a script that changes window.ENV later does not get the token sent elsewhere
  * @param loadedFrom where the library itself came from, which is its API unless `env` names another
+ * @param sendToService for what it takes, in the place of `fetch`
  */
-export function createConnection(env: Env, loadedFrom?: string): Connection {
+export function createConnection(env: Env, loadedFrom?: string, sendToService?: SendToService): Connection {
   const known = env.apiUrl ?? (loadedFrom ? servedBy(loadedFrom) : (scope.location?.origin ?? "null"));
   // A page without an address, such as about:blank, configures one before the first call.
   let base = known === "null" ? null : apiBase(known);
@@ -100,6 +109,18 @@ export function createConnection(env: Env, loadedFrom?: string): Connection {
     }
   }
 
+  /** What is text both ways: where there is a shorter way, by that, with the token alone. */
+  async function ask(url: URL, init: TextRequest): Promise<Reply> {
+    const { method, headers, body = null } = init;
+    const sent =
+      token === null ? null : sendToService?.({ method, url, headers: { ...headers, "Auth-token": token }, body });
+    return (
+      (await sent?.catch(() => {
+        throw noAnswer(url.origin);
+      })) ?? send(url, init)
+    );
+  }
+
   return {
     configure(configuration) {
       const next = configuration.apiUrl === undefined ? base : apiBase(configuration.apiUrl);
@@ -115,19 +136,21 @@ export function createConnection(env: Env, loadedFrom?: string): Connection {
     address,
     async request(method, path, body, { keepalive = false, headers = {} } = {}) {
       const url = address(path);
-      if (body === undefined) return answer(await send(url, { method, headers }));
+      if (body === undefined) return answer(await ask(url, { method, headers }), url);
       const text = jsonOf(body);
       const init = { method, body: text, headers: { ...headers, "content-type": "application/json" } };
-      return answer(await send(url, { ...init, keepalive: keepalive && text.length < KEEPALIVE_MAX_CHARACTERS }));
+      const kept = keepalive && text.length < KEEPALIVE_MAX_CHARACTERS;
+      return answer(await ask(url, { ...init, keepalive: kept }), url);
     },
     async exchange(method, path, body) {
-      const response = await send(address(path), { method, ...(body && { body }) });
-      if (!response.ok) await answer(response);
+      const url = address(path);
+      const response = await send(url, { method, ...(body && { body }) });
+      if (!response.ok) await answer(response, url);
       return response;
     },
     async source(url, integrity) {
       const response = await send(address(url.href), { method: "GET", integrity });
-      if (!response.ok) await answer(response);
+      if (!response.ok) await answer(response, url);
       return response.text();
     },
     token: () => token,

@@ -1,5 +1,6 @@
 /** `/client/svc-run.js`: defines `Svc` in a server run, without a package: an action has those that it lists. */
 import { createSvc } from "./client.js";
 import { scope } from "./scope.js";
+import { takeServiceWay } from "./service-way.js";
 
-scope.Svc = Object.assign(scope.Svc ?? {}, createSvc({}));
+scope.Svc = Object.assign(scope.Svc ?? {}, createSvc({ send: takeServiceWay() }));

@@ -13,6 +13,8 @@ export interface RequestFaults {
   begin(onFault: (fault: string) => void): void;
   /** The way out refused `host:port`. */
   refused(host: string, reason: string): void;
+  /** A request that was sent past the browser failed, or was blocked. */
+  failed(url: string, reason: string): void;
   /** The way out has a connection to `host:port`: what fails from here on has another reason. */
   reached(host: string): void;
   /** Resolves when every request that was told of has ended; rejects when some have not within `timeoutMs`. */
@@ -25,6 +27,7 @@ export interface RequestFaults {
 
 /** What Chromium's fetch says whatever happened. */
 const UNEXPLAINED = "Failed to fetch";
+export const BLOCKED = "the request was blocked, its URL holds what must not leave";
 const FAULTS_MAX = 20;
 const SAID_MAX = 3;
 const PENDING_MAX = 1_000;
@@ -33,7 +36,7 @@ function reasonOf(
   { corsErrorStatus, errorText, blockedReason }: Protocol.Network.LoadingFailedEvent,
   origin: string,
 ): string {
-  if (blockedReason === "inspector") return "the request was blocked, its URL holds what must not leave";
+  if (blockedReason === "inspector") return BLOCKED;
   if (corsErrorStatus) {
     return `blocked by CORS, this host does not allow requests from ${origin} (${corsErrorStatus.corsError})`;
   }
@@ -110,6 +113,8 @@ export function watchRequestFaults(origin: string): RequestFaults {
     refused(host, reason) {
       if (refusals.size < FAULTS_MAX) refusals.set(host, reason);
     },
+
+    failed: (url, reason) => add(`${new URL(url).origin}: ${reason}`),
 
     reached(host) {
       refusals.delete(host);

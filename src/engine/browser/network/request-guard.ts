@@ -16,6 +16,8 @@ export interface RequestGuard {
   guardChild(child: CDPSession): Promise<unknown>;
   /** Hears of the ends of a child's requests, which are paused at the page. */
   listen(child: CDPSession): void;
+  /** Whether a request to that address may be sent. Rejects where that could not be found out. */
+  passes(url: string): Promise<boolean>;
   /** Answers a request that the protocol has paused. */
   answer(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void;
   /** Whether a connection to `host:port` may be made. */
@@ -29,7 +31,7 @@ const ANSWER_TIMEOUT_MS = 5_000;
 export const NO_BUFFERS = { maxTotalBufferSize: 0, maxResourceBufferSize: 0, maxPostDataSize: 0 };
 
 /** `host:port` of an address that leads out of the browser; null for the others, such as `data:`. */
-function hostOf(address: string): string | null {
+export function hostOf(address: string): string | null {
   const url = URL.parse(address);
   const port = url === null ? undefined : PORTS[url.protocol];
   if (url === null || port === undefined) return null;
@@ -107,6 +109,7 @@ export function createRequestGuard(page: CDPSession, caughtUp: (timeoutMs: numbe
       await enable(child);
     },
 
+    passes: (url) => passes(url),
     answer,
     listen: followed.listen,
 

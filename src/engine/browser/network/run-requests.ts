@@ -3,13 +3,19 @@
  * is judged, each failure explained, and nothing of them is left for the next run. Knows neither documents nor workers.
  */
 import type { CDPSession, Protocol } from "puppeteer";
-import type { PageOutcome, PageRun } from "../run.js";
+import type { PageOutcome, PageRequest, PageRun } from "../run.js";
 import type { Lane } from "./lane.js";
-import { watchRequestFaults } from "./request-faults.js";
-import { createRequestGuard, NO_BUFFERS } from "./request-guard.js";
+import { BLOCKED, watchRequestFaults } from "./request-faults.js";
+import { createRequestGuard, hostOf, NO_BUFFERS } from "./request-guard.js";
 
 /** What is still under way by then, though the way out is shut, is not waited for. */
 const SETTLED_WITHIN_MS = 200;
+
+/** A request that may be sent past the browser: what goes along, and whom to tell how it ended; `failure`: why there was no answer. */
+export interface Admitted {
+  headers: Readonly<Record<string, string>>;
+  end(status: number | null, failure?: string): void;
+}
 
 export interface RunRequests {
   begin(request: PageRun): Promise<void>;
@@ -17,6 +23,8 @@ export interface RunRequests {
   watch(session: CDPSession): Promise<unknown>;
   /** Judges also what a child of the page asks for, where the run's requests are judged at all. */
   guardChild(child: CDPSession): Promise<unknown>;
+  /** Judges a request that is to be sent past the browser, as the browser's are judged, and counts its host. null: it may not be. */
+  admit(request: PageRequest): Promise<Admitted | null>;
   /** Answers a request that the protocol has paused. */
   answer(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void;
   /** Resolves when nothing that the run asked for is under way. @throws when something is */
@@ -43,12 +51,22 @@ export function createRunRequests(options: {
   const { session, origin, lane, caughtUp } = options;
   const guard = createRequestGuard(session, caughtUp);
   const faults = watchRequestFaults(origin);
+  let begun = 0;
+  let follow: PageRun["onRequest"];
+  let contact: (host: string) => void = () => {};
 
   return {
     begin({ mayRequest, onRequest, onHost, onConsole }) {
+      begun += 1;
+      const hosts = new Set<string>();
+      contact = (host) => {
+        if (!hosts.has(host)) onHost?.(host);
+        hosts.add(host);
+      };
+      follow = mayRequest && onRequest;
       faults.begin((text) => onConsole?.({ level: "error", at: Date.now(), text: `A request failed: ${text}` }));
       lane?.begin({
-        onHost: (host) => onHost?.(host),
+        onHost: contact,
         onRefused: (host, reason) => faults.refused(host, reason),
         onReached: (host) => faults.reached(host),
         mayConnect: (host) => guard.mayConnect(host),
@@ -60,6 +78,25 @@ export function createRunRequests(options: {
       faults.watch(one);
       if (one !== session) guard.listen(one);
       return one.send("Network.enable", NO_BUFFERS);
+    },
+
+    async admit({ method, url }) {
+      const run = begun;
+      const passes = await guard.passes(url).catch(() => false);
+      if (run !== begun) return null;
+      if (!passes) {
+        faults.failed(url, BLOCKED);
+        return null;
+      }
+      contact(hostOf(url)!);
+      const followed = follow?.({ method, url });
+      return {
+        headers: followed?.headers ?? {},
+        end(status, failure) {
+          if (failure !== undefined && run === begun) faults.failed(url, failure);
+          followed?.end(status);
+        },
+      };
     },
 
     guardChild: guard.guardChild,

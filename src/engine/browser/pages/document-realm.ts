@@ -113,6 +113,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       return answer;
     },
 
+    end: () => {},
     explain: async (outcome) => requests.explain(outcome),
     stop: traces.stop,
   };

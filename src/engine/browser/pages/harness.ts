@@ -1,5 +1,7 @@
 /** The scripts that stand in a page before a run, put together from the functions of `in-page/`. Runs none of them. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
+import { AT_ONCE_MAX, BODY_MAX_CHARACTERS, CALL_MAX_CHARACTERS } from "../network/service-calls.js";
+import { SERVICE_GLOBAL } from "../run.js";
 import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
 import { FORBIDDEN_MEMBERS } from "./document-policy.js";
 import { CONSOLE_BINDING } from "./fresh-document.js";
@@ -8,6 +10,7 @@ import { childConsole } from "./in-page/child-console.js";
 import { type HarnessLimits, harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
 import { pageTexts } from "./in-page/page-texts.js";
+import { hostCalls, workerCalls } from "./in-page/service-calls.js";
 import { workerHarness } from "./in-page/worker-harness.js";
 import { workerHost } from "./in-page/worker-host.js";
 import { workletHarness } from "./in-page/worklet-harness.js";
@@ -47,6 +50,8 @@ function calling(run: (...args: any[]) => unknown, ...args: string[]): string {
 const named = (source: string): string => `"use strict";${source}\n//# sourceURL=${HARNESS_NAME}`;
 const CORE = calling(harnessCore, JSON.stringify(LIMITS));
 const TEXTS = calling(pageTexts);
+const HOST_CALLS = calling(hostCalls, String(AT_ONCE_MAX));
+const WORKER_CALLS = calling(workerCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
 
 /** Its value is the object that the host talks to; nothing else in the page can reach it. */
 export const DOCUMENT_HARNESS = named(calling(documentHarness, CORE));
@@ -67,8 +72,9 @@ export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CO
 
 function workerPage(globals: readonly string[], withOrigin: boolean): string {
   const lists = [globals, NAVIGATOR_MEMBERS].map((names) => JSON.stringify(names));
-  const inWorker = named(calling(workerHarness, CORE, ...lists));
-  return named(calling(workerHost, JSON.stringify(inWorker), TEXTS, String(withOrigin), String(LEAVE_WITHIN_MS)));
+  const inWorker = named(calling(workerHarness, CORE, WORKER_CALLS, JSON.stringify(SERVICE_GLOBAL), ...lists));
+  const given = [JSON.stringify(inWorker), TEXTS, HOST_CALLS, String(withOrigin), String(LEAVE_WITHIN_MS)];
+  return named(calling(workerHost, ...given));
 }
 
 function workletPage(globals: readonly string[]): string {

@@ -9,6 +9,7 @@ import { failed, type PageOutcome, type PageRun, type RealmKind } from "../run.j
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
 import { createDocumentRealm } from "./document-realm.js";
+import { CONSOLE_BINDING } from "./fresh-document.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
 import type { Realm, RealmOptions } from "./realm.js";
 import { createLanguageRealm, createNetworkRealm, createWorkerRealm } from "./worker-realm.js";
@@ -108,7 +109,9 @@ export class Page {
     session.on("Page.javascriptDialogOpening", () => {
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
-    session.on("Runtime.bindingCalled", (event) => this.print?.(event.payload));
+    session.on("Runtime.bindingCalled", ({ name, payload }) => {
+      if (name === CONSOLE_BINDING) this.print?.(payload);
+    });
   }
 
   private async causeOfCrash(): Promise<Loss> {
@@ -186,6 +189,7 @@ export class Page {
     });
     // Before anybody hears of the end: what the page still sends belongs to no run.
     this.lane?.end();
+    this.realm.end();
     this.release();
     this.onLost = null;
     this.print = null;

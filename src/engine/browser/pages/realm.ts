@@ -11,6 +11,8 @@ export interface Realm {
   renew(): Promise<boolean>;
   /** Evaluates the run's code, once. @returns the harness's answer (answer.ts); rejects when the surroundings went away under the run */
   evaluate(request: PageRun): Promise<unknown>;
+  /** The run has its outcome: nothing more is done for it. Returns before anybody hears of that. */
+  end(): void;
   /** The outcome with what is known of it from outside. */
   explain(outcome: PageOutcome): Promise<PageOutcome>;
   stop(): void;

@@ -5,6 +5,7 @@
  */
 import type { CDPSession, Protocol } from "puppeteer";
 import { createRunRequests } from "../network/run-requests.js";
+import { createServiceCalls, type Reply } from "../network/service-calls.js";
 import type { PageRun } from "../run.js";
 import { answerDocument, callForText, callHarness, installHarness, navigate } from "./fresh-document.js";
 import { LANGUAGE_HARNESS, NETWORK_HARNESS, WORKER_HARNESS } from "./harness.js";
@@ -23,6 +24,9 @@ const LANGUAGE_POLICY = {
 const WORKER_POLICY = policy("worker-src data:");
 /** No sockets: they would pass the guard by. */
 const NETWORK_POLICY = policy("worker-src blob:; connect-src http: https: data: blob:");
+
+/** Stands in the page alone, which no author's code is in. */
+const SERVICE_BINDING = "__svc_service";
 
 /** A worker that is busy for so long is not waited for. */
 const CATCH_UP_MS = 200;
@@ -54,10 +58,20 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
       if (runs % COLLECT_EVERY_RUNS === COLLECT_EVERY_RUNS - 1) await session.send("HeapProfiler.collectGarbage");
       return renewed;
     },
-    run(request: PageRun): Promise<unknown> {
+    /** `base`: that of the service that the run may ask by `listenService`. */
+    run(request: PageRun, base = ""): Promise<unknown> {
       runs += 1;
-      return callForText(session, harnessId!, "run", texts.valuesOf(request));
+      return callForText(session, harnessId!, "run", [...texts.valuesOf(request), base]);
     },
+    /** Has what workers ask of the service come to `take`. */
+    async listenService(take: (payload: string) => void): Promise<void> {
+      session.on("Runtime.bindingCalled", ({ name, payload }) => {
+        if (name === SERVICE_BINDING) take(payload);
+      });
+      await session.send("Runtime.addBinding", { name: SERVICE_BINDING });
+      await callHarness(session, harnessId!, "listenService", [SERVICE_BINDING]);
+    },
+    answer: (...values: Parameters<Reply>) => callHarness(session, harnessId!, "answer", values),
   };
 }
 
@@ -76,7 +90,8 @@ function createSilentRealm(options: RealmOptions, harness: string, header: Heade
       await session.send("Fetch.disable");
     },
     renew: () => page.renew(),
-    evaluate: page.run,
+    evaluate: (request) => page.run(request),
+    end: () => {},
     explain: async (outcome) => outcome,
     stop: () => {},
   };
@@ -93,6 +108,7 @@ export function createNetworkRealm(options: RealmOptions): Realm {
   const page = createWorkerPage(options, NETWORK_HARNESS);
   // Nothing in such a worker opens a socket, of which the guard would have to hear first.
   const requests = createRunRequests({ session, origin, lane, caughtUp: async () => {} });
+  const calls = createServiceCalls(requests.admit, page.answer);
   let begun = false;
   let watched: Promise<unknown> = Promise.resolve();
   let current: CDPSession | null = null;
@@ -119,6 +135,7 @@ export function createNetworkRealm(options: RealmOptions): Realm {
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
       await session.send("Network.enable");
       await page.open();
+      await page.listenService((payload) => void calls.take(payload));
     },
 
     async renew() {
@@ -137,14 +154,17 @@ export function createNetworkRealm(options: RealmOptions): Realm {
     async evaluate(request) {
       begun = true;
       await requests.begin(request);
-      return page.run(request);
+      calls.begin(request.service);
+      return page.run(request, request.service?.base);
     },
+
+    end: calls.end,
 
     async explain(outcome) {
       // One thread answers, another tells of the requests.
       if (requests.pending(outcome)) await caughtUp().catch(() => {});
       return requests.explain(outcome);
     },
-    stop: () => {},
+    stop: calls.end,
   };
 }

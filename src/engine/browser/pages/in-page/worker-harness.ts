@@ -3,6 +3,7 @@
  * the browser, before the author's code does.
  */
 import type { HarnessCore } from "./core.js";
+import type { WorkerCalls } from "./service-calls.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
@@ -11,14 +12,21 @@ declare const self: Any;
 /**
  * As `harnessCore`: evaluated by its source text. Talks over the port that the worker's first message brings: `r` ready, `c` and a
  * console line, `a` and the answer of `callExecute`; then, asked by `mute`, `m`: nothing is sent from here on; and asked once more, `b`:
- * nothing of the run is left but this thread's end.
+ * nothing of the run is left but this thread's end. A list is a call of the service, or a part of its answer.
  */
-export function workerHarness(core: HarnessCore, globals: readonly string[], ofNavigator: readonly string[]): void {
+export function workerHarness(
+  core: HarnessCore,
+  calls: WorkerCalls,
+  serviceGlobal: string,
+  globals: readonly string[],
+  ofNavigator: readonly string[],
+): void {
   const scope = self;
-  const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
+  const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
   const OwnPromise = Promise;
   const OwnError = TypeError;
   const { close } = scope;
+  const { isArray } = Array;
   const { postMessage } = scope.MessagePort.prototype;
 
   let muted = false;
@@ -39,19 +47,26 @@ export function workerHarness(core: HarnessCore, globals: readonly string[], ofN
 
   scope.onmessage = (greeting: Any) => {
     const [port] = greeting.ports;
-    const tell = (text: string) => apply(postMessage, port, [text]);
+    const tell = (text: unknown) => apply(postMessage, port, [text]);
     scope.onmessage = null;
     core.installConsole((line) => tell(`c${line}`));
     if (globals.includes("fetch")) boundRequests();
     core.keepOnly(globals, ofNavigator);
-    const leave = ({ data }: Any) => {
+    const hear = ({ data }: Any) => {
+      if (isArray(data)) return calls.take(data);
       muted = true;
+      calls.open(null);
       if (data === "mute") return tell("m");
       tell("b");
       apply(close, scope, []);
     };
-    port.onmessage = async ({ data: [payload, settings, ...scripts] }: Any) => {
-      port.onmessage = leave;
+    port.onmessage = async ({ data: [payload, settings, base, ...scripts] }: Any) => {
+      port.onmessage = hear;
+      if (base !== "") {
+        calls.open(tell);
+        const { call } = calls;
+        defineProperty(scope, serviceGlobal, { value: { __proto__: null, base, call }, configurable: true });
+      }
       tell(`a${await core.safe(core.evaluateAndCall(payload, settings, scripts))}`);
     };
     tell("r");

@@ -1,6 +1,7 @@
 /** Keeps a fresh worker ahead of each run, in a page where no author's code ever runs. Runs inside the browser. */
 
 import type { TakeTexts } from "./page-texts.js";
+import type { HostCalls } from "./service-calls.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
@@ -10,10 +11,17 @@ declare const self: Any;
  * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to.
  * @param harness the source text of the worker's harness
  * @param take what has the scripts of a run
+ * @param calls the way of requests to the service
  * @param withOrigin whether the worker has the page's origin
  * @param leaveWithinMs how long a worker whose run has ended may take to answer once more
  */
-export function workerHost(harness: string, take: TakeTexts, withOrigin: boolean, leaveWithinMs: number): unknown {
+export function workerHost(
+  harness: string,
+  take: TakeTexts,
+  calls: HostCalls,
+  withOrigin: boolean,
+  leaveWithinMs: number,
+): unknown {
   const { Worker, MessageChannel } = self;
   // A long address costs a third of the start, so the harness comes by message.
   const first = "onmessage=(event)=>{onmessage=null;(0,eval)(event.data);onmessage(event)}";
@@ -29,8 +37,9 @@ export function workerHost(harness: string, take: TakeTexts, withOrigin: boolean
     const answer = Promise.withResolvers<string>();
     const muted = Promise.withResolvers<boolean>();
     const left = Promise.withResolvers<boolean>();
-    port.onmessage = ({ data }: { data: string }) => {
-      if (data[0] === "c") print(data.slice(1));
+    port.onmessage = ({ data }: { data: string | [unknown, string] }) => {
+      if (typeof data !== "string") calls.take(port, data);
+      else if (data[0] === "c") print(data.slice(1));
       else if (data[0] === "a") answer.resolve(data.slice(1));
       else if (data[0] === "m") muted.resolve(true);
       else if (data[0] === "b") left.resolve(true);
@@ -61,10 +70,21 @@ export function workerHost(harness: string, take: TakeTexts, withOrigin: boolean
       print = self[bindingName];
       return true;
     },
-    run(payload: string, settings: string, forget: readonly string[], scripts: readonly Any[]): Promise<string> {
-      next.port.postMessage([payload, settings, ...take(forget, scripts)]);
+    /** `base`: that of the service, where the run may ask it for something. */
+    run(
+      payload: string,
+      settings: string,
+      forget: readonly string[],
+      scripts: readonly Any[],
+      base: string,
+    ): Promise<string> {
+      next.port.postMessage([payload, settings, base, ...take(forget, scripts)]);
       return next.answer;
     },
+    listenService(bindingName: string): void {
+      calls.listen(self[bindingName]);
+    },
+    answer: calls.answer,
     /** Has the last run's worker send nothing from here on. Answers false when it is not in hand. */
     mute(): Promise<boolean> | boolean {
       if (next === null) return true;
@@ -74,6 +94,7 @@ export function workerHost(harness: string, take: TakeTexts, withOrigin: boolean
     /** Replaces the worker of the last run by a fresh one. Answers false when the page must be thrown away instead. */
     async renew(): Promise<boolean> {
       const last = next;
+      calls.drop();
       next = startWorker();
       const [inHand] = await Promise.all([last === null || end(last), next.ready]);
       return inHand;

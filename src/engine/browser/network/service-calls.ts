@@ -1,0 +1,112 @@
+/**
+ * The requests that the library of one page's run makes of the service that performs it: they come by a binding instead of the browser's
+ * network, and their answers go back by parts. Trusts nothing in them: the page may have been taken over. Sends none itself.
+ */
+import type { ServiceRequest, ServiceWay } from "../run.js";
+import type { Admitted, RunRequests } from "./run-requests.js";
+
+/** A browser has as many connections to a host. */
+export const AT_ONCE_MAX = 6;
+/** Of a request's body, and of the whole request as the page says it; what is longer goes by the network. */
+export const BODY_MAX_CHARACTERS = 128 * 1024;
+export const CALL_MAX_CHARACTERS = 256 * 1024;
+
+/** The head of an answer: its status and the headers that a page may read. */
+export type Head = readonly [status: number, headers: Readonly<Record<string, string>>];
+
+/** To the page: a part of an answer, the first with the head, and whether it is the last. No text: there is no answer, or no more of it. */
+export type Reply = (id: number, head: Head | null, text: string | null, last: boolean) => Promise<unknown>;
+
+export interface ServiceCalls {
+  begin(service: ServiceWay | undefined): void;
+  /** Takes what the page says: an id, a colon, and the JSON of method, address, headers and body. Never rejects. */
+  take(payload: string): Promise<void>;
+  /** Ends what is under way; from here on nothing is taken. */
+  end(): void;
+}
+
+const SAID = /^(\d{1,15}):/;
+const isText = (value: unknown): value is string => typeof value === "string";
+
+/** null for what no library of ours says. */
+function readRequest(json: string, base: string): ServiceRequest | null {
+  if (json.length > CALL_MAX_CHARACTERS) return null;
+  let said: unknown;
+  try {
+    said = JSON.parse(json);
+  } catch {
+    return null;
+  }
+  const [method, address, headers, body] = Array.isArray(said) ? (said as unknown[]) : [];
+  if (!isText(method) || !isText(address) || !(body === null || isText(body))) return null;
+  if (typeof headers !== "object" || headers === null || !Object.values(headers).every(isText)) return null;
+  const url = URL.parse(address)?.href;
+  return url?.startsWith(base) ? { method, url, headers: headers as Record<string, string>, body } : null;
+}
+
+export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): ServiceCalls {
+  let service: ServiceWay | undefined;
+  let run = new AbortController();
+  let underWay = 0;
+
+  async function perform(id: number, request: ServiceRequest, way: ServiceWay, { signal }: AbortController) {
+    let admitted: Admitted | null = null;
+    let status: number | null = null;
+    let head: Head | null = null;
+    let failure: string | undefined;
+    /** Counted before: the page makes its next call of the last part. */
+    const last = (text: string | null) => {
+      if (!signal.aborted) underWay -= 1;
+      return reply(id, head, text, true);
+    };
+    try {
+      admitted = await admit(request);
+      signal.throwIfAborted();
+      if (admitted === null) return void (await last(null));
+      const answer = await way.send({ ...request, headers: { ...request.headers, ...admitted.headers } }, signal);
+      status = answer.status;
+      head = [status, answer.headers];
+      let part = "";
+      for await (const next of answer.text) {
+        // Waited for: what the page has not taken is not read.
+        if (part !== "") {
+          await reply(id, head, part, false);
+          head = null;
+        }
+        part = next;
+      }
+      await last(part);
+    } catch (error) {
+      if (signal.aborted) return;
+      failure = (error as Error).message;
+      await last(null).catch(() => {});
+    } finally {
+      admitted?.end(status, failure);
+    }
+  }
+
+  return {
+    begin(next) {
+      service = next;
+      run = new AbortController();
+      underWay = 0;
+    },
+
+    async take(payload) {
+      const way = service;
+      const id = SAID.exec(payload);
+      if (way === undefined || id === null) return;
+      const request = readRequest(payload.slice(id[0].length), way.base);
+      if (request === null || underWay >= AT_ONCE_MAX) {
+        return void (await reply(Number(id[1]), null, null, true).catch(() => {}));
+      }
+      underWay += 1;
+      await perform(Number(id[1]), request, way, run);
+    },
+
+    end() {
+      service = undefined;
+      run.abort();
+    },
+  };
+}

@@ -1,0 +1,50 @@
+/** The way of a server run's library to its service, past the browser's network: taken off the global scope before any author's code. */
+import { scope } from "./scope.js";
+
+/** What the library reads of an answer, whichever way it came. */
+export interface Reply extends Pick<Response, "ok" | "status"> {
+  headers: Pick<Headers, "get">;
+  text(): Promise<string>;
+}
+
+export interface ServiceCall {
+  method: string;
+  url: URL;
+  headers: Record<string, string>;
+  body: string | null;
+}
+
+/** Answers null for what has to go by `fetch`; rejects as `fetch` does. */
+export type SendToService = (call: ServiceCall) => Promise<Reply> | null;
+
+interface Answer {
+  status: number;
+  headers: Record<string, string>;
+  text(): Promise<string>;
+}
+
+interface ServiceWay {
+  base: string;
+  call(method: string, url: string, headers: Record<string, string>, body: string | null): Promise<Answer> | null;
+}
+
+const NAME = "__svcService";
+
+const replyOf = ({ status, headers, text }: Answer): Reply => ({
+  ok: status >= 200 && status <= 299,
+  status,
+  headers: { get: (name) => headers[name.toLowerCase()] ?? null },
+  text,
+});
+
+/** undefined in a run that has no such way. */
+export function takeServiceWay(): SendToService | undefined {
+  const holder = scope as unknown as Record<string, ServiceWay | undefined>;
+  const way = holder[NAME];
+  Reflect.deleteProperty(holder, NAME);
+  if (way === undefined) return undefined;
+  return ({ method, url, headers, body }) => {
+    if (!url.href.startsWith(way.base)) return null;
+    return way.call(method, url.href, headers, body)?.then(replyOf) ?? null;
+  };
+}

@@ -1,0 +1,166 @@
+/** What says to be a run's library gets past the browser's network no more than a page's `fetch` of the service gets. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import { createServiceCalls, type Reply } from "../../src/engine/browser/network/service-calls.js";
+import type { ServiceRequest, ServiceWay } from "../../src/engine/browser/run.js";
+import { createServiceRequests } from "../../src/engine/service-requests.js";
+
+const BASE = "http://service.internal:4000/under/";
+const call = (id: number, ...[method, url, headers = {}, body = null]: unknown[]) =>
+  `${id}:${JSON.stringify([method, url, headers, body])}`;
+
+/** The host's side with a service that answers when it is let. */
+function underAttack() {
+  const sent: ServiceRequest[] = [];
+  const replies: Parameters<Reply>[] = [];
+  const answers: (() => void)[] = [];
+  const way: ServiceWay = {
+    base: BASE,
+    send(request, signal) {
+      sent.push(request);
+      return new Promise((resolve, reject) => {
+        signal.addEventListener("abort", () => reject(signal.reason));
+        answers.push(() => resolve({ status: 200, headers: {}, text: (async function* () {})() }));
+      });
+    },
+  };
+  const admit = async () => ({ headers: {}, end: () => {} });
+  const calls = createServiceCalls(admit, async (...reply) => void replies.push(reply));
+  return { calls, way, sent, replies, answers };
+}
+
+describe("forged calls of the service", () => {
+  for (const [what, payload] of Object.entries({
+    "no JSON": "1:[",
+    "no list": '1:{"0":"GET"}',
+    null: "1:null",
+    "an address of another host": call(1, "GET", "http://elsewhere.internal:4000/under/x"),
+    "an address of another port": call(1, "GET", "http://service.internal:4001/under/x"),
+    "an address of another scheme": call(1, "GET", "https://service.internal:4000/under/x"),
+    "a way out of the service's path": call(1, "GET", `${BASE}../x`),
+    "an escaped way out of the service's path": call(1, "GET", `${BASE}%2e%2e/x`),
+    "an address with credentials": call(1, "GET", "http://a:b@service.internal:4000/under/x"),
+    "a host that begins like the service": call(1, "GET", "http://service.internal:4000.evil.example/under/x"),
+    "no address": call(1, "GET", "under"),
+    "a method that is a number": call(1, 7, `${BASE}x`),
+    "headers that are a list of lists": call(1, "GET", `${BASE}x`, [["a", "b"]]),
+    "a header that is an object": call(1, "GET", `${BASE}x`, { a: {} }),
+    "a body that is a number": call(1, "POST", `${BASE}x`, {}, 7),
+    "more than a call may hold": call(1, "POST", `${BASE}x`, {}, "x".repeat(256 * 1024)),
+  })) {
+    it(`are answered that there is no answer: ${what}`, async () => {
+      const { calls, way, sent, replies } = underAttack();
+      calls.begin(way);
+      await calls.take(payload);
+      expect(sent).to.deep.equal([]);
+      expect(replies).to.deep.equal([[1, null, null, true]]);
+    });
+  }
+
+  for (const payload of ["", "x", ":[]", "-1:[]", "1e3:[]", "99999999999999999:[]"]) {
+    it(`are not heard without a number: ${JSON.stringify(payload)}`, async () => {
+      const { calls, way, sent, replies } = underAttack();
+      calls.begin(way);
+      await calls.take(payload);
+      expect([sent, replies]).to.deep.equal([[], []]);
+    });
+  }
+
+  it("have six places, however many come, and those again when they are free", async () => {
+    const { calls, way, sent, replies, answers } = underAttack();
+    calls.begin(way);
+    const taken = Array.from({ length: 1_000 }, (_, n) => calls.take(call(n, "GET", `${BASE}${n}`)));
+    await Promise.all(taken.slice(6));
+    expect(sent.length).to.equal(6);
+    expect(replies.length).to.equal(994);
+    for (const answer of answers) answer();
+    await Promise.all(taken);
+    void calls.take(call(1_001, "GET", `${BASE}x`));
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(sent.length).to.equal(7);
+  });
+
+  it("before a run, after it and of a run without a service are not heard", async () => {
+    const { calls, way, sent, replies } = underAttack();
+    await calls.take(call(1, "GET", `${BASE}before`));
+    calls.begin(way);
+    const open = calls.take(call(2, "GET", `${BASE}during`));
+    await new Promise((resolve) => setImmediate(resolve));
+    calls.end();
+    await open;
+    await calls.take(call(3, "GET", `${BASE}after`));
+    calls.begin(undefined);
+    await calls.take(call(4, "GET", `${BASE}without`));
+    expect(sent.map(({ url }) => url)).to.deep.equal([`${BASE}during`]);
+    expect(replies).to.deep.equal([]);
+  });
+
+  it("that are judged when their run ends are not sent", async () => {
+    const { way, sent } = underAttack();
+    let judged: () => void = () => {};
+    const admit = () =>
+      new Promise<{ headers: object; end: () => void }>((resolve) => {
+        judged = () => resolve({ headers: {}, end: () => {} });
+      });
+    const calls = createServiceCalls(admit as never, async () => {});
+    calls.begin(way);
+    const late = calls.take(call(1, "GET", `${BASE}x`));
+    calls.end();
+    calls.begin(way);
+    judged();
+    await late;
+    expect(sent).to.deep.equal([]);
+  });
+});
+
+describe("requests in the place of a page's", () => {
+  let server: Server;
+  let base: string;
+  let asked = 0;
+
+  before(async () => {
+    server = createServer((_request, response) => {
+      asked += 1;
+      response.writeHead(200, { "access-control-allow-origin": "*" }).end();
+    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  });
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+
+  for (const [what, changes] of Object.entries<{ method?: string; headers?: Record<string, string> }>({
+    "a method that pages have not": { method: "TRACE" },
+    "a method in small letters": { method: "get" },
+    CONNECT: { method: "CONNECT" },
+    "a second request in the method": { method: "GET / HTTP/1.1\r\nHost: x\r\n\r\nGET" },
+    "another host in a header": { headers: { Host: "other.internal" } },
+    "another's address in a header": { headers: { "X-Forwarded-For": "10.0.0.1" } },
+    "another origin": { headers: { Origin: "https://app-2.actions.internal" } },
+    "a cookie": { headers: { Cookie: "svc=1" } },
+    "a length of its own": { headers: { "Content-Length": "0" } },
+    "chunks of its own": { headers: { "Transfer-Encoding": "chunked" } },
+    "another connection": { headers: { Connection: "Upgrade" } },
+    "a second header in a value": { headers: { "Auth-token": "t\r\nCookie: svc=1" } },
+    "a header that HTTP does not know": { headers: { "Auth-token": "€" } },
+    "a name with a line end": { headers: { "Auth-token\r\nCookie": "x" } },
+  })) {
+    it(`never have ${what}`, async () => {
+      const { send } = createServiceRequests(base)!;
+      const request = { method: "GET", url: base, headers: {}, body: null, ...changes };
+      const refused = await send(request, "https://app-1.actions.internal", new AbortController().signal).then(
+        () => null,
+        (error: Error) => error.message,
+      );
+      expect(refused).to.match(/pages may not|may not send|HTTP does not know/);
+      expect(asked).to.equal(0);
+    });
+  }
+
+  it("are not made where the service is reached by https, whose certificates the browser judges", () => {
+    expect(createServiceRequests("https://service.internal/")).to.equal(null);
+  });
+});

@@ -1,0 +1,68 @@
+/** What a call of a data source costs inside a server action, beside the same call over HTTP: both taken in turns, in one run. */
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const ROUNDS = 200;
+const WARM_UP = 30;
+const ALLOWED_MS = 3;
+
+/** Reads four times, and says how long each took, in milliseconds. */
+const CODE = `async function execute() {
+  const seats = await Svc.DataSources.connectByName("seats");
+  const times = [];
+  let count = 0;
+  for (let n = 0; n < 4; n += 1) {
+    const from = performance.now();
+    count += (await seats.find({ limit: 10 })).length;
+    times.push(performance.now() - from);
+  }
+  return { count, times };
+}`;
+
+const median = (times: readonly number[]): number =>
+  [...times].sort((one, two) => one - two)[Math.floor(times.length / 2)]!;
+
+describe("a data source inside a server action", function () {
+  this.timeout(0);
+  let service: TestService;
+  let path: string;
+
+  before(async () => {
+    service = await startTestService();
+    path = `/v1/apps/${service.appId}/data-sources`;
+    const entries = Array.from({ length: 1_000 }, (_, n) => ({ Row: `R${n % 20}`, Seat: n }));
+    await service.rest("POST", path, { body: { name: "seats", entries } });
+    const action = {
+      name: "read",
+      active: true,
+      triggers: [{ trigger: "manual" }],
+      dependencies: ["svc-datasources"],
+      code: CODE,
+    };
+    const made = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
+    expect(made.http, JSON.stringify(made.body)).to.equal(201);
+  });
+
+  after(() => service?.stop());
+
+  it(`finds ten entries at most ${ALLOWED_MS} ms later than over HTTP`, async () => {
+    const overHttp: number[] = [];
+    const inAction: number[][] = [[], [], [], []];
+    for (let n = 0; n < ROUNDS + WARM_UP; n += 1) {
+      const from = performance.now();
+      const direct = await service.rest("POST", `${path}/seats/query`, { body: { type: "select", limit: 10 } });
+      const ms = performance.now() - from;
+      const run = await service.rest("POST", `/v3/apps/${service.appId}/actions/read/runWithResult`, { body: {} });
+      expect([direct.body.entries.length, run.body.result.count], JSON.stringify(run.body)).to.deep.equal([10, 40]);
+      if (n < WARM_UP) continue;
+      overHttp.push(ms);
+      for (const [index, times] of inAction.entries()) times.push(run.body.result.times[index]);
+    }
+    const http = median(overHttp);
+    const above = inAction.map((times) => median(times) - http);
+    console.log(
+      `      over HTTP ${http.toFixed(2)} ms, in an action later by ${above.map((ms) => ms.toFixed(2)).join(", ")} ms`,
+    );
+    for (const ms of above) expect(ms).to.be.at.most(ALLOWED_MS);
+  });
+});
