@@ -167,6 +167,20 @@ describe("Studio's page of data sources", () => {
     ).to.deep.equal([{ type: ["select"], allow: "all" }]);
   });
 
+  it("shows which index serves the queries of late, and makes the one that would", async () => {
+    const path = `/v1/apps/${service.appId}/data-sources/Seats`;
+    await service.rest("POST", `${path}/query`, { body: { where: { Seat: { $gt: 0 } } } });
+    await page.reload();
+    await studio.button("Rules", '//*[@role="tablist"]');
+    await page.waitForSelector(".recent-queries tbody tr");
+    const rowOf = `[...document.querySelectorAll(".recent-queries tbody tr")].find((row) => row.textContent.startsWith("Seat $gt"))`;
+    expect(await page.evaluate(`${rowOf}.textContent`)).to.match(/^Seat \$gt1\d+\.\d msAdd an index on Seat$/);
+    await studio.button("Add an index on Seat");
+    await page.waitForFunction(`/msSeat$/.test(${rowOf}.textContent)`);
+    expect((await service.rest("GET", path)).body.dataSource.indexes).to.deep.equal(["Seat"]);
+    expect(await page.evaluate('document.querySelector("#indexes").value')).to.include('"Seat"');
+  });
+
   it("scrolls through a hundred thousand entries to the last, with few of them in the page", async () => {
     const lines = ["N", ...Array.from({ length: 100_000 }, (_, at) => String(at))].join("\n");
     const path = `/v1/apps/${service.appId}/data-sources`;

@@ -6,6 +6,7 @@ import type { DataSourceView } from "../../operations/data-sources/data-source-r
 import type { DataSources } from "../../operations/data-sources/data-sources.js";
 import type { Entries } from "../../operations/data-sources/entries.js";
 import type { EntryVersion } from "../../operations/data-sources/entry-versions.js";
+import type { RecentQuery } from "../../operations/data-sources/recent-queries.js";
 import type { RequestContext } from "../context.js";
 import {
   AccessTrialInput,
@@ -14,6 +15,7 @@ import {
   DataSourceType,
   EntryVersionType,
   ImportedType,
+  RecentQueryType,
   UpdateDataSourceInput,
 } from "./data-source-types.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
@@ -25,7 +27,7 @@ export class DataSourceResolver {
   constructor(
     private readonly gate: Gate,
     private readonly service: DataSources,
-    private readonly entries: Pick<Entries, "listVersions" | "restore">,
+    private readonly entries: Pick<Entries, "listQueries" | "listVersions" | "restore">,
     private readonly trials: AccessTrials,
   ) {}
 
@@ -76,6 +78,19 @@ export class DataSourceResolver {
     const caller = await this.gate.enter(context, "removeDataSources", appId);
     await this.service.remove(caller, appId, ref);
     return true;
+  }
+
+  @Query(() => [RecentQueryType], {
+    description:
+      "Kinds of queries that the process which answers has had of late, latest first: columns and operators, never a value.",
+  })
+  async dataSourceQueries(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+  ): Promise<RecentQuery[]> {
+    await this.gate.enter(context, "readDataSources", appId);
+    return this.entries.listQueries({ appId, ref });
   }
 
   @Query(() => [EntryVersionType], { description: "Newest first." })

@@ -115,6 +115,23 @@ export class EntryVersionType {
   @Field(() => DateTime) createdAt: string;
 }
 
+@ObjectType("DataSourceQuery", { description: "A kind of query, and which index serves it." })
+export class RecentQueryType {
+  @Field(() => [String], { description: "Each column with an operator: Seat $gt." }) where: string[];
+  @Field(() => [String], { description: "Seat DESC." }) order: string[];
+  @Field(() => Boolean) aggregate: boolean;
+  @Field(() => Int) count: number;
+  @Field(() => Float, { description: "Of the last 64 of them." }) p95Ms: number;
+  @Field(() => DateTime) lastAt: string;
+  @Field(() => [String], {
+    nullable: true,
+    description: "The columns of the index that serves it; null where none does.",
+  })
+  index: string[] | null;
+  @Field(() => [String], { nullable: true, description: "The columns of an index that would serve it." })
+  suggestion: string[] | null;
+}
+
 @ObjectType("CommittedEntries", { description: "The entries where `returnEntries` asked for them, else how many." })
 export class CommittedType {
   @Field(() => [EntryType], { nullable: true }) entries?: EntryType[];

@@ -63,6 +63,13 @@ const sourceRoutes: readonly Route[] = [
   },
   {
     method: "GET",
+    path: `${SOURCE}/queries`,
+    answer: async ({ dataSources }, q) => ({
+      queries: await dataSources.dataSourceQueries(q.context, q.id("appId"), q.param("ds")),
+    }),
+  },
+  {
+    method: "GET",
     path: `${SOURCE}/versions`,
     answer: async ({ dataSources }, q) => ({
       versions: await dataSources.dataSourceVersions(q.context, q.id("appId"), q.param("ds")),

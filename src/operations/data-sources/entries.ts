@@ -24,6 +24,7 @@ import type { EntryRights, Rights } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 import type { EntryVersion, EntryVersions } from "./entry-versions.js";
 import type { EntryWrites } from "./entry-writes.js";
+import type { RecentQueries, RecentQuery } from "./recent-queries.js";
 
 /** Of which app, and which data source of it. */
 export interface Place {
@@ -53,10 +54,11 @@ export function createEntries(options: {
   imports: EntryImports;
   versions: EntryVersions;
   searches: EntrySearches;
+  recent: Pick<RecentQueries, "list">;
   exports: EntryExport;
   feed: EntryFeed;
 }) {
-  const { db, sources, changes, writes, commits, imports, versions, searches, exports, feed } = options;
+  const { db, sources, changes, writes, commits, imports, versions, searches, recent, exports, feed } = options;
 
   /** Who has no right to it is not told whether it is there. */
   async function open(visit: Admission, { appId, ref }: Place, verb?: EntryVerb) {
@@ -161,6 +163,11 @@ export function createEntries(options: {
 
     async listVersions({ appId, ref }: Place): Promise<EntryVersion[]> {
       return versions.list(await sources.find(appId, ref));
+    },
+
+    /** The kinds of queries of late, with the indexes that serve them. */
+    async listQueries({ appId, ref }: Place): Promise<RecentQuery[]> {
+      return recent.list(await sources.find(appId, ref));
     },
 
     /** @throws VERSION_NOT_FOUND */

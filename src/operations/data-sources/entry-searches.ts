@@ -17,6 +17,7 @@ import { lockEntries } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { matches } from "./hashes.js";
 import type { Read } from "./read-pool.js";
+import type { RecentQueries } from "./recent-queries.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
 
 /** Entries among which hashed columns are compared: each takes 30 ms. */
@@ -44,8 +45,9 @@ export function createEntrySearches(options: {
   commits: Pick<EntryCommits, "removeAll">;
   versions: EntryVersions;
   attempts: SignInAttempts;
+  recent: Pick<RecentQueries, "record">;
 }) {
-  const { read, sources, reads, changes, commits, versions, attempts } = options;
+  const { read, sources, reads, changes, commits, versions, attempts, recent } = options;
 
   /** The entries whose hashed columns are what the where compares them with, among those that it finds otherwise. */
   async function compared(
@@ -154,7 +156,21 @@ export function createEntrySearches(options: {
       const scope = rights.scope(source, given);
       const { where, ids } = await narrowed(rights, source, scope, given);
       const reader = { ...readerOf(rights, source, scope, ids), ...(reserve && { reserve }) };
-      return reads.find(source, isObject(query) && given !== undefined ? { ...query, where } : query, reader);
+      const begun = performance.now();
+      const took = () => performance.now() - begun;
+      try {
+        const found = await reads.find(
+          source,
+          isObject(query) && given !== undefined ? { ...query, where } : query,
+          reader,
+        );
+        recent.record(source, query, took());
+        return found;
+      } catch (error) {
+        // What was refused for its time is what an index is wanted for.
+        if (error instanceof ActionError && took() >= QUERY_TIMEOUT_MS) recent.record(source, query, took());
+        throw error;
+      }
     },
 
     /** Distinct values of columns. @throws as `find` */

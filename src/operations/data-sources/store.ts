@@ -27,6 +27,7 @@ import { createEntryVersions } from "./entry-versions.js";
 import { createEntryWrites } from "./entry-writes.js";
 import { createHookMessenger, type Outlet } from "./hook-messages.js";
 import { createReadPool } from "./read-pool.js";
+import { createRecentQueries } from "./recent-queries.js";
 import { createSessions } from "./sessions.js";
 import { createSignInAttempts } from "./sign-in-attempts.js";
 
@@ -70,7 +71,17 @@ export function createStore(options: {
   const indexes = createEntryIndexes({ url: databaseUrl, log });
   const dataSources = createDataSources({ db, sources, intake, indexes, log });
   const sessions = createSessions({ db, sources, appUsers, logEvents, intake, person, userChanged });
-  const searches = createEntrySearches({ read: pool.read, sources, reads, changes, commits, versions, attempts });
+  const recent = createRecentQueries();
+  const searches = createEntrySearches({
+    read: pool.read,
+    sources,
+    reads,
+    changes,
+    commits,
+    versions,
+    attempts,
+    recent,
+  });
   const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, log });
   const trials = createAccessTrials({ db, sources, rights, searches });
   const upkeep = createChangeUpkeep({ db });
@@ -84,6 +95,7 @@ export function createStore(options: {
     imports,
     versions,
     searches,
+    recent,
     exports: createEntryExport(pool),
     feed,
   });

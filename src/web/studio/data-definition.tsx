@@ -6,6 +6,7 @@ import type { Ask } from "./confirm.js";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "./documents.js";
 import { ago, exact } from "./format.js";
 import type { DataSource } from "./model.js";
+import { RecentQueries } from "./recent-queries.js";
 
 const HINTS = {
   accessRules:
@@ -42,8 +43,8 @@ function useChange({ api, appId, source, onChanged }: DefinitionProps) {
 
 interface ListEditorProps extends DefinitionProps {
   field: ListField;
-  /** What stands below, made for the text as it is typed. */
-  below?: (text: string) => ReactNode;
+  /** What stands below, made for the text as it is typed; `save` takes another value of the field. */
+  below?: (text: string, save: (value: unknown) => Promise<void>) => ReactNode;
 }
 
 function ListEditor({ field, below, ...props }: ListEditorProps) {
@@ -52,6 +53,7 @@ function ListEditor({ field, below, ...props }: ListEditorProps) {
   const [fault, setFault] = useState<string | null>(null);
   const change = useChange(props);
   useEffect(() => setText(kept), [kept]);
+  const put = async (value: unknown) => setFault(await change({ [field]: value }));
   const save = async () => {
     let value: unknown;
     try {
@@ -59,7 +61,7 @@ function ListEditor({ field, below, ...props }: ListEditorProps) {
     } catch (error) {
       return setFault(`This is no JSON: ${(error as Error).message}`);
     }
-    setFault(await change({ [field]: value }));
+    await put(value);
   };
   return (
     <section className="field" data-field={field}>
@@ -85,9 +87,16 @@ function ListEditor({ field, below, ...props }: ListEditorProps) {
           Save {field}
         </button>
       </p>
-      {below?.(text)}
+      {below?.(text, put)}
     </section>
   );
+}
+
+/** An index that is asked for joins those that are kept, not what is being typed. */
+function IndexedQueries({ save, ...props }: DefinitionProps & { save: (value: unknown) => Promise<void> }) {
+  const indexes = props.source.indexes as unknown[];
+  const add = ([...columns]: string[]) => save([...indexes, columns.length === 1 ? columns[0] : columns]);
+  return <RecentQueries {...props} onAdd={(columns) => void add(columns)} />;
 }
 
 export function DataDefinition(props: DefinitionProps) {
@@ -99,6 +108,7 @@ export function DataDefinition(props: DefinitionProps) {
           field={field}
           {...props}
           {...(field === "accessRules" && { below: (rules) => <AccessTrial {...props} rules={rules} /> })}
+          {...(field === "indexes" && { below: (_text, save) => <IndexedQueries {...props} save={save} /> })}
         />
       ))}
     </div>

@@ -142,6 +142,9 @@ export const DeleteEntry: Document<DeleteEntryMutation, DeleteEntryMutationVaria
 export const TryAccess: Document<TryAccessQuery, TryAccessQueryVariables> =
   "query TryAccess($appId:Int!$id:ID!$trial:AccessTrialInput){trial:tryAccess(appId:$appId dataSourceId:$id trial:$trial){verbs{verb allowed rule columns required reason}entries{id data}reason}}";
 
+export const ListRecentQueries: Document<ListRecentQueriesQuery, ListRecentQueriesQueryVariables> =
+  "query ListRecentQueries($appId:Int!$id:ID!){queries:dataSourceQueries(appId:$appId dataSourceId:$id){where order aggregate count p95Ms lastAt index suggestion}}";
+
 export const ListEntryVersions: Document<ListEntryVersionsQuery, ListEntryVersionsQueryVariables> =
   "query ListEntryVersions($appId:Int!$id:ID!){versions:dataSourceVersions(appId:$appId dataSourceId:$id){id operation entries createdAt}}";
 
@@ -1060,6 +1063,14 @@ export type TryAccessQueryVariables = Exact<{
 
 
 export type TryAccessQuery = { trial: { reason: string | null, verbs: Array<{ verb: string, allowed: boolean, rule: number | null, columns: Array<string>, required: Array<string>, reason: string | null }>, entries: Array<{ id: number, data: unknown }> | null } };
+
+export type ListRecentQueriesQueryVariables = Exact<{
+  appId: number;
+  id: string | number;
+}>;
+
+
+export type ListRecentQueriesQuery = { queries: Array<{ where: Array<string>, order: Array<string>, aggregate: boolean, count: number, p95Ms: number, lastAt: string, index: Array<string> | null, suggestion: Array<string> | null }> };
 
 export type ListEntryVersionsQueryVariables = Exact<{
   appId: number;

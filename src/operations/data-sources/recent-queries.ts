@@ -1,0 +1,89 @@
+/**
+ * The kinds of queries that this process has answered of late, by data source: how often, how fast, which index serves them. In memory,
+ * bounded, without a value of any query; gone with the process.
+ */
+import {
+  type JudgedShape,
+  type QueryShape,
+  serves,
+  shapeOf,
+  suggestionFor,
+} from "../../rules/entry-query/query-shape.js";
+import type { StoredDataSource } from "./data-source-rows.js";
+import { columnsOf } from "./index-definitions.js";
+
+const SOURCES_MAX = 200;
+const SHAPES_MAX = 30;
+/** Of each kind, the last; p95 is said of these. */
+const TIMES_KEPT = 64;
+
+export interface RecentQuery extends QueryShape {
+  count: number;
+  p95Ms: number;
+  lastAt: string;
+  /** The columns of the index that serves it; null where none does. */
+  index: readonly string[] | null;
+  /** The columns of an index that would; null where one does, or none would. */
+  suggestion: readonly string[] | null;
+}
+
+interface Kept {
+  shape: JudgedShape;
+  count: number;
+  times: Float32Array;
+  lastAt: number;
+}
+
+/** The value under the key, which is the youngest of so many from here on; the oldest goes. */
+function youngest<Value>(map: Map<string, Value>, key: string, max: number, make: () => Value): Value {
+  const value = map.get(key) ?? make();
+  map.delete(key);
+  if (map.size >= max) map.delete(map.keys().next().value!);
+  map.set(key, value);
+  return value;
+}
+
+function p95({ times, count }: Kept): number {
+  const sorted = times.slice(0, Math.min(count, TIMES_KEPT)).sort();
+  return Math.round(sorted[Math.floor(sorted.length * 0.95)]! * 100) / 100;
+}
+
+export type RecentQueries = ReturnType<typeof createRecentQueries>;
+
+export function createRecentQueries(now: () => number = Date.now) {
+  const bySource = new Map<string, Map<string, Kept>>();
+  const keyOf = ({ appId, id }: Pick<StoredDataSource, "appId" | "id">) => `${appId} ${id}`;
+
+  return {
+    /** A query that was answered, or that took all the time that one has. */
+    record(source: StoredDataSource, query: unknown, ms: number): void {
+      const known = new Set(source.columns);
+      const shape = shapeOf(query, (column) => known.has(column));
+      if (shape === null) return;
+      const shapes = youngest(bySource, keyOf(source), SOURCES_MAX, () => new Map<string, Kept>());
+      const name = JSON.stringify([shape.where, shape.order, shape.aggregate]);
+      const make = () => ({ shape, count: 0, times: new Float32Array(TIMES_KEPT), lastAt: 0 });
+      const kept = youngest(shapes, name, SHAPES_MAX, make);
+      kept.times[kept.count % TIMES_KEPT] = ms;
+      kept.count += 1;
+      kept.lastAt = now();
+    },
+
+    /** Latest first; those that name nothing are left out, for no index is for them. */
+    list(source: StoredDataSource): RecentQuery[] {
+      const kept = [...(bySource.get(keyOf(source))?.values() ?? [])].reverse();
+      const mayIndex = (column: string) => !source.hashedColumns.includes(column);
+      return kept.flatMap((one) => {
+        const { shape, count, lastAt } = one;
+        const { where, order, aggregate } = shape;
+        if (where.length + order.length === 0) return [];
+        const index = source.indexes.find((wish) => serves(columnsOf(wish), shape));
+        return {
+          ...{ where, order, aggregate, count, p95Ms: p95(one), lastAt: new Date(lastAt).toISOString() },
+          index: index === undefined ? null : columnsOf(index),
+          suggestion: index === undefined ? suggestionFor(shape, mayIndex) : null,
+        };
+      });
+    },
+  };
+}

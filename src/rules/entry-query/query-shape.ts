@@ -1,0 +1,127 @@
+/**
+ * What kind of query one is: which columns it names, by which operators, in which order, and never a value. And which index serves such
+ * queries, as the compiled SQL has it. Runs nothing.
+ */
+import { isObject } from "../described.js";
+import { type OwnField, parsePath } from "./path.js";
+
+/** A column's path, or a field of the entry itself, and what is said of it. */
+interface Named {
+  /** As a wish for an index names it; null for a field of the entry itself. */
+  column: string | null;
+  top: string | null;
+  text: string;
+}
+
+interface Condition extends Named {
+  /** Holds for every entry that is found: it stands in no $or, $nor or $not, and an index finds it. */
+  isFound: boolean;
+  isEquality: boolean;
+}
+
+interface Sorting extends Named {
+  descending: boolean;
+}
+
+export interface QueryShape {
+  /** Each column with its operators, sorted; what stands within $or, $nor or $not behind that. */
+  where: string[];
+  order: string[];
+  aggregate: boolean;
+}
+
+export interface JudgedShape extends QueryShape {
+  conditions: readonly Condition[];
+  sorting: readonly Sorting[];
+}
+
+/** A shape has no more parts than that; longer queries are no kind that comes again. */
+const PARTS_MAX = 12;
+const COLUMNS_MAX = 3;
+const FOUND_BY_INDEX = ["$eq", "$in", "$gt", "$gte", "$lt", "$lte"];
+const LISTS = ["$and", "$or", "$nor"];
+const ENTRY = { entry: "e" };
+
+const escaped = (segments: readonly string[]): string =>
+  segments.map((segment) => segment.replaceAll(".", "\\.")).join(".");
+
+function named(given: string, bareOwn: boolean, text: (name: string) => string): Named {
+  const path = parsePath(given, "", ENTRY, bareOwn);
+  if (path.own !== null) return { column: null, top: null, text: text(path.own satisfies OwnField) };
+  const column = escaped(path.segments);
+  return { column, top: path.segments[0]!, text: text(column) };
+}
+
+function conditionsOf(where: Record<string, unknown>, within: string): Condition[] {
+  return Object.entries(where).flatMap(([key, value]) => {
+    if (LISTS.includes(key)) {
+      const inside = key === "$and" ? within : `${within}${key} `;
+      return (value as Record<string, unknown>[]).flatMap((one) => conditionsOf(one, inside));
+    }
+    if (key === "$not") return conditionsOf(value as Record<string, unknown>, `${within}$not `);
+    if (key === "$filters") {
+      return (value as { column: string; condition: string }[]).map(({ column, condition }) => ({
+        ...named(column, false, (name) => `${within}${name} ${condition}`),
+        isFound: false,
+        isEquality: false,
+      }));
+    }
+    const said = isObject(value) ? Object.keys(value).filter((one) => one.startsWith("$")) : [];
+    const operators = said.length > 0 ? said : ["$eq"];
+    return operators
+      .filter((operator) => operator !== "$options")
+      .map((operator) => ({
+        ...named(key, false, (name) => `${within}${name} ${operator}`),
+        isFound: within === "" && FOUND_BY_INDEX.includes(operator),
+        isEquality: operator === "$eq" || operator === "$in",
+      }));
+  });
+}
+
+function sortingOf(order: unknown): Sorting[] {
+  return (Array.isArray(order) ? order : []).map((one) => {
+    const [column, direction = "ASC"] = (typeof one === "string" ? [one] : one) as [string, string?];
+    const descending = direction.toUpperCase() === "DESC";
+    return { ...named(column, true, (name) => `${name} ${descending ? "DESC" : "ASC"}`), descending };
+  });
+}
+
+/**
+ * The shape of a query that was judged to be one; null for one of too many parts, and for one that names columns that `knows` does not:
+ * nobody fills a list with names that they make up.
+ */
+export function shapeOf(query: unknown, knows: (column: string) => boolean): JudgedShape | null {
+  if (!isObject(query)) return null;
+  const { where, order, aggregate } = query;
+  const conditions = isObject(where) ? conditionsOf(where, "") : [];
+  const isAggregate = aggregate !== undefined && aggregate !== null;
+  const sorting = isAggregate ? [] : sortingOf(order);
+  const texts = [...new Set(conditions.map(({ text }) => text))].sort();
+  if (texts.length + sorting.length > PARTS_MAX) return null;
+  if (![...conditions, ...sorting].every(({ top }) => top === null || knows(top))) return null;
+  return { where: texts, order: sorting.map(({ text }) => text), aggregate: isAggregate, conditions, sorting };
+}
+
+const isOneWay = (sorting: readonly Sorting[]): boolean =>
+  sorting.every(({ descending }) => descending === sorting[0]!.descending);
+
+/** Whether an index of those columns serves it: it finds the entries by the first of them, or has them in the very order. */
+export function serves(columns: readonly string[], { conditions, sorting }: JudgedShape): boolean {
+  const plain = columns.map((column) => named(column, false, (name) => name).column);
+  if (conditions.some(({ isFound, column }) => isFound && column !== null && column === plain[0])) return true;
+  const sorted = sorting.map(({ column }) => column);
+  return sorted.length > 0 && isOneWay(sorting) && sorted.join("\n") === plain.join("\n");
+}
+
+/** The columns of an index that would serve it; null where none would. @param mayIndex whether the top-level column may stand in one */
+export function suggestionFor(
+  { conditions, sorting }: JudgedShape,
+  mayIndex: (column: string) => boolean,
+): string[] | null {
+  const found = conditions.filter(({ isFound, top }) => isFound && top !== null && mayIndex(top));
+  const best = found.find(({ isEquality }) => isEquality) ?? found[0];
+  if (best) return [best.column!];
+  const isIndexable = sorting.every(({ top }) => top !== null && mayIndex(top));
+  if (sorting.length === 0 || sorting.length > COLUMNS_MAX || !isIndexable || !isOneWay(sorting)) return null;
+  return sorting.map(({ column }) => column!);
+}
