@@ -2,22 +2,42 @@
 import { readFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import ipaddr from "ipaddr.js";
+import { type AskKernel, type End, openKernelSockets } from "./kernel-sockets.js";
 
 const TABLES = { ipv4: "/proc/net/tcp", ipv6: "/proc/net/tcp6" } as const;
 const UID_COLUMN = 7;
 
+/** No user's uid: nobody holds that end any more. */
+export const NOBODY = -1;
+
 /** As the kernel writes it: each word of the address in the machine's byte order, then the port. */
-function endpoint(address: string, port: number): string {
+function written({ address, port }: End): string {
   const bytes = Buffer.from(ipaddr.process(address).toByteArray()).swap32();
   return `${bytes.toString("hex")}:${port.toString(16).padStart(4, "0")}`.toUpperCase();
 }
 
-/** The uid of the peer's process; null where it cannot be known: another machine, or a system without /proc. */
-export async function peerUid(socket: Socket): Promise<number | null> {
-  const { remoteAddress, remotePort, localAddress, localPort } = socket;
-  if (!remoteAddress || !remotePort || !localAddress || !localPort) return null;
-  const pair = ` ${endpoint(remoteAddress, remotePort)} ${endpoint(localAddress, localPort)} `;
-  const table = await readFile(TABLES[ipaddr.process(remoteAddress).kind()], "latin1").catch(() => "");
+/** The slow way, which is always there where /proc is. */
+export async function uidByTable(own: End, other: End): Promise<number | null> {
+  const pair = ` ${written(own)} ${written(other)} `;
+  const table = await readFile(TABLES[ipaddr.process(own.address).kind()], "latin1").catch(() => null);
+  if (table === null) return null;
   const line = table.split("\n").find((one) => one.includes(pair));
-  return line === undefined ? null : Number(line.trim().split(/\s+/)[UID_COLUMN]);
+  return line === undefined ? NOBODY : Number(line.trim().split(/\s+/)[UID_COLUMN]);
+}
+
+let asking: Promise<AskKernel | null> | null = null;
+
+/** The uid of the peer's process; NOBODY where it has given up its end; null on a system that tells none. */
+export async function peerUid(
+  socket: Pick<Socket, "remoteAddress" | "remotePort" | "localAddress" | "localPort">,
+): Promise<number | null> {
+  const { remoteAddress, remotePort, localAddress, localPort } = socket;
+  if (!remoteAddress || !remotePort || !localAddress || !localPort) return NOBODY;
+  const [own, other] = [
+    { address: remoteAddress, port: remotePort },
+    { address: localAddress, port: localPort },
+  ];
+  asking ??= openKernelSockets().catch(() => null);
+  const uid = (await asking)?.(own, other) ?? null;
+  return uid ?? (await uidByTable(own, other));
 }

@@ -1,0 +1,76 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { type AddressInfo, createServer, type Server, type Socket } from "node:net";
+import { expect } from "chai";
+import { openKernelSockets } from "../../src/engine/egress-proxy/kernel-sockets.js";
+import { NOBODY, peerUid, uidByTable } from "../../src/engine/egress-proxy/socket-owner.js";
+
+const CONNECT = `
+  const [host, port] = process.argv.slice(1);
+  require("node:net").connect(Number(port), host).on("error", () => undefined);`;
+
+/** A user that nobody else is. */
+const STRANGER = 64_033;
+
+const ends = ({ remoteAddress, remotePort, localAddress, localPort }: Socket) =>
+  [
+    { address: remoteAddress!, port: remotePort! },
+    { address: localAddress!, port: localPort! },
+  ] as const;
+
+describe("whose connection it is", () => {
+  let server: Server;
+  let clients: ChildProcess[];
+
+  beforeEach(() => {
+    clients = [];
+  });
+  afterEach(async () => {
+    for (const client of clients) client.kill();
+    server.close();
+  });
+
+  async function connectionOf(uid: number, host: string): Promise<Socket> {
+    server = createServer().listen(0, host);
+    await once(server, "listening");
+    const { port } = server.address() as AddressInfo;
+    const connected = once(server, "connection");
+    clients.push(
+      spawn(process.execPath, ["-e", CONNECT, host, String(port)], { cwd: "/", uid, env: {}, stdio: "inherit" }),
+    );
+    const [socket] = (await connected) as [Socket];
+    socket.on("error", () => undefined);
+    return socket;
+  }
+
+  for (const host of ["127.0.0.1", "::1"]) {
+    it(`is told by the kernel, and by its table, as the same on ${host}`, async () => {
+      const uid = process.getuid!() === 0 ? STRANGER : process.getuid!();
+      const socket = await connectionOf(uid, host);
+      const ask = await openKernelSockets();
+      const [own, other] = ends(socket);
+      expect(await peerUid(socket)).to.equal(uid);
+      expect(await uidByTable(own, other)).to.equal(uid);
+      expect(ask?.(own, other)).to.equal(uid);
+      expect(ask?.(other, own), "of the other end").to.equal(process.getuid!());
+    });
+
+    it(`is nobody's once it has been given up, on ${host}`, async () => {
+      const socket = await connectionOf(process.getuid!(), host);
+      const [{ address: remoteAddress, port: remotePort }, { address: localAddress, port: localPort }] = ends(socket);
+      const gone = once(socket, "close");
+      socket.resetAndDestroy();
+      await gone;
+      expect(await peerUid({ remoteAddress, remotePort, localAddress, localPort })).to.equal(NOBODY);
+      expect(await peerUid(socket)).to.equal(NOBODY);
+    });
+
+    it(`is not taken for that of whoever listens at the same port, on ${host}`, async () => {
+      const socket = await connectionOf(process.getuid!(), host);
+      const { localAddress, localPort } = socket;
+      const listening = { address: localAddress!, port: localPort! };
+      const ask = await openKernelSockets();
+      expect(ask?.(listening, { address: localAddress!, port: 1 })).to.equal(null);
+    });
+  }
+});
