@@ -17,10 +17,11 @@ const KEYS_SWEPT = 1_000;
 
 export interface Turns {
   /**
-   * Does the work when it is the key's turn: at once, unless the key rests or others are in the way.
+   * Does the work when it is the key's turn: at once, unless the key rests or others are in the way. Of work whose size is bounded,
+   * `most` milliseconds count: what it takes beyond is the machine's, such as a collection of garbage that fell into it.
    * @throws RATE_LIMIT_EXCEEDED where too much of that key waits already; what the work throws
    */
-  take<T>(key: string, work: () => T): Promise<T>;
+  take<T>(key: string, work: () => T, most?: number): Promise<T>;
   /** Counts work that could not be done in a turn, or is done later: the key rests for it as well. */
   owe(key: string, ms: number): void;
 }
@@ -69,12 +70,12 @@ export function createTurns(clock: TurnsClock = REAL): Turns {
     allRestUntil = Math.min(Math.max(now, allRestUntil) + ms * REST_TIMES_OF_ALL, now + REST_MAX_MS);
   }
 
-  function measured<T>(sender: Sender, work: () => T): T {
+  function measured<T>(sender: Sender, work: () => T, most: number): T {
     const begun = clock.now();
     try {
       return work();
     } finally {
-      rest(sender, clock.now() - begun);
+      rest(sender, Math.min(clock.now() - begun, most));
     }
   }
 
@@ -110,18 +111,18 @@ export function createTurns(clock: TurnsClock = REAL): Turns {
   }
 
   return {
-    async take(key, work) {
+    async take(key, work, most = Number.POSITIVE_INFINITY) {
       const sender = senderOf(key);
       const now = clock.now();
       const isFree = sender.waiting.length === 0 && sender.restsUntil <= now && allRestUntil <= now;
-      if (isFree && plannedFor > now) return measured(sender, work);
+      if (isFree && plannedFor > now) return measured(sender, work, most);
       if (sender.waiting.length >= WAITING_MAX) {
         throw tooOften("too much work of this sender waits already", RETRY_SECONDS);
       }
       return new Promise((resolve, reject) => {
         sender.waiting.push(() => {
           try {
-            resolve(measured(sender, work));
+            resolve(measured(sender, work, most));
           } catch (error) {
             reject(error as Error);
           }

@@ -69,6 +69,14 @@ describe("turns on the thread", () => {
     expect(begun[0]).to.equal(90);
   });
 
+  it("count of bounded work what it may take by itself, and not the pause that fell into it", async () => {
+    const clock = createClock();
+    const turns = createTurns(clock);
+    await Promise.all([turns.take("a", () => clock.pass(30), 8), clock.run()]);
+    const begun = await Promise.all([turns.take("a", clock.now), clock.run()]);
+    expect(begun[0]).to.equal(30 + 8 * 9);
+  });
+
   it("are at once for who asks seldom, and give what the work gives or throws", async () => {
     const turns = createTurns(createClock());
     expect(await turns.take("a", () => 7)).to.equal(7);

@@ -84,6 +84,23 @@ describe("GraphQL documents that ask for too much", () => {
     });
   }
 
+  it("are told which limit they pass where a value nests too deeply, wherever it stands", async () => {
+    const deep = `${"[".repeat(1_000)}${"]".repeat(1_000)}`;
+    const objects = `${"{ a: ".repeat(600)}1${"}".repeat(600)}`;
+    for (const query of [
+      `{ actionLogs(appId: 1, options: ${deep}) { count } }`,
+      `{ actionLogs(appId: 1, options: ${objects}) { count } }`,
+      `{ __typename @include(if: ${deep}) }`,
+      `query ($a: Int = ${deep}) { __typename }`,
+      `query @skip(if: ${deep}) { __typename }`,
+      `{ ...a } fragment a on Query @skip(if: ${deep}) { __typename }`,
+    ]) {
+      const { body } = await service.rest("POST", "/graphql", { body: { query } });
+      const told = body.errors.map(({ message }: { message: string }) => message);
+      expect(told, query.slice(0, 40)).to.deep.equal(["a document holds at most 500 levels of a value"]);
+    }
+  });
+
   it("are none: every document of Studio, and GraphiQL's first page", async () => {
     // Of the operations the schema needs nothing but that each room is there.
     const rooms = new Proxy({}, { get: () => ({}) });

@@ -1,9 +1,10 @@
 /** Five hundred hostile documents, over HTTP and the websocket: each is answered at once, and nothing of them stays in memory. */
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
+import { readFileSync } from "node:fs";
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import type { Client } from "graphql-ws";
-import { startTestService, type TestService } from "../harness/service.js";
+import { type Client, createClient } from "graphql-ws";
+import WebSocket from "ws";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
 
 const COUNT = 500;
 const ANSWER_MS = 100;
@@ -13,22 +14,46 @@ const times = (count: number, write: (at: number) => string): string =>
   Array.from({ length: count }, (_, at) => write(at)).join(" ");
 const nested = (depth: number, inner: string): string =>
   "{ __schema { types { fields ".repeat(depth) + inner + "} } }".repeat(depth);
+/** The rest of an operation whose fragments each use the next one twice. */
 const bomb = (count: number): string =>
   `{ __schema { types { ...f0 } } } ${times(count, (at) => `fragment f${at} on __Type { name ${at + 1 < count ? `a: ofType { ...f${at + 1} } b: ofType { ...f${at + 1} }` : ""} }`)}`;
 
+const circle = (count: number): string =>
+  times(count, (at) => `fragment f${at} on Query { __typename ...f${(at + 1) % count} ...f${(at + 7) % count} }`);
+/** One name for many fields, whose selections each are compared with those of all others. */
+const clashes = (n: number, count: number): string =>
+  times(
+    count,
+    (at) =>
+      `c${n}: ofType { ${times(count, (inner) => `d${inner % 3}: ${inner % 2 ? "name" : "kind"} e${at}: name`)} }`,
+  );
+
 /** Each is another document whenever it is made, so that none is remembered. */
 const KINDS: ((n: number) => { query: string; variables?: object })[] = [
-  (n) => ({ query: `{ __schema { types { ${times(900 + n, (at) => `a${n}x${at}: description`)} } } }` }),
+  (n) => ({ query: `{ __schema { types { ${times(900 + (n % 90), (at) => `a${n}x${at}: description`)} } } }` }),
   (n) => ({ query: `{ ${times(4_000, (at) => `a${n}x${at}: __typename`)} }` }),
-  (n) => ({ query: `{ __typename ${times(1_000 + n, () => "@include(if: true)")} }` }),
-  (n) => ({ query: `query (${times(800 + n, (at) => `$a${at}: Int`)}) { __typename }` }),
-  (n) => ({ query: times(600 + n, (at) => `query q${n}x${at} { __typename }`) }),
+  (n) => ({ query: `{ ${times(1_600, (at) => `a${n}x${at}: __typename`)} }` }),
+  (n) => ({ query: `{ n${n}: __typename ${times(1_000, () => "@include(if: true)")} }` }),
+  (n) => ({ query: `query n${n}(${times(800, (at) => `$a${at}: Int`)}) { __typename }` }),
+  (n) => ({ query: times(600, (at) => `query q${n}x${at} { __typename }`) }),
   (n) => ({ query: `{ a${n}: actionLogs(appId: 1, options: ${"[".repeat(2_000)}${"]".repeat(2_000)}) { count } }` }),
+  (n) => ({ query: `{ a${n}: actionLogs(appId: 1, options: ${"[".repeat(480)}${"]".repeat(480)}) { count } }` }),
+  (n) => ({
+    query: `{ a${n}: actionLogs(appId: 1, options: { ${times(1_500, (at) => `f${at}: 1`)} }) { count } }`,
+  }),
+  (n) => ({ query: `{ a${n}: actionLogs(appId: 1, options: [${times(2_400, () => "{}")}]) { count } }` }),
   (n) => ({ query: `{ a${n} ${"{ a ".repeat(1_100)}${"}".repeat(1_100)} }` }),
+  (n) => ({ query: `{ n${n}: __typename ${"... { ".repeat(1_200)} __typename ${"}".repeat(1_200)} }` }),
   (n) => ({ query: nested(4, `{ n${n}: name }`) }),
-  (n) => ({ query: `${bomb(18 + (n % 12))} query n${n} { __typename }` }),
+  (n) => ({ query: `query n${n} ${bomb(20 + (n % 12))}` }),
+  (n) => ({ query: `query n${n} ${bomb(49)}` }),
   (n) => ({ query: `{ n${n}: __typename ...a } fragment a on Query { ...b } fragment b on Query { ...a }` }),
+  (n) => ({ query: `{ n${n}: __typename ...f0 } ${circle(49)}` }),
   (n) => ({ query: `{ ${times(900, (at) => `x${n}y${at}`)} }` }),
+  (n) => ({ query: `{ a${n}: action(appId: 1, id: 1, ${times(1_600, (at) => `b${at}: 1`)}) { id } }` }),
+  (n) => ({ query: `{ ${times(90, (at) => `a${n}x${at}: action(appId: $v${at}, id: $w${at}) { id }`)} }` }),
+  (n) => ({ query: `{ __schema { types { ${times(400, (at) => `... on T${n}x${at} { name }`)} } } }` }),
+  (n) => ({ query: `{ __schema { types { ${clashes(n, 30)} } } }` }),
   (n) => ({
     query: `{ n${n}: actionLogs(appId: 1, options: { limit: 1000 }) { logs { ${times(30, (at) => `a${at}: id`)} } } }`,
   }),
@@ -37,15 +62,24 @@ const KINDS: ((n: number) => { query: string; variables?: object })[] = [
     variables: { o: deep(400) },
   }),
   (n) => ({
-    query: `query ($p: JSON) { n${n}: runAction(appId: 1, nameOrId: 1, payload: $p) { runId } }`,
-    variables: { p: deep(900) },
+    query: `query ($o: ActionLogsInput) { n${n}: actionLogs(appId: 1, options: $o) { count } }`,
+    variables: { o: Object.fromEntries(Array.from({ length: 4_000 }, (_, at) => [`f${at}`, at])) },
   }),
-  (n) => ({ query: `"${"é".repeat(20_000)}" { n${n}: __typename }` }),
+  (n) => ({
+    query: `mutation ($p: JSON) { n${n}: runAction(appId: 1, nameOrId: "1", payload: $p) { runId } }`,
+    variables: { p: deep(1_200) },
+  }),
+  (n) => ({ query: `query n${n} "${"é".repeat(20_000)}" { __typename }` }),
   (n) => ({ query: `{ n${n}: __typename # ${"x".repeat(25_000)}` }),
   (n) => ({ query: `{ n${n}: ${"a".repeat(25_000)} }` }),
-  (n) => ({ query: `${" ".repeat(20_000)}{ n${n} ` }),
+  (n) => ({ query: `${",".repeat(20_000)}{ n${n} ` }),
   (n) => ({ query: `{ n${n}: action(appId: 1, id: ${"9".repeat(5_000)}) { id } }` }),
+  (n) => ({ query: `{ n${n}: action(appId: 1, id: "${"\\u00e9".repeat(4_000)}") { id } }` }),
   (n) => ({ query: `subscription { ${times(90, (at) => `a${n}x${at}: actionLogAdded(appId: 1) { id }`)} }` }),
+  (n) => ({
+    query: `subscription n${n} { ...a } fragment a on Subscription { ${times(90, (at) => `a${at}: actionLogAdded(appId: 1) { id }`)} }`,
+  }),
+  (n) => ({ query: `${times(300, (at) => `type T${n}x${at} { a: Int }`)} { __typename }` }),
 ];
 
 function deep(levels: number): object {
@@ -54,27 +88,36 @@ function deep(levels: number): object {
   return value;
 }
 
-function held(): number {
-  setFlagsFromString("--expose-gc");
-  (runInNewContext("gc") as () => void)();
-  return process.memoryUsage().rss;
+/** What the operating system gives the process, in bytes. */
+function memoryOf({ pid }: ServiceProcess): number {
+  return Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))![1]) * 1024;
 }
 
 describe("five hundred hostile documents", function () {
   this.timeout(300_000);
-  let service: TestService;
+  let service: ServiceProcess;
+  let url: string;
   let client: Client;
   before(async () => {
-    service = await startTestService({ ROLES: "api" });
-    client = service.socket();
+    service = startProcess({ ROLES: "api" });
+    url = await service.ready();
+    client = createClient({
+      url: `${url.replace("http", "ws")}/graphql`,
+      webSocketImpl: WebSocket,
+      connectionParams: { authToken: service.credentials().tokens.editor },
+      retryAttempts: 0,
+    });
   });
   after(async () => {
     await client.dispose();
-    await service.stop();
+    await service.clean();
   });
 
-  const overHttp = (body: object) =>
-    service.rest("POST", "/graphql", { body }).then(({ body: answer }) => answer.errors);
+  async function post(body: object, as: "editor" | "admin"): Promise<{ errors?: unknown }> {
+    const headers = { "auth-token": service.credentials().tokens[as], "content-type": "application/json" };
+    return (await fetch(`${url}/graphql`, { method: "POST", headers, body: JSON.stringify(body) })).json() as never;
+  }
+  const overHttp = (body: object) => post(body, "editor").then(({ errors }) => errors);
   const overSocket = (payload: { query: string; variables?: object }) =>
     new Promise<unknown>((resolve) => {
       const over = client.subscribe(payload as never, {
@@ -87,20 +130,44 @@ describe("five hundred hostile documents", function () {
       });
     });
 
-  it(`are each refused within ${ANSWER_MS} ms of their turn, and memory grows by less than ${GROWTH_BYTES / 2 ** 20} MB`, async () => {
+  /** Somebody else's request each few milliseconds, until it is over: the longest of them. */
+  async function neighbour(over: () => boolean): Promise<number> {
+    let longest = 0;
+    while (!over()) {
+      const begun = performance.now();
+      await post({ query: "{ __typename }" }, "admin");
+      longest = Math.max(longest, performance.now() - begun);
+      await delay(5);
+    }
+    return longest;
+  }
+
+  it(`of one sender are each answered within ${ANSWER_MS} ms, somebody else beside them too, and memory grows by less than ${GROWTH_BYTES / 2 ** 20} MB`, async () => {
     for (const way of [overHttp, overSocket]) for (const make of KINDS) await way(make(10_000));
-    const before = held();
+    const before = memoryOf(service);
     const slow: string[] = [];
+    const times: number[] = [];
+    let done = false;
+    const beside = neighbour(() => done);
     for (let n = 0; n < COUNT; n += 1) {
       const document = KINDS[n % KINDS.length]!(n);
       const way = Math.floor(n / KINDS.length) % 2 === 0 ? overHttp : overSocket;
       const begun = performance.now();
       const errors = await way(document);
       const took = performance.now() - begun;
+      times.push(took);
       expect(errors, document.query.slice(0, 60)).to.be.an("array").and.not.have.length(0);
       if (took > ANSWER_MS) slow.push(`${Math.round(took)} ms by ${way.name}: ${document.query.slice(0, 60)}`);
     }
+    done = true;
+    const longestBeside = await beside;
+    const grown = memoryOf(service) - before;
+    times.sort((one, other) => one - other);
+    process.stdout.write(
+      `      p50 ${times[COUNT / 2]!.toFixed(0)} ms, longest ${times.at(-1)!.toFixed(0)} ms, beside them ${longestBeside.toFixed(0)} ms; ${(grown / 2 ** 20).toFixed(1)} MB more\n`,
+    );
     expect(slow).to.deep.equal([]);
-    expect(held() - before).to.be.below(GROWTH_BYTES);
+    expect(longestBeside).to.be.below(ANSWER_MS);
+    expect(grown).to.be.below(GROWTH_BYTES);
   });
 });

@@ -1,12 +1,16 @@
 /** The form of a GraphQL document, judged before it is validated: validation itself takes time by the square of some of these numbers. Knows no schema. */
 import {
+  type ArgumentNode,
+  type DirectiveNode,
   type DocumentNode,
   type FieldNode,
   GraphQLError,
   Kind,
   type OperationDefinitionNode,
   type SelectionSetNode,
+  type ValueNode,
 } from "graphql";
+import { JSON_MAX_DEPTH } from "../../limits.js";
 
 /** A hand-written document has some tens of each, and GraphiQL's own has 15 levels. */
 export const FORM_LIMITS = {
@@ -17,11 +21,19 @@ export const FORM_LIMITS = {
   operations: 50,
   fragments: 50,
   "uses of fragments": 200,
+  "levels of a value": JSON_MAX_DEPTH,
   directives: 100,
   variables: 100,
 } as const;
 
 type Bound = keyof typeof FORM_LIMITS;
+
+/** Validation goes through a value by recursion, for each rule: what nests deeper overflows its stack, which takes long. */
+function nestsDeeper(value: ValueNode, levels: number): boolean {
+  if (value.kind === Kind.LIST) return levels === 0 || value.values.some((inner) => nestsDeeper(inner, levels - 1));
+  if (value.kind !== Kind.OBJECT) return false;
+  return levels === 0 || value.fields.some((field) => nestsDeeper(field.value, levels - 1));
+}
 
 /** Counts, and throws at the first that is too many. */
 class Form {
@@ -39,11 +51,25 @@ class Form {
     }
   }
 
+  value(value: ValueNode | undefined): void {
+    const levels = FORM_LIMITS["levels of a value"];
+    if (value && nestsDeeper(value, levels)) this.within("levels of a value", levels + 1);
+  }
+
+  directives(directives: readonly DirectiveNode[] | undefined): void {
+    this.count("directives", directives?.length ?? 0);
+    for (const { arguments: given } of directives ?? []) this.arguments(given);
+  }
+
+  private arguments(given: readonly ArgumentNode[] | undefined): void {
+    for (const { value } of given ?? []) this.value(value);
+  }
+
   /** Walks what is written; fragments are counted where they are defined. */
   walk({ selections }: SelectionSetNode, level: number, names: Set<string>): void {
     this.within("levels of fields", level);
     for (const selection of selections) {
-      this.count("directives", selection.directives?.length ?? 0);
+      this.directives(selection.directives);
       if (selection.kind === Kind.FRAGMENT_SPREAD) this.count("uses of fragments");
       else if (selection.kind === Kind.FIELD) this.field(selection, level, names);
       // An inline fragment's fields stand beside those around it.
@@ -51,8 +77,10 @@ class Form {
     }
   }
 
-  private field({ alias, name, selectionSet }: FieldNode, level: number, names: Set<string>): void {
+  private field(node: FieldNode, level: number, names: Set<string>): void {
+    const { alias, name, selectionSet } = node;
     this.count("fields");
+    this.arguments(node.arguments);
     const key = (alias ?? name).value;
     if (names.has(key)) this.count("fields that are asked for twice in one place");
     names.add(key);
@@ -63,7 +91,11 @@ class Form {
 function operation(form: Form, { selectionSet, variableDefinitions, directives }: OperationDefinitionNode): void {
   form.count("operations");
   form.count("variables", variableDefinitions?.length ?? 0);
-  form.count("directives", directives?.length ?? 0);
+  for (const variable of variableDefinitions ?? []) {
+    form.value(variable.defaultValue);
+    form.directives(variable.directives);
+  }
+  form.directives(directives);
   form.walk(selectionSet, 1, new Set());
 }
 
@@ -74,7 +106,7 @@ export function judgeForm({ definitions }: DocumentNode): void {
     if (definition.kind === Kind.OPERATION_DEFINITION) operation(form, definition);
     else if (definition.kind === Kind.FRAGMENT_DEFINITION) {
       form.count("fragments");
-      form.count("directives", definition.directives?.length ?? 0);
+      form.directives(definition.directives);
       form.walk(definition.selectionSet, 1, new Set());
     }
   }

@@ -16,6 +16,8 @@ const FAULTS_MAX = 20;
 const VARIABLES_MAX_DEPTH = 2 * JSON_MAX_DEPTH;
 /** Of all that is remembered; a parsed document takes some fifty times the memory of its text. */
 const REMEMBERED_CHARACTERS = 500_000;
+/** The limits leave at most 5 ms, measured, to the check of each small body's worth of a request: its sender rests for no more than this. */
+const CHECK_MOST_MS = 6;
 /** Values that an operation may ask for beside all others: they take less than two milliseconds. */
 const LIGHT_COST = 1_000;
 /** Measured: an introspection of 30,000 values takes some fifty. */
@@ -88,7 +90,8 @@ export function createDocuments(schema: GraphQLSchema, turns: Turns = createTurn
       const hash = hashOf(asked.query);
       const light = passed.has(hash) && bytes <= SMALL_BODY_BYTES;
       const work = () => judge(asked, hash);
-      const { checked, cost } = light ? work() : await turns.take(sender, work);
+      const most = CHECK_MOST_MS * Math.max(1, bytes / SMALL_BODY_BYTES);
+      const { checked, cost } = light ? work() : await turns.take(sender, work, most);
       if (cost <= LIGHT_COST) return checked;
       // It is executed in the next turn, and counts for the one after.
       if (light) await turns.take(sender, () => undefined);

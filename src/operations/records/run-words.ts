@@ -2,7 +2,7 @@
  * Runs by the words in what they took, returned, threw, printed and the hosts that they contacted: as their log says it, where secrets
  * are masked. Gathered after the runs have ended, a batch at a time, so that no run waits for it. Knows no caller.
  */
-import type { DataSource } from "typeorm";
+import type { DataSource, EntityManager } from "typeorm";
 import { isTimeout, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
@@ -14,6 +14,9 @@ const OVERTAKEN = "interval '60 seconds'";
 const WORD_CHARACTERS = 64;
 /** Runs whose words are read before the index of words is asked. */
 const NEWEST = 2_000;
+/** How far back the index of words is asked first, in ids; each time after, so many times as far. */
+const FIRST_WINDOW = 200_000;
+const WINDOW_GROWTH = 4;
 /** Lines of the console, the first. */
 const LINES = 500;
 
@@ -49,8 +52,10 @@ const OLDER = gather("finished_at < $1::timestamptz", "DESC");
 const AMONG_NEWEST = `
   SELECT run_id AS id FROM (SELECT run_id, words FROM run_search WHERE run_id < $3 ORDER BY run_id DESC LIMIT ${NEWEST}) AS newest
    WHERE words @@ $1::tsquery ORDER BY run_id DESC LIMIT $2`;
-const BY_WORDS =
-  "SELECT run_id AS id FROM run_search WHERE words @@ $1::tsquery AND run_id < $3 ORDER BY run_id DESC LIMIT $2";
+const BY_WORDS = `
+  SELECT run_id AS id FROM run_search
+   WHERE words @@ $1::tsquery AND run_id < $3 AND run_id >= $4 ORDER BY run_id DESC LIMIT $2`;
+const TOP = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
 
 interface Gathered {
   count: number;
@@ -69,6 +74,24 @@ function queryOf(appId: number, search: string): string | null {
         `'${[...word.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())].slice(0, WORD_CHARACTERS).join("")}':*`,
     );
   return words.length === 0 ? null : [`'@${appId}'`, ...words].join(" & ");
+}
+
+/** Asks the index of words, newest runs first: all that hold a word are read before any is sorted, so no further back than must be. */
+async function findByWords(manager: EntityManager, query: string, most: number, before: number): Promise<number[]> {
+  const until = performance.now() + SEARCH_LIMIT_MS;
+  const [top] = await rows<{ id: number | null }>(manager, TOP, [before]);
+  await manager.query("SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off");
+  const found: number[] = [];
+  let below = (top!.id ?? 0) + 1;
+  for (let width = FIRST_WINDOW; below > 0 && found.length < most; width *= WINDOW_GROWTH) {
+    const left = Math.max(1, Math.ceil(until - performance.now()));
+    await manager.query(`SET LOCAL statement_timeout = ${left}`);
+    const from = Math.max(0, below - width);
+    const more = await rows<{ id: number }>(manager, BY_WORDS, [query, most - found.length, below, from]);
+    found.push(...more.map(({ id }) => id));
+    below = from;
+  }
+  return found;
 }
 
 /** Where a search goes on, and how much it is to find. */
@@ -135,13 +158,12 @@ export function createRunWords(db: DataSource) {
     async find(appId: number, search: string, { before = null, most }: SearchPlace): Promise<number[]> {
       const query = queryOf(appId, search);
       if (query === null) throw new ActionError("REQUEST_INVALID", "search must hold letters or digits");
-      const values = [query, most, before ?? Number.MAX_SAFE_INTEGER];
+      const below = before ?? Number.MAX_SAFE_INTEGER;
       return db.transaction(async (manager) => {
         await manager.query(`SET LOCAL statement_timeout = ${SEARCH_LIMIT_MS}`);
-        const newest = await rows<{ id: number }>(manager, AMONG_NEWEST, values);
+        const newest = await rows<{ id: number }>(manager, AMONG_NEWEST, [query, most, below]);
         if (newest.length === most) return newest.map(({ id }) => id);
-        await manager.query("SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off");
-        const found = await rows<{ id: number }>(manager, BY_WORDS, values).catch((error: unknown) => {
+        return findByWords(manager, query, most, below).catch((error: unknown) => {
           throw isTimeout(error)
             ? new ActionError(
                 "REQUEST_INVALID",
@@ -149,7 +171,6 @@ export function createRunWords(db: DataSource) {
               )
             : error;
         });
-        return found.map(({ id }) => id);
       });
     },
 
