@@ -76,6 +76,41 @@ describe("the words of runs", () => {
     expect(await found("1", 1)).to.not.include(await end(2, {}));
   });
 
+  it("are asked no further back than it takes to find enough, and to the first run where it takes that", async () => {
+    const ids = [500_000_000, 3_000_000, 2_900_000, 2_000_000, 1_000_000];
+    await db.query(
+      `INSERT INTO run_search (run_id, words) SELECT id, array_to_tsvector(ARRAY['@1', 'farback'])
+         FROM unnest($1::bigint[]) AS id`,
+      [ids],
+    );
+    // Newer ones without the word, so that the newest alone do not answer.
+    await db.query(
+      `INSERT INTO run_search (run_id, words) SELECT id, array_to_tsvector(ARRAY['@1', 'other'])
+         FROM generate_series(500000001, 500002500) AS id`,
+    );
+    const asked: unknown[][] = [];
+    const watched = Object.create(db, {
+      transaction: {
+        value: (work: (manager: unknown) => unknown) =>
+          db.transaction((manager) => {
+            const query = (sql: string, values: unknown[]) => {
+              if (sql.includes("run_id >= $4")) asked.push(values);
+              return manager.query(sql, values);
+            };
+            return work({ query }) as Promise<unknown>;
+          }),
+      },
+    }) as DataSource;
+    const words = createRunWords(watched);
+    expect(await words.find(1, "farback", { most: 1 })).to.deep.equal(ids.slice(0, 1));
+    expect(asked).to.have.length(1);
+    expect(await words.find(1, "farback", { most: 3 })).to.deep.equal(ids.slice(0, 3));
+    expect(await words.find(1, "farback", { most: 10 })).to.deep.equal(ids);
+    expect(await words.find(1, "farback", { most: 10, before: 2_900_000 })).to.deep.equal(ids.slice(3));
+    expect(asked.at(-1)![3], "to the first run").to.equal(0);
+    await db.query("DELETE FROM run_search WHERE run_id >= 1000000");
+  });
+
   it("take nothing of a search for syntax, and refuse one without a word", async () => {
     for (const search of ["needle' | 'x", "needle:* & !x", "needle\\", "needle \u0001", "(needle)", "needle <-> @2"]) {
       expect(await found(search), search).to.be.an("array");
