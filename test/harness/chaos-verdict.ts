@@ -10,7 +10,7 @@ const TICKS = ["completed", "failed", "still running", "late by more than 60 s",
 
 export function expectAccountedFor(outcome: ChaosOutcome): void {
   expect(outcome.faults).to.deep.equal([]);
-  const { missing, surplus, fates, unlogged, unknownRuns, crashes, readyWhileAway, answers } = outcome;
+  const { missing, surplus, fates, unlogged, unknownRuns, crashes, readyWhileAway, untold, answers } = outcome;
   expect({
     missing: missing.slice(0, 10),
     surplus,
@@ -18,6 +18,7 @@ export function expectAccountedFor(outcome: ChaosOutcome): void {
     unknownRuns,
     crashes,
     readyWhileAway,
+    untold,
   }).to.deep.equal({
     missing: [],
     surplus: 0,
@@ -25,6 +26,7 @@ export function expectAccountedFor(outcome: ChaosOutcome): void {
     unknownRuns: [],
     crashes: [],
     readyWhileAway: 0,
+    untold: [],
   });
   expect(TICKS).to.include.members(Object.keys(fates));
   expect(fates).to.include.keys("completed");

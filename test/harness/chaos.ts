@@ -5,28 +5,35 @@ import { join } from "node:path";
 import type { DataSource } from "typeorm";
 import { migrate, openDatabase } from "../../src/data/database.js";
 import { nextRuns } from "../../src/rules/schedule.js";
+import { type AlertHook, tellOfFailures } from "./alert-hook.js";
 import { type Answers, noAnswers, requestsTo, SUBJECTS } from "./callers.js";
 import { fastClock } from "./fast-clock.js";
 import { type Fleet, startFleet } from "./fleet.js";
 import { type Loss, startRestartablePostgres } from "./gateway.js";
 import { publishDirectly } from "./production-copies.js";
 import { firstCredentials } from "./service.js";
-import { ask, type Seen, unrest } from "./unrest.js";
+import { ask, type Pace, RESTLESS, type Seen, unrest } from "./unrest.js";
 import { until } from "./until.js";
 
 /** Each minute but one: the specification has nothing more frequent. */
 const FREQUENCY = "0-58 * * * *";
+/** Actions whose failures are told: the subjects, and schedules before them. */
+const ALERTED = 5;
 const SETTLE_LIMIT_MS = 120_000;
 const RECOVERY_LIMIT_MS = 30_000;
 
 export interface ChaosOptions {
-  instances: number;
+  /** The roles of each instance. */
+  roles: readonly string[];
   schedules: number;
   callers: number;
   /** How fast the schedules' clock goes: at 60 they fire each second, and a tick that is found a second late is skipped. */
   rate: number;
-  /** Instances killed, one each second. */
+  /** Instances killed, and browsers where the pace says so. */
   kills: number;
+  pace?: Pace;
+  /** Is told when a run of a subject or of the first schedules fails. */
+  hook?: AlertHook;
   /** How the database goes, one after the other; each time it comes back. */
   losses: readonly Loss[];
 }
@@ -45,6 +52,8 @@ export interface ChaosOutcome extends Seen {
   /** Runs that were acknowledged and that no row stands for. */
   unknownRuns: number[];
   answers: Answers["counts"];
+  /** What was wrong with the alerts of failures. */
+  untold: string[];
   kills: number;
   /** Why instances ended by themselves once they were up. */
   crashes: string[];
@@ -145,7 +154,8 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
   const db = await openDatabase(postgres.url, 4);
   const began = Date.now();
   const clock = fastClock(began, options.rate);
-  const fleet = await startFleet({ size: options.instances, databaseUrl: postgres.url, began, rate: options.rate });
+  const environment: Record<string, string> = options.hook ? { ALLOW_PRIVATE_NETWORK: "1" } : {};
+  const fleet = await startFleet({ ...options, environment, databaseUrl: postgres.url, began });
   try {
     const from = new Date(clock.now());
     const ticking = Array.from({ length: options.schedules }, (_, at) => ({
@@ -156,15 +166,18 @@ export async function chaos(options: ChaosOptions): Promise<ChaosOutcome> {
     const copies = await publishDirectly(db, appId, [...ticking, ...SUBJECTS], () => from.getTime());
     const answers = noAnswers();
     const work = askFleet(fleet, options.callers, { appId, token: tokens.editor }, answers);
-    const seen = await unrest({ ...options, postgres, fleet, db, work });
+    const service = { url: fleet.urls()[0]!, appId, token: tokens.editor };
+    const telling = options.hook && (await tellOfFailures(options.hook, service, copies.slice(-ALERTED)));
+    const seen = await unrest({ pace: RESTLESS, ...options, postgres, fleet, db, work });
     await fleet.ready();
     await postgres.restart();
     const recoveryMs = await recovery(db);
     const to = await settle(db, clock.now);
     const ids = copies.slice(0, ticking.length).map(({ id }) => id);
+    const untold = (await telling?.faults(db)) ?? [];
     const verdict = { ...(await judge(db, ids, from, to)), ...(await runsOf(db, answers)) };
     const { counts } = answers;
-    const told = { kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
+    const told = { untold, kills: fleet.kills(), crashes: fleet.crashes(), faults: fleet.faults() };
     return { ...verdict, ...seen, ...told, answers: counts, recoveryMs };
   } finally {
     await fleet.stop();

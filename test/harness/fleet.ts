@@ -9,7 +9,9 @@ const READY_LIMIT_MS = 120_000;
 
 export interface Fleet {
   killOne(): void;
-  /** The addresses of the instances that are up. */
+  /** A process of some instance's browser, where one is up: the browser itself, or one of its renderers and helpers. */
+  killBrowser(): void;
+  /** The addresses of the instances that are up and answer calls. */
   urls(): string[];
   /** Resolves when every instance is up. */
   ready(): Promise<unknown>;
@@ -21,19 +23,33 @@ export interface Fleet {
   faults(): string[];
 }
 
-/** `began` and `rate` are their clock's, see fast-clock.ts. */
+export const EVERYTHING = "api,scheduler,runner";
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended meanwhile.
+  }
+}
+
+/** `roles` are those of each instance; `began` and `rate` are their clock's, see fast-clock.ts. */
 export async function startFleet(options: {
-  size: number;
+  roles: readonly string[];
   databaseUrl: string;
+  /** Of all of them, over the test's. */
+  environment?: Record<string, string>;
   began: number;
   rate: number;
 }): Promise<Fleet> {
-  const { size, databaseUrl, began, rate } = options;
+  const { roles, databaseUrl, began, rate } = options;
+  const size = roles.length;
   const environment = {
     DATABASE_URL: databaseUrl,
     SETTINGS_KEY: randomBytes(32).toString("base64"),
     RUNNER_CONCURRENCY: "4",
     LOG_LEVEL: "info",
+    ...options.environment,
   };
   const living: ServiceProcess[] = [];
   const leftovers: Promise<void>[] = [];
@@ -46,7 +62,7 @@ export async function startFleet(options: {
 
   /** Ending while it starts, when the database goes away, is its right. */
   function launch(at: number): void {
-    const instance = startProcess(environment, [ENTRY, String(began), String(rate)]);
+    const instance = startProcess({ ...environment, ROLES: roles[at]! }, [ENTRY, String(began), String(rate)]);
     living[at] = instance;
     logs.push(instance.log);
     void instance.ended.then(({ code, signal }) => {
@@ -68,11 +84,19 @@ export async function startFleet(options: {
         .flat()
         .filter(({ msg }) => msg === "a request failed" || msg === "an operation failed")
         .map(({ err, stack }) => String((err as Error | undefined)?.stack ?? stack)),
-    urls: () => living.filter(isUp).map((instance) => String(lineOf(instance, "listening")!["url"])),
+    urls: () =>
+      living
+        .filter((instance, at) => isUp(instance) && roles[at]!.includes("api"))
+        .map((instance) => String(lineOf(instance, "listening")!["url"])),
     ready,
     killOne() {
       kills += 1;
       living[Math.floor(Math.random() * size)]!.signal("SIGKILL");
+    },
+    killBrowser() {
+      const found = living.flatMap((instance) => instance.offspring()).filter((line) => line.includes("chromium"));
+      const chosen = found[Math.floor(Math.random() * found.length)];
+      if (chosen) endProcess(Number(chosen.split(" ")[0]));
     },
     async stop() {
       stopping = true;

@@ -1,6 +1,6 @@
 /** A fixed port in front of a PostgreSQL that is stopped and started again: who connects sees one server that goes and comes back. */
 
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, renameSync, rmSync } from "node:fs";
 import type { AddressInfo } from "node:net";
 import { connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -9,8 +9,11 @@ import { pino } from "pino";
 import { readPidFile } from "../../src/engine/embedded-postgres/postmaster.js";
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../src/engine/embedded-postgres.js";
 
-/** How a database goes: stopped fast (SIGINT) or at once (SIGQUIT), killed, or cut off by the network alone. */
-export type Loss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off";
+/**
+ * How a database goes: stopped fast (SIGINT) or at once (SIGQUIT), killed, cut off by the network alone, or killed with another server
+ * that takes its storage over, as a cluster on shared storage does.
+ */
+export type Loss = "SIGINT" | "SIGQUIT" | "SIGKILL" | "cut off" | "failed over";
 
 export interface RestartablePostgres {
   /** The same through all restarts. */
@@ -24,9 +27,11 @@ export interface RestartablePostgres {
 
 export async function startRestartablePostgres(): Promise<RestartablePostgres> {
   const folder = mkdtempSync(join(tmpdir(), "svc-gateway-"));
+  let servers = 1;
+  const dataDir = () => join(folder, `server-${servers}`);
   const start = () =>
     startEmbeddedPostgres({
-      dataDir: join(folder, "data"),
+      dataDir: dataDir(),
       log: pino({ level: "silent" }),
       // What is committed must survive the restarts, as it does by default; the disk itself need not.
       settings: { fsync: "off", max_connections: "200" },
@@ -63,9 +68,15 @@ export async function startRestartablePostgres(): Promise<RestartablePostgres> {
     }
     const last = postgres;
     postgres = null;
-    process.kill(readPidFile(join(folder, "data", "postgres"))!.pid, loss);
+    const failsOver = loss === "failed over";
+    process.kill(readPidFile(join(dataDir(), "postgres"))!.pid, failsOver ? "SIGKILL" : loss);
     await last?.failed;
     await last?.stop();
+    if (failsOver) {
+      const storage = dataDir();
+      servers += 1;
+      renameSync(storage, dataDir());
+    }
     return async () => {
       postgres = await start();
     };

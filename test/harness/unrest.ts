@@ -32,15 +32,25 @@ async function countReady(fleet: Fleet): Promise<number> {
   return (await Promise.all(asked)).filter(Boolean).length;
 }
 
+/** How long it is quiet before each fault, between the two, in ms. */
+export interface Pace {
+  kill: readonly [number, number];
+  loss: readonly [number, number];
+  /** Every how many kills it is a browser's process and no instance; never without. */
+  browserEvery?: number;
+}
+
+export const RESTLESS: Pace = { kill: [1_000, 1_000], loss: [500, 1_500] };
+
 /** Loses the database in each of these ways, somewhere in the middle of the work, and looks after its return until the next. */
 async function loseDatabase(
-  options: { postgres: RestartablePostgres; fleet: Fleet; losses: readonly Loss[] },
+  options: { postgres: RestartablePostgres; fleet: Fleet; losses: readonly Loss[]; pace: Pace },
   seen: Seen,
   back: (at: Date) => void,
 ): Promise<void> {
-  const { postgres, fleet, losses } = options;
+  const { postgres, fleet, losses, pace } = options;
   for (const loss of losses) {
-    await between(500, 1_500);
+    await between(...pace.loss);
     const restore = await postgres.lose(loss);
     await between(300, 1_200);
     seen.readyWhileAway += await countReady(fleet);
@@ -65,23 +75,25 @@ async function watchQueue(db: DataSource, fleet: Fleet, seen: Seen, since: () =>
   }
 }
 
-/** Kills one instance each second, `kills` in all, and beside that loses the database; `work` is what callers do until it is over. */
+/** Kills one instance after the other, `kills` in all, and beside that loses the database; `work` is what callers do until it is over. */
 export async function unrest(options: {
   postgres: RestartablePostgres;
   fleet: Fleet;
   db: DataSource;
   kills: number;
   losses: readonly Loss[];
+  pace: Pace;
   work: (over: () => boolean) => Promise<unknown>;
 }): Promise<Seen> {
-  const { fleet, db, kills, work } = options;
+  const { fleet, db, kills, pace, work } = options;
   const seen: Seen = { longestQueuedMs: 0, readyWhileAway: 0, readyWhileWaiting: 0 };
   let since = new Date();
   let over = false;
   const killing = (async () => {
-    for (let second = 0; second < kills; second += 1) {
-      await delay(1_000);
-      fleet.killOne();
+    for (let kill = 1; kill <= kills; kill += 1) {
+      await between(...pace.kill);
+      if (pace.browserEvery && kill % pace.browserEvery === 0) fleet.killBrowser();
+      else fleet.killOne();
     }
   })();
   const watching = watchQueue(

@@ -1,17 +1,64 @@
+/** A fleet that is killed and loses its database at random, for a time that counts: CHAOS_MINUTES, 30 unless given. */
 import { expect } from "chai";
+import { startAlertHook } from "../harness/alert-hook.js";
 import { chaos } from "../harness/chaos.js";
 import { expectAccountedFor } from "../harness/chaos-verdict.js";
+import { EVERYTHING } from "../harness/fleet.js";
 import type { Loss } from "../harness/gateway.js";
+import { WAIT_LIMIT_MS } from "../harness/unrest.js";
 
 describe("three instances with 200 schedules that fire each second", () => {
   it("account for every tick once while one is killed each second and PostgreSQL is restarted ten times", async () => {
     const losses = Array<Loss>(10).fill("SIGINT");
-    const outcome = await chaos({ instances: 3, schedules: 200, callers: 0, rate: 60, kills: 30, losses });
+    const outcome = await chaos({
+      roles: Array(3).fill(EVERYTHING),
+      schedules: 200,
+      callers: 0,
+      rate: 60,
+      kills: 30,
+      losses,
+    });
     const { expected, fates, kills, recoveryMs } = outcome;
     process.stdout.write(`${JSON.stringify({ expected, fates, kills, recoveryMs })}\n`);
     expect(expected).to.be.at.least(200 * 30);
     expect(kills).to.equal(30);
     expectAccountedFor(outcome);
     expect(recoveryMs).to.be.below(5_000);
+  });
+});
+
+const MINUTES = Number(process.env["CHAOS_MINUTES"] ?? 30);
+/** Seconds from one fault to the next, on average. */
+const KILL_EVERY = 5;
+const LOSS_EVERY = 25;
+const WAYS: Loss[] = ["SIGINT", "failed over", "SIGQUIT", "cut off", "SIGKILL"];
+
+describe(`three processes for calls, two schedulers and three runners under load, for ${MINUTES} minutes`, function () {
+  this.timeout(MINUTES * 60_000 + 1_200_000);
+
+  it("lose nothing and double nothing while they, their browsers and PostgreSQL go at random", async () => {
+    const hook = await startAlertHook();
+    const outcome = await chaos({
+      roles: ["api", "api", "api", "scheduler", "scheduler", "runner", "runner", "runner"],
+      schedules: 10,
+      callers: 6,
+      rate: 60,
+      kills: Math.round((MINUTES * 60) / KILL_EVERY),
+      losses: Array.from({ length: Math.round((MINUTES * 60) / LOSS_EVERY) }, (_, n) => WAYS[n % WAYS.length]!),
+      pace: {
+        kill: [0, 2_000 * KILL_EVERY],
+        loss: [500 * LOSS_EVERY, 1_500 * LOSS_EVERY],
+        browserEvery: 3,
+      },
+      hook,
+    });
+    await hook.stop();
+    const { expected, fates, kills, answers, recoveryMs, longestQueuedMs } = outcome;
+    const figures = { expected, fates, kills, answers, recoveryMs, longestQueuedMs, alerts: hook.heard.length };
+    process.stdout.write(`      ${JSON.stringify(figures)}\n`);
+    expectAccountedFor(outcome);
+    expect(hook.heard.length).to.be.above(0);
+    expect(longestQueuedMs).to.be.below(WAIT_LIMIT_MS);
+    expect(recoveryMs).to.be.below(WAIT_LIMIT_MS);
   });
 });

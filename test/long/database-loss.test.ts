@@ -3,6 +3,7 @@ import { chaos } from "../harness/chaos.js";
 import { expectAccountedFor, expectTaken } from "../harness/chaos-verdict.js";
 import { databaseCuts } from "../harness/database-cuts.js";
 import { expectUnharmed } from "../harness/database-cuts-verdict.js";
+import { EVERYTHING } from "../harness/fleet.js";
 import type { Loss } from "../harness/gateway.js";
 
 const WAYS: readonly Loss[] = ["SIGINT", "SIGKILL", "cut off", "SIGQUIT"];
@@ -13,7 +14,14 @@ describe("a database that is stopped fast, killed, stopped at once and cut off, 
   for (const instances of [1, 3]) {
     it(`costs ${instances} ${instances === 1 ? "process" : "processes"} no tick, no life, and no run its turn`, async () => {
       const losses = Array.from({ length: LOSSES }, (_, at) => WAYS[at % WAYS.length]!);
-      const outcome = await chaos({ instances, schedules: 40, callers: 16, rate: 15, kills: 0, losses });
+      const outcome = await chaos({
+        roles: Array(instances).fill(EVERYTHING),
+        schedules: 40,
+        callers: 16,
+        rate: 15,
+        kills: 0,
+        losses,
+      });
       const { expected, fates, answers, longestQueuedMs, recoveryMs } = outcome;
       process.stdout.write(`${JSON.stringify({ expected, fates, answers, longestQueuedMs, recoveryMs })}\n`);
       expect(outcome.kills).to.equal(0);

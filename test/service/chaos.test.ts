@@ -1,11 +1,19 @@
 import { expect } from "chai";
 import { chaos } from "../harness/chaos.js";
 import { expectAccountedFor } from "../harness/chaos-verdict.js";
+import { EVERYTHING } from "../harness/fleet.js";
 
 describe("schedules and requests through kills and losses of the database", () => {
   it("have one row for each tick, one log entry for each run, and complete again", async () => {
     const losses = ["SIGINT", "cut off"] as const;
-    const outcome = await chaos({ instances: 2, schedules: 20, callers: 4, rate: 60, kills: 4, losses });
+    const outcome = await chaos({
+      roles: Array(2).fill(EVERYTHING),
+      schedules: 20,
+      callers: 4,
+      rate: 60,
+      kills: 4,
+      losses,
+    });
     expect(outcome.kills).to.equal(4);
     expect(outcome.expected).to.be.at.least(20 * 4);
     expectAccountedFor(outcome);

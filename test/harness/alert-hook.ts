@@ -1,0 +1,103 @@
+/** A webhook that keeps what alerts say to it, rules that have actions' failures told there, and whether each was. Starts no service. */
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { DataSource } from "typeorm";
+import { until } from "./until.js";
+
+const SETTLE_LIMIT_MS = 180_000;
+
+interface Heard {
+  id: number;
+  rule: { id: number };
+  state: "firing" | "recovered";
+}
+
+export interface AlertHook {
+  url: string;
+  heard: Heard[];
+  stop(): Promise<void>;
+}
+
+export async function startAlertHook(): Promise<AlertHook> {
+  const heard: Heard[] = [];
+  const server = createServer(async (request, response) => {
+    let text = "";
+    for await (const chunk of request.setEncoding("utf8")) text += chunk;
+    const said = JSON.parse(text) as Heard;
+    // Sent again where the answer was lost: under the same id.
+    if (!heard.some(({ id }) => id === said.id)) heard.push(said);
+    response.writeHead(204).end();
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/hook`,
+    heard,
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+}
+
+/** What is wrong with what was said of one rule's action, by its rows; null where nothing is. */
+function faultOf(states: Heard["state"][], row: { failed: number; told: boolean; unsent: number }): string | null {
+  if (row.unsent > 0) return `${row.unsent} messages were not sent`;
+  if (row.failed > 0 && states.length === 0) return `${row.failed} runs failed and nobody was told`;
+  const expected = states.map((_, at) => (at % 2 === 0 ? "firing" : "recovered"));
+  if (states.join() !== expected.join()) return `told in this order: ${states.join()}`;
+  return (states.at(-1) === "firing") === row.told ? null : `last told ${states.at(-1)}, and stands at ${row.told}`;
+}
+
+const STANDING = `
+  SELECT coalesce((SELECT told FROM alert_state WHERE rule_id = $1 LIMIT 1), false) AS told,
+         (SELECT count(*)::int FROM run WHERE action_id = $2 AND state = 'failed' AND finished_at > $3) AS failed,
+         (SELECT count(*)::int FROM alert_delivery WHERE rule_id = $1 AND status <> 'sent') AS unsent`;
+
+/** Has the failures of each of these actions told; resolves once the rules stand. */
+export async function tellOfFailures(
+  hook: AlertHook,
+  service: { url: string; appId: number; token: string },
+  copies: readonly { id: number; masterId: number | null }[],
+) {
+  const post = async (path: string, body: object) => {
+    const answer = await fetch(`${service.url}/v1/apps/${service.appId}${path}`, {
+      method: "POST",
+      headers: { "auth-token": service.token, "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+    return answer.json() as Promise<{ alert: { id: number } }>;
+  };
+  await post("/settings", { __hook: { url: hook.url, secret: "a secret of the test" } });
+  const rule = { condition: "failed", channel: "webhook", setting: "__hook" };
+  const rules: { id: number; actionId: number }[] = [];
+  for (const { id: actionId, masterId } of copies) {
+    const { alert } = await post("/alerts", { ...rule, name: `of ${masterId}`, actionId: masterId });
+    rules.push({ id: alert.id, actionId });
+  }
+  const since = new Date();
+  return {
+    /** Waits until all that has ended was looked at and said. @returns what was not as it should be */
+    async faults(db: DataSource): Promise<string[]> {
+      const [{ now }] = await db.query("SELECT now()");
+      const settled = async () =>
+        (
+          await db.query(
+            `SELECT (SELECT looked_until > $1 FROM alert_cursor)
+                AND NOT EXISTS (SELECT FROM alert_delivery WHERE status = 'queued') AS settled`,
+            [now],
+          )
+        )[0].settled;
+      await until(settled, SETTLE_LIMIT_MS).catch(() => undefined);
+      const found: string[] = [];
+      for (const { id, actionId } of rules) {
+        const states = hook.heard.filter((one) => one.rule.id === id).map(({ state }) => state);
+        const fault = faultOf(states, (await db.query(STANDING, [id, actionId, since]))[0]);
+        if (fault) found.push(`rule ${id}: ${fault}`);
+      }
+      return found;
+    },
+  };
+}
