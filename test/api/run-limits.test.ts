@@ -1,5 +1,6 @@
 /** An action's limits from end to end: as its author sets them, and as its callers, its schedule and its events meet them. */
 import { expect } from "chai";
+import { SCHEDULE_CHANNEL } from "../../src/operations/triggers/trigger-index.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -114,6 +115,37 @@ describe("an action's limits, from end to end", () => {
     expect((await result("skipping", { who: "b", ms: 1 })).body.result).to.deep.equal({ who: "b", ms: 1 });
     await cancel(first);
     expect((await result("skipping", { who: "a", ms: 1 })).http).to.equal(200);
+  });
+
+  it("skip a tick while a run on demand is under way: its row says so, and metrics count it", async () => {
+    const triggers = [{ trigger: "manual" }, { trigger: "schedule" }];
+    const concurrency = { policy: "skip", limit: 1, key: null } as const;
+    const wanted = { name: "ticking", code: SLEEP, triggers, frequency: "0 4 * * *", concurrency };
+    const [copy] = await publishDirectly(service.db, service.appId, [wanted]);
+    const counted = async () => {
+      const text = await (await fetch(`${service.url}/metrics`)).text();
+      return Number(/^svc_ticks_total\{fate="concurrency"\} (\d+)$/m.exec(text)?.[1] ?? 0);
+    };
+    const first = (await run("ticking", {}, { as: "live" })).body.runId;
+    await inState(first, "running");
+    expect(await counted()).to.equal(0);
+    await service.db.query("UPDATE schedule SET next_tick = now() - interval '1 second' WHERE action_id = $1", [
+      copy!.id,
+    ]);
+    await service.db.query(`SELECT pg_notify('${SCHEDULE_CHANNEL}', '')`);
+    const tick = await until(async () => {
+      const sql = "SELECT id FROM run WHERE action_id = $1 AND tick IS NOT NULL AND finished_at IS NOT NULL";
+      return (await service.db.query(sql, [copy!.id]))[0] ?? null;
+    });
+    const { state, reason } = await found(tick.id);
+    expect([state, reason]).to.deep.equal([
+      "skipped",
+      "concurrency: as many runs as the action's limit allows were under way",
+    ]);
+    // It is counted once the transaction that skipped it is over.
+    await until(async () => (await counted()) === 1);
+    await cancel(first);
+    await service.db.query("DELETE FROM schedule WHERE action_id = $1", [copy!.id]);
   });
 
   it("answer a repeated key of a skipped run as the first time, and run it again where that is asked for", async () => {

@@ -7,6 +7,7 @@ import { expect } from "chai";
 import { openDatabase } from "../../src/data/database.js";
 import { createLedger } from "../../src/operations/runs/ledger.js";
 import { createWaits } from "../../src/operations/runs/waits.js";
+import { createMeasures } from "../../src/operations/watch/measures.js";
 import { connectedDatabase } from "../harness/connected-database.js";
 import { freshDatabase } from "../harness/postgres.js";
 import { startProcess } from "../harness/process.js";
@@ -42,7 +43,7 @@ async function filled(keys: number, ofOne: number) {
     TRUNCATE concurrency_due`);
   await db.query("VACUUM ANALYZE run, run_concurrency");
   const ledger = createLedger(db);
-  return { ...database, ledger, waits: createWaits({ db, ledger }) };
+  return { ...database, ledger, waits: createWaits({ db, ledger, measures: createMeasures() }) };
 }
 
 describe("limits of an action's runs", () => {

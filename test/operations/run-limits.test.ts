@@ -9,6 +9,7 @@ import { createBacklogs } from "../../src/operations/runs/backlog.js";
 import { lostEnding } from "../../src/operations/runs/execution.js";
 import { createLedger } from "../../src/operations/runs/ledger.js";
 import { createWaits } from "../../src/operations/runs/waits.js";
+import { createMeasures } from "../../src/operations/watch/measures.js";
 import type { Caller } from "../../src/rules/access.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { until } from "../harness/until.js";
@@ -37,7 +38,7 @@ describe("the limits of an action's runs", () => {
     second = await openDatabase(database.url, 8);
     processes = [db, second].map((one) => {
       const ledger = createLedger(one);
-      return { ledger, waits: createWaits({ db: one, ledger }) };
+      return { ledger, waits: createWaits({ db: one, ledger, measures: createMeasures() }) };
     });
   });
   beforeEach(async () => {

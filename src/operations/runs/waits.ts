@@ -6,6 +6,7 @@ import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
 import { CONCURRENCY_LIMIT_MAX } from "../../limits.js";
 import { type ContendingRun, judgeRuns, type Verdict } from "../../rules/concurrency.js";
+import type { Measures } from "../watch/measures.js";
 import { displacedEnding } from "./execution.js";
 import type { Ledger } from "./ledger.js";
 import { AWAITED_CHANNEL, cancelNotice } from "./run-facts.js";
@@ -92,11 +93,25 @@ const BECOME_QUIET = `
 const NEXT = `
   SELECT least((SELECT min(due_at) FROM debounced_run), (SELECT min(at) FROM concurrency_due)) AS at, clock_timestamp() AS now`;
 
+/** What a look at a key's runs came to. */
+interface Judged {
+  displaced: Verdict["cancel"];
+  ticks: number;
+}
+
 export type Waits = ReturnType<typeof createWaits>;
 
-export function createWaits({ db, ledger }: { db: DataSource; ledger: Pick<Ledger, "findAny" | "end"> }) {
+export function createWaits({
+  db,
+  ledger,
+  measures,
+}: {
+  db: DataSource;
+  ledger: Pick<Ledger, "findAny" | "end">;
+  measures: Pick<Measures, "ticks">;
+}) {
   /**
-   * Does what can be done within the transaction. Answers whether there is more to be done at once.
+   * Does what can be done within the transaction. Answers whether there is more to be done at once, and how many ticks it skipped.
    * @param isAll whether all that wait were judged
    */
   async function apply(
@@ -104,7 +119,7 @@ export function createWaits({ db, ledger }: { db: DataSource; ledger: Pick<Ledge
     verdict: Verdict,
     limit: number | null,
     isAll: boolean,
-  ): Promise<boolean> {
+  ): Promise<{ again: boolean; ticks: number }> {
     const { admit, skip, cancel } = verdict;
     let again = !isAll && (limit === null || skip.length + cancel.length > 0);
     // While runs come faster than they make way, whoever would be admitted may have to as well.
@@ -112,12 +127,12 @@ export function createWaits({ db, ledger }: { db: DataSource; ledger: Pick<Ledge
       const [admitted] = await rows<{ count: number }>(manager, ADMIT, [admit]);
       again ||= admitted!.count < admit.length;
     }
-    if (skip.length > 0) await rows(manager, SKIP, [skip, SKIPPED]);
-    return again;
+    const skipped = skip.length === 0 ? [] : await rows<{ trigger: string }>(manager, SKIP, [skip, SKIPPED]);
+    return { again, ticks: skipped.filter(({ trigger }) => trigger === "schedule").length };
   }
 
-  /** @returns the runs that are to make way for others */
-  async function judgeIn(manager: EntityManager, { actionId, key }: Key): Promise<Verdict["cancel"]> {
+  /** @returns the runs that are to make way for others, and how many ticks were skipped */
+  async function judgeIn(manager: EntityManager, { actionId, key }: Key): Promise<Judged> {
     await manager.query(LOCK, [actionId, key]);
     const values = [actionId, key, JUDGED_AT_ONCE];
     const [found] = await rows<{ due: number; limit: number | null; runs: ContendingRun[] | null }>(
@@ -126,13 +141,13 @@ export function createWaits({ db, ledger }: { db: DataSource; ledger: Pick<Ledge
       values,
     );
     const { due, limit, runs } = found!;
-    if (due === 0 || runs === null) return [];
+    if (due === 0 || runs === null) return { displaced: [], ticks: 0 };
     const verdict = judgeRuns(limit ?? Number.MAX_SAFE_INTEGER, runs);
     const isAll = runs.filter(({ admitted }) => !admitted).length < JUDGED_AT_ONCE + (limit ?? 0);
-    const again = await apply(manager, verdict, limit, isAll);
+    const { again, ticks } = await apply(manager, verdict, limit, isAll);
     if (again) await rows(manager, DUE_AGAIN, [actionId, key, 0]);
     else if (verdict.cancel.length > 0) await rows(manager, DUE_AGAIN, [actionId, key, 1]);
-    return verdict.cancel;
+    return { displaced: verdict.cancel, ticks };
   }
 
   /** Ends a run that waits, and has whoever performs one end it. */
@@ -143,7 +158,8 @@ export function createWaits({ db, ledger }: { db: DataSource; ledger: Pick<Ledge
   }
 
   async function judge(key: Key): Promise<void> {
-    const displaced = await db.transaction((manager) => judgeIn(manager, key));
+    const { displaced, ticks } = await db.transaction((manager) => judgeIn(manager, key));
+    if (ticks > 0) measures.ticks("concurrency", ticks);
     for (const one of displaced) await displace(one);
   }
 
