@@ -55,8 +55,12 @@ export interface Server {
   stop(): Promise<void>;
 }
 
-export async function startVersion(version: number): Promise<Server> {
-  const bin = join(PLACE, String(version), "bin");
+/** One of Debian's, or one whose programs are in the folder `bin`. */
+export async function startVersion(
+  version: number,
+  bin = join(PLACE, String(version), "bin"),
+  more: readonly string[] = [],
+): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), `svc-postgres-${version}-`));
   const who = account();
   if (who) chownSync(folder, who.uid, who.gid);
@@ -68,7 +72,13 @@ export async function startVersion(version: number): Promise<Server> {
     options,
   );
   const port = await freePort();
-  const settings = [`port=${port}`, "listen_addresses=127.0.0.1", `unix_socket_directories=${folder}`, "fsync=off"];
+  const settings = [
+    `port=${port}`,
+    "listen_addresses=127.0.0.1",
+    `unix_socket_directories=${folder}`,
+    "fsync=off",
+    ...more,
+  ];
   const child = spawn(join(bin, "postgres"), ["-D", data, ...settings.flatMap((one) => ["-c", one])], options);
   const gone = once(child, "exit");
   const base = `postgres://svc@127.0.0.1:${port}`;

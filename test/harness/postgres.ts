@@ -11,6 +11,8 @@ import { until } from "./until.js";
 const SETTINGS = { fsync: "off", full_page_writes: "off", synchronous_commit: "off", max_connections: "300" };
 const CLOSING_LIMIT_MS = 1_000;
 const TEMPLATE = "migrated_template";
+/** A server that is there already, whose owner stops it: for tests on other versions of PostgreSQL. */
+const GIVEN = process.env["TEST_POSTGRES_URL"];
 
 export interface FreshDatabase {
   url: string;
@@ -18,7 +20,7 @@ export interface FreshDatabase {
   drop(): Promise<void>;
 }
 
-let server: Promise<EmbeddedPostgres> | null = null;
+let server: Promise<Pick<EmbeddedPostgres, "url" | "stop">> | null = null;
 let databases = 0;
 
 function urlOf(base: string, database: string): string {
@@ -33,18 +35,20 @@ async function withAdmin<T>(base: string, action: (client: Client) => Promise<T>
   return action(client).finally(() => client.end());
 }
 
-async function start(): Promise<EmbeddedPostgres> {
+async function startOwn(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
   const folder = await mkdtemp(join(tmpdir(), "svc-test-"));
   const log = pino({ level: "silent" });
   const postgres = await startEmbeddedPostgres({ dataDir: join(folder, "data"), log, settings: SETTINGS });
+  return { url: postgres.url, stop: () => postgres.stop().finally(() => rm(folder, { recursive: true, force: true })) };
+}
+
+async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
+  const postgres = GIVEN ? { url: GIVEN, stop: async () => undefined } : await startOwn();
   await withAdmin(postgres.url, (admin) => admin.query(`CREATE DATABASE ${TEMPLATE}`));
   // Loaded here: tests that need no database need not wait for TypeORM.
   const { migrate } = await import("../../src/data/database.js");
   await migrate(urlOf(postgres.url, TEMPLATE));
-  return {
-    ...postgres,
-    stop: () => postgres.stop().finally(() => rm(folder, { recursive: true, force: true })),
-  };
+  return postgres;
 }
 
 async function openConnections(admin: Client, database: string): Promise<string[]> {

