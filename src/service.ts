@@ -12,8 +12,10 @@ import { createLog } from "./engine/log.js";
 import { bootstrap } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
 import { createMeasures } from "./operations/watch/measures.js";
+import { type Clock, type Plan, partsOf } from "./service/plan.js";
 import { Releases } from "./service/releases.js";
-import { type Clock, type Plan, partsOf, Starting } from "./service/starting.js";
+import { Starting } from "./service/starting.js";
+import { startAlerts, startCleaner, startMessages, startNotifications, startScheduler } from "./service/timed-work.js";
 
 const SYSTEM_CLOCK: Clock = { now: Date.now, msUntil: (time) => time - Date.now() };
 const NEVER = new AbortController().signal;
@@ -88,11 +90,11 @@ async function startParts(
   await starting.media(operations);
   const openDoor = await starting.api(operations, tracing, baseUrl);
   const work = await starting.work(opened, operations);
-  await starting.scheduler(notifications, operations);
-  await starting.messages(notifications, operations);
-  await starting.notifications(notifications, operations);
-  await starting.alerts(notifications, operations);
-  starting.cleaner(databaseUrl, operations);
+  await startScheduler(plan, notifications, operations);
+  await startMessages(plan, notifications, operations);
+  await startNotifications(plan, notifications, operations);
+  await startAlerts(plan, notifications, operations);
+  startCleaner(plan, databaseUrl, operations);
   starting.metrics(opened, operations, work, browsers);
   const firstCredentials = alone ? await announceFirst(operations, db, config, baseUrl, log) : null;
   unwanted.throwIfAborted();

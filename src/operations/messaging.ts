@@ -1,17 +1,17 @@
 /** Makes what reaches people: messages, notifications, codes, alerts. Starts nothing. */
-import { type SecretScans } from "../engine/secret-scan.js";
+import type { SecretScans } from "../engine/secret-scan.js";
 import type { Caller } from "../rules/access.js";
-import { type Gate } from "./access/gate.js";
+import type { Gate } from "./access/gate.js";
 import { createAlerts } from "./alerts/alerts.js";
 import type { Acceptance } from "./communicate/acceptance.js";
 import { createCommunicate } from "./communicate/communicate.js";
 import { operatorMail } from "./communicate/destinations.js";
 import type { Outlet } from "./data-sources/hook-messages.js";
-import { type Store } from "./data-sources/store.js";
+import type { Store } from "./data-sources/store.js";
 import { createVerification } from "./data-sources/verification.js";
 import { createNotify } from "./notifications/notify.js";
-import { type Intake } from "./records/intake.js";
-import { type LogEvents } from "./records/log-events.js";
+import type { Intake } from "./records/intake.js";
+import type { LogEvents } from "./records/log-events.js";
 import { createSettings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
 

@@ -1,14 +1,14 @@
 /** Makes the parts that runs pass through, and ties them to each other. Starts nothing. */
-import { type SecretScans } from "../engine/secret-scan.js";
+import type { SecretScans } from "../engine/secret-scan.js";
 import { createServiceRequests } from "../engine/service-requests.js";
 import type { SessionOf } from "../rules/env-script.js";
 import { createCatalogue } from "../rules/packages.js";
-import { type Credentials } from "./access/credentials.js";
+import type { Credentials } from "./access/credentials.js";
 import type { KeptScripts } from "./packages/kept-scripts.js";
 import { createLogs } from "./records/execution-logs.js";
-import { type Intake } from "./records/intake.js";
+import type { Intake } from "./records/intake.js";
 import { createLogTail } from "./records/log-tail.js";
-import { type QueueRoom } from "./records/queue-room.js";
+import type { QueueRoom } from "./records/queue-room.js";
 import { createRunWords } from "./records/run-words.js";
 import { createBacklogs } from "./runs/backlog.js";
 import { createRunConsole } from "./runs/console.js";
@@ -78,7 +78,7 @@ export function createRunning(
     log,
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;
-  const waits = createWaits({ db, ledger, measures });
+  const waits = createWaits({ db, ledger });
   const rooms = { queueRoom, intake };
   const holder = instance.id;
   const runs = createRuns({ db, ledger, ...rooms, logs, execution, traces, waits, notifications, holder, concurrency });

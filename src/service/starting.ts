@@ -1,43 +1,34 @@
-/** How each part of the service is made, started and given back. The order, which is also that of the stop, is service.ts's. */
+/** How the parts that serve are made, started and given back. The order, which is also that of the stop, is service.ts's. */
 import { randomUUID } from "node:crypto";
-import type { Server } from "node:http";
 import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createAddressOf } from "../api/address.js";
 import { createAnswers } from "../api/answers.js";
 import { createBodyRooms } from "../api/body-room.js";
-import type { FrontDoor, Parts } from "../api/health.js";
 import { createMetrics } from "../api/metrics.js";
 import { createResolvers } from "../api/resolvers.js";
 import { createApi } from "../api/server.js";
 import { createSockets, type Sockets } from "../api/sockets.js";
 import { createTurns } from "../api/turns.js";
-import type { Config } from "../config.js";
 import { migrate, openDatabase, poolUse } from "../data/database.js";
 import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
 import type { DiskRoom } from "../engine/disk-room.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { createFairLine } from "../engine/fair-line.js";
-import { createNotifications, type Notifications } from "../engine/notifications.js";
-import { createQueue, sweepQueue } from "../engine/queue.js";
+import { createNotifications } from "../engine/notifications.js";
+import { createQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
-import { ALERT_CHANNEL } from "../operations/alerts/alert-rows.js";
 import { CHANNELS } from "../operations/channels.js";
-import { MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
-import { NOTIFICATION_CHANNEL } from "../operations/notifications/notification-rows.js";
 import type { Operations } from "../operations/operations.js";
 import { LIMITS_CHANNEL } from "../operations/runs/waits.js";
-import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
-import type { Measures } from "../operations/watch/measures.js";
 import { createTracing, type Tracing } from "../operations/watch/tracing.js";
 import { isPooler, lostConnections } from "../postgres.js";
 import { browserSources } from "./browser-sources.js";
 import { diskRoom } from "./disk-room.js";
-import type { Releases } from "./releases.js";
+import type { Opened, Plan, Work } from "./plan.js";
 
 /** Answers to requests that an aborted grace ended are still written within this long. */
 const LAST_ANSWERS_MS = 1_000;
@@ -48,63 +39,8 @@ const LAST_ANSWERS_MS = 1_000;
  */
 const OPENINGS = Math.max(1, Math.floor(availableParallelism() / 2));
 
-/** How often each process looks whether alerts are to be looked at. */
-const ALERTS_EVERY_MS = 5_000;
-
-const CLEANER_SLEEP_MAX_MS = 3_600_000;
-
 /** A run that waits longer while this process has a place for it says that something here is out of order. */
 const WAIT_LIMIT_MS = 10_000;
-
-/** The time by which schedules fire. Unix time in milliseconds; `msUntil` is real time. */
-export interface Clock {
-  now(): number;
-  msUntil(time: number): number;
-}
-
-/** What a start works with: the settings, where to leave what must be given back, and when to give up. */
-export interface Plan {
-  config: Config;
-  clock: Clock;
-  log: Logger;
-  measures: Measures;
-  releases: Releases;
-  parts: Parts;
-  server: Server;
-  door: FrontDoor;
-  /** Aborts when the service is wanted no more, also while it starts. */
-  unwanted: AbortSignal;
-  /** Aborts when the grace of a stop is over. */
-  impatience: AbortSignal;
-  /** Tells that the service cannot go on. */
-  fail: (reason: Error) => void;
-}
-
-export interface Opened {
-  /** The database itself, past any pooler: for what needs a session of its own. */
-  url: string;
-  db: DataSource;
-  notifications: Notifications;
-}
-
-/** What a runner tells of its work. */
-export interface Work {
-  places: () => { total: number; free: number; waiting: number };
-  /** Whether it takes what it has a place for. */
-  taking: () => boolean;
-  queueRestarts: () => number;
-}
-
-/** Every part that must be up, and is not yet. */
-export function partsOf({ roles }: Config): Parts {
-  const down = () => false;
-  return {
-    database: down,
-    ...(roles.has("runner") && { browser: down, runner: down }),
-    ...(roles.has("scheduler") && { scheduler: down }),
-    ...(roles.has("api") && { api: down }),
-  };
-}
 
 /** Each part's start; each throws when the service is wanted no more. */
 export class Starting {
@@ -117,9 +53,9 @@ export class Starting {
   async database(): Promise<Opened> {
     const { config, log, releases, parts, unwanted, fail } = this.plan;
     unwanted.throwIfAborted();
+    const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
     let url = config.databaseDirectUrl ?? config.databaseUrl;
     if (url && (await isPooler(url))) {
-      const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
       throw new StartError(
         `${variable} leads to a pooler: DATABASE_DIRECT_URL must lead past it, to the database itself (docs/containers.md)`,
       );
@@ -134,7 +70,6 @@ export class Starting {
     }
     unwanted.throwIfAborted();
     await migrate(url).catch((error: Error) => {
-      const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
       const which = config.databaseUrl ? `the database of ${variable}` : "the embedded database";
       throw new StartError(`${which} could not be opened: ${error.message || (error as NodeJS.ErrnoException).code}`, {
         cause: error,
@@ -283,99 +218,6 @@ export class Starting {
       parts["runner"] = taking;
     }
     return { places: runs.places, taking, queueRestarts: queue.restarts };
-  }
-
-  async scheduler(notifications: Notifications, { triggers: { schedule } }: Operations): Promise<void> {
-    const { config, clock, log, releases, parts } = this.plan;
-    if (!config.roles.has("scheduler")) return;
-    const ticker = createTicker({ work: schedule.claimDue, msUntil: clock.msUntil, log });
-    notifications.listen(SCHEDULE_CHANNEL, ticker.wake);
-    notifications.onGap(ticker.wake);
-    await ticker.start();
-    releases.add("ticker", () => ticker.stop());
-    parts["scheduler"] = ticker.healthy;
-  }
-
-  /**
-   * Sends what waits in the outbox: schedulers do, for it is work by time and needs no browser. Where none lives the others do it for
-   * them, or nobody would read that none lives.
-   */
-  async messages(notifications: Notifications, { communicate, vitals }: Operations): Promise<void> {
-    const { config, clock, log, releases, impatience } = this.plan;
-    releases.add("mail", () => communicate.stop());
-    const { sender } = communicate;
-    const isScheduler = config.roles.has("scheduler");
-    const instead = async () => ((await vitals.living("scheduler")) ? null : sender.look());
-    const every = isScheduler ? {} : { sleepMaxMs: ALERTS_EVERY_MS };
-    const ticker = createTicker({ work: isScheduler ? sender.look : instead, msUntil: clock.msUntil, ...every, log });
-    sender.whenFree(ticker.wake);
-    notifications.listen(MESSAGE_CHANNEL, ticker.wake);
-    notifications.onGap(ticker.wake);
-    await ticker.start();
-    releases.add("messages", () => Promise.all([ticker.stop(), sender.drain(impatience)]));
-  }
-
-  /** Watches what alerts are about, and sends them; in every process, whatever else is dead. */
-  async alerts(notifications: Notifications, { alerts: { watch, delivery } }: Operations): Promise<void> {
-    const { clock, log, releases } = this.plan;
-    const every = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_EVERY_MS, log };
-    const tickers = [watch.look, delivery.look].map((work) => createTicker({ work, ...every }));
-    for (const ticker of tickers) {
-      notifications.listen(ALERT_CHANNEL, ticker.wake);
-      await ticker.start();
-    }
-    releases.add("alerts", () => {
-      delivery.stop();
-      return Promise.all(tickers.map((ticker) => ticker.stop()));
-    });
-  }
-
-  /** Publishes what is scheduled, and pushes to devices what is published. */
-  async notifications(notices: Notifications, { notify }: Operations): Promise<void> {
-    const { config, clock, log, releases, impatience } = this.plan;
-    if (!config.roles.has("scheduler")) return;
-    const { service, push } = notify;
-    const tickers = [service.publishDue, push.look].map((work) => createTicker({ work, msUntil: clock.msUntil, log }));
-    const [, pushing] = tickers;
-    push.whenFree(() => pushing!.wake());
-    const wake = () => tickers.map((ticker) => ticker.wake());
-    notices.listen(NOTIFICATION_CHANNEL, wake);
-    notices.onGap(wake);
-    for (const ticker of tickers) await ticker.start();
-    releases.add("notifications", () =>
-      Promise.all([...tickers.map((ticker) => ticker.stop()), push.drain(impatience)]),
-    );
-  }
-
-  /** Drops what is too old, and what is too much, from time to time. */
-  cleaner(url: string, { retention, runWords, trimming, store, media, packages }: Operations): void {
-    const { config, log, releases } = this.plan;
-    if (!config.roles.has("scheduler")) return;
-    const work = async () => {
-      await sweepQueue(url);
-      return retention.clean();
-    };
-    const every = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
-    const works = [
-      work,
-      retention.makeAhead,
-      runWords.gather,
-      trimming.trim,
-      store.upkeep.clean,
-      media.sweep.sweep,
-      packages.sweep,
-    ];
-    const tickers = works.map((one) => createTicker({ work: one, ...every }));
-    for (const ticker of tickers) void ticker.start();
-    store.start();
-    releases.add("cleaner", () => {
-      retention.stop();
-      runWords.stop();
-      trimming.stop();
-      store.upkeep.stop();
-      media.sweep.stop();
-      return Promise.all(tickers.map((ticker) => ticker.stop()));
-    });
   }
 
   /** The numbers of the whole service and of this process, told by every process. */

@@ -1,0 +1,123 @@
+/** What a process does by the clock and by notices: the schedule, messages, notifications, alerts, upkeep. Each is given back by the plan. */
+import type { Notifications } from "../engine/notifications.js";
+import { sweepQueue } from "../engine/queue.js";
+import { createTicker } from "../engine/ticker.js";
+import { ALERT_CHANNEL } from "../operations/alerts/alert-rows.js";
+import { MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
+import { NOTIFICATION_CHANNEL } from "../operations/notifications/notification-rows.js";
+import type { Operations } from "../operations/operations.js";
+import { SCHEDULE_CHANNEL } from "../operations/triggers/trigger-index.js";
+import type { Plan } from "./plan.js";
+
+/** How often each process looks whether alerts are to be looked at. */
+const ALERTS_EVERY_MS = 5_000;
+
+const CLEANER_SLEEP_MAX_MS = 3_600_000;
+
+/** Claims the ticks of schedules as they fall due. */
+export async function startScheduler(
+  plan: Plan,
+  notifications: Notifications,
+  { triggers: { schedule } }: Operations,
+): Promise<void> {
+  const { config, clock, log, releases, parts } = plan;
+  if (!config.roles.has("scheduler")) return;
+  const ticker = createTicker({ work: schedule.claimDue, msUntil: clock.msUntil, log });
+  notifications.listen(SCHEDULE_CHANNEL, ticker.wake);
+  notifications.onGap(ticker.wake);
+  await ticker.start();
+  releases.add("ticker", () => ticker.stop());
+  parts["scheduler"] = ticker.healthy;
+}
+
+/**
+ * Sends what waits in the outbox: schedulers do, for it is work by time and needs no browser. Where none lives the others do it for
+ * them, or nobody would read that none lives.
+ */
+export async function startMessages(
+  plan: Plan,
+  notifications: Notifications,
+  { communicate, vitals }: Operations,
+): Promise<void> {
+  const { config, clock, log, releases, impatience } = plan;
+  releases.add("mail", () => communicate.stop());
+  const { sender } = communicate;
+  const isScheduler = config.roles.has("scheduler");
+  const instead = async () => ((await vitals.living("scheduler")) ? null : sender.look());
+  const every = isScheduler ? {} : { sleepMaxMs: ALERTS_EVERY_MS };
+  const ticker = createTicker({ work: isScheduler ? sender.look : instead, msUntil: clock.msUntil, ...every, log });
+  sender.whenFree(ticker.wake);
+  notifications.listen(MESSAGE_CHANNEL, ticker.wake);
+  notifications.onGap(ticker.wake);
+  await ticker.start();
+  releases.add("messages", () => Promise.all([ticker.stop(), sender.drain(impatience)]));
+}
+
+/** Watches what alerts are about, and sends them; in every process, whatever else is dead. */
+export async function startAlerts(
+  plan: Plan,
+  notifications: Notifications,
+  { alerts: { watch, delivery } }: Operations,
+): Promise<void> {
+  const { clock, log, releases } = plan;
+  const every = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_EVERY_MS, log };
+  const tickers = [watch.look, delivery.look].map((work) => createTicker({ work, ...every }));
+  for (const ticker of tickers) {
+    notifications.listen(ALERT_CHANNEL, ticker.wake);
+    await ticker.start();
+  }
+  releases.add("alerts", () => {
+    delivery.stop();
+    return Promise.all(tickers.map((ticker) => ticker.stop()));
+  });
+}
+
+/** Publishes what is scheduled, and pushes to devices what is published. */
+export async function startNotifications(plan: Plan, notices: Notifications, { notify }: Operations): Promise<void> {
+  const { config, clock, log, releases, impatience } = plan;
+  if (!config.roles.has("scheduler")) return;
+  const { service, push } = notify;
+  const tickers = [service.publishDue, push.look].map((work) => createTicker({ work, msUntil: clock.msUntil, log }));
+  const [, pushing] = tickers;
+  push.whenFree(() => pushing!.wake());
+  const wake = () => tickers.map((ticker) => ticker.wake());
+  notices.listen(NOTIFICATION_CHANNEL, wake);
+  notices.onGap(wake);
+  for (const ticker of tickers) await ticker.start();
+  releases.add("notifications", () => Promise.all([...tickers.map((ticker) => ticker.stop()), push.drain(impatience)]));
+}
+
+/** Drops what is too old, and what is too much, from time to time. */
+export function startCleaner(
+  plan: Plan,
+  url: string,
+  { retention, runWords, trimming, store, media, packages }: Operations,
+): void {
+  const { config, log, releases } = plan;
+  if (!config.roles.has("scheduler")) return;
+  const work = async () => {
+    await sweepQueue(url);
+    return retention.clean();
+  };
+  const every = { msUntil: (time: number) => time - Date.now(), sleepMaxMs: CLEANER_SLEEP_MAX_MS, log };
+  const works = [
+    work,
+    retention.makeAhead,
+    runWords.gather,
+    trimming.trim,
+    store.upkeep.clean,
+    media.sweep.sweep,
+    packages.sweep,
+  ];
+  const tickers = works.map((one) => createTicker({ work: one, ...every }));
+  for (const ticker of tickers) void ticker.start();
+  store.start();
+  releases.add("cleaner", () => {
+    retention.stop();
+    runWords.stop();
+    trimming.stop();
+    store.upkeep.stop();
+    media.sweep.stop();
+    return Promise.all(tickers.map((ticker) => ticker.stop()));
+  });
+}
