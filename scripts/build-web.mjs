@@ -71,16 +71,17 @@ const PACKAGES = [
   "notifications",
 ];
 
-const ACTION_TYPES = "src/data/action-types.ts";
+/** What the client library has in common with the server. */
+const SHARED_TYPES = ["src/data/action-types.ts", "src/data/media-types.ts"];
 
 /** The files of types as one, so that whoever loads it needs no other. */
 async function joinTypes(runtime) {
-  const files = [ACTION_TYPES, `${runtime}/public-types.ts`, `${runtime}/message-types.ts`, `${runtime}/tool-types.ts`];
-  const [shared, face, messages, tools] = await Promise.all(files.map((file) => readFile(join(ROOT, file), "utf8")));
-  const own = face.replace(/^import type [^;]*"\.\.\/\.\.\/data\/action-types\.js";\n/m, "");
-  if (/^import /m.test(shared + own + messages + tools))
-    throw new Error("svc.d.ts must be whole: it may import nothing");
-  await writeFile(join(OUT, "client/svc.d.ts"), shared + own + messages + tools);
+  const names = ["public-types", "message-types", "tool-types"];
+  const files = [...SHARED_TYPES, ...names.map((name) => `${runtime}/${name}.ts`)];
+  const texts = await Promise.all(files.map((file) => readFile(join(ROOT, file), "utf8")));
+  const all = texts.join("").replaceAll(/^import type [^;]*"\.\.\/\.\.\/data\/[a-z]+-types\.js";\n/gm, "");
+  if (/^import /m.test(all)) throw new Error("svc.d.ts must be whole: it may import nothing");
+  await writeFile(join(OUT, "client/svc.d.ts"), all);
 }
 
 async function buildClient() {
@@ -186,7 +187,7 @@ async function compress(pages) {
 async function fingerprint() {
   const shared = [
     "src/limits.ts",
-    ACTION_TYPES,
+    ...SHARED_TYPES,
     "src/rules/packages.json",
     "src/rules/trigger-match.ts",
     "src/rules/compile-script.ts",

@@ -25,7 +25,7 @@ import { listAudit, type Trail } from "./records/audit.js";
 import { createIntake, type Intake } from "./records/intake.js";
 import { createLogEvents, type LogEvents } from "./records/log-events.js";
 import { createQueueRoom, type QueueBounds, type QueueRoom } from "./records/queue-room.js";
-import { type RunWords } from "./records/run-words.js";
+import type { RunWords } from "./records/run-words.js";
 import { createRunning } from "./running.js";
 import { createRunHistory } from "./runs/run-history.js";
 import { createRunStatistics } from "./runs/run-statistics.js";

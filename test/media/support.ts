@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { existsSync, readdirSync, statSync } from "node:fs";
 import { join } from "node:path";
 import sharp from "sharp";
-import type { MediaFile } from "../../src/operations/media/media-rows.js";
+import type { MediaFile } from "../../src/data/media-types.js";
 import type { Answer, TestService } from "../harness/service.js";
 
 export interface Part {

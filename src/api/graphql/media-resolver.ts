@@ -1,11 +1,11 @@
 /** An app's media over GraphQL, and behind the REST routes: each call through the gate, then one operation. */
 import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
+import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Contents } from "../../operations/media/contents.js";
 import type { FolderListing, ListingOptions } from "../../operations/media/folders.js";
 import type { LinkClaim, MediaLink } from "../../operations/media/links.js";
 import type { Media } from "../../operations/media/media.js";
-import type { MediaFile, MediaFolder } from "../../operations/media/media-rows.js";
 import type { OwnRules, RuledKind } from "../../operations/media/media-rules.js";
 import type { Upload } from "../../operations/media/uploads.js";
 import type { MediaRule } from "../../rules/media-access.js";

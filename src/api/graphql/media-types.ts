@@ -1,7 +1,7 @@
 /** Shapes of an app's media in the GraphQL schema. No behaviour. */
 import { GraphQLJSON, GraphQLSafeInt } from "graphql-scalars";
 import { Field, InputType, Int, ObjectType } from "type-graphql";
-import type { MediaFile, MediaFolder } from "../../operations/media/media-rows.js";
+import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { MEDIA_RIGHTS, type MediaRight } from "../../rules/media-access.js";
 import { DateTime, enumOf } from "./leaf-types.js";
 

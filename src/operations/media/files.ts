@@ -1,6 +1,7 @@
 /** Files of an app's media as entries: found, listed, renamed, moved, deleted. Their bytes come by uploads and go out by contents. */
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
+import type { MediaFile } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { mediaChange } from "../../rules/media-fields.js";
 import { page } from "../../rules/page.js";
@@ -9,7 +10,7 @@ import type { Intake } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import type { Folders } from "./folders.js";
 import { emitterOf, type Grants, type MediaCallers } from "./media-callers.js";
-import { FILE, type FileRow, findFile, type MediaFile, toFile } from "./media-rows.js";
+import { FILE, type FileRow, findFile, toFile } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
 
 export type Files = ReturnType<typeof createFiles>;

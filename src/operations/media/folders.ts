@@ -1,6 +1,7 @@
 /** Folders of an app's media: made, listed, renamed, moved, deleted with all that they hold. Knows no bytes. */
 import type { DataSource, EntityManager } from "typeorm";
 import { type Executor, isDuplicate, rows } from "../../data/database.js";
+import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
 import { isObject } from "../../rules/described.js";
@@ -10,17 +11,7 @@ import type { Admission } from "../access/gate.js";
 import type { Intake } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import { emitterOf, type Grants, type MediaCallers, type MediaRules } from "./media-callers.js";
-import {
-  FILE,
-  type FileRow,
-  FOLDER,
-  type FolderRow,
-  findFolder,
-  type MediaFile,
-  type MediaFolder,
-  toFile,
-  toFolder,
-} from "./media-rows.js";
+import { FILE, type FileRow, FOLDER, type FolderRow, findFolder, toFile, toFolder } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
 
 export interface FolderListing {

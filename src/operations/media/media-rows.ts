@@ -1,37 +1,7 @@
 /** Folders and files as their tables hold them, and as callers see them. Decides nothing. */
 import { type Executor, rows } from "../../data/database.js";
+import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { MediaRules } from "./media-callers.js";
-
-/** Times are ISO 8601. */
-export interface MediaFolder {
-  id: number;
-  name: string;
-  /** null: at the top. */
-  parentId: number | null;
-  userId: number | null;
-  createdAt: string;
-  updatedAt: string;
-}
-
-export interface MediaFile {
-  id: number;
-  name: string;
-  /** By its bytes, whatever its name says. */
-  contentType: string;
-  /** Where its contents are. */
-  url: string;
-  /** Where a small picture of it is; null for what is none. */
-  thumbnail: string | null;
-  /** Width and height in pixels, as it is shown; null for what is no picture that can be shown. */
-  size: [number, number] | null;
-  bytes: number;
-  /** SHA-256 in hexadecimal. */
-  checksum: string;
-  folderId: number | null;
-  userId: number | null;
-  createdAt: string;
-  updatedAt: string;
-}
 
 export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
   ownRules: MediaRules;

@@ -6,6 +6,7 @@ import { createReadStream } from "node:fs";
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
+import type { MediaFile } from "../../data/media-types.js";
 import { type BlobStore, newBlobKey } from "../../engine/blob-store/blob.js";
 import { contentTypeOf } from "../../engine/content-type.js";
 import { CLEANABLE } from "../../engine/pictures/private-metadata.js";
@@ -28,7 +29,7 @@ import type { Blobs } from "./blobs.js";
 import type { Folders } from "./folders.js";
 import { emitterOf, type Grants, type MediaCallers } from "./media-callers.js";
 import type { MediaPictures } from "./media-pictures.js";
-import { findFile, type MediaFile, toFile } from "./media-rows.js";
+import { findFile, toFile } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
 
 /** Reserved at a time for a file whose length nobody has said. */

@@ -1,5 +1,7 @@
 /** `Svc.Media`: an app's folders and files over the service's REST routes. Keeps nothing. */
-import type { Media, MediaFile, MediaFiles, MediaFolder, MediaFolders, MediaListing } from "../runtime/public-types.js";
+
+import type { MediaFile, MediaFolder } from "../../data/media-types.js";
+import type { Media, MediaFiles, MediaFolders, MediaListing } from "../runtime/public-types.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";
 

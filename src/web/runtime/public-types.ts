@@ -1,5 +1,6 @@
-/** The public face of the client library (specification, Action operations), and with data/action-types.ts served as svc.d.ts. Types alone. */
+/** The public face of the client library (specification, Action operations), and with data/action-types.ts and data/media-types.ts served as svc.d.ts. Types alone. */
 import type { AnalyticsEventType, Asset, Environment, LimitData, RunLimits, Trigger } from "../../data/action-types.js";
+import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 
 export interface Action extends RunLimits {
   id: number;
@@ -310,38 +311,6 @@ export interface DataSources {
   delete(idOrName: number | string): Promise<void>;
   connect(idOrName: number | string): Promise<DataSourceConnection>;
   connectByName(name: string): Promise<DataSourceConnection>;
-}
-
-export interface MediaFolder {
-  id: number;
-  name: string;
-  /** null: at the top. */
-  parentId: number | null;
-  userId: number | null;
-  /** ISO 8601. */
-  createdAt: string;
-  updatedAt: string;
-}
-
-export interface MediaFile {
-  id: number;
-  name: string;
-  /** By its bytes, whatever its name says. */
-  contentType: string;
-  /** Where its contents are; who reads them there needs a credential, unless the access rules are for all. */
-  url: string;
-  /** Where a small picture of it is; null for what is no picture. */
-  thumbnail: string | null;
-  /** Width and height in pixels. */
-  size: [number, number] | null;
-  bytes: number;
-  /** SHA-256 in hexadecimal. */
-  checksum: string;
-  folderId: number | null;
-  userId: number | null;
-  /** ISO 8601. */
-  createdAt: string;
-  updatedAt: string;
 }
 
 /** Of files 1,000 at the most. */
