@@ -22,6 +22,8 @@ export interface PackageEntry {
   standalone?: boolean | readonly string[];
   /** The least that holds it; default a document, which one from elsewhere always has. */
   realm?: PackageRealm;
+  /** Of what that realm has it may have no need beyond the language: a run with it is tried without. */
+  mayDoWithLess?: boolean;
   /** Code with one of these words has a document all the same: functions of it open sockets or show something. */
   inDocument?: readonly string[];
 }
@@ -54,6 +56,7 @@ export function createCatalogue(extra: unknown = []): Catalogue {
 function packageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object; ${described(value)} came`);
   const { name, namespace = null, path, url, standalone = false, realm = "document", inDocument = [] } = value;
+  const { mayDoWithLess = false } = value;
   const expect = (fits: boolean, field: string, expected: string, came: unknown) => {
     if (!fits) throw new Error(`${where}.${field} must be ${expected}; ${described(came)} came`);
   };
@@ -67,6 +70,7 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   const isStandalone = typeof standalone === "boolean" || areNames(standalone);
   expect(isStandalone, "standalone", "true, false or an array of function names", standalone);
   expect(PACKAGE_REALMS.includes(realm as PackageRealm), "realm", PACKAGE_REALMS.join(", "), realm);
+  expect(typeof mayDoWithLess === "boolean", "mayDoWithLess", "true or false", mayDoWithLess);
   expect(areNames(inDocument), "inDocument", "an array of function names", inDocument);
   return value as unknown as PackageEntry;
 }

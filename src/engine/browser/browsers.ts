@@ -8,8 +8,9 @@ import type { BrowserSource } from "./browser-source.js";
 import type { Room } from "./pages/pool.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
 import { createRealmOfCode } from "./realm-of-code.js";
-import { failed, type PageOutcome, type PageRun, REALM_KINDS, type RealmKind } from "./run.js";
+import { type FailureCause, failed, type PageOutcome, type PageRun, REALM_KINDS, type RealmKind } from "./run.js";
 import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
+import { createTrials, type TrialOf } from "./trials.js";
 
 export interface BrowsersOptions extends SupervisorOptions {
   /** One browser of each is kept present. */
@@ -63,13 +64,21 @@ async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> 
 }
 
 const realmOfCode = createRealmOfCode();
+const trials = createTrials();
 
-function realmFor({ packages, source }: PageRun): RealmKind {
+/** Where a run goes, and whether it is tried in a worklet first. */
+function placeOf(request: PageRun): { realm: RealmKind; trialOf: TrialOf | null } {
+  if (request.realm !== undefined) return { realm: request.realm, trialOf: null };
+  const { packages, source } = request;
   const needed = packages.map((script) => ("source" in script && script.realm) || "document");
   const given = packages.flatMap((script) => ("source" in script && script.defines) || []);
-  const most = Math.max(...[realmOfCode(source, given), ...needed].map((realm) => REALM_KINDS.indexOf(realm)));
-  return REALM_KINDS[most]!;
+  const ofSource = realmOfCode(source, given);
+  const realm = REALM_KINDS[Math.max(...[ofSource, ...needed].map((one) => REALM_KINDS.indexOf(one)))]!;
+  return { realm, trialOf: trials.of(request, realm, ofSource) };
 }
+
+/** What ends a run and leaves its page as it is. */
+const INTACT: readonly FailureCause[] = ["script", "result", "realm"];
 
 /** @returns null when it ended before anything of the author's was evaluated, so that another is safe */
 async function runIn(
@@ -93,7 +102,7 @@ async function runIn(
     const outcome = await page.run(request);
     if (page.loss !== null) supervisor.lostPage(page.loss);
     if (!outcome.ok && outcome.cause === "memory") pool.rest(origin);
-    const intact = outcome.ok || outcome.cause === "script" || outcome.cause === "result";
+    const intact = outcome.ok || INTACT.includes(outcome.cause);
     pool.release(page, room, intact);
     return outcome;
   } finally {
@@ -103,8 +112,19 @@ async function runIn(
 }
 
 async function run(supervisors: readonly Supervisor[], request: PageRun): Promise<PageOutcome> {
-  const { realm = realmFor(request) } = request;
+  const { realm, trialOf } = placeOf(request);
+  if (trialOf !== null) {
+    const outcome = await trials.run(request, trialOf, (trial) => runAs(supervisors, trial, "language"));
+    if (outcome !== null) {
+      request.onRealm?.("language");
+      return outcome;
+    }
+  }
   request.onRealm?.(realm);
+  return runAs(supervisors, request, realm);
+}
+
+async function runAs(supervisors: readonly Supervisor[], request: PageRun, realm: RealmKind): Promise<PageOutcome> {
   const tried = new Set<Supervisor>();
   for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
     if (request.signal?.aborted) return failed("cancelled", "AbortError", "The run was cancelled before it began");

@@ -13,9 +13,10 @@ export interface ConsoleLine {
 /**
  * A script by its text, or by the address from which a document loads it. `realm`: the least that holds it; default a document. `defines`:
  * the global that later scripts find it under. `content`: names the text for good, so that a page which has it is not sent it again.
+ * `mayDoWithLess`: that realm has all that it names, of which it may have no need (trials.ts).
  */
 export type PageScript =
-  | { name: string; source: string; realm?: RealmKind; defines?: string; content?: string }
+  | { name: string; source: string; realm?: RealmKind; defines?: string; content?: string; mayDoWithLess?: boolean }
   | { name: string; url: string };
 
 /**
@@ -62,6 +63,8 @@ export interface ServiceWay {
 export interface PageRun {
   /** Default: the least that holds the source and the packages. `mayRequest` and `onHost` have something to do only where there is a network. */
   realm?: RealmKind;
+  /** In a worklet: the realm whose other names are stood in for there. Touched, one ends the run with the cause `realm`. */
+  trialOf?: "worker" | "network";
   /** What may share a browser context over time; two keys never do. */
   isolationKey: string;
   /** The https origin of the page; it exists nowhere, its document is answered over the protocol. */
@@ -80,7 +83,7 @@ export interface PageRun {
   timeoutMs: number;
   /** Cancels the run, waiting or running. */
   signal?: AbortSignal;
-  /** Called once, before anything of the run is evaluated. */
+  /** Called once: before anything of the run is evaluated, or when its trial in a worklet has held. */
   onRealm?(realm: RealmKind): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, with its port. */
@@ -99,8 +102,8 @@ export interface PageRun {
   service?: ServiceWay;
 }
 
-/** Why a run failed: the author's code, a limit, or the machinery. */
-export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled";
+/** Why a run failed: the author's code, a limit, or the machinery. `realm`: a trial that needs more; nobody else hears of it. */
+export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "realm";
 
 export interface RunError {
   name: string;

@@ -69,7 +69,8 @@ export function createRunScripts(options: {
     const { source, names, global } = script;
     const realm = names ? realmOfNames(names) : "document";
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
-    return { name, source, realm, content: sha256, ...(global !== null && { defines: global }) };
+    const mayDoWithLess = names !== null;
+    return { name, source, realm, content: sha256, mayDoWithLess, ...(global !== null && { defines: global }) };
   }
 
   /** A package by its text. Rows of before hold addresses from which the page loads it. */
@@ -89,7 +90,8 @@ export function createRunScripts(options: {
     const script = await built(path, `${dependency}.js`).catch(() => {
       throw unresolved(dependency, "has no file in this installation");
     });
-    return { ...script, realm: realmOfPackage(entry!, code) };
+    const realm = realmOfPackage(entry!, code);
+    return { ...script, realm, mayDoWithLess: entry!.mayDoWithLess === true, defines: "Svc" };
   }
 
   async function sessionScript(run: HeldRun): Promise<SourceScript> {

@@ -52,6 +52,7 @@ export function readAnswer(answer: unknown): PageOutcome {
   if (typeof answer !== "string") return failed("browser", "Error", "The page gave no answer");
   try {
     if (answer === "u") return { ok: true, data: undefined };
+    if (answer === "x") return failed("realm", "Error", "The run needs more than its realm has");
     if (answer.startsWith("e")) return readFailure(answer.slice(1));
   } catch {
     return failed("browser", "Error", "The page gave an answer that cannot be read");

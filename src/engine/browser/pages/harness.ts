@@ -11,11 +11,12 @@ import { type HarnessLimits, harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
 import { pageTexts } from "./in-page/page-texts.js";
 import { hostCalls, workerCalls } from "./in-page/service-calls.js";
+import { standIns } from "./in-page/stand-ins.js";
 import { workerHarness } from "./in-page/worker-harness.js";
 import { workerHost } from "./in-page/worker-host.js";
 import { workletHarness } from "./in-page/worklet-harness.js";
 import { workletHost } from "./in-page/worklet-host.js";
-import { LANGUAGE_GLOBALS, NAVIGATOR_MEMBERS, NETWORK_GLOBALS, WORKER_GLOBALS } from "./worker-globals.js";
+import { LANGUAGE_GLOBALS, NAVIGATOR_MEMBERS, NETWORK_GLOBALS, STAND_INS, WORKER_GLOBALS } from "./worker-globals.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
@@ -32,6 +33,9 @@ const LEAVE_WITHIN_MS = 200;
 /** What worklets leave in the memory that they share goes with their thread, of which so many runs make use, or so long ones. */
 const THREAD_RUNS = 50;
 const THREAD_RUN_MS = 50;
+/** Packages leave up to 25 bytes for each of their characters, and take a millisecond for so many where their compiled code is there. */
+const THREAD_CHARACTERS = 6_000_000;
+const CHARACTERS_A_MS = 10_000;
 
 const LIMITS: HarnessLimits = {
   resultMaxBytes: RESULT_MAX_BYTES,
@@ -52,6 +56,7 @@ const CORE = calling(harnessCore, JSON.stringify(LIMITS));
 const TEXTS = calling(pageTexts);
 const HOST_CALLS = calling(hostCalls, String(AT_ONCE_MAX));
 const WORKER_CALLS = calling(workerCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
+const NAVIGATOR = JSON.stringify(NAVIGATOR_MEMBERS);
 
 /** Its value is the object that the host talks to; nothing else in the page can reach it. */
 export const DOCUMENT_HARNESS = named(calling(documentHarness, CORE));
@@ -71,19 +76,22 @@ export const BOUNDS = named(
 export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));
 
 function workerPage(globals: readonly string[], withOrigin: boolean): string {
-  const lists = [globals, NAVIGATOR_MEMBERS].map((names) => JSON.stringify(names));
+  const lists = [JSON.stringify(globals), NAVIGATOR];
   const inWorker = named(calling(workerHarness, CORE, WORKER_CALLS, JSON.stringify(SERVICE_GLOBAL), ...lists));
   const given = [JSON.stringify(inWorker), TEXTS, HOST_CALLS, String(withOrigin), String(LEAVE_WITHIN_MS)];
-  return named(calling(workerHost, ...given));
+  return calling(workerHost, ...given);
 }
 
 function workletPage(globals: readonly string[]): string {
-  const inWorklet = named(calling(workletHarness, CORE, JSON.stringify(globals)));
-  const bounds = [LEAVE_WITHIN_MS, THREAD_RUNS, THREAD_RUN_MS].map(String);
-  return named(calling(workletHost, JSON.stringify(inWorklet), TEXTS, ...bounds));
+  const inWorklet = named(calling(workletHarness, CORE, calling(standIns), JSON.stringify(globals)));
+  const told = [NAVIGATOR, JSON.stringify(STAND_INS)];
+  const bounds = [LEAVE_WITHIN_MS, THREAD_RUNS, THREAD_RUN_MS, THREAD_CHARACTERS, CHARACTERS_A_MS].map(String);
+  const page = calling(workletHost, JSON.stringify(inWorklet), TEXTS, ...told, ...bounds);
+  // A worker with the same globals costs twice as much: for browsers in which worklets are not to be had.
+  return `self.AudioWorkletNode && self.OfflineAudioContext ? ${page} : ${workerPage(globals, false)}`;
 }
 
 /** As DOCUMENT_HARNESS, for a page that runs its scripts in worklets, or in workers. */
-export const LANGUAGE_HARNESS = workletPage(LANGUAGE_GLOBALS);
-export const WORKER_HARNESS = workerPage(WORKER_GLOBALS, false);
-export const NETWORK_HARNESS = workerPage(NETWORK_GLOBALS, true);
+export const LANGUAGE_HARNESS = named(workletPage(LANGUAGE_GLOBALS));
+export const WORKER_HARNESS = named(workerPage(WORKER_GLOBALS, false));
+export const NETWORK_HARNESS = named(workerPage(NETWORK_GLOBALS, true));

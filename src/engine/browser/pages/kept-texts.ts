@@ -29,8 +29,9 @@ export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
   }
 
   return {
-    /** A run as the page takes it: payload, settings, the contents to forget when it has begun, and the scripts. */
-    valuesOf({ payload, settings, packages, sourceName: name = "action.js", source }: PageRun): unknown[] {
+    /** A run as the page takes it: payload, settings, the contents to forget when it has begun, the scripts, and whose trial it is. */
+    valuesOf(request: PageRun): unknown[] {
+      const { payload, settings, packages, sourceName: name = "action.js", source, trialOf = null } = request;
       const gone: string[] = [];
       const sent = [...packages, { name, source } satisfies PageScript].flatMap((script): SentScript[] => {
         if (!("source" in script)) return [];
@@ -41,7 +42,7 @@ export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
         return [[script.name, text, content, keep]];
       });
       // One that went for another may have come again.
-      return [payload, settings, gone.filter((content) => !lengths.has(content)), sent];
+      return [payload, settings, gone.filter((content) => !lengths.has(content)), sent, trialOf];
     },
   };
 }

@@ -30,8 +30,24 @@ export const NAVIGATOR_MEMBERS: readonly string[] =
     " ",
   );
 
+/** Of the names beside the language, those that are no functions. */
+const OBJECTS = ["crypto", "performance"];
+/** Functions of which an instance may be made that does nothing until it is used, and that never refuse to be made without a value. */
+const INERT = ["TextEncoder", "TextDecoder", "AbortController"];
+
+/** How a name is stood in for where it is not there (in-page/stand-ins.ts). */
+export type StandIn = readonly [name: string, kind: "object" | "function" | "inert"];
+
 export const LANGUAGE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
 
 export const WORKER_GLOBALS: readonly string[] = [...LANGUAGE_GLOBALS, ...`${LATE} ${BESIDE}`.split(" ")];
 
 export const NETWORK_GLOBALS: readonly string[] = [...WORKER_GLOBALS, ...REQUESTS.split(" ")];
+
+const beyondLanguage = (globals: readonly string[]): StandIn[] =>
+  globals
+    .filter((name) => !LANGUAGE_GLOBALS.includes(name) && name !== "navigator")
+    .map((name) => [name, OBJECTS.includes(name) ? "object" : INERT.includes(name) ? "inert" : "function"]);
+
+/** What a trial of each realm lacks in a worklet; what `navigator` says is given to it. */
+export const STAND_INS = { worker: beyondLanguage(WORKER_GLOBALS), network: beyondLanguage(NETWORK_GLOBALS) } as const;

@@ -16,10 +16,10 @@ const policy = (more: string) => ({
   name: "Content-Security-Policy",
   value: `default-src 'none'; script-src 'unsafe-eval'; ${more}`,
 });
-/** The module of a worklet counts as a script of the page, where no author's code ever runs. */
+/** The module of a worklet counts as a script of the page, where no author's code ever runs. A worker is there for a browser without worklets. */
 const LANGUAGE_POLICY = {
   name: "Content-Security-Policy",
-  value: "default-src 'none'; script-src 'unsafe-eval' data:",
+  value: "default-src 'none'; script-src 'unsafe-eval' data:; worker-src data:",
 };
 const WORKER_POLICY = policy("worker-src data:");
 /** No sockets: they would pass the guard by. */

@@ -3,19 +3,21 @@
  * author's code does.
  */
 import type { HarnessCore } from "./core.js";
+import type { StandInsOf } from "./stand-ins.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 
 /**
  * As `harnessCore`: evaluated by its source text. A worklet is talked to by way of a processor, which never processes anything. Over its
- * port it says `r` ready, `c` and a console line, `a` and the answer of `callExecute`, and asked once more `b`: nothing of the run goes
- * on. There is nothing in the scope by which it could: no timer, no port, no event, no import, no memory that threads share.
+ * port it says `r` ready, `c` and a console line, `a`, the milliseconds that it took and the answer of `callExecute`, `x` where a stand-in was touched, and asked once more
+ * `b`: nothing of the run goes on. There is nothing in the scope by which it could: no timer, no port, no event, no import, no memory that threads share.
  */
-export function workletHarness(core: HarnessCore, globals: readonly string[]): void {
+export function workletHarness(core: HarnessCore, standIn: StandInsOf, globals: readonly string[]): void {
   const { AudioWorkletProcessor, MessagePort, registerProcessor } = globalThis as Any;
   const { apply } = Reflect;
   const { postMessage } = MessagePort.prototype;
+  const { now } = Date;
 
   class Run extends AudioWorkletProcessor {
     constructor() {
@@ -24,9 +26,12 @@ export function workletHarness(core: HarnessCore, globals: readonly string[]): v
       const tell = (text: string) => apply(postMessage, port, [text]);
       core.installConsole((line) => tell(`c${line}`));
       core.keepOnly(globals);
-      port.onmessage = async ({ data: [payload, settings, ...scripts] }: Any) => {
+      port.onmessage = async ({ data: [payload, settings, names, navigatorJson, ...scripts] }: Any) => {
         port.onmessage = () => tell("b");
-        tell(`a${await core.safe(core.evaluateAndCall(payload, settings, scripts))}`);
+        if (names !== null) standIn(names, navigatorJson, () => tell("x"));
+        const begun = now();
+        const answer = await core.safe(core.evaluateAndCall(payload, settings, scripts));
+        tell(`a${now() - begun} ${answer}`);
       };
       tell("r");
     }

@@ -1,5 +1,6 @@
 /** Keeps a fresh worklet ahead of each run, in a page where no author's code ever runs. Runs inside the browser. */
 
+import type { StandIn } from "../worker-globals.js";
 import type { TakeTexts } from "./page-texts.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
@@ -11,31 +12,42 @@ declare const self: Any;
  * scope after the other, which ends with the frame: a thread of its own would cost a run more than all else of it.
  * @param harness the source text of the worklet's harness
  * @param take what has the scripts of a run
+ * @param ofNavigator what a run on trial is told of the navigator
+ * @param standIns names to stand in for, by whose trial it is
  * @param leaveWithinMs how long a worklet whose run has ended may take to answer once more
  * @param threadRuns how many runs a thread serves at most
- * @param threadRunMs how long they may last together, until the last begins
+ * @param threadRunMs how long they may last together, until the last begins, beside what their packages' texts account for
+ * @param threadCharacters how much of packages' texts it evaluates, until the last begins
+ * @param charactersAMs of them, how many a millisecond takes
  */
 export function workletHost(
   harness: string,
   take: TakeTexts,
+  ofNavigator: readonly string[],
+  standIns: Readonly<Record<string, readonly StandIn[]>>,
   leaveWithinMs: number,
   threadRuns: number,
   threadRunMs: number,
+  threadCharacters: number,
+  charactersAMs: number,
 ): unknown {
-  const { document, performance } = self;
+  const { document, navigator } = self;
+  const navigatorJson = JSON.stringify(Object.fromEntries(ofNavigator.map((name) => [name, navigator[name]])));
   const url = `data:text/javascript,${encodeURIComponent(harness)}`;
   let print: (line: string) => void = () => {};
   let frame: Any = null;
   let runs = 0;
   let runMs = 0;
+  let characters = 0;
   let next: Any = null;
 
   /** The frame that holds a thread with little left in its memory. */
   function freshFrame(): Any {
-    if (frame !== null && runs < threadRuns && runMs < threadRunMs) return frame;
+    if (frame !== null && runs < threadRuns && runMs < threadRunMs && characters < threadCharacters) return frame;
     frame?.remove();
     runs = 0;
     runMs = 0;
+    characters = 0;
     return document.body.appendChild(document.createElement("iframe"));
   }
 
@@ -51,7 +63,8 @@ export function workletHost(
     const left = Promise.withResolvers<boolean>();
     node.port.onmessage = ({ data }: { data: string }) => {
       if (data[0] === "c") print(data.slice(1));
-      else if (data[0] === "a") answer.resolve(data.slice(1));
+      else if (data[0] === "a") answer.resolve(data);
+      else if (data[0] === "x") answer.resolve("a0 x");
       else if (data[0] === "b") left.resolve(true);
       else ready.resolve();
     };
@@ -75,13 +88,25 @@ export function workletHost(
       print = self[bindingName];
       return true;
     },
-    async run(payload: string, settings: string, forget: readonly string[], scripts: readonly Any[]): Promise<string> {
-      const begun = performance.now();
-      next.node.port.postMessage([payload, settings, ...take(forget, scripts)]);
-      const answer = await next.answer;
+    async run(
+      payload: string,
+      settings: string,
+      forget: readonly string[],
+      scripts: readonly Any[],
+      trialOf: string | null,
+    ): Promise<string> {
+      const texts = take(forget, scripts);
+      const names = trialOf === null ? null : standIns[trialOf];
+      next.node.port.postMessage([payload, settings, names, navigatorJson, ...texts]);
+      const answer: string = await next.answer;
+      const end = answer.indexOf(" ");
+      // Names and texts in turn, the author's own last.
+      const ofPackages = texts.slice(0, -2).reduce((sum, text, at) => sum + (at % 2 === 0 ? 0 : text.length), 0);
       runs += 1;
-      runMs += performance.now() - begun;
-      return answer;
+      characters += ofPackages;
+      // As its thread saw it: what it waited for the machine meanwhile, or in line, left nothing in the memory.
+      runMs += Math.max(0, Number(answer.slice(1, end)) - ofPackages / charactersAMs);
+      return answer.slice(end + 1);
     },
     /** Replaces the worklet of the last run by a fresh one. Answers false when the page must be thrown away instead. */
     async renew(): Promise<boolean> {

@@ -1,0 +1,45 @@
+/**
+ * Puts something in the place of each global that a worklet lacks and the run's own realm has: it can be held, compared and asked for its
+ * type, as libraries do with what they may want later. Runs inside the browser, before any other code does.
+ */
+import type { StandIn } from "../worker-globals.js";
+
+// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+type Any = any;
+
+export type StandInsOf = ReturnType<typeof standIns>;
+
+/**
+ * As `harnessCore`: evaluated by its source text. Whatever else is done with a stand-in, of all that can be done with an object, is told
+ * and refused: then the run's answer counts for nothing.
+ */
+export function standIns() {
+  const { defineProperty, ownKeys } = Reflect;
+  const Refusal = ReferenceError;
+  const operations = ownKeys(Reflect).filter((key) => typeof key === "string");
+
+  return (names: readonly StandIn[], navigatorJson: string, touched: () => void): void => {
+    const refuse = () => {
+      touched();
+      throw new Refusal("this realm does not have it");
+    };
+    const refusals = Object.fromEntries(operations.map((operation) => [operation, refuse]));
+    const inert = () => new Proxy({}, { __proto__: null, ...refusals } as Any);
+
+    function standIn(kind: StandIn[1]): object {
+      if (kind === "object") return inert();
+      const prototype = inert();
+      // A library may keep the prototype to compare with it: there is no object of that kind.
+      const get = (_: unknown, key: unknown) => (key === "prototype" ? prototype : refuse());
+      const construct = (_: unknown, values: unknown[]) =>
+        kind === "inert" && values.length === 0 ? inert() : refuse();
+      // biome-ignore lint/complexity/useArrowFunction: an arrow function is no constructor
+      return new Proxy(function () {}, { __proto__: null, ...refusals, get, construct } as Any);
+    }
+
+    const define = (name: string, value: unknown) =>
+      defineProperty(globalThis, name, { value, configurable: true, writable: true });
+    for (const [name, kind] of names) define(name, standIn(kind));
+    define("navigator", JSON.parse(navigatorJson));
+  };
+}

@@ -1,0 +1,62 @@
+/**
+ * Which runs are tried in a worklet before they have the realm that their packages name: libraries name much that most of their uses never
+ * touch. Nothing of such a run leaves the worklet until it has ended, so that one which needs more begins anew, as if for the first time.
+ */
+import { LRUCache } from "lru-cache";
+import type { ConsoleLine, PageOutcome, PageRun, PageScript, RealmKind } from "./run.js";
+
+/** What is remembered to need more, and for how long: then it is found out again, for the machine may only have been busy. */
+const REMEMBERED = 1_000;
+const REMEMBERED_MS = 600_000;
+/** A trial lasts so long at most, or such a part of the run's limit: a longer run has a thread of its own, and all of its time. */
+const TRIAL_MAX_MS = 1_000;
+const TRIAL_MAX_PART = 1 / 4;
+/** Of a thread's memory, which runs share, a trial may have had little; elsewhere it has its own. */
+const NEEDS_MORE: readonly string[] = ["realm", "memory", "timeout"];
+
+export type TrialOf = NonNullable<PageRun["trialOf"]>;
+
+/** Code and packages by their contents. */
+function keyOf({ packages, source }: PageRun): string {
+  return [...packages.map((script) => ("content" in script && script.content) || script.name), source].join("\n");
+}
+
+const mayBeTried = (script: PageScript): boolean =>
+  "source" in script && (script.realm === "language" || script.mayDoWithLess === true);
+
+export type Trials = ReturnType<typeof createTrials>;
+
+export function createTrials(remembered = REMEMBERED) {
+  const needMore = new LRUCache<string, true>({ max: remembered, ttl: REMEMBERED_MS });
+
+  return {
+    /** `realm` where the run is to be tried in a worklet first; null where it goes there at once. */
+    of(request: PageRun, realm: RealmKind, ofSource: RealmKind): TrialOf | null {
+      if (ofSource !== "language" || (realm !== "worker" && realm !== "network")) return null;
+      return request.packages.every(mayBeTried) && !needMore.has(keyOf(request)) ? realm : null;
+    },
+
+    /**
+     * Runs it in a worklet.
+     * @param run what runs it there
+     * @returns null when it needs more, which is remembered: nobody has heard of it
+     */
+    async run(
+      request: PageRun,
+      trialOf: TrialOf,
+      run: (request: PageRun) => Promise<PageOutcome>,
+    ): Promise<PageOutcome | null> {
+      const { onConsole, ...rest } = request;
+      const lines: ConsoleLine[] = [];
+      const timeoutMs = Math.min(TRIAL_MAX_MS, request.timeoutMs * TRIAL_MAX_PART);
+      const held = onConsole && { onConsole: (line: ConsoleLine) => void lines.push(line) };
+      const outcome = await run({ ...rest, ...held, timeoutMs, trialOf });
+      if (!outcome.ok && NEEDS_MORE.includes(outcome.cause)) {
+        needMore.set(keyOf(request), true);
+        return null;
+      }
+      for (const line of lines) onConsole!(line);
+      return outcome;
+    },
+  };
+}

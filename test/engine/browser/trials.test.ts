@@ -1,0 +1,206 @@
+/** A library that names more than the language is tried in a worklet: what comes of it is what comes of it where all of that is there. */
+import { createContext, runInContext, runInNewContext } from "node:vm";
+import { expect } from "chai";
+import pino from "pino";
+import type { Protocol } from "puppeteer";
+import { type Browsers, createBrowsers } from "../../../src/engine/browser/browsers.js";
+import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
+import { STAND_INS } from "../../../src/engine/browser/pages/worker-globals.js";
+import { localBrowser } from "../../../src/engine/browser/processes/local-browser.js";
+import { type FailureCause, failed, type PageRun, type RealmKind } from "../../../src/engine/browser/run.js";
+import { createTrials } from "../../../src/engine/browser/trials.js";
+import { chromePath } from "../../harness/remote-chromium.js";
+import { resultOf, runOf, testBrowsers } from "./support.js";
+
+const log = pino({ level: "silent" });
+
+const library = (source: string, realm: RealmKind = "network") => ({
+  name: "library.js",
+  source,
+  content: source,
+  realm,
+  mayDoWithLess: true,
+  defines: "library",
+});
+
+describe("A stand-in", () => {
+  const touches = (kind: "object" | "function" | "inert", operation: string): number => {
+    let count = 0;
+    const touched = () => {
+      count += 1;
+    };
+    const context = createContext({ touched });
+    const install = `(${standIns.toString()})()([["it", ${JSON.stringify(kind)}]], "{}", touched)`;
+    runInContext(
+      `${install}; try { ${operation} } catch (error) { if (!(error instanceof ReferenceError)) throw error }`,
+      context,
+    );
+    return count;
+  };
+  const KINDS = ["object", "function", "inert"] as const;
+  const ARGUMENTS: Record<string, string> = { apply: "it, null, []", construct: "it, [1]", setPrototypeOf: "it, null" };
+
+  it("is told of all that can be done with an object, and of no look at its type", () => {
+    for (const kind of KINDS) {
+      for (const operation of runInNewContext("Object.getOwnPropertyNames(Reflect)") as string[]) {
+        // An object that is no function is refused by the language itself.
+        if (kind === "object" && (operation === "apply" || operation === "construct")) continue;
+        const call = `Reflect.${operation}(${ARGUMENTS[operation] ?? "it, 'name', {}"})`;
+        expect(touches(kind, call), `${kind} ${operation}`).to.equal(1);
+      }
+      expect(
+        touches(kind, "if (typeof it !== 'undefined' && it && it !== globalThis.setTimeout) globalThis.held = it"),
+      ).to.equal(0);
+    }
+    expect(touches("function", "new it()")).to.equal(1);
+    expect(touches("function", "it.prototype.x")).to.equal(1);
+    expect(touches("inert", "(new it()).encode")).to.equal(1);
+    expect(touches("inert", "[new it(), it.prototype]")).to.equal(0);
+  });
+});
+
+describe("Which runs are tried", () => {
+  const packages = [library("1")];
+  const ok = { ok: true, data: "1" } as const;
+
+  async function outcomes(causes: readonly (FailureCause | null)[], request: PageRun) {
+    const trials = createTrials(2);
+    const seen: unknown[] = [];
+    for (const cause of causes) {
+      const trialOf = trials.of(request, "network", "language");
+      if (trialOf === null) seen.push("not tried");
+      else {
+        const outcome = await trials.run(request, trialOf, async () => (cause ? failed(cause, "Error", "x") : ok));
+        seen.push(outcome && (outcome.ok ? "held" : outcome.cause));
+      }
+    }
+    return seen;
+  }
+
+  it("is remembered of those that need more, whatever showed it; a failure of the code's is its own", async () => {
+    for (const cause of ["realm", "memory", "timeout"] as const)
+      expect(await outcomes([null, cause, null], runOf("a", { packages })), cause).to.deep.equal([
+        "held",
+        null,
+        "not tried",
+      ]);
+    for (const cause of ["script", "result", "cancelled"] as const)
+      expect(await outcomes([cause, null], runOf("a", { packages })), cause).to.deep.equal([cause, "held"]);
+  });
+
+  it("are those of packages that may do with less, and of code that names the language alone", () => {
+    const trials = createTrials();
+    const of = (changes: object, realm: RealmKind, ofSource: RealmKind = "language") =>
+      trials.of(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), realm, ofSource);
+    expect(of({}, "worker")).to.equal("worker");
+    expect(of({}, "network")).to.equal("network");
+    expect([of({}, "document"), of({}, "language"), of({}, "worker", "worker")]).to.deep.equal([null, null, null]);
+    expect(of({ mayDoWithLess: false }, "worker")).to.equal(null);
+  });
+});
+
+describe("A run that is tried in a worklet", function () {
+  this.timeout(60_000);
+  let browsers: Browsers;
+
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  after(() => browsers.stop());
+
+  async function seenOf(source: string, code: string, changes: Partial<PageRun> = {}) {
+    const seen: string[] = [];
+    const result = await resultOf(browsers, `async function execute() { ${code} }`, {
+      realm: undefined,
+      packages: [library(source)],
+      onRealm: (realm) => void seen.push(realm),
+      onConsole: ({ text }) => void seen.push(text),
+      ...changes,
+    });
+    return { result, seen };
+  }
+
+  it("stays there while its library holds what it does not use", async () => {
+    const source =
+      "globalThis.library = { wait: setTimeout, random: typeof crypto, send: fetch, agent: navigator.userAgent }";
+    const { result, seen } = await seenOf(
+      source,
+      "console.log('here'); return [library.random, typeof library.wait, library.agent.length > 9]",
+    );
+    expect(result).to.deep.equal(["object", "function", true]);
+    expect(seen).to.have.members(["language", "here"]).and.lengthOf(2);
+  });
+
+  it("finds of every name the type that it has in its own realm", async () => {
+    for (const realm of ["worker", "network"] as const) {
+      const names = STAND_INS[realm].map(([name]) => `["${name}", typeof ${name}, typeof globalThis.${name}]`);
+      const packages = [library(`globalThis.library = [${names.join(",")}]`, realm)];
+      const { result, seen } = await seenOf("", "return library", { packages });
+      expect(seen).to.deep.equal(["language"]);
+      const there = await resultOf(browsers, "async function execute() { return library }", { realm, packages });
+      expect(result).to.deep.equal(there);
+    }
+  });
+
+  it("begins anew where it uses one, and whatever came of it before, nobody hears of that", async () => {
+    const source =
+      "globalThis.library = { count: 0, later: (value) => new Promise((done) => setTimeout(done, 1, value)) }";
+    const code =
+      "console.log('once'); library.count += 1; try { return [await library.later(1), library.count] } catch { return 'caught' }";
+    for (let turn = 0; turn < 2; turn += 1) {
+      const { result, seen } = await seenOf(source, code);
+      expect(result).to.deep.equal([1, 1]);
+      expect(seen).to.deep.equal(["network", "once"]);
+    }
+  });
+
+  it("begins anew where it takes longer than a trial may, with all of its time", async () => {
+    const code = "const end = Date.now() + library; while (Date.now() < end); return 1";
+    const { result, seen } = await seenOf("globalThis.library = 900", code, { timeoutMs: 2_000, isolationKey: "long" });
+    expect([result, seen]).to.deep.equal([1, ["network"]]);
+  });
+});
+
+describe("A browser without worklets", function () {
+  this.timeout(60_000);
+
+  it("runs code of the language, and what would be tried, in workers", async () => {
+    const local = localBrowser({ chromePath: chromePath(), sandbox: true, log });
+    let taken = 0;
+    const without = {
+      ...local,
+      async open() {
+        const chromium = await local.open();
+        const create = chromium.connection.createSession.bind(chromium.connection);
+        chromium.connection.createSession = async (target: Protocol.Target.TargetInfo) => {
+          const session = await create(target);
+          taken += 1;
+          await session.send("Page.enable");
+          await session.send("Page.addScriptToEvaluateOnNewDocument", { source: "delete self.AudioWorkletNode" });
+          return session;
+        };
+        return chromium;
+      },
+    };
+    const browsers = createBrowsers({ sources: [without], openLane: null, log });
+    await browsers.start();
+    try {
+      const listens = "async function execute() { return typeof addEventListener }";
+      const here = { realm: "language" } as const;
+      for (let turn = 0; turn < 3; turn += 1) expect(await resultOf(browsers, listens, here)).to.equal("function");
+      expect(await resultOf(browsers, "async function execute() { return typeof setTimeout }", here)).to.equal(
+        "undefined",
+      );
+      const seen: string[] = [];
+      const packages = [library("globalThis.library = typeof setTimeout")];
+      const onRealm = (realm: RealmKind) => void seen.push(realm);
+      const run = { realm: undefined, packages, onRealm };
+      expect(await resultOf(browsers, "async function execute() { return library }", run)).to.equal("function");
+      expect(seen).to.deep.equal(["network"]);
+      expect(taken).to.be.greaterThan(0);
+    } finally {
+      await browsers.stop();
+    }
+  });
+});
