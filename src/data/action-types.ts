@@ -81,6 +81,8 @@ export interface Asset {
   bytes?: number;
   /** The global name under which code finds an npm package. */
   global?: string;
+  /** It makes code of text, which pages of client actions forbid; absent where it does not, or does without. */
+  usesEval?: boolean;
   /** An address served something else when the action was saved last; the script is the one that was kept before. */
   changed?: boolean;
   /** An address could not be reached when the action was saved: pages load it from there until a save that reaches it. */

@@ -87,6 +87,23 @@ describe("What a script uses", () => {
     expect(used("globalThis.document; globalThis.mine")).to.deep.equal(["document", "globalThis"]);
   });
 
+  it("says whether code is made of text, where nothing is ready for a refusal", () => {
+    for (const source of [
+      "eval(x)",
+      "new Function('a', x)",
+      "const f = () => Function(x)",
+      "try { f() } catch { eval(x) }",
+    ])
+      expect(used(source), source).to.include("eval()");
+    for (const source of [
+      "Function('return this')()",
+      "try { new Function('') } catch {}",
+      "(() => { const eval2 = 1, Function = class {}; return new Function(eval2) })()",
+      "x instanceof Function; Function.prototype.call",
+    ])
+      expect(used(source), source).not.to.include("eval()");
+  });
+
   it("of Node is what it loads as it is loaded, and not what it may do without", () => {
     const needed = (source: string) => neededModules(parsedScript(source));
     const inModule = (body: string) => `var x = __commonJS({ "a.js"(exports, module) { ${body} } }); x();`;

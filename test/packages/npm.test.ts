@@ -112,6 +112,17 @@ describe("Packages of npm", () => {
     expect((await run(page.id)).result).to.deep.equal(["", "object"]);
   });
 
+  it("are told to use eval where they do, as pages of client actions forbid it", async () => {
+    const one = (name: string, code: string) =>
+      registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
+    one("makes-code", "exports.compile = (text) => new Function(text)");
+    one("tries-code", "exports.can = () => { try { return new Function('return true')() } catch { return false } }");
+    const code = "return [makesCode.compile('return 1')(), triesCode.can()]";
+    const { action } = (await create(["makes-code", "tries-code"], code)).body;
+    expect(action.assets.map(({ usesEval }: { usesEval?: boolean }) => usesEval)).to.deep.equal([true, undefined]);
+    expect((await run(action.id)).result).to.deep.equal([1, true]);
+  });
+
   it("are served by their content to pages of any origin, for ever", async () => {
     const { action } = (await create(["add-things"])).body;
     const [{ url, integrity, bytes }] = action.assets;

@@ -18,6 +18,11 @@ describe("Dependencies in Studio", () => {
   before(async () => {
     registry = await startRegistry();
     registry.publish({ name: "small-thing", version: "1.2.3", files: { "index.js": "module.exports = 1" } });
+    registry.publish({
+      name: "makes-code",
+      version: "1.0.0",
+      files: { "index.js": "module.exports = (a) => eval(a)" },
+    });
     const environment = { ROLES: "api", NPM_PACKAGES: "on", NPM_REGISTRY: registry.url };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
     const body = { name: "with-packages", code: "async function execute() {}" };
@@ -48,6 +53,16 @@ describe("Dependencies in Studio", () => {
     await add("small-thing@^1");
     const became = await studio.textOf(`${FIELD} .became`);
     expect(became).to.match(/^1\.2\.3 · MIT · \d+ B · in code: smallThing$/);
+  });
+
+  it("tell where one uses eval, which works on the server alone", async () => {
+    await add("makes-code");
+    const said = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'on the server alone')])";
+    expect(await page.waitForSelector(said)).not.to.equal(null);
+    await page.click(`${FIELD} [aria-label="Remove makes-code"]`);
+    await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='not saved'])");
+    await studio.press("s");
+    await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='saved'])");
   });
 
   it("that cannot be resolved are refused at their field, and the rest stays as it is saved", async () => {

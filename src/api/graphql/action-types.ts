@@ -24,6 +24,12 @@ export class AssetType {
   integrity?: string;
   @Field(() => Int, { nullable: true }) bytes?: number;
   @Field(() => String, { nullable: true, description: "The global name of an npm package." }) global?: string;
+  @Field(() => Boolean, {
+    nullable: true,
+    description:
+      "It makes code of text (eval, new Function), which works on the server alone: pages of client actions forbid it.",
+  })
+  usesEval?: boolean;
   @Field(() => Boolean, { nullable: true, description: "Its address served something else at the last save." })
   changed?: boolean;
   @Field(() => Boolean, {

@@ -21,7 +21,7 @@ const LOOKED_AT_MAX_CHARACTERS = 16_384;
 /** What packages define, which say themselves where they can be. */
 const PACKAGES = "Svc";
 /** Ways to names that do not stand in the code. */
-const DYNAMIC = ["globalThis", "eval", "Function"];
+const DYNAMIC = ["globalThis", "eval", "eval()", "Function"];
 /** Of this object a worker has a part: code names the member that it wants of it, or wants it whole. */
 const NAVIGATOR = "navigator";
 const OF_NAVIGATOR = NAVIGATOR_MEMBERS.map((member) => `${NAVIGATOR}.${member}`);

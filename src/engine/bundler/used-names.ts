@@ -4,8 +4,10 @@ import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import globals from "globals";
 
-/** What stands for more than a name: `import()`, and `this` of the script itself. */
+/** What stands for more than a name: `import()`, and code that is made of text. */
 const IMPORT = "import()";
+const EVAL = "eval()";
+const MAKERS = ["eval", "Function"];
 /** Said with the member that is wanted of it: most ask what browser this is, and nothing else. */
 const NAVIGATOR = "navigator";
 
@@ -32,7 +34,26 @@ export function usedNames(program: Program): string[] {
   });
   const names = scopes.globalScope!.through.filter(({ identifier }) => !asked.has(identifier));
   const named = names.map(({ identifier }) => members.get(identifier) ?? identifier.name);
-  return [...new Set([...named, ...reached, ...(imports ? [IMPORT] : [])])].sort();
+  const makes = makesCode(program, new Set(scopes.globalScope!.through.map(({ identifier }) => identifier)));
+  return [...new Set([...named, ...reached, ...(imports ? [IMPORT] : []), ...(makes ? [EVAL] : [])])].sort();
+}
+
+/** Whether it makes code of text without being ready for a refusal, and not only to have the global object. */
+function makesCode(program: Program, ofSurroundings: ReadonlySet<unknown>): boolean {
+  let found = false;
+  fullAncestor(program, (node, _state, ancestors) => {
+    const one = node as AnyNode;
+    if ((one.type !== "CallExpression" && one.type !== "NewExpression") || one.callee.type !== "Identifier") return;
+    if (!MAKERS.includes(one.callee.name) || !ofSurroundings.has(one.callee)) return;
+    const [text] = one.arguments;
+    const forThis = text?.type === "Literal" && /^\s*return this;?\s*$/.test(String(text.value));
+    found ||= !forThis && !isTried(ancestors as AnyNode[]);
+  });
+  return found;
+}
+
+function isTried(ancestors: readonly AnyNode[]): boolean {
+  return ancestors.some((node, at) => node.type === "TryStatement" && node.handler && node.block === ancestors[at + 1]);
 }
 
 /** What is asked of the global object by a name of the browser's: as good as that name. */

@@ -89,12 +89,13 @@ export const sha256Of = (content: Buffer): string => createHash("sha256").update
 
 /** How an asset tells of a script, under the dependency's name. */
 export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
-  const { sha256, bytes, version, licence, global } = facts;
+  const { sha256, bytes, version, licence, global, names } = facts;
   const integrity = `sha256-${Buffer.from(sha256, "hex").toString("base64")}`;
   const told = {
     ...(version !== null && { version }),
     ...(licence !== null && { licence }),
     ...(global !== null && { global }),
+    ...(names?.includes("eval()") && { usesEval: true }),
   };
   return { name, path: keptPath(sha256), sha256, ...told, integrity, bytes };
 }

@@ -17,11 +17,20 @@ const POPULAR =
   "lodash luxon marked mathjs mustache papaparse pdf-lib qs slugify uuid validator xlsx yaml zod";
 
 /** In the words of a line under the dependency; "" where there is nothing to tell. */
-function told({ version, licence, bytes, global, changed, unreached }: FieldsProps["assets"][number]): string {
+function told({
+  version,
+  licence,
+  bytes,
+  global,
+  usesEval,
+  changed,
+  unreached,
+}: FieldsProps["assets"][number]): string {
   if (unreached) return "away at the last save: loaded from its address until a save that reaches it";
   const parts = [version, licence, bytes ? sized(bytes) : null, global ? `in code: ${global}` : null];
   const change = changed ? "its address serves something else by now; remove and add it to take that" : null;
-  return [...parts, change].filter(Boolean).join(" · ");
+  const server = usesEval ? "uses eval: what needs it works on the server alone" : null;
+  return [...parts, server, change].filter(Boolean).join(" · ");
 }
 
 export function DependencyFields({ draft: { dependencies }, assets, fault, change }: FieldsProps) {

@@ -96,7 +96,7 @@ describe("the realm of code", () => {
   it("of a package is no document for a name that no document has", () => {
     expect(realmOfNames(["Array", "require", "process", "setImmediate", "toString"])).to.equal("worker");
     expect(realmOfNames(["Deno", "File"])).to.equal("network");
-    expect(realmOfNames(["navigator.language"])).to.equal("worker");
+    expect(realmOfNames(["navigator.language", "eval", "eval()"])).to.equal("worker");
     for (const name of ["navigator", "navigator.locks", "import()", "document", "onfocus", "webkitURL"]) {
       expect(realmOfNames(["Array", name]), name).to.equal("document");
     }
