@@ -78,7 +78,7 @@ export function createRunning(
     log,
   });
   const concurrency = browsers ? config.runnerConcurrency : 0;
-  const waits = createWaits({ db, ledger });
+  const waits = createWaits({ db, ledger, measures });
   const rooms = { queueRoom, intake };
   const holder = instance.id;
   const runs = createRuns({ db, ledger, ...rooms, logs, execution, traces, waits, notifications, holder, concurrency });
