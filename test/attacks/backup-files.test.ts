@@ -161,6 +161,12 @@ describe("a file that calls itself a backup", function () {
     try {
       await firstCredentials(own.url, join(folder, "own"));
       await query(own.url, "CREATE TABLE somebody_elses AS SELECT 1 AS one");
+      // Names that no table of the service has, and a number that is beyond JSON's.
+      await query(own.url, `CREATE TABLE "Some Orders" (id int); CREATE TABLE orders ("userId" int)`);
+      await query(
+        own.url,
+        `CREATE SEQUENCE "Some Numbers"; CREATE SEQUENCE numbers; SELECT setval('numbers', ${2n ** 62n})`,
+      );
       const path = join(folder, String(++count));
       await backUp({ databaseUrl: own.url, dataDir: join(folder, "source") }, path);
       await restoreTo(to, path);

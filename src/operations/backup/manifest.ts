@@ -2,7 +2,7 @@
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { Part } from "../../engine/archive/tape.js";
 import { isObject } from "../../rules/described.js";
-import type { Bounds, Sequence, Table } from "./tables.js";
+import { type Bounds, isName, type Sequence, type Table } from "./tables.js";
 
 export const FORMAT = 1;
 export const MANIFEST = "manifest.json";
@@ -35,10 +35,8 @@ export interface Summary {
   blobs: number;
 }
 
-const NAME = /^[a-z][a-z0-9_]{0,62}$/;
 const MIGRATION = /^\w{1,100}$/;
 
-const isName = (value: unknown): boolean => typeof value === "string" && NAME.test(value);
 const isId = (value: unknown): boolean => Number.isSafeInteger(value);
 const isList = <T>(value: unknown, judge: (one: unknown) => boolean): value is T[] =>
   Array.isArray(value) && value.every(judge);

@@ -15,6 +15,10 @@ export interface Table {
 /** Ids from `low` on and below `high`; null: no bound. */
 export type Bounds = [low: number | null, high: number | null];
 
+/** Of a table, a column and a sequence of the service. What has another name is another program's, and stands in no backup. */
+const NAME = /^[a-z][a-z0-9_]{0,62}$/;
+export const isName = (value: unknown): value is string => typeof value === "string" && NAME.test(value);
+
 export const quoted = pg.escapeIdentifier;
 
 /** Values that read the same in every version, on every machine. */
@@ -54,7 +58,8 @@ function inOrder(tables: readonly Table[], references: readonly { from: string; 
 export async function readTables(client: Client): Promise<Table[]> {
   const { rows: tables } = await client.query<Table>(TABLES, [LEFT_OUT]);
   const { rows: references } = await client.query<{ from: string; to: string }>(REFERENCES);
-  return inOrder(tables, references);
+  const named = tables.filter(({ name, columns }) => isName(name) && columns.every(isName));
+  return inOrder(named, references);
 }
 
 const PARTITIONS = `
@@ -81,18 +86,18 @@ export interface Sequence {
   called: boolean;
 }
 
-/** All but that of the list of migrations. */
+/** All but that of the list of migrations; one of the service's never gets beyond the numbers of JSON. */
 export async function readSequences(client: Client): Promise<Sequence[]> {
   const { rows } = await client.query<{ name: string }>(
     `SELECT sequencename AS name FROM pg_sequences
       WHERE schemaname = 'public' AND sequencename <> 'migration_id_seq' ORDER BY sequencename`,
   );
   const found: Sequence[] = [];
-  for (const { name } of rows) {
+  for (const { name } of rows.filter((row) => isName(row.name))) {
     const state = await client.query<Omit<Sequence, "name">>(
       `SELECT last_value AS last, is_called AS called FROM public.${quoted(name)}`,
     );
-    found.push({ name, ...state.rows[0]! });
+    if (Number.isSafeInteger(state.rows[0]!.last)) found.push({ name, ...state.rows[0]! });
   }
   return found;
 }
