@@ -1,5 +1,6 @@
 /** Media under load: a large file's memory, hundreds of uploads beside runs, hostile files by the hundred, kill -9 in the middle. */
 import { fork } from "node:child_process";
+import { createHash } from "node:crypto";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -7,13 +8,17 @@ import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { expect } from "chai";
 import { openDatabase, rows } from "../../src/data/database.js";
+import { openBlobStore } from "../../src/engine/blob-store.js";
 import { damagedFiles } from "../attacks/hostile-files.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { startS3 } from "../harness/s3.js";
 import { startTestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 import { filesUnder, mediaOf } from "../media/support.js";
 
 const MB = 2 ** 20;
+const KILLED_UPLOADS = 6;
+const S3_KEYS = { AWS_ACCESS_KEY_ID: "S3RVER", AWS_SECRET_ACCESS_KEY: "S3RVER" };
 const LOAD = fileURLToPath(new URL("../harness/upload-load.js", import.meta.url));
 
 /** The memory of a process itself, in megabytes, that no other has too. */
@@ -67,6 +72,13 @@ describe("media under load", () => {
       tokens: { editor: token },
     } = service.credentials());
   }
+  before(() => {
+    // The client of AWS finds them by itself.
+    Object.assign(process.env, S3_KEYS);
+  });
+  after(() => {
+    for (const name of Object.keys(S3_KEYS)) delete process.env[name];
+  });
   afterEach(() => service?.clean());
 
   it("a file of 100 MB costs under 30 MB of memory", async () => {
@@ -117,31 +129,74 @@ describe("media under load", () => {
     expect(beside / alone).to.be.below(1.5);
   });
 
-  it("uploads that kill -9 cuts leave nothing once the service is up again", async () => {
-    await start();
-    const { dataDir } = service;
-    for (let turn = 0; turn < 3; turn += 1) {
-      const sent = Array.from({ length: 10 }, () => sendLarge(url, appId, token, 20).catch(() => 0));
-      await until(() => filesUnder(join(dataDir, "media", "incoming")).length >= 5);
-      service.signal("SIGKILL");
-      await Promise.all([service.ended, ...sent]);
-      await start({ DATA_DIR: dataDir });
-    }
-    const db = await openDatabase(service.databaseUrl(), 1);
-    await db.query("UPDATE media_blob SET held_until = now() - interval '1 second' WHERE held_until IS NOT NULL");
-    const left = async () =>
-      (await rows<{ key: string }>(db, "SELECT key FROM media_blob WHERE held_until IS NOT NULL")).length;
-    await until(async () => (await left()) === 0, 60_000);
-    const files = await rows<{ key: string }>(db, "SELECT blob_key AS key FROM media_file");
-    const [used] = await rows<{ same: boolean }>(
-      db,
-      "SELECT (SELECT coalesce(sum(bytes), 0) FROM media_usage) = (SELECT coalesce(sum(bytes), 0) FROM media_blob) AS same",
-    );
-    expect(used!.same).to.equal(true);
-    const stored = filesUnder(join(dataDir, "media")).filter((path) => !path.includes("incoming"));
-    expect(stored.map((path) => path.slice(-32)).sort()).to.deep.equal(files.map(({ key }) => key).sort());
-    await db.destroy();
-  });
+  for (const kind of ["folder", "bucket"] as const) {
+    it(`uploads into a ${kind} that kill -9 cuts leave nothing, and show nothing by half, once the service is up again`, async () => {
+      const s3 = kind === "bucket" ? await startS3() : null;
+      const bucket = { bucket: "media", prefix: "", endpoint: s3?.url ?? null, region: "eu-west-1" };
+      const environment = s3 ? { MEDIA_URL: `s3://media?endpoint=${s3.url}&region=eu-west-1`, ...S3_KEYS } : {};
+      await start({ MEDIA_QUOTA_MB: "0", ...environment });
+      const { dataDir } = service;
+      const incoming = join(dataDir, "media", "incoming");
+      const stored = () =>
+        filesUnder(s3?.folder ?? join(dataDir, "media")).filter((path) => !path.includes("incoming"));
+      let taken = 0;
+      for (let turn = 0; turn < KILLED_UPLOADS; turn += 1) {
+        const known = stored().length;
+        let answered = 0;
+        const sent = Array.from({ length: 20 }, async () => {
+          const http = await sendLarge(url, appId, token, 4).catch(() => 0);
+          if (http === 201) answered += 1;
+          return http;
+        });
+        // As they come in; as one is put into the store; as some are files already.
+        const moments = [() => true, () => stored().length > known, () => answered > 1];
+        const half = () => filesUnder(incoming).length >= 5 && moments[turn % 3]!();
+        await until(half);
+        service.signal("SIGKILL");
+        await service.ended;
+        taken += (await Promise.all(sent)).filter((http) => http === 201).length;
+        await start({ MEDIA_QUOTA_MB: "0", ...environment, DATA_DIR: dataDir });
+      }
+      const db = await openDatabase(service.databaseUrl(), 1);
+      await db.query("UPDATE media_blob SET held_until = now() - interval '1 second' WHERE held_until IS NOT NULL");
+      const left = async () =>
+        (await rows<{ key: string }>(db, "SELECT key FROM media_blob WHERE held_until IS NOT NULL")).length;
+      await until(async () => (await left()) === 0, 60_000);
+      const files = await rows<{ id: number; key: string; bytes: number; checksum: string }>(
+        db,
+        "SELECT id, blob_key AS key, bytes, checksum FROM media_file",
+      );
+      // An answer may be lost with the service that gave it; a file that was answered is there.
+      expect(taken, "files that were answered").to.be.at.least(KILLED_UPLOADS / 3);
+      expect(files.length, "files that are there").to.be.within(taken, 20 * KILLED_UPLOADS - 1);
+      const [used] = await rows<{ same: boolean; space: string }>(
+        db,
+        `SELECT (SELECT coalesce(sum(bytes), 0) FROM media_usage) = (SELECT coalesce(sum(bytes), 0) FROM media_blob) AS same,
+                (SELECT space FROM media_store) AS space`,
+      );
+      expect(used!.same).to.equal(true);
+      const store = await openBlobStore({
+        folder: join(dataDir, "media"),
+        bucket: s3 ? bucket : null,
+        space: used!.space,
+      });
+      const keys: string[] = [];
+      for await (const { key } of store.list()) keys.push(key);
+      store.stop();
+      expect(keys.sort()).to.deep.equal(files.map(({ key }) => key).sort());
+      expect(filesUnder(incoming), "of what had come in when it was killed").to.deep.equal([]);
+      for (const { id, bytes, checksum } of files) {
+        const answer = await fetch(`${url}/v1/apps/${appId}/media/files/${id}/contents`, {
+          headers: { "auth-token": token },
+        });
+        const contents = Buffer.from(await answer.arrayBuffer());
+        expect([contents.length, createHash("sha256").update(contents).digest("hex")]).to.deep.equal([bytes, checksum]);
+      }
+      process.stdout.write(`      ${KILLED_UPLOADS} kills: ${files.length} files whole, ${taken} of them answered\n`);
+      await db.destroy();
+      await s3?.stop();
+    });
+  }
 });
 
 describe("damaged pictures by the hundred", () => {

@@ -1,6 +1,6 @@
 /** Words for tests of an app's media: forms, pictures, and what lies in the store. */
 import { randomBytes } from "node:crypto";
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import sharp from "sharp";
 import type { MediaFile } from "../../src/data/media-types.js";
@@ -55,11 +55,11 @@ export function mediaOf(service: TestService, as: string | null = "editor") {
   };
 }
 
-/** Files under a folder, by path; those of uploads under way too. */
+/** Files under a folder, by path; those of uploads under way too, which may go while one looks. */
 export function filesUnder(folder: string): string[] {
   if (!existsSync(folder)) return [];
-  const all = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => join(folder, name));
-  return all.filter((path) => statSync(path).isFile());
+  const all = readdirSync(folder, { recursive: true, withFileTypes: true });
+  return all.filter((one) => one.isFile()).map(({ parentPath, name }) => join(parentPath, name));
 }
 
 export const noise = (bytes: number): Uint8Array<ArrayBuffer> => new Uint8Array(randomBytes(bytes));

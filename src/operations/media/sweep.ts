@@ -50,9 +50,15 @@ export function createMediaSweep(options: {
   /** Its file is gone by now: a backup that begins later does not see it. */
   const mayRemove = async () => (await rows<{ free: boolean }>(db, NO_BACKUP, [BACKUP_LOCK]))[0]!.free;
 
+  /** From the store, and from where it came in: its process may have died on the way. */
+  async function removeBytes(key: string): Promise<void> {
+    await reception.discard(key);
+    await store.remove(key);
+  }
+
   /** Not while a backup is under way: the sweep comes again. */
   async function removeBlob(key: string): Promise<void> {
-    if (await mayRemove()) await blobs.drop(key, store.remove);
+    if (await mayRemove()) await blobs.drop(key, removeBytes);
   }
 
   /** Those that are marked as given up, or whose process holds them no longer. */
