@@ -1,6 +1,7 @@
 /** Lists in Studio that are longer than a page: found, filtered and followed to their end by the service. */
 import { expect } from "chai";
 import type { Browser, Page } from "puppeteer";
+import { logData } from "../harness/log-entries.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { launchChromium } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
@@ -69,6 +70,30 @@ describe("Studio with a thousand actions and a long log", () => {
       return document.querySelector('.entry.failed[data-index="120"]') !== null;
     })()`);
     expect(await page.$$eval(".entry", (entries) => entries.length)).to.be.lessThan(60);
+  });
+
+  it("shows a log to its first entry where its entries are too large for a whole page", async () => {
+    const { db, appId } = service;
+    const code = "async function execute() { return 'first'; }";
+    const action = { name: "large", active: true, triggers: [{ trigger: "manual" }], code };
+    const made = await service.rest("POST", `/v3/apps/${appId}/actions`, { body: action });
+    await service.rest("POST", `/v3/apps/${appId}/actions/large/runWithResult`);
+    const { id } = made.body.action;
+    const data = { ...logData({}), taskId: id, result: { data: "x".repeat(400_000), success: true } };
+    await db.query(
+      `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+       SELECT $1, $2, -place, 'app.task.completed', $3 FROM generate_series(1, 60) place`,
+      [appId, id, JSON.stringify(data)],
+    );
+    await studio.open(`${appId}/actions/${id}`);
+    await page.waitForSelector(studio.withText("h2", "large"));
+    await studio.button("Log", '//*[@role="tablist"]');
+    await page.waitForSelector(".entry");
+    await page.waitForFunction(`(() => {
+      const box = document.querySelector(".entries");
+      box.scrollTop = box.scrollHeight;
+      return document.querySelector('.entry[data-index="60"]')?.textContent.includes("first");
+    })()`);
   });
 
   it("asks before a half-typed setting is left", async () => {

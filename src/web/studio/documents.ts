@@ -77,7 +77,7 @@ export const FollowLog: Document<FollowLogSubscription, FollowLogSubscriptionVar
   "fragment LogRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}subscription FollowLog($appId:Int!){entry:actionLogAdded(appId:$appId){...LogRow}}";
 
 export const ReadLog: Document<ReadLogQuery, ReadLogQueryVariables> =
-  "fragment LogRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}query ReadLog($appId:Int!$options:ActionLogsInput){page:actionLogs(appId:$appId options:$options){count logs{...LogRow}}}";
+  "fragment LogRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}query ReadLog($appId:Int!$options:ActionLogsInput){page:actionLogs(appId:$appId options:$options){logs{...LogRow}nextCursor}}";
 
 export const PublishAction: Document<PublishActionMutation, PublishActionMutationVariables> =
   "mutation PublishAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){publishAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt){action{id}}}";
@@ -875,7 +875,7 @@ export type ReadLogQueryVariables = Exact<{
 }>;
 
 
-export type ReadLogQuery = { page: { count: number, logs: Array<{ id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null }> } };
+export type ReadLogQuery = { page: { nextCursor: string | null, logs: Array<{ id: number, type: string, createdAt: string, mode: string, runOn: RunOn, taskId: number, payload: unknown, duration: number, result: unknown, error: { name: string, message: string, stack: string } | null }> } };
 
 export type PublishActionMutationVariables = Exact<{
   appId: number;

@@ -27,6 +27,23 @@ function merged(...lists: LogEntry[][]): LogEntry[] {
   return [...byId.values()].sort((a, b) => b.id - a.id);
 }
 
+interface Page {
+  /** The copy that it is of; null for all. */
+  id: number | null;
+  logs: LogEntry[];
+  next: string | null;
+  isFollowing: boolean;
+}
+
+const isOf = ({ id }: Page, { taskId }: LogEntry) => id === null || taskId === id;
+
+/** Whether nothing lies between the page and what is here of its copy. */
+const joins = (page: Page, known: readonly LogEntry[]) =>
+  known.some((entry) => isOf(page, entry) && page.logs.some(({ id }) => id === entry.id));
+
+/** Older than all of a page that it does not join: what lies between them would be missing. */
+const isBehind = (page: Page, entry: LogEntry) => isOf(page, entry) && entry.id < (page.logs.at(-1)?.id ?? 0);
+
 interface Options {
   api: Api;
   appId: number;
@@ -43,24 +60,36 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
   const [isLoading, setLoading] = useState(true);
   const known = useRef<LogEntry[]>([]);
   known.current = entries ?? [];
+  /** Where each copy's next page begins; null at its end. */
+  const cursors = useRef(new Map<number | null, string | null>());
   const wanted = JSON.stringify(ids);
+
+  const asked = useRef("");
+  asked.current = `${wanted} ${failuresOnly}`;
 
   /** A page of each copy: the newest, or those that follow what is here. */
   const load = useCallback(
     async (isFollowing: boolean) => {
       const copies = (JSON.parse(wanted) as number[] | null) ?? [null];
       const where = failuresOnly ? { type: "app.task.failed" } : null;
-      const pageOf = async (id: number | null) => {
-        const own = isFollowing ? known.current.filter(({ taskId }) => id === null || taskId === id).length : 0;
-        const { page } = await api.ask(ReadLog, { appId, options: { id, where, limit: PAGE, offset: own } });
-        // The count of a long log is an estimate: a page that is not full is the last one, whatever it says.
-        return { logs: page.logs, more: page.logs.length === PAGE && page.count > own + PAGE };
+      const pageOf = async (id: number | null): Promise<Page> => {
+        const cursor = isFollowing ? (cursors.current.get(id) ?? null) : null;
+        const { page } = await api.ask(ReadLog, { appId, options: { id, where, limit: PAGE, cursor } });
+        return { id, logs: page.logs, next: page.nextCursor, isFollowing };
       };
       setLoading(true);
       try {
-        const pages = await Promise.all(copies.map(pageOf));
-        setEntries((old) => merged(old ?? [], ...pages.map(({ logs }) => logs)));
-        setMore(pages.some((page) => page.more));
+        const left = copies.filter((id) => !isFollowing || cursors.current.get(id) !== null);
+        const pages = await Promise.all(left.map(pageOf));
+        // Others are wanted by now.
+        if (asked.current !== `${wanted} ${failuresOnly}`) return;
+        const fresh = pages.filter((page) => !page.isFollowing && !joins(page, known.current));
+        for (const page of pages) if (page.isFollowing || fresh.includes(page)) cursors.current.set(page.id, page.next);
+        setEntries((old) => {
+          const kept = (old ?? []).filter((entry) => !fresh.some((page) => isBehind(page, entry)));
+          return merged(kept, ...pages.map(({ logs }) => logs));
+        });
+        setMore([...cursors.current.values()].some((cursor) => cursor !== null));
         setFault(null);
       } catch (error) {
         setFault(asApiError(error));
@@ -76,6 +105,7 @@ export function useLog({ api, appId, tail: { live, onEntry }, ids, failuresOnly 
   // biome-ignore lint/correctness/useExhaustiveDependencies: other entries are wanted
   useEffect(() => {
     known.current = [];
+    cursors.current.clear();
     setEntries(null);
   }, [wanted, failuresOnly]);
   // Again when the tail comes back: it may have missed entries.
