@@ -56,6 +56,9 @@ describe(`three processes for calls, two schedulers and three runners under load
     const { expected, fates, kills, answers, recoveryMs, longestQueuedMs } = outcome;
     const figures = { expected, fates, kills, answers, recoveryMs, longestQueuedMs, alerts: hook.heard.length };
     process.stdout.write(`      ${JSON.stringify(figures)}\n`);
+    const { missing, surplus, unlogged, unknownRuns, crashes, readyWhileAway, untold } = outcome;
+    const wrong = { missing: missing.length, surplus, unlogged, unknownRuns, crashes, readyWhileAway, untold };
+    process.stdout.write(`      ${JSON.stringify(wrong)}\n`);
     expectAccountedFor(outcome);
     expect(hook.heard.length).to.be.above(0);
     expect(longestQueuedMs).to.be.below(WAIT_LIMIT_MS);
