@@ -106,7 +106,7 @@ describe("Studio's editor", () => {
     await studio.write("async function execute(context) {\n  return Svc.CSV.prase(context.payload.text);\n}");
     await marked();
     expect(await faultSaid()).to.contain("Property 'prase' does not exist on type 'CSV'. Did you mean 'parse'?");
-    await studio.write(CODE);
+    await studio.write(`${CODE}\n// right`);
     await unmarked();
     await studio.write("async function execute(context) {\n  return Svc.CSV.parse(12);\n}");
     await marked();
