@@ -104,6 +104,7 @@ for (const width of [390, 640]) {
       );
       expect(Math.max(...tops) - Math.min(...tops)).to.be.below(4);
       await studio.open(`${service.appId}/app/transfer`);
+      await page.waitForSelector(".app-page nav [aria-current]");
       await page.waitForFunction(`(() => {
         const { left, right } = document.querySelector(".app-page nav [aria-current]").getBoundingClientRect();
         return left >= -1 && right <= ${width + 1};
