@@ -5,9 +5,12 @@ import { expect } from "chai";
 import { openKernelSockets } from "../../src/engine/egress-proxy/kernel-sockets.js";
 import { NOBODY, peerUid, uidByTable } from "../../src/engine/egress-proxy/socket-owner.js";
 
+/** Gives its rights up itself: another user may be unable to read the program. */
 const CONNECT = `
-  const [host, port] = process.argv.slice(1);
-  require("node:net").connect(Number(port), host).on("error", () => undefined);`;
+  const [host, port, uid] = process.argv.slice(1);
+  const net = require("node:net");
+  process.setuid(Number(uid));
+  net.connect(Number(port), host).on("error", () => undefined);`;
 
 /** A user that nobody else is. */
 const STRANGER = 64_033;
@@ -35,9 +38,8 @@ describe("whose connection it is", () => {
     await once(server, "listening");
     const { port } = server.address() as AddressInfo;
     const connected = once(server, "connection");
-    clients.push(
-      spawn(process.execPath, ["-e", CONNECT, host, String(port)], { cwd: "/", uid, env: {}, stdio: "inherit" }),
-    );
+    const given = [host, String(port), String(uid)];
+    clients.push(spawn(process.execPath, ["-e", CONNECT, ...given], { cwd: "/", env: {}, stdio: "inherit" }));
     const [socket] = (await connected) as [Socket];
     socket.on("error", () => undefined);
     return socket;
