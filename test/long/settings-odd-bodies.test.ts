@@ -1,4 +1,4 @@
-/** 2,0000 odd bodies thrown at the settings endpoints. */
+/** 20,000 odd bodies thrown at the settings endpoints. */
 import { expect } from "chai";
 import { throwOddBodies } from "../api/odd-bodies.js";
 import { startTestService, type TestService } from "../harness/service.js";
