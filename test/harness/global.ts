@@ -1,6 +1,6 @@
-/** What surrounds a whole run of mocha: the test server's end, and that nothing outlives the tests. */
+/** What surrounds a run of mocha: the test server, and that nothing outlives the tests; of each file where several processes share them out. */
 import { readdirSync, readFileSync } from "node:fs";
-import { stopTestServer } from "./postgres.js";
+import { startTestServer, stopTestServer } from "./postgres.js";
 import { until } from "./until.js";
 
 /** Resources that keep a process alive and that only a forgotten `stop()` leaves behind. */
@@ -24,6 +24,15 @@ export function childProcesses(): string[] {
 function leftovers(): string[] {
   const resources = process.getActiveResourcesInfo().filter((name) => TELLTALE.includes(name));
   return process.platform === "linux" ? [...resources, ...childProcesses()] : resources;
+}
+
+/** In the first process. Where others run the files, they find the server by the environment that they are born with. */
+export async function mochaGlobalSetup(this: { isParallelMode(): boolean }): Promise<void> {
+  if (this.isParallelMode()) process.env["TEST_POSTGRES_URL"] = await startTestServer();
+}
+
+export async function mochaGlobalTeardown(): Promise<void> {
+  await stopTestServer();
 }
 
 export const mochaHooks = {

@@ -11,8 +11,11 @@ import { until } from "./until.js";
 const SETTINGS = { fsync: "off", full_page_writes: "off", synchronous_commit: "off", max_connections: "300" };
 const CLOSING_LIMIT_MS = 1_000;
 const TEMPLATE = "migrated_template";
-/** A server that is there already, whose owner stops it: for tests on other versions of PostgreSQL. */
+/** A server that is there already, whose owner stops it: mocha's first process, or a test on another version of PostgreSQL. */
 const GIVEN = process.env["TEST_POSTGRES_URL"];
+/** Of several processes that share a server, each names its databases by its own number. */
+const WORKER = process.env["MOCHA_WORKER_ID"] ?? "0";
+const DUPLICATE_DATABASE = "42P04";
 
 export interface FreshDatabase {
   url: string;
@@ -42,12 +45,22 @@ async function startOwn(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
   return { url: postgres.url, stop: () => postgres.stop().finally(() => rm(folder, { recursive: true, force: true })) };
 }
 
-async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
-  const postgres = GIVEN ? { url: GIVEN, stop: async () => undefined } : await startOwn();
-  await withAdmin(postgres.url, (admin) => admin.query(`CREATE DATABASE ${TEMPLATE}`));
+/** Adds the template to a server that has none yet. */
+async function ensureTemplate(base: string): Promise<void> {
+  try {
+    await withAdmin(base, (admin) => admin.query(`CREATE DATABASE ${TEMPLATE}`));
+  } catch (error) {
+    if ((error as { code?: string }).code === DUPLICATE_DATABASE) return;
+    throw error;
+  }
   // Loaded here: tests that need no database need not wait for TypeORM.
   const { migrate } = await import("../../src/data/database.js");
-  await migrate(urlOf(postgres.url, TEMPLATE));
+  await migrate(urlOf(base, TEMPLATE));
+}
+
+async function start(): Promise<Pick<EmbeddedPostgres, "url" | "stop">> {
+  const postgres = GIVEN ? { url: GIVEN, stop: async () => undefined } : await startOwn();
+  await ensureTemplate(postgres.url);
   return postgres;
 }
 
@@ -75,12 +88,11 @@ async function drop(base: string, database: string): Promise<void> {
 }
 
 async function createDatabase(template: string): Promise<FreshDatabase> {
-  server ??= start();
-  const running = await server;
+  const base = await startTestServer();
   databases += 1;
-  const database = `test_${databases}`;
-  await withAdmin(running.url, (admin) => admin.query(`CREATE DATABASE ${database} TEMPLATE ${template}`));
-  return { url: urlOf(running.url, database), drop: () => drop(running.url, database) };
+  const database = `test_${WORKER}_${databases}`;
+  await withAdmin(base, (admin) => admin.query(`CREATE DATABASE ${database} TEMPLATE ${template}`));
+  return { url: urlOf(base, database), drop: () => drop(base, database) };
 }
 
 /** A migrated database of the caller's own, in some tens of milliseconds; the server starts with the first one. */
@@ -93,6 +105,13 @@ export function emptyDatabase(): Promise<FreshDatabase> {
   return createDatabase("template0");
 }
 
+/** Starts the server, or finds the given one, before a test asks for it. Resolves to its address. */
+export async function startTestServer(): Promise<string> {
+  server ??= start();
+  return (await server).url;
+}
+
+/** Ends a server of this process's own. */
 export async function stopTestServer(): Promise<void> {
   const running = server;
   server = null;
