@@ -4,6 +4,7 @@
  */
 import { setTimeout as delay } from "node:timers/promises";
 import { makeWorkerUtils, type Runner, run, Logger as WorkerLogger } from "graphile-worker";
+import type { Pool } from "pg";
 import type { Logger } from "pino";
 import { createPool } from "../postgres.js";
 
@@ -27,6 +28,27 @@ const NAME = "svc-app-actions queue";
  */
 const BATCHED = { worker: { completeJobBatchDelay: 0, failJobBatchDelay: 0 } };
 
+/**
+ * The listener gives its connection back twice where that is lost while it stops and its first LISTEN is not answered. The pool throws at
+ * the second time, which nobody catches, and which would end the process.
+ */
+function releasedOnce(pool: Pool, log: Logger): Pool {
+  const connect = pool.connect.bind(pool);
+  function connectOnce(...[callback]: Partial<Parameters<typeof connect>>): unknown {
+    if (!callback) return connect();
+    return connect((error, client, release) => {
+      if (!client) return callback(error, client, release);
+      let isReleased = false;
+      callback(error, client, (fault) => {
+        if (isReleased) log.debug("the queue gave a connection back twice");
+        else release(fault);
+        isReleased = true;
+      });
+    });
+  }
+  return Object.assign(pool, { connect: connectOnce });
+}
+
 /** Removes the jobs that died with their worker: the queue gives them up after four hours, and keeps them. */
 export async function sweepQueue(url: string): Promise<void> {
   const pgPool = createPool(url, 1, NAME);
@@ -45,7 +67,7 @@ export function createQueue(options: {
   log: Logger;
 }): Queue {
   const { url, concurrency, take, log } = options;
-  const pgPool = createPool(url, Math.max(3, concurrency), NAME);
+  const pgPool = releasedOnce(createPool(url, Math.max(3, concurrency), NAME), log);
   const atWork = new Set<Promise<void>>();
   let runner: Runner | null = null;
   let restart: NodeJS.Timeout | undefined;

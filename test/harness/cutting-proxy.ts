@@ -16,6 +16,8 @@ export interface CuttingProxy {
   cut(): void;
   /** Cuts the connection in the place of the next such answer: to a statement in whose text `to` stands, or in which `with` stands. */
   loseAnswer(which: { to: string } | { with: string }): void;
+  /** Keeps back what answers the next statement in whose text `to` stands. Resolves then, to what cuts that connection. */
+  withhold(to: string): Promise<() => void>;
   /** From now on nothing passes, and nobody is told. */
   silence(): void;
   heal(): void;
@@ -28,6 +30,8 @@ interface Way {
   left: number | null;
   /** What the server says next goes to nobody. */
   mute: boolean;
+  /** The same, and the connection stays. */
+  withheld: boolean;
 }
 
 export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
@@ -38,6 +42,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
   let cuts = 0;
   let answersLost = 0;
   let unanswered: { to?: string; with?: string } = {};
+  let withholding: { to: string; isWithheld: (cut: () => void) => void } | null = null;
 
   const life = () => 1 + Math.floor(Math.random() * LONGEST_LIFE_BYTES);
 
@@ -61,7 +66,19 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     return isAnswer && way.mute;
   }
 
+  /** Whether this is an answer to be kept back. */
+  function isWithheld(way: Way, chunk: Buffer, from: Socket): boolean {
+    if (from === way.sockets[1]) return way.withheld;
+    if (withholding && chunk.includes(withholding.to)) {
+      way.withheld = true;
+      withholding.isWithheld(() => end(way));
+      withholding = null;
+    }
+    return false;
+  }
+
   function pass(way: Way, chunk: Buffer, from: Socket, to: Socket): void {
+    if (isWithheld(way, chunk, from)) return;
     if (isLost(way, chunk, from)) {
       answersLost += 1;
       end(way);
@@ -81,7 +98,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
 
   const server = createServer((near) => {
     const far = connect(Number(port), hostname);
-    const way: Way = { sockets: [near, far], left: cutting ? life() : null, mute: false };
+    const way: Way = { sockets: [near, far], left: cutting ? life() : null, mute: false, withheld: false };
     ways.add(way);
     for (const [from, to] of [
       [near, far],
@@ -109,6 +126,7 @@ export async function startCuttingProxy(target: string): Promise<CuttingProxy> {
     loseAnswer(which) {
       unanswered = which;
     },
+    withhold: (to) => new Promise((isWithheld) => (withholding = { to, isWithheld })),
     silence() {
       silent = true;
       for (const { sockets } of ways) for (const socket of sockets) socket.pause();
