@@ -1,7 +1,9 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
+import { readTables } from "../../src/operations/backup/tables.js";
 import { audit } from "../../src/operations/records/audit.js";
 import { createPartitions, type Partition, partitionsOf } from "../../src/operations/upkeep/partitions.js";
+import { createClient } from "../../src/postgres.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 
 const TABLES = ["execution_log", "run", "console_line", "run_search", "log_event", "audit_entry"];
@@ -87,6 +89,41 @@ describe("partitions", () => {
     expect(await counts()).to.deep.equal([1, 1, 0, 0]);
     for (const table of TABLES)
       expectWhole((await partitionsOf(db, table)).with(0, { ...(await partitionsOf(db, table))[0]!, low: null }));
+  });
+
+  it("that have left their table are dropped by whoever comes next where a reader kept them, and stand in no backup meanwhile", async () => {
+    const [first] = await partitionsOf(db, "execution_log");
+    await write("execution_log", 10);
+    await db.query("UPDATE execution_log SET created_at = now() - interval '40 days'");
+    await write("execution_log", first!.high! + 10);
+    const left = async () =>
+      (await db.query("SELECT relname FROM pg_class WHERE relname LIKE 'DROPPED%' AND relkind = 'r'")).length;
+    // It reads the table as soon as that is out of the log.
+    const reader = db.createQueryRunner();
+    await reader.startTransaction();
+    const drop = db.transaction.bind(db);
+    let transactions = 0;
+    const watched = Object.create(db, {
+      transaction: {
+        value: async (work: never) => {
+          transactions += 1;
+          if (transactions === 2) await reader.query(`SELECT count(*) FROM "DROPPED_${first!.name}"`);
+          return drop(work);
+        },
+      },
+    }) as DataSource;
+    expect(await createPartitions({ db: watched, days: 30 }).dropOld()).to.equal(1);
+    expect(await left()).to.equal(1);
+    expect((await db.query("SELECT count(*)::int AS n FROM execution_log"))[0].n).to.equal(1);
+    const client = createClient(database.url);
+    await client.connect();
+    const backed = (await readTables(client)).map(({ name }) => name).filter((name) => /dropped/i.test(name));
+    await client.end();
+    expect(backed).to.deep.equal([]);
+    await reader.commitTransaction();
+    await reader.release();
+    expect(await partitions().dropOld()).to.equal(0);
+    expect(await left()).to.equal(0);
   });
 
   it("are made beside those who write and change the app: nobody's transaction is ended for it", async () => {

@@ -19,6 +19,13 @@ const DAY_MS = 86_400_000;
 const LOCK_LIMIT_MS = 80;
 const ATTEMPTS = 30;
 const ATTEMPT_AGAIN_MS = 200;
+/** So many partitions leave their tables at once: each time every connection plans its statements anew. */
+const DETACHED_AT_ONCE = 10;
+/** Between two tables that are dropped, and longer between those that leave: what runs meanwhile has the database to itself. */
+const DROP_PAUSE_MS = 20;
+const DETACH_PAUSE_MS = 200;
+/** Before the name of what has left its table, until it is dropped: no table of the service is called so, and no backup has it. */
+const LEFT = "DROPPED_";
 const LOCK = 7_203_114_285_024;
 
 /** Tables whose rows have the same numbers: those of the first one. */
@@ -59,6 +66,11 @@ const PARTITIONS = `
     FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
     CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS its
    WHERE inhparent = $1::regclass ORDER BY low NULLS FIRST`;
+
+/* $1 how their names begin. */
+const DETACHED = `
+  SELECT relname AS name FROM pg_class
+   WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition AND starts_with(relname, $1) ORDER BY oid`;
 
 /** The partitions of a table, oldest first; the last one has no end. */
 export const partitionsOf = (db: Pick<DataSource, "query">, table: string): Promise<Partition[]> =>
@@ -136,21 +148,41 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     return (await rows<{ older: boolean }>(db, sql, [olderDays]))[0]!.older;
   }
 
-  async function drop({ tables }: Family, below: number): Promise<boolean> {
+  /** Takes partitions out of their tables, where nobody meets them from then on. Others wait for that alone, and not for what is on the disk. */
+  async function detach({ tables }: Family, below: number): Promise<boolean> {
     return exclusively(async (manager) => {
+      const statements: string[] = [];
       for (const table of tables) {
         for (const { name, high } of await partitionsOf(manager, table)) {
-          if (high !== null && high <= below) await manager.query(`DROP TABLE ${name}`);
+          if (high === null || high > below) continue;
+          statements.push(
+            `ALTER TABLE ${table} DETACH PARTITION ${name}; ALTER TABLE ${name} RENAME TO "${LEFT}${name}"`,
+          );
         }
       }
+      // At once: the first of them locks.
+      if (statements.length > 0) await manager.query(statements.join(";"));
     });
   }
 
-  /** Partitions that are written no more, oldest first. */
-  async function fullPartitions(head: string): Promise<(Partition & { high: number })[]> {
+  /** Drops what has left its table, also what a process left so that ended. Who still reads one, as a backup may, keeps it until the next time. */
+  async function dropDetached(): Promise<void> {
+    for (const { name } of await rows<{ name: string }>(db, DETACHED, [LEFT])) {
+      await attemptExclusively(async (manager) => void (await manager.query(`DROP TABLE IF EXISTS "${name}"`)));
+      await delay(DROP_PAUSE_MS);
+    }
+  }
+
+  /** The oldest partitions, up to the first that is still written or has a row that is not so old. */
+  async function oldPartitions(family: Family, olderDays: number): Promise<(Partition & { high: number })[]> {
+    const [head] = family.tables;
     const [counter] = await rows<{ last: number }>(db, `SELECT last_value AS last FROM ${head}_id_seq`);
-    const all = await partitionsOf(db, head);
-    return all.flatMap((one) => (one.high !== null && one.high <= counter!.last ? [{ ...one, high: one.high }] : []));
+    const old: (Partition & { high: number })[] = [];
+    for (const { name, low, high } of await partitionsOf(db, head)) {
+      if (high === null || high > counter!.last || !(await isOlder(family, name, olderDays))) break;
+      old.push({ name, low, high });
+    }
+    return old;
   }
 
   return {
@@ -161,13 +193,17 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
 
     /** Drops the partitions all of whose rows are too old. @returns how many */
     async dropOld(): Promise<number> {
+      await dropDetached();
       let dropped = 0;
       for (const family of FAMILIES) {
         if (!family.dropped) continue;
-        for (const { name, high } of await fullPartitions(family.tables[0])) {
-          if (!(await isOlder(family, name, days + family.extraDays))) break;
-          if (!(await drop(family, high))) break;
-          dropped += 1;
+        const old = await oldPartitions(family, days + family.extraDays);
+        for (let from = 0; from < old.length; from += DETACHED_AT_ONCE) {
+          const some = old.slice(from, from + DETACHED_AT_ONCE);
+          if (!(await detach(family, some.at(-1)!.high))) break;
+          dropped += some.length;
+          await dropDetached();
+          await delay(DETACH_PAUSE_MS);
         }
       }
       return dropped;
@@ -176,13 +212,9 @@ export function createPartitions({ db, days }: { db: DataSource; days: number })
     /** Ids below this are of partitions that are to be dropped whole within a day or so: it is not worth while to drop their rows. */
     async wholeBelow(table: string): Promise<number> {
       const family = FAMILIES.find(({ tables }) => tables[0] === table)!;
-      let below = Number.MIN_SAFE_INTEGER;
-      for (const { name, high } of await fullPartitions(table)) {
-        // Its newest row goes in a day: its oldest are a day older.
-        if (!(await isOlder(family, name, days + family.extraDays - 1.1))) break;
-        below = high;
-      }
-      return below;
+      // Its newest row goes in a day: its oldest are a day older.
+      const old = await oldPartitions(family, days + family.extraDays - 1.1);
+      return old.at(-1)?.high ?? Number.MIN_SAFE_INTEGER;
     },
   };
 }
