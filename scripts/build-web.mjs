@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, globSync } from "node:fs";
 import { mkdir, readFile, rm, writeFile } from "node:fs/promises";
-import { basename, join } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { brotliCompress, gzip } from "node:zlib";
@@ -14,7 +14,8 @@ const ASSETS = "assets";
 
 /**
  * A page is one entry; what it needs from the server is its title and the element that it fills. `asks` is what it asks the
- * service first, and `next` a module that it imports when somebody is signed in: most visits show it first.
+ * service first, of whomever, and what of who is signed in; `next` a module that it imports for these: most visits show it first.
+ * What it imports while it runs imports `core` anew, which is there by then.
  */
 const PAGES = {
   "sign-in": { entry: "src/web/sign-in/page.ts", title: "Sign in · App Actions" },
@@ -22,7 +23,8 @@ const PAGES = {
   studio: {
     entry: "src/web/studio/page.tsx",
     title: "Studio · App Actions",
-    asks: "/v1/session",
+    asks: { all: ["/v1/session"], signedIn: ["/v1/apps"] },
+    core: "src/web/studio/studio.tsx",
     next: "src/web/studio/actions-page.tsx",
   },
 };
@@ -54,6 +56,26 @@ const monacoStylesOnce = {
   name: "monaco-styles-once",
   setup(bundler) {
     bundler.onLoad({ filter: /monaco-editor[\\/]esm[\\/].*\.css$/ }, () => ({ contents: "", loader: "css" }));
+  },
+};
+
+/**
+ * What lies in one file is decided by who imports it. The core of a page is imported by each part that it loads while it runs, and so
+ * is one file; else it would be one for each set of parts that share something, twenty of which a browser asks for six at once.
+ */
+const PART = "part-of-a-page";
+const partsImportTheCore = {
+  name: "parts-import-the-core",
+  setup(bundler) {
+    bundler.onResolve({ filter: /^\./ }, async ({ kind, path, resolveDir, importer }) => {
+      if (kind !== "dynamic-import" || dirname(importer) !== join(ROOT, "src/web/studio")) return undefined;
+      const { path: file, errors } = await bundler.resolve(path, { kind: "import-statement", resolveDir, importer });
+      return errors.length > 0 ? { errors } : { path: relative(ROOT, file), namespace: PART };
+    });
+    bundler.onLoad({ filter: /.*/, namespace: PART }, ({ path }) => ({
+      contents: `import "./${PAGES.studio.core}"; export * from "./${path}";`,
+      resolveDir: ROOT,
+    }));
   },
 };
 
@@ -135,24 +157,25 @@ function importedBy(outputs, file, found = []) {
   return found;
 }
 
-async function buildPages(workerFiles, monacoStyle) {
+async function buildPages(names, workerFiles, monacoStyle) {
   const { metafile } = await build({
     ...HASHED,
-    entryPoints: Object.fromEntries(Object.entries(PAGES).map(([name, page]) => [name, page.entry])),
+    entryPoints: Object.fromEntries(names.map((name) => [name, PAGES[name].entry])),
     format: "esm",
     splitting: true,
     jsx: "automatic",
     loader: { ".ttf": "dataurl" },
-    define: { ...COMMON.define, WORKER_FILES: JSON.stringify(workerFiles), MONACO_STYLE: JSON.stringify(monacoStyle) },
-    plugins: [monacoStylesOnce],
+    define: { ...COMMON.define, WORKER_FILES: `${JSON.stringify(workerFiles)}`, MONACO_STYLE: `${JSON.stringify(monacoStyle)}` },
+    plugins: [monacoStylesOnce, partsImportTheCore],
   });
   const { outputs } = metafile;
   const built = namesByEntry(metafile);
   const largestFirst = (files) => files.sort((a, b) => outputs[b].bytes - outputs[a].bytes).map(address);
-  const pages = Object.entries(PAGES).map(([name, { entry, title, asks = null, next }]) => {
+  const pages = names.map((name) => {
+    const { entry, title, asks = { all: [], signedIn: [] }, next } = PAGES[name];
     const { file, css } = built.get(entry);
     const [script, ...needs] = importedBy(outputs, file);
-    const later = next ? importedBy(outputs, built.get(next).file).filter((one) => !needs.includes(one)) : [];
+    const later = next ? importedBy(outputs, built.get(`${PART}:${next}`).file).filter((one) => !needs.includes(one)) : [];
     return [
       name,
       {
@@ -206,10 +229,13 @@ const unchanged = existsSync(stampFile) && (await readFile(stampFile, "utf8")) =
 if (!unchanged) {
   await rm(OUT, { recursive: true, force: true });
   await mkdir(OUT, { recursive: true });
-  const [pages] = await Promise.all([
-    Promise.all([buildWorkers(), buildMonacoStyle()]).then(([workers, style]) => buildPages(workers, style)),
+  const [shared, alone] = await Promise.all([
+    Promise.all([buildWorkers(), buildMonacoStyle()]).then((files) => buildPages(["graphiql", "studio"], ...files)),
+    // So small that files in common with others cost it more than they spare.
+    buildPages(["sign-in"]),
     buildClient(),
   ]);
+  const pages = { ...shared, ...alone };
   await writeFile(join(OUT, "pages.json"), JSON.stringify(pages));
   await compress(pages);
   await writeFile(stampFile, stamp);

@@ -191,7 +191,9 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   registerSignIn(app, { credentials, sessions, baseUrl });
   registerFirstPage(app, baseUrl);
   registerOpenapi(app, schema, baseUrl);
-  app.get("/studio", (_request, reply) => pages.send(reply, "studio"));
+  app.get("/studio", ({ context: { caller } }, reply) =>
+    pages.send(reply.header("vary", "Cookie"), "studio", caller?.kind === "editor" || caller?.kind === "admin"),
+  );
   const stopGraphql = await registerGraphql(app, {
     schema,
     documents,

@@ -13,8 +13,8 @@ interface BuiltPage {
   script: string;
   needs: string[];
   next: string[];
-  /** What it asks the service first. */
-  asks: string | null;
+  /** What it asks the service first, and what more in a browser in which an author is signed in. */
+  asks: { all: string[]; signedIn: string[] };
   style: string | null;
 }
 
@@ -60,13 +60,19 @@ export function escapeHtml(text: string): string {
 const ICON =
   "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Cpath fill='%230f9384' d='M3 1h5a7 7 0 0 1 7 7v5a2 2 0 0 1-2 2H8a7 7 0 0 1-7-7V3a2 2 0 0 1 2-2z'/%3E%3C/svg%3E";
 
-function renderPage(name: string, { title, script, needs, next, asks, style }: BuiltPage, base: string): string {
+function renderPage(
+  name: string,
+  { title, script, needs, next, asks, style }: BuiltPage,
+  { base, signedIn }: { base: string; signedIn: boolean },
+): string {
   // Named here, all are asked for at once and not one after the other's arrival.
   const preload = (files: string[], more = "") =>
     files.map((file) => `\n<link rel="modulepreload" href="${escapeHtml(base + file)}"${more}>`).join("");
   // As a script's fetch asks for it, which then finds it here.
-  const answer = asks === null ? "" : `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + asks)}">`;
-  const early = answer + preload(needs) + preload(next, ' fetchpriority="low"');
+  const answers = [...asks.all, ...(signedIn ? asks.signedIn : [])]
+    .map((path) => `\n<link rel="preload" as="fetch" crossorigin href="${escapeHtml(base + path)}">`)
+    .join("");
+  const early = answers + preload(needs) + preload(next, ' fetchpriority="low"');
   const link = style === null ? "" : `\n<link rel="stylesheet" href="${escapeHtml(base + style)}">`;
   return `<!doctype html>
 <html lang="en">
@@ -94,8 +100,8 @@ export type PageName = "graphiql" | "sign-in" | "studio";
 
 /** Answers requests with the built pages. */
 export interface WebPages {
-  /** Sends a page with PAGE_HEADERS. */
-  send(reply: FastifyReply, name: PageName): FastifyReply;
+  /** Sends a page with PAGE_HEADERS. @param signedIn whether an author is, in the browser that asks: a hint what to load early */
+  send(reply: FastifyReply, name: PageName, signedIn?: boolean): FastifyReply;
 }
 
 function registerFiles(app: FastifyInstance, prefix: string, root: string, headersOf: (path: string) => object): void {
@@ -131,10 +137,15 @@ const DECLARATIONS = { ...CLIENT_HEADERS, "content-type": "text/plain; charset=u
  */
 export function registerWebAssets(app: FastifyInstance, { base = "", root = BUILT } = {}): WebPages {
   const built = JSON.parse(readFileSync(`${root}/pages.json`, "utf8")) as Record<PageName, BuiltPage>;
-  const pages = new Map(Object.entries(built).map(([name, page]) => [name, renderPage(name, page, base)]));
+  const rendered = (signedIn: boolean) =>
+    new Map(Object.entries(built).map(([name, page]) => [name, renderPage(name, page, { base, signedIn })]));
+  const [signedOutPages, signedInPages] = [rendered(false), rendered(true)];
   registerFiles(app, "/assets/", `${root}/assets`, () => ({ "cache-control": "public, max-age=31536000, immutable" }));
   registerFiles(app, "/client/", `${root}/client`, (path) => (path.endsWith(".ts") ? DECLARATIONS : CLIENT_HEADERS));
   return {
-    send: (reply, name) => reply.headers(PAGE_HEADERS).type("text/html; charset=utf-8").send(pages.get(name)),
+    send(reply, name, signedIn = false) {
+      const page = (signedIn ? signedInPages : signedOutPages).get(name);
+      return reply.headers(PAGE_HEADERS).type("text/html; charset=utf-8").send(page);
+    },
   };
 }

@@ -1,7 +1,6 @@
 /** Who works here, by the browser's HttpOnly cookie, which no script can read. Stores nothing. */
 import { serviceAddress } from "../service-address.js";
 import { type Api, ApiError, createApi } from "./api.js";
-import { Apps } from "./documents.js";
 import type { App } from "./model.js";
 
 export interface Session {
@@ -17,20 +16,24 @@ type Kind = "editor" | "admin" | "api" | "task" | "viewer" | "live";
 
 const AUTHORS: readonly Kind[] = ["editor", "admin"];
 
+async function call<Answer>(path: string, init?: RequestInit): Promise<Answer> {
+  const response = await fetch(serviceAddress(path), init);
+  const answer = (await response.json()) as Answer & { status: string; error: string };
+  if (!response.ok) throw new ApiError(answer.status, answer.error);
+  return answer;
+}
+
 async function ask(method: "GET" | "POST" | "DELETE", given?: { token: string; keep: boolean }): Promise<Kind | null> {
-  const response = await fetch(serviceAddress("/v1/session"), {
-    method,
-    ...(given && { headers: { "content-type": "application/json" }, body: JSON.stringify(given) }),
-  });
-  const { status, error, kind } = (await response.json()) as { status: string; error: string; kind?: Kind };
-  if (!response.ok) throw new ApiError(status, error);
+  const body = given && { headers: { "content-type": "application/json" }, body: JSON.stringify(given) };
+  const { kind } = await call<{ kind?: Kind }>("/v1/session", { method, ...body });
   return kind ?? null;
 }
 
 /** @throws ApiError */
 async function open(kind: Kind): Promise<Session> {
+  // By GET: the browser has been asked for it with the page's first files, where somebody is signed in (web-assets.ts).
+  const { apps } = await call<{ apps: App[] }>("/v1/apps");
   const api = createApi();
-  const { apps } = await api.ask(Apps, {});
   return {
     api,
     apps,
