@@ -429,6 +429,8 @@ CREATE TABLE kept_script (
   names json,
   parts json DEFAULT '[]'::json NOT NULL,
   touched_at timestamp with time zone DEFAULT now() NOT NULL,
+  declarations bytea,
+  declaration_bytes integer DEFAULT 0 NOT NULL,
   CONSTRAINT kept_script_pkey PRIMARY KEY (sha256)
 );
 

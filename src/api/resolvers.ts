@@ -43,7 +43,7 @@ export function createResolvers(operations: Operations): Resolvers {
       operations.store.entries,
       operations.store.trials,
     ),
-    drafts: new DraftResolver(gate, presets, problems),
+    drafts: new DraftResolver(gate, presets, problems, operations.packages.scripts),
     entries: new EntryResolver(gate, operations.store.entries),
     history: new HistoryResolver(gate, { history, statistics, logs }),
     logs: new LogResolver(gate, logs),

@@ -52,6 +52,7 @@ import { RunTraces1763600190000 } from "../../migrations/1763600190000-run-trace
 import { Alerts1763600190100 } from "../../migrations/1763600190100-alerts.js";
 import { RunLimits1763600200000 } from "../../migrations/1763600200000-run-limits.js";
 import { ScriptUses1763600240000 } from "../../migrations/1763600240000-script-uses.js";
+import { Declarations1763600260000 } from "../../migrations/1763600260000-declarations.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -107,6 +108,7 @@ export const MIGRATIONS = [
   Alerts1763600190100,
   RunLimits1763600200000,
   ScriptUses1763600240000,
+  Declarations1763600260000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

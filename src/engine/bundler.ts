@@ -24,8 +24,8 @@ const LOOK_EVERY_MS = 100;
 /** What the kernel lets each of them set aside: Node does that with more than it uses. */
 const DATA_LIMIT_KB = 1024 * 1024;
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
-/** The script, twice over where all of it is escaped, and what is told beside it. */
-const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 1024 * 1024;
+/** The script, twice over where all of it is escaped, its declarations, and what is told beside it. */
+const ANSWER_MAX_BYTES = 2 * SCRIPT_MAX_BYTES + 2 * 1024 * 1024;
 /** Runs come first. */
 const PRIORITY = 10;
 /** An account of nobody, for a service that is root; other numbers than browsers and pictures have. */

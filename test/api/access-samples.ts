@@ -14,6 +14,9 @@ export interface Asker {
 /** Answers the status of the refusal, null when there was none. */
 type Sample = (service: TestService, asker: Asker) => Promise<string | null>;
 
+/** The integrity of no script. */
+const NO_SCRIPT = `sha256-${"A".repeat(43)}=`;
+
 /** An id that nothing has: whoever gets past the gate is told so, and nothing changes. */
 const NOTHING = 2_000_000_000;
 
@@ -97,6 +100,7 @@ export const SAMPLES: Record<Operation, Sample> = {
   readPresets: rest("GET", `${ACTION}/presets`),
   writePresets: rest("PUT", `${ACTION}/presets/one`, {}),
   checkCode: rest("POST", "/v3/apps/:app/actions/problems", { code: "" }),
+  readDeclarations: rest("GET", `/v3/apps/:app/packages/declarations?integrity=${encodeURIComponent(NO_SCRIPT)}`),
   addLogEvent: rest("POST", "/v1/apps/:app/logs", {}),
   backtestTrigger: rest("POST", "/v3/apps/:app/triggers/backtest", {}),
   previewSchedule: rest("GET", "/v3/apps/:app/schedule/preview"),

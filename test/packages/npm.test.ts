@@ -100,6 +100,39 @@ describe("Packages of npm", () => {
     expect((await run(action.id)).result).to.deep.equal([3, "hello you"]);
   });
 
+  it("keep what they declare for TypeScript, for the editors of apps that use them", async () => {
+    const index = 'import { B } from "./b.js"; export declare function made(): B;';
+    const files = {
+      "index.js": "exports.made = () => ({})",
+      "index.d.ts": index,
+      "b.d.ts": "export interface B { c: 1 }",
+    };
+    registry.publish({ name: "declares", version: "1.0.0", files });
+    const { action } = (await create(["declares", "one-thing"])).body;
+    const [{ integrity }, bare] = action.assets;
+    const read = (of: string | undefined, appId = service.appId, as: "editor" | "admin" | "viewer" = "editor") =>
+      service.rest("GET", `/v3/apps/${appId}/packages/declarations?integrity=${encodeURIComponent(of ?? "")}`, { as });
+    const { http, body } = await read(integrity);
+    expect([http, body.status]).to.deep.equal([200, "DECLARATIONS_READ"]);
+    expect(body.files).to.deep.equal([
+      'type All = typeof import("./1");\nexport type Value = All extends { default: infer Default } ? Default : All;\n',
+      index.replace("./b.js", "./2"),
+      files["b.d.ts"],
+    ]);
+    expect((await read(bare.integrity)).body.files).to.equal(null);
+    const document = "query ($appId: Int!, $of: String!) { files: packageDeclarations(appId: $appId, integrity: $of) }";
+    const answer = await service.graphql(document, { appId: service.appId, of: integrity });
+    expect(answer.data.files).to.deep.equal(body.files);
+
+    const other = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } })).body.app;
+    expect((await read(integrity, other.id, "admin")).body).to.include({ status: "DECLARATIONS_READ", files: null });
+    for (const odd of [undefined, "sha256-", `${integrity}x`, "sha512-abc"]) {
+      const refused = await read(odd);
+      expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(refused.body.error).to.match(/^integrity must be sha256-/);
+    }
+  });
+
   it("need a document only where they name one, and code that names them no more than they do", async () => {
     const one = (name: string, code: string) =>
       registry.publish({ name, version: "1.0.0", files: { "index.js": code } });

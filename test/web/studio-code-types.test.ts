@@ -1,6 +1,8 @@
 /** What TypeScript, as Studio's editor runs it, says of actions: what may follow, what is wrong, and that all code of the documents is right. */
 import { globSync, readFileSync } from "node:fs";
 import { expect } from "chai";
+import { declarationsOf } from "../../src/engine/bundler/declarations.js";
+import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import packages from "../../src/rules/packages.json" with { type: "json" };
 import { type Finding, isFault, textOf } from "../../src/web/studio/code-findings.js";
 import { actionTypes, COMPILER_OPTIONS, loosened } from "../../src/web/studio/code-types.js";
@@ -74,6 +76,7 @@ describe("TypeScript of an action's code", () => {
     await worker.updateExtraLibs({
       "file:///svc.d.ts": { content: library, version: 1 },
       "file:///action.d.ts": { content: types.text, version },
+      ...Object.fromEntries(types.packages.map(({ path, text }) => [`file:///${path}`, { content: text, version }])),
     });
     return types;
   }
@@ -169,6 +172,132 @@ describe("TypeScript of an action's code", () => {
       installed,
     });
     expect(about).to.contain("date-fns@4, 4.4.0");
+  });
+
+  interface Package {
+    files: Record<string, string>;
+    manifest?: object;
+    namespace?: boolean;
+    /** Other packages, by their folders. */
+    beside?: Record<string, Record<string, string>>;
+  }
+
+  /** As if the package `p` had been installed, under the global name `p`. */
+  async function installed({ files, manifest = {}, namespace = false, beside = {} }: Package): Promise<Partial<Known>> {
+    const tree = new FileTree();
+    const add = (name: string, texts: Record<string, string>) =>
+      tree.add(
+        `/node_modules/${name}`,
+        new Map(Object.entries(texts).map(([path, text]) => [path, Buffer.from(text)])),
+      );
+    add("p", { "/package.json": JSON.stringify({ name: "p", ...manifest }), ...files });
+    for (const [name, texts] of Object.entries(beside)) add(name, { "/package.json": "{}", ...texts });
+    const declared = await declarationsOf(tree, { name: "p" }, { name: "p", namespace });
+    return {
+      dependencies: ["p@1"],
+      installed: [{ name: "p@1", version: "1.0.0", global: "p", integrity: "sha256-a/b+c=" }],
+      declarations: new Map(declared === null ? [] : [["sha256-a/b+c=", declared]]),
+    };
+  }
+
+  const DECLARED: [what: string, of: Package, expression: string, members: string[]][] = [
+    [
+      "a function that is all of a module of Node",
+      {
+        manifest: { main: "p.min.js", types: "index" },
+        files: {
+          "/p.min.js": "",
+          "/index.d.ts":
+            "export = p; declare function p(at?: string): p.Time; declare namespace p { interface Time { add(n: number): Time; year: number } }",
+        },
+      },
+      "p('today').add(1).",
+      ["add", "year"],
+    ],
+    [
+      "a default export, with files that it imports by the names of their scripts",
+      {
+        manifest: { type: "module", exports: { ".": { types: "./dist/index.d.ts", default: "./dist/index.js" } } },
+        files: {
+          "/dist/index.js": "",
+          "/dist/index.d.ts":
+            'import type { Out } from "./out.js";\nexport default function make(): Out;\nexport { Out };',
+          "/dist/out.d.ts": "export interface Out { inner: number; name: string }",
+        },
+      },
+      "p().",
+      ["inner", "name"],
+    ],
+    [
+      "all exports, declared beside their script, by another package in part",
+      {
+        manifest: { exports: "./p.mjs" },
+        files: { "/p.mjs": "", "/p.d.mts": 'export * from "q"; export declare const own: number;' },
+        beside: { q: { "/index.d.ts": "export declare const theirs: string;" } },
+      },
+      "p.",
+      ["own", "theirs"],
+    ],
+    [
+      "all exports where the global stands for these in spite of a default",
+      { files: { "/index.d.ts": "export const a: 1; declare const b: { c: 2 }; export default b;" }, namespace: true },
+      "p.",
+      ["a", "default"],
+    ],
+    [
+      "what somebody else declared of it",
+      { files: { "/index.js": "" }, beside: { "@types/p": { "/index.d.ts": "export const known: 1;" } } },
+      "p.",
+      ["known"],
+    ],
+  ];
+  for (const [what, of, expression, members] of DECLARED) {
+    it(`knows what an npm package declares of itself: ${what}`, async () => {
+      const known = await installed(of);
+      expect(await following(`async function execute() { ${expression}| }`, known)).to.deep.equal(members);
+      const wrong = await faults(`async function execute() { return ${expression}notThere; }`, known);
+      expect(wrong).to.have.length(1);
+      expect(wrong[0]).to.match(/^notThere: Property 'notThere' does not exist on type/);
+    });
+  }
+
+  const UNDECLARED: [what: string, of: Package][] = [
+    ["it declares nothing", { files: { "/index.js": "" } }],
+    ["it names declarations that are not there", { manifest: { types: "gone.d.ts" }, files: { "/index.js": "" } }],
+    ["it leads out of its folder", { manifest: { types: "../../etc/x.d.ts" }, files: { "/index.js": "" } }],
+    [
+      "its declarations are too large",
+      { files: { "/index.d.ts": `export const a: 1; // ${"x".repeat(1024 * 1024)}` } },
+    ],
+    [
+      "its declarations name modules without end",
+      { files: { "/index.d.ts": Array.from({ length: 20_000 }, (_, at) => `import "x${at}";`).join("") } },
+    ],
+    [
+      "it declares itself in too many files",
+      {
+        files: {
+          "/index.d.ts": Array.from({ length: 700 }, (_, at) => `export * from "./${at}"`).join(";\n"),
+          ...Object.fromEntries(Array.from({ length: 700 }, (_, at) => [`/${at}.d.ts`, `export const a${at}: 1`])),
+        },
+      },
+    ],
+  ];
+  for (const [what, of] of UNDECLARED) {
+    it(`takes an npm package for anything where ${what}`, async () => {
+      const known = await installed(of);
+      expect(known.declarations!.size).to.equal(0);
+      expect(await faults("async function execute() { return p.anything().at.all; }", known)).to.deep.equal([]);
+    });
+  }
+
+  it("takes for anything what a package's declarations want of packages that are not there", async () => {
+    const files = { "/index.d.ts": 'import { Gone } from "gone"; export function f(): Gone; export const a: number;' };
+    const known = await installed({ files });
+    expect(await faults("async function execute() { return [p.f().any.thing, p.a.toFixed()]; }", known)).to.deep.equal(
+      [],
+    );
+    expect(await faults("async function execute() { return p.b; }", known)).to.have.length(1);
   });
 
   it("is not led out of its declarations by keys, names and versions that others chose", async () => {

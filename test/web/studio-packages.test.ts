@@ -23,6 +23,13 @@ describe("Dependencies in Studio", () => {
       version: "1.0.0",
       files: { "index.js": "module.exports = (a) => eval(a)" },
     });
+    const index =
+      "export = p; declare function p(): p.Thing; declare namespace p { interface Thing { weight: number } }";
+    registry.publish({
+      name: "typed-thing",
+      version: "2.0.0",
+      files: { "index.js": "module.exports = () => ({ weight: 2 })", "index.d.ts": index },
+    });
     const environment = { ROLES: "api", NPM_PACKAGES: "on", NPM_REGISTRY: registry.url };
     [service, browser] = await Promise.all([startTestService(environment), launchChromium()]);
     const body = { name: "with-packages", code: "async function execute() {}" };
@@ -63,6 +70,23 @@ describe("Dependencies in Studio", () => {
     await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='not saved'])");
     await studio.press("s");
     await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='saved'])");
+  });
+
+  it("are known to the editor by what they declare, from the save on that adds them", async () => {
+    await add("typed-thing");
+    await page.waitForSelector("::-p-xpath(//*[contains(@class, 'became')][contains(., 'in code: typedThing')])");
+    await studio.write("async function execute() {\n  return typedThing().wait;\n}");
+    await page.waitForSelector(".code-editor .squiggly-error");
+    await page.focus(".code-editor textarea");
+    await page.keyboard.press("F8");
+    const said = "::-p-xpath(//*[contains(@class, 'marker-widget')][contains(., \"does not exist on type 'Thing'\")])";
+    expect(await page.waitForSelector(said)).not.to.equal(null);
+    await page.keyboard.press("Escape");
+    await page.waitForSelector(".marker-widget", { hidden: true });
+    await studio.write("async function execute() {\n  return typedThing().weight;\n}");
+    await page.waitForFunction('!document.querySelector(".code-editor .squiggly-error")');
+    await studio.save();
+    await studio.saved();
   });
 
   it("that cannot be resolved are refused at their field, and the rest stays as it is saved", async () => {

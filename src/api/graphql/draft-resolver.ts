@@ -1,9 +1,10 @@
-/** What helps an author while an action is written, over GraphQL: payloads to try it with, and what the service would refuse. */
+/** What helps an author while an action is written, over GraphQL: payloads to try it with, what the service would refuse, types of packages. */
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { PayloadPreset, PayloadPresets } from "../../operations/actions/presets.js";
 import type { CodeProblem, CodeProblems } from "../../operations/actions/problems.js";
+import type { KeptScripts } from "../../operations/packages/kept-scripts.js";
 import type { RequestContext } from "../context.js";
 import { DateTime } from "./leaf-types.js";
 
@@ -28,6 +29,7 @@ export class DraftResolver {
     private readonly gate: Gate,
     private readonly presets: PayloadPresets,
     private readonly problems: CodeProblems,
+    private readonly scripts: Pick<KeptScripts, "declarations">,
   ) {}
 
   @Query(() => [PayloadPresetType], { description: "By name; of the master of that id." })
@@ -76,5 +78,19 @@ export class DraftResolver {
   ): Promise<CodeProblem[]> {
     await this.gate.enter(context, "checkCode", appId);
     return this.problems(appId, code, dependencies ?? []);
+  }
+
+  @Query(() => [String], {
+    nullable: true,
+    description:
+      "What the npm package of that integrity declares for TypeScript: files that name each other as ./<index>, the first of which exports the type Value of its global. Null where it declares nothing, or no action of the app uses it.",
+  })
+  async packageDeclarations(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @Arg("integrity", () => String, { description: "Of the asset." }) integrity: unknown,
+  ): Promise<string[] | null> {
+    await this.gate.enter(context, "readDeclarations", appId);
+    return this.scripts.declarations(appId, integrity);
   }
 }

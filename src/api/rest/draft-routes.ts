@@ -48,4 +48,12 @@ export const draftRoutes: readonly Route[] = [
       };
     },
   },
+  {
+    method: "GET",
+    path: "/v3/apps/:appId/packages/declarations",
+    answer: async ({ drafts }, q) => ({
+      status: "DECLARATIONS_READ",
+      files: await drafts.packageDeclarations(q.context, q.id("appId"), q.text("integrity")),
+    }),
+  },
 ];

@@ -11,8 +11,8 @@ const PATH_MAX_CHARACTERS = 512;
 /** Paths begin with a slash and are relative to the package. */
 export type Files = Map<string, Buffer>;
 
-/** What a bundle may be made of, and what says how the package is used; declarations and maps are left out. */
-const WANTED = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm)|\/readme(?:\.\w+)?)$/i;
+/** What a bundle may be made of, what says how the package is used, and what declares it; sources and maps are left out. */
+const WANTED = /(?:\.(?:[cm]?js|json|es6|jsx|css|txt|svg|wasm|d\.[cm]?ts)|\/readme(?:\.\w+)?)$/i;
 
 const PLAIN = new Set(["File", "OldFile", "ContiguousFile"]);
 /** What an archive says of its entries, not entries. */

@@ -7,9 +7,13 @@ import { createWriteStream } from "node:fs";
 import { isBuiltin } from "node:module";
 import type { Answer, BundleJob } from "../bundler.js";
 import { filesOf, UNPACKED_MAX_BYTES } from "./archive.js";
+import { isDeclaration } from "./declarations.js";
 import { PackageFault } from "./fault.js";
 import { FileTree } from "./file-tree.js";
 import { makeScript } from "./make-script.js";
+
+/** Declarations beyond this are done without. */
+const DECLARATIONS_MAX_BYTES = 16 * 1024 * 1024;
 
 async function standardInput(): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -23,12 +27,19 @@ async function answerTo(input: Buffer): Promise<Answer> {
   const tree = new FileTree();
   let offset = start;
   let unpacked = 0;
+  let declared = 0;
   for (const { name, folder, bytes } of packages) {
     const archive = input.subarray(offset, offset + bytes);
     offset += bytes;
     try {
       const files = filesOf(archive);
-      for (const content of files.values()) unpacked += content.length;
+      for (const [path, content] of files) {
+        if (!isDeclaration(path)) unpacked += content.length;
+        else {
+          declared += content.length;
+          if (declared > DECLARATIONS_MAX_BYTES) files.delete(path);
+        }
+      }
       tree.add(folder, files);
     } catch (error) {
       if (error instanceof PackageFault && packages[0]!.name !== name)

@@ -1,6 +1,7 @@
 /** One script for browsers out of a tree of packages in memory. Runs nothing of theirs, and reads nothing of the disk. */
 import { extname } from "node:path/posix";
 import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin, transform } from "esbuild";
+import { declarationsOf } from "./declarations.js";
 import { PackageFault } from "./fault.js";
 import type { FileTree } from "./file-tree.js";
 import { type GlobalName, nameInBuild, nameInCamelCase, nameInReadme } from "./global-name.js";
@@ -22,6 +23,8 @@ export interface Script {
   names: string[];
   /** The packages that it is made of, the first the one that was asked for; `licence` as they state it, null where they do not. */
   parts: { name: string; version: string; licence: string | null }[];
+  /** Files of types, by number (declarations.ts); null where there are none. */
+  declarations: string[] | null;
 }
 
 /** What every browser of today knows. */
@@ -170,5 +173,7 @@ export async function makeScript(
     throw new PackageFault(`it comes to ${came} MB as one script; ${options.maxBytes / 2 ** 20} MB is the most`);
   }
   const parts = used.map(({ name, version, folder }) => ({ name, version, licence: licenceOf(tree.manifest(folder)) }));
-  return { source, global: global.name, names: usedNames(program), parts };
+  // A package without types serves as well.
+  const declarations = await declarationsOf(tree, root, global).catch(() => null);
+  return { source, global: global.name, names: usedNames(program), parts, declarations };
 }

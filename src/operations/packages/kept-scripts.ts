@@ -4,6 +4,8 @@ import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { StoredAsset } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
+import { ActionError } from "../../errors.js";
+import { described } from "../../rules/described.js";
 import { isKept, type KeptAsset, keptPath } from "../../rules/packages.js";
 
 /** A part of a script: a package of the registry. */
@@ -56,21 +58,27 @@ const CHOOSE = `
   ON CONFLICT (registry, spec) DO UPDATE SET sha256 = excluded.sha256, chosen_at = now()`;
 
 const KEEP = `
-  INSERT INTO kept_script (sha256, source, package, version, licence, global, names, parts)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+  INSERT INTO kept_script (sha256, source, package, version, licence, global, names, parts, declarations, declaration_bytes)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9::bytea, coalesce(octet_length($9::bytea), 0))
   ON CONFLICT (sha256) DO UPDATE SET touched_at = now(),
     -- The same bytes may have come from an address before: then nobody had looked at them.
     package = coalesce(kept_script.package, excluded.package), version = coalesce(kept_script.version, excluded.version),
     licence = coalesce(kept_script.licence, excluded.licence), global = coalesce(kept_script.global, excluded.global),
     names = coalesce(kept_script.names, excluded.names),
+    declarations = coalesce(kept_script.declarations, excluded.declarations),
+    declaration_bytes = greatest(kept_script.declaration_bytes, excluded.declaration_bytes),
     parts = CASE WHEN kept_script.package IS NULL THEN excluded.parts ELSE kept_script.parts END`;
 
+const USED = `
+  SELECT sha256 FROM kept_script_use JOIN action ON action.id = action_id WHERE app_id = $1
+  UNION
+  SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
+    JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
+
 const TOTAL = `
-  SELECT coalesce(sum(bytes), 0)::float8 AS bytes FROM kept_script WHERE sha256 IN (
-    SELECT sha256 FROM kept_script_use JOIN action ON action.id = action_id WHERE app_id = $1
-    UNION
-    SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
-      JOIN action ON action.id = action_version.action_id WHERE app_id = $1)`;
+  SELECT coalesce(sum(bytes + declaration_bytes), 0)::float8 AS bytes FROM kept_script WHERE sha256 IN (${USED})`;
+
+const DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${USED})`;
 
 const FORGET = `
   DELETE FROM package_choice WHERE (registry, spec) IN (
@@ -86,6 +94,14 @@ const SWEEP = `
 
 /** The name of content: in hexadecimal. */
 export const sha256Of = (content: Buffer): string => createHash("sha256").update(content).digest("hex");
+
+const INTEGRITY = /^sha256-([A-Za-z0-9+/]{43}=)$/;
+
+/** The name of the content that an integrity stands for; null where it is none. */
+export function sha256In(integrity: unknown): string | null {
+  const hash = typeof integrity === "string" ? INTEGRITY.exec(integrity)?.[1] : undefined;
+  return hash === undefined ? null : Buffer.from(hash, "base64").toString("hex");
+}
 
 /** How an asset tells of a script, under the dependency's name. */
 export function assetOf(name: string, facts: ScriptFacts): KeptAsset {
@@ -133,8 +149,12 @@ export function createKeptScripts(db: DataSource) {
       for (const spec of specs) chosenLately.set(`${registry} ${spec}`, facts);
     },
 
-    /** Puts a script there; known content stays as it is. */
-    async keep(source: Buffer, facts: Omit<ScriptFacts, "sha256" | "bytes">): Promise<ScriptFacts> {
+    /** Puts a script there; known content stays as it is. @param declarations a JSON array of texts */
+    async keep(
+      source: Buffer,
+      facts: Omit<ScriptFacts, "sha256" | "bytes">,
+      declarations: Buffer | null = null,
+    ): Promise<ScriptFacts> {
       const sha256 = sha256Of(source);
       const { package: name, version, licence, global, names, parts } = facts;
       const values = [
@@ -146,6 +166,7 @@ export function createKeptScripts(db: DataSource) {
         global,
         names && JSON.stringify(names),
         JSON.stringify(parts),
+        declarations,
       ];
       await rows(db, KEEP, values);
       return { ...facts, sha256, bytes: source.length };
@@ -168,6 +189,21 @@ export function createKeptScripts(db: DataSource) {
       const script = { ...found, source: String(found.source) };
       lately.set(sha256, script);
       return script;
+    },
+
+    /**
+     * What a script's package declares for TypeScript, files that name each other as `./<index>`; the first exports the type `Value` of
+     * its global. Null where it declares nothing, and for whatever no action of the app uses.
+     * @throws REQUEST_INVALID for what is no integrity
+     */
+    async declarations(appId: number, integrity: unknown): Promise<string[] | null> {
+      const sha256 = sha256In(integrity);
+      if (sha256 === null) {
+        const expected = "integrity must be sha256- and a hash in base64, as the action's assets have it";
+        throw new ActionError("REQUEST_INVALID", `${expected}; ${described(integrity)} came`);
+      }
+      const [found] = await rows<{ declarations: Buffer | null }>(db, DECLARATIONS, [appId, sha256]);
+      return found?.declarations ? (JSON.parse(String(found.declarations)) as string[]) : null;
     },
 
     /** Bytes of what the app's actions and their versions use. */

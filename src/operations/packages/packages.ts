@@ -27,7 +27,15 @@ import {
 } from "../../rules/packages.js";
 import type { Intake } from "../records/intake.js";
 import { fetchScript } from "./addresses.js";
-import { assetOf, createKeptScripts, type KeptScripts, type Part, type ScriptFacts, sha256Of } from "./kept-scripts.js";
+import {
+  assetOf,
+  createKeptScripts,
+  type KeptScripts,
+  type Part,
+  type ScriptFacts,
+  sha256In,
+  sha256Of,
+} from "./kept-scripts.js";
 import { gather } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type Registry } from "./registry.js";
 
@@ -44,7 +52,6 @@ const LOOK_LIMIT_MS = 4_000;
 const SWEEP_EVERY_MS = 600_000;
 /** As many as an action has dependencies. */
 const PROMISES_MAX = 100;
-const INTEGRITY = /^sha256-([A-Za-z0-9+/]{43}=)$/;
 const WEB_PORTS: readonly number[] = [80, 443];
 
 export interface PackagesOptions {
@@ -142,15 +149,18 @@ export function createPackages(options: PackagesOptions) {
       await scripts.choose(registry!.registry, specs, before);
       return before;
     }
-    const { source, global, names, parts } = await bundler.bundle(await archives()).catch((error: unknown) => {
-      throw error instanceof PackageFault ? unresolved(dependency, `cannot be used: ${error.message}`) : error;
-    });
+    const { source, global, names, parts, declarations } = await bundler
+      .bundle(await archives())
+      .catch((error: unknown) => {
+        throw error instanceof PackageFault ? unresolved(dependency, `cannot be used: ${error.message}`) : error;
+      });
     judgeLicences(dependency, parts);
     const text = Buffer.from(source);
-    await makeRoom(author, dependency, text.length);
+    const types = declarations && Buffer.from(JSON.stringify(declarations));
+    await makeRoom(author, dependency, text.length + (types?.length ?? 0));
     const { version } = choice;
     const licence = parts[0]!.licence;
-    const facts = await scripts.keep(text, { package: name, version, licence, global, names, parts });
+    const facts = await scripts.keep(text, { package: name, version, licence, global, names, parts }, types);
     await scripts.choose(registry!.registry, specs, facts);
     return facts;
   }
@@ -271,9 +281,8 @@ export function createPackages(options: PackagesOptions) {
     async promised(assets: unknown): Promise<Promised> {
       const entries = (Array.isArray(assets) ? assets.slice(0, PROMISES_MAX) : []).flatMap((one: unknown) => {
         const { name, version, integrity } = isObject(one) ? one : {};
-        const hash = typeof integrity === "string" ? INTEGRITY.exec(integrity)?.[1] : undefined;
-        if (typeof name !== "string" || hash === undefined) return [];
-        const sha256 = Buffer.from(hash, "base64").toString("hex");
+        const sha256 = sha256In(integrity);
+        if (typeof name !== "string" || sha256 === null) return [];
         return [{ name, sha256, version: typeof version === "string" ? valid(version) : null }];
       });
       const facts = new Map((await scripts.known(entries.map(({ sha256 }) => sha256))).map((one) => [one.sha256, one]));

@@ -18,10 +18,11 @@ javascriptDefaults.setModeConfiguration({
 });
 
 /** What TypeScript knows from now on. @param declarations of the client library */
-export function setTypes(declarations: string, { text }: ActionTypes): void {
+export function setTypes(declarations: string, { text, packages }: ActionTypes): void {
   javascriptDefaults.setExtraLibs([
     { content: declarations, filePath: "file:///svc.d.ts" },
     { content: text, filePath: "file:///action.d.ts" },
+    ...packages.map((one) => ({ content: one.text, filePath: `file:///${one.path}` })),
   ]);
 }
 

@@ -1,6 +1,7 @@
 /**
  * What TypeScript is to know of an action's code, as declarations: `context` by the app's settings and past payloads, `Svc` with the
- * packages that are listed, and npm's by their global names. Reads values and names; knows no editor and asks nobody.
+ * packages that are listed, and npm's by their global names, as they declare themselves. Reads values and names; knows no editor and asks
+ * nobody.
  */
 
 /** A package and the name that it has under `Svc`. */
@@ -15,6 +16,13 @@ export interface Installed {
   version?: string | null | undefined;
   /** The name under which code finds it. */
   global?: string | null | undefined;
+  integrity?: string | null | undefined;
+}
+
+/** A file of types, at its place beside the others. */
+export interface TypesFile {
+  path: string;
+  text: string;
 }
 
 interface Known {
@@ -26,11 +34,14 @@ interface Known {
   environment: string;
   /** Payloads of past runs. */
   payloads: readonly unknown[];
+  /** What npm's packages declare, by the integrity of their scripts: files that name each other by number. */
+  declarations?: ReadonlyMap<string, readonly string[]>;
 }
 
 export interface ActionTypes {
-  /** Declarations for the global scope. They import svc.d.ts from beside them. */
+  /** Declarations for the global scope. They import svc.d.ts from beside them, and files of `packages`. */
   text: string;
+  packages: TypesFile[];
   /** What a dependency defines is not known (a script at an address, or one not saved yet): an unknown name may be right. */
   hasUnknownNames: boolean;
 }
@@ -101,19 +112,34 @@ function contextType({ settings, environment, payloads }: Known): string {
 
 const NAME = /^[A-Za-z_$][\w$]*$/;
 
-function globalsOf(installed: readonly Installed[]): string[] {
+/** The folder of a package's declarations: base64 as addresses have it. */
+const folderOf = (integrity: string): string => `npm/${integrity.replaceAll("+", "-").replaceAll("/", "_")}`;
+
+type Declarations = NonNullable<Known["declarations"]>;
+
+function globalsOf(installed: readonly Installed[], declarations: Declarations): string[] {
   // Of two with one name the later is the one that code finds.
   const byName = new Map(installed.map((one) => [one.global ?? "", one]));
   return [...byName]
     .filter(([name]) => NAME.test(name))
-    .map(([name, one]) => `${comment([one.name, one.version].filter(Boolean).join(", "))} declare const ${name}: any;`);
+    .map(([name, { name: dependency, version, integrity }]) => {
+      const type = integrity && declarations.has(integrity) ? `import("./${folderOf(integrity)}/0").Value` : "any";
+      return `${comment([dependency, version].filter(Boolean).join(", "))} declare const ${name}: ${type};`;
+    });
+}
+
+function filesOf(installed: readonly Installed[], declarations: Declarations): TypesFile[] {
+  const used = new Set(installed.flatMap(({ integrity }) => integrity ?? []));
+  return [...used].flatMap((integrity) =>
+    (declarations.get(integrity) ?? []).map((text, at) => ({ path: `${folderOf(integrity)}/${at}.d.ts`, text })),
+  );
 }
 
 /** What JavaScript adds to at any time, and TypeScript would refuse. */
 const OPEN = ["Window", "Error"].map((name) => `interface ${name} { ${OTHERS} }`);
 
 export function actionTypes(known: Known): ActionTypes {
-  const { packages, dependencies, installed } = known;
+  const { packages, dependencies, installed, declarations = new Map() } = known;
   const listed = packages.filter(({ name }) => dependencies.includes(name));
   const own = listed.map(({ name, namespace }) => `${comment(name)} ${namespace}: import("./svc").${namespace};`);
   const others = dependencies.filter((name) => !packages.some((one) => one.name === name));
@@ -124,9 +150,10 @@ export function actionTypes(known: Known): ActionTypes {
     text: [
       contextType(known),
       `declare const Svc: import("./svc").Client & { ${svc.join(" ")} };`,
-      ...globalsOf(kept),
+      ...globalsOf(kept, declarations),
       ...OPEN,
     ].join("\n"),
+    packages: filesOf(kept, declarations),
     hasUnknownNames: others.some(
       (name) => !isOperators(name) && !kept.some((one) => one.name === name && NAME.test(one.global ?? "")),
     ),
@@ -147,5 +174,7 @@ export const COMPILER_OPTIONS = {
   checkJs: true,
   allowNonTsExtensions: true,
   noEmit: true,
+  // As the script was made that packages became.
+  esModuleInterop: true,
   strict: false,
 };

@@ -11,13 +11,13 @@ export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> 
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
 
 export const GetAction: Document<GetActionQuery, GetActionQueryVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs dependencies assets{name version licence bytes global changed usesEval unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs dependencies assets{name version licence integrity bytes global changed usesEval unreached}}query GetAction($appId:Int!$id:Int!){action(appId:$appId id:$id){...WholeAction}}";
 
 export const CreateAction: Document<CreateActionMutation, CreateActionMutationVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs dependencies assets{name version licence bytes global changed usesEval unreached}}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation CreateAction($appId:Int!$data:CreateActionInput!){saved:createAction(appId:$appId data:$data){...WholeAction}}";
 
 export const UpdateAction: Document<UpdateActionMutation, UpdateActionMutationVariables> =
-  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs dependencies assets{name version licence bytes global changed usesEval unreached}}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
+  "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment WholeAction on Action{...ActionSummary triggers{where{type dataSourceId data}}code timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs dependencies assets{name version licence integrity bytes global changed usesEval unreached}}mutation UpdateAction($appId:Int!$id:Int!$data:UpdateActionInput!$ifUpdatedAt:DateTime!){saved:updateAction(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeAction}}";
 
 export const RemoveAction: Document<RemoveActionMutation, RemoveActionMutationVariables> =
   "mutation RemoveAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){removeAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
@@ -60,6 +60,9 @@ export const DeletePreset: Document<DeletePresetMutation, DeletePresetMutationVa
 
 export const ListSettingKeys: Document<ListSettingKeysQuery, ListSettingKeysQueryVariables> =
   "query ListSettingKeys($appId:Int!){keys:settingsStatus(appId:$appId){key}}";
+
+export const ReadDeclarations: Document<ReadDeclarationsQuery, ReadDeclarationsQueryVariables> =
+  "query ReadDeclarations($appId:Int!$integrity:String!){files:packageDeclarations(appId:$appId integrity:$integrity)}";
 
 export const LearnPayloads: Document<LearnPayloadsQuery, LearnPayloadsQueryVariables> =
   "query LearnPayloads($appId:Int!$options:ActionLogsInput){page:actionLogs(appId:$appId options:$options){logs{payload}}}";
@@ -650,7 +653,7 @@ export type UpdateDataSourceInput = {
 
 export type ActionSummaryFragment = { id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType }> };
 
-export type WholeActionFragment = { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> };
+export type WholeActionFragment = { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> };
 
 export type PublishedCopyRowFragment = { masterId: number, id: number, active: boolean, lastRunAt: string | null, updatedAt: string };
 
@@ -679,7 +682,7 @@ export type GetActionQueryVariables = Exact<{
 }>;
 
 
-export type GetActionQuery = { action: { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
+export type GetActionQuery = { action: { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
 
 export type CreateActionMutationVariables = Exact<{
   appId: number;
@@ -687,7 +690,7 @@ export type CreateActionMutationVariables = Exact<{
 }>;
 
 
-export type CreateActionMutation = { saved: { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
+export type CreateActionMutation = { saved: { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
 
 export type UpdateActionMutationVariables = Exact<{
   appId: number;
@@ -697,7 +700,7 @@ export type UpdateActionMutationVariables = Exact<{
 }>;
 
 
-export type UpdateActionMutation = { saved: { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
+export type UpdateActionMutation = { saved: { code: string, timezone: string | null, timeoutMs: number | null, dependencies: Array<string>, id: number, name: string, description: string | null, active: boolean, environment: Environment, frequency: string | null, lastRunAt: string | null, updatedAt: string, triggers: Array<{ trigger: TriggerType, where: { type: string, dataSourceId: number | null, data: unknown } | null }>, concurrency: { policy: ConcurrencyPolicy, limit: number, key: string | null } | null, debounce: { delayMs: number, maxWaitMs: number, manual: boolean } | null, assets: Array<{ name: string, version: string | null, licence: string | null, integrity: string | null, bytes: number | null, global: string | null, changed: boolean | null, usesEval: boolean | null, unreached: boolean | null }> } };
 
 export type RemoveActionMutationVariables = Exact<{
   appId: number;
@@ -828,6 +831,14 @@ export type ListSettingKeysQueryVariables = Exact<{
 
 
 export type ListSettingKeysQuery = { keys: Array<{ key: string }> };
+
+export type ReadDeclarationsQueryVariables = Exact<{
+  appId: number;
+  integrity: string;
+}>;
+
+
+export type ReadDeclarationsQuery = { files: Array<string> | null };
 
 export type LearnPayloadsQueryVariables = Exact<{
   appId: number;

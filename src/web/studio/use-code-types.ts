@@ -4,7 +4,7 @@ import packages from "../../rules/packages.json";
 import { serviceAddress } from "../service-address.js";
 import type { Api } from "./api.js";
 import { type ActionTypes, actionTypes, type Installed, loosened } from "./code-types.js";
-import { LearnPayloads, ListSettingKeys } from "./documents.js";
+import { LearnPayloads, ListSettingKeys, ReadDeclarations } from "./documents.js";
 import type { Draft } from "./draft.js";
 
 const PAYLOADS_LEARNED = 10;
@@ -17,6 +17,45 @@ function readTypes(): Promise<string> {
     .then(async (answer) => (answer.ok ? loosened(await answer.text()) : ""))
     .catch(() => "");
   return types;
+}
+
+type Declarations = ReadonlyMap<string, readonly string[]>;
+
+/** By app and integrity. A script's never change: what was read stays read. */
+const read = new Map<string, Promise<readonly string[] | null>>();
+
+function readDeclarations(api: Api, appId: number, integrity: string): Promise<readonly string[] | null> {
+  const key = `${appId} ${integrity}`;
+  const known = read.get(key);
+  if (known) return known;
+  const asked = api.ask(ReadDeclarations, { appId, integrity }).then(
+    ({ files }) => files ?? null,
+    () => {
+      // It may be had the next time.
+      read.delete(key);
+      return null;
+    },
+  );
+  read.set(key, asked);
+  return asked;
+}
+
+/** What npm's packages declare, of those that declare anything. */
+function useDeclarations(api: Api, appId: number, installed: readonly Installed[]): Declarations {
+  const [declarations, setDeclarations] = useState<Declarations>(new Map());
+  const wanted = JSON.stringify(installed.flatMap(({ version, integrity }) => (version && integrity ? integrity : [])));
+  useEffect(() => {
+    let isOver = false;
+    const all = (JSON.parse(wanted) as string[]).map(async (integrity) => {
+      const files = await readDeclarations(api, appId, integrity);
+      return files === null ? [] : [[integrity, files] as const];
+    });
+    void Promise.all(all).then((found) => isOver || setDeclarations(new Map(found.flat())));
+    return () => {
+      isOver = true;
+    };
+  }, [api, appId, wanted]);
+  return declarations;
 }
 
 interface Learned {
@@ -71,11 +110,12 @@ export function useCodeTypes(
       isOver = true;
     };
   }, [api, appId, copies]);
+  const declarations = useDeclarations(api, appId, installed);
   const environment = draft?.environment ?? "server";
   const listed = JSON.stringify(draft?.dependencies ?? []);
   return useMemo(() => {
     const { types: library, ...known } = learned;
     const dependencies = JSON.parse(listed) as string[];
-    return { library, ...actionTypes({ ...known, packages, environment, dependencies, installed }) };
-  }, [learned, environment, listed, installed]);
+    return { library, ...actionTypes({ ...known, packages, environment, dependencies, installed, declarations }) };
+  }, [learned, environment, listed, installed, declarations]);
 }

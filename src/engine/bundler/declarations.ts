@@ -1,0 +1,137 @@
+/**
+ * What a package declares of itself for TypeScript: its declarations with all that they import, as files without folders that name each
+ * other by number. Reads, and runs nothing.
+ */
+import { dirname, join } from "node:path/posix";
+import enhancedResolve from "enhanced-resolve";
+import type { FileTree } from "./file-tree.js";
+import type { GlobalName } from "./global-name.js";
+
+/** More would slow down the editor of whoever uses it. */
+const FILES_MAX = 600;
+const MAX_BYTES = 1024 * 1024;
+/** Names of modules, in all files. */
+const NAMED_MAX = 4_000;
+
+const DECLARATION = /\.d\.[cm]?ts$/;
+/** What stands for a module is beside it under the same name. */
+const BESIDE: readonly [RegExp, string][] = [
+  [/\.mjs$/, ".d.mts"],
+  [/\.cjs$/, ".d.cts"],
+  [/\.jsx?$/, ".d.ts"],
+];
+
+/** Where a declaration names another module: of its package, or of one that it needs. */
+const NAMED = /(\bfrom\s*|\bimport\s*\(\s*|\bimport\s+|\brequire\s*\(\s*|\bmodule\s+)(["'])([^"'\n]{1,300})\2/g;
+/** Where a script's declarations name another's. */
+const BROUGHT = /(<reference\s+path\s*=\s*)(["'])([^"'\n]{1,300})\2/g;
+
+export const isDeclaration = (path: string): boolean => DECLARATION.test(path);
+
+/** Under which of the organisation's names somebody else has declared a package. */
+const typesOf = (name: string): string =>
+  name.replace(/^(?:@([^/]+)\/)?([^/]+)/, (_all, scope, bare) => `@types/${scope ? `${scope}__` : ""}${bare}`);
+
+function createFinder(tree: FileTree) {
+  const resolver = enhancedResolve.ResolverFactory.createResolver({
+    fileSystem: tree.asFileSystem(),
+    useSyncFileSystemCalls: false,
+    symlinks: false,
+    extensions: [".d.ts", ".d.mts", ".d.cts", ".js", ".mjs", ".cjs"],
+    extensionAlias: { ".js": [".d.ts", ".js"], ".mjs": [".d.mts", ".mjs"], ".cjs": [".d.cts", ".cjs"] },
+    conditionNames: ["types", "import", "module", "browser", "default"],
+    mainFields: ["types", "typings", "module", "main"],
+    modules: ["node_modules"],
+    roots: [],
+  });
+  const resolved = (specifier: string, folder: string) =>
+    new Promise<string | null>((resolve) => {
+      resolver.resolve({}, folder, specifier, {}, (_error, found) => resolve(typeof found === "string" ? found : null));
+    });
+
+  /** The file that declares what is found; null where there is none. */
+  function declared(found: string | null): string | null {
+    if (found === null) return null;
+    const beside = BESIDE.map(([end, instead]) => found.replace(end, instead));
+    return [found, ...beside].find((path) => isDeclaration(path) && tree.read(path)) ?? null;
+  }
+
+  return async (specifier: string, folder: string): Promise<string | null> => {
+    const own = declared(await resolved(specifier, folder));
+    if (own !== null || specifier.startsWith(".")) return own;
+    const whole = /^(?:@[^/]+\/)?[^/]+$/.test(specifier);
+    const first = whole ? declared(await resolved(`${specifier}/index.d.ts`, folder)) : null;
+    return first ?? declared(await resolved(typesOf(specifier), folder));
+  };
+}
+
+/** The first file: what stands under the package's global name, as the script sets it. */
+function globalType(namespace: boolean): string {
+  const value = namespace ? "All" : "All extends { default: infer Default } ? Default : All";
+  return `type All = typeof import("./1");\nexport type Value = ${value};\n`;
+}
+
+/** The files that were come to, in that order, and the text of each with their numbers in it. */
+class Declared {
+  readonly texts: string[] = [];
+  private readonly paths: string[] = [];
+  private bytes = 0;
+  private named = 0;
+
+  constructor(
+    private readonly tree: FileTree,
+    private readonly find: ReturnType<typeof createFinder>,
+  ) {}
+
+  numberOf(path: string): number {
+    if (!this.paths.includes(path)) this.paths.push(path);
+    return this.paths.indexOf(path) + 1;
+  }
+
+  /** Reads all that the files name, and what that names. @returns false where it is more than an editor takes */
+  async readAll(): Promise<boolean> {
+    for (let at = 0; at < this.paths.length; at += 1) {
+      const content = this.tree.read(this.paths[at]!)!;
+      this.bytes += content.length;
+      if (this.bytes > MAX_BYTES) return false;
+      this.texts.push(await this.numbered(String(content), dirname(this.paths[at]!)));
+      if (this.paths.length > FILES_MAX || this.named > NAMED_MAX) return false;
+    }
+    return true;
+  }
+
+  private async numbered(text: string, folder: string): Promise<string> {
+    const numbers = new Map<string, number>();
+    const specifiers = new Set([...text.matchAll(NAMED)].map(([, , , specifier]) => specifier!));
+    this.named += specifiers.size;
+    for (const specifier of [...specifiers].slice(0, NAMED_MAX)) {
+      const file = await this.find(specifier, folder);
+      if (file !== null) numbers.set(specifier, this.numberOf(file));
+    }
+    const brought = (specifier: string) => {
+      const file = join(folder, specifier);
+      return isDeclaration(file) && this.tree.read(file) ? `./${this.numberOf(file)}.d.ts` : specifier;
+    };
+    return text
+      .replace(NAMED, (all, before, quote, specifier) =>
+        numbers.has(specifier) ? `${before}${quote}./${numbers.get(specifier)}${quote}` : all,
+      )
+      .replace(BROUGHT, (_all, before, quote, specifier) => `${before}${quote}${brought(specifier)}${quote}`);
+  }
+}
+
+/** @returns null for a package that declares nothing, or more than an editor takes */
+export async function declarationsOf(
+  tree: FileTree,
+  { name }: { name: string },
+  { namespace }: GlobalName,
+): Promise<string[] | null> {
+  const find = createFinder(tree);
+  const entry = await find(name, "/");
+  if (entry === null) return null;
+  const declared = new Declared(tree, find);
+  declared.numberOf(entry);
+  if (!(await declared.readAll())) return null;
+  const files = [globalType(namespace), ...declared.texts];
+  return Buffer.byteLength(JSON.stringify(files)) > MAX_BYTES ? null : files;
+}
