@@ -165,7 +165,11 @@ async function buildPages(names, workerFiles, monacoStyle) {
     splitting: true,
     jsx: "automatic",
     loader: { ".ttf": "dataurl" },
-    define: { ...COMMON.define, WORKER_FILES: `${JSON.stringify(workerFiles)}`, MONACO_STYLE: `${JSON.stringify(monacoStyle)}` },
+    define: {
+      ...COMMON.define,
+      WORKER_FILES: `${JSON.stringify(workerFiles)}`,
+      MONACO_STYLE: `${JSON.stringify(monacoStyle)}`,
+    },
     plugins: [monacoStylesOnce, partsImportTheCore],
   });
   const { outputs } = metafile;
@@ -175,7 +179,9 @@ async function buildPages(names, workerFiles, monacoStyle) {
     const { entry, title, asks = { all: [], signedIn: [] }, next } = PAGES[name];
     const { file, css } = built.get(entry);
     const [script, ...needs] = importedBy(outputs, file);
-    const later = next ? importedBy(outputs, built.get(`${PART}:${next}`).file).filter((one) => !needs.includes(one)) : [];
+    const later = next
+      ? importedBy(outputs, built.get(`${PART}:${next}`).file).filter((one) => !needs.includes(one))
+      : [];
     return [
       name,
       {

@@ -71,6 +71,8 @@ describe("The example app", () => {
 
   describe("in a browser", () => {
     const watches: PageWatch[] = [];
+    /** Of each page, those that are open. */
+    const sockets: Set<string>[] = [];
     let pages: Page[];
 
     const note = (page: Page) => page.$eval("#bookings-note", (e) => e.textContent!);
@@ -79,9 +81,19 @@ describe("The example app", () => {
     const seat = (name: string) => `::-p-xpath(//div[@id="bookings-seats"]/button[.="${name}"])`;
     const messages = async () => (await get("/v1/apps/:id/communicate/messages")).messages;
 
+    async function openSockets(page: Page): Promise<Set<string>> {
+      const open = new Set<string>();
+      const protocol = await page.createCDPSession();
+      await protocol.send("Network.enable");
+      protocol.on("Network.webSocketCreated", ({ requestId }) => open.add(requestId));
+      protocol.on("Network.webSocketClosed", ({ requestId }) => open.delete(requestId));
+      return open;
+    }
+
     async function visit(email: string, password: string): Promise<Page> {
       const page = await (await browser.createBrowserContext()).newPage();
       watches.push(watchPage(page, service.url));
+      sockets.push(await openSockets(page));
       await page.goto(`${service.url}/apps/${service.appId}`);
       await page.waitForSelector(seat("A1"));
       await page.type("#bookings-guest [name=email]", email);
@@ -174,6 +186,10 @@ describe("The example app", () => {
       ]);
       await tick("bookings-clear");
       for (const page of pages) await page.waitForSelector("#bookings-seats button:not(:disabled)[aria-label='A1']");
+    });
+
+    it("follows its seats, triggers and whatever else it shows over one websocket a page", () => {
+      expect(sockets.map(({ size }) => size)).to.deep.equal([1, 1]);
     });
 
     it("loads nothing from elsewhere and breaks no policy of its page", () => {

@@ -112,6 +112,18 @@ describe("The frame of Studio", () => {
     await page.waitForFunction('document.activeElement.textContent === "Delete this action"');
   });
 
+  it("gives the focus back to where it was when the palette is left by Escape, though something was typed", async () => {
+    for (const place of [".code-editor textarea", '[data-field="name"] input', '[title="Ctrl+K"]', "#content"]) {
+      await page.focus(place);
+      await studio.press("k");
+      await focused(".palette input");
+      await page.keyboard.type("open");
+      await page.keyboard.press("Escape");
+      await page.waitForSelector("dialog", { hidden: true });
+      await focused(place);
+    }
+  });
+
   it("does by Ctrl+K whatever can be done here, found by its words", async () => {
     await studio.press("k");
     await page.waitForSelector(".palette");
