@@ -16,6 +16,17 @@ function deBruijn(letters: string, length: number): string {
   return text;
 }
 
+/** The same bytes every time, of which none says anything of the next. */
+function random(bytes: number): Buffer {
+  let state = 1;
+  return Buffer.from(
+    Array.from({ length: bytes }, () => {
+      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0;
+      return state >>> 24;
+    }),
+  );
+}
+
 /** 100 KB each, in as many ways as there are to be awkward. */
 export const SECRETS: Record<string, unknown> = {
   "9,000 strings AAAA0000…": numbered(9000, "AAAA"),
@@ -33,10 +44,18 @@ export const SECRETS: Record<string, unknown> = {
 
 export function textsOf(bytes: number): Record<string, string> {
   const fill = (unit: string) => unit.repeat(Math.ceil(bytes / unit.length)).slice(0, bytes);
+  // One escape in as many as may be nested: each layer of them is another text.
+  const nested = `%${"25".repeat(8)}41`;
   return {
     A: fill("A"),
+    "A, and an escape of escapes": fill("A").slice(nested.length) + nested,
     "beginnings of secrets": fill("AAAA000"),
     "the beginning of an address": fill("https://example.com/a/long/path/that/all/of/them/share?id"),
+    "the beginning of an address, and an escape of escapes":
+      fill("https://example.com/a/long/path/that/all/of/them/share?id").slice(nested.length) + nested,
+    "the beginning of an address in base64": fill(
+      Buffer.from("https://example.com/a/long/path/that/all/of/them/share?id").toString("base64"),
+    ),
     "a de Bruijn text": fill(deBruijn("ABCDEFGHI", 10 * KB)),
     "hex digits": fill("0123456789abcdef"),
     backslashes: fill("\\"),
@@ -46,5 +65,8 @@ export function textsOf(bytes: number): Record<string, string> {
     words: fill("the quick brown fox jumps over the lazy dog "),
     umlauts: fill("äöü€"),
     "lines of base64": fill(`${"QUFBQTAw".repeat(9)}\n`),
+    "line breaks in base64": fill("CgoKDQ0N"),
+    "random base64": fill(random(3 * KB).toString("base64")),
+    "random hex": fill(random(2 * KB).toString("hex")),
   };
 }

@@ -1,13 +1,15 @@
-/** The scan of 6 MB against 100 KB of secrets, in every bad case: how long it takes, and that nothing else waits for it. */
+/** The scan of 6 MB against 100 KB of secrets, in every bad case: how long it takes, that nothing else waits for it, and what it says. */
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { expect } from "chai";
 import { createSecretScans } from "../../src/engine/secret-scan.js";
 import { secretsOfSetting } from "../../src/rules/secrets.js";
 import { SECRETS, textsOf } from "../attacks/scan-worst-cases.js";
+import { expectSameVerdicts } from "../attacks/secret-texts.js";
 
 const RESULT = 6 * 1024 * 1024;
 const TIME_MAX_MS = 200;
 const PAUSE_MAX_MS = 50;
+const GENERATED = 20_000;
 
 describe("the scan of large results", function () {
   this.timeout(0);
@@ -30,4 +32,6 @@ describe("the scan of large results", function () {
       }
     });
   }
+
+  it(`says what its oracle says of ${GENERATED} generated texts`, () => expectSameVerdicts(GENERATED));
 });

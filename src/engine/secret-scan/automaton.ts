@@ -2,6 +2,8 @@
  * Finds any of many byte strings in a text by one pass over it (Aho and Corasick, 1975), whatever the strings and the text are.
  * Knows bytes alone. Nodes of the trie are numbered in the order in which sorted patterns add them: the first child of `n` is `n + 1`.
  */
+import { Beginnings, PATTERN_MIN_BYTES } from "./beginnings.js";
+import { EVERYWHERE, type Spans } from "./spans.js";
 
 /** One occurrence: the bytes `[start, end)` are the pattern of that number. */
 export interface Hit {
@@ -10,12 +12,8 @@ export interface Hit {
   end: number;
 }
 
-/** No pattern holds it: between two texts in one buffer it parts them. */
-export const SEPARATOR = 0xff;
-
-/** A pattern of so many bytes holds one word that lies at a multiple of four, wherever it stands. */
-export const PATTERN_MIN_BYTES = 8;
-const WORD = 4;
+/** Where no more than so many bytes are left of a pattern, another beginning is looked for: that is quicker than to go on. */
+const LEFT_BYTES = 3;
 /** How far from its last byte a text that was cut is looked at: a cut within an escape leaves up to five bytes of it. */
 const CUT_SLACK = 6;
 
@@ -54,13 +52,13 @@ export class Automaton {
   private readonly otherNodes: Int32Array;
   private readonly branches: Uint8Array;
   private readonly root = new Int32Array(256);
-  /** Which aligned words patterns hold, hashed: what holds none of them needs no pass. */
-  private readonly words: Int32Array;
-  private readonly wordShift: number;
+  private readonly beginnings: Beginnings;
+  /** Bytes of the longest pattern. */
+  private readonly longest: number;
   /** Steps of all passes so far, for whoever doubts that they are linear. */
   steps = 0;
 
-  /** @param patterns of PATTERN_MIN_BYTES or more, without SEPARATOR; of equal ones the first counts */
+  /** @param patterns of PATTERN_MIN_BYTES or more; of equal ones the first counts */
   constructor(patterns: readonly Uint8Array[]) {
     const order = inOrder(patterns);
     const total = order.reduce((sum, { pattern, shared }) => sum + pattern.length - shared, 1);
@@ -72,19 +70,17 @@ export class Automaton {
     const slots = 2 ** Math.ceil(Math.log2(patterns.length * 2 + 2));
     this.others = new Int32Array(slots).fill(-1);
     this.otherNodes = new Int32Array(slots);
-    const bits = Math.min(24, Math.max(12, Math.ceil(Math.log2(total * 16))));
-    this.words = new Int32Array(2 ** (bits - 5));
-    this.wordShift = 32 - bits;
     const parents = new Int32Array(total);
     const labels = new Uint8Array(total);
     this.grow(order, parents, labels);
     this.link(parents, labels);
-    for (const pattern of patterns) this.noteWords(pattern);
+    this.beginnings = new Beginnings(patterns);
+    this.longest = patterns.reduce((longest, { length }) => Math.max(longest, length), 0);
   }
 
   /** Bytes that it holds, about. */
   get bytes(): number {
-    return this.first.length * 15 + this.words.length * 4;
+    return this.first.length * 15 + this.beginnings.bytes;
   }
 
   private grow(order: readonly Ordered[], parents: Int32Array, labels: Uint8Array): void {
@@ -167,65 +163,63 @@ export class Automaton {
     }
   }
 
-  private wordBit(word: number): number {
-    return Math.imul(word, HASH) >>> this.wordShift;
-  }
-
-  private noteWords(pattern: Uint8Array): void {
-    for (let at = 0; at + WORD <= pattern.length; at += 1) {
-      const word = pattern[at]! | (pattern[at + 1]! << 8) | (pattern[at + 2]! << 16) | (pattern[at + 3]! << 24);
-      const bit = this.wordBit(word);
-      this.words[bit >>> 5]! |= 1 << (bit & 31);
-    }
-  }
-
-  /** Tells every place where a pattern ends, with the longest that does, until `tell` answers true. */
-  private pass(bytes: Uint8Array, from: number, to: number, tell: (hit: Hit) => boolean): boolean {
+  /**
+   * Reads from a place where a pattern may begin until nothing of one is left. Tells every place where a pattern ends, with the longest
+   * that does. Answers where what is left begins; -1 once `tell` has answered true.
+   */
+  private pass(bytes: Uint8Array, from: number, tell: (hit: Hit) => boolean): number {
     // As `next`, in local names: this is where the time goes.
     const { first, branches, fail, root, report, depth } = this;
     let node = 0;
     let failures = 0;
-    this.steps += to - from;
-    for (let at = from; at < to; at += 1) {
+    let at = from;
+    for (; at < bytes.length; at += 1) {
       const byte = bytes[at]!;
-      for (; ; node = fail[node]!, failures += 1) {
-        if (node === 0) {
-          node = root[byte]!;
+      if (node !== 0 && first[node] === byte) node += 1;
+      else {
+        const before = node;
+        for (; ; node = fail[node]!, failures += 1) {
+          const child =
+            node === 0
+              ? root[byte]!
+              : first[node] === byte
+                ? node + 1
+                : branches[node] === 1
+                  ? this.otherChild(node, byte)
+                  : 0;
+          if (child === 0 && node !== 0) continue;
+          node = child;
           break;
         }
-        if (first[node] === byte) {
-          node += 1;
-          break;
-        }
-        const other = branches[node] === 1 ? this.otherChild(node, byte) : 0;
-        if (other === 0) continue;
-        node = other;
-        break;
+        // A node that is no child of the one before: something was given up.
+        if (depth[node]! <= depth[before]! && depth[node]! <= LEFT_BYTES) break;
       }
       const found = report[node]!;
       if (found === 0) continue;
-      if (tell({ pattern: this.patternAt.get(found)!, start: at + 1 - depth[found]!, end: at + 1 })) return true;
+      if (tell({ pattern: this.patternAt.get(found)!, start: at + 1 - depth[found]!, end: at + 1 })) return -1;
     }
-    this.steps += failures;
-    return false;
+    this.steps += Math.min(at + 1, bytes.length) - from + failures;
+    return at < bytes.length ? at + 1 - depth[node]! : bytes.length;
   }
 
   /**
    * Tells occurrences, by their ends from left to right, at each end the longest, until `tell` answers true.
    * @param words the same bytes by four, whole words alone
+   * @param spans an occurrence that holds no byte of them need not be told
    */
-  scan(bytes: Uint8Array, words: Int32Array, tell: (hit: Hit) => boolean): boolean {
-    const { words: known, wordShift } = this;
-    for (let at = 0; at < words.length; at += 1) {
-      const start = at;
-      for (; at < words.length; at += 1) {
-        const bit = Math.imul(words[at]!, HASH) >>> wordShift;
-        if ((known[bit >>> 5]! & (1 << (bit & 31))) === 0) break;
+  scan(bytes: Uint8Array, words: Int32Array, tell: (hit: Hit) => boolean, spans: Spans = EVERYWHERE): boolean {
+    const end = bytes.length - PATTERN_MIN_BYTES + 1;
+    let at = 0;
+    for (let span = 0; span < spans.length; span += 2) {
+      const to = Math.min(end, spans[span + 1]!);
+      at = Math.max(at, spans[span]! - this.longest + 1);
+      this.steps += Math.max(0, to - at) >> 2;
+      while (at < to) {
+        const begun = this.beginnings.next(bytes, words, at, to);
+        if (begun === -1) break;
+        at = this.pass(bytes, begun, tell);
+        if (at === -1) return true;
       }
-      if (at === start) continue;
-      // Around known words lie at most three bytes of a pattern that are no whole word.
-      const from = Math.max(0, start * WORD - WORD + 1);
-      if (this.pass(bytes, from, Math.min(at * WORD + WORD - 1, bytes.length), tell)) return true;
     }
     return false;
   }
@@ -234,7 +228,7 @@ export class Automaton {
   begunAtEnd(bytes: Uint8Array): Hit | null {
     let node = 0;
     let longest: Hit | null = null;
-    for (let at = 0; at < bytes.length; at += 1) {
+    for (let at = Math.max(0, bytes.length - CUT_SLACK - this.longest); at < bytes.length; at += 1) {
       node = this.next(node, bytes[at]!);
       const length = this.depth[node]!;
       if (at < bytes.length - CUT_SLACK || length < PATTERN_MIN_BYTES) continue;

@@ -2,8 +2,9 @@
  * What of a secret value is looked for in the layers of a text (layers.ts): few patterns, since the layers undo the encodings.
  * The layers write no line breaks, so a value's own may be written any way.
  */
-import { PATTERN_MIN_BYTES } from "./automaton.js";
-import { type Layer, plainLayer, unescapedLayer } from "./layers.js";
+import { PATTERN_MIN_BYTES } from "./beginnings.js";
+import { unescapedLayer } from "./escapes.js";
+import { type Layer, plainLayer } from "./layers.js";
 
 /** A longer value is in no host. */
 const HOST_MAX_CHARACTERS = 253;

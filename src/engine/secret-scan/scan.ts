@@ -4,9 +4,12 @@
  */
 import { domainToUnicode } from "node:url";
 import { Automaton, type Hit } from "./automaton.js";
+import { decodedLayers } from "./digits.js";
+import { unescapedLayer } from "./escapes.js";
 import { shortStrings } from "./json-strings.js";
-import { decodedLayers, type Layer, plainLayer, unescapedLayer } from "./layers.js";
+import { type Layer, plainLayer } from "./layers.js";
 import { hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
+import { EVERYWHERE, type Spans } from "./spans.js";
 
 export interface Secret {
   /** What may be said of it. */
@@ -24,9 +27,6 @@ export interface ScannedText {
 
 const WHOLE_MAX_CHARACTERS = 64;
 const QUOTED = /"([^"\\]{1,64})"(\s*:)?/g;
-/** A text in a decoded layer; else it is chance. */
-const CONTROL = /(?!\t)\p{Cc}/u;
-const PROBED_BYTES = 64;
 
 interface Interval {
   from: number;
@@ -45,18 +45,17 @@ function* layersOf(text: string, mapped: boolean): Generator<{ layer: Layer; isD
     yield { layer, isDecoded: false };
     if (times === ESCAPED_TIMES) break;
   }
-  // Both: what stands before an encoded value may have taken its first digits for the rest of an escape.
-  for (const encoded of new Set([plain, bare])) {
-    for (const layer of decodedLayers(encoded)) {
-      yield { layer, isDecoded: true };
-      const inner = isText(layer) ? unescapedLayer(layer) : null;
-      if (inner !== null) yield { layer: inner, isDecoded: true };
-    }
-  }
+  yield* decodedWithin(plain, EVERYWHERE);
+  // Also of the text itself: what stands before an encoded value may have taken its first digits for the rest of an escape.
+  yield* decodedWithin(bare, bare.changed);
 }
 
-function isText({ bytes }: Layer): boolean {
-  return !CONTROL.test(Buffer.from(bytes.subarray(0, PROBED_BYTES)).toString());
+function* decodedWithin(encoded: Layer, spans: Spans): Generator<{ layer: Layer; isDecoded: boolean }> {
+  for (const { layer, texts } of decodedLayers(encoded, spans)) {
+    yield { layer, isDecoded: true };
+    const inner = texts && unescapedLayer(texts);
+    if (inner !== null) yield { layer: inner, isDecoded: true };
+  }
 }
 
 function wordsOf(bytes: Uint8Array): Int32Array {
@@ -77,8 +76,9 @@ function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string)
   return {
     automaton,
     name: (hit: Hit): string => names[hit.pattern]!,
-    /** The occurrences in a layer until `tell` answers true. */
-    scan: ({ bytes }: Layer, tell: (hit: Hit) => boolean): boolean => automaton.scan(bytes, wordsOf(bytes), tell),
+    /** The occurrences in a layer that are in no layer before it, until `tell` answers true. */
+    scan: ({ bytes, fresh }: Layer, tell: (hit: Hit) => boolean): boolean =>
+      automaton.scan(bytes, wordsOf(bytes), tell, fresh),
   };
 }
 

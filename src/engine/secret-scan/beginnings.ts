@@ -1,0 +1,82 @@
+/**
+ * Where in a text any of many byte strings may begin: it looks at one word in four bytes, and at the rest only where that word stands
+ * near some string's beginning. Never misses one; what it names by chance is for the asker to refuse.
+ */
+
+/** A pattern of so many bytes holds one word that lies at a multiple of four, wherever it stands. */
+export const PATTERN_MIN_BYTES = 8;
+const WORD = 4;
+
+const HASH = 0x9e3779b1;
+const OTHER_HASH = 0x85ebca6b;
+/** Slots for one entry, so that few others are met by chance. */
+const SLOTS_PER_WORD = 16;
+const WORD_BITS_MIN = 14;
+const WORD_BITS_MAX = 20;
+const EIGHT_BITS_MIN = 12;
+const EIGHT_BITS_MAX = 24;
+
+const bitsFor = (entries: number, min: number, max: number): number =>
+  Math.min(max, Math.max(min, Math.ceil(Math.log2(entries * SLOTS_PER_WORD + 1))));
+
+const wordAt = (bytes: Uint8Array, at: number): number =>
+  bytes[at]! | (bytes[at + 1]! << 8) | (bytes[at + 2]! << 16) | (bytes[at + 3]! << 24);
+
+export class Beginnings {
+  /** By a word's hash: bit `n` is set where a pattern holds such a word `n` bytes after its beginning. */
+  private readonly words: Uint8Array;
+  private readonly wordShift: number;
+  /** By the hash of the first eight bytes of a pattern, a bit. */
+  private readonly eights: Int32Array;
+  private readonly eightShift: number;
+
+  /** @param patterns of PATTERN_MIN_BYTES or more */
+  constructor(patterns: readonly Uint8Array[]) {
+    const wordBits = bitsFor(patterns.length * WORD, WORD_BITS_MIN, WORD_BITS_MAX);
+    const eightBits = bitsFor(patterns.length, EIGHT_BITS_MIN, EIGHT_BITS_MAX);
+    this.words = new Uint8Array(2 ** wordBits);
+    this.wordShift = 32 - wordBits;
+    this.eights = new Int32Array(2 ** (eightBits - 5));
+    this.eightShift = 32 - eightBits;
+    for (const pattern of patterns) {
+      for (let offset = 0; offset < WORD; offset += 1) {
+        this.words[Math.imul(wordAt(pattern, offset), HASH) >>> this.wordShift]! |= 1 << offset;
+      }
+      const bit = this.eightBit(wordAt(pattern, 0), wordAt(pattern, WORD));
+      this.eights[bit >>> 5]! |= 1 << (bit & 31);
+    }
+  }
+
+  /** Bytes that it holds. */
+  get bytes(): number {
+    return this.words.length + this.eights.byteLength;
+  }
+
+  private eightBit(first: number, second: number): number {
+    const one = Math.imul(first, HASH);
+    const both = Math.imul((one ^ (one >>> 15)) + second, OTHER_HASH);
+    return Math.imul(both ^ (both >>> 13), HASH) >>> this.eightShift;
+  }
+
+  /**
+   * The first place in `[from, to)` at which a pattern may begin; -1 for none.
+   * @param words the same bytes by four, whole words alone
+   * @param to at most so far that PATTERN_MIN_BYTES follow each place
+   */
+  next(bytes: Uint8Array, words: Int32Array, from: number, to: number): number {
+    const { words: known, wordShift, eights } = this;
+    const end = Math.min(words.length, (to + WORD + 2) >> 2);
+    for (let word = (from + WORD - 1) >> 2; word < end; word += 1) {
+      let offsets = known[Math.imul(words[word]!, HASH) >>> wordShift]!;
+      while (offsets !== 0) {
+        const offset = 31 - Math.clz32(offsets);
+        offsets ^= 1 << offset;
+        const at = word * WORD - offset;
+        if (at < from || at >= to) continue;
+        const bit = this.eightBit(wordAt(bytes, at), wordAt(bytes, at + WORD));
+        if ((eights[bit >>> 5]! & (1 << (bit & 31))) !== 0) return at;
+      }
+    }
+    return -1;
+  }
+}

@@ -1,0 +1,170 @@
+/**
+ * What a text may have written in base64, base64url or hex, wherever that begins: the digits' bytes from each one on that may be the
+ * first. Knows no secret.
+ */
+import { isLineBreak, type Layer, withoutLineBreaks } from "./layers.js";
+import { BASE64_NUMERALS, HEX_NUMERALS, type Numerals, PAIRS } from "./numerals.js";
+import { EVERYWHERE, type Spans } from "./spans.js";
+
+/** Four bytes of 255, which no pattern holds: they part two texts in one buffer. */
+const SEPARATORS = -1;
+const TAB = 0x09;
+const DELETE = 0x7f;
+
+/** A run that is text says so in its first bytes. */
+const PROBED_BYTES = 64;
+
+/** Whether no byte in `[from, to)` is one that text has not, as far as it is looked at. */
+function isText(bytes: Uint8Array, from: number, to: number): boolean {
+  const end = Math.min(to, from + PROBED_BYTES);
+  for (let index = from; index < end; index += 1) {
+    const byte = bytes[index]!;
+    if ((byte < 0x20 && byte !== TAB && !isLineBreak(byte)) || byte === DELETE) return false;
+  }
+  return true;
+}
+
+/** A layer, and each two bytes of it that follow one another as one number: from even places on, and from odd ones. */
+interface Digits {
+  layer: Layer;
+  even: Uint16Array;
+  odd: Uint16Array;
+}
+
+function digitsOf(layer: Layer): Digits {
+  const { bytes } = layer;
+  const even = bytes.byteOffset % 2 === 0 ? bytes : new Uint8Array(bytes);
+  const odd = new Uint8Array(bytes.subarray(1));
+  const pairs = (of: Uint8Array) => new Uint16Array(of.buffer, of.byteOffset, of.length >> 1);
+  return { layer, even: pairs(even), odd: pairs(odd) };
+}
+
+/** The runs of at least `min` such digits within `[begin, end)`, as [from, to, from, to …]. */
+function addRuns(runs: number[], { layer: { bytes }, even }: Digits, kind: Numerals, begin: number, end: number): void {
+  const { values, shortest, bit } = kind;
+  for (let from = begin; from + shortest <= end; ) {
+    // A run that begins here holds the next digits up to the shortest: the last that is none says where the next may begin.
+    let at = from + shortest - 1;
+    while (at >= from && values[bytes[at]!]! >= 0) at -= 1;
+    if (at >= from) {
+      from = at + 1;
+      continue;
+    }
+    let to = (from + shortest) & ~1;
+    for (let pair = to >> 1; to + 8 <= end; pair += 4, to += 8) {
+      const both = PAIRS[even[pair]!]! & PAIRS[even[pair + 1]!]! & PAIRS[even[pair + 2]!]! & PAIRS[even[pair + 3]!]!;
+      if ((both & bit) === 0) break;
+    }
+    while (to < end && values[bytes[to]!]! >= 0) to += 1;
+    runs.push(from, to);
+    from = to + 1;
+  }
+}
+
+/** Those of the runs that hold a place of the spans or touch one, and the last: a text that was cut ends in it. */
+function runsIn(runs: readonly number[], spans: Spans): readonly number[] {
+  if (spans === EVERYWHERE) return runs;
+  const found: number[] = [];
+  for (let run = 0, span = 0; run < runs.length; run += 2) {
+    while (span < spans.length && spans[span + 1]! < runs[run]!) span += 2;
+    const isTouched = span < spans.length && spans[span]! <= runs[run + 1]!;
+    if (isTouched || run === runs.length - 2) found.push(runs[run]!, runs[run + 1]!);
+  }
+  return found;
+}
+
+/** What digits make: all of it, and what of it is text, in which there may be escapes. In other bytes they stand by chance. */
+export interface Decoded {
+  layer: Layer;
+  texts: Layer | null;
+}
+
+/** Runs of digits of one kind. */
+class Runs {
+  constructor(
+    private readonly digits: Digits,
+    private readonly runs: readonly number[],
+    private readonly numerals: Numerals,
+  ) {}
+
+  /** Each run decoded from its `shift`th digit on, parted by separators; and of what is so made, what may have escapes of its own. */
+  decoded(shift: number): Decoded {
+    const { runs } = this;
+    const { layer } = this.digits;
+    let capacity = 0;
+    for (let run = 0; run < runs.length; run += 2) capacity += this.room(runs[run]! + shift, runs[run + 1]!);
+    const words = new Int32Array(capacity / 4);
+    const bytes = new Uint8Array(words.buffer);
+    const at = layer.at && new Int32Array(capacity);
+    const texts: number[] = [];
+    let begun = 0;
+    let end = 0;
+    for (let run = 0; run < runs.length; run += 2) {
+      const [from, to] = [runs[run]! + shift, runs[run + 1]!];
+      const next = begun + this.room(from, to);
+      words[(next >> 2) - 1] = SEPARATORS;
+      end = this.decode(from, to, words, bytes, begun);
+      if (isText(bytes, begun, end)) texts.push(from, to);
+      if (at !== null) this.notePlaces(from, to, at.subarray(begun, next));
+      begun = next;
+    }
+    // One separator at the end, so that a text that was cut ends near it.
+    const cut = withoutLineBreaks(bytes.subarray(0, end + 1), at?.subarray(0, end + 1) ?? null);
+    const decoded = { ...cut, fresh: EVERYWHERE, changed: [] };
+    if (texts.length === runs.length || isText(decoded.bytes, 0, end)) return { layer: decoded, texts: decoded };
+    if (texts.length === 0) return { layer: decoded, texts: null };
+    return { layer: decoded, texts: new Runs(this.digits, texts, this.numerals).decoded(0).layer };
+  }
+
+  /** How many bytes digits make, with a separator or more after them: whole words. */
+  private room(from: number, to: number): number {
+    return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 4) & ~3;
+  }
+
+  /** Writes bytes from `begun` on. Answers where they end. */
+  private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, begun: number): number {
+    const { bitsPerDigit, values } = this.numerals;
+    const { layer, even, odd } = this.digits;
+    const pairs = from % 2 === 0 ? even : odd;
+    const done = this.numerals.decodeWords(pairs, from >> 1, to - from, words, begun >> 2);
+    let end = begun + ((done * bitsPerDigit) >> 3);
+    let held = 0;
+    let count = 0;
+    for (let index = from + done; index < to; index += 1) {
+      held = ((held << bitsPerDigit) | values[layer.bytes[index]!]!) & 0xffff;
+      count += bitsPerDigit;
+      if (count < 8) continue;
+      count -= 8;
+      bytes[end] = held >> count;
+      end += 1;
+    }
+    return end;
+  }
+
+  /** For each byte the place of the digit in which it begins. */
+  private notePlaces(from: number, to: number, at: Int32Array): void {
+    const { bitsPerDigit } = this.numerals;
+    for (let byte = 0; byte < at.length; byte += 1) {
+      const digit = from + Math.floor((byte * 8) / bitsPerDigit);
+      at[byte] = this.digits.layer.at![Math.min(digit, to - 1)]!;
+    }
+  }
+}
+
+/** The bytes of all runs of digits where they are not as in the text, by the spans; none where the spans are. */
+export function* decodedLayers(layer: Layer, spans: Spans): Generator<Decoded> {
+  if (spans.length === 0) return;
+  const digits = digitsOf(layer);
+  const base64: number[] = [];
+  addRuns(base64, digits, BASE64_NUMERALS, 0, layer.bytes.length);
+  // The digits of hex are digits of base64.
+  const hex: number[] = [];
+  for (let run = 0; run < base64.length; run += 2) addRuns(hex, digits, HEX_NUMERALS, base64[run]!, base64[run + 1]!);
+  for (const [all, numerals] of [
+    [base64, BASE64_NUMERALS],
+    [hex, HEX_NUMERALS],
+  ] as const) {
+    const runs = new Runs(digits, runsIn(all, spans), numerals);
+    for (let shift = 0; shift < numerals.shifts && all.length > 0; shift += 1) yield runs.decoded(shift);
+  }
+}

@@ -1,0 +1,159 @@
+/** One layer of JSON's and URLs' escapes taken off a text, whichever stand there, in one pass. Knows no secret. */
+import { indexOfByte, isLineBreak, type Layer, pushUnit, Writer } from "./layers.js";
+import { HEX } from "./numerals.js";
+import { addSpan, joinedSpans, type Spans } from "./spans.js";
+
+const BACKSLASH = 0x5c;
+const PERCENT = 0x25;
+const LOWER_U = 0x75;
+const LOWER_X = 0x78;
+/** So near the next escape is looked for byte by byte: to ask for it costs as much. */
+const NEAR = 64;
+/** What an escape may write anew before itself, a high surrogate, and how much it writes from there. */
+const REWRITTEN = 3;
+const WRITTEN_MAX = 4;
+/** Beyond all texts. */
+const NOWHERE = 2 ** 30;
+
+/** What a backslash and the character make; 0 for none. */
+const ESCAPED = new Uint8Array(256);
+for (const [name, value] of Object.entries({ b: 8, t: 9, n: 10, f: 12, r: 13, '"': 34, "\\": 92, "/": 47 })) {
+  ESCAPED[name.charCodeAt(0)] = value;
+}
+
+/** The number that `count` hex digits from `from` on write; -1 where they are none. */
+function hexAt(bytes: Uint8Array, from: number, count: number): number {
+  if (from + count > bytes.length) return -1;
+  let value = 0;
+  for (let index = from; index < from + count; index += 1) {
+    const digit = HEX[bytes[index]!]!;
+    if (digit < 0) return -1;
+    value = value * 16 + digit;
+  }
+  return value;
+}
+
+const LENGTH_SHIFT = 16;
+const PERCENT_LENGTH = 3;
+
+/** The escape at that place: its bytes, shifted by LENGTH_SHIFT, and the byte or the code unit that it means; 0 where there is none. */
+function escapeAt(bytes: Uint8Array, index: number): number {
+  const mark = bytes[index];
+  if (mark === BACKSLASH && index + 1 < bytes.length) {
+    const named = ESCAPED[bytes[index + 1]!]!;
+    return named === 0 ? codeAt(bytes, index) : (2 << LENGTH_SHIFT) | named;
+  }
+  if (mark !== PERCENT || index + 2 >= bytes.length) return 0;
+  const value = (HEX[bytes[index + 1]!]! << 4) | HEX[bytes[index + 2]!]!;
+  return value < 0 ? 0 : (PERCENT_LENGTH << LENGTH_SHIFT) | value;
+}
+
+/** The same for an escape that gives a character by its number. */
+function codeAt(bytes: Uint8Array, index: number): number {
+  const letter = bytes[index + 1];
+  const digits = letter === LOWER_U ? 4 : letter === LOWER_X ? 2 : 0;
+  const value = digits === 0 ? -1 : hexAt(bytes, index + 2, digits);
+  return value < 0 ? 0 : ((2 + digits) << LENGTH_SHIFT) | value;
+}
+
+/** Finds the escapes of a text one after the other. */
+class Escapes {
+  private backslash = -1;
+  private percent = -1;
+  constructor(private readonly bytes: Uint8Array) {}
+
+  /** The first backslash or percent sign at `from` or after it; the text's length for none. */
+  mark(from: number): number {
+    if (this.backslash < from) this.backslash = indexOfByte(this.bytes, BACKSLASH, from);
+    if (this.percent < from) this.percent = indexOfByte(this.bytes, PERCENT, from);
+    return Math.min(this.backslash, this.percent);
+  }
+
+  /** Where the bytes that begin at `from`, of which the first is no escape, may be one again. */
+  endOfGap(from: number): number {
+    const { bytes } = this;
+    const near = Math.min(bytes.length, from + NEAR);
+    let to = from + 1;
+    while (to < near && bytes[to] !== BACKSLASH && bytes[to] !== PERCENT) to += 1;
+    if (to < near) return to;
+    // Far from the last: the next is asked for, past single ones that are none.
+    for (let begun = to; ; begun = to + 1) {
+      to = this.mark(begun);
+      if (to === bytes.length || to < begun + NEAR || escapeAt(bytes, to) !== 0) return to;
+    }
+  }
+}
+
+/** Where spans of the text that is read come to lie in the one that is written. */
+class MovedSpans {
+  readonly spans: number[] = [];
+  /** The next place that a span begins or ends at; beyond all texts once there is none. */
+  next: number;
+  constructor(private readonly before: Spans) {
+    this.next = before[0] ?? NOWHERE;
+  }
+
+  /** What was read from `from` to `to` has been written up to `length`: as it was, or as an escape's meaning. */
+  upTo(from: number, to: number, length: number, isSame: boolean): void {
+    for (; this.next <= to; this.next = this.before[this.spans.length] ?? NOWHERE) {
+      this.spans.push(isSame ? length - (to - Math.max(from, this.next)) : length);
+    }
+  }
+}
+
+/** Writes the meaning of an escape that is more than a byte. */
+function writeUnit(out: Writer, unit: number, from: number, length: number): number {
+  out.length = length;
+  pushUnit(out, unit, from);
+  return out.length;
+}
+
+/** Copies `[from, to)` to that place of the other. */
+function copy(bytes: Uint8Array, from: number, to: number, target: Uint8Array, place: number): void {
+  if (to - from > NEAR) target.set(bytes.subarray(from, to), place);
+  else for (let index = from; index < to; index += 1) target[place + index - from] = bytes[index]!;
+}
+
+/** One layer of escapes taken off; null where there is none. */
+export function unescapedLayer(layer: Layer): Layer | null {
+  const { bytes, at } = layer;
+  const escapes = new Escapes(bytes);
+  if (escapes.mark(0) === bytes.length) return null;
+  const out = new Writer(bytes.length, at !== null);
+  const { bytes: written, at: places } = out;
+  const fresh: number[] = [];
+  const moved = new MovedSpans(layer.changed);
+  let length = 0;
+  /** Up to where of what is written `fresh` is known. */
+  let noted = 0;
+  for (let index = 0; index < bytes.length; ) {
+    const meaning = escapeAt(bytes, index);
+    if (meaning === 0) {
+      const to = escapes.endOfGap(index);
+      copy(bytes, index, to, written, length);
+      places?.set(at!.subarray(index, to), length);
+      length += to - index;
+      if (moved.next <= to) moved.upTo(index, to, length, true);
+      index = to;
+      continue;
+    }
+    if (length + WRITTEN_MAX >= noted) {
+      noted = length + NEAR;
+      addSpan(fresh, Math.max(0, length - REWRITTEN), noted);
+    }
+    const value = meaning & 0xffff;
+    const size = meaning >> LENGTH_SHIFT;
+    if (value >= 0x80 && size !== PERCENT_LENGTH) length = writeUnit(out, value, at === null ? 0 : at[index]!, length);
+    else {
+      written[length] = value;
+      if (places !== null) places[length] = at![index]!;
+      if (!isLineBreak(value)) length += 1;
+    }
+    index += size;
+    if (moved.next <= index) moved.upTo(index, index, length, false);
+  }
+  if (fresh.length === 0) return null;
+  fresh[fresh.length - 1] = Math.min(fresh.at(-1)!, length);
+  const cut = { bytes: written.subarray(0, length), at: places?.subarray(0, length) ?? null };
+  return { ...cut, fresh, changed: moved.spans.length === 0 ? fresh : joinedSpans(moved.spans, fresh) };
+}

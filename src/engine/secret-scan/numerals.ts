@@ -1,0 +1,82 @@
+/** The digits of base64, base64url and hex, and the bytes that they make, many at once. Knows no text. */
+
+export const HEX = new Int8Array(256).fill(-1);
+for (let value = 0; value < 16; value += 1) {
+  HEX[value.toString(16).charCodeAt(0)] = value;
+  HEX[value.toString(16).toUpperCase().charCodeAt(0)] = value;
+}
+const BASE64 = new Int8Array(256).fill(-1);
+for (const [value, character] of [..."ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"].entries()) {
+  BASE64[character.charCodeAt(0)] = value;
+}
+BASE64["-".charCodeAt(0)] = 62;
+BASE64["_".charCodeAt(0)] = 63;
+
+/** By two bytes as they lie in memory: the bits that say of which numerals both are digits. */
+export const PAIRS = new Uint8Array(2 ** 16);
+const BASE64_BIT = 1;
+const HEX_BIT = 2;
+/** By two digits as they lie in memory: the bits that the first, or the second, two of four digits give to three bytes in memory. */
+const FIRST_OF_FOUR = new Int32Array(2 ** 16);
+const LAST_OF_FOUR = new Int32Array(2 ** 16);
+/** By two hex digits as they lie in memory: their byte. */
+const HEX_PAIR = new Uint8Array(2 ** 16);
+for (let pair = 0; pair < 2 ** 16; pair += 1) {
+  const bits = (BASE64[pair & 0xff]! << 6) | BASE64[pair >> 8]!;
+  FIRST_OF_FOUR[pair] = (bits >> 4) | ((bits & 0xf) << 12);
+  LAST_OF_FOUR[pair] = (bits & 0xf00) | ((bits & 0xff) << 16);
+  if (BASE64[pair & 0xff]! >= 0 && BASE64[pair >> 8]! >= 0) PAIRS[pair]! |= BASE64_BIT;
+  if (HEX[pair & 0xff]! >= 0 && HEX[pair >> 8]! >= 0) PAIRS[pair]! |= HEX_BIT;
+  HEX_PAIR[pair] = (HEX[pair & 0xff]! << 4) | HEX[pair >> 8]!;
+}
+
+export interface Numerals {
+  bitsPerDigit: number;
+  /** A digit's value by its byte, -1 for what is none. */
+  values: Int8Array;
+  /** Of PAIRS. */
+  bit: number;
+  /** So many digits make 8 bytes, wherever they begin. */
+  shortest: number;
+  /** From as many digits on bytes may begin. */
+  shifts: number;
+  /** Writes words of the bytes that `digits` from a pair on make, as many as they fill. Answers how many digits those were. */
+  decodeWords(pairs: Uint16Array, from: number, digits: number, out: Int32Array, begun: number): number;
+}
+
+export const BASE64_NUMERALS: Numerals = {
+  bitsPerDigit: 6,
+  values: BASE64,
+  bit: BASE64_BIT,
+  shortest: 11,
+  shifts: 4,
+  decodeWords(pairs, from, digits, out, begun) {
+    const whole = digits >> 4;
+    for (let n = 0, pair = from, word = begun; n < whole; n += 1, pair += 8, word += 3) {
+      const a = FIRST_OF_FOUR[pairs[pair]!]! | LAST_OF_FOUR[pairs[pair + 1]!]!;
+      const b = FIRST_OF_FOUR[pairs[pair + 2]!]! | LAST_OF_FOUR[pairs[pair + 3]!]!;
+      const c = FIRST_OF_FOUR[pairs[pair + 4]!]! | LAST_OF_FOUR[pairs[pair + 5]!]!;
+      const d = FIRST_OF_FOUR[pairs[pair + 6]!]! | LAST_OF_FOUR[pairs[pair + 7]!]!;
+      out[word] = a | (b << 24);
+      out[word + 1] = (b >>> 8) | (c << 16);
+      out[word + 2] = (c >>> 16) | (d << 8);
+    }
+    return whole << 4;
+  },
+};
+
+export const HEX_NUMERALS: Numerals = {
+  bitsPerDigit: 4,
+  values: HEX,
+  bit: HEX_BIT,
+  shortest: 16,
+  shifts: 2,
+  decodeWords(pairs, from, digits, out, begun) {
+    const whole = digits >> 3;
+    for (let n = 0, pair = from; n < whole; n += 1, pair += 4) {
+      const low = HEX_PAIR[pairs[pair]!]! | (HEX_PAIR[pairs[pair + 1]!]! << 8);
+      out[begun + n] = low | (HEX_PAIR[pairs[pair + 2]!]! << 16) | (HEX_PAIR[pairs[pair + 3]!]! << 24);
+    }
+    return whole << 3;
+  },
+};

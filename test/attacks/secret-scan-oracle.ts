@@ -1,0 +1,111 @@
+/**
+ * The secret scan written as it is said: each layer taken off byte by byte, each pattern looked for from each place. Slow, and the judge
+ * of the scan that is not. Shares the patterns with it, and nothing else.
+ */
+import { patternsOf } from "../../src/engine/secret-scan/patterns.js";
+
+const SEPARATOR = 0xff;
+const ESCAPES_NESTED = 8;
+const SHORTEST_BYTES = 8;
+const CUT_SLACK = 6;
+const BASE64 = /[\w+/-]{11,}/g;
+const HEX = /[\da-f]{16,}/gi;
+
+const withoutBreaks = (bytes: number[]): number[] => bytes.filter((byte) => byte !== 10 && byte !== 13);
+
+/** UTF-8 of a code unit; with the low half of a pair the high one before it is taken back. */
+function unitWritten(out: number[], unit: number): void {
+  const [a, b, c] = out.slice(-3);
+  const isLow = unit >= 0xdc00 && unit < 0xe000;
+  if (isLow && out.length >= 3 && a === 0xed && b! >= 0xa0 && b! < 0xb0) {
+    const high = 0xd000 | ((b! & 63) << 6) | (c! & 63);
+    out.splice(-3, 3, ...Buffer.from(String.fromCharCode(high, unit)));
+  } else if (unit >= 0xd800 && unit < 0xe000) {
+    out.push(0xe0 | (unit >> 12), 0x80 | ((unit >> 6) & 63), 0x80 | (unit & 63));
+  } else out.push(...withoutBreaks([...Buffer.from(String.fromCharCode(unit))]));
+}
+
+const NAMED: Record<string, string> = { b: "\b", t: "\t", n: "\n", f: "\f", r: "\r", '"': '"', "\\": "\\", "/": "/" };
+/** Latin-1 stands for bytes. */
+const ESCAPE = /%([\da-f]{2})|\\(?:u([\da-f]{4})|x([\da-f]{2})|([btnfr"\\/]))/giy;
+
+function unescaped(bytes: number[]): number[] {
+  const text = Buffer.from(bytes).toString("latin1");
+  const out: number[] = [];
+  for (let at = 0; at < text.length; ) {
+    ESCAPE.lastIndex = at;
+    const [all, percent, unit, code, name] = ESCAPE.exec(text) ?? [];
+    // The letters of an escape are lower case, its digits need not be.
+    const isEscape = all !== undefined && !/^\\[A-Z]/.test(all);
+    if (!isEscape) out.push(bytes[at]!);
+    else if (percent !== undefined) out.push(...withoutBreaks([Number.parseInt(percent, 16)]));
+    else if (name !== undefined) out.push(...withoutBreaks([NAMED[name]!.charCodeAt(0)]));
+    else unitWritten(out, Number.parseInt(unit ?? code!, 16));
+    at += isEscape ? all.length : 1;
+  }
+  return out;
+}
+
+function digitsDecoded(digits: string, bits: number, toValue: (digit: string) => number): number[] {
+  const all = Array.from(digits, (digit) => toValue(digit).toString(2).padStart(bits, "0")).join("");
+  return Array.from({ length: Math.floor(all.length / 8) }, (_, n) => Number.parseInt(all.slice(n * 8, n * 8 + 8), 2));
+}
+
+const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const base64Value = (digit: string): number => BASE64_DIGITS.indexOf({ "-": "+", _: "/" }[digit] ?? digit);
+
+const TEXT = /^[^\0-\x08\x0b\x0c\x0e-\x1f\x7f]{0,64}$/;
+const isText = (bytes: number[]): boolean => TEXT.test(Buffer.from(bytes.slice(0, 64)).toString("latin1"));
+
+/** What digits make, and what is left of it where it is text and its escapes are taken off. */
+function decoded(bytes: number[]): number[][] {
+  const text = Buffer.from(bytes).toString("latin1");
+  const layers: number[][] = [];
+  for (const [runs, shifts, bits, toValue] of [
+    [text.match(BASE64) ?? [], 4, 6, base64Value],
+    [text.match(HEX) ?? [], 2, 4, (digit: string) => Number.parseInt(digit, 16)],
+  ] as const) {
+    for (let shift = 0; shift < shifts && runs.length > 0; shift += 1) {
+      const all = runs.map((run) => digitsDecoded(run.slice(shift), bits, toValue));
+      const joined = (some: number[][]) => some.flatMap((run) => [...withoutBreaks(run), SEPARATOR]);
+      const texts = isText(joined(all)) ? all : all.filter(isText);
+      layers.push(joined(all), unescaped(joined(texts)));
+    }
+  }
+  return layers;
+}
+
+function layersOf(text: string): Buffer[] {
+  const plain = withoutBreaks([...Buffer.from(text)]);
+  const nested = [plain];
+  while (nested.length <= ESCAPES_NESTED) {
+    const next = unescaped(nested.at(-1)!);
+    if (next.length === nested.at(-1)!.length) break;
+    nested.push(next);
+  }
+  const within = [...new Set([plain, nested.at(-1)!])].flatMap(decoded);
+  return [...nested, ...within].map((bytes) => Buffer.from(bytes));
+}
+
+/** A pattern of which the end holds eight bytes or more, cut off. */
+function endsWithin(layer: Buffer, pattern: Uint8Array): boolean {
+  for (let length = SHORTEST_BYTES; length <= Math.min(pattern.length, layer.length); length += 1) {
+    for (let behind = 0; behind < CUT_SLACK && behind + length <= layer.length; behind += 1) {
+      const to = layer.length - behind;
+      if (layer.subarray(to - length, to).equals(pattern.subarray(0, length))) return true;
+    }
+  }
+  return false;
+}
+
+/** The names of all secrets that the text holds; what is whole only does not count. */
+export function secretsHeld(
+  secrets: readonly { name: string; value: string }[],
+  text: string,
+  cut: boolean,
+): Set<string> {
+  const layers = layersOf(text);
+  const holds = (pattern: Uint8Array) =>
+    layers.some((layer) => layer.includes(Buffer.from(pattern)) || (cut && endsWithin(layer, pattern)));
+  return new Set(secrets.filter(({ value }) => patternsOf(value).some(holds)).map(({ name }) => name));
+}

@@ -1,0 +1,99 @@
+/** Secrets, and texts that hold them, parts of them or none of them, in the encodings in which they travel, any upon any: generated. */
+import { expect } from "chai";
+import fc from "fast-check";
+import { createSecretScan } from "../../src/engine/secret-scan/scan.js";
+import { type NamedSecret, secretsOfSetting } from "../../src/rules/secrets.js";
+import { secretsHeld } from "./secret-scan-oracle.js";
+
+export interface Case {
+  secrets: NamedSecret[];
+  text: string;
+  cut: boolean;
+}
+
+const ALPHABETS = [
+  "A",
+  "AB",
+  "ABCDEFGH",
+  "0123456789abcdef",
+  "abXY01+/=-_",
+  '%25\\u041n"',
+  "äö€😀ab",
+  "ab\n\rc",
+  " .,:/?&=ab",
+  "\0\u0007a%\\",
+];
+
+/** A few letters again and again: beginnings that many share, and digits of every kind. */
+const word = (max: number) =>
+  fc
+    .constantFrom(...ALPHABETS)
+    .chain((letters) => fc.array(fc.constantFrom(...Array.from(letters)), { minLength: 1, maxLength: max }))
+    .map((letters) => letters.join(""));
+
+const hexUnit = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+const shiftedBy = (before: string, encoding: BufferEncoding) => (text: string) =>
+  Buffer.from(`${before}${text}yz`).toString(encoding);
+const inTheMiddle = (what: string) => (text: string) =>
+  text.slice(0, text.length >> 1) + what + text.slice(text.length >> 1);
+
+/** What may be done to a text, once or again. Not all of it leaves a secret whole. */
+const CHANGES: ((text: string) => string)[] = [
+  (text) => text,
+  (text) => JSON.stringify(text).slice(1, -1),
+  (text) => encodeURIComponent(text.toWellFormed()),
+  (text) => new URLSearchParams({ a: text }).toString(),
+  ...["", "x", "xx"].flatMap((before) => [shiftedBy(before, "base64"), shiftedBy(before, "base64url")]),
+  (text) => Buffer.from(text).toString("hex"),
+  (text) => Buffer.from(text).toString("hex").toUpperCase(),
+  (text) => Buffer.from(text).toString("hex").replaceAll(/../g, "%$&"),
+  (text) => text.replaceAll(/[\s\S]/g, hexUnit),
+  (text) => text.replaceAll(/.{5}/g, (five) => hexUnit(five) + five.slice(1)),
+  (text) => text.replaceAll(/.{7}/g, "$&\r\n"),
+  (text) => Array.from(text).reverse().join(""),
+  ...["\\n", "%0A", "\n", "%", "\\", "-"].map(inTheMiddle),
+  (text) => text.slice(1),
+  (text) => text.slice(0, -1),
+  (text) => text + text,
+  (text) => `${text}%${"25".repeat(7)}41`,
+];
+
+const LONGEST_TEXT = 4_000;
+
+function changed(text: string, changes: readonly number[]): string {
+  let result = text;
+  for (const change of changes) if (result.length < LONGEST_TEXT) result = CHANGES[change]!(result);
+  return result;
+}
+
+const changes = fc.array(fc.nat(CHANGES.length - 1), { maxLength: 3 });
+/** A word, or the `secret`th of the values. */
+const part = fc.record({ secret: fc.option(fc.nat()), word: word(40), changes });
+
+export const cases: fc.Arbitrary<Case> = fc
+  .record({
+    values: fc.array(fc.tuple(word(30), word(30), fc.constantFrom(1, 1, 1, 40)), { minLength: 1, maxLength: 4 }),
+    parts: fc.array(part, { minLength: 1, maxLength: 5 }),
+    changes,
+    cut: fc.boolean(),
+  })
+  .map(({ values, parts, changes: last, cut }) => {
+    const secrets = values.flatMap(([a, b, times], n) => secretsOfSetting(`_${n}`, `${a}${b.repeat(times)}`));
+    const textOf = ({ secret, word: other }: { secret: number | null; word: string }): string =>
+      secret === null || secrets.length === 0 ? other : secrets[secret % secrets.length]!.value;
+    return { secrets, text: changed(parts.map((one) => changed(textOf(one), one.changes)).join(""), last), cut };
+  })
+  .filter(({ secrets }) => secrets.length > 0);
+
+/** The scan names a secret that its oracle finds, or none where that finds none; and masks what it finds. */
+export function expectSameVerdicts(count: number): void {
+  const property = fc.property(cases, ({ secrets, text, cut }) => {
+    const scan = createSecretScan(secrets);
+    const held = secretsHeld(secrets, text, cut);
+    const name = scan.find([{ text, cut }]);
+    if (held.size === 0) expect(name).to.equal(null);
+    else expect(held).to.include(name);
+    expect(scan.mask({ text, cut }) !== text, "masked").to.equal(name !== null);
+  });
+  fc.assert(property, { numRuns: count });
+}
