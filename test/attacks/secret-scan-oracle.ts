@@ -54,8 +54,8 @@ function digitsDecoded(digits: string, bits: number, toValue: (digit: string) =>
 const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const base64Value = (digit: string): number => BASE64_DIGITS.indexOf({ "-": "+", _: "/" }[digit] ?? digit);
 
-const TEXT = /^[^\0-\x08\x0b\x0c\x0e-\x1f\x7f]{0,64}$/;
-const isText = (bytes: number[]): boolean => TEXT.test(Buffer.from(bytes.slice(0, 64)).toString("latin1"));
+const isText = (bytes: number[]): boolean =>
+  bytes.slice(0, 64).every((byte) => byte !== 0x7f && (byte >= 0x20 || [9, 10, 13].includes(byte)));
 
 /** What digits make, and what is left of it where it is text and its escapes are taken off. */
 function decoded(bytes: number[]): number[][] {
