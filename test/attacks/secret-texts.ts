@@ -55,6 +55,7 @@ const CHANGES: ((text: string) => string)[] = [
   (text) => text.slice(1),
   (text) => text.slice(0, -1),
   (text) => text + text,
+  (text) => `${text} deadbeefdeadbeefdeadbeef`,
   (text) => `${text}%${"25".repeat(7)}41`,
 ];
 

@@ -56,6 +56,8 @@ const FORMS: Record<string, Encode> = {
   "base64url, shifted by one": shifted("x", "base64url"),
   "base64url, shifted by two": shifted("xx", "base64url"),
   "base64 in a URL": (text) => url(shifted("x", "base64")(text)),
+  "base64, every digit escaped, before other digits": (text) =>
+    ` ${unicodeJson(shifted("x", "base64")(text))} 0123456789abcdef`,
   "base64 in lines": (text) => shifted("x", "base64")(text).replaceAll(/.{1,76}/g, "$&\r\n"),
   "base64 of JSON": (text) => Buffer.from(JSON.stringify({ text })).toString("base64"),
   "CRLF between lines": breaks("\r\n"),
