@@ -77,7 +77,7 @@ describe("Studio's page of data sources", () => {
     await page.waitForFunction('document.querySelector(".grid-rows .grid-row").textContent.includes("2")');
     expect((await cells())[0]).to.equal("A|2");
     await studio.replace('input[aria-label="Search the entries"]', "b");
-    await page.waitForFunction('document.querySelector(".entries-panel .hint").textContent === "1 entries"');
+    await page.waitForFunction('document.querySelector(".entries-panel .hint").textContent === "1 entry"');
     await page.click(".grid-rows button.cell");
     await studio.replace(".grid-rows input.cell", "C");
     await page.keyboard.press("Enter");
@@ -107,7 +107,7 @@ describe("Studio's page of data sources", () => {
     await page.click('.data-import input[type="checkbox"]');
     await studio.button("Import", "//*[contains(@class,'data-import')]");
     await page.waitForFunction(
-      '/1 entries were taken in/.test(document.querySelector(".data-import")?.textContent ?? "")',
+      '/1 entry was taken in/.test(document.querySelector(".data-import")?.textContent ?? "")',
     );
     expect(await stored("Seats")).to.deep.equal([{ Row: "Z" }]);
     await studio.button("Versions", '//*[@role="tablist"]');

@@ -111,6 +111,18 @@ for (const width of [390, 640]) {
       })()`);
     });
 
+    it("has the names of tokens in one piece beside what else is said of them", async () => {
+      await studio.open(`${service.appId}/app/tokens`);
+      await page.waitForSelector(".records b");
+      const lines = await page.evaluate(`[...document.querySelectorAll(".records b")].map((name) => {
+        const text = document.createRange();
+        text.selectNodeContents(name);
+        return new Set([...text.getClientRects()].map(({ top }) => top)).size;
+      })`);
+      expect(new Set(lines as number[])).to.deep.equal(new Set([1]));
+      await fits();
+    });
+
     it("leads to the field that a save was refused for, from wherever one has scrolled to", async () => {
       await studio.open(`${service.appId}/actions`);
       await page.waitForSelector(".action-list .action", { visible: true });

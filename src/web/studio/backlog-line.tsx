@@ -3,13 +3,13 @@ import { useCallback, useEffect, useState } from "react";
 import { type Api, asApiError } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { CancelBacklog, ReadBacklog, type ReadBacklogQuery } from "./documents.js";
-import { lasted, sized } from "./format.js";
+import { counted, lasted, sized } from "./format.js";
 
 type Backlog = ReadBacklogQuery["backlog"];
 
 const LOOK_MS = 3_000;
 
-const counted = (runs: number) => `${runs.toLocaleString("en")} ${runs === 1 ? "run" : "runs"}`;
+const countedRuns = (runs: number) => counted(runs, "run", "runs");
 
 /** As many requests as it takes: each works for some seconds. */
 async function cancelAll(api: Api, appId: number): Promise<number> {
@@ -53,7 +53,7 @@ export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask:
     setBusy(true);
     setSaid("");
     await cancelAll(api, appId).then(
-      (runs) => setSaid(`${counted(runs)} cancelled.`),
+      (runs) => setSaid(`${countedRuns(runs)} cancelled.`),
       (error: unknown) => setSaid(asApiError(error).message),
     );
     setBusy(false);
@@ -65,7 +65,7 @@ export function BacklogLine({ api, appId, ask }: { api: Api; appId: number; ask:
     <section className="row backlog" aria-label="Backlog">
       {waits && (
         <p>
-          {counted(waits.runs)} wait{waits.runs === 1 ? "s" : ""}
+          {countedRuns(waits.runs)} wait{waits.runs === 1 ? "s" : ""}
           {waits.oldestAt && <>, the oldest for {lasted(Math.max(0, Date.now() - Date.parse(waits.oldestAt)))}</>}, with{" "}
           {sized(waits.bytes)} of payloads
         </p>

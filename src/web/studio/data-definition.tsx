@@ -4,7 +4,7 @@ import { AccessTrial } from "./access-trial.js";
 import { type Api, asApiError } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "./documents.js";
-import { ago, exact } from "./format.js";
+import { ago, counted, exact } from "./format.js";
 import type { DataSource } from "./model.js";
 import { RecentQueries } from "./recent-queries.js";
 
@@ -159,7 +159,7 @@ export function DataVersions({
           <li key={version.id} className="row">
             <b title={exact(version.createdAt)}>{ago(version.createdAt)}</b>
             <span className="chip">before {version.operation}</span>
-            <span className="hint grow">{version.entries} entries</span>
+            <span className="hint grow">{counted(version.entries, "entry", "entries")}</span>
             <button type="button" onClick={() => void restore(version)}>
               Restore
             </button>

@@ -6,6 +6,7 @@ import { DataDefinition, DataVersions } from "./data-definition.js";
 import { DataImport, sendFile } from "./data-import.js";
 import { CreateDataSource, DeleteDataSource, ListDataSources } from "./documents.js";
 import { EntryGrid } from "./entry-grid.js";
+import { counted } from "./format.js";
 import type { DataSource } from "./model.js";
 import type { PageProps } from "./page-props.js";
 import { idOf } from "./place.js";
@@ -66,7 +67,7 @@ function Entries({ api, appId, ask, source, reload: reloadSource }: PanelProps) 
           onChange={(event) => setSearch(event.target.value)}
         />
         <span className="hint" role="status">
-          {entries.total === null ? "…" : `${entries.total.toLocaleString("en")} entries`}
+          {entries.total === null ? "…" : counted(entries.total, "entry", "entries")}
         </span>
         <span className="grow" />
         <button type="button" onClick={() => void entries.insert().then(reloadSource)}>
@@ -105,7 +106,7 @@ function Source(props: PanelProps) {
   const take = async (file: File, append: boolean) => {
     const count = await sendFile(appId, source.id, file, append);
     reload();
-    return `${count.toLocaleString("en")} entries were taken in.`;
+    return `${counted(count, "entry was", "entries were")} taken in.`;
   };
   const panels = {
     Entries: () => <Entries {...props} />,

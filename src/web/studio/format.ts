@@ -24,6 +24,10 @@ export function ago(iso: string): string {
   return unit ? relative.format(Math.round(seconds / unit[1]), unit[0]) : "just now";
 }
 
+/** A number and what it counts. @param many where it is not one */
+export const counted = (count: number, one: string, many: string): string =>
+  `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+
 export const exact = (iso: string): string => absolute.format(new Date(iso));
 
 /** The time of day, with the date in front of it for another day than today. */
