@@ -30,7 +30,7 @@ describe("A stand-in", () => {
       count += 1;
     };
     const context = createContext({ touched });
-    const install = `(${standIns.toString()})()([["it", ${JSON.stringify(kind)}]], "{}", touched)`;
+    const install = `(${standIns.toString()})()(${JSON.stringify(JSON.stringify([["it", kind]]))}, "{}", touched)`;
     runInContext(
       `${install}; try { ${operation} } catch (error) { if (!(error instanceof ReferenceError)) throw error }`,
       context,

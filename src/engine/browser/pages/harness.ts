@@ -15,7 +15,7 @@ import { standIns } from "./in-page/stand-ins.js";
 import { workerHarness } from "./in-page/worker-harness.js";
 import { workerHost } from "./in-page/worker-host.js";
 import { workletHarness } from "./in-page/worklet-harness.js";
-import { workletHost } from "./in-page/worklet-host.js";
+import { type WorkletBounds, workletHost } from "./in-page/worklet-host.js";
 import { LANGUAGE_GLOBALS, NAVIGATOR_MEMBERS, NETWORK_GLOBALS, STAND_INS, WORKER_GLOBALS } from "./worker-globals.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
@@ -30,12 +30,16 @@ const LOCKS_MAX = 1_000;
 /** A scope that is still busy so long after its run has ended is not waited for. */
 const LEAVE_WITHIN_MS = 200;
 
-/** What worklets leave in the memory that they share goes with their thread, of which so many runs make use, or so long ones. */
-const THREAD_RUNS = 50;
-const THREAD_RUN_MS = 50;
-/** Packages leave up to 25 bytes for each of their characters, and take a millisecond for so many where their compiled code is there. */
-const THREAD_CHARACTERS = 6_000_000;
-const CHARACTERS_A_MS = 10_000;
+/** What worklets leave in the memory that they share goes with their scopes, of which few are kept, or with their thread. */
+const WORKLET_BOUNDS: WorkletBounds = {
+  leaveWithinMs: LEAVE_WITHIN_MS,
+  threadRuns: 200,
+  threadMs: 500,
+  runMs: 50,
+  scopes: 20,
+  scopeCharacters: 4_000_000,
+  charactersAMs: 1_250,
+};
 
 const LIMITS: HarnessLimits = {
   resultMaxBytes: RESULT_MAX_BYTES,
@@ -84,9 +88,9 @@ function workerPage(globals: readonly string[], withOrigin: boolean): string {
 
 function workletPage(globals: readonly string[]): string {
   const inWorklet = named(calling(workletHarness, CORE, calling(standIns), JSON.stringify(globals)));
-  const told = [NAVIGATOR, JSON.stringify(STAND_INS)];
-  const bounds = [LEAVE_WITHIN_MS, THREAD_RUNS, THREAD_RUN_MS, THREAD_CHARACTERS, CHARACTERS_A_MS].map(String);
-  const page = calling(workletHost, JSON.stringify(inWorklet), TEXTS, ...told, ...bounds);
+  const namesJson = Object.entries(STAND_INS).map(([realm, names]) => [realm, JSON.stringify(names)]);
+  const told = [NAVIGATOR, JSON.stringify(Object.fromEntries(namesJson))];
+  const page = calling(workletHost, JSON.stringify(inWorklet), TEXTS, ...told, JSON.stringify(WORKLET_BOUNDS));
   // A worker with the same globals costs twice as much: for browsers in which worklets are not to be had.
   return `self.AudioWorkletNode && self.OfflineAudioContext ? ${page} : ${workerPage(globals, false)}`;
 }

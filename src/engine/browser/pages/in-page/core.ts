@@ -40,6 +40,7 @@ export function harnessCore(limits: HarnessLimits) {
   const { parse, stringify } = JSON;
   const { slice } = String.prototype;
   const { isArray } = Array;
+  const { includes } = Array.prototype;
   const { now } = Date;
   const toText = String;
   const { eval: evaluate } = scope;
@@ -148,15 +149,26 @@ export function harnessCore(limits: HarnessLimits) {
       }
     },
 
+    /** Lets go of what a run has put into its global scope, which may be held for longer than the run lasts. */
+    drop(globals: readonly string[]): void {
+      for (const key of ownKeys(scope)) if (!apply(includes, globals, [key])) deleteProperty(scope, key);
+    },
+
     /**
      * Evaluates names and sources, in turn, in the global scope, and calls what the last of them defined, the author's. Answers as
-     * `callExecute`.
+     * `callExecute`. `beforeOwn` is called when those before the last are evaluated.
      */
-    async evaluateAndCall(payload: string, settings: string, scripts: readonly string[]): Promise<string> {
+    async evaluateAndCall(
+      payload: string,
+      settings: string,
+      scripts: readonly string[],
+      beforeOwn: () => void = () => {},
+    ): Promise<string> {
       // The caller's frames are gone after this, so that a stack holds the author's frames alone.
       await undefined;
       let run: Any;
       for (let i = 0; i < scripts.length; i += 2) {
+        if (i + 2 === scripts.length) beforeOwn();
         const end = i + 2 < scripts.length ? SOURCE_NAME : EXECUTE + SOURCE_NAME;
         try {
           run = evaluate(scripts[i + 1] + end + scripts[i]);

@@ -18,27 +18,32 @@ export function standIns() {
   const Refusal = ReferenceError;
   const operations = ownKeys(Reflect).filter((key) => typeof key === "string");
 
-  return (names: readonly StandIn[], navigatorJson: string, touched: () => void): void => {
+  return (namesJson: string, navigatorJson: string, touched: () => void): void => {
     const refuse = () => {
       touched();
       throw new Refusal("this realm does not have it");
     };
-    const refusals = Object.fromEntries(operations.map((operation) => [operation, refuse]));
-    const inert = () => new Proxy({}, { __proto__: null, ...refusals } as Any);
+    // Of all: to make one for each took longer than all else of a stand-in.
+    const refusals: Any = { __proto__: null };
+    for (const operation of operations) refusals[operation] = refuse;
+    const inert = () => new Proxy({}, refusals);
+    // A library may keep the prototype to compare with it: there is no object of that kind.
+    const get = (target: Any, key: unknown) => (key === "prototype" ? target.prototype : refuse());
+    const ofFunctions = { __proto__: null, ...refusals, get };
+    const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
+    const ofInert = { __proto__: null, ...ofFunctions, construct };
 
     function standIn(kind: StandIn[1]): object {
       if (kind === "object") return inert();
-      const prototype = inert();
-      // A library may keep the prototype to compare with it: there is no object of that kind.
-      const get = (_: unknown, key: unknown) => (key === "prototype" ? prototype : refuse());
-      const construct = (_: unknown, values: unknown[]) =>
-        kind === "inert" && values.length === 0 ? inert() : refuse();
       // biome-ignore lint/complexity/useArrowFunction: an arrow function is no constructor
-      return new Proxy(function () {}, { __proto__: null, ...refusals, get, construct } as Any);
+      const target = function () {};
+      target.prototype = inert();
+      return new Proxy(target, kind === "inert" ? ofInert : ofFunctions);
     }
 
     const define = (name: string, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
+    const names: readonly StandIn[] = JSON.parse(namesJson);
     for (const [name, kind] of names) define(name, standIn(kind));
     define("navigator", JSON.parse(navigatorJson));
   };

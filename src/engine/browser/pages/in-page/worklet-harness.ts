@@ -10,8 +10,8 @@ type Any = any;
 
 /**
  * As `harnessCore`: evaluated by its source text. A worklet is talked to by way of a processor, which never processes anything. Over its
- * port it says `r` ready, `c` and a console line, `a`, the milliseconds that it took and the answer of `callExecute`, `x` where a stand-in was touched, and asked once more
- * `b`: nothing of the run goes on. There is nothing in the scope by which it could: no timer, no port, no event, no import, no memory that threads share.
+ * port it says `r` ready, `c` and a console line, `a`, the milliseconds that the packages and the author's own code took and the answer of
+ * `callExecute`, `x` where a stand-in was touched, and asked once more `b`: nothing of the run goes on. There is nothing in the scope by which it could: no timer, no port, no event, no import, no memory that threads share.
  */
 export function workletHarness(core: HarnessCore, standIn: StandInsOf, globals: readonly string[]): void {
   const { AudioWorkletProcessor, MessagePort, registerProcessor } = globalThis as Any;
@@ -26,12 +26,19 @@ export function workletHarness(core: HarnessCore, standIn: StandInsOf, globals: 
       const tell = (text: string) => apply(postMessage, port, [text]);
       core.installConsole((line) => tell(`c${line}`));
       core.keepOnly(globals);
-      port.onmessage = async ({ data: [payload, settings, names, navigatorJson, ...scripts] }: Any) => {
-        port.onmessage = () => tell("b");
-        if (names !== null) standIn(names, navigatorJson, () => tell("x"));
+      port.onmessage = async ({ data: [payload, settings, namesJson, navigatorJson, ...scripts] }: Any) => {
+        port.onmessage = () => {
+          core.drop(globals);
+          tell("b");
+        };
+        if (namesJson !== null) standIn(namesJson, navigatorJson, () => tell("x"));
         const begun = now();
-        const answer = await core.safe(core.evaluateAndCall(payload, settings, scripts));
-        tell(`a${now() - begun} ${answer}`);
+        let own = begun;
+        const beforeOwn = () => {
+          own = now();
+        };
+        const answer = await core.safe(core.evaluateAndCall(payload, settings, scripts, beforeOwn));
+        tell(`a${own - begun} ${now() - own} ${answer}`);
       };
       tell("r");
     }

@@ -1,70 +1,93 @@
 /** Keeps a fresh worklet ahead of each run, in a page where no author's code ever runs. Runs inside the browser. */
-
-import type { StandIn } from "../worker-globals.js";
 import type { TakeTexts } from "./page-texts.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 declare const self: Any;
 
+/** When a thread is given up, and before it the scopes on it. */
+export interface WorkletBounds {
+  /** How long a worklet whose run has ended may take to answer once more, in milliseconds. */
+  leaveWithinMs: number;
+  /** How many runs a thread serves at most, and how long their authors' own code may have taken together, or in one, until the last begins. */
+  threadRuns: number;
+  threadMs: number;
+  runMs: number;
+  /** How many ended scopes are kept at most, and of how many characters of packages. */
+  scopes: number;
+  scopeCharacters: number;
+  /** Of packages' characters, how many a millisecond takes at least, where the machine does much else; what takes longer counts as the author's own. */
+  charactersAMs: number;
+}
+
 /**
- * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to. Worklets of a frame share a thread, one global
- * scope after the other, which ends with the frame: a thread of its own would cost a run more than all else of it.
+ * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to. Worklets of a page share a thread, one global
+ * scope after the other, and what it has compiled of a text; it ends with the last of their frames. A thread of its own would cost a run
+ * more than all else of it. A scope ends with its frame.
  * @param harness the source text of the worklet's harness
  * @param take what has the scripts of a run
  * @param ofNavigator what a run on trial is told of the navigator
- * @param standIns names to stand in for, by whose trial it is
- * @param leaveWithinMs how long a worklet whose run has ended may take to answer once more
- * @param threadRuns how many runs a thread serves at most
- * @param threadRunMs how long they may last together, until the last begins, beside what their packages' texts account for
- * @param threadCharacters how much of packages' texts it evaluates, until the last begins
- * @param charactersAMs of them, how many a millisecond takes
+ * @param standIns the JSON of the names to stand in for, by whose trial it is
  */
 export function workletHost(
   harness: string,
   take: TakeTexts,
   ofNavigator: readonly string[],
-  standIns: Readonly<Record<string, readonly StandIn[]>>,
-  leaveWithinMs: number,
-  threadRuns: number,
-  threadRunMs: number,
-  threadCharacters: number,
-  charactersAMs: number,
+  standIns: Readonly<Record<string, string>>,
+  bounds: WorkletBounds,
 ): unknown {
   const { document, navigator } = self;
   const navigatorJson = JSON.stringify(Object.fromEntries(ofNavigator.map((name) => [name, navigator[name]])));
   const url = `data:text/javascript,${encodeURIComponent(harness)}`;
   let print: (line: string) => void = () => {};
-  let frame: Any = null;
-  let runs = 0;
-  let runMs = 0;
-  let characters = 0;
+  /** A frame and a scope that hold the thread, and nothing else. */
+  let thread: Any = null;
+  /** The frame of the last scopes. */
+  let crowd: Any = null;
   let next: Any = null;
 
-  /** The frame that holds a thread with little left in its memory. */
-  function freshFrame(): Any {
-    if (frame !== null && runs < threadRuns && runMs < threadRunMs && characters < threadCharacters) return frame;
-    frame?.remove();
-    runs = 0;
-    runMs = 0;
-    characters = 0;
-    return document.body.appendChild(document.createElement("iframe"));
+  const addFrame = () => document.body.appendChild(document.createElement("iframe"));
+
+  async function addScope({ contentWindow: { OfflineAudioContext } }: Any, module: string): Promise<Any> {
+    // Draws no sound: it is where worklets are had that share a thread.
+    const audio = new OfflineAudioContext(1, 1, 44_100);
+    await audio.audioWorklet.addModule(module);
+    return audio;
+  }
+
+  function endCrowd(): void {
+    crowd?.frame.remove();
+    crowd = null;
+  }
+
+  /** Has a thread with little left in its memory. */
+  async function settleThread(): Promise<void> {
+    if (thread !== null && thread.runs < bounds.threadRuns && thread.ms < bounds.threadMs) return;
+    endCrowd();
+    thread?.frame.remove();
+    const frame = addFrame();
+    thread = { frame, audio: await addScope(frame, "data:text/javascript,"), runs: 0, ms: 0 };
+  }
+
+  /** The frame of the next scope; those that have ended are gone where they may hold much. */
+  function frameOfNext(): Any {
+    if (crowd !== null && (crowd.runs >= bounds.scopes || crowd.characters >= bounds.scopeCharacters)) endCrowd();
+    crowd ??= { frame: addFrame(), runs: 0, characters: 0 };
+    return crowd.frame;
   }
 
   async function startWorklet() {
-    frame = freshFrame();
-    const { OfflineAudioContext, AudioWorkletNode } = frame.contentWindow;
-    // Draws no sound: it is where worklets are had that share a thread.
-    const audio = new OfflineAudioContext(1, 1, 44_100);
-    await audio.audioWorklet.addModule(url);
-    const node = new AudioWorkletNode(audio, "run");
+    await settleThread();
+    const frame = frameOfNext();
+    const audio = await addScope(frame, url);
+    const node = new frame.contentWindow.AudioWorkletNode(audio, "run");
     const ready = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<string>();
     const left = Promise.withResolvers<boolean>();
     node.port.onmessage = ({ data }: { data: string }) => {
       if (data[0] === "c") print(data.slice(1));
       else if (data[0] === "a") answer.resolve(data);
-      else if (data[0] === "x") answer.resolve("a0 x");
+      else if (data[0] === "x") answer.resolve("a0 0 x");
       else if (data[0] === "b") left.resolve(true);
       else ready.resolve();
     };
@@ -76,7 +99,7 @@ export function workletHost(
   /** Whether the worklet was still in hand; else its thread goes on for a while. */
   async function end({ node: { port }, left }: Any): Promise<boolean> {
     port.postMessage(null);
-    const late = new Promise<boolean>((resolve) => setTimeout(resolve, leaveWithinMs, false));
+    const late = new Promise<boolean>((resolve) => setTimeout(resolve, bounds.leaveWithinMs, false));
     const inHand = await Promise.race([left, late]);
     port.close();
     return inHand;
@@ -96,17 +119,19 @@ export function workletHost(
       trialOf: string | null,
     ): Promise<string> {
       const texts = take(forget, scripts);
-      const names = trialOf === null ? null : standIns[trialOf];
-      next.node.port.postMessage([payload, settings, names, navigatorJson, ...texts]);
+      const namesJson = trialOf === null ? null : standIns[trialOf];
+      next.node.port.postMessage([payload, settings, namesJson, navigatorJson, ...texts]);
       const answer: string = await next.answer;
-      const end = answer.indexOf(" ");
       // Names and texts in turn, the author's own last.
       const ofPackages = texts.slice(0, -2).reduce((sum, text, at) => sum + (at % 2 === 0 ? 0 : text.length), 0);
-      runs += 1;
-      characters += ofPackages;
-      // As its thread saw it: what it waited for the machine meanwhile, or in line, left nothing in the memory.
-      runMs += Math.max(0, Number(answer.slice(1, end)) - ofPackages / charactersAMs);
-      return answer.slice(end + 1);
+      const [packagesMs, ownMs] = answer.split(" ", 2) as [string, string];
+      crowd.runs += 1;
+      crowd.characters += ofPackages;
+      thread.runs += 1;
+      const ms = Number(ownMs) + Math.max(0, Number(packagesMs.slice(1)) - ofPackages / bounds.charactersAMs);
+      // One that took long may have left much at once.
+      thread.ms += ms < bounds.runMs ? ms : bounds.threadMs;
+      return answer.slice(packagesMs.length + ownMs.length + 2);
     },
     /** Replaces the worklet of the last run by a fresh one. Answers false when the page must be thrown away instead. */
     async renew(): Promise<boolean> {
