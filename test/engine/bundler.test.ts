@@ -1,6 +1,10 @@
 /** What a package is called in code, and what a script uses of its surroundings: found by reading. */
+import { runInNewContext } from "node:vm";
 import { expect } from "chai";
+import { stop } from "esbuild";
+import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { nameInBuild, nameInCamelCase, nameInReadme } from "../../src/engine/bundler/global-name.js";
+import { makeScript } from "../../src/engine/bundler/make-script.js";
 import { neededModules, parsedScript, usedNames } from "../../src/engine/bundler/used-names.js";
 
 describe("The global name of a package", () => {
@@ -113,5 +117,50 @@ describe("What a script uses", () => {
     expect(needed(inModule("exports.read = () => __require('fs')"))).to.deep.equal([]);
     expect(needed(inModule("if (typeof window === 'undefined') __require('fs')"))).to.deep.equal([]);
     expect(needed(inModule("var a = globalThis.crypto || __require('crypto')"))).to.deep.equal([]);
+  });
+});
+
+describe("The script of a package", () => {
+  after(() => stop());
+
+  async function scriptOf(files: Record<string, string>, manifest: object = {}): Promise<string> {
+    const tree = new FileTree();
+    const all = { "package.json": JSON.stringify({ name: "thing", ...manifest }), ...files };
+    tree.add("/node_modules/thing/", new Map(Object.entries(all).map(([path, text]) => [path, Buffer.from(text)])));
+    const placed = { name: "thing", version: "1.0.0", folder: "/node_modules/thing" };
+    return (await makeScript(tree, [placed], { maxBytes: 1e6, isBuiltin: () => false })).source;
+  }
+  const inScript = async (code: string, ...given: Parameters<typeof scriptOf>) =>
+    runInNewContext(`${await scriptOf(...given)}; ${code}`);
+  const NAMESPACE = { "README.md": 'import { one } from "thing"' };
+  const MODULE = { type: "module" };
+
+  it("gives what its own module gives, in every form that there is", async () => {
+    const old = { "index.js": "exports.one = 1; exports.add = (name) => { exports[name] = 2 }" };
+    expect(await inScript("thing.add('two'); JSON.stringify(thing)", old)).to.equal('{"one":1,"two":2}');
+    expect(await inScript("thing.add('two'); thing.one + thing.two", { ...old, ...NAMESPACE })).to.equal(3);
+    expect(await inScript("thing(1)", { "index.js": "module.exports = (a) => a + 1" })).to.equal(2);
+    const compiled = "Object.defineProperty(exports, '__esModule', { value: true }); exports.one = 1;";
+    expect(await inScript("thing", { "index.js": `${compiled} exports.default = 'own'` })).to.equal("own");
+    expect(await inScript("thing.one", { "index.js": compiled })).to.equal(1);
+    expect(await inScript("String(thing)", { "index.js": "module.exports = null" })).to.equal("null");
+    expect(await inScript("thing.a", { "index.json": '{"a":1}' }, { main: "index.json" })).to.equal(1);
+    const modern = { "index.js": "export const one = 1; export default 'own'" };
+    expect(await inScript("thing", modern, MODULE)).to.equal("own");
+    expect(await inScript("[thing.one, thing.default].join()", { ...modern, ...NAMESPACE }, MODULE)).to.equal("1,own");
+    expect(
+      await inScript("thing.one", { "index.js": "export * from './a.js'", "a.js": "export const one = 1" }),
+    ).to.equal(1);
+    const both = { exports: { import: "./index.mjs", require: "./index.js" } };
+    expect(await inScript("thing", { "index.mjs": "export default 'import'", "index.js": "" }, both)).to.equal(
+      "import",
+    );
+  });
+
+  it("has no copy of exports that nobody asks for, which each run would make anew", async () => {
+    const old = await scriptOf({ "index.js": "exports.one = 1; exports.two = 2" });
+    expect(old).not.to.match(/getOwnPropertyNames\w*\(|getOwnPropertyDescriptor/);
+    const modern = await scriptOf({ "index.js": "export const one = 'unused'; export default 'own'" }, MODULE);
+    expect(modern).to.include("own").and.not.include("unused");
   });
 });

@@ -1,6 +1,15 @@
 /** One script for browsers out of a tree of packages in memory. Runs nothing of theirs, and reads nothing of the disk. */
 import { extname } from "node:path/posix";
-import { type BuildResult, build, type Loader, type Message, type OnLoadResult, type Plugin, transform } from "esbuild";
+import {
+  type BuildOptions,
+  type BuildResult,
+  build,
+  type Loader,
+  type Message,
+  type OnLoadResult,
+  type Plugin,
+  transform,
+} from "esbuild";
 import { declarationsOf } from "./declarations.js";
 import { PackageFault } from "./fault.js";
 import type { FileTree } from "./file-tree.js";
@@ -84,8 +93,10 @@ function packagesOf(tree: FileTree, root: Placed): Plugin {
     name: NAMESPACE,
     setup({ onResolve, onLoad }) {
       onResolve({ filter: /.*/ }, async ({ path, importer, kind, namespace }) => {
-        const from = namespace === NAMESPACE ? importer : "/";
-        const found = await resolve(path, from, kind.startsWith("require") ? "require" : "import");
+        const isOurs = namespace !== NAMESPACE;
+        const from = isOurs ? "/" : importer;
+        // Ours is how the service asks for the package, whatever its form.
+        const found = await resolve(path, from, kind.startsWith("require") && !isOurs ? "require" : "import");
         if (typeof found === "object") {
           const packageFolder = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(found.file)?.[1] ?? root.folder;
           const sideEffects = tree.manifest(packageFolder)["sideEffects"] !== false;
@@ -111,28 +122,62 @@ function reasonOf(errors: readonly Message[] | undefined, fallback: unknown): st
   return (first.text + at).slice(0, REASON_MAX_CHARACTERS);
 }
 
+const SHARED = {
+  absWorkingDir: "/",
+  bundle: true,
+  write: false,
+  metafile: true,
+  platform: "browser",
+  target: TARGET,
+  tsconfigRaw: "{}",
+  define: DEFINED,
+  legalComments: "eof",
+  logLevel: "silent",
+} as const satisfies BuildOptions;
+
+/** Whether a package's own module is one of ES modules, and has a default export. What cannot be read is none; making the script says why. */
+async function shapeOf(tree: FileTree, root: Placed): Promise<{ isModule: boolean; hasDefault: boolean }> {
+  const alone: Plugin = {
+    name: "alone",
+    setup({ onResolve }) {
+      onResolve({ filter: /.*/ }, ({ kind }) => (kind === "entry-point" ? undefined : { external: true }));
+    },
+  };
+  try {
+    const plugins = [alone, packagesOf(tree, root)];
+    const { metafile } = await build({ ...SHARED, entryPoints: [root.name], format: "esm", outdir: "/", plugins });
+    const [input] = Object.values(metafile.inputs);
+    const [output] = Object.values(metafile.outputs);
+    return { isModule: input?.format === "esm", hasDefault: output?.exports.includes("default") === true };
+  } catch {
+    return { isModule: false, hasDefault: false };
+  }
+}
+
+/**
+ * Sets the global: to what `import X from` gives, which is what a README means by its name, or to everything. Nothing is asked for that is
+ * not wanted: to have all exports of a package under one name takes a copy of each, made anew by each run.
+ */
+async function wrapperOf(tree: FileTree, root: Placed, { name, namespace }: GlobalName): Promise<string> {
+  const { isModule, hasDefault } = await shapeOf(tree, root);
+  const from = JSON.stringify(root.name);
+  const set = `globalThis[${JSON.stringify(name)}] =`;
+  if (isModule) return `import ${hasDefault && !namespace ? "it" : "* as it"} from ${from};\n${set} it;\n`;
+  const value = namespace ? "it" : 'it && it.__esModule && "default" in it ? it.default : it';
+  return `const it = require(${from});\n${set} ${value};\n`;
+}
+
 async function bundled(
   tree: FileTree,
   root: Placed,
-  { name, namespace }: GlobalName,
+  global: GlobalName,
 ): Promise<BuildResult<{ write: false; metafile: true }>> {
-  // What `import X from` gives is what a README means by its name; without a default export it is everything.
-  const value = namespace ? "all" : '"default" in all ? all.default : all';
-  const contents = `import * as all from ${JSON.stringify(root.name)};\nglobalThis[${JSON.stringify(name)}] = ${value};\n`;
+  const contents = await wrapperOf(tree, root, global);
   try {
     return await build({
+      ...SHARED,
       stdin: { contents, resolveDir: "/", sourcefile: "svc-package.js" },
-      absWorkingDir: "/",
-      bundle: true,
-      write: false,
-      metafile: true,
       format: "iife",
-      platform: "browser",
-      target: TARGET,
-      tsconfigRaw: "{}",
-      define: DEFINED,
-      legalComments: "eof",
-      logLevel: "silent",
       plugins: [packagesOf(tree, root)],
     });
   } catch (error) {
