@@ -79,6 +79,23 @@ const partsImportTheCore = {
   },
 };
 
+const STRICT = '"use strict";';
+const FUNCTION = "(()=>{";
+
+/** Where a script that begins by saying that it is strict is evaluated in many scopes, V8 compiles it anew in each; its function may say so as well. */
+const strictWithin = {
+  name: "strict-within",
+  setup(bundler) {
+    bundler.onEnd(async ({ metafile }) => {
+      for (const file of Object.keys(metafile.outputs).filter((one) => one.endsWith(".js"))) {
+        const text = await readFile(join(ROOT, file), "utf8");
+        if (!text.startsWith(STRICT + FUNCTION)) throw new Error(`${file} does not begin as scripts do`);
+        await writeFile(join(ROOT, file), FUNCTION + STRICT + text.slice(STRICT.length + FUNCTION.length));
+      }
+    });
+  },
+};
+
 /** Addresses that others write into their pages: fixed names, told apart by ETag. */
 const CLIENT = { ...COMMON, outdir: join(OUT, "client") };
 const PACKAGES = [
@@ -118,7 +135,12 @@ async function buildClient() {
   const packages = PACKAGES.map((name) => [`packages/svc-${name}`, `src/web/packages/svc-${name}.ts`]);
   const module = { svc: `${runtime}/entry-module.ts` };
   await Promise.all([
-    build({ ...CLIENT, format: "iife", entryPoints: { ...scripts, ...Object.fromEntries(packages) } }),
+    build({
+      ...CLIENT,
+      format: "iife",
+      entryPoints: { ...scripts, ...Object.fromEntries(packages) },
+      plugins: [strictWithin],
+    }),
     build({ ...CLIENT, format: "esm", entryPoints: module, outExtension: { ".js": ".mjs" } }),
   ]);
   await joinTypes(runtime);

@@ -45,6 +45,11 @@ describe("The service's own pages and files", () => {
     expect(headers.get("cache-control")).to.equal("public, max-age=31536000, immutable");
   });
 
+  it("serves scripts that are strict within their function: strict as a whole, each run would compile one anew", async () => {
+    for (const path of ["svc.js", "svc-run.js", "packages/svc-csv.js", "packages/svc-session.js"])
+      expect((await get(`/client/${path}`)).text, path).to.match(/^\(\(\)=>\{"use strict";/);
+  });
+
   it("serves nothing outside its folders", async () => {
     for (const path of ["/assets/../pages.json", "/assets/%2e%2e/pages.json", "/assets/..%2fpages.json", "/assets/"]) {
       expect((await get(path)).status, path).to.be.within(400, 404);
