@@ -41,7 +41,7 @@ for (const width of [390, 640]) {
     /** What stands out to the right, where nothing that scrolls holds it. */
     const wider = () =>
       page.evaluate(`[...document.querySelectorAll("body *")].filter((element) => {
-        if (element.closest(".code-editor, .console, .top-bar nav, .tabs, .diff, .result, .unseen, .figures-box")) return false;
+        if (element.closest(".code-editor, .console, .top-bar nav, .app-page nav, .tabs, .diff, .result, .unseen, .figures-box")) return false;
         const { right, width } = element.getBoundingClientRect();
         return width > 0 && right > ${width} + 0.5;
       }).map((element) => element.outerHTML.slice(0, 120))`);
