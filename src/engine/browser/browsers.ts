@@ -100,6 +100,10 @@ async function runIn(
     }
     supervisor.count(generation);
     const outcome = await page.run(request);
+    if (!outcome.ok && outcome.cause === "unready") {
+      pool.release(page, room, false);
+      return null;
+    }
     if (page.loss !== null) supervisor.lostPage(page.loss);
     if (!outcome.ok && outcome.cause === "memory") pool.rest(origin);
     const intact = outcome.ok || INTACT.includes(outcome.cause);

@@ -102,8 +102,11 @@ export interface PageRun {
   service?: ServiceWay;
 }
 
-/** Why a run failed: the author's code, a limit, or the machinery. `realm`: a trial that needs more; nobody else hears of it. */
-export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "realm";
+/**
+ * Why a run failed: the author's code, a limit, or the machinery. Of two nobody else hears. `realm`: a trial that needs more; `unready`:
+ * nothing of it was evaluated.
+ */
+export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "realm" | "unready";
 
 export interface RunError {
   name: string;

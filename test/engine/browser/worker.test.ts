@@ -3,6 +3,7 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { READY_WITHIN_MS } from "../../../src/engine/browser/pages/harness.js";
 import {
   LANGUAGE_GLOBALS,
   NAVIGATOR_MEMBERS,
@@ -19,6 +20,12 @@ const REALMS = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
 
 /** Code made of text, which no look at the names can judge. */
 const DYNAMIC = "const made = (text) => (() => {}).constructor(text)();";
+
+/** Answers, and is busy from then on. */
+const GOES_ON = `const execute = async () => {
+  (function next(n) { if (n > 50) for (;;); Promise.resolve(n + 1).then(next) })(0);
+  return 1;
+}`;
 
 const PROBE = `const execute = async () => {
   const found = [];
@@ -223,6 +230,13 @@ describe("a run without a document", function () {
           expect(await resultOf(browsers, PROBE)).to.deep.equal([]);
         });
       }
+
+      it("loses nothing of its time to one that goes on after its answer", async () => {
+        expect(await resultOf(browsers, GOES_ON, here)).to.equal(1);
+        // Less than the other's page is waited for, and far more than it needs.
+        const timeoutMs = READY_WITHIN_MS - 50;
+        expect(await resultOf(browsers, "const execute = async () => 2", { ...here, timeoutMs })).to.equal(2);
+      });
 
       it("evaluates packages first and in order, in the same global scope, and names one that fails", async () => {
         const packages = [

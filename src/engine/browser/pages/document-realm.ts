@@ -113,6 +113,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       return answer;
     },
 
+    unreadyMs: () => 0,
     end: () => {},
     explain: async (outcome) => requests.explain(outcome),
     stop: traces.stop,

@@ -29,10 +29,12 @@ const LOCKS_MAX = 1_000;
 
 /** A scope that is still busy so long after its run has ended is not waited for. */
 const LEAVE_WITHIN_MS = 200;
+/** Where the next one is begun with a run's end, it is there within this, or its page is given up. */
+export const READY_WITHIN_MS = 500;
 
 /** What worklets leave in the memory that they share goes with their scopes, of which few are kept, or with their thread. */
 const WORKLET_BOUNDS: WorkletBounds = {
-  leaveWithinMs: LEAVE_WITHIN_MS,
+  readyWithinMs: READY_WITHIN_MS,
   threadRuns: 200,
   threadMs: 500,
   runMs: 50,
@@ -82,7 +84,8 @@ export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CO
 function workerPage(globals: readonly string[], withOrigin: boolean): string {
   const lists = [JSON.stringify(globals), NAVIGATOR];
   const inWorker = named(calling(workerHarness, CORE, WORKER_CALLS, JSON.stringify(SERVICE_GLOBAL), ...lists));
-  const given = [JSON.stringify(inWorker), TEXTS, HOST_CALLS, String(withOrigin), String(LEAVE_WITHIN_MS)];
+  const given = [JSON.stringify(inWorker), TEXTS, HOST_CALLS, String(withOrigin)];
+  given.push(String(LEAVE_WITHIN_MS), String(READY_WITHIN_MS));
   return calling(workerHost, ...given);
 }
 

@@ -2,7 +2,8 @@
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { failed, type PageOutcome } from "../run.js";
 
-export type Loss = "closed" | "crashed" | "memory" | "flood" | "crowd" | "window" | "discarded" | "browser";
+/** `unready`: the run before has not come to its end in time, so that the next, if there is one, has not begun. */
+export type Loss = "closed" | "crashed" | "memory" | "flood" | "crowd" | "window" | "discarded" | "browser" | "unready";
 
 const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 
@@ -23,6 +24,8 @@ export function outcomeOfLoss(loss: Loss | null): PageOutcome {
       );
     case "closed":
       return failed("script", "Error", "The action closed its own page");
+    case "unready":
+      return failed("unready", "Error", "The run before did not come to its end");
     case "crashed":
       return failed("browser", "Error", "The page crashed during the run");
     case null:

@@ -35,6 +35,7 @@ export class Page {
   private fresh = false;
   private lost: Loss | null = null;
   private onLost: (() => void) | null = null;
+  private onIdleLoss: (() => void) | null = null;
   private print: ((payload: string) => void) | null = null;
   private runs = 0;
   private unlisten: () => void = () => {};
@@ -131,6 +132,12 @@ export class Page {
     this.realm?.stop();
     this.lane?.close();
     this.onLost?.();
+    this.onIdleLoss?.();
+  }
+
+  /** From here on nobody uses it: whom to tell when it is lost. null: somebody does. */
+  whileIdle(onLoss: (() => void) | null): void {
+    this.onIdleLoss = onLoss;
   }
 
   /** What `work` answers; false when it fails, takes longer, or the page is lost meanwhile. */
@@ -175,7 +182,8 @@ export class Page {
     this.runs += 1;
     this.print = request.onConsole ? createLineReader(request.onConsole) : null;
     const outcome = await new Promise<PageOutcome>((resolve) => {
-      const timer = setTimeout(() => resolve(timedOut(request.timeoutMs)), request.timeoutMs);
+      const { timeoutMs } = request;
+      const timer = setTimeout(() => resolve(timedOut(timeoutMs)), timeoutMs + this.realm.unreadyMs());
       const cancel = () => resolve(failed("cancelled", "AbortError", "The run was cancelled"));
       request.signal?.addEventListener("abort", cancel, { once: true });
       const lost = () => resolve(outcomeOfLoss(this.lost));

@@ -14,6 +14,8 @@ const RUNS_PER_PAGE = 500;
 const OPEN_ATTEMPTS = 3;
 /** A key's further pages, which it needed while its runs overlapped, are given up when it has not needed them for so long. */
 const SURPLUS_IDLE_MS = 10_000;
+/** A page that renews itself has done so by then, where the machine is not very busy. */
+const RENEWED_MS = 20;
 /** Making one takes a tenth of it. */
 const OPENING_MAX_MS = 500;
 /** How long an origin has no new page after one of its runs filled the machine's memory. */
@@ -209,13 +211,22 @@ export class Pool {
     return shelf;
   }
 
+  /** The last that has had the time to renew itself, so that those which are seldom needed stay behind; else the first to have it. */
   private takeIdle(shelf: Shelf): Page | null {
-    for (let page = shelf.idle.pop(); page !== undefined; page = shelf.idle.pop()) {
-      this.idleInOrder.delete(page);
+    const renewed = Date.now() - RENEWED_MS;
+    while (shelf.idle.length > 0) {
+      const page = shelf.idle.findLast((one) => this.idleSince.get(one)! < renewed) ?? shelf.idle[0]!;
+      this.putBy(page, shelf);
       if (page.ready) return page;
       this.discard(page);
     }
     return null;
+  }
+
+  private putBy(page: Page, shelf: Shelf): void {
+    page.whileIdle(null);
+    this.idleInOrder.delete(page);
+    shelf.idle.splice(shelf.idle.indexOf(page), 1);
   }
 
   /** A page under renewal is nearer than a new context, unless others wait for it already. */
@@ -246,7 +257,7 @@ export class Pool {
     const fresh = reusable && (await page.renew()) ? page : await this.replace(page, room);
     shelf.renewing -= 1;
     const taken = shelf.waiting.shift()?.(fresh);
-    if (fresh !== null && taken !== true) this.keep(fresh, shelf);
+    if (fresh !== null && taken !== true) this.keep(fresh, shelf, room);
     this.forgetIfEmpty(key, shelf);
   }
 
@@ -259,7 +270,13 @@ export class Pool {
     }
   }
 
-  private keep(page: Page, shelf: Shelf): void {
+  private keep(page: Page, shelf: Shelf, room: Room): void {
+    page.whileIdle(() => {
+      this.putBy(page, shelf);
+      // What the last run left goes on until its page has gone.
+      if (page.loss === "unready") this.release(page, room, false);
+      else this.discard(page);
+    });
     const [longest] = shelf.idle;
     if (longest && Date.now() - this.idleSince.get(longest)! > SURPLUS_IDLE_MS) this.drop(longest, shelf);
     shelf.idle.push(page);
@@ -272,8 +289,7 @@ export class Pool {
   }
 
   private drop(page: Page, shelf: Shelf): void {
-    this.idleInOrder.delete(page);
-    shelf.idle.splice(shelf.idle.indexOf(page), 1);
+    this.putBy(page, shelf);
     this.discard(page);
   }
 

@@ -7,10 +7,12 @@ import type { Loss } from "./loss.js";
 export interface Realm {
   /** Called once, before all else. */
   settle(): Promise<void>;
-  /** Makes it fresh. @returns false when the page must be thrown away instead */
+  /** Makes it fresh, or sees that it is or soon will be. @returns false when the page must be thrown away instead */
   renew(): Promise<boolean>;
   /** Evaluates the run's code, once. @returns the harness's answer (answer.ts); rejects when the surroundings went away under the run */
   evaluate(request: PageRun): Promise<unknown>;
+  /** For how many milliseconds at most it may not be ready yet: they are no time of a run's. */
+  unreadyMs(): number;
   /** The run has its outcome: nothing more is done for it. Returns before anybody hears of that. */
   end(): void;
   /** The outcome with what is known of it from outside. */

@@ -7,8 +7,15 @@ import type { CDPSession, Protocol } from "puppeteer";
 import { createRunRequests } from "../network/run-requests.js";
 import { createServiceCalls, type Reply } from "../network/service-calls.js";
 import type { PageRun } from "../run.js";
-import { answerDocument, callForText, callHarness, installHarness, navigate } from "./fresh-document.js";
-import { LANGUAGE_HARNESS, NETWORK_HARNESS, WORKER_HARNESS } from "./harness.js";
+import {
+  answerDocument,
+  CONSOLE_BINDING,
+  callForText,
+  callHarness,
+  installHarness,
+  navigate,
+} from "./fresh-document.js";
+import { LANGUAGE_HARNESS, NETWORK_HARNESS, READY_WITHIN_MS, WORKER_HARNESS } from "./harness.js";
 import { createKeptTexts } from "./kept-texts.js";
 import type { Realm, RealmOptions } from "./realm.js";
 
@@ -34,7 +41,7 @@ const CATCH_UP_MS = 200;
 /** A scope that has ended holds 40 to 100 KB of memory until the page's own garbage is collected, which is late. */
 const COLLECT_EVERY_RUNS = 50;
 
-/** The page around worklets or workers: `renew` ends the last run's, and has a fresh one ready. */
+/** The page around worklets or workers. */
 function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
   let harnessId: string | null = null;
   let runs = 0;
@@ -53,10 +60,17 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
     async mute(): Promise<boolean> {
       return harnessId === null || (await callHarness(session, harnessId, "mute", [])) === true;
     },
+    /** Has the first run's worklet or worker ready, where each run has the next one's prepared. */
+    begin: () => callHarness(session, harnessId!, "begin", []),
+    /** Ends the last run's worker, and has a fresh one ready. */
     async renew(): Promise<boolean> {
       const renewed = (await callHarness(session, harnessId!, "renew", [])) === true;
-      if (runs % COLLECT_EVERY_RUNS === COLLECT_EVERY_RUNS - 1) await session.send("HeapProfiler.collectGarbage");
+      await this.collect();
       return renewed;
+    },
+    /** From time to time, what runs have left in the page's own process. */
+    async collect(): Promise<void> {
+      if (runs % COLLECT_EVERY_RUNS === COLLECT_EVERY_RUNS - 1) await session.send("HeapProfiler.collectGarbage");
     },
     /** `base`: that of the service that the run may ask by `listenService`. */
     run(request: PageRun, base = ""): Promise<unknown> {
@@ -77,21 +91,35 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
 
 type Header = ReturnType<typeof policy>;
 
-/** Where nothing can be asked for once the page has its document. */
+/**
+ * Where nothing can be asked for once the page has its document. A run's end begins the next one's worklet or worker, unasked: a message
+ * there and back costs a tenth of a run.
+ */
 function createSilentRealm(options: RealmOptions, harness: string, header: Header): Realm {
-  const { session, origin } = options;
+  const { session, origin, lose } = options;
   const page = createWorkerPage(options, harness);
+  let endedAt = 0;
   session.on("Fetch.requestPaused", ({ requestId }) => answerDocument(session, requestId, [header]));
+  session.on("Runtime.bindingCalled", ({ name, payload }) => {
+    if (name === CONSOLE_BINDING && payload === "") lose("unready");
+  });
   return {
     async settle() {
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
       await page.open();
       // On, it costs every worker's start a part, whatever its pattern.
       await session.send("Fetch.disable");
+      await page.begin();
     },
-    renew: () => page.renew(),
+    async renew() {
+      await page.collect();
+      return true;
+    },
     evaluate: (request) => page.run(request),
-    end: () => {},
+    unreadyMs: () => Math.max(0, endedAt + READY_WITHIN_MS - performance.now()),
+    end() {
+      endedAt = performance.now();
+    },
     explain: async (outcome) => outcome,
     stop: () => {},
   };
@@ -158,6 +186,7 @@ export function createNetworkRealm(options: RealmOptions): Realm {
       return page.run(request, request.service?.base);
     },
 
+    unreadyMs: () => 0,
     end: calls.end,
 
     async explain(outcome) {

@@ -14,6 +14,7 @@ declare const self: Any;
  * @param calls the way of requests to the service
  * @param withOrigin whether the worker has the page's origin
  * @param leaveWithinMs how long a worker whose run has ended may take to answer once more
+ * @param readyWithinMs how long that and the next one's start may take where it is begun with the run's end
  */
 export function workerHost(
   harness: string,
@@ -21,6 +22,7 @@ export function workerHost(
   calls: HostCalls,
   withOrigin: boolean,
   leaveWithinMs: number,
+  readyWithinMs: number,
 ): unknown {
   const { Worker, MessageChannel } = self;
   // A long address costs a third of the start, so the harness comes by message.
@@ -29,6 +31,7 @@ export function workerHost(
   const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;
   let print: (line: string) => void = () => {};
   let next: Any = null;
+  let prepared: Promise<unknown> = Promise.resolve();
 
   function startWorker() {
     const worker = new Worker(url);
@@ -37,11 +40,16 @@ export function workerHost(
     const answer = Promise.withResolvers<string>();
     const muted = Promise.withResolvers<boolean>();
     const left = Promise.withResolvers<boolean>();
+    let over = false;
     port.onmessage = ({ data }: { data: string | [unknown, string] }) => {
       if (typeof data !== "string") calls.take(port, data);
-      else if (data[0] === "c") print(data.slice(1));
-      else if (data[0] === "a") answer.resolve(data.slice(1));
-      else if (data[0] === "m") muted.resolve(true);
+      else if (data[0] === "c") {
+        // What comes after the answer belongs to no run.
+        if (!over) print(data.slice(1));
+      } else if (data[0] === "a") {
+        over = true;
+        answer.resolve(data.slice(1));
+      } else if (data[0] === "m") muted.resolve(true);
       else if (data[0] === "b") left.resolve(true);
       else ready.resolve(true);
     };
@@ -64,6 +72,27 @@ export function workerHost(
     return inHand;
   }
 
+  /** Replaces the worker of the last run by a fresh one. Answers false when the page must be thrown away instead. */
+  async function renew(): Promise<boolean> {
+    const last = next;
+    calls.drop();
+    next = startWorker();
+    const [inHand] = await Promise.all([last === null || end(last), next.ready]);
+    return inHand;
+  }
+
+  /** Begins to renew for the run to come; where that fails or is late, an empty line says so, and the run never begins. */
+  function prepare(): void {
+    const giveUp = () => print("");
+    const late = setTimeout(giveUp, readyWithinMs);
+    const renewed = renew().finally(() => clearTimeout(late));
+    prepared = renewed.then((inHand) => {
+      if (inHand) return;
+      giveUp();
+      return new Promise(() => {});
+    });
+  }
+
   return {
     __proto__: null,
     listen(bindingName: string): boolean {
@@ -71,7 +100,7 @@ export function workerHost(
       return true;
     },
     /** `base`: that of the service, where the run may ask it for something. */
-    run(
+    async run(
       payload: string,
       settings: string,
       forget: readonly string[],
@@ -81,9 +110,12 @@ export function workerHost(
     ): Promise<string> {
       const texts = take(forget, scripts);
       // Here a trial would cost as much as the run itself.
-      if (trialOf !== null) return Promise.resolve("x");
+      if (trialOf !== null) return "x";
+      await prepared;
       next.port.postMessage([payload, settings, base, ...texts]);
-      return next.answer;
+      const answer: string = await next.answer;
+      if (!withOrigin) prepare();
+      return answer;
     },
     listenService(bindingName: string): void {
       calls.listen(self[bindingName]);
@@ -95,13 +127,12 @@ export function workerHost(
       next.port.postMessage("mute");
       return inTime(next.muted);
     },
-    /** Replaces the worker of the last run by a fresh one. Answers false when the page must be thrown away instead. */
-    async renew(): Promise<boolean> {
-      const last = next;
-      calls.drop();
-      next = startWorker();
-      const [inHand] = await Promise.all([last === null || end(last), next.ready]);
-      return inHand;
+    /** As the function of that name: a worker with the page's origin is renewed when its requests have come to their end, others with each run. */
+    renew,
+    /** Resolves when the first run's worker is ready. */
+    async begin(): Promise<void> {
+      prepare();
+      await prepared;
     },
   };
 }

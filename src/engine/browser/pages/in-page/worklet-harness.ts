@@ -10,8 +10,9 @@ type Any = any;
 
 /**
  * As `harnessCore`: evaluated by its source text. A worklet is talked to by way of a processor, which never processes anything. Over its
- * port it says `r` ready, `c` and a console line, `a`, the milliseconds that the packages and the author's own code took and the answer of
- * `callExecute`, `x` where a stand-in was touched, and asked once more `b`: nothing of the run goes on. There is nothing in the scope by which it could: no timer, no port, no event, no import, no memory that threads share.
+ * port it says `c` and a console line, `a`, the milliseconds that the packages and the author's own code took and the answer of
+ * `callExecute`, `x` where a stand-in was touched, and asked once more `b`: nothing of the run goes on. There is nothing in the scope by
+ * which it could: no timer, no port, no event, no import, no memory that threads share.
  */
 export function workletHarness(core: HarnessCore, standIn: StandInsOf, globals: readonly string[]): void {
   const { AudioWorkletProcessor, MessagePort, registerProcessor } = globalThis as Any;
@@ -40,7 +41,6 @@ export function workletHarness(core: HarnessCore, standIn: StandInsOf, globals: 
         const answer = await core.safe(core.evaluateAndCall(payload, settings, scripts, beforeOwn));
         tell(`a${own - begun} ${now() - own} ${answer}`);
       };
-      tell("r");
     }
   }
   registerProcessor("run", Run);

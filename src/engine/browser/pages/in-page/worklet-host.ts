@@ -7,8 +7,8 @@ declare const self: Any;
 
 /** When a thread is given up, and before it the scopes on it. */
 export interface WorkletBounds {
-  /** How long a worklet whose run has ended may take to answer once more, in milliseconds. */
-  leaveWithinMs: number;
+  /** How long the last run's worklet and the next one's start may take together, in milliseconds. */
+  readyWithinMs: number;
   /** How many runs a thread serves at most, and how long their authors' own code may have taken together, or in one, until the last begins. */
   threadRuns: number;
   threadMs: number;
@@ -44,7 +44,8 @@ export function workletHost(
   let thread: Any = null;
   /** The frame of the last scopes. */
   let crowd: Any = null;
-  let next: Any = null;
+  let last: Any = null;
+  let next: Promise<Any>;
 
   const addFrame = () => document.body.appendChild(document.createElement("iframe"));
 
@@ -77,32 +78,43 @@ export function workletHost(
   }
 
   async function startWorklet() {
+    if (last !== null) {
+      last.node.port.postMessage(null);
+      // Before the thread is asked for another: the page would wait for it with all that it has, timers too.
+      await last.left;
+      last.node.port.close();
+    }
     await settleThread();
     const frame = frameOfNext();
     const audio = await addScope(frame, url);
     const node = new frame.contentWindow.AudioWorkletNode(audio, "run");
-    const ready = Promise.withResolvers<void>();
     const answer = Promise.withResolvers<string>();
-    const left = Promise.withResolvers<boolean>();
+    const left = Promise.withResolvers<void>();
+    const settle = (text: string) => {
+      // What it prints from here on belongs to no run.
+      node.port.onmessage = ({ data }: { data: string }) => data === "b" && left.resolve();
+      answer.resolve(text);
+    };
     node.port.onmessage = ({ data }: { data: string }) => {
       if (data[0] === "c") print(data.slice(1));
-      else if (data[0] === "a") answer.resolve(data);
-      else if (data[0] === "x") answer.resolve("a0 0 x");
-      else if (data[0] === "b") left.resolve(true);
-      else ready.resolve();
+      else if (data[0] === "a") settle(data);
+      else if (data[0] === "x") settle("a0 0 x");
     };
-    await ready.promise;
+    node.onprocessorerror = giveUp;
     // All of it is held: the processor ends with what holds it.
     return { audio, node, answer: answer.promise, left: left.promise };
   }
 
-  /** Whether the worklet was still in hand; else its thread goes on for a while. */
-  async function end({ node: { port }, left }: Any): Promise<boolean> {
-    port.postMessage(null);
-    const late = new Promise<boolean>((resolve) => setTimeout(resolve, bounds.leaveWithinMs, false));
-    const inHand = await Promise.race([left, late]);
-    port.close();
-    return inHand;
+  /** Says that the next run's worklet is not to be had: that run never begins. */
+  function giveUp(): void {
+    print("");
+  }
+
+  /** Has the last worklet come to its end, and the next run's started. */
+  function prepare(): void {
+    const late = setTimeout(giveUp, bounds.readyWithinMs);
+    next = startWorklet().finally(() => clearTimeout(late));
+    next.catch(giveUp);
   }
 
   return {
@@ -120,8 +132,9 @@ export function workletHost(
     ): Promise<string> {
       const texts = take(forget, scripts);
       const namesJson = trialOf === null ? null : standIns[trialOf];
-      next.node.port.postMessage([payload, settings, namesJson, navigatorJson, ...texts]);
-      const answer: string = await next.answer;
+      last = await next.catch(() => new Promise(() => {}));
+      last.node.port.postMessage([payload, settings, namesJson, navigatorJson, ...texts]);
+      const answer: string = await last.answer;
       // Names and texts in turn, the author's own last.
       const ofPackages = texts.slice(0, -2).reduce((sum, text, at) => sum + (at % 2 === 0 ? 0 : text.length), 0);
       const [packagesMs, ownMs] = answer.split(" ", 2) as [string, string];
@@ -131,14 +144,13 @@ export function workletHost(
       const ms = Number(ownMs) + Math.max(0, Number(packagesMs.slice(1)) - ofPackages / bounds.charactersAMs);
       // One that took long may have left much at once.
       thread.ms += ms < bounds.runMs ? ms : bounds.threadMs;
+      prepare();
       return answer.slice(packagesMs.length + ownMs.length + 2);
     },
-    /** Replaces the worklet of the last run by a fresh one. Answers false when the page must be thrown away instead. */
-    async renew(): Promise<boolean> {
-      const last = next;
-      if (last !== null && !(await end(last))) return false;
-      next = await startWorklet();
-      return true;
+    /** Resolves when the first run's worklet is ready; each run has the next one's prepared. */
+    async begin(): Promise<void> {
+      prepare();
+      await next;
     },
   };
 }
