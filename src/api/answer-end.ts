@@ -31,10 +31,13 @@ export function whenOver({ socket }: IncomingMessage, response: ServerResponse, 
   response.once("close", end);
 }
 
+/** One for all: making one costs more than all else of an answer's end. */
+const OVER = new DOMException("The answer is over", "AbortError");
+
 /** Aborts when the HTTP answer is over. */
 export function overSignal(request: IncomingMessage, response: ServerResponse): AbortSignal {
   const over = new AbortController();
-  whenOver(request, response, () => over.abort());
+  whenOver(request, response, () => over.abort(OVER));
   return over.signal;
 }
 

@@ -122,6 +122,8 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
 }
 
 const ended = () => new RequestError("the run has ended", 403);
+/** One for all runs: each made anew costs the most of a run's end. */
+const ENDED = ended();
 
 class Lane implements EgressLane {
   private client: EgressClient | null = null;
@@ -216,7 +218,7 @@ class Lane implements EgressLane {
   end(): void {
     this.client = null;
     if (!this.asked) return;
-    this.outgoing.abort();
+    this.outgoing.abort(ENDED);
     this.outgoing = new AbortController();
     this.server.closeConnections();
   }

@@ -25,6 +25,9 @@ export interface ServiceCalls {
   end(): void;
 }
 
+/** One for all runs: making one costs more than all else of an end. */
+const ENDED = new DOMException("The run has ended", "AbortError");
+
 const SAID = /^(\d{1,15}):/;
 const isText = (value: unknown): value is string => typeof value === "string";
 
@@ -106,7 +109,7 @@ export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): S
 
     end() {
       service = undefined;
-      run.abort();
+      run.abort(ENDED);
     },
   };
 }
