@@ -31,9 +31,9 @@ export interface RunRequests {
   settled(): Promise<void>;
   /**
    * Takes away what the run's requests have left with the browser: cached answers, preflights too, cookies, credentials. To be called
-   * when nobody is left to ask for more.
+   * when nobody is left to ask for more. @returns whether there was anything
    */
-  clear(): Promise<void>;
+  clear(): Promise<boolean>;
   /** Whether anything was asked for after the run's end. */
   late(): boolean;
   /** Whether more may come that belongs to the outcome. */
@@ -104,15 +104,13 @@ export function createRunRequests(options: {
     settled: () => faults.settled(SETTLED_WITHIN_MS),
 
     async clear() {
-      if (lane?.used() !== true) return;
+      if (lane?.used() !== true) return false;
       await Promise.all([
         session.send("Network.clearBrowserCache"),
         // Takes the credentials of hosts that asked for some along.
         session.send("Network.clearBrowserCookies"),
-        // Drops what the page's own process keeps of answers, which no navigation does.
-        session.send("Network.setCacheDisabled", { cacheDisabled: true }),
-        session.send("Network.setCacheDisabled", { cacheDisabled: false }),
       ]);
+      return true;
     },
 
     late: () => lane?.usedLate() === true,

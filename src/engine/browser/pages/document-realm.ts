@@ -53,6 +53,13 @@ export function createDocumentRealm(options: RealmOptions): Realm {
     return usedSize + embedderHeapUsedSize + backingStorageSize;
   }
 
+  /** Drops what the page's own process keeps of answers to documents, which no navigation does. */
+  function forgetAnswers(): Promise<unknown> {
+    return Promise.all(
+      [true, false].map((cacheDisabled) => session.send("Network.setCacheDisabled", { cacheDisabled })),
+    );
+  }
+
   /** Whether the page still holds much of what earlier documents left when that has been collected. */
   async function holdsMuch(): Promise<boolean> {
     if ((await held()) <= LEFT_MAX_BYTES) return false;
@@ -88,7 +95,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       const { loaded } = await navigate(session, `${origin}/`);
       const installing = installHarness(session, DOCUMENT_HARNESS);
       // Not before the document has gone, which could still set some; not after a look for cookies, which would find them.
-      await requests.clear();
+      if (await requests.clear()) await forgetAnswers();
       const [left, heavy, installed] = await Promise.all([traces.look(origin), holdsMuch(), installing, loaded]);
       harnessId = installed.harnessId;
       // What the document asked for as it went may outlive it, and nobody is told of its end.

@@ -161,7 +161,7 @@ export function createNetworkRealm(options: RealmOptions): Realm {
     async settle() {
       await session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
-      await session.send("Network.enable");
+      // Nothing is said of the page's own requests: it makes none but those for its workers' first line.
       await page.open();
       await page.listenService((payload) => void calls.take(payload));
     },
