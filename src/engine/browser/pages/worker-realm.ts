@@ -150,6 +150,8 @@ export function createNetworkRealm(options: RealmOptions): Realm {
   session.on("Target.attachedToTarget", ({ sessionId }: Protocol.Target.AttachedToTargetEvent) => {
     current = session.connection()?.session(sessionId) ?? null;
     if (current) watched = requests.watch(current);
+    // Nobody may be left to ask what became of it, when the page or its browser goes just now.
+    watched.catch(() => {});
     onAttached();
   });
   session.on("Fetch.requestPaused", (event) => {

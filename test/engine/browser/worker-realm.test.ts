@@ -1,0 +1,22 @@
+/** A realm of workers beside a protocol that fails. */
+import { EventEmitter } from "node:events";
+import { setImmediate as turn } from "node:timers/promises";
+import { expect } from "chai";
+import { createNetworkRealm } from "../../../src/engine/browser/pages/worker-realm.js";
+
+describe("a page with a worker that has a network", () => {
+  it("ends no process where its browser goes as the worker is looked at", async () => {
+    const gone = async () => Promise.reject(new Error("Target closed"));
+    const worker = Object.assign(new EventEmitter(), { send: gone });
+    const session = Object.assign(new EventEmitter(), { connection: () => ({ session: () => worker }), send: gone });
+    const unheard: unknown[] = [];
+    const hear = (reason: unknown) => unheard.push(reason);
+    process.on("unhandledRejection", hear);
+    createNetworkRealm({ session, origin: "https://app-1.actions.internal", lane: null } as never);
+    session.emit("Target.attachedToTarget", { sessionId: "1" });
+    await turn();
+    await turn();
+    process.off("unhandledRejection", hear);
+    expect(unheard).to.deep.equal([]);
+  });
+});
