@@ -35,6 +35,9 @@ const NETWORK_POLICY = policy("worker-src blob:; connect-src http: https: data: 
 /** Stands in the page alone, which no author's code is in. */
 const SERVICE_BINDING = "__svc_service";
 
+/** Before an answer: what the next run needs takes longer than it may wait for. */
+const LONG_RENEWAL = "t";
+
 /** A worker that is busy for so long is not waited for. */
 const CATCH_UP_MS = 200;
 
@@ -62,6 +65,8 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
     },
     /** Has the first run's worklet or worker ready, where each run has the next one's prepared. */
     begin: () => callHarness(session, harnessId!, "begin", []),
+    /** Resolves when what the last run has prepared is ready. */
+    ready: () => callHarness(session, harnessId!, "ready", []),
     /** Ends the last run's worker, and has a fresh one ready. */
     async renew(): Promise<boolean> {
       const renewed = (await callHarness(session, harnessId!, "renew", [])) === true;
@@ -99,6 +104,7 @@ function createSilentRealm(options: RealmOptions, harness: string, header: Heade
   const { session, origin, lose } = options;
   const page = createWorkerPage(options, harness);
   let endedAt = 0;
+  let isLong = false;
   session.on("Fetch.requestPaused", ({ requestId }) => answerDocument(session, requestId, [header]));
   session.on("Runtime.bindingCalled", ({ name, payload }) => {
     if (name === CONSOLE_BINDING && payload === "") lose("unready");
@@ -112,10 +118,15 @@ function createSilentRealm(options: RealmOptions, harness: string, header: Heade
       await page.begin();
     },
     async renew() {
+      if (isLong) await page.ready();
       await page.collect();
       return true;
     },
-    evaluate: (request) => page.run(request),
+    async evaluate(request) {
+      const answer = await page.run(request);
+      isLong = typeof answer === "string" && answer.startsWith(LONG_RENEWAL);
+      return isLong ? (answer as string).slice(LONG_RENEWAL.length) : answer;
+    },
     unreadyMs: () => Math.max(0, endedAt + READY_WITHIN_MS - performance.now()),
     end() {
       endedAt = performance.now();

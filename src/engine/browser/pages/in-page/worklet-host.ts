@@ -61,9 +61,11 @@ export function workletHost(
     crowd = null;
   }
 
+  const isSpent = () => thread === null || thread.runs >= bounds.threadRuns || thread.ms >= bounds.threadMs;
+
   /** Has a thread with little left in its memory. */
   async function settleThread(): Promise<void> {
-    if (thread !== null && thread.runs < bounds.threadRuns && thread.ms < bounds.threadMs) return;
+    if (!isSpent()) return;
     endCrowd();
     thread?.frame.remove();
     const frame = addFrame();
@@ -144,12 +146,18 @@ export function workletHost(
       const ms = Number(ownMs) + Math.max(0, Number(packagesMs.slice(1)) - ofPackages / bounds.charactersAMs);
       // One that took long may have left much at once.
       thread.ms += ms < bounds.runMs ? ms : bounds.threadMs;
+      // A new thread takes so long that the page had better not be asked meanwhile.
+      const mark = isSpent() ? "t" : "";
       prepare();
-      return answer.slice(packagesMs.length + ownMs.length + 2);
+      return mark + answer.slice(packagesMs.length + ownMs.length + 2);
     },
-    /** Resolves when the first run's worklet is ready; each run has the next one's prepared. */
+    /** Has the first run's worklet prepared, as each run has the next one's. */
     async begin(): Promise<void> {
       prepare();
+      await next;
+    },
+    /** Resolves when the next run's worklet is ready. */
+    async ready(): Promise<void> {
       await next;
     },
   };
