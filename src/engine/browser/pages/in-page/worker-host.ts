@@ -83,14 +83,14 @@ export function workerHost(
 
   /** Begins to renew for the run to come; where that fails or is late, an empty line says so, and the run never begins. */
   function prepare(): void {
-    const giveUp = () => print("");
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    const giveUp = () => {
+      resolve(new Promise(() => {}));
+      print("");
+    };
     const late = setTimeout(giveUp, readyWithinMs);
-    const renewed = renew().finally(() => clearTimeout(late));
-    prepared = renewed.then((inHand) => {
-      if (inHand) return;
-      giveUp();
-      return new Promise(() => {});
-    });
+    prepared = promise.finally(() => clearTimeout(late));
+    renew().then((inHand) => (inHand ? resolve(null) : giveUp()), giveUp);
   }
 
   return {

@@ -79,7 +79,7 @@ export function workletHost(
     return crowd.frame;
   }
 
-  async function startWorklet() {
+  async function startWorklet(onFailure: () => void) {
     if (last !== null) {
       last.node.port.postMessage(null);
       // Before the thread is asked for another: the page would wait for it with all that it has, timers too.
@@ -102,21 +102,21 @@ export function workletHost(
       else if (data[0] === "a") settle(data);
       else if (data[0] === "x") settle("a0 0 x");
     };
-    node.onprocessorerror = giveUp;
+    node.onprocessorerror = onFailure;
     // All of it is held: the processor ends with what holds it.
     return { audio, node, answer: answer.promise, left: left.promise };
   }
 
-  /** Says that the next run's worklet is not to be had: that run never begins. */
-  function giveUp(): void {
-    print("");
-  }
-
-  /** Has the last worklet come to its end, and the next run's started. */
+  /** Has the last worklet come to its end, and the next run's started. Where that fails or is late, an empty line says so: that run never begins. */
   function prepare(): void {
+    const { promise, resolve } = Promise.withResolvers<Any>();
+    const giveUp = () => {
+      resolve(new Promise(() => {}));
+      print("");
+    };
     const late = setTimeout(giveUp, bounds.readyWithinMs);
-    next = startWorklet().finally(() => clearTimeout(late));
-    next.catch(giveUp);
+    next = promise.finally(() => clearTimeout(late));
+    startWorklet(giveUp).then(resolve, giveUp);
   }
 
   return {
@@ -133,9 +133,9 @@ export function workletHost(
       trialOf: string | null,
     ): Promise<string> {
       const texts = take(forget, scripts);
-      const namesJson = trialOf === null ? null : standIns[trialOf];
-      last = await next.catch(() => new Promise(() => {}));
-      last.node.port.postMessage([payload, settings, namesJson, navigatorJson, ...texts]);
+      const names = trialOf === null ? null : standIns[trialOf];
+      last = await next;
+      last.node.port.postMessage([payload, settings, names, navigatorJson, ...texts]);
       const answer: string = await last.answer;
       // Names and texts in turn, the author's own last.
       const ofPackages = texts.slice(0, -2).reduce((sum, text, at) => sum + (at % 2 === 0 ? 0 : text.length), 0);
