@@ -3,10 +3,8 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
+import { LAST_OF_RELEASE, timeOf } from "../harness/release-before.js";
 import { type Catalogue, catalogueOf, takenAway } from "./schema-growth.js";
-
-/** The last migration of the last release; to be moved on when a release is made. */
-const LAST_OF_RELEASE = "Alerts1763600190100";
 
 /* As the last release wrote and read; to be written anew, not mended, when a release is made. */
 const STATEMENTS = [
@@ -23,7 +21,6 @@ const STATEMENTS = [
   "SELECT id, app_id, task_id, run_id, type, data, created_at FROM execution_log WHERE app_id = 1 ORDER BY id DESC LIMIT 50",
 ];
 
-const timeOf = (name: string) => Number(name.slice(-13));
 const released = MIGRATIONS.filter(({ name }) => timeOf(name) <= timeOf(LAST_OF_RELEASE));
 
 describe("the schema beside the release before", () => {

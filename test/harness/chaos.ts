@@ -16,7 +16,7 @@ import { ask, type Pace, RESTLESS, type Seen, unrest } from "./unrest.js";
 import { until } from "./until.js";
 
 /** Each minute but one: the specification has nothing more frequent. */
-const FREQUENCY = "0-58 * * * *";
+export const FREQUENCY = "0-58 * * * *";
 /** Actions whose failures are told: the subjects, and schedules before them. */
 const ALERTED = 5;
 const SETTLE_LIMIT_MS = 120_000;
@@ -90,7 +90,8 @@ function ticksOf({ actionId, tick, tickCount }: LedgerRow): string[] {
   return [tick, ...more].map((one) => keyOf(actionId, one));
 }
 
-async function judge(db: DataSource, actionIds: number[], from: Date, to: Date) {
+/** What the ledger says of the ticks of these actions from one time to another. */
+export async function judge(db: DataSource, actionIds: number[], from: Date, to: Date) {
   const found = (
     await db.query(
       `SELECT action_id AS "actionId", tick, tick_count AS "tickCount", state, reason FROM run WHERE tick IS NOT NULL`,
@@ -112,7 +113,7 @@ async function judge(db: DataSource, actionIds: number[], from: Date, to: Date) 
 }
 
 /** Lets what has begun come to its end, and no more begin. Answers the time up to which ticks are accounted for. */
-async function settle(db: DataSource, now: () => number): Promise<Date> {
+export async function settle(db: DataSource, now: () => number): Promise<Date> {
   const to = new Date(now());
   const claimed = async () => (await db.query("SELECT min(next_tick) > $1 AS claimed FROM schedule", [to]))[0].claimed;
   await until(claimed, SETTLE_LIMIT_MS);
@@ -122,7 +123,8 @@ async function settle(db: DataSource, now: () => number): Promise<Date> {
   return to;
 }
 
-async function runsOf(db: DataSource, { acknowledged }: Answers) {
+/** Started runs without exactly one log entry, and acknowledged ones without a row. */
+export async function runsOf(db: DataSource, { acknowledged }: Answers) {
   const [{ unlogged }] = await db.query(
     `SELECT count(*) AS unlogged FROM run WHERE state <> 'skipped'
         AND (SELECT count(*) FROM execution_log WHERE run_id = run.id) <> 1`,

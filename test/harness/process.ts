@@ -13,8 +13,8 @@ const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 const START_LIMIT_MS = 60_000;
 
 /** What `npm start` runs once the set-up is done, so that the tests start the service no other way. */
-function startCommand(): string[] {
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+function startCommand(root: string): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   const command = /exec node (.*)$/.exec(scripts.start)?.[1];
   if (!command) throw new Error("the start script of package.json does not end in `exec node …`");
   return command.split(" ");
@@ -118,12 +118,17 @@ function end(pid: number): void {
 
 /**
  * Starts the service; `environment` over a free port, no rate limits and a data folder of its own. `entry` is another module to run
- * in the same way, and its arguments.
+ * in the same way, and its arguments; `root` the folder of another release.
  */
-export function startProcess(environment: Record<string, string> = {}, entry?: readonly string[]): ServiceProcess {
+export function startProcess(
+  environment: Record<string, string> = {},
+  entry?: readonly string[],
+  root = ROOT,
+): ServiceProcess {
+  const command = startCommand(root);
   const dataDir = environment["DATA_DIR"] ?? mkdtempSync(join(tmpdir(), "svc-process-"));
-  const child = spawn(process.execPath, entry ? [...startCommand().slice(0, -1), ...entry] : startCommand(), {
-    cwd: ROOT,
+  const child = spawn(process.execPath, entry ? [...command.slice(0, -1), ...entry] : command, {
+    cwd: root,
     env: {
       PATH: process.env["PATH"],
       HOME: process.env["HOME"],

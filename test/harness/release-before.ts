@@ -1,0 +1,70 @@
+/** The release before this one, out of the project's own history: its files in a folder of their own, compiled. Starts nothing. */
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { delimiter, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
+
+/** The last migration of the last release; to be moved on when a release is made. */
+export const LAST_OF_RELEASE = "Alerts1763600190100";
+
+export const timeOf = (migration: string): number => Number(migration.slice(-13));
+
+const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
+
+/** The commit before the first migration that the last release does not have. RELEASE_BEFORE names another commit, or a tag. */
+function commitBefore(): string {
+  const given = process.env["RELEASE_BEFORE"];
+  if (given) return git("rev-parse", "--verify", `${given}^{commit}`);
+  const files = readdirSync(join(ROOT, "migrations")).sort();
+  const newer = files.find((file) => Number.parseInt(file, 10) > timeOf(LAST_OF_RELEASE));
+  if (!newer) throw new Error("no migration is newer than the last release: what is beside it is itself");
+  const added = git("log", "--diff-filter=A", "--format=%H", "--", `migrations/${newer}`).split("\n").at(-1);
+  return git("rev-parse", "--verify", `${added}^`);
+}
+
+interface Packages {
+  dependencies: Record<string, string>;
+  devDependencies: Record<string, string>;
+}
+
+/** Its packages are this release's, where it asks for none that differs; else it gets its own. */
+function givePackages(folder: string, run: (program: string, ...args: string[]) => void): void {
+  const read = (root: string) => JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as Packages;
+  const all = ({ dependencies, devDependencies }: Packages) => ({ ...dependencies, ...devDependencies });
+  const here = all(read(ROOT));
+  const isSame = Object.entries(all(read(folder))).every(([name, version]) => here[name] === version);
+  if (isSame) symlinkSync(join(ROOT, "node_modules"), join(folder, "node_modules"));
+  else run("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund");
+}
+
+export interface Release {
+  /** Abbreviated. */
+  commit: string;
+  /** Its folder, as this project's is. */
+  root: string;
+  remove(): void;
+}
+
+/** Takes a minute: it is compiled. @throws where the history is not there, as in a shallow clone */
+export function checkOutReleaseBefore(): Release {
+  const commit = commitBefore();
+  const root = mkdtempSync(join(tmpdir(), "svc-release-"));
+  // What it starts as another user must come in.
+  chmodSync(root, 0o755);
+  const path = `${join(root, "node_modules/.bin")}${delimiter}${process.env["PATH"]}`;
+  const run = (program: string, ...args: string[]) =>
+    void execFileSync(program, args, {
+      cwd: root,
+      env: { ...process.env, PATH: path },
+      stdio: ["ignore", "ignore", "inherit"],
+    });
+  const files = execFileSync("git", ["archive", commit], { cwd: ROOT, maxBuffer: 256 * 1024 * 1024 });
+  execFileSync("tar", ["-x"], { cwd: root, input: files });
+  givePackages(root, run);
+  run("tsc", "-p", ".");
+  run("node", "scripts/build-web.mjs");
+  return { commit: commit.slice(0, 7), root, remove: () => rmSync(root, { recursive: true, force: true }) };
+}

@@ -1,0 +1,242 @@
+/**
+ * An upgrade without a stop, as it is done: a process of the release before serves, one of this release starts beside it and brings the
+ * schema up to date, both serve, the old one goes. Then the way back: an old one starts on the newer schema.
+ */
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { openDatabase } from "../../src/data/database.js";
+import { type Answers, noAnswers, requestsTo, SUBJECTS } from "../harness/callers.js";
+import { FREQUENCY, judge, runsOf, settle } from "../harness/chaos.js";
+import { fastClock } from "../harness/fast-clock.js";
+import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { checkOutReleaseBefore, type Release } from "../harness/release-before.js";
+import { firstCredentials } from "../harness/service.js";
+import { ask } from "../harness/unrest.js";
+import { until } from "../harness/until.js";
+
+const HERE = fileURLToPath(new URL("../../../", import.meta.url));
+/** Schedules fire each second. */
+const RATE = 60;
+const BESIDE_MS = 20_000;
+const ALONE_MS = 4_000;
+const SAVES = 30;
+const EVENTS = 20;
+const START_LIMIT_MS = 180_000;
+/** What became of them. At this rate a tick is late after a second, on a machine with much else to do. */
+const TICKS = ["completed", "still running", "late by more than 60 s"];
+
+/** One process that calls are sent to, until they are taken away from it. */
+interface Served {
+  name: string;
+  process: ServiceProcess;
+  url: string;
+  /** No more calls; resolves when those that were sent are answered. */
+  relieve(): Promise<void>;
+}
+
+describe("this release and the one before it on one database, under load", function () {
+  this.timeout(1_800_000);
+  let release: Release;
+  let database: FreshDatabase;
+  let db: DataSource;
+  let folder: string;
+  let appId: number;
+  let token: string;
+  const began = Date.now();
+  const clock = fastClock(began, RATE);
+  const settingsKey = randomBytes(32).toString("base64");
+  const processes: ServiceProcess[] = [];
+  const answers: Record<string, Answers> = {};
+
+  before(async () => {
+    release = checkOutReleaseBefore();
+    process.stdout.write(`      the release before: ${release.commit}\n`);
+    database = await emptyDatabase();
+    folder = mkdtempSync(join(tmpdir(), "svc-releases-"));
+  });
+  after(async () => {
+    for (const one of processes) one.signal("SIGTERM");
+    await Promise.all(processes.map(({ ended }) => ended));
+    await Promise.all(processes.map((one) => one.clean()));
+    await db?.destroy();
+    await database.drop();
+    rmSync(folder, { recursive: true });
+    release.remove();
+  });
+
+  async function launch(root: string): Promise<ServiceProcess> {
+    const environment = {
+      DATABASE_URL: database.url,
+      SETTINGS_KEY: settingsKey,
+      LOG_LEVEL: "info",
+      NPM_PACKAGES: "off",
+    };
+    const entry = [join(root, "dist/test/harness/instance-process.js"), String(began), String(RATE)];
+    const started = startProcess(environment, entry, root);
+    processes.push(started);
+    const isReady = () => started.log.some(({ msg }) => msg === "ready");
+    await Promise.race([
+      until(isReady, START_LIMIT_MS),
+      started.ended.then(({ code }) => Promise.reject(new Error(`ended with ${code}: ${started.stderr()}`))),
+    ]);
+    return started;
+  }
+
+  async function call(url: string, method: string, path: string, body?: unknown) {
+    const response = await fetch(url + path, {
+      method,
+      headers: { "auth-token": token, ...(body !== undefined && { "content-type": "application/json" }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    // biome-ignore lint/suspicious/noExplicitAny: whatever the test expects of it
+    const answer: any = await response.json();
+    expect(response.status, `${method} ${path}: ${JSON.stringify(answer)}`).to.be.within(200, 299);
+    return answer;
+  }
+
+  /** Two callers for as long as the process serves. */
+  async function serve(name: string, started: ServiceProcess): Promise<Served> {
+    const url = await started.listening();
+    const heard = noAnswers();
+    answers[name] = heard;
+    let over = false;
+    const { runs, others } = requestsTo({ url: () => url, appId, token }, heard);
+    const asking = Promise.all([runs, others].map((requests) => ask([...requests], heard, () => over)));
+    return {
+      name,
+      process: started,
+      url,
+      async relieve() {
+        over = true;
+        await asking;
+      },
+    };
+  }
+
+  async function stop(served: Served): Promise<void> {
+    await served.relieve();
+    served.process.signal("SIGTERM");
+    expect((await served.process.ended).code, served.process.stderr()).to.equal(0);
+  }
+
+  /** Creates what the load needs, through the process as a caller would; answers the ids of live actions by name. */
+  async function publish(url: string): Promise<Map<string, number>> {
+    await call(url, "POST", `/v1/apps/${appId}/publish`);
+    const copies = new Map<string, number>();
+    const ticking = { name: "every-second", triggers: [{ trigger: "schedule" }], frequency: FREQUENCY };
+    const saved = { name: "saved", triggers: [{ trigger: "manual" }] };
+    const counted = { name: "counted", triggers: [{ trigger: "log", where: { type: "dataSource.entry.remove" } }] };
+    for (const fields of [ticking, saved, counted, ...SUBJECTS]) {
+      const body = { ...fields, code: "async function execute() { return 1; }", active: true };
+      const { action } = await call(url, "POST", `/v3/apps/${appId}/actions`, body);
+      const published = await call(url, "POST", `/v3/apps/${appId}/actions/${action.id}/publish`);
+      copies.set(fields.name, published.action.id);
+    }
+    return copies;
+  }
+
+  /** What one saves, the other runs, reads and counts; and the other way round. */
+  async function saveAcross(one: Served, other: Served): Promise<void> {
+    const actions = `/v3/apps/${appId}/actions`;
+    const { actions: found } = await call(one.url, "GET", actions);
+    const { id } = found.find(({ name }: { name: string }) => name === "saved");
+    for (let n = 0; n < SAVES; n += 1) {
+      const [writer, reader] = n % 2 === 0 ? [one, other] : [other, one];
+      const what = `${n} saved by ${writer.name}, seen by ${reader.name}`;
+      await call(writer.url, "PUT", `${actions}/${id}`, {
+        code: `async function execute({ payload }) { return [${n}, payload.n]; }`,
+      });
+      expect((await call(reader.url, "GET", `${actions}/${id}`)).action.code, what).to.include(`return [${n},`);
+      const ran = await call(reader.url, "POST", `${actions}/saved/runWithResult`, { n });
+      expect(ran.result, what).to.deep.equal([n, n]);
+      await call(writer.url, "POST", `/v1/apps/${appId}/settings`, { [`kept${n % 3}`]: n });
+      expect((await call(reader.url, "GET", `/v1/apps/${appId}/settings/`))[`kept${n % 3}`], what).to.equal(n);
+    }
+  }
+
+  /** A call that is repeated by the other process with the same key is one run. */
+  async function repeatAcross(one: Served, other: Served): Promise<void> {
+    const ask = async ({ url }: Served, key: string) => {
+      const headers = { "auth-token": token, "content-type": "application/json", "idempotency-key": key };
+      const path = `/v3/apps/${appId}/actions/subject/run`;
+      const response = await fetch(url + path, { method: "POST", headers, body: "{}" });
+      return ((await response.json()) as { runId: number }).runId;
+    };
+    for (const [first, second] of [[one, other] as const, [other, one] as const]) {
+      const key = randomBytes(8).toString("hex");
+      const runId = await ask(first, key);
+      expect(runId).to.be.a("number");
+      expect(await ask(second, key), `${first.name} and ${second.name}`).to.equal(runId);
+    }
+  }
+
+  async function sendEvents({ url }: Served): Promise<void> {
+    for (let n = 0; n < EVENTS; n += 1) {
+      await call(url, "POST", `/v1/apps/${appId}/logs`, { type: "dataSource.entry.remove", data: { n } });
+    }
+  }
+
+  it("fail no call, lose nothing and double nothing, from the schema's change to the way back", async () => {
+    const first = await launch(release.root);
+    ({
+      appId,
+      tokens: { editor: token },
+    } = await firstCredentials(database.url, folder));
+    const copies = await publish(await first.listening());
+    const old = await serve("before", first);
+    await delay(ALONE_MS);
+
+    // It brings the schema up to date, beside a process that works.
+    const current = await serve("this", await launch(HERE));
+    db = await openDatabase(database.url, 2);
+    const beside = delay(BESIDE_MS);
+    await saveAcross(old, current);
+    await repeatAcross(old, current);
+    await sendEvents(old);
+    await sendEvents(current);
+    await beside;
+    await stop(old);
+    await delay(ALONE_MS);
+
+    // The way back, beside this one again.
+    const again = await serve("before, on the newer schema", await launch(release.root));
+    await saveAcross(current, again);
+    await sendEvents(again);
+    await stop(current);
+    await delay(ALONE_MS);
+    await again.relieve();
+
+    const to = await settle(db, clock.now);
+    const ticking = copies.get("every-second")!;
+    const [oldest] = await db.query("SELECT min(tick) AS tick FROM run WHERE action_id = $1", [ticking]);
+    const { expected, missing, surplus, fates } = await judge(db, [ticking], new Date(oldest.tick.getTime() - 1), to);
+    const runs = await Promise.all(Object.values(answers).map((heard) => runsOf(db, heard)));
+    const counts = Object.fromEntries(Object.entries(answers).map(([name, heard]) => [name, heard.counts]));
+    process.stdout.write(`      ${JSON.stringify({ expected, fates, counts })}\n`);
+    expect({ missing, surplus }).to.deep.equal({ missing: [], surplus: 0 });
+    expect(TICKS).to.include.members(Object.keys(fates));
+    expect(fates["completed"]).to.be.above(expected / 2);
+    for (const one of runs) expect(one).to.deep.equal({ unlogged: 0, unknownRuns: [] });
+    const [counted] = await db.query("SELECT count(*)::int AS n FROM run WHERE action_id = $1", [
+      copies.get("counted"),
+    ]);
+    expect(counted.n, "runs by events").to.equal(3 * EVENTS);
+    const failed = await db.query(
+      "SELECT run_id, created_at, data->'error' AS error FROM execution_log WHERE type = 'app.task.failed'",
+    );
+    expect(failed, "runs that failed").to.deep.equal([]);
+    for (const heard of Object.values(counts)) {
+      expect(Object.keys(heard).filter((answer) => !answer.startsWith("20"))).to.deep.equal([]);
+    }
+    const failures = processes.flatMap(({ log }) => log).filter(({ msg }) => /failed/.test(String(msg)));
+    expect(failures).to.deep.equal([]);
+    expect(processes.map((one) => one.stderr().replaceAll(/^\s*$/gm, ""))).to.deep.equal(processes.map(() => ""));
+  });
+});
