@@ -6,7 +6,7 @@ import { createHash } from "node:crypto";
 import { mkdir, open, readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { collectYoungGarbage } from "./reception/young-garbage.js";
+import { collectYoungGarbage } from "../young-garbage.js";
 
 /** As many first bytes as recognizers of types look at. */
 const HEAD_BYTES = 4_100;
