@@ -34,6 +34,9 @@ const SUITES = [
   "data-sources/*",
   "backup/*",
 ];
+/** Counts rows that were read by a function that PostgreSQL has from 15 on. */
+const COUNTS_READS = "no look reads more than the front of the index";
+const COUNTED_FROM = 15;
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
 
 function fetchPrograms(folder: string): void {
@@ -49,11 +52,12 @@ function fetchPrograms(folder: string): void {
   }
 }
 
-async function mocha(url: string): Promise<{ code: number; said: string }> {
+async function mocha(version: number, url: string): Promise<{ code: number; said: string }> {
   const files = SUITES.map((name) => `dist/test/${name}.test.js`);
+  const without = version < COUNTED_FROM ? ["--grep", COUNTS_READS, "--invert"] : [];
   const child = spawn(
     process.execPath,
-    ["--no-node-snapshot", "--enable-source-maps", "node_modules/mocha/bin/mocha.js", ...files],
+    ["--no-node-snapshot", "--enable-source-maps", "node_modules/mocha/bin/mocha.js", ...without, ...files],
     { cwd: ROOT, env: { ...process.env, TEST_POSTGRES_URL: url } },
   );
   let said = "";
@@ -79,7 +83,7 @@ describe("the service on other versions of PostgreSQL", function () {
       const settings = ["max_connections=300", "synchronous_commit=off", "full_page_writes=off"];
       const server = await startVersion(version, bin, settings);
       try {
-        const { code, said } = await mocha(server.url);
+        const { code, said } = await mocha(version, server.url);
         process.stdout.write(`      ${said.trim().split("\n").at(-1)}\n`);
         expect(code, said.slice(-4_000)).to.equal(0);
       } finally {
