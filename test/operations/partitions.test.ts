@@ -1,8 +1,9 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
+import { type Partition, partitionsOf } from "../../src/data/partitions.js";
 import { readTables } from "../../src/operations/backup/tables.js";
 import { audit } from "../../src/operations/records/audit.js";
-import { createPartitions, type Partition, partitionsOf } from "../../src/operations/upkeep/partitions.js";
+import { createPartitions } from "../../src/operations/upkeep/partitions.js";
 import { createClient } from "../../src/postgres.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 

@@ -94,7 +94,7 @@ describe("the words of runs", () => {
         value: (work: (manager: unknown) => unknown) =>
           db.transaction((manager) => {
             const query = (sql: string, values: unknown[]) => {
-              if (sql.includes("run_id >= $4")) asked.push(values);
+              if (sql.includes("run_id + 0 >= $4")) asked.push(values);
               return manager.query(sql, values);
             };
             return work({ query }) as Promise<unknown>;

@@ -4,6 +4,7 @@
  */
 import type { DataSource, EntityManager } from "typeorm";
 import { isTimeout, rows } from "../../data/database.js";
+import { partitionsOf } from "../../data/partitions.js";
 import { ActionError } from "../../errors.js";
 import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
 
@@ -47,14 +48,18 @@ const OLDER = gather("finished_at < $1::timestamptz", "DESC");
 
 /*
  * $1 words, $2 how many, $3 before which. The planner knows of no word how many runs hold it. A common one is found among the newest runs;
- * what is not common there, the index of words finds without reading many.
+ * what is not common there, the index of words finds without reading many. It is asked with the bounds of whole partitions, which $5 and $6
+ * are: for a part of one the planner would read all rows of that part by their ids.
  */
 const AMONG_NEWEST = `
   SELECT run_id AS id FROM (SELECT run_id, words FROM run_search WHERE run_id < $3 ORDER BY run_id DESC LIMIT ${NEWEST}) AS newest
    WHERE words @@ $1::tsquery ORDER BY run_id DESC LIMIT $2`;
 const BY_WORDS = `
   SELECT run_id AS id FROM run_search
-   WHERE words @@ $1::tsquery AND run_id < $3 AND run_id >= $4 ORDER BY run_id DESC LIMIT $2`;
+   WHERE words @@ $1::tsquery AND run_id + 0 < $3 AND run_id + 0 >= $4 AND run_id < $5 AND run_id >= $6 ORDER BY run_id DESC LIMIT $2`;
+/** Workers of a parallel plan take longer to start than what they would share. */
+const PLANS =
+  "SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; SET LOCAL max_parallel_workers_per_gather = 0";
 const TOP = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
 
 interface Gathered {
@@ -80,14 +85,17 @@ function queryOf(appId: number, search: string): string | null {
 async function findByWords(manager: EntityManager, query: string, most: number, before: number): Promise<number[]> {
   const until = performance.now() + SEARCH_LIMIT_MS;
   const [top] = await rows<{ id: number | null }>(manager, TOP, [before]);
-  await manager.query("SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off");
+  const partitions = await partitionsOf(manager, "run_search");
+  await manager.query(PLANS);
   const found: number[] = [];
   let below = (top!.id ?? 0) + 1;
   for (let width = FIRST_WINDOW; below > 0 && found.length < most; width *= WINDOW_GROWTH) {
     const left = Math.max(1, Math.ceil(until - performance.now()));
     await manager.query(`SET LOCAL statement_timeout = ${left}`);
     const from = Math.max(0, below - width);
-    const more = await rows<{ id: number }>(manager, BY_WORDS, [query, most - found.length, below, from]);
+    const within = partitions.filter(({ low, high }) => (low ?? 0) < below && (high ?? below) > from);
+    const [high, low] = [within.at(-1)?.high ?? below, within[0]?.low ?? from];
+    const more = await rows<{ id: number }>(manager, BY_WORDS, [query, most - found.length, below, from, high, low]);
     found.push(...more.map(({ id }) => id));
     below = from;
   }

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { isDeadlock, isLockTimeout, rows } from "../../data/database.js";
+import { type Partition, partitionsOf } from "../../data/partitions.js";
 
 /** Fewer rows are not worth a partition: every statement that names no id looks into each of them. */
 const ROWS_MIN = 100_000;
@@ -22,8 +23,8 @@ const ATTEMPT_AGAIN_MS = 200;
 /** So many partitions leave their tables at once: each time every connection plans its statements anew. */
 const DETACHED_AT_ONCE = 10;
 /** Between two tables that are dropped, and longer between those that leave: what runs meanwhile has the database to itself. */
-const DROP_PAUSE_MS = 20;
-const DETACH_PAUSE_MS = 200;
+const DROP_PAUSE_MS = 10;
+const DETACH_PAUSE_MS = 100;
 /** Before the name of what has left its table, until it is dropped: no table of the service is called so, and no backup has it. */
 const LEFT = "DROPPED_";
 const LOCK = 7_203_114_285_024;
@@ -53,28 +54,10 @@ const FAMILIES: readonly (Family & { dropped: boolean })[] = [
   { tables: ["audit_entry"], at: "created_at", extraDays: 0, dropped: false },
 ];
 
-/** Ids from `low` on and below `high`; null: no bound. */
-export interface Partition {
-  name: string;
-  low: number | null;
-  high: number | null;
-}
-
-const PARTITIONS = `
-  SELECT child.relname AS name, substring(bound FROM 'FROM \\(''?(-?\\d+)')::bigint AS low,
-         substring(bound FROM 'TO \\(''?(-?\\d+)')::bigint AS high
-    FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
-    CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS its
-   WHERE inhparent = $1::regclass ORDER BY low NULLS FIRST`;
-
 /* $1 how their names begin. */
 const DETACHED = `
   SELECT relname AS name FROM pg_class
    WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' AND NOT relispartition AND starts_with(relname, $1) ORDER BY oid`;
-
-/** The partitions of a table, oldest first; the last one has no end. */
-export const partitionsOf = (db: Pick<DataSource, "query">, table: string): Promise<Partition[]> =>
-  rows<Partition>(db, PARTITIONS, [table]);
 
 export type Partitions = ReturnType<typeof createPartitions>;
 

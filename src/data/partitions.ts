@@ -1,0 +1,20 @@
+/** The partitions of a table by ranges of ids, as PostgreSQL's catalogue has them. Knows not what they are for. */
+import { type Executor, rows } from "./database.js";
+
+/** Ids from `low` on and below `high`; null: no bound. */
+export interface Partition {
+  name: string;
+  low: number | null;
+  high: number | null;
+}
+
+const PARTITIONS = `
+  SELECT child.relname AS name, substring(bound FROM 'FROM \\(''?(-?\\d+)')::bigint AS low,
+         substring(bound FROM 'TO \\(''?(-?\\d+)')::bigint AS high
+    FROM pg_inherits JOIN pg_class AS child ON child.oid = inhrelid
+    CROSS JOIN LATERAL (SELECT pg_get_expr(child.relpartbound, child.oid) AS bound) AS its
+   WHERE inhparent = $1::regclass ORDER BY low NULLS FIRST`;
+
+/** The partitions of a table, oldest first; the last one has no end. */
+export const partitionsOf = (db: Executor, table: string): Promise<Partition[]> =>
+  rows<Partition>(db, PARTITIONS, [table]);
