@@ -133,9 +133,9 @@ export function workletHost(
       trialOf: string | null,
     ): Promise<string> {
       const texts = take(forget, scripts);
-      const names = trialOf === null ? null : standIns[trialOf];
+      const namesJson = trialOf === null ? null : standIns[trialOf];
       last = await next;
-      last.node.port.postMessage([payload, settings, names, navigatorJson, ...texts]);
+      last.node.port.postMessage([payload, settings, namesJson, navigatorJson, ...texts]);
       const answer: string = await last.answer;
       // Names and texts in turn, the author's own last.
       const ofPackages = texts.slice(0, -2).reduce((sum, text, at) => sum + (at % 2 === 0 ? 0 : text.length), 0);
