@@ -45,7 +45,7 @@ describe("A hostile archive", () => {
     });
   }
 
-  it("without any of these is read, declarations and maps left out", () => {
+  it("without any of these is read, declarations too, maps left out", () => {
     const files = filesOf(
       archiveOf([
         MANIFEST,
@@ -55,7 +55,7 @@ describe("A hostile archive", () => {
         { path: "package/lib", type: "Directory" },
       ]),
     );
-    expect([...files.keys()]).to.deep.equal(["/package.json", "/index.js"]);
+    expect([...files.keys()]).to.deep.equal(["/package.json", "/index.js", "/a.d.ts"]);
   });
 });
 

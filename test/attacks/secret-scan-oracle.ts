@@ -69,14 +69,19 @@ function decoded(bytes: number[]): number[][] {
       const all = runs.map((run) => digitsDecoded(run.slice(shift), bits, toValue));
       const joined = (some: number[][]) => some.flatMap((run) => [...withoutBreaks(run), SEPARATOR]);
       const texts = isText(joined(all)) ? all : all.filter(isText);
-      layers.push(joined(all), unescaped(joined(texts)));
+      const bare = joined(texts);
+      const inner = unescaped(bare);
+      layers.push(joined(all));
+      // Without an escape it says nothing that the digits do not, but for its end, which need not be the text's.
+      if (inner.length < bare.length) layers.push(inner);
     }
   }
   return layers;
 }
 
 function layersOf(text: string): Buffer[] {
-  const plain = withoutBreaks([...Buffer.from(text)]);
+  const plain: number[] = [];
+  for (let at = 0; at < text.length; at += 1) unitWritten(plain, text.charCodeAt(at));
   const nested = [plain];
   while (nested.length <= ESCAPES_NESTED) {
     const next = unescaped(nested.at(-1)!);

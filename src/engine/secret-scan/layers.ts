@@ -94,11 +94,12 @@ export function withoutLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pic
 /** The text's own bytes. */
 export function plainLayer(text: string, mapped: boolean): Layer {
   const first = { fresh: EVERYWHERE, changed: [] };
-  if (!mapped) return { ...withoutLineBreaks(Buffer.from(text), null), ...first };
-  const out = new Writer(text.length * 3, true);
+  // A lone surrogate stays as it is: what follows may be the escape of its other half.
+  if (!mapped && text.isWellFormed()) return { ...withoutLineBreaks(Buffer.from(text), null), ...first };
+  const out = new Writer(text.length * 3, mapped);
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
     if (!isLineBreak(unit)) pushUnit(out, unit, index);
   }
-  return { bytes: out.bytes.subarray(0, out.length), at: out.at!.subarray(0, out.length), ...first };
+  return { bytes: out.bytes.subarray(0, out.length), at: out.at?.subarray(0, out.length) ?? null, ...first };
 }
