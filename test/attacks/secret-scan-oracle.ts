@@ -5,6 +5,8 @@
 import { patternsOf } from "../../src/engine/secret-scan/patterns.js";
 
 const SEPARATOR = 0xff;
+/** Between runs of digits: as many as may stand behind what a cut has left. */
+const PARTED = Array<number>(6).fill(SEPARATOR);
 const ESCAPES_NESTED = 8;
 const SHORTEST_BYTES = 8;
 const CUT_SLACK = 6;
@@ -57,29 +59,33 @@ const base64Value = (digit: string): number => BASE64_DIGITS.indexOf({ "-": "+",
 const isText = (bytes: number[]): boolean =>
   bytes.slice(0, 64).every((byte) => byte !== 0x7f && (byte >= 0x20 || [9, 10, 13].includes(byte)));
 
+interface SaidLayer {
+  bytes: number[];
+  /** Whether it ends where the text does. */
+  hasEnd: boolean;
+}
+
 /** What digits make, and what is left of it where it is text and its escapes are taken off. */
-function decoded(bytes: number[]): number[][] {
+function decoded(bytes: number[]): SaidLayer[] {
   const text = Buffer.from(bytes).toString("latin1");
-  const layers: number[][] = [];
+  const layers: SaidLayer[] = [];
   for (const [runs, shifts, bits, toValue] of [
     [text.match(BASE64) ?? [], 4, 6, base64Value],
     [text.match(HEX) ?? [], 2, 4, (digit: string) => Number.parseInt(digit, 16)],
   ] as const) {
     for (let shift = 0; shift < shifts && runs.length > 0; shift += 1) {
       const all = runs.map((run) => digitsDecoded(run.slice(shift), bits, toValue));
-      const joined = (some: number[][]) => some.flatMap((run) => [...withoutBreaks(run), SEPARATOR]);
+      const joined = (some: number[][]) =>
+        some.flatMap((run, n) => [...(n > 0 ? PARTED : []), ...withoutBreaks(run)]).concat(SEPARATOR);
       const texts = isText(joined(all)) ? all : all.filter(isText);
-      const bare = joined(texts);
-      const inner = unescaped(bare);
-      layers.push(joined(all));
-      // Without an escape it says nothing that the digits do not, but for its end, which need not be the text's.
-      if (inner.length < bare.length) layers.push(inner);
+      layers.push({ bytes: joined(all), hasEnd: true });
+      layers.push({ bytes: unescaped(joined(texts)), hasEnd: texts.length > 0 && texts.at(-1) === all.at(-1) });
     }
   }
   return layers;
 }
 
-function layersOf(text: string): Buffer[] {
+function layersOf(text: string): SaidLayer[] {
   const plain: number[] = [];
   for (let at = 0; at < text.length; at += 1) unitWritten(plain, text.charCodeAt(at));
   const nested = [plain];
@@ -89,7 +95,7 @@ function layersOf(text: string): Buffer[] {
     nested.push(next);
   }
   const within = [...new Set([plain, nested.at(-1)!])].flatMap(decoded);
-  return [...nested, ...within].map((bytes) => Buffer.from(bytes));
+  return [...nested.map((bytes) => ({ bytes, hasEnd: true })), ...within];
 }
 
 /** A pattern of which the end holds eight bytes or more, cut off. */
@@ -109,8 +115,10 @@ export function secretsHeld(
   text: string,
   cut: boolean,
 ): Set<string> {
-  const layers = layersOf(text);
+  const layers = layersOf(text).map(({ bytes, hasEnd }) => ({ bytes: Buffer.from(bytes), hasEnd }));
   const holds = (pattern: Uint8Array) =>
-    layers.some((layer) => layer.includes(Buffer.from(pattern)) || (cut && endsWithin(layer, pattern)));
+    layers.some(
+      ({ bytes, hasEnd }) => bytes.includes(Buffer.from(pattern)) || (cut && hasEnd && endsWithin(bytes, pattern)),
+    );
   return new Set(secrets.filter(({ value }) => patternsOf(value).some(holds)).map(({ name }) => name));
 }

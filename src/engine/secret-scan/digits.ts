@@ -6,7 +6,7 @@ import { isLineBreak, type Layer, withoutLineBreaks } from "./layers.js";
 import { BASE64_NUMERALS, HEX_NUMERALS, type Numerals, PAIRS } from "./numerals.js";
 import { EVERYWHERE, type Spans } from "./spans.js";
 
-/** Four bytes of 255, which no pattern holds: they part two texts in one buffer. */
+/** Four bytes of 255, which no pattern holds. Five at least part two texts in one buffer: more than may stand behind what a cut has left. */
 const SEPARATORS = -1;
 const TAB = 0x09;
 const DELETE = 0x7f;
@@ -77,6 +77,8 @@ function runsIn(runs: readonly number[], spans: Spans): readonly number[] {
 export interface Decoded {
   layer: Layer;
   texts: Layer | null;
+  /** Whether the last digits make text: then `texts` ends where all of it ends. */
+  endsInText: boolean;
 }
 
 /** Runs of digits of one kind. */
@@ -102,7 +104,7 @@ class Runs {
     for (let run = 0; run < runs.length; run += 2) {
       const [from, to] = [runs[run]! + shift, runs[run + 1]!];
       const next = begun + this.room(from, to);
-      words[(next >> 2) - 1] = SEPARATORS;
+      words.fill(SEPARATORS, (next >> 2) - 2, next >> 2);
       end = this.decode(from, to, words, bytes, begun);
       if (isText(bytes, begun, end)) texts.push(from, to);
       if (at !== null) this.notePlaces(from, to, at.subarray(begun, next));
@@ -111,14 +113,16 @@ class Runs {
     // One separator at the end, so that a text that was cut ends near it.
     const cut = withoutLineBreaks(bytes.subarray(0, end + 1), at?.subarray(0, end + 1) ?? null);
     const decoded = { ...cut, fresh: EVERYWHERE, changed: [] };
-    if (texts.length === runs.length || isText(decoded.bytes, 0, end)) return { layer: decoded, texts: decoded };
-    if (texts.length === 0) return { layer: decoded, texts: null };
-    return { layer: decoded, texts: new Runs(this.digits, texts, this.numerals).decoded(0).layer };
+    if (texts.length === runs.length || isText(decoded.bytes, 0, end))
+      return { layer: decoded, texts: decoded, endsInText: true };
+    if (texts.length === 0) return { layer: decoded, texts: null, endsInText: false };
+    const { layer: inner } = new Runs(this.digits, texts, this.numerals).decoded(0);
+    return { layer: decoded, texts: inner, endsInText: texts.at(-1) === runs.at(-1) };
   }
 
-  /** How many bytes digits make, with a separator or more after them: whole words. */
+  /** How many bytes digits make, with separators after them: whole words. */
   private room(from: number, to: number): number {
-    return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 4) & ~3;
+    return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 8) & ~3;
   }
 
   /** Writes bytes from `begun` on. Answers where they end. */

@@ -37,12 +37,19 @@ interface Interval {
 /** As deep as escapes may be nested in one another. */
 const ESCAPED_TIMES = 8;
 
-function* layersOf(text: string, mapped: boolean): Generator<{ layer: Layer; isDecoded: boolean }> {
+interface TextLayer {
+  layer: Layer;
+  isDecoded: boolean;
+  /** Whether it ends where the text does. */
+  hasEnd: boolean;
+}
+
+function* layersOf(text: string, mapped: boolean): Generator<TextLayer> {
   const plain = plainLayer(text, mapped);
   let bare = plain;
   for (let layer: Layer | null = plain, times = 0; layer !== null; layer = unescapedLayer(layer), times += 1) {
     bare = layer;
-    yield { layer, isDecoded: false };
+    yield { layer, isDecoded: false, hasEnd: true };
     if (times === ESCAPED_TIMES) break;
   }
   yield* decodedWithin(plain, EVERYWHERE);
@@ -50,11 +57,11 @@ function* layersOf(text: string, mapped: boolean): Generator<{ layer: Layer; isD
   yield* decodedWithin(bare, bare.changed);
 }
 
-function* decodedWithin(encoded: Layer, spans: Spans): Generator<{ layer: Layer; isDecoded: boolean }> {
-  for (const { layer, texts } of decodedLayers(encoded, spans)) {
-    yield { layer, isDecoded: true };
+function* decodedWithin(encoded: Layer, spans: Spans): Generator<TextLayer> {
+  for (const { layer, texts, endsInText } of decodedLayers(encoded, spans)) {
+    yield { layer, isDecoded: true, hasEnd: true };
     const inner = texts && unescapedLayer(texts);
-    if (inner !== null) yield { layer: inner, isDecoded: true };
+    if (inner !== null) yield { layer: inner, isDecoded: true, hasEnd: endsInText };
   }
 }
 
@@ -96,9 +103,9 @@ export function createSecretScan(secrets: readonly Secret[]) {
       found = finder.name(hit);
       return true;
     };
-    for (const { layer } of layersOf(text, false)) {
+    for (const { layer, hasEnd } of layersOf(text, false)) {
       if (finder.scan(layer, tell)) return found;
-      const begun = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
+      const begun = cut && hasEnd ? finder.automaton.begunAtEnd(layer.bytes) : null;
       if (begun) return finder.name(begun);
     }
     return null;
@@ -106,7 +113,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
 
   function intervalsIn(text: string, cut: boolean): Interval[] {
     const found: Interval[] = [];
-    for (const { layer, isDecoded } of layersOf(text, true)) {
+    for (const { layer, isDecoded, hasEnd } of layersOf(text, true)) {
       const at = layer.at!;
       const tell = (hit: Hit): boolean => {
         // A byte of base64 may end within a character, which goes as well.
@@ -115,7 +122,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
         return false;
       };
       finder.scan(layer, tell);
-      const begun = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
+      const begun = cut && hasEnd ? finder.automaton.begunAtEnd(layer.bytes) : null;
       if (begun) found.push({ from: at[begun.start]!, to: text.length, name: finder.name(begun) });
     }
     return found.sort((a, b) => a.from - b.from || b.to - a.to);
