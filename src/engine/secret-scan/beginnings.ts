@@ -67,6 +67,18 @@ export class Beginnings {
     const { words: known, wordShift, eights } = this;
     const end = Math.min(words.length, (to + WORD + 2) >> 2);
     for (let word = (from + WORD - 1) >> 2; word < end; word += 1) {
+      // Where nothing begins, as nearly everywhere, four are looked at together.
+      while (
+        word + 4 <= end &&
+        (known[Math.imul(words[word]!, HASH) >>> wordShift]! |
+          known[Math.imul(words[word + 1]!, HASH) >>> wordShift]! |
+          known[Math.imul(words[word + 2]!, HASH) >>> wordShift]! |
+          known[Math.imul(words[word + 3]!, HASH) >>> wordShift]!) ===
+          0
+      ) {
+        word += 4;
+      }
+      if (word === end) break;
       let offsets = known[Math.imul(words[word]!, HASH) >>> wordShift]!;
       while (offsets !== 0) {
         const offset = 31 - Math.clz32(offsets);

@@ -6,8 +6,8 @@ import { isLineBreak, type Layer, withoutLineBreaks } from "./layers.js";
 import { BASE64_NUMERALS, HEX_NUMERALS, type Numerals, PAIRS } from "./numerals.js";
 import { EVERYWHERE, type Spans } from "./spans.js";
 
-/** Four bytes of 255, which no pattern holds. Five at least part two texts in one buffer: more than may stand behind what a cut has left. */
-const SEPARATORS = -1;
+/** No pattern holds it. Five at least part two texts in one buffer: more than may stand behind what a cut has left. */
+const SEPARATOR = 0xff;
 const TAB = 0x09;
 const DELETE = 0x7f;
 
@@ -81,37 +81,76 @@ export interface Decoded {
   endsInText: boolean;
 }
 
+/** Writes the same bytes from so many bits on, but for the last word: quicker than to decode other digits. */
+function moveBits(words: Int32Array, bits: number, moved: Int32Array): void {
+  if (bits === 0) {
+    moved.set(words);
+    return;
+  }
+  // Bytes lie in a word from its low end: each is the rest of one byte and the beginning of the next.
+  const skipped = bits & ~7;
+  const within = bits & 7;
+  const low = 0x01010101 * ((1 << within) - 1);
+  let word = words[0]!;
+  for (let at = 0; at + 1 < words.length; at += 1) {
+    const after = words[at + 1]!;
+    const one = skipped === 0 ? word : (word >>> skipped) | (after << (32 - skipped));
+    const next = (word >>> (skipped + 8)) | (after << (24 - skipped));
+    moved[at] = ((one << within) & ~low) | ((next >>> (8 - within)) & low);
+    word = after;
+  }
+}
+
 /** Runs of digits of one kind. */
 class Runs {
+  /** Each run decoded from its first digit on; what is left of its last byte is 0. */
+  private readonly words: Int32Array;
+  /** What the last shift made of them: new memory for each costs more than the work itself. */
+  private readonly shifted: Int32Array<ArrayBuffer>;
+  private readonly begun: number[] = [];
+
   constructor(
     private readonly digits: Digits,
     private readonly runs: readonly number[],
     private readonly numerals: Numerals,
-  ) {}
+  ) {
+    let capacity = 0;
+    for (let run = 0; run < runs.length; run += 2) {
+      this.begun.push(capacity);
+      capacity += this.room(runs[run]!, runs[run + 1]!);
+    }
+    this.begun.push(capacity);
+    this.words = new Int32Array(capacity / 4);
+    this.shifted = new Int32Array(capacity / 4);
+    const bytes = new Uint8Array(this.words.buffer);
+    for (let run = 0; run < runs.length; run += 2) {
+      this.decode(runs[run]!, runs[run + 1]!, this.words, bytes, this.begun[run >> 1]!);
+    }
+  }
 
-  /** Each run decoded from its `shift`th digit on, parted by separators; and of what is so made, what may have escapes of its own. */
+  /**
+   * Each run decoded from its `shift`th digit on, parted by separators; and of what is so made, what may have escapes of its own. Holds
+   * until the next shift is asked for.
+   */
   decoded(shift: number): Decoded {
     const { runs } = this;
     const { layer } = this.digits;
-    let capacity = 0;
-    for (let run = 0; run < runs.length; run += 2) capacity += this.room(runs[run]! + shift, runs[run + 1]!);
-    const words = new Int32Array(capacity / 4);
-    const bytes = new Uint8Array(words.buffer);
-    const at = layer.at && new Int32Array(capacity);
+    const { bitsPerDigit } = this.numerals;
+    moveBits(this.words, shift * bitsPerDigit, this.shifted);
+    const bytes = new Uint8Array(this.shifted.buffer);
+    const places = layer.at && new Int32Array(bytes.length);
     const texts: number[] = [];
-    let begun = 0;
     let end = 0;
     for (let run = 0; run < runs.length; run += 2) {
       const [from, to] = [runs[run]! + shift, runs[run + 1]!];
-      const next = begun + this.room(from, to);
-      words.fill(SEPARATORS, (next >> 2) - 2, next >> 2);
-      end = this.decode(from, to, words, bytes, begun);
+      const [begun, next] = [this.begun[run >> 1]!, this.begun[(run >> 1) + 1]!];
+      end = begun + (((to - from) * bitsPerDigit) >> 3);
+      for (let at = end; at < next; at += 1) bytes[at] = SEPARATOR;
       if (isText(bytes, begun, end)) texts.push(from, to);
-      if (at !== null) this.notePlaces(from, to, at.subarray(begun, next));
-      begun = next;
+      if (places !== null) this.notePlaces(from, to, places.subarray(begun, next));
     }
     // One separator at the end, so that a text that was cut ends near it.
-    const cut = withoutLineBreaks(bytes.subarray(0, end + 1), at?.subarray(0, end + 1) ?? null);
+    const cut = withoutLineBreaks(bytes.subarray(0, end + 1), places?.subarray(0, end + 1) ?? null);
     const decoded = { ...cut, fresh: EVERYWHERE, changed: [] };
     if (texts.length === runs.length || isText(decoded.bytes, 0, end))
       return { layer: decoded, texts: decoded, endsInText: true };
@@ -125,8 +164,8 @@ class Runs {
     return ((((to - from) * this.numerals.bitsPerDigit) >> 3) + 8) & ~3;
   }
 
-  /** Writes bytes from `begun` on. Answers where they end. */
-  private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, begun: number): number {
+  /** Writes bytes from `begun` on. */
+  private decode(from: number, to: number, words: Int32Array, bytes: Uint8Array, begun: number): void {
     const { bitsPerDigit, values } = this.numerals;
     const { layer, even, odd } = this.digits;
     const pairs = from % 2 === 0 ? even : odd;
@@ -142,7 +181,7 @@ class Runs {
       bytes[end] = held >> count;
       end += 1;
     }
-    return end;
+    if (count > 0) bytes[end] = held << (8 - count);
   }
 
   /** For each byte the place of the digit in which it begins. */

@@ -108,18 +108,28 @@ function writeUnit(out: Writer, unit: number, from: number, length: number): num
   return out.length;
 }
 
-/** Copies `[from, to)` to that place of the other. */
-function copy(bytes: Uint8Array, from: number, to: number, target: Uint8Array, place: number): void {
+/** Copies `[from, to)` to that place of the other, which may be the same and before it. */
+function copy<Units extends Uint8Array | Int32Array>(
+  bytes: Units,
+  from: number,
+  to: number,
+  target: Units,
+  place: number,
+): void {
+  if (bytes === target && from === place) return;
   if (to - from > NEAR) target.set(bytes.subarray(from, to), place);
   else for (let index = from; index < to; index += 1) target[place + index - from] = bytes[index]!;
 }
 
-/** One layer of escapes taken off; null where there is none. */
-export function unescapedLayer(layer: Layer): Layer | null {
+/**
+ * One layer of escapes taken off; null where there is none.
+ * @param reused whether it may take the memory of the layer, which is no more then: what it writes is never longer than what it has read
+ */
+export function unescapedLayer(layer: Layer, reused = false): Layer | null {
   const { bytes, at } = layer;
   const escapes = new Escapes(bytes);
   if (escapes.mark(0) === bytes.length) return null;
-  const out = new Writer(bytes.length, at !== null);
+  const out = reused ? new Writer(bytes, at) : Writer.ofSize(bytes.length, at !== null);
   const { bytes: written, at: places } = out;
   const fresh: number[] = [];
   const moved = new MovedSpans(layer.changed);
@@ -131,7 +141,7 @@ export function unescapedLayer(layer: Layer): Layer | null {
     if (meaning === 0) {
       const to = escapes.endOfGap(index);
       copy(bytes, index, to, written, length);
-      places?.set(at!.subarray(index, to), length);
+      if (places !== null) copy(at!, index, to, places, length);
       length += to - index;
       if (moved.next <= to) moved.upTo(index, to, length, true);
       index = to;

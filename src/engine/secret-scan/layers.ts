@@ -15,12 +15,14 @@ export const isLineBreak = (byte: number): boolean => byte === 10 || byte === 13
 
 /** Bytes that are written one after the other. */
 export class Writer {
-  readonly bytes: Uint8Array;
-  readonly at: Int32Array | null;
   length = 0;
-  constructor(capacity: number, mapped: boolean) {
-    this.bytes = new Uint8Array(capacity);
-    this.at = mapped ? new Int32Array(capacity) : null;
+  /** Into that memory. */
+  constructor(
+    readonly bytes: Uint8Array,
+    readonly at: Int32Array | null,
+  ) {}
+  static ofSize(capacity: number, mapped: boolean): Writer {
+    return new Writer(new Uint8Array(capacity), mapped ? new Int32Array(capacity) : null);
   }
   push(byte: number, from: number): void {
     this.bytes[this.length] = byte;
@@ -96,7 +98,7 @@ export function plainLayer(text: string, mapped: boolean): Layer {
   const first = { fresh: EVERYWHERE, changed: [] };
   // A lone surrogate stays as it is: what follows may be the escape of its other half.
   if (!mapped && text.isWellFormed()) return { ...withoutLineBreaks(Buffer.from(text), null), ...first };
-  const out = new Writer(text.length * 3, mapped);
+  const out = Writer.ofSize(text.length * 3, mapped);
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);
     if (!isLineBreak(unit)) pushUnit(out, unit, index);

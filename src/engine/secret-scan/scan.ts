@@ -44,13 +44,16 @@ interface TextLayer {
   hasEnd: boolean;
 }
 
+/** Each holds until the next is asked for, whose memory may be the same: to fill new memory would cost more than to read it. */
 function* layersOf(text: string, mapped: boolean): Generator<TextLayer> {
   const plain = plainLayer(text, mapped);
+  yield { layer: plain, isDecoded: false, hasEnd: true };
   let bare = plain;
-  for (let layer: Layer | null = plain, times = 0; layer !== null; layer = unescapedLayer(layer), times += 1) {
+  for (let times = 0; times < ESCAPED_TIMES; times += 1) {
+    const layer = unescapedLayer(bare, bare !== plain);
+    if (layer === null) break;
     bare = layer;
     yield { layer, isDecoded: false, hasEnd: true };
-    if (times === ESCAPED_TIMES) break;
   }
   yield* decodedWithin(plain, EVERYWHERE);
   // Also of the text itself: what stands before an encoded value may have taken its first digits for the rest of an escape.
@@ -60,7 +63,7 @@ function* layersOf(text: string, mapped: boolean): Generator<TextLayer> {
 function* decodedWithin(encoded: Layer, spans: Spans): Generator<TextLayer> {
   for (const { layer, texts, endsInText } of decodedLayers(encoded, spans)) {
     yield { layer, isDecoded: true, hasEnd: true };
-    const inner = texts && unescapedLayer(texts);
+    const inner = texts && unescapedLayer(texts, true);
     if (inner !== null) yield { layer: inner, isDecoded: true, hasEnd: endsInText };
   }
 }
