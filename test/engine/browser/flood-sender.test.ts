@@ -13,7 +13,7 @@ const noted = (at: number, usages: Record<number, Spent>): Noted => ({
   usages: new Map(
     Object.entries(usages).map(([pid, [spent, kernel]]) => [
       Number(pid),
-      { pid: Number(pid), renderer: Number(pid) !== BROWSER, spent, kernel, residentBytes: 0 },
+      { pid: Number(pid), renderer: Number(pid) !== BROWSER, spent, kernel, residentBytes: 0, threads: 10 },
     ]),
   ),
 });

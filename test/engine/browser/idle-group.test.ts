@@ -28,7 +28,7 @@ describe("the group of processes that compute where no other wants to", () => {
     expect(await putIdle(child.pid!)).to.equal(false);
   });
 
-  describe("takes a renderer that keeps a core busy", () => {
+  describe("takes a renderer that is in the way", () => {
     const children: ChildProcess[] = [];
     afterEach(async () => {
       for (const child of children.splice(0)) {
@@ -37,8 +37,11 @@ describe("the group of processes that compute where no other wants to", () => {
       }
     });
 
-    /** Looks at two renderers that have computed for such shares of a core, until the first one stands where it should. */
-    async function lookUntil(shares: readonly [number, number], isIdle: boolean): Promise<void> {
+    /**
+     * Looks at two renderers that have computed for such shares of a core, until the first one stands where it should.
+     * @param more threads that the first one has from its second look on
+     */
+    async function lookUntil(shares: readonly [number, number], isIdle: boolean, more = 0): Promise<void> {
       const priorities = createPriorities();
       const pids = shares.map(() => {
         const child = spawn("sleep", ["60"]);
@@ -46,21 +49,29 @@ describe("the group of processes that compute where no other wants to", () => {
         return child.pid!;
       });
       const begun = performance.now();
+      let looks = 0;
       await until(() => {
         const spent = performance.now() - begun;
-        priorities.look(pids.map((pid, at) => ({ pid, spent: spent * shares[at]! })));
+        const threads = 10 + (looks++ === 0 ? 0 : more);
+        priorities.look(pids.map((pid, at) => ({ pid, spent: spent * shares[at]!, threads })));
         return spent > SETTLED_MS && groupOf(pids[0]!).includes("svc-idle-") === isIdle;
       });
     }
 
-    it("while another one computes as well", async () => {
+    /** Some accounts and kernels have none. */
+    async function hasGroup(): Promise<boolean> {
       const probe = spawn("sleep", ["60"]);
       children.push(probe);
-      // Some accounts and kernels have no such group.
-      const hasGroup = await putIdle(probe.pid!);
-      await lookUntil([1, 0.05], hasGroup);
-    });
+      return putIdle(probe.pid!);
+    }
 
-    it("not while it is the only one", () => lookUntil([1, 0], false));
+    it("with a core while another one computes as well", async () => lookUntil([1, 0.05], await hasGroup()));
+
+    it("at a fifth of a core where it has many more threads than before", async () =>
+      lookUntil([0.2, 0.05], await hasGroup(), 14));
+
+    it("not at a fifth of a core as it was", () => lookUntil([0.2, 0.05], false));
+
+    it("not with a core while it is the only one", () => lookUntil([1, 0], false));
   });
 });

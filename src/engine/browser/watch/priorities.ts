@@ -23,14 +23,19 @@ const IDLE_MS = 2_000;
 /** Over so long: a run that ends sooner has no time to be in the way. */
 const WINDOW_MS = 150;
 /** Several threads that compute at once are in everybody's way much sooner, and no plain code has them. */
-const THREADS_CORES = 1.2;
 const THREADS_WINDOW_MS = 40;
+/** They keep so much busy; where others do the same, less: then the process has so many more of them than ever before. */
+const THREADS_CORES = 1.2;
+const CROWDED_CORES = 0.15;
+const MORE_THREADS = 8;
 
-type Renderer = Pick<MeasuredProcess, "pid" | "spent">;
+type Renderer = Pick<MeasuredProcess, "pid" | "spent" | "threads">;
 
 interface Seen {
   at: number;
   spent: number;
+  /** As few as it ever had. */
+  threads: number;
   /** When it last computed at all. */
   computedAt: number;
   priority: number;
@@ -65,15 +70,25 @@ export function createPriorities(): { look(renderers: readonly Renderer[]): void
   const anotherComputes = (pid: number, at: number) =>
     [...seen].some(([other, { computedAt }]) => other !== pid && at - computedAt < IDLE_MS);
 
-  function lookAt({ pid, spent }: Renderer, at: number): void {
-    const before = seen.get(pid) ?? { at, spent, computedAt: -IDLE_MS, priority: BROWSER_PRIORITY, idleUntil: 0 };
+  function lookAt({ pid, spent, threads }: Renderer, at: number): void {
+    const before = seen.get(pid) ?? {
+      at,
+      spent,
+      threads,
+      computedAt: -IDLE_MS,
+      priority: BROWSER_PRIORITY,
+      idleUntil: 0,
+    };
     if (!seen.has(pid)) seen.set(pid, before);
     const cores = (spent - before.spent) / (at - before.at);
-    if (at - before.at < (cores >= THREADS_CORES ? THREADS_WINDOW_MS : WINDOW_MS)) return;
+    const hasMore = threads >= before.threads + MORE_THREADS;
+    if (at - before.at < (cores >= THREADS_CORES || hasMore ? THREADS_WINDOW_MS : WINDOW_MS)) return;
     const priority = priorityOf(cores);
-    const isInTheWay = cores >= IDLE_CORES && anotherComputes(pid, at);
+    const isInTheWay = cores >= (hasMore ? CROWDED_CORES : IDLE_CORES) && anotherComputes(pid, at);
     const until = idleUntil(pid, isInTheWay, at, before.idleUntil);
-    seen.set(pid, { at, spent, computedAt: cores > 0 ? at : before.computedAt, priority, idleUntil: until });
+    const computedAt = cores > 0 ? at : before.computedAt;
+    const least = Math.min(threads, before.threads);
+    seen.set(pid, { at, spent, threads: least, computedAt, priority, idleUntil: until });
     // It went by itself, or has gone behind for good.
     if (priority !== before.priority) setAll(pid, priority).catch(() => {});
   }

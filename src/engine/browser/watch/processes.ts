@@ -16,6 +16,7 @@ export interface Usage {
   spent: number;
   kernel: number;
   residentBytes: number;
+  threads: number;
 }
 
 /** @param timeoutMs 0 waits for as long as the connection lasts */
@@ -34,7 +35,8 @@ export async function usageOf(pid: number, group: number): Promise<Usage | null>
       .split(" ");
     if (Number(fields[2]) !== group) return null;
     const kernel = Number(fields[12]) * TICK_MS;
-    return { kernel, spent: Number(fields[11]) * TICK_MS + kernel, residentBytes: Number(fields[21]) * PAGE_BYTES };
+    const spent = Number(fields[11]) * TICK_MS + kernel;
+    return { kernel, spent, residentBytes: Number(fields[21]) * PAGE_BYTES, threads: Number(fields[17]) };
   } catch {
     return null;
   }
