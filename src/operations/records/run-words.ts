@@ -3,8 +3,8 @@
  * are masked. Gathered after the runs have ended, a batch at a time, so that no run waits for it. Knows no caller.
  */
 import type { DataSource, EntityManager } from "typeorm";
-import { isTimeout, rows } from "../../data/database.js";
-import { partitionsOf } from "../../data/partitions.js";
+import { isTimeout, preparedRows, rows } from "../../data/database.js";
+import { type Partition, partitionsOf } from "../../data/partitions.js";
 import { ActionError } from "../../errors.js";
 import { SEARCH_CHARACTERS, SEARCH_LIMIT_MS } from "../../limits.js";
 
@@ -58,8 +58,8 @@ const BY_WORDS = `
   SELECT run_id AS id FROM run_search
    WHERE words @@ $1::tsquery AND run_id + 0 < $3 AND run_id + 0 >= $4 AND run_id < $5 AND run_id >= $6 ORDER BY run_id DESC LIMIT $2`;
 /** Workers of a parallel plan take longer to start than what they would share. */
-const PLANS =
-  "SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; SET LOCAL max_parallel_workers_per_gather = 0";
+const ALONE = "SET LOCAL max_parallel_workers_per_gather = 0";
+const BY_INDEX_OF_WORDS = `SET LOCAL enable_indexscan = off; SET LOCAL enable_seqscan = off; ${ALONE}`;
 const TOP = "SELECT max(run_id) AS id FROM run_search WHERE run_id < $1";
 
 interface Gathered {
@@ -81,23 +81,29 @@ function queryOf(appId: number, search: string): string | null {
   return words.length === 0 ? null : [`'@${appId}'`, ...words].join(" & ");
 }
 
-/** Asks the index of words, newest runs first: all that hold a word are read before any is sorted, so no further back than must be. */
-async function findByWords(manager: EntityManager, query: string, most: number, before: number): Promise<number[]> {
+/**
+ * Asks the index of words, newest runs first: all that hold a word are read before any is sorted, so no further back than must be.
+ * @param below the first id that is too high
+ */
+async function findByWords(
+  manager: EntityManager,
+  query: string,
+  most: number,
+  below: number,
+  partitions: readonly Partition[],
+): Promise<number[]> {
   const until = performance.now() + SEARCH_LIMIT_MS;
-  const [top] = await rows<{ id: number | null }>(manager, TOP, [before]);
-  const partitions = await partitionsOf(manager, "run_search");
-  await manager.query(PLANS);
   const found: number[] = [];
-  let below = (top!.id ?? 0) + 1;
-  for (let width = FIRST_WINDOW; below > 0 && found.length < most; width *= WINDOW_GROWTH) {
+  let rest = below;
+  for (let width = FIRST_WINDOW; rest > 0 && found.length < most; width *= WINDOW_GROWTH) {
     const left = Math.max(1, Math.ceil(until - performance.now()));
-    await manager.query(`SET LOCAL statement_timeout = ${left}`);
-    const from = Math.max(0, below - width);
-    const within = partitions.filter(({ low, high }) => (low ?? 0) < below && (high ?? below) > from);
-    const [high, low] = [within.at(-1)?.high ?? below, within[0]?.low ?? from];
-    const more = await rows<{ id: number }>(manager, BY_WORDS, [query, most - found.length, below, from, high, low]);
+    await manager.query(`${BY_INDEX_OF_WORDS}; SET LOCAL statement_timeout = ${left}`);
+    const from = Math.max(0, rest - width);
+    const within = partitions.filter(({ low, high }) => (low ?? 0) < rest && (high ?? rest) > from);
+    const [high, low] = [within.at(-1)?.high ?? rest, within[0]?.low ?? from];
+    const more = await rows<{ id: number }>(manager, BY_WORDS, [query, most - found.length, rest, from, high, low]);
     found.push(...more.map(({ id }) => id));
-    below = from;
+    rest = from;
   }
   return found;
 }
@@ -119,6 +125,7 @@ export function createRunWords(db: DataSource) {
   /** One batch, by one process at a time. @returns whether there may be more */
   async function gatherBatch(side: "newer" | "older"): Promise<boolean> {
     return db.transaction(async (manager) => {
+      await manager.query(ALONE);
       const [mark] = await rows<{ newest: string; oldest: string; now: string }>(
         manager,
         "SELECT newest::text, oldest::text, now()::text FROM run_search_mark FOR UPDATE",
@@ -163,22 +170,20 @@ export function createRunWords(db: DataSource) {
      * words, all else parts them; small and capital letters of ASCII are the same.
      * @throws REQUEST_INVALID where no word is in it, or so many runs hold them that it takes too long
      */
-    async find(appId: number, search: string, { before = null, most }: SearchPlace): Promise<number[]> {
-      const query = queryOf(appId, search);
+    async find(appId: number, asked: string, { before = null, most }: SearchPlace): Promise<number[]> {
+      const query = queryOf(appId, asked);
       if (query === null) throw new ActionError("REQUEST_INVALID", "search must hold letters or digits");
       const below = before ?? Number.MAX_SAFE_INTEGER;
-      return db.transaction(async (manager) => {
-        await manager.query(`SET LOCAL statement_timeout = ${SEARCH_LIMIT_MS}`);
-        const newest = await rows<{ id: number }>(manager, AMONG_NEWEST, [query, most, below]);
-        if (newest.length === most) return newest.map(({ id }) => id);
-        return findByWords(manager, query, most, below).catch((error: unknown) => {
-          throw isTimeout(error)
-            ? new ActionError(
-                "REQUEST_INVALID",
-                `search took longer than ${SEARCH_LIMIT_MS / 1000} s: name a rarer word`,
-              )
-            : error;
-        });
+      // Planned once: to plan for all partitions takes longer than to read these.
+      const newest = await preparedRows<{ id: number }>(db, "newest-runs-by-words", AMONG_NEWEST, [query, most, below]);
+      if (newest.length === most) return newest.map(({ id }) => id);
+      const [top] = await preparedRows<{ id: number | null }>(db, "newest-run-with-words", TOP, [below]);
+      const partitions = await partitionsOf(db, "run_search");
+      const search = (manager: EntityManager) => findByWords(manager, query, most, (top!.id ?? 0) + 1, partitions);
+      return db.transaction(search).catch((error: unknown) => {
+        throw isTimeout(error)
+          ? new ActionError("REQUEST_INVALID", `search took longer than ${SEARCH_LIMIT_MS / 1000} s: name a rarer word`)
+          : error;
       });
     },
 
