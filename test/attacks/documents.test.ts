@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { fileURLToPath } from "node:url";
@@ -58,6 +59,12 @@ const ATTACKS: [what: string, query: string, variables?: object][] = [
   ["900 fields that are not there", `{ ${times(900, (at) => `x${at}`)} }`],
 ];
 
+/** Of the operations the schema needs nothing but that each room is there. */
+async function documents() {
+  const rooms = new Proxy({}, { get: () => ({}) });
+  return createDocuments(await createSchema(createResolvers(rooms as never)));
+}
+
 describe("GraphQL documents that ask for too much", () => {
   let service: TestService;
   before(async () => {
@@ -101,10 +108,23 @@ describe("GraphQL documents that ask for too much", () => {
     }
   });
 
+  it("are not remembered, whatever they are refused for, so that they push out nobody's document", async () => {
+    const { check, remembered } = await documents();
+    const isRemembered = (query: string) => remembered(createHash("sha256").update(query).digest("hex")) !== undefined;
+    const good = "query ($options: ActionLogsInput) { actionLogs(appId: 1, options: $options) { count } }";
+    expect(check({ query: good, variables: {} })).to.have.property("kind");
+    expect(isRemembered(good)).to.equal(true);
+    for (const [, query, variables] of ATTACKS) {
+      expect(check({ query, variables: { ...variables } })).to.be.an("array");
+      expect(isRemembered(query), query.slice(0, 60)).to.equal(false);
+    }
+    const other = `${good} # and other variables`;
+    expect(check({ query: other, variables: { options: 1 } })).to.be.an("array");
+    expect(isRemembered(other)).to.equal(false);
+  });
+
   it("are none: every document of Studio, and GraphiQL's first page", async () => {
-    // Of the operations the schema needs nothing but that each room is there.
-    const rooms = new Proxy({}, { get: () => ({}) });
-    const { check } = createDocuments(await createSchema(createResolvers(rooms as never)));
+    const { check } = await documents();
     const studio = readFileSync(STUDIO, "utf8");
     const variables = { appId: 1, id: 1, actionId: 1, runId: 1, versionId: 1, limit: 1000, options: { limit: 1000 } };
     const refused: unknown[] = [];
