@@ -25,6 +25,8 @@ function onSignal(): void {
 }
 for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, onSignal);
 
+const { bearYoung } = await import("./young-garbage.js");
+bearYoung();
 const { readConfig } = await import("./config.js");
 const { hearConsole, createLog } = await import("./engine/log.js");
 const { faultLine } = await import("./errors.js");

@@ -179,7 +179,7 @@ describe("five hundred hostile documents", function () {
     return { times: times.sort((one, other) => one - other), slow };
   }
 
-  it(`of one sender are each answered within ${ANSWER_MS} ms, somebody else beside them too; memory does not climb, and what they took of it comes back but for ${KEPT_BYTES / 2 ** 20} MB`, async () => {
+  it(`of one sender are each answered within ${ANSWER_MS} ms, somebody else beside them too; memory grows by less than ${KEPT_BYTES / 2 ** 20} MB while they come, and stays there`, async () => {
     for (const way of [overHttp, overSocket]) for (const make of KINDS) await way(make(10_000));
     const before = await settledMemoryOf(service);
     const grown: number[] = [];
@@ -203,7 +203,6 @@ describe("five hundred hostile documents", function () {
     expect(slow).to.deep.equal([]);
     expect(longestBeside).to.be.below(ANSWER_MS);
     expect(left).to.be.below(KEPT_BYTES);
-    const [, second, third] = grown;
-    expect(third! - second!, "of the third time over the second").to.be.below(KEPT_BYTES);
+    expect(Math.max(...grown), "while they come").to.be.below(KEPT_BYTES);
   });
 });
