@@ -16,7 +16,8 @@ RUN apt-get update \
   && mkdir /data \
   && chown node:node /data
 WORKDIR /app
-COPY --from=build /app/package.json /app/README.md ./
+COPY --from=build /app/package.json /app/README.md /app/BENCHMARKS.md /app/CHANGELOG.md /app/CONTRIBUTING.md /app/LICENSE /app/SECURITY.md ./
+COPY --from=build /app/docs ./docs
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist/src ./dist/src
 COPY --from=build /app/dist/migrations ./dist/migrations
