@@ -4,6 +4,7 @@
  */
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
+import { RUNNING } from "../../data/run.js";
 import { type AskedRun, acceptDebounced, acceptRun, acceptTarget } from "./acceptance.js";
 import { createEndings, type Ending } from "./endings.js";
 import { createLiveRuns } from "./live-runs.js";
@@ -86,7 +87,7 @@ const PUT_BACK = `
 /* Runs whose holder's lease lapsed, with that holder, locked so that one reaper alone ends each. */
 const LOST = `
   SELECT ${HELD}, holder FROM run
-   WHERE state = 'running'
+   WHERE ${RUNNING}
      AND NOT EXISTS (SELECT FROM instance WHERE instance.id = run.holder AND lease_until >= now())
    ORDER BY id LIMIT 100 FOR UPDATE SKIP LOCKED`;
 

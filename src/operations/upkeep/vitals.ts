@@ -2,6 +2,7 @@
 import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
 import { rows } from "../../data/database.js";
+import { RUNNING } from "../../data/run.js";
 import type { QueueRoom } from "../records/queue-room.js";
 
 export interface Vitals {
@@ -20,7 +21,7 @@ export interface Vitals {
 
 const COUNTS = `
   SELECT (SELECT count(*) FROM schedule) AS schedules,
-         (SELECT count(*) FROM run WHERE state = 'running') AS running,
+         (SELECT count(*) FROM run WHERE ${RUNNING}) AS running,
          (SELECT coalesce(json_object_agg(role, living), '{}') FROM (
             SELECT role, count(*) AS living FROM instance, unnest(roles) AS role
              WHERE lease_until >= now() GROUP BY role) AS by_role) AS instances`;

@@ -1,0 +1,47 @@
+/** What the service asks of the ledger every few seconds, beside many runs that have ended: it reads none of them. */
+import { expect } from "chai";
+import type { DataSource, EntityManager } from "typeorm";
+import type { Ending } from "../../src/operations/runs/endings.js";
+import { createLedger } from "../../src/operations/runs/ledger.js";
+import { createVitals } from "../../src/operations/upkeep/vitals.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+
+const READ = `
+  SELECT coalesce(sum(seq_tup_read + coalesce(idx_tup_fetch, 0)), 0)::int AS n
+    FROM pg_stat_xact_user_tables WHERE relname LIKE 'run\\_%'`;
+
+describe("runs that have ended", () => {
+  let database: ConnectedDatabase;
+  before(async () => {
+    database = await connectedDatabase(2);
+    await database.db.query(`
+      INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a');
+      INSERT INTO run (app_id, action_id, copy, trigger, payload, state, finished_at)
+        SELECT 1, 1, 'master', 'manual', '{}', 'completed', now() FROM generate_series(1, 5000);
+      INSERT INTO run (app_id, action_id, copy, trigger, payload, state, holder, started_at)
+        VALUES (1, 1, 'master', 'manual', '{}', 'running', '00000000-0000-4000-8000-000000000001', now());
+      ANALYZE run`);
+  });
+  after(() => database.stop());
+
+  it("are not read to find those that nobody performs any longer, nor to count those that are performed", async () => {
+    const { db } = database;
+    let read = 0;
+    const counted = <T>(work: (manager: EntityManager) => Promise<T>) =>
+      db.transaction(async (manager) => {
+        const result = await work(manager);
+        read += (await manager.query(READ))[0].n;
+        return result;
+      });
+    const watched = Object.create(db, {
+      transaction: { value: counted },
+      query: { value: (sql: string, values: unknown[]) => counted((manager) => manager.query(sql, values)) },
+    }) as DataSource;
+    const vitals = createVitals({ db: watched, lag: async () => 0, depths: async () => [] });
+    expect((await vitals.read()).running).to.equal(1);
+    const ending = () =>
+      ({ state: "failed", type: "app.task.failed", data: { text: "{}", payloadAt: null } }) satisfies Ending;
+    expect(await createLedger(watched).endLost(ending)).to.equal(1);
+    expect(read).to.be.above(0).and.below(50);
+  });
+});
