@@ -102,14 +102,11 @@ describe("partitions", () => {
     // It reads the table as soon as that is out of the log.
     const reader = db.createQueryRunner();
     await reader.startTransaction();
-    const drop = db.transaction.bind(db);
-    let transactions = 0;
     const watched = Object.create(db, {
-      transaction: {
-        value: async (work: never) => {
-          transactions += 1;
-          if (transactions === 2) await reader.query(`SELECT count(*) FROM "DROPPED_${first!.name}"`);
-          return drop(work);
+      query: {
+        value: async (sql: string, values: unknown[]) => {
+          if (sql.includes("DROP TABLE")) await reader.query(`SELECT count(*) FROM "DROPPED_${first!.name}"`);
+          return db.query(sql, values);
         },
       },
     }) as DataSource;
