@@ -70,6 +70,7 @@ describe("a queue of 100,000 runs", () => {
     await until(
       async () => (await service.db.query("SELECT FROM run WHERE finished_at IS NOT NULL LIMIT 1")).length > 0,
     );
+    let longest = 0;
     for (let round = 0; round < 20; round += 1) {
       const { body } = await service.rest("POST", `/v3/apps/${other}/actions/one/run`, { as: "admin" });
       const waited = await until(async () => {
@@ -77,8 +78,10 @@ describe("a queue of 100,000 runs", () => {
           "SELECT extract(epoch FROM started_at - queued_at)::float8 AS s FROM run WHERE id = $1 AND finished_at IS NOT NULL";
         return (await service.db.query(sql, [body.runId]))[0] ?? null;
       }, 10_000);
-      expect(waited.s).to.be.below(1);
+      longest = Math.max(longest, waited.s);
     }
+    process.stdout.write(`      the longest of 20 waited ${longest.toFixed(2)} s\n`);
+    expect(longest).to.be.below(1);
     const start = performance.now();
     let cancelled = 0;
     let more = true;
