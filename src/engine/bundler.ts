@@ -11,13 +11,16 @@ import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
-import { PackageFault } from "./bundler/fault.js";
+import { BundlerBusyError, PackageFault } from "./bundler/fault.js";
 import type { Placed, Script } from "./bundler/make-script.js";
 
 const CHILD = fileURLToPath(new URL("./bundler/child.js", import.meta.url));
 
 const TIME_LIMIT_MS = 30_000;
 const CPU_LIMIT_SECONDS = 30;
+/** Who had less of a processor by the end of that time was kept from it by others. */
+const KEPT_FROM_IT = 1 / 2;
+const TICKS_A_SECOND = 100;
 /** What the process and the bundler that it starts may hold together, looked at so often. */
 const MEMORY_MAX_BYTES = 512 * 1024 * 1024;
 const LOOK_EVERY_MS = 100;
@@ -65,6 +68,30 @@ async function readAll(stream: Readable): Promise<string> {
   return String(Buffer.concat(chunks));
 }
 
+/** Processor time of a process and its children, in seconds; Infinity where the machine does not tell. */
+async function processorTimeOf(pid: number): Promise<number> {
+  try {
+    const [stat, children] = await Promise.all([
+      readFile(`/proc/${pid}/stat`, "latin1"),
+      readFile(`/proc/${pid}/task/${pid}/children`, "utf8"),
+    ]);
+    // Own time in user and kernel, and that of children that have ended.
+    const ticks = stat
+      .slice(stat.lastIndexOf(")") + 2)
+      .split(" ")
+      .slice(11, 15);
+    const theirs = await Promise.all(
+      children
+        .split(" ")
+        .filter(Boolean)
+        .map((one) => processorTimeOf(Number(one))),
+    );
+    return [...theirs, ...ticks.map((one) => Number(one) / TICKS_A_SECOND)].reduce((sum, one) => sum + one, 0);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
 /** Resident memory of a process and its children, in bytes; 0 where the machine does not tell. */
 async function heldBy(pid: number): Promise<number> {
   try {
@@ -85,7 +112,7 @@ async function heldBy(pid: number): Promise<number> {
   }
 }
 
-export function createBundler({ log }: { log: Logger }) {
+export function createBundler({ log, timeLimitMs = TIME_LIMIT_MS }: { log: Logger; timeLimitMs?: number }) {
   const running = new Set<ChildProcess>();
   const isRoot = process.getuid?.() === 0;
   let how: Promise<{ prefix: string[]; account: { uid: number; gid: number } | null }> | null = null;
@@ -122,9 +149,16 @@ export function createBundler({ log }: { log: Logger }) {
     return () => clearInterval(timer);
   }
 
-  /** @returns null where the process ended without an answer */
+  /**
+   * @returns null where the process ended without an answer
+   * @throws BundlerBusyError where it had no processor to find one in time
+   */
   async function ask(job: BundleJob, archives: Buffer[], child: ChildProcess): Promise<Answer | null> {
-    const timer = setTimeout(kill, TIME_LIMIT_MS, child);
+    let isStarved = false;
+    const timer = setTimeout(async () => {
+      isStarved = (await processorTimeOf(child.pid!)) * 1_000 < timeLimitMs * KEPT_FROM_IT;
+      kill(child);
+    }, timeLimitMs);
     const closed = once(child, "close");
     const unwatch = watch(child);
     try {
@@ -135,8 +169,11 @@ export function createBundler({ log }: { log: Logger }) {
       const sent = pipeline(Readable.from([length, header, ...archives]), child.stdin!).catch(() => undefined);
       const text = await readAll(child.stdio[3] as Readable).catch(() => "");
       await sent;
-      return text === "" ? null : (JSON.parse(text) as Answer);
-    } catch {
+      if (text !== "") return JSON.parse(text) as Answer;
+      if (isStarved) throw new BundlerBusyError("the machine is too busy to bundle it");
+      return null;
+    } catch (error) {
+      if (error instanceof BundlerBusyError) throw error;
       return null;
     } finally {
       clearTimeout(timer);
@@ -157,7 +194,7 @@ export function createBundler({ log }: { log: Logger }) {
       maxBytes: 0,
     };
     for (const way of ways) {
-      if ((await ask(empty, [], start(way.prefix, way.account))) === null) continue;
+      if ((await ask(empty, [], start(way.prefix, way.account)).catch(() => null)) === null) continue;
       if (way.prefix.length === 0)
         log.warn("packages are bundled in a process that has a network: unshare is not to be had");
       if (isRoot && way.account === null) log.warn("packages are bundled under the service's own account");
@@ -168,7 +205,7 @@ export function createBundler({ log }: { log: Logger }) {
   }
 
   return {
-    /** @param packages the first is the one that is wanted; folders as in `node_modules` @throws PackageFault */
+    /** @param packages the first is the one that is wanted; folders as in `node_modules` @throws PackageFault, BundlerBusyError */
     async bundle(packages: readonly PackageArchive[]): Promise<Script> {
       how ??= probe();
       const { prefix, account } = await how;
@@ -183,7 +220,7 @@ export function createBundler({ log }: { log: Logger }) {
       );
       if (answer === null)
         throw new PackageFault(
-          `bundling it takes more than ${TIME_LIMIT_MS / 1_000} s or ${MEMORY_MAX_BYTES / 2 ** 20} MB`,
+          `bundling it takes more than ${timeLimitMs / 1_000} s or ${MEMORY_MAX_BYTES / 2 ** 20} MB`,
         );
       if ("script" in answer) return answer.script;
       if (answer.reason) log.warn({ package: packages[0]!.name, reason: answer.reason }, "a package could not be read");

@@ -2,10 +2,14 @@
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { stop } from "esbuild";
+import pino from "pino";
+import { BundlerBusyError } from "../../src/engine/bundler/fault.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { nameInBuild, nameInCamelCase, nameInReadme } from "../../src/engine/bundler/global-name.js";
 import { makeScript } from "../../src/engine/bundler/make-script.js";
 import { neededModules, parsedScript, usedNames } from "../../src/engine/bundler/used-names.js";
+import { createBundler } from "../../src/engine/bundler.js";
+import { archiveOf } from "../harness/npm-registry.js";
 
 describe("The global name of a package", () => {
   const BUILDS: [what: string, source: string, name: string, namespace: boolean][] = [
@@ -117,6 +121,16 @@ describe("What a script uses", () => {
     expect(needed(inModule("exports.read = () => __require('fs')"))).to.deep.equal([]);
     expect(needed(inModule("if (typeof window === 'undefined') __require('fs')"))).to.deep.equal([]);
     expect(needed(inModule("var a = globalThis.crypto || __require('crypto')"))).to.deep.equal([]);
+  });
+});
+
+describe("A package that is bundled", () => {
+  it("is not at fault where the machine gave its process no time", async () => {
+    const bundler = createBundler({ log: pino({ level: "silent" }), timeLimitMs: 1 });
+    const archive = archiveOf([{ path: "package/package.json", content: "{}" }]);
+    const placed = { name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive };
+    const fault = await bundler.bundle([placed]).catch((error: unknown) => error);
+    expect(fault).to.be.instanceOf(BundlerBusyError);
   });
 });
 

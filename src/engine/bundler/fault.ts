@@ -4,3 +4,8 @@
 export class PackageFault extends Error {
   override readonly name = "PackageFault";
 }
+
+/** The machine was too busy to say what a package is: trying again may help. */
+export class BundlerBusyError extends Error {
+  override readonly name = "BundlerBusyError";
+}

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { valid } from "semver";
 import type { DataSource } from "typeorm";
 import type { StoredAsset } from "../../data/action-types.js";
-import { PackageFault } from "../../engine/bundler/fault.js";
+import { BundlerBusyError, PackageFault } from "../../engine/bundler/fault.js";
 import { type Bundler, createBundler } from "../../engine/bundler.js";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
@@ -152,7 +152,10 @@ export function createPackages(options: PackagesOptions) {
     const { source, global, names, parts, declarations } = await bundler
       .bundle(await archives())
       .catch((error: unknown) => {
-        throw error instanceof PackageFault ? unresolved(dependency, `cannot be used: ${error.message}`) : error;
+        if (error instanceof PackageFault) throw unresolved(dependency, `cannot be used: ${error.message}`);
+        if (error instanceof BundlerBusyError)
+          throw unresolved(dependency, `cannot be bundled now: ${error.message}`, AWAY_RETRY_SECONDS);
+        throw error;
       });
     judgeLicences(dependency, parts);
     const text = Buffer.from(source);

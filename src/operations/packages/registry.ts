@@ -35,15 +35,17 @@ export function createRegistry(options: {
   url: string;
   token: string | null;
   connections: CheckedConnections;
+  /** How long a document may be read. */
+  readLimitMs?: number;
 }) {
-  const { url: registry, token, connections } = options;
+  const { url: registry, token, connections, readLimitMs = READ_TIMEOUT_MS } = options;
   const { origin } = new URL(registry);
   const authorization: Record<string, string> = token === null ? {} : { authorization: `Bearer ${token}` };
   const threads = createThreads<{ document: Uint8Array; wanted: string }, Chosen>({
     module: new URL("../../rules/npm-choice.js", import.meta.url),
     name: "chooseVersion",
     memoryMb: READ_MEMORY_MB,
-    timeoutMs: READ_TIMEOUT_MS,
+    timeoutMs: readLimitMs,
   });
 
   const away = ({ dependency }: Asking, name: string, reason: string): ActionError =>
@@ -101,10 +103,17 @@ export function createRegistry(options: {
     /** @throws DEPENDENCY_UNRESOLVED */
     async choose(asking: Asking, name: string, document: Uint8Array, wanted: string): Promise<Choice> {
       const called = await threads.call({ document, wanted });
+      // A document that may be so large is read in a tenth of the time, but where the machine does much else.
+      if (!called.ok && called.limit === "time")
+        throw unresolved(
+          asking.dependency,
+          `cannot be chosen now: the registry's document on ${name} could not be read in time`,
+          AWAY_RETRY_SECONDS,
+        );
       if (!called.ok)
         throw unresolved(
           asking.dependency,
-          `cannot be chosen: the registry's document on ${name} takes too long to read`,
+          `cannot be chosen: the registry's document on ${name} takes too much memory to read`,
         );
       if ("fault" in called.value) throw unresolved(asking.dependency, `cannot be used: ${name} ${called.value.fault}`);
       return called.value;
