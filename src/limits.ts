@@ -121,6 +121,9 @@ export const ALERT_RULES_PER_APP = 100;
 /** Analytics requests, and reports of client runs, that one credential may send to one process, per RATE_WINDOW_MS. */
 export const CLIENT_REQUESTS_PER_CREDENTIAL = 600;
 
+/** Readings of what packages declare for TypeScript, up to a megabyte each, of one app in one process, per RATE_WINDOW_MS. */
+export const DECLARATIONS_PER_APP = 300;
+
 /** A log or analytics event as JSON in UTF-8 (contract, section 3). */
 export const EVENT_MAX_BYTES = 32 * 1024;
 

@@ -1,7 +1,10 @@
 /** Scripts at addresses elsewhere: fetched once at save, kept by content, told when they change. */
 import { createHash } from "node:crypto";
 import { once } from "node:events";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { expect } from "chai";
 import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -22,13 +25,16 @@ describe("Scripts at addresses elsewhere", () => {
     response.end(content);
   });
   let origin: string;
+  const folder = mkdtempSync(join(tmpdir(), "svc-packages-"));
 
   before(async () => {
     untrust = trustLocalhost();
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
     origin = `https://localhost:${(server.address() as AddressInfo).port}`;
-    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
+    const file = join(folder, "packages.json");
+    writeFileSync(file, JSON.stringify([{ name: "house-rules", url: `${origin}/rules.js` }]));
+    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1", PACKAGES_FILE: file });
   });
   beforeEach(() => {
     status = 200;
@@ -39,6 +45,7 @@ describe("Scripts at addresses elsewhere", () => {
     await service?.stop();
     server.closeAllConnections();
     server.close();
+    rmSync(folder, { recursive: true, force: true });
   });
 
   const actions = () => `/v3/apps/${service.appId}/actions`;
@@ -73,6 +80,25 @@ describe("Scripts at addresses elsewhere", () => {
     asked = 0;
     expect([await run(body.action.id), await run(body.action.id)]).to.deep.equal(["first", "first"]);
     expect(asked).to.equal(0);
+  });
+
+  it("are fetched once, kept and told as changed where an operator's file gives them a name", async () => {
+    content = "globalThis.said = 'of the house'";
+    asked = 0;
+    const { id, dependencies, assets } = (await create("house-rules")).body.action;
+    expect(dependencies).to.deep.equal(["house-rules"]);
+    const [asset] = assets;
+    expect(asset).to.include({ name: "house-rules", integrity: integrityOf(content), bytes: content.length });
+    expect(asset.url).to.equal(service.url + asset.path);
+    expect(await (await fetch(asset.url)).text()).to.equal(content);
+    expect(await run(id)).to.equal("of the house");
+    expect(asked).to.equal(1);
+    const kept = content;
+    content = "globalThis.said = 'of another'";
+    const saved = await service.rest("PUT", `${actions()}/${id}`, { body: { dependencies, description: "again" } });
+    expect(saved.body.action.assets).to.deep.equal([{ ...asset, changed: true }]);
+    expect(await run(id)).to.equal("of the house");
+    expect(await (await fetch(asset.url)).text()).to.equal(kept);
   });
 
   it("that serve something else at a later save are told as changed, and stay what they were", async () => {

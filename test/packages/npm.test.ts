@@ -3,7 +3,11 @@ import { createHash } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
 import { ConfigError, readConfig } from "../../src/config.js";
+import type { CheckedConnections } from "../../src/engine/checked-connections.js";
+import type { ActionError } from "../../src/errors.js";
+import { DECLARATIONS_PER_APP } from "../../src/limits.js";
 import { createKeptScripts } from "../../src/operations/packages/kept-scripts.js";
+import { createRegistry } from "../../src/operations/packages/registry.js";
 import { type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
@@ -51,6 +55,19 @@ describe("The variables of packages", () => {
       token: "t",
       licences: ["MIT", "Apache-2.0"],
     });
+  });
+});
+
+describe("What a registry says of a package", () => {
+  it("is to be asked for again where this machine could not read it in time", async () => {
+    const connections = {} as CheckedConnections;
+    const registry = createRegistry({ url: "https://registry.example.com", token: null, connections, readLimitMs: 1 });
+    const asking = { dependency: "busy-day", signal: AbortSignal.timeout(1_000) };
+    const refusal = await registry.choose(asking, "busy-day", Buffer.from("{}"), "").catch((error: unknown) => error);
+    const { status, message, details } = refusal as ActionError;
+    expect(status).to.equal("DEPENDENCY_UNRESOLVED");
+    expect(message).to.match(/"busy-day" cannot be chosen now/);
+    expect(details.retryAfter).to.equal(30);
   });
 });
 
@@ -131,6 +148,18 @@ describe("Packages of npm", () => {
       expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
       expect(refused.body.error).to.match(/^integrity must be sha256-/);
     }
+  });
+
+  it("are read for what they declare so often in a minute, app by app", async () => {
+    const scripts = createKeptScripts(service.db);
+    const integrity = `sha256-${createHash("sha256").update("").digest("base64")}`;
+    const read = (appId: number) => scripts.declarations(appId, integrity);
+    const all = await Promise.all(Array.from({ length: DECLARATIONS_PER_APP }, () => read(service.appId)));
+    expect(new Set(all)).to.deep.equal(new Set([null]));
+    const refusal = (await read(service.appId).catch((error: unknown) => error)) as ActionError;
+    expect(refusal.status).to.equal("RATE_LIMIT_EXCEEDED");
+    expect(refusal.details.retryAfter).to.be.within(1, 60);
+    expect(await read(service.appId + 1)).to.equal(null);
   });
 
   it("need a document only where they name one, and code that names them no more than they do", async () => {

@@ -4,7 +4,9 @@ import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { StoredAsset } from "../../data/action-types.js";
 import { rows } from "../../data/database.js";
-import { ActionError } from "../../errors.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError, tooOften } from "../../errors.js";
+import { DECLARATIONS_PER_APP, RATE_WINDOW_MS } from "../../limits.js";
 import { described } from "../../rules/described.js";
 import { isKept, type KeptAsset, keptPath } from "../../rules/packages.js";
 
@@ -129,6 +131,7 @@ export function createKeptScripts(db: DataSource) {
     sizeCalculation: ({ source }) => source.length * 2 + 1,
   });
 
+  const readings = createTokenBucket({ limit: DECLARATIONS_PER_APP, windowMs: RATE_WINDOW_MS });
   const chosenLately = new LRUCache<string, ScriptFacts>({ max: 1_000, ttl: CHOSEN_LATELY_MS });
 
   return {
@@ -194,13 +197,18 @@ export function createKeptScripts(db: DataSource) {
     /**
      * What a script's package declares for TypeScript, files that name each other as `./<index>`; the first exports the type `Value` of
      * its global. Null where it declares nothing, and for whatever no action of the app uses.
-     * @throws REQUEST_INVALID for what is no integrity
+     * @throws REQUEST_INVALID for what is no integrity, RATE_LIMIT_EXCEEDED
      */
     async declarations(appId: number, integrity: unknown): Promise<string[] | null> {
       const sha256 = sha256In(integrity);
       if (sha256 === null) {
         const expected = "integrity must be sha256- and a hash in base64, as the action's assets have it";
         throw new ActionError("REQUEST_INVALID", `${expected}; ${described(integrity)} came`);
+      }
+      const wait = readings.take(String(appId), 1);
+      if (wait > 0) {
+        const limit = `this app may read what packages declare ${DECLARATIONS_PER_APP} times in a minute`;
+        throw tooOften(`${limit}; try again in ${wait} s`, wait);
       }
       const [found] = await rows<{ declarations: Buffer | null }>(db, DECLARATIONS, [appId, sha256]);
       return found?.declarations ? (JSON.parse(String(found.declarations)) as string[]) : null;
