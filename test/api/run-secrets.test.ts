@@ -163,6 +163,12 @@ describe("what a run sees of the settings, and what of them leaves", () => {
       return got;
     };
     for (const got of await Promise.all([read(), read(), read()])) expect(got).to.deep.equal(texts);
+    const together = `subscription { runConsoleLinesAdded(appId: 1, runId: ${body.runId}) { text } }`;
+    const batches: string[][] = [];
+    for await (const { data } of client.iterate<{ runConsoleLinesAdded: { text: string }[] }>({ query: together }))
+      batches.push(data!.runConsoleLinesAdded.map(({ text }) => text));
+    expect(batches.flat()).to.deep.equal(texts);
+    expect(batches.map(({ length }) => length)).to.deep.equal(Array(10).fill(500));
     await client.dispose();
   });
 

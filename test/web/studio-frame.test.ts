@@ -211,4 +211,29 @@ describe("The frame of Studio", () => {
     await service.rest("PUT", `/v3/apps/${service.appId}/actions/${ids[1]}`, { body: { name: "renamed-meanwhile" } });
     await page.waitForSelector(studio.withText("b", "renamed-meanwhile"));
   });
+
+  it("shows each line of a run once, though the connection was lost while the run was followed", async () => {
+    const code = `async function execute() {
+      for (const n of [1, 2, 3]) console.log("line", n);
+      await new Promise((resolve) => setTimeout(resolve, 60_000));
+    }`;
+    const action = { name: "talks", active: true, triggers: [{ trigger: "manual" }], code };
+    const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: action });
+    await studio.open(`${service.appId}/actions/${body.action.id}`);
+    await studio.button("Discard changes", "//dialog");
+    await title("talks · First app · Studio");
+    await page.waitForSelector(".code-editor .view-line");
+    await studio.run();
+    await page.waitForSelector('.console[aria-label="Console, 3 lines"]');
+    proxy.cut();
+    await page.waitForSelector(".connection:not(:empty)");
+    proxy.mend();
+    await page.waitForSelector(".connection:empty");
+    await studio.button("Cancel the run");
+    // What the page hears last of a console is its end.
+    await page.waitForSelector('.outcome[data-state="cancelled"]');
+    expect(
+      await page.$$eval(".console li span:last-child", (lines) => lines.map((line) => line.textContent)),
+    ).to.deep.equal(["line 1", "line 2", "line 3"]);
+  });
 });

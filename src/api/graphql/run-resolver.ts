@@ -31,6 +31,24 @@ export interface ConsoleContext extends RequestContext {
   console: RunConsole;
 }
 
+/** @throws RUN_NOT_FOUND and the gate's refusals, before the first line */
+async function followed({
+  args,
+  context,
+}: {
+  args: unknown;
+  context: unknown;
+}): Promise<AsyncGenerator<PrintedLine[]>> {
+  const { appId, runId } = args as { appId: number; runId: number };
+  const { gate, console, ...visitor } = context as ConsoleContext;
+  await gate.enter(visitor, "readLogs", appId);
+  return console.follow(appId, runId);
+}
+
+async function* oneByOne(batches: AsyncIterable<PrintedLine[]>): AsyncGenerator<PrintedLine> {
+  for await (const lines of batches) yield* lines;
+}
+
 @Resolver()
 export class RunResolver {
   constructor(
@@ -51,12 +69,7 @@ export class RunResolver {
 
   @Subscription(() => ConsoleLineType, {
     description: "What the run prints, from its first line until it has ended.",
-    subscribe: async ({ args, context }) => {
-      const { appId, runId } = args as { appId: number; runId: number };
-      const { gate, console, ...visitor } = context as ConsoleContext;
-      await gate.enter(visitor, "readLogs", appId);
-      return console.follow(appId, runId);
-    },
+    subscribe: async (asked) => oneByOne(await followed(asked)),
   })
   runConsoleAdded(
     @Root() line: PrintedLine,
@@ -64,6 +77,18 @@ export class RunResolver {
     @Arg("runId", () => Int) _runId: number,
   ): PrintedLine {
     return line;
+  }
+
+  @Subscription(() => [ConsoleLineType], {
+    description: "The same, up to 500 lines a message: for runs that print much.",
+    subscribe: followed,
+  })
+  runConsoleLinesAdded(
+    @Root() lines: PrintedLine[],
+    @Arg("appId", () => Int) _appId: number,
+    @Arg("runId", () => Int) _runId: number,
+  ): PrintedLine[] {
+    return lines;
   }
 
   @Mutation(() => QueuedRunType, { description: "Answers when the run is accepted." })

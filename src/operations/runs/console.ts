@@ -126,14 +126,12 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
       return read(runId, -1);
     },
 
-    /** The run's lines from the first on, then each as it is printed, until the run has ended. @throws RUN_NOT_FOUND */
-    async *follow(appId: number, runId: number): AsyncGenerator<PrintedLine> {
+    /** The run's lines from the first on, some at once, then those that it prints, until it has ended. @throws RUN_NOT_FOUND */
+    async *follow(appId: number, runId: number): AsyncGenerator<PrintedLine[]> {
       for (let last = -1, over = false; ; ) {
         const lines = await read(runId, last, READ_AT_ONCE);
-        for (const line of lines) {
-          last = line.seq;
-          yield line;
-        }
+        if (lines.length > 0) yield lines;
+        last = lines.at(-1)?.seq ?? last;
         if (lines.length === READ_AT_ONCE) continue;
         if (over) return;
         // Listening starts before the state is read, so that no end falls in between.

@@ -74,7 +74,7 @@ export const CancelRun: Document<CancelRunMutation, CancelRunMutationVariables> 
   "mutation CancelRun($appId:Int!$runId:Int!){cancelRun(appId:$appId runId:$runId)}";
 
 export const FollowConsole: Document<FollowConsoleSubscription, FollowConsoleSubscriptionVariables> =
-  "subscription FollowConsole($appId:Int!$runId:Int!){line:runConsoleAdded(appId:$appId runId:$runId){seq level at text}}";
+  "subscription FollowConsole($appId:Int!$runId:Int!){lines:runConsoleLinesAdded(appId:$appId runId:$runId){seq level at text}}";
 
 export const FollowLog: Document<FollowLogSubscription, FollowLogSubscriptionVariables> =
   "fragment LogRow on LogEntry{id type createdAt mode runOn taskId payload duration result error{name message stack}}subscription FollowLog($appId:Int!){entry:actionLogAdded(appId:$appId){...LogRow}}";
@@ -871,7 +871,7 @@ export type FollowConsoleSubscriptionVariables = Exact<{
 }>;
 
 
-export type FollowConsoleSubscription = { line: { seq: number, level: string, at: string, text: string } };
+export type FollowConsoleSubscription = { lines: Array<{ seq: number, level: string, at: string, text: string }> };
 
 export type FollowLogSubscriptionVariables = Exact<{
   appId: number;

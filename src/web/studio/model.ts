@@ -55,7 +55,7 @@ export type LogEntry = LogRowFragment;
 
 export type ScriptError = NonNullable<LogEntry["error"]>;
 
-export type ConsoleLine = FollowConsoleSubscription["line"];
+export type ConsoleLine = FollowConsoleSubscription["lines"][number];
 
 /** A run as a list shows it. */
 export type RunRow = RunRowFragment;

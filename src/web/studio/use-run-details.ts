@@ -1,43 +1,24 @@
 /** One run by its number: read again until it has ended, with what it prints as it prints it. Draws nothing. */
 import { useCallback, useEffect, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
-import { CancelRun, FollowConsole, ReadRun } from "./documents.js";
+import { CancelRun, ReadRun } from "./documents.js";
+import { followConsole } from "./follow-console.js";
 import type { ConsoleLine, RunDetails } from "./model.js";
 import { isUnfinished } from "./run-words.js";
 
 /** How often a run is looked at that has not ended. */
 const LOOK_MS = 1_000;
-/** Lines are drawn together that come within one picture of the screen or two. */
-const DRAW_MS = 32;
 
-function useConsole(api: Api, appId: number, runId: number, onEnd: () => void): ConsoleLine[] {
+function useConsole(api: Api, appId: number, runId: number, end: () => void): ConsoleLine[] {
   const [lines, setLines] = useState<ConsoleLine[]>([]);
   useEffect(() => {
-    let waiting: ConsoleLine[] = [];
-    let due: ReturnType<typeof setTimeout> | undefined;
-    const flush = () => {
-      due = undefined;
-      const come = waiting;
-      waiting = [];
-      setLines((old) => old.concat(come));
-    };
-    const end = api.follow(
-      FollowConsole,
-      { appId, runId },
-      {
-        next: ({ line }) => {
-          waiting.push(line);
-          due ??= setTimeout(flush, DRAW_MS);
-        },
-        complete: onEnd,
-      },
-    );
+    const add = (come: ConsoleLine[]) => setLines((old) => old.concat(come));
+    const leave = followConsole(api, { appId, runId }, { add, end });
     return () => {
-      clearTimeout(due);
       setLines([]);
-      end();
+      leave();
     };
-  }, [api, appId, runId, onEnd]);
+  }, [api, appId, runId, end]);
   return lines;
 }
 

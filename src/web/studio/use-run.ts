@@ -1,7 +1,8 @@
 /** One run after the other of an action: what it prints as it prints it, then its result or its failure. Draws nothing. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { type Api, asApiError } from "./api.js";
-import { CancelRun, FollowConsole, GetRun, RunAction } from "./documents.js";
+import { CancelRun, GetRun, RunAction } from "./documents.js";
+import { followConsole } from "./follow-console.js";
 import type { ConsoleLine, ScriptError } from "./model.js";
 
 export interface Run {
@@ -24,8 +25,6 @@ export interface Runner {
 
 /** How often a run is asked after that has no connection to be followed on. */
 const LOOK_MS = 1_000;
-/** Lines are drawn together that come within one picture of the screen or two. */
-const DRAW_MS = 32;
 
 /** The run once it has ended. @throws ApiError */
 async function ended(api: Api, appId: number, runId: number, signal: AbortSignal): Promise<Partial<Run> | null> {
@@ -43,25 +42,6 @@ async function ended(api: Api, appId: number, runId: number, signal: AbortSignal
   }
 }
 
-/** Gathers lines, and hands them on together. */
-function inBatches(hand: (lines: ConsoleLine[]) => void) {
-  let waiting: ConsoleLine[] = [];
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const flush = () => {
-    clearTimeout(timer);
-    timer = undefined;
-    if (waiting.length > 0) hand(waiting);
-    waiting = [];
-  };
-  return {
-    add(line: ConsoleLine) {
-      waiting.push(line);
-      timer ??= setTimeout(flush, DRAW_MS);
-    },
-    flush,
-  };
-}
-
 export function useRun(api: Api, appId: number): Runner {
   const [run, setRun] = useState<Run | null>(null);
   const current = useRef(new AbortController());
@@ -74,21 +54,21 @@ export function useRun(api: Api, appId: number): Runner {
       const { signal } = current.current;
       const change = (part: Partial<Run>) => signal.aborted || setRun((old) => old && { ...old, ...part });
       setRun({ state: "running", runId: null, lines: [] });
-      const batches = inBatches(
-        (lines) => signal.aborted || setRun((old) => old && { ...old, lines: old.lines.concat(lines) }),
-      );
+      const add = (lines: ConsoleLine[]) =>
+        signal.aborted || setRun((old) => old && { ...old, lines: old.lines.concat(lines) });
       try {
         const { runId } = (await api.ask(RunAction, { appId, id, payload })).run;
+        if (signal.aborted) return;
         change({ runId });
         // The console ends with the run.
         await new Promise<void>((resolve) => {
-          const over = () => resolve();
-          const next = ({ line }: { line: ConsoleLine }) => batches.add(line);
-          const unfollow = api.follow(FollowConsole, { appId, runId }, { next, failed: over, complete: over });
-          signal.addEventListener("abort", unfollow);
-          signal.addEventListener("abort", over);
+          const end = () => resolve();
+          const leave = followConsole(api, { appId, runId }, { add, end });
+          signal.addEventListener("abort", () => {
+            leave();
+            end();
+          });
         });
-        batches.flush();
         const outcome = await ended(api, appId, runId, signal);
         if (outcome) change(outcome);
       } catch (error) {
