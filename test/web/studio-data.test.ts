@@ -98,6 +98,7 @@ describe("Studio's page of data sources", () => {
     await studio.replace(".grid-rows input.cell", "mine");
     await page.keyboard.press("Enter");
     await page.waitForFunction('document.querySelector(".grid-rows").textContent.includes("theirs")');
+    await page.waitForSelector(".entries-panel [role=alert] ::-p-text(Somebody changed this entry meanwhile)");
     expect(JSON.stringify(await stored("Seats"))).to.not.contain("mine");
   });
 
@@ -198,6 +199,36 @@ describe("Studio's page of data sources", () => {
     await page.$eval(".grid-box", (box) => box.scrollTo(0, box.scrollHeight));
     await page.waitForFunction('/(^|\\D)99999/.test(document.querySelector(".grid-rows").textContent)');
     expect(await page.$$eval(".grid-rows .grid-row", (all) => all.length)).to.be.lessThan(80);
+  });
+
+  const cellWith = (text: string) => page.waitForSelector(studio.withText("button", text, '//*[@class="grid-rows"]'));
+  const focused = () => page.evaluate("document.activeElement.textContent");
+
+  it("changes a cell far down: it is where it was, says what was typed, and has the focus", async () => {
+    await (await cellWith("99999"))!.click();
+    await studio.replace(".grid-rows input.cell", "99998.5");
+    const read = page.waitForResponse((answer) => /FindEntries/.test(answer.request().postData() ?? ""));
+    await page.keyboard.press("Enter");
+    expect(await focused()).to.equal("99998.5");
+    await read;
+    await cellWith("99998.5");
+    await cellWith("99998");
+    expect(await focused()).to.equal("99998.5");
+  });
+
+  it("keeps what is typed in a cell while one scrolls away and comes back", async () => {
+    await (await cellWith("99998.5"))!.click();
+    await studio.replace(".grid-rows input.cell", "half");
+    await page.$eval(".grid-box", (box) => box.scrollTo(0, 0));
+    await cellWith("0");
+    await page.$eval(".grid-box", (box) => box.scrollTo(0, box.scrollHeight));
+    await cellWith("99998");
+    expect(await page.$eval(".grid-rows input.cell", (cell) => (cell as never as { value: string }).value)).to.equal(
+      "half",
+    );
+    await page.keyboard.press("Escape");
+    await cellWith("99998.5");
+    expect(await focused()).to.equal("99998.5");
   });
 
   it("does all that without an error in the page", () => {

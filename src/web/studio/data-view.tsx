@@ -1,95 +1,24 @@
 /** The app's data sources: the list, and of one its entries, its files, its rules and its past. */
-import { useCallback, useEffect, useMemo, useState } from "react";
-import { serviceAddress } from "../service-address.js";
+import { useCallback, useEffect, useState } from "react";
 import { asApiError } from "./api.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
 import { DataImport, sendFile } from "./data-import.js";
 import { CreateDataSource, DeleteDataSource, ListDataSources } from "./documents.js";
-import { EntryGrid } from "./entry-grid.js";
+import { EntriesPanel, type PanelProps } from "./entries-panel.js";
 import { counted } from "./format.js";
 import type { DataSource } from "./model.js";
 import type { PageProps } from "./page-props.js";
 import { idOf } from "./place.js";
 import { TabList } from "./tab-list.js";
-import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
-
-interface PanelProps extends Pick<PageProps, "api" | "appId" | "ask"> {
-  source: DataSource;
-  onChanged: (source: DataSource) => void;
-  onRemoved: () => void;
-  reload: () => void;
-}
-
-/** A person has stopped typing. */
-const TYPED_MS = 250;
-
-function useTyped(text: string): string {
-  const [typed, setTyped] = useState(text);
-  useEffect(() => {
-    const timer = setTimeout(() => setTyped(text), TYPED_MS);
-    return () => clearTimeout(timer);
-  }, [text]);
-  return typed;
-}
-
-function Entries({ api, appId, ask, source, reload: reloadSource }: PanelProps) {
-  const [search, setSearch] = useState("");
-  const [order, setOrder] = useState<EntryOrder | null>(null);
-  const words = useTyped(search).trim();
-  const { columns } = source;
-  const where = useMemo(
-    () => (words === "" ? null : { $or: columns.map((column) => ({ [pathOf(column)]: { $iLike: words } })) }),
-    [words, columns],
-  );
-  const entries = useEntries({ api, appId, id: source.id, where, order });
-  const [fault, setFault] = useState<string | null>(null);
-  const remove = async (index: number) => {
-    const entry = entries.at(index);
-    if (!entry) return;
-    const yes = await ask({
-      title: `Delete entry ${entry.id}?`,
-      text: JSON.stringify(entry.data).slice(0, 300),
-      yes: "Delete",
-      danger: true,
-    });
-    if (yes) setFault(await entries.remove(index));
-  };
-  const file = (format: string) =>
-    serviceAddress(`/v1/apps/${appId}/data-sources/${source.id}/export?format=${format}`).href;
-  return (
-    <section className="entries-panel" aria-label="Entries">
-      <div className="row">
-        <input
-          type="search"
-          aria-label="Search the entries"
-          placeholder="Search in every column"
-          value={search}
-          onChange={(event) => setSearch(event.target.value)}
-        />
-        <span className="hint" role="status">
-          {entries.total === null ? "…" : counted(entries.total, "entry", "entries")}
-        </span>
-        <span className="grow" />
-        <button type="button" onClick={() => void entries.insert().then(reloadSource)}>
-          Add an entry
-        </button>
-        {["csv", "json", "jsonl"].map((format) => (
-          <a key={format} href={file(format)} download={`${source.name}.${format}`}>
-            {format.toUpperCase()}
-          </a>
-        ))}
-      </div>
-      <p className="fault" role="alert">
-        {fault ?? entries.fault?.message}
-      </p>
-      <EntryGrid {...{ columns, entries, order, setOrder }} remove={(index) => void remove(index)} />
-    </section>
-  );
-}
 
 const TABS = ["Entries", "Import", "Rules", "Versions"] as const;
 
-function Source(props: PanelProps) {
+interface SourceProps extends PanelProps {
+  onChanged: (source: DataSource) => void;
+  onRemoved: () => void;
+}
+
+function Source(props: SourceProps) {
   const { api, appId, ask, source, onChanged, onRemoved, reload } = props;
   const [tab, setTab] = useState<(typeof TABS)[number]>("Entries");
   const [fault, setFault] = useState<string | null>(null);
@@ -109,7 +38,7 @@ function Source(props: PanelProps) {
     return `${counted(count, "entry was", "entries were")} taken in.`;
   };
   const panels = {
-    Entries: () => <Entries {...props} />,
+    Entries: () => <EntriesPanel {...props} />,
     Import: () => <DataImport action="Import" mayAppend take={take} />,
     Rules: () => <DataDefinition {...{ api, appId, source, onChanged }} />,
     Versions: () => <DataVersions {...{ api, appId, source, ask }} onRestored={reload} />,

@@ -1,146 +1,95 @@
-/** Entries as a grid: of a hundred thousand rows those in sight are drawn; a cell is changed where it stands. */
-import { useVirtualizer } from "@tanstack/react-virtual";
-import { type KeyboardEvent, useEffect, useRef, useState } from "react";
+/** Entries as a grid: of a hundred thousand rows those in sight are drawn, and the one that is typed in. */
+import { defaultRangeExtractor, type Range, useVirtualizer } from "@tanstack/react-virtual";
+import { useCallback, useEffect, useRef } from "react";
+import { EntryRow } from "./entry-row.js";
 import type { Entry } from "./model.js";
+import { useCellEdit } from "./use-cell-edit.js";
 import type { Entries, EntryOrder } from "./use-entries.js";
 
 const ROW_PIXELS = 30;
-
-const shownCell = (value: unknown): string =>
-  value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value);
-
-/** What was typed keeps the type that the cell had: a text stays one, and all else is JSON where it is some. */
-function typedValue(text: string, before: unknown): unknown {
-  if (typeof before === "string") return text;
-  try {
-    return JSON.parse(text);
-  } catch {
-    return text;
-  }
-}
-
-interface CellProps {
-  column: string;
-  value: unknown;
-  save: (value: unknown) => Promise<string | null>;
-}
-
-function Cell({ column, value, save }: CellProps) {
-  const [text, setText] = useState<string | null>(null);
-  const [fault, setFault] = useState<string | null>(null);
-  const cell = useRef<HTMLButtonElement>(null);
-  const finish = async () => {
-    if (text === null) return;
-    const refused = text === shownCell(value) ? null : await save(typedValue(text, value));
-    setFault(refused);
-    setText(null);
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (event.key === "Escape") setText(null);
-    if (event.key === "Enter") void finish();
-    if (event.key === "Escape" || event.key === "Enter") setTimeout(() => cell.current?.focus());
-  };
-  if (text !== null) {
-    return (
-      <input
-        // biome-ignore lint/a11y/noAutofocus: the person has asked to type here
-        autoFocus
-        className="cell mono"
-        aria-label={column}
-        value={text}
-        onChange={(event) => setText(event.target.value)}
-        onBlur={() => void finish()}
-        onKeyDown={onKeyDown}
-      />
-    );
-  }
-  return (
-    <button
-      ref={cell}
-      type="button"
-      className={fault ? "cell fault" : "cell"}
-      title={fault ?? `${column}: press Enter or click to change it`}
-      onClick={() => setText(shownCell(value))}
-    >
-      {shownCell(value)}
-    </button>
-  );
-}
-
-interface RowProps {
-  entry: Entry | undefined;
-  index: number;
-  columns: string[];
-  entries: Entries;
-  remove: () => void;
-}
-
-function Row({ entry, index, columns, entries, remove }: RowProps) {
-  if (!entry) return <span className="cell hint">…</span>;
-  return (
-    <>
-      <span className="cell id">{entry.id}</span>
-      {columns.map((column) => (
-        <Cell
-          key={`${entry.id} ${column}`}
-          column={column}
-          value={entry.data[column]}
-          save={(value) => entries.update(index, { [column]: value })}
-        />
-      ))}
-      <button type="button" className="quiet small" aria-label={`Delete entry ${entry.id}`} onClick={remove}>
-        ✕
-      </button>
-    </>
-  );
-}
+const ID_PIXELS = 70;
+const COLUMN_PIXELS = 240;
+const REMOVE_PIXELS = 40;
 
 interface EntryGridProps {
   columns: string[];
   entries: Entries;
   order: EntryOrder | null;
   setOrder: (order: EntryOrder | null) => void;
-  remove: (index: number) => void;
+  remove: (entry: Entry) => Promise<void>;
 }
 
 const ARROWS = { ASC: " ↑", DESC: " ↓" };
 
-export function EntryGrid({ columns, entries, order, setOrder, remove }: EntryGridProps) {
-  const box = useRef<HTMLDivElement>(null);
-  const virtual = useVirtualizer({
-    count: entries.total ?? 0,
-    getScrollElement: () => box.current,
-    estimateSize: () => ROW_PIXELS,
-    overscan: 10,
-  });
-  const rows = virtual.getVirtualItems();
-  const [from, to] = [rows[0]?.index ?? 0, rows.at(-1)?.index ?? 0];
-  const { show } = entries;
-  useEffect(() => show(from, to), [show, from, to]);
+type HeadProps = Pick<EntryGridProps, "columns" | "order" | "setOrder"> & { width: number; tracks: string };
+
+function Head({ columns, order, setOrder, width, tracks }: HeadProps) {
   const sort = (column: string) => {
     if (order?.column !== column) setOrder({ column, direction: "ASC" });
     else setOrder(order.direction === "ASC" ? { column, direction: "DESC" } : null);
   };
-  const width = { gridTemplateColumns: `70px repeat(${columns.length}, minmax(120px, 240px)) 40px` };
   return (
-    <div ref={box} className="grid-box">
-      <div className="grid-row grid-head" style={width}>
-        <span className="cell id">id</span>
-        {columns.map((column) => (
-          <button key={column} type="button" className="cell" onClick={() => sort(column)}>
-            <b>{column}</b>
-            {order?.column === column && ARROWS[order.direction]}
-          </button>
-        ))}
-        <span />
-      </div>
-      <div className="grid-rows" style={{ height: virtual.getTotalSize() }}>
-        {rows.map(({ index, start }) => (
-          <div key={index} className="grid-row" style={{ ...width, transform: `translateY(${start}px)` }}>
-            <Row {...{ index, columns, entries }} entry={entries.at(index)} remove={() => remove(index)} />
-          </div>
-        ))}
-      </div>
+    <div className="grid-row grid-head" style={{ gridTemplateColumns: tracks, width }}>
+      <span className="cell id">id</span>
+      {columns.map((column) => (
+        <button key={column} type="button" className="cell" onClick={() => sort(column)}>
+          <b>{column}</b>
+          {order?.column === column && ARROWS[order.direction]}
+        </button>
+      ))}
+      <span />
     </div>
+  );
+}
+
+export function EntryGrid({ columns, entries, order, setOrder, remove }: EntryGridProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const { edit, fault, acts } = useCellEdit(entries);
+  const typedAt = edit?.index ?? null;
+  const rangeExtractor = useCallback(
+    (range: Range) => {
+      const seen = defaultRangeExtractor(range);
+      // Who scrolls away while typing finds the cell as it was left.
+      if (typedAt === null || typedAt >= range.count || seen.includes(typedAt)) return seen;
+      return [...seen, typedAt].sort((a, b) => a - b);
+    },
+    [typedAt],
+  );
+  const virtual = useVirtualizer({
+    count: entries.total ?? 0,
+    getScrollElement: () => box.current,
+    estimateSize: () => ROW_PIXELS,
+    overscan: 6,
+    rangeExtractor,
+  });
+  const rows = virtual.getVirtualItems();
+  const { startIndex: from, endIndex: to } = virtual.range ?? { startIndex: 0, endIndex: 0 };
+  const { show } = entries;
+  useEffect(() => show(from, to), [show, from, to]);
+  const width = ID_PIXELS + COLUMN_PIXELS * columns.length + REMOVE_PIXELS;
+  const tracks = `${ID_PIXELS}px repeat(${columns.length}, ${COLUMN_PIXELS}px) ${REMOVE_PIXELS}px`;
+  const row = (index: number, start: number) => {
+    const entry = edit?.index === index && !edit.isSaving ? edit.entry : entries.at(index);
+    return (
+      <EntryRow
+        key={index}
+        {...{ entry, index, columns, start, width, tracks, acts, remove }}
+        edit={edit && edit.entry.id === entry?.id ? edit : null}
+        fault={fault && fault.entryId === entry?.id ? fault : null}
+      />
+    );
+  };
+  return (
+    <>
+      <p className="fault" role="alert">
+        {fault && `${fault.column} of entry ${fault.entryId}: ${fault.message}`}
+      </p>
+      <div ref={box} className="grid-box">
+        <Head {...{ columns, order, setOrder, width, tracks }} />
+        <div className="grid-rows" style={{ height: virtual.getTotalSize(), width }}>
+          {rows.map(({ index, start }) => row(index, start))}
+        </div>
+      </div>
+    </>
   );
 }

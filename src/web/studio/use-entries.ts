@@ -1,10 +1,14 @@
 /** The entries of one data source as a grid needs them: how many there are, and those in sight, page by page. Draws nothing. */
-import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useMemo, useRef, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
 import { DeleteEntry, FindEntries, InsertEntry, UpdateEntry } from "./documents.js";
 import type { Entry } from "./model.js";
 
 const PAGE = 200;
+/** What one scrolls past in haste is not asked for: so many pages are at a time, and then those that are in sight by then. */
+const ASKED_AT_ONCE = 2;
+/** Pages that are here; of more, the one that came first is forgotten. */
+const KEPT_PAGES = 50;
 
 export interface EntryOrder {
   column: string;
@@ -19,11 +23,10 @@ export interface Entries {
   /** Reads what lies there, unless it is here. */
   show(from: number, to: number): void;
   fault: ApiError | null;
-  reload(): void;
-  insert(): Promise<void>;
-  /** @returns why it was refused, null when it was not */
-  update(index: number, data: Record<string, unknown>): Promise<string | null>;
-  remove(index: number): Promise<string | null>;
+  /** An empty one. @returns why it was refused, null when it was not, as the others do */
+  insert(): Promise<string | null>;
+  update(entry: Entry, data: Record<string, unknown>): Promise<string | null>;
+  remove(entry: Entry): Promise<string | null>;
 }
 
 interface Options {
@@ -37,93 +40,127 @@ interface Options {
 /** A column's name as a path: a dot in it is no step. */
 export const pathOf = (column: string): string => `data.${column.replaceAll(".", "\\.")}`;
 
+interface Found {
+  entries: Entry[];
+  total: number;
+}
+
+type Pages = ReturnType<typeof createPages>;
+
+/** What is here of one list, and what of it is under way. `onRead` is told of each page that comes or is refused. */
+function createPages(read: (page: number) => Promise<Found>, onRead: (outcome: Found | ApiError) => void) {
+  const here = new Map<number, Entry[]>();
+  /** Asked for since the last change: what else is here may be old, and is shown until it is read again. */
+  const asked = new Set<number>();
+  /** Asked for again when somebody scrolls there. */
+  const refused = new Set<number>();
+  let underWay = 0;
+  let turn = 0;
+  let sight = { from: 0, to: 0 };
+
+  function keep(page: number, entries: Entry[]): void {
+    here.delete(page);
+    here.set(page, entries);
+    const [first] = here.keys();
+    if (here.size <= KEPT_PAGES) return;
+    here.delete(first!);
+    asked.delete(first!);
+  }
+
+  async function take(page: number): Promise<void> {
+    const mine = turn;
+    asked.add(page);
+    underWay += 1;
+    const outcome = await read(page).catch(asApiError);
+    underWay -= 1;
+    if (turn === mine) {
+      if ("entries" in outcome) keep(page, outcome.entries);
+      else refused.add(page);
+      onRead(outcome);
+    }
+    await fill();
+  }
+
+  /** Reads what is in sight and not here; resolves when it is. */
+  async function fill(): Promise<void> {
+    const taken: Promise<void>[] = [];
+    for (let page = Math.floor(sight.from / PAGE); page <= Math.floor(sight.to / PAGE); page += 1)
+      if (underWay < ASKED_AT_ONCE && !asked.has(page)) taken.push(take(page));
+    await Promise.all(taken);
+  }
+
+  return {
+    at: (index: number): Entry | undefined => here.get(Math.floor(index / PAGE))?.[index % PAGE],
+    show(from: number, to: number): void {
+      sight = { from, to };
+      for (const page of refused) asked.delete(page);
+      refused.clear();
+      void fill();
+    },
+    reload(): Promise<void> {
+      turn += 1;
+      asked.clear();
+      refused.clear();
+      return fill();
+    },
+  };
+}
+
 export function useEntries({ api, appId, id, where, order }: Options): Entries {
   const [total, setTotal] = useState<number | null>(null);
   const [fault, setFault] = useState<ApiError | null>(null);
   const [, redraw] = useState(0);
-  const pages = useRef(new Map<number, Entry[] | "asked">());
   const shape = JSON.stringify([id, where, order]);
+  const shown = useRef<Pages>(null);
 
-  const read = useCallback(
-    async (page: number) => {
-      if (pages.current.has(page)) return;
-      const own = pages.current;
-      own.set(page, "asked");
-      const [, asked, by] = JSON.parse(shape) as [number, object | null, EntryOrder | null];
+  const pages = useMemo(() => {
+    const [source, filter, by] = JSON.parse(shape) as [number, object | null, EntryOrder | null];
+    const read = async (page: number) => {
       const query = {
-        ...(asked && { where: asked }),
+        ...(filter && { where: filter }),
         ...(by && { order: [[pathOf(by.column), by.direction]] }),
         ...{ limit: PAGE, offset: page * PAGE, includePagination: true },
       };
-      try {
-        const { found } = await api.ask(FindEntries, { appId, id, query });
-        if (own !== pages.current) return;
-        own.set(page, found.entries as Entry[]);
-        setTotal(found.pagination?.total ?? found.entries.length);
-        setFault(null);
-      } catch (error) {
-        own.delete(page);
-        if (own === pages.current) setFault(asApiError(error));
-      }
+      const { found } = await api.ask(FindEntries, { appId, id: source, query });
+      const entries = found.entries as Entry[];
+      return { entries, total: found.pagination?.total ?? entries.length };
+    };
+    const made = createPages(read, (outcome) => {
+      if (shown.current !== made) return;
+      if ("entries" in outcome) setTotal(outcome.total);
+      setFault("entries" in outcome ? null : outcome);
       redraw((count) => count + 1);
-    },
-    [api, appId, id, shape],
-  );
-
-  const reload = useCallback(() => {
-    pages.current = new Map();
-    void read(0);
-  }, [read]);
-  useEffect(reload, [reload]);
-
-  const at = useCallback((index: number) => {
-    const page = pages.current.get(Math.floor(index / PAGE));
-    return page === "asked" ? undefined : page?.[index % PAGE];
-  }, []);
-  const show = useCallback(
-    (from: number, to: number) => {
-      for (let page = Math.floor(from / PAGE); page <= Math.floor(to / PAGE); page += 1) void read(page);
-    },
-    [read],
-  );
+    });
+    return made;
+  }, [api, appId, shape]);
+  shown.current = pages;
 
   const write = useCallback(
     async (written: Promise<unknown>) => {
       try {
         await written;
-        reload();
+        await pages.reload();
         return null;
       } catch (error) {
         const { status, message } = asApiError(error);
+        if (status !== "ENTRY_CHANGED") return message;
         // What stands now is shown; what was typed over it is told to be typed again.
-        if (status === "ENTRY_CHANGED") reload();
-        return status === "ENTRY_CHANGED"
-          ? "Somebody changed this entry meanwhile: it is shown as it is now."
-          : message;
+        await pages.reload();
+        return "Somebody changed this entry meanwhile: it is shown as it is now.";
       }
     },
-    [reload],
+    [pages],
   );
 
-  return useMemo(
+  const acts = useMemo<Pick<Entries, "insert" | "update" | "remove">>(
     () => ({
-      ...{ total, at, show, fault, reload },
-      insert: async () => {
-        const refused = await write(api.ask(InsertEntry, { appId, id, data: {} }));
-        if (refused) setFault(asApiError(new Error(refused)));
-      },
-      update: async (index, data) => {
-        const entry = at(index);
-        if (!entry) return null;
-        const { id: entryId, updatedAt: ifUpdatedAt } = entry;
-        return write(api.ask(UpdateEntry, { appId, id, entryId, data, ifUpdatedAt }));
-      },
-      remove: async (index) => {
-        const entry = at(index);
-        if (!entry) return null;
-        return write(api.ask(DeleteEntry, { appId, id, entryId: entry.id, ifUpdatedAt: entry.updatedAt }));
-      },
+      insert: () => write(api.ask(InsertEntry, { appId, id, data: {} })),
+      update: ({ id: entryId, updatedAt: ifUpdatedAt }, data) =>
+        write(api.ask(UpdateEntry, { appId, id, entryId, data, ifUpdatedAt })),
+      remove: ({ id: entryId, updatedAt: ifUpdatedAt }) =>
+        write(api.ask(DeleteEntry, { appId, id, entryId, ifUpdatedAt })),
     }),
-    [api, appId, id, total, at, show, fault, reload, write],
+    [api, appId, id, write],
   );
+  return { total, fault, at: pages.at, show: pages.show, ...acts };
 }
