@@ -54,20 +54,20 @@ function Standing({
         <p>
           <span className="chip live">live</span> Published{" "}
           <span title={exact(copy.updatedAt)}>{ago(copy.updatedAt)}</span>
-          {equal && ", the same as the master"}. The production copy is <b>{copy.active ? "active" : "inactive"}</b>.
+          {equal && ", the same as the draft"}. The live copy is <b>{copy.active ? "active" : "inactive"}</b>.
         </p>
       ) : (
         <p>
-          <span className="chip">draft</span> Not published: live apps, schedules and log events run the production
-          copy, and there is none.
+          <span className="chip">draft</span> Not published: live apps, schedules and log events run the live copy, and
+          there is none.
         </p>
       )}
       {copy?.active && !saved.active && (
-        <p className="notice">The master is switched off, and its production copy still runs.</p>
+        <p className="notice">The draft is switched off, and the live copy still runs.</p>
       )}
       <p className="hint">
-        Switching a master off leaves its production copy as it is until the next publish. To stop the live one now,
-        publish the inactive master or unpublish.
+        Switching the draft off leaves the live copy as it is until the next publish. To stop the live copy now, publish
+        the inactive draft or unpublish.
       </p>
       {!app.isPublished && <p className="notice">The app itself is not published, so none of its actions can be.</p>}
     </div>
@@ -93,7 +93,7 @@ export function PublishPanel(props: PublishPanelProps) {
   }, []);
   const ids = { appId, id: saved.id, ifUpdatedAt: saved.updatedAt };
   const unpublish = async () => {
-    const text = "The production copy is removed: nothing runs it any more. The master and its history stay.";
+    const text = "The live copy is removed: nothing runs it any more. The draft and its history stay.";
     const yes = await ask({ title: `Unpublish ${saved.name}?`, text, yes: "Unpublish", danger: true });
     if (yes) await act(api.ask(UnpublishAction, ids), actions.reload);
   };
@@ -124,7 +124,7 @@ export function PublishPanel(props: PublishPanelProps) {
             Unpublish
           </button>
         )}
-        {dirty && <span className="hint">Save first: what is published is the saved master.</span>}
+        {dirty && <span className="hint">Save first: what is published is the saved draft.</span>}
         <span className="fault" role="alert">
           {fault && (
             <>

@@ -111,7 +111,7 @@ export function RunPanel(props: RunPanelProps) {
             </button>
           )}
           <span className="hint">
-            the master copy, <kbd>Ctrl</kbd> <kbd>Enter</kbd>
+            the draft, <kbd>Ctrl</kbd> <kbd>Enter</kbd>
           </span>
         </div>
       </div>

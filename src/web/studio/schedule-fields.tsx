@@ -83,7 +83,7 @@ export function ScheduleFields({ api, appId, draft, fault, change }: FieldsProps
         name="timezone"
         label="Time zone"
         fault={shownFault}
-        hint={scheduled ? "Only the production copy runs on schedule." : "No schedule trigger: this has no effect."}
+        hint={scheduled ? "Only the live copy runs on schedule." : "No schedule trigger: this has no effect."}
       >
         {(tied) => (
           <>

@@ -10,8 +10,8 @@ import { useLoaded } from "./use-loaded.js";
 
 const KINDS: Record<TokenKind, string> = {
   api: "for programs: everything but authoring",
-  viewer: "for pages under test: master copies",
-  live: "for the app's pages: production copies",
+  viewer: "for pages under test: drafts",
+  live: "for the app's pages: live copies",
 };
 
 interface NewTokenProps {

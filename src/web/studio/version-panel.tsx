@@ -1,4 +1,4 @@
-/** The version history of one action: each version against the master as it is, and the way back to it. */
+/** The version history of one action: each version against the draft as it is, and the way back to it. */
 import { useCallback, useEffect, useState } from "react";
 import { type Api, type ApiError, asApiError } from "./api.js";
 import type { Ask } from "./confirm.js";
@@ -41,7 +41,7 @@ function useHistory({ api, appId, saved: { id, updatedAt } }: VersionPanelProps)
 
 function useVersionDiff({ api, appId, saved: { id, updatedAt } }: VersionPanelProps, versionId: number | null) {
   const [diff, setDiff] = useState<Diff | null>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the other side is the master, which each save changes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the other side is the draft, which each save changes
   useEffect(() => {
     let over = false;
     setDiff(null);
@@ -65,9 +65,9 @@ export function VersionPanel(props: VersionPanelProps) {
   const version = versions?.find(({ id }) => id === selected);
 
   const restore = async ({ id, createdAt }: Version) => {
-    const text = `The master becomes what it was on ${exact(createdAt)}. Its present state is kept as a version first${
+    const text = `The draft becomes what it was on ${exact(createdAt)}. Its present state is kept as a version first${
       dirty ? "; what you have not saved is lost" : ""
-    }. The production copy stays as it is.`;
+    }. The live copy stays as it is.`;
     if (!(await ask({ title: "Restore this version?", text, yes: "Restore" }))) return;
     try {
       await api.ask(RestoreVersion, { appId, id: saved.id, versionId: id, ifUpdatedAt: saved.updatedAt });
@@ -115,7 +115,7 @@ export function VersionPanel(props: VersionPanelProps) {
           <>
             <div className="row">
               <span className="grow">
-                From <b>{exact(version.createdAt)}</b> to the master as it is saved now
+                From <b>{exact(version.createdAt)}</b> to the draft as it is saved now
               </span>
               <button type="button" className="primary" onClick={() => void restore(version)}>
                 Restore

@@ -100,7 +100,7 @@ export function Workspace(props: WorkspaceProps) {
 
   const remove = async () => {
     if (!saved) return;
-    const text = "Its production copy and its version history go with it. The execution log stays.";
+    const text = "Its live copy and its version history go with it. The execution log stays.";
     if (!(await ask({ title: `Delete ${saved.name}?`, text, yes: "Delete", danger: true }))) return;
     try {
       await api.ask(RemoveAction, { appId, id: saved.id, ifUpdatedAt: saved.updatedAt });
