@@ -58,6 +58,7 @@ describe("Studio with a thousand actions and a long log", () => {
     await studio.button("Log", '//*[@role="tablist"]');
     await page.waitForSelector(".entry");
     expect(await page.$(".entry.failed")).to.equal(null);
+    expect(await studio.textOf(".entry .chip")).to.equal("draft");
     await page.click(".log-head label:last-of-type input");
     await page.waitForSelector(".entry.failed");
     expect(await page.$$eval(".entry", (entries) => entries.length)).to.equal(1);

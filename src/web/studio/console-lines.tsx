@@ -1,12 +1,31 @@
 /** What a run prints, as it prints it: of ten thousand lines those in sight are drawn, and the last is followed. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef } from "react";
+import { memo, useEffect, useLayoutEffect, useRef } from "react";
 import { moment } from "./format.js";
 import type { ConsoleLine } from "./model.js";
 
+/** As its style makes a line that is not broken: an estimate that is wrong moves all that follows when the line is measured. */
 const LINE_PIXELS = 20;
 /** Who has scrolled up further than this reads there, and is left there. */
 const AT_END_PIXELS = 24;
+
+interface LineProps {
+  line: ConsoleLine;
+  index: number;
+  start: number;
+  measure: (line: HTMLElement | null) => void;
+}
+
+/** Drawn once, however often the list around it is. */
+const Line = memo(function Line({ line: { level, at, text }, index, start, measure }: LineProps) {
+  return (
+    <li ref={measure} data-index={index} className={level} style={{ transform: `translateY(${start}px)` }}>
+      <time dateTime={at}>{moment(at)}</time>
+      <span className="level">{level}</span>
+      <span>{text}</span>
+    </li>
+  );
+});
 
 export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
   const box = useRef<HTMLDivElement>(null);
@@ -21,18 +40,20 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
     overscan: 12,
   });
   const total = virtual.getTotalSize();
+  const follow = useRef(() => {});
+  follow.current = () => {
+    if (atEnd.current && length > 0) virtual.scrollToIndex(length - 1, { align: "end" });
+  };
   // biome-ignore lint/correctness/useExhaustiveDependencies: lines grow as they are drawn and measured
+  useLayoutEffect(() => follow.current(), [length, total]);
+  const isEmpty = length === 0;
   useEffect(() => {
-    const follow = () => {
-      if (atEnd.current && length > 0) virtual.scrollToIndex(length - 1, { align: "end" });
-    };
-    follow();
-    if (!box.current) return;
+    if (isEmpty) return;
     // The result takes room from it when the run ends.
-    const resized = new ResizeObserver(follow);
-    resized.observe(box.current);
+    const resized = new ResizeObserver(() => follow.current());
+    resized.observe(box.current!);
     return () => resized.disconnect();
-  }, [length, total]);
+  }, [isEmpty]);
   const onScroll = () => {
     const { scrollHeight, scrollTop, clientHeight } = box.current!;
     if (scrollHeight - scrollTop - clientHeight < AT_END_PIXELS) atEnd.current = true;
@@ -43,7 +64,7 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
     byHand.current = true;
   };
   const hands = { onWheel: handle, onTouchMove: handle, onKeyDown: handle, onPointerDown: handle };
-  if (length === 0) return null;
+  if (isEmpty) return null;
   return (
     <section
       ref={box}
@@ -55,22 +76,9 @@ export function ConsoleLines({ lines }: { lines: ConsoleLine[] }) {
       {...hands}
     >
       <ol style={{ height: total }}>
-        {virtual.getVirtualItems().map(({ index, key, start }) => {
-          const { level, at, text } = lines[index]!;
-          return (
-            <li
-              key={key}
-              ref={virtual.measureElement}
-              data-index={index}
-              className={level}
-              style={{ transform: `translateY(${start}px)` }}
-            >
-              <time dateTime={at}>{moment(at)}</time>
-              <span className="level">{level}</span>
-              <span>{text}</span>
-            </li>
-          );
-        })}
+        {virtual.getVirtualItems().map(({ index, key, start }) => (
+          <Line key={key} line={lines[index]!} measure={virtual.measureElement} {...{ index, start }} />
+        ))}
       </ol>
     </section>
   );

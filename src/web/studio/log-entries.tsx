@@ -1,15 +1,20 @@
 /** Entries of the execution log in a list that may be a hundred thousand long: those in sight are drawn, older ones loaded as one comes to them. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef, useState } from "react";
-import { exact, lasted, moment, shown } from "./format.js";
+import { memo, useCallback, useEffect, useRef, useState } from "react";
+import { exact, lasted, shown, stamp } from "./format.js";
 import type { LogEntry } from "./model.js";
-import { Stack } from "./stack.js";
-import type { Actions, Owner } from "./use-actions.js";
+import { CopyChip } from "./run-words.js";
+import { Stack, type StackProps } from "./stack.js";
+import type { Actions } from "./use-actions.js";
 import { isCancelled, isFailed, type Log } from "./use-log.js";
 
+/** Of an entry that is closed, as its style makes it: an estimate that is wrong moves all that follow when the entry is drawn. */
 const ROW_PIXELS = 32;
+const PHONE_ROW_PIXELS = 54;
 /** So many entries before the end the next page is asked for. */
 const AHEAD = 20;
+
+const narrow = matchMedia("(max-width: 700px)");
 
 interface Verdict {
   className: string;
@@ -26,7 +31,7 @@ function verdictOf(entry: LogEntry): Verdict {
 /** What execute returned; null where the log holds none. */
 const resultOf = ({ result }: LogEntry) => result as { data?: unknown } | null;
 
-function Details({ entry, appId, owner }: { entry: LogEntry; appId: number; owner: Owner | null }) {
+function Details({ entry, appId, action }: Pick<EntryProps, "entry" | "appId"> & Pick<StackProps, "action">) {
   const { payload, error, taskId, runOn } = entry;
   const result = resultOf(entry);
   return (
@@ -37,7 +42,7 @@ function Details({ entry, appId, owner }: { entry: LogEntry; appId: number; owne
       </div>
       <div>
         <h4>{error ? "Error" : "Result"}</h4>
-        {error && <Stack error={error} appId={appId} action={owner} />}
+        {error && <Stack error={error} appId={appId} action={action} />}
         {!error && <pre>{result ? shown(result.data) : "A scheduled run keeps no result."}</pre>}
       </div>
       <p className="hint">
@@ -47,35 +52,53 @@ function Details({ entry, appId, owner }: { entry: LogEntry; appId: number; owne
   );
 }
 
+/** More of it than a line can show would be laid out for nothing. */
+const GIST_CHARACTERS = 300;
+
+function gistOf(entry: LogEntry): string {
+  const { error } = entry;
+  const text = error ? `${error.name}: ${error.message}` : (JSON.stringify(resultOf(entry)?.data) ?? "");
+  return text.slice(0, GIST_CHARACTERS);
+}
+
 interface EntryProps {
   entry: LogEntry;
   appId: number;
-  whose: Actions["whose"];
+  /** Of the action; null of one that is gone. */
+  masterId: number | null;
+  name: string | null;
+  isLive: boolean;
+  index: number;
+  start: number;
   isOpen: boolean;
-  toggle: () => void;
+  toggle: (id: number) => void;
+  measure: (item: HTMLElement | null) => void;
 }
 
-function Entry({ entry, appId, whose, isOpen, toggle }: EntryProps) {
-  const { error, createdAt, taskId, mode, duration } = entry;
-  const owner = whose(taskId);
-  const text = error ? `${error.name}: ${error.message}` : (JSON.stringify(resultOf(entry)?.data) ?? "");
+/** Drawn once, however often the list around it is. */
+const EntryItem = memo(function EntryItem(props: EntryProps) {
+  const { entry, appId, masterId, name, isLive, index, start, isOpen, toggle, measure } = props;
+  const { id, createdAt, taskId, mode, duration } = entry;
+  const { className, words } = verdictOf(entry);
   return (
-    <>
-      <button type="button" aria-expanded={isOpen} onClick={toggle}>
-        <span className="verdict">{verdictOf(entry).words}</span>
+    <li ref={measure} data-index={index} className={className} style={{ transform: `translateY(${start}px)` }}>
+      <button type="button" aria-expanded={isOpen} onClick={() => toggle(id)}>
+        <span className="verdict">{words}</span>
         <time dateTime={createdAt} title={exact(createdAt)}>
-          {moment(createdAt)}
+          {stamp(createdAt)}
         </time>
-        <b>{owner?.name ?? `action ${taskId}`}</b>
-        <span className={owner?.live ? "chip live" : "chip"}>{owner?.live ? "live" : "master"}</span>
+        <b>{name ?? `action ${taskId}`}</b>
+        <CopyChip copy={isLive ? "production" : "master"} />
         <span className="mode">{mode}</span>
         <span className="took">{lasted(duration)}</span>
-        <span className="gist">{text}</span>
+        <span className="gist">{gistOf(entry)}</span>
       </button>
-      {isOpen && <Details {...{ entry, appId, owner }} />}
-    </>
+      {isOpen && (
+        <Details {...{ entry, appId }} action={masterId === null || name === null ? null : { id: masterId, name }} />
+      )}
+    </li>
   );
-}
+});
 
 interface LogEntriesProps extends Pick<Log, "more" | "isLoading" | "loadMore"> {
   entries: LogEntry[];
@@ -87,20 +110,24 @@ export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }:
   const box = useRef<HTMLElement>(null);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const { length } = entries;
+  const rowPixels = narrow.matches ? PHONE_ROW_PIXELS : ROW_PIXELS;
   const virtual = useVirtualizer({
     count: length,
     getScrollElement: () => box.current,
-    estimateSize: () => ROW_PIXELS,
+    estimateSize: () => rowPixels,
     getItemKey: (index) => entries[index]!.id,
-    overscan: 12,
+    overscan: 6,
   });
   const rows = virtual.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
   useEffect(() => {
     if (more && !isLoading && last >= length - AHEAD) loadMore();
   }, [more, isLoading, length, last, loadMore]);
-  const toggle = (id: number) =>
-    setOpen((old) => (old.has(id) ? new Set([...old].filter((one) => one !== id)) : new Set([...old, id])));
+  const toggle = useCallback(
+    (id: number) =>
+      setOpen((old) => (old.has(id) ? new Set([...old].filter((one) => one !== id)) : new Set([...old, id]))),
+    [],
+  );
   return (
     <section
       ref={box}
@@ -112,16 +139,17 @@ export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }:
       <ul style={{ height: virtual.getTotalSize() }}>
         {rows.map(({ index, key, start }) => {
           const entry = entries[index]!;
+          const owner = whose(entry.taskId);
           return (
-            <li
+            <EntryItem
               key={key}
-              ref={virtual.measureElement}
-              data-index={index}
-              className={verdictOf(entry).className}
-              style={{ transform: `translateY(${start}px)` }}
-            >
-              <Entry {...{ entry, appId, whose }} isOpen={open.has(entry.id)} toggle={() => toggle(entry.id)} />
-            </li>
+              {...{ entry, appId, index, start, toggle }}
+              masterId={owner?.id ?? null}
+              name={owner?.name ?? null}
+              isLive={owner?.live ?? false}
+              isOpen={open.has(entry.id)}
+              measure={virtual.measureElement}
+            />
           );
         })}
       </ul>

@@ -1,6 +1,6 @@
 /** Runs in a list that may be a hundred thousand long: those in sight are drawn, older ones loaded as one comes to them. */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useRef } from "react";
+import { memo, useEffect, useRef } from "react";
 import { exact, stamp } from "./format.js";
 import type { RunRow } from "./model.js";
 import { hrefOf } from "./place.js";
@@ -43,6 +43,20 @@ export function RunLine({ run, appId, cancel }: RowProps) {
   );
 }
 
+interface ItemProps extends RowProps {
+  start: number;
+  size: number;
+}
+
+/** Drawn once, however often the list around it is. */
+const RunItem = memo(function RunItem({ start, size, ...row }: ItemProps) {
+  return (
+    <li className={`run-row ${row.run.state}`} style={{ height: size, transform: `translateY(${start}px)` }}>
+      <RunLine {...row} />
+    </li>
+  );
+});
+
 const narrow = matchMedia("(max-width: 700px)");
 
 interface RunsListProps {
@@ -54,12 +68,14 @@ export function RunsList({ found, appId }: RunsListProps) {
   const { runs, hasMore, isLoading, loadMore, cancel } = found;
   const box = useRef<HTMLElement>(null);
   const count = runs?.length ?? 0;
+  // Asked once for all rows: the browser takes its time to answer.
+  const rowPixels = narrow.matches ? PHONE_ROW_PIXELS : ROW_PIXELS;
   const virtual = useVirtualizer({
     count,
     getScrollElement: () => box.current,
-    estimateSize: () => (narrow.matches ? PHONE_ROW_PIXELS : ROW_PIXELS),
+    estimateSize: () => rowPixels,
     getItemKey: (index) => runs![index]!.id,
-    overscan: 12,
+    overscan: 6,
   });
   const rows = virtual.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
@@ -76,13 +92,7 @@ export function RunsList({ found, appId }: RunsListProps) {
     >
       <ul style={{ height: virtual.getTotalSize() }}>
         {rows.map(({ index, key, start, size }) => (
-          <li
-            key={key}
-            className={`run-row ${runs![index]!.state}`}
-            style={{ height: size, transform: `translateY(${start}px)` }}
-          >
-            <RunLine run={runs![index]!} {...{ appId, cancel }} />
-          </li>
+          <RunItem key={key} run={runs![index]!} {...{ appId, cancel, start, size }} />
         ))}
       </ul>
     </section>

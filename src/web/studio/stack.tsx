@@ -11,7 +11,7 @@ function textOf({ name, message, stack }: ScriptError): string {
   return stack.includes(message) ? stack : `${name}: ${message}\n\n${stack}`;
 }
 
-interface StackProps {
+export interface StackProps {
   error: ScriptError;
   appId: number;
   /** The master of the action that ran; null where it is not known. */
