@@ -102,6 +102,26 @@ describe("Studio's page of data sources", () => {
     expect(JSON.stringify(await stored("Seats"))).to.not.contain("mine");
   });
 
+  it("makes one by hand: an empty one, an entry in it, a column, and a value there", async () => {
+    await studio.button("New", '//*[@class="data-list"]');
+    await studio.replace(".data-source.new .field input", "Guests by hand");
+    await studio.button("Make it empty");
+    await studio.button("Add an entry");
+    await page.waitForSelector('[aria-label^="Delete entry"]');
+    await studio.button("Add a column");
+    await studio.replace('[aria-label="Name of the new column"]', "Email");
+    await page.keyboard.press("Enter");
+    await (await page.waitForSelector(".grid-rows button.cell"))!.click();
+    await studio.replace(".grid-rows input.cell", "ada@example.com");
+    const read = page.waitForResponse((answer) => /FindEntries/.test(answer.request().postData() ?? ""));
+    await page.keyboard.press("Enter");
+    await read;
+    await page.waitForSelector(studio.withText("button", "ada@example.com"));
+    expect(await stored("Guests by hand")).to.deep.equal([{ Email: "ada@example.com" }]);
+    await studio.button("Seats", '//*[@class="data-list"]');
+    await rows(6);
+  });
+
   it("replaces the entries by a file and brings the ones of before back", async () => {
     await studio.button("Import", '//*[@role="tablist"]');
     await choose("new.csv", "Row\nZ\n");

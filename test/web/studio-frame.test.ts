@@ -67,7 +67,12 @@ describe("The frame of Studio", () => {
     await title("quick · First app · Studio");
     await page.goForward();
     await page.waitForSelector(".settings");
+    await studio.press("k");
+    await page.waitForSelector(".palette");
     await page.goBack();
+    await title("quick · First app · Studio");
+    // Its commands were those of the page that was left.
+    await page.waitForSelector(".palette", { hidden: true });
   });
 
   it("leaves the way through the pages as it was where Back was refused for unsaved work", async () => {

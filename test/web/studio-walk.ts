@@ -128,6 +128,14 @@ export function walkStudio({ width, theme }: Look): void {
       content = await fillApp(service);
     });
 
+    it("says of an app that is none that there is none, however long the name of the one that there is", async () => {
+      await studio.open("99/actions");
+      await page.waitForSelector(studio.withText("h1", "No app 99"));
+      expect(await faultsOf(page)).to.deep.equal([]);
+      await studio.open(`${service.appId}/actions`);
+      await settle(page);
+    });
+
     for (const view of VIEW_NAMES) {
       it(`has no fault that axe knows on any screen of the page “${view}”, and nothing is wider than the window`, async () => {
         const own = `#/${service.appId}/${view}`;

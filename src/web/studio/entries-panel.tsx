@@ -4,6 +4,7 @@ import { serviceAddress } from "../service-address.js";
 import { EntryGrid } from "./entry-grid.js";
 import { counted } from "./format.js";
 import type { DataSource, Entry } from "./model.js";
+import { NewColumn } from "./new-column.js";
 import type { PageProps } from "./page-props.js";
 import { type EntryOrder, pathOf, useEntries } from "./use-entries.js";
 
@@ -29,7 +30,9 @@ export function EntriesPanel({ api, appId, ask, source, reload }: PanelProps) {
   const [search, setSearch] = useState("");
   const [order, setOrder] = useState<EntryOrder | null>(null);
   const words = useTyped(search).trim();
-  const { columns } = source;
+  /** Those that no entry has yet. */
+  const [added, setAdded] = useState<string[]>([]);
+  const columns = useMemo(() => [...new Set([...source.columns, ...added])], [source.columns, added]);
   const where = useMemo(
     () => (words === "" ? null : { $or: columns.map((column) => ({ [pathOf(column)]: { $iLike: words } })) }),
     [words, columns],
@@ -65,6 +68,7 @@ export function EntriesPanel({ api, appId, ask, source, reload }: PanelProps) {
           {entries.total === null ? "…" : counted(entries.total, "entry", "entries")}
         </span>
         <span className="grow" />
+        <NewColumn columns={columns} add={(column) => setAdded((old) => [...old, column])} />
         <button type="button" onClick={() => void add()}>
           Add an entry
         </button>

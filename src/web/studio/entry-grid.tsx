@@ -67,7 +67,9 @@ export function EntryGrid({ columns, entries, order, setOrder, remove }: EntryGr
   const { show } = entries;
   useEffect(() => show(from, to), [show, from, to]);
   const width = ID_PIXELS + COLUMN_PIXELS * columns.length + REMOVE_PIXELS;
-  const tracks = `${ID_PIXELS}px repeat(${columns.length}, ${COLUMN_PIXELS}px) ${REMOVE_PIXELS}px`;
+  const tracks = [ID_PIXELS, ...columns.map(() => COLUMN_PIXELS), REMOVE_PIXELS]
+    .map((pixels) => `${pixels}px`)
+    .join(" ");
   const row = (index: number, start: number) => {
     const entry = edit?.index === index && !edit.isSaving ? edit.entry : entries.at(index);
     return (

@@ -89,5 +89,12 @@ export function usePalette() {
     addEventListener("keydown", onKey, true);
     return () => removeEventListener("keydown", onKey, true);
   }, []);
+  useEffect(() => {
+    if (!isOpen) return;
+    // Its commands are those of the page that was left.
+    const leave = () => setOpen(false);
+    addEventListener("popstate", leave);
+    return () => removeEventListener("popstate", leave);
+  }, [isOpen]);
   return { openPalette: () => setOpen(true), palette: isOpen && <Palette close={() => setOpen(false)} /> };
 }

@@ -1,0 +1,45 @@
+/** A column's name for a grid of entries. The column is the service's once a cell of it is written. */
+import { type FormEvent, useState } from "react";
+
+interface NewColumnProps {
+  columns: readonly string[];
+  add: (column: string) => void;
+}
+
+export function NewColumn({ columns, add }: NewColumnProps) {
+  const [name, setName] = useState<string | null>(null);
+  if (name === null) {
+    return (
+      <button type="button" onClick={() => setName("")}>
+        Add a column
+      </button>
+    );
+  }
+  const isTaken = columns.includes(name.trim());
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    add(name.trim());
+    setName(null);
+  };
+  return (
+    <form className="row" onSubmit={submit} onKeyDown={(event) => event.key === "Escape" && setName(null)}>
+      <input
+        // biome-ignore lint/a11y/noAutofocus: the button that was pressed has become this field
+        autoFocus
+        aria-label="Name of the new column"
+        aria-invalid={isTaken}
+        placeholder="column name"
+        value={name}
+        onChange={(event) => setName(event.target.value)}
+      />
+      <button type="submit" disabled={name.trim() === "" || isTaken}>
+        Add
+      </button>
+      {isTaken && (
+        <span className="fault" role="alert">
+          There is a column of that name.
+        </span>
+      )}
+    </form>
+  );
+}
