@@ -132,6 +132,11 @@ export function walkStudio({ width, theme }: Look): void {
       await studio.open("99/actions");
       await page.waitForSelector(studio.withText("h1", "No app 99"));
       expect(await faultsOf(page)).to.deep.equal([]);
+      const edges = `(() => {
+        const { left, right } = document.querySelector(".welcome .primary").getBoundingClientRect();
+        return left >= 0 && right <= innerWidth;
+      })()`;
+      expect(await page.evaluate(edges)).to.equal(true);
       await studio.open(`${service.appId}/actions`);
       await settle(page);
     });
