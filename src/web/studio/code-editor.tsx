@@ -3,7 +3,7 @@ import "../monaco-workers.js";
 import "monaco-editor/esm/vs/basic-languages/javascript/javascript.contribution.js";
 import { language } from "monaco-editor/esm/vs/basic-languages/javascript/javascript.js";
 import * as monaco from "monaco-editor/esm/vs/editor/edcore.main.js";
-import { useCallback, useEffect, useRef, useState } from "react";
+import { type RefObject, useEffect, useRef, useState } from "react";
 import { findFaults, setTypes } from "./code-check.js";
 import type { CodeProblem } from "./model.js";
 import type { CodeTypes } from "./use-code-types.js";
@@ -72,6 +72,8 @@ const OPTIONS: monaco.editor.IStandaloneEditorConstructionOptions = {
 const MARKS = "service";
 const PROBLEMS = "problems";
 const PAUSE_MS = 400;
+/** Whoever only looks is shown later what TypeScript finds: to start it takes a second of a processor, and whatever was clicked goes first. */
+const LOOKING_MS = 2_000;
 
 /** Code that is only looked at: coloured, and no more. */
 const READ_ONLY = "javascript-to-read";
@@ -96,13 +98,24 @@ function goTo(editor: monaco.editor.IStandaloneCodeEditor | null, { line, column
 }
 
 /** What TypeScript finds, once the code and the types have stood still. */
-function useFaults(model: () => monaco.editor.ITextModel | null, code: string, types: CodeTypes) {
+function useFaults(editor: RefObject<monaco.editor.IStandaloneCodeEditor | null>, code: string, types: CodeTypes) {
   const [faults, setFaults] = useState<monaco.editor.IMarkerData[]>([]);
+  const [isDue, setDue] = useState(false);
+  useEffect(() => {
+    const begin = () => setDue(true);
+    const due = setTimeout(begin, LOOKING_MS);
+    const focused = editor.current?.onDidFocusEditorText(begin);
+    return () => {
+      clearTimeout(due);
+      focused?.dispose();
+    };
+  }, [editor]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the model holds the code
   useEffect(() => {
+    if (!isDue) return;
     let isOver = false;
     const due = setTimeout(() => {
-      const judged = model();
+      const judged = editor.current?.getModel();
       if (!judged) return;
       findFaults(judged, types).then(
         (found) => isOver || setFaults(found),
@@ -114,7 +127,7 @@ function useFaults(model: () => monaco.editor.ITextModel | null, code: string, t
       isOver = true;
       clearTimeout(due);
     };
-  }, [model, code, types]);
+  }, [isDue, editor, code, types]);
   return faults;
 }
 
@@ -125,9 +138,6 @@ export function CodeEditor({ code, onChange, fault, problems, types, at }: CodeE
   changed.current = onChange;
   /** Texts that have not come back yet. */
   const reported = useRef<string[]>([]);
-  const model = useCallback(() => editor.current?.getModel() ?? null, []);
-  const faults = useFaults(model, code, types);
-
   useEffect(() => {
     if (!host.current) return;
     const made = monaco.editor.create(host.current, { ...OPTIONS, value: "" });
@@ -142,6 +152,7 @@ export function CodeEditor({ code, onChange, fault, problems, types, at }: CodeE
       made.dispose();
     };
   }, []);
+  const faults = useFaults(editor, code, types);
 
   useEffect(() => {
     const model = editor.current?.getModel();
