@@ -69,7 +69,7 @@ async function readAll(stream: Readable): Promise<string> {
 }
 
 /** Processor time of a process and its children, in seconds; Infinity where the machine does not tell. */
-async function processorTimeOf(pid: number): Promise<number> {
+export async function processorTimeOf(pid: number): Promise<number> {
   try {
     const [stat, children] = await Promise.all([
       readFile(`/proc/${pid}/stat`, "latin1"),
@@ -112,7 +112,13 @@ async function heldBy(pid: number): Promise<number> {
   }
 }
 
-export function createBundler({ log, timeLimitMs = TIME_LIMIT_MS }: { log: Logger; timeLimitMs?: number }) {
+export function createBundler(options: {
+  log: Logger;
+  timeLimitMs?: number;
+  /** Of a process and its children, in seconds. */
+  processorTime?: (pid: number) => Promise<number>;
+}) {
+  const { log, timeLimitMs = TIME_LIMIT_MS, processorTime = processorTimeOf } = options;
   const running = new Set<ChildProcess>();
   const isRoot = process.getuid?.() === 0;
   let how: Promise<{ prefix: string[]; account: { uid: number; gid: number } | null }> | null = null;
@@ -156,7 +162,7 @@ export function createBundler({ log, timeLimitMs = TIME_LIMIT_MS }: { log: Logge
   async function ask(job: BundleJob, archives: Buffer[], child: ChildProcess): Promise<Answer | null> {
     let isStarved = false;
     const timer = setTimeout(async () => {
-      isStarved = (await processorTimeOf(child.pid!)) * 1_000 < timeLimitMs * KEPT_FROM_IT;
+      isStarved = (await processorTime(child.pid!)) * 1_000 < timeLimitMs * KEPT_FROM_IT;
       kill(child);
     }, timeLimitMs);
     const closed = once(child, "close");

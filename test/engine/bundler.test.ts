@@ -1,14 +1,15 @@
 /** What a package is called in code, and what a script uses of its surroundings: found by reading. */
+import { spawnSync } from "node:child_process";
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { stop } from "esbuild";
 import pino from "pino";
-import { BundlerBusyError } from "../../src/engine/bundler/fault.js";
+import { BundlerBusyError, PackageFault } from "../../src/engine/bundler/fault.js";
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { nameInBuild, nameInCamelCase, nameInReadme } from "../../src/engine/bundler/global-name.js";
 import { makeScript } from "../../src/engine/bundler/make-script.js";
 import { neededModules, parsedScript, usedNames } from "../../src/engine/bundler/used-names.js";
-import { createBundler } from "../../src/engine/bundler.js";
+import { createBundler, processorTimeOf } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 
 describe("The global name of a package", () => {
@@ -125,12 +126,24 @@ describe("What a script uses", () => {
 });
 
 describe("A package that is bundled", () => {
-  it("is not at fault where the machine gave its process no time", async () => {
-    const bundler = createBundler({ log: pino({ level: "silent" }), timeLimitMs: 1 });
+  /** What is said of one whose time is over at once. @param seconds of a processor that its process is told to have had */
+  async function faultAfter(seconds: number): Promise<unknown> {
+    const log = pino({ level: "silent" });
+    const bundler = createBundler({ log, timeLimitMs: 1, processorTime: async () => seconds });
     const archive = archiveOf([{ path: "package/package.json", content: "{}" }]);
     const placed = { name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive };
-    const fault = await bundler.bundle([placed]).catch((error: unknown) => error);
-    expect(fault).to.be.instanceOf(BundlerBusyError);
+    return bundler.bundle([placed]).catch((error: unknown) => error);
+  }
+
+  it("is not at fault where the machine gave its process no time, and is where it did", async () => {
+    expect(await faultAfter(0)).to.be.instanceOf(BundlerBusyError);
+    expect(await faultAfter(0.001)).to.be.instanceOf(PackageFault);
+  });
+
+  it("has had what its process and that one's children have computed", async () => {
+    const before = await processorTimeOf(process.pid);
+    spawnSync(process.execPath, ["-e", "while (process.cpuUsage().user < 100_000);"]);
+    expect((await processorTimeOf(process.pid)) - before).to.be.within(0.09, 5);
   });
 });
 
