@@ -56,36 +56,24 @@ function digitsDecoded(digits: string, bits: number, toValue: (digit: string) =>
 const BASE64_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 const base64Value = (digit: string): number => BASE64_DIGITS.indexOf({ "-": "+", _: "/" }[digit] ?? digit);
 
-const isText = (bytes: number[]): boolean =>
-  bytes.slice(0, 64).every((byte) => byte !== 0x7f && (byte >= 0x20 || [9, 10, 13].includes(byte)));
-
-interface SaidLayer {
-  bytes: number[];
-  /** Whether it ends where the text does. */
-  hasEnd: boolean;
-}
-
-/** What digits make, and what is left of it where it is text and its escapes are taken off. */
-function decoded(bytes: number[]): SaidLayer[] {
+/** What digits make, and what is left of it where its escapes are taken off. */
+function decoded(bytes: number[]): number[][] {
   const text = Buffer.from(bytes).toString("latin1");
-  const layers: SaidLayer[] = [];
+  const layers: number[][] = [];
   for (const [runs, shifts, bits, toValue] of [
     [text.match(BASE64) ?? [], 4, 6, base64Value],
     [text.match(HEX) ?? [], 2, 4, (digit: string) => Number.parseInt(digit, 16)],
   ] as const) {
     for (let shift = 0; shift < shifts && runs.length > 0; shift += 1) {
       const all = runs.map((run) => digitsDecoded(run.slice(shift), bits, toValue));
-      const joined = (some: number[][]) =>
-        some.flatMap((run, n) => [...(n > 0 ? PARTED : []), ...withoutBreaks(run)]).concat(SEPARATOR);
-      const texts = isText(joined(all)) ? all : all.filter(isText);
-      layers.push({ bytes: joined(all), hasEnd: true });
-      layers.push({ bytes: unescaped(joined(texts)), hasEnd: texts.length > 0 && texts.at(-1) === all.at(-1) });
+      const joined = all.flatMap((run, n) => [...(n > 0 ? PARTED : []), ...withoutBreaks(run)]).concat(SEPARATOR);
+      layers.push(joined, unescaped(joined));
     }
   }
   return layers;
 }
 
-function layersOf(text: string): SaidLayer[] {
+function layersOf(text: string): number[][] {
   const plain: number[] = [];
   for (let at = 0; at < text.length; at += 1) unitWritten(plain, text.charCodeAt(at));
   const nested = [plain];
@@ -94,8 +82,7 @@ function layersOf(text: string): SaidLayer[] {
     if (next.length === nested.at(-1)!.length) break;
     nested.push(next);
   }
-  const within = [...new Set([plain, nested.at(-1)!])].flatMap(decoded);
-  return [...nested.map((bytes) => ({ bytes, hasEnd: true })), ...within];
+  return [...nested, ...[...new Set([plain, nested.at(-1)!])].flatMap(decoded)];
 }
 
 /** A pattern of which the end holds eight bytes or more, cut off. */
@@ -115,10 +102,8 @@ export function secretsHeld(
   text: string,
   cut: boolean,
 ): Set<string> {
-  const layers = layersOf(text).map(({ bytes, hasEnd }) => ({ bytes: Buffer.from(bytes), hasEnd }));
+  const layers = layersOf(text).map((bytes) => Buffer.from(bytes));
   const holds = (pattern: Uint8Array) =>
-    layers.some(
-      ({ bytes, hasEnd }) => bytes.includes(Buffer.from(pattern)) || (cut && hasEnd && endsWithin(bytes, pattern)),
-    );
+    layers.some((layer) => layer.includes(Buffer.from(pattern)) || (cut && endsWithin(layer, pattern)));
   return new Set(secrets.filter(({ value }) => patternsOf(value).some(holds)).map(({ name }) => name));
 }

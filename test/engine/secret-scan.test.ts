@@ -93,4 +93,14 @@ describe("the secret scan", () => {
     expect(account.maskJson('{"a":1234567890,"k1234567890":[1]}')).to.equal('{"a":"«_account»","k«_account»":[1]}');
     expect(account.maskJson('{"a" : 1e3}')).to.equal('{"a" : 1e3}');
   });
+
+  it("finds a value whose escapes lie in base64 or hex, also behind bytes that are no text", () => {
+    const percent = bytes.toString("hex").replaceAll(/../g, "%$&");
+    const escaped = Buffer.from(percent);
+    const behind = Buffer.concat([Buffer.alloc(12), escaped]);
+    for (const text of [escaped, behind].flatMap((one) => [one.toString("base64"), one.toString("hex")])) {
+      expect(scan.find([{ text }]), text).to.equal("_key");
+      expect(scan.mask({ text }), text).to.not.equal(text);
+    }
+  });
 });

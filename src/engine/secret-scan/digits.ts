@@ -2,27 +2,12 @@
  * What a text may have written in base64, base64url or hex, wherever that begins: the digits' bytes from each one on that may be the
  * first. Knows no secret.
  */
-import { isLineBreak, type Layer, withoutLineBreaks } from "./layers.js";
+import { type Layer, withoutLineBreaks } from "./layers.js";
 import { BASE64_NUMERALS, HEX_NUMERALS, type Numerals, PAIRS } from "./numerals.js";
 import { EVERYWHERE, type Spans } from "./spans.js";
 
 /** No pattern holds it. Five at least part two texts in one buffer: more than may stand behind what a cut has left. */
 const SEPARATOR = 0xff;
-const TAB = 0x09;
-const DELETE = 0x7f;
-
-/** A run that is text says so in its first bytes. */
-const PROBED_BYTES = 64;
-
-/** Whether no byte in `[from, to)` is one that text has not, as far as it is looked at. */
-function isText(bytes: Uint8Array, from: number, to: number): boolean {
-  const end = Math.min(to, from + PROBED_BYTES);
-  for (let index = from; index < end; index += 1) {
-    const byte = bytes[index]!;
-    if ((byte < 0x20 && byte !== TAB && !isLineBreak(byte)) || byte === DELETE) return false;
-  }
-  return true;
-}
 
 /** A layer, and each two bytes of it that follow one another as one number: from even places on, and from odd ones. */
 interface Digits {
@@ -73,14 +58,6 @@ function runsIn(runs: readonly number[], spans: Spans): readonly number[] {
   return found;
 }
 
-/** What digits make: all of it, and what of it is text, in which there may be escapes. In other bytes they stand by chance. */
-export interface Decoded {
-  layer: Layer;
-  texts: Layer | null;
-  /** Whether the last digits make text: then `texts` ends where all of it ends. */
-  endsInText: boolean;
-}
-
 /** Writes the same bytes from so many bits on, but for the last word: quicker than to decode other digits. */
 function moveBits(words: Int32Array, bits: number, moved: Int32Array): void {
   if (bits === 0) {
@@ -129,34 +106,26 @@ class Runs {
   }
 
   /**
-   * Each run decoded from its `shift`th digit on, parted by separators; and of what is so made, what may have escapes of its own. Holds
-   * until the next shift is asked for.
+   * Each run decoded from its `shift`th digit on, parted by separators. Holds until the next shift is asked for.
    */
-  decoded(shift: number): Decoded {
+  decoded(shift: number): Layer {
     const { runs } = this;
     const { layer } = this.digits;
     const { bitsPerDigit } = this.numerals;
     moveBits(this.words, shift * bitsPerDigit, this.shifted);
     const bytes = new Uint8Array(this.shifted.buffer);
     const places = layer.at && new Int32Array(bytes.length);
-    const texts: number[] = [];
     let end = 0;
     for (let run = 0; run < runs.length; run += 2) {
       const [from, to] = [runs[run]! + shift, runs[run + 1]!];
       const [begun, next] = [this.begun[run >> 1]!, this.begun[(run >> 1) + 1]!];
       end = begun + (((to - from) * bitsPerDigit) >> 3);
       for (let at = end; at < next; at += 1) bytes[at] = SEPARATOR;
-      if (isText(bytes, begun, end)) texts.push(from, to);
       if (places !== null) this.notePlaces(from, to, places.subarray(begun, next));
     }
     // One separator at the end, so that a text that was cut ends near it.
     const cut = withoutLineBreaks(bytes.subarray(0, end + 1), places?.subarray(0, end + 1) ?? null);
-    const decoded = { ...cut, fresh: EVERYWHERE, changed: [] };
-    if (texts.length === runs.length || isText(decoded.bytes, 0, end))
-      return { layer: decoded, texts: decoded, endsInText: true };
-    if (texts.length === 0) return { layer: decoded, texts: null, endsInText: false };
-    const { layer: inner } = new Runs(this.digits, texts, this.numerals).decoded(0);
-    return { layer: decoded, texts: inner, endsInText: texts.at(-1) === runs.at(-1) };
+    return { ...cut, fresh: EVERYWHERE, changed: [] };
   }
 
   /** How many bytes digits make, with separators after them: whole words. */
@@ -195,7 +164,7 @@ class Runs {
 }
 
 /** The bytes of all runs of digits where they are not as in the text, by the spans; none where the spans are. */
-export function* decodedLayers(layer: Layer, spans: Spans): Generator<Decoded> {
+export function* decodedLayers(layer: Layer, spans: Spans): Generator<Layer> {
   if (spans.length === 0) return;
   const digits = digitsOf(layer);
   const base64: number[] = [];

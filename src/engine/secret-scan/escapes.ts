@@ -1,5 +1,5 @@
 /** One layer of JSON's and URLs' escapes taken off a text, whichever stand there, in one pass. Knows no secret. */
-import { indexOfByte, isLineBreak, type Layer, pushUnit, Writer } from "./layers.js";
+import { isLineBreak, type Layer, pushUnit, Writer } from "./layers.js";
 import { HEX } from "./numerals.js";
 import { addSpan, joinedSpans, type Spans } from "./spans.js";
 
@@ -56,17 +56,43 @@ function codeAt(bytes: Uint8Array, index: number): number {
   return value < 0 ? 0 : ((2 + digits) << LENGTH_SHIFT) | value;
 }
 
+const ONES = 0x01010101;
+const HIGHS = 0x80808080;
+const BACKSLASHES = BACKSLASH * ONES;
+const PERCENTS = PERCENT * ONES;
+
 /** Finds the escapes of a text one after the other. */
 class Escapes {
-  private backslash = -1;
-  private percent = -1;
-  constructor(private readonly bytes: Uint8Array) {}
+  /** The same bytes by four; none where they do not begin at a multiple of four. */
+  private readonly words: Int32Array;
+  constructor(private readonly bytes: Uint8Array) {
+    const isAligned = bytes.byteOffset % 4 === 0;
+    this.words = isAligned ? new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2) : new Int32Array(0);
+  }
 
   /** The first backslash or percent sign at `from` or after it; the text's length for none. */
   mark(from: number): number {
-    if (this.backslash < from) this.backslash = indexOfByte(this.bytes, BACKSLASH, from);
-    if (this.percent < from) this.percent = indexOfByte(this.bytes, PERCENT, from);
-    return Math.min(this.backslash, this.percent);
+    const { bytes } = this;
+    let at = from;
+    while (at < bytes.length && bytes[at] !== BACKSLASH && bytes[at] !== PERCENT) {
+      at += 1;
+      if ((at & 3) === 0) at = this.wordWithMark(at >> 2) << 2;
+    }
+    return Math.min(at, bytes.length);
+  }
+
+  /** The first word at `from` or after it that holds one; the first that is none of `words` where none of them does. */
+  private wordWithMark(from: number): number {
+    const { words } = this;
+    let word = from;
+    for (; word < words.length; word += 1) {
+      // A byte that is 0 alone borrows from its highest bit.
+      const backslashes = words[word]! ^ BACKSLASHES;
+      const percents = words[word]! ^ PERCENTS;
+      const found = ((backslashes - ONES) & ~backslashes) | ((percents - ONES) & ~percents);
+      if ((found & HIGHS) !== 0) break;
+    }
+    return word;
   }
 
   /** Where the bytes that begin at `from`, of which the first is no escape, may be one again. */

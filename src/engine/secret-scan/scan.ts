@@ -40,20 +40,18 @@ const ESCAPED_TIMES = 8;
 interface TextLayer {
   layer: Layer;
   isDecoded: boolean;
-  /** Whether it ends where the text does. */
-  hasEnd: boolean;
 }
 
 /** Each holds until the next is asked for, whose memory may be the same: to fill new memory would cost more than to read it. */
 function* layersOf(text: string, mapped: boolean): Generator<TextLayer> {
   const plain = plainLayer(text, mapped);
-  yield { layer: plain, isDecoded: false, hasEnd: true };
+  yield { layer: plain, isDecoded: false };
   let bare = plain;
   for (let times = 0; times < ESCAPED_TIMES; times += 1) {
     const layer = unescapedLayer(bare, bare !== plain);
     if (layer === null) break;
     bare = layer;
-    yield { layer, isDecoded: false, hasEnd: true };
+    yield { layer, isDecoded: false };
   }
   yield* decodedWithin(plain, EVERYWHERE);
   // Also of the text itself: what stands before an encoded value may have taken its first digits for the rest of an escape.
@@ -61,10 +59,10 @@ function* layersOf(text: string, mapped: boolean): Generator<TextLayer> {
 }
 
 function* decodedWithin(encoded: Layer, spans: Spans): Generator<TextLayer> {
-  for (const { layer, texts, endsInText } of decodedLayers(encoded, spans)) {
-    yield { layer, isDecoded: true, hasEnd: true };
-    const inner = texts && unescapedLayer(texts, true);
-    if (inner !== null) yield { layer: inner, isDecoded: true, hasEnd: endsInText };
+  for (const layer of decodedLayers(encoded, spans)) {
+    yield { layer, isDecoded: true };
+    const inner = unescapedLayer(layer, true);
+    if (inner !== null) yield { layer: inner, isDecoded: true };
   }
 }
 
@@ -106,9 +104,9 @@ export function createSecretScan(secrets: readonly Secret[]) {
       found = finder.name(hit);
       return true;
     };
-    for (const { layer, hasEnd } of layersOf(text, false)) {
+    for (const { layer } of layersOf(text, false)) {
       if (finder.scan(layer, tell)) return found;
-      const begun = cut && hasEnd ? finder.automaton.begunAtEnd(layer.bytes) : null;
+      const begun = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
       if (begun) return finder.name(begun);
     }
     return null;
@@ -116,7 +114,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
 
   function intervalsIn(text: string, cut: boolean): Interval[] {
     const found: Interval[] = [];
-    for (const { layer, isDecoded, hasEnd } of layersOf(text, true)) {
+    for (const { layer, isDecoded } of layersOf(text, true)) {
       const at = layer.at!;
       const tell = (hit: Hit): boolean => {
         // A byte of base64 may end within a character, which goes as well.
@@ -125,7 +123,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
         return false;
       };
       finder.scan(layer, tell);
-      const begun = cut && hasEnd ? finder.automaton.begunAtEnd(layer.bytes) : null;
+      const begun = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
       if (begun) found.push({ from: at[begun.start]!, to: text.length, name: finder.name(begun) });
     }
     return found.sort((a, b) => a.from - b.from || b.to - a.to);
