@@ -188,6 +188,18 @@ describe("runs in Studio", () => {
     await listed(runId);
   });
 
+  it("gives each run the room that its lines need once the screen is turned, and back", async () => {
+    const height = (pixels: number) =>
+      page.waitForFunction(
+        `[...document.querySelectorAll(".run-row")].every((row) => row.getBoundingClientRect().height === ${pixels})`,
+      );
+    await height(34);
+    await page.setViewport({ width: 390, height: 844 });
+    await height(58);
+    await page.setViewport({ width: 1280, height: 800 });
+    await height(34);
+  });
+
   it("loads a list of thousands as one scrolls, and draws those in sight", async () => {
     await service.db.query(
       `INSERT INTO run (app_id, action_id, copy, trigger, payload, state, started_at, finished_at)

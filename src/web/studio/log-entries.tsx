@@ -7,14 +7,13 @@ import { CopyChip } from "./run-words.js";
 import { Stack, type StackProps } from "./stack.js";
 import type { Actions } from "./use-actions.js";
 import { isCancelled, isFailed, type Log } from "./use-log.js";
+import { useNarrow } from "./use-narrow.js";
 
 /** Of an entry that is closed, as its style makes it: an estimate that is wrong moves all that follow when the entry is drawn. */
 const ROW_PIXELS = 32;
 const PHONE_ROW_PIXELS = 54;
 /** So many entries before the end the next page is asked for. */
 const AHEAD = 20;
-
-const narrow = matchMedia("(max-width: 700px)");
 
 interface Verdict {
   className: string;
@@ -110,7 +109,7 @@ export function LogEntries({ entries, more, isLoading, loadMore, appId, whose }:
   const box = useRef<HTMLElement>(null);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const { length } = entries;
-  const rowPixels = narrow.matches ? PHONE_ROW_PIXELS : ROW_PIXELS;
+  const rowPixels = useNarrow() ? PHONE_ROW_PIXELS : ROW_PIXELS;
   const virtual = useVirtualizer({
     count: length,
     getScrollElement: () => box.current,

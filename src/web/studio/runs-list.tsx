@@ -5,6 +5,7 @@ import { exact, stamp } from "./format.js";
 import type { RunRow } from "./model.js";
 import { hrefOf } from "./place.js";
 import { CopyChip, gistOf, isUnfinished, RunState, TRIGGER_WORDS, tookOf } from "./run-words.js";
+import { useNarrow } from "./use-narrow.js";
 import type { RunsFound } from "./use-runs.js";
 
 const ROW_PIXELS = 34;
@@ -57,8 +58,6 @@ const RunItem = memo(function RunItem({ start, size, ...row }: ItemProps) {
   );
 });
 
-const narrow = matchMedia("(max-width: 700px)");
-
 interface RunsListProps {
   found: RunsFound;
   appId: number;
@@ -68,8 +67,7 @@ export function RunsList({ found, appId }: RunsListProps) {
   const { runs, hasMore, isLoading, loadMore, cancel } = found;
   const box = useRef<HTMLElement>(null);
   const count = runs?.length ?? 0;
-  // Asked once for all rows: the browser takes its time to answer.
-  const rowPixels = narrow.matches ? PHONE_ROW_PIXELS : ROW_PIXELS;
+  const rowPixels = useNarrow() ? PHONE_ROW_PIXELS : ROW_PIXELS;
   const virtual = useVirtualizer({
     count,
     getScrollElement: () => box.current,
@@ -77,6 +75,8 @@ export function RunsList({ found, appId }: RunsListProps) {
     getItemKey: (index) => runs![index]!.id,
     overscan: 6,
   });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what was measured of rows of another height is nothing
+  useEffect(() => virtual.measure(), [virtual, rowPixels]);
   const rows = virtual.getVirtualItems();
   const last = rows.at(-1)?.index ?? -1;
   useEffect(() => {
