@@ -1,5 +1,6 @@
 /** Why a request failed is told by its own name: no failure of the way to a host is taken for the host's refusal of an origin. */
 import { spawn } from "node:child_process";
+import { randomInt } from "node:crypto";
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
@@ -33,13 +34,18 @@ async function startSilentHost(): Promise<{ port: number; stop(): void }> {
   };
 }
 
-/** A port on which nobody listens. */
+/** A port on which nobody listens, nor will: below those that the system gives to whoever asks for any, as other tests do at the same time. */
 async function freePort(): Promise<number> {
-  const server = createTcpServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  return port;
+  for (;;) {
+    const port = randomInt(12_000, 32_000);
+    const server = createTcpServer().listen(port, "127.0.0.1");
+    const isFree = await once(server, "listening").then(
+      () => true,
+      () => false,
+    );
+    server.close();
+    if (isFree) return port;
+  }
 }
 
 for (const realm of REALM_KINDS.filter(hasNetwork))
