@@ -105,9 +105,7 @@ class Runs {
     }
   }
 
-  /**
-   * Each run decoded from its `shift`th digit on, parted by separators. Holds until the next shift is asked for.
-   */
+  /** Each run decoded from its `shift`th digit on, parted by separators. Holds until the next shift is asked for. */
   decoded(shift: number): Layer {
     const { runs } = this;
     const { layer } = this.digits;

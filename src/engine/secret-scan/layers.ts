@@ -62,9 +62,9 @@ export function pushUnit(out: Writer, unit: number, from: number): void {
   }
 }
 
-/** The index of the first such byte from there on; the length for none. Node asks the C library, which reads many bytes at once. */
-export function indexOfByte(bytes: Uint8Array, byte: number, from = 0): number {
-  const found = Buffer.prototype.indexOf.call(bytes, byte, from);
+/** The index of the first such byte; the length for none. Node asks the C library, which reads many bytes at once. */
+function indexOfByte(bytes: Uint8Array, byte: number): number {
+  const found = Buffer.prototype.indexOf.call(bytes, byte);
   return found === -1 ? bytes.length : found;
 }
 
