@@ -172,6 +172,24 @@ describe("what a run sees of the settings, and what of them leaves", () => {
     await client.dispose();
   });
 
+  it("shows a run's lines to nobody who may not read the app's log, nor under another app's number", async () => {
+    const { body } = await run('console.log("of this app alone")');
+    const { app } = (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "Other" } })).body;
+    for (const [as, appId, refusal] of [
+      ["viewer", 1, "this credential may not"],
+      ["admin", app.id, "RUN_NOT_FOUND"],
+    ] as const) {
+      const client = service.socket(as);
+      for (const name of ["runConsoleAdded", "runConsoleLinesAdded"]) {
+        const query = `subscription { ${name}(appId: ${appId}, runId: ${body.runId}) { text } }`;
+        const next = client.iterate({ query }).next();
+        const got = await next.catch((error: unknown) => error);
+        expect(JSON.stringify(got), `${name} for ${as}`).to.include(refusal).and.not.include("of this app alone");
+      }
+      await client.dispose();
+    }
+  });
+
   it("fails every server action of an app whose underscore settings pass 100 KB, and logs it", async () => {
     await service.rest("POST", "/v1/apps/1/settings", { body: { __big: "x".repeat(101 * 1024) } });
     const { http, body } = await run("return 1");

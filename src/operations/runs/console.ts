@@ -128,6 +128,8 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
 
     /** The run's lines from the first on, some at once, then those that it prints, until it has ended. @throws RUN_NOT_FOUND */
     async *follow(appId: number, runId: number): AsyncGenerator<PrintedLine[]> {
+      // Lines are read by the run's number alone: it has to be the app's before any is.
+      await ended(appId, runId);
       for (let last = -1, over = false; ; ) {
         const lines = await read(runId, last, READ_AT_ONCE);
         if (lines.length > 0) yield lines;
