@@ -5,7 +5,7 @@ import { LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
 const ADD = `
   WITH entry AS (
     INSERT INTO execution_log (app_id, task_id, run_id, type, data)
-    VALUES ($1, 1, (SELECT least(min(run_id), 0) - 1 FROM execution_log), 'app.task.completed', $2)
+    VALUES ($1, $3, (SELECT least(min(run_id), 0) - 1 FROM execution_log), 'app.task.completed', $2)
     RETURNING id, app_id, run_id)
   SELECT pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id) FROM entry`;
 
@@ -20,7 +20,12 @@ export const logData = (payload: object) => ({
   result: { data: { orders: [1, 2, 3], note: "as it is usually returned" }, success: true },
 });
 
-/** Not to be called by two at once: their entries would have one number. */
-export async function addLogEntry(db: Pick<Client, "query">, appId: number, payload: object): Promise<void> {
-  await db.query({ name: "add-log-entry", text: ADD, values: [appId, JSON.stringify(logData(payload))] });
+/** Not to be called by two at once: their entries would have one run. */
+export async function addLogEntry(
+  db: Pick<Client, "query">,
+  appId: number,
+  payload: object,
+  actionId = 1,
+): Promise<void> {
+  await db.query({ name: "add-log-entry", text: ADD, values: [appId, JSON.stringify(logData(payload)), actionId] });
 }

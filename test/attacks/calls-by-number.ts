@@ -1,0 +1,119 @@
+/** Every GraphQL call that names a thing by its number, made of the schema: a new operation comes by itself. Sends nothing. */
+import {
+  type GraphQLArgument,
+  type GraphQLField,
+  type GraphQLInputField,
+  type GraphQLInputType,
+  type GraphQLOutputType,
+  type GraphQLSchema,
+  getNamedType,
+  isEnumType,
+  isInputObjectType,
+  isLeafType,
+  isListType,
+  isNonNullType,
+  isObjectType,
+} from "graphql";
+
+export interface CallByNumber {
+  operation: "query" | "mutation" | "subscription";
+  /** The operation's field, and which of its arguments have a number. */
+  name: string;
+  /** How many of its arguments do. */
+  numbers: number;
+  /** The document for an app and the number of each. */
+  document(appId: number, numbers: readonly number[]): string;
+}
+
+type Operation = CallByNumber["operation"];
+type Given = GraphQLArgument | GraphQLInputField;
+
+/** Stands for a number until it is known. */
+const NUMBER = "<number>";
+const DEPTH = 4;
+/** They count, and name nothing. */
+const COUNTS =
+  /^(limit|offset|count|expiresIn|failures|of|minutes|delayMs|maxWaitMs|timeoutMs|createdAt|before|after)$/;
+/** The schema lets these fields be absent, for the sake of the error that says so. */
+const NEEDED_ALL_THE_SAME: readonly string[] = ["TriggerWhereInput.type", "AccessTrialInput.user"];
+const TEXTS: Readonly<Record<string, string>> = {
+  DateTime: '"2026-01-01T00:00:00Z"',
+  JSON: "{}",
+  Boolean: "true",
+  Float: "1",
+};
+
+/** Texts of one value: by what it needs, and by each thing that it may name besides. */
+function valuesOf(given: Given, type: GraphQLInputType = given.type): string[] {
+  if (isNonNullType(type)) return valuesOf(given, type.ofType);
+  if (isListType(type)) return valuesOf(given, type.ofType).map((value) => `[${value}]`);
+  if (isInputObjectType(type))
+    return choicesOf(Object.values(type.getFields()), type.name).map((all) => `{${all.join(", ")}}`);
+  if (isEnumType(type)) return [type.getValues()[0]!.name];
+  if (["Int", "SafeInt", "ID"].includes(String(type))) return [COUNTS.test(given.name) ? "1" : NUMBER];
+  return [TEXTS[String(type)] ?? '"x"'];
+}
+
+/** What is needed, that with each that may be given besides, and with all numbers at once. */
+function choicesOf(all: readonly Given[], inside = ""): string[][] {
+  const isNeeded = ({ name, type }: Given) => isNonNullType(type) || NEEDED_ALL_THE_SAME.includes(`${inside}.${name}`);
+  const needed = all.filter((given) => isNeeded(given) && given.name !== "appId");
+  const besides = all.filter((given) => !isNeeded(given));
+  const textsOf = (given: Given) => valuesOf(given).map((value) => `${given.name}: ${value}`);
+  const crossed = needed.reduce<string[][]>(
+    (made, given) => made.flatMap((before) => textsOf(given).map((text) => [...before, text])),
+    [[]],
+  );
+  const one = besides.map(textsOf);
+  const numbers = one.map(([text]) => text!).filter((text) => text.includes(NUMBER));
+  return [...crossed, ...one.flat().map((text) => [...crossed[0]!, text]), [...crossed[0]!, ...numbers]];
+}
+
+/** Every leaf that needs no argument, so deep. */
+function selectionOf(type: GraphQLOutputType, depth = DEPTH): string {
+  const named = getNamedType(type);
+  if (!isObjectType(named)) return "";
+  const parts = Object.values(named.getFields()).flatMap((field) => {
+    if (field.args.some((given) => isNonNullType(given.type))) return [];
+    if (isLeafType(getNamedType(field.type))) return [field.name];
+    const inside = depth > 1 ? selectionOf(field.type, depth - 1) : "";
+    return inside === "" ? [] : [`${field.name} ${inside}`];
+  });
+  return parts.length > 0 ? `{ ${parts.join(" ")} }` : "";
+}
+
+function callsOf(operation: Operation, field: GraphQLField<unknown, unknown>): CallByNumber[] {
+  if (field.args[0]?.name !== "appId") return [];
+  const selection = selectionOf(field.type);
+  const texts = choicesOf(field.args).map((given) => given.join(", "));
+  return texts
+    .filter((text) => text.includes(NUMBER))
+    .map((text) => {
+      const parts = text.split(NUMBER);
+      const named = parts.slice(0, -1).map((part) => /(\w+): \[?$/.exec(part)![1]);
+      return {
+        operation,
+        name: `${field.name}(${named.join(", ")})`,
+        numbers: named.length,
+        document: (appId, numbers) => {
+          const given = parts.map((part, index) => part + (numbers[index] ?? "")).join("");
+          return `${operation} { ${field.name}(appId: ${appId}, ${given}) ${selection} }`;
+        },
+      };
+    });
+}
+
+/** Each operation of an app once for each choice of arguments that bear a number. */
+export function callsByNumber(schema: GraphQLSchema): CallByNumber[] {
+  const types = [
+    ["query", schema.getQueryType()!],
+    ["mutation", schema.getMutationType()!],
+    ["subscription", schema.getSubscriptionType()!],
+  ] as const;
+  const all = types.flatMap(([operation, type]) =>
+    Object.values(type.getFields()).flatMap((field) => callsOf(operation, field)),
+  );
+  const first = new Map<string, CallByNumber>();
+  for (const call of all) if (!first.has(call.name)) first.set(call.name, call);
+  return [...first.values()];
+}

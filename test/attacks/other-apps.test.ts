@@ -1,0 +1,131 @@
+/** One app's people ask under its number for another app's things, by theirs: every operation of the schema that takes a number. */
+import { readFileSync } from "node:fs";
+import { expect } from "chai";
+import { buildSchema } from "graphql";
+import { Client } from "pg";
+import { rows } from "../../src/data/database.js";
+import { addLogEntry } from "../harness/log-entries.js";
+import { startTestService, type TestService } from "../harness/service.js";
+import { until } from "../harness/until.js";
+import { type CallByNumber, callsByNumber } from "./calls-by-number.js";
+import { addNumberedApp } from "./numbered-app.js";
+
+/** All things of an app have its number, so that one call asks for whatever kind it means. Nothing has the last. */
+const OWN = 4001;
+const FOREIGN = 5001;
+const NOBODYS = 6001;
+const MARK = "kept-by-the-other";
+
+const CALLS = callsByNumber(buildSchema(readFileSync("schema/schema.graphql", "utf8")));
+const callsOf = (operation: CallByNumber["operation"]) => CALLS.filter((call) => call.operation === operation);
+
+/** Tables whose rows have a number and an app. */
+const TABLES = `
+  SELECT relname AS name FROM pg_class
+   WHERE relkind IN ('r', 'p') AND NOT relispartition AND relnamespace = 'public'::regnamespace
+     AND 2 = (SELECT count(*) FROM pg_attribute WHERE attrelid = pg_class.oid AND attname IN ('id', 'app_id'))`;
+
+describe("things of another app, asked for by their numbers", () => {
+  let service: TestService;
+  let admin: string;
+
+  /** What is answered, but for what differs from one time and one number to the next. */
+  async function answerTo(call: CallByNumber, numbers: readonly number[]): Promise<string> {
+    const text = JSON.stringify(await service.graphql(call.document(OWN, numbers), {}, { as: admin }));
+    expect(text, call.name).to.not.include(MARK);
+    return text.replace(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[\d.]+/g, "0");
+  }
+
+  /** The call with one of its numbers another's, and with one that nobody has in its place: answers alike. */
+  async function differences(call: CallByNumber): Promise<string[]> {
+    const found: string[] = [];
+    for (let place = 0; place < call.numbers; place += 1) {
+      const numbers = (odd: number) =>
+        Array.from({ length: call.numbers }, (_, index) => (index === place ? odd : OWN));
+      const foreign = await answerTo(call, numbers(FOREIGN));
+      const nobodys = await answerTo(call, numbers(NOBODYS));
+      if (foreign !== nobodys) found.push(`${call.name}, number ${place + 1}: ${foreign} beside ${nobodys}`);
+    }
+    return found;
+  }
+
+  /** Every row that has to do with the other app. */
+  async function foreignRows(): Promise<string[]> {
+    const tables = await rows<{ name: string }>(service.db, TABLES, []);
+    const all = tables.map(({ name }) => `SELECT '${name} ' || t::text AS line FROM ${name} AS t WHERE app_id = $1`);
+    const marked = ["action_version", "console_line", "payload_preset", "app", "person"].map(
+      (name) => `SELECT '${name} ' || t::text FROM ${name} AS t WHERE t::text LIKE '%${MARK}%'`,
+    );
+    const found = await rows<{ line: string }>(service.db, [...all, ...marked].join(" UNION ALL "), [FOREIGN]);
+    return found.map(({ line }) => line).sort();
+  }
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    admin = await addNumberedApp(service, OWN, "kept-by-its-own");
+    await addNumberedApp(service, FOREIGN, MARK);
+  });
+  after(() => service.stop());
+
+  it("are there, one of every kind that has numbers", async () => {
+    const empty: string[] = [];
+    for (const { name } of await rows<{ name: string }>(service.db, TABLES, [])) {
+      const found = await rows(service.db, `SELECT FROM ${name} WHERE app_id = $1 AND id = $1`, [FOREIGN]);
+      if (found.length === 0) empty.push(name);
+    }
+    expect(empty).to.deep.equal([]);
+  });
+
+  it("would be found: each query answers its own app's people otherwise than for a number that nobody has", async () => {
+    const same: string[] = [];
+    for (const call of callsOf("query")) {
+      const all = (number: number) => Array<number>(call.numbers).fill(number);
+      if ((await answerTo(call, all(OWN))) === (await answerTo(call, all(NOBODYS)))) same.push(call.name);
+    }
+    expect(same).to.deep.equal([]);
+  });
+
+  it("are to queries as if they were not there", async () => {
+    const found: string[] = [];
+    for (const call of callsOf("query")) found.push(...(await differences(call)));
+    expect(found).to.deep.equal([]);
+  });
+
+  it("are to subscriptions as if they were not there, also when something happens to them", async () => {
+    const client = service.socket(admin);
+    const db = new Client({ connectionString: service.databaseUrl });
+    await db.connect();
+    const told = new Map<string, unknown[]>();
+    const follow = (name: string, query: string) => {
+      const messages: unknown[] = [];
+      told.set(name, messages);
+      const add = (message: unknown) => void messages.push(message);
+      client.subscribe({ query }, { next: add, error: add, complete: () => {} });
+    };
+    for (const { name, numbers, document } of callsOf("subscription")) {
+      for (const number of [FOREIGN, NOBODYS]) {
+        follow(`${name} of ${number}`, document(OWN, Array<number>(numbers).fill(number)));
+      }
+    }
+    const own = "all of its own";
+    follow(own, `subscription { actionLogAdded(appId: ${OWN}) { id } }`);
+    await until(async () => {
+      for (const app of [FOREIGN, OWN]) await addLogEntry(db, app, { mark: MARK }, app);
+      return told.get(own)!.length > 0;
+    });
+    await client.dispose();
+    await db.end();
+    for (const { name } of callsOf("subscription")) {
+      expect(told.get(`${name} of ${FOREIGN}`), name).to.deep.equal(told.get(`${name} of ${NOBODYS}`));
+    }
+    expect(told.get(own)).to.have.nested.property("0.data.actionLogAdded.id");
+  });
+
+  it("stay as they are, whatever mutation names them", async () => {
+    const before = await foreignRows();
+    const found: string[] = [];
+    for (const call of callsOf("mutation")) found.push(...(await differences(call)));
+    expect(found).to.deep.equal([]);
+    expect(await foreignRows()).to.deep.equal(before);
+  });
+});
