@@ -177,6 +177,9 @@ describe("Studio at GET /studio", () => {
     await page.waitForSelector(".ticks li:nth-child(5)");
     expect(await page.$('[data-field="frequency"] input[aria-invalid="true"]')).to.equal(null);
     expect(await studio.textOf('[data-field="frequency"] .hint')).to.contain("09:00");
+    expect(await studio.textOf(".ticks li")).to.match(
+      /^(Mon|Tue|Wed|Thu|Fri), [A-Z][a-z]{2} \d{1,2}, 20\d\d, 09:00:00 \(UTC[+-]\d\d:00\)$/,
+    );
     await studio.replace('[data-field="frequency"] input', "");
     expect(await studio.textOf('[data-field="frequency"] .notice')).to.contain("never runs on schedule");
   });

@@ -52,6 +52,24 @@ export function stamp(iso: string): string {
   return isThisYear && date.toDateString() !== new Date().toDateString() ? dayClock.format(date) : moment(iso);
 }
 
+const wallClock = new Intl.DateTimeFormat(undefined, {
+  weekday: "short",
+  year: "numeric",
+  month: "short",
+  day: "numeric",
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+  hourCycle: "h23",
+  timeZone: "UTC",
+});
+
+/** What the clocks of a zone show, in words. @param local ISO 8601 with what that zone is ahead of UTC */
+export function wallTime(local: string): string {
+  const wall = local.slice(0, "2026-01-01T00:00:00".length);
+  return `${wallClock.format(new Date(`${wall}Z`))} (UTC${local.slice(-"+00:00".length)})`;
+}
+
 export function lasted(ms: number): string {
   return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }

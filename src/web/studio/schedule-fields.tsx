@@ -5,6 +5,7 @@ import { PreviewSchedule, type PreviewScheduleQuery } from "./documents.js";
 import { Field } from "./field.js";
 import { type FieldFault, fieldFault } from "./field-fault.js";
 import type { FieldsProps } from "./fields-props.js";
+import { exact, wallTime } from "./format.js";
 
 const ZONES = Intl.supportedValuesOf("timeZone");
 /** A person has stopped typing. */
@@ -43,7 +44,9 @@ function Ticks({ preview: { description, ticks, timezone } }: { preview: Preview
       <ol className="ticks">
         {ticks.map(({ utc, local }) => (
           <li key={utc}>
-            <time dateTime={utc}>{local}</time>
+            <time dateTime={utc} title={`${exact(utc)} here`}>
+              {wallTime(local)}
+            </time>
           </li>
         ))}
       </ol>
