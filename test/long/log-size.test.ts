@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { Client } from "pg";
 import { readConfig } from "../../src/config.js";
+import { openDatabase } from "../../src/data/database.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
 import { createRunWords } from "../../src/operations/records/run-words.js";
 import { createPartitions } from "../../src/operations/upkeep/partitions.js";
@@ -17,6 +18,8 @@ import { until } from "../harness/until.js";
 const SMALL = 10_000;
 /** Fewer for a quick look: LOG_ENTRIES=1000000. */
 const LARGE = Number(process.env["LOG_ENTRIES"] ?? 10_000_000);
+/** The large one where it is grown already, as `grown` does it, on a server of the caller's; it is empty afterwards. */
+const GROWN = process.env["LOG_DATABASE"];
 const DAYS = 30;
 const ROUNDS = 200;
 const ACTIONS = 20;
@@ -33,14 +36,10 @@ interface Sized extends ConnectedDatabase {
 }
 
 /** Runs of the last 30 days with their entries and words; one of fifty failed, one of 10,000 says `rare`. */
-async function grown(size: number): Promise<Sized> {
-  const database = await connectedDatabase(10);
-  const { db } = database;
-  const dataDir = mkdtempSync(join(tmpdir(), "svc-log-size-"));
-  const { tokens } = await firstCredentials(database.url, dataDir);
+async function fill(url: string, size: number): Promise<void> {
   const chunk = Math.ceil(size / DAYS);
   // A client of its own has no bound on its time.
-  const patient = new Client({ connectionString: database.url });
+  const patient = new Client({ connectionString: url });
   await patient.connect();
   await patient.query("SET statement_timeout = 0; SET synchronous_commit = off");
   for (const table of ["run", "console_line", "run_search", "execution_log"]) {
@@ -77,6 +76,19 @@ async function grown(size: number): Promise<Sized> {
   // All words are gathered: no service on it has to look for what is not.
   await patient.query("UPDATE run_search_mark SET newest = now(), oldest = '-infinity'");
   await patient.end();
+}
+
+async function given(url: string): Promise<ConnectedDatabase> {
+  const db = await openDatabase(url, 10);
+  return { db, url, stop: () => db.destroy() };
+}
+
+async function grown(size: number, url?: string): Promise<Sized> {
+  const database = await (url ? given(url) : connectedDatabase(10));
+  const { db } = database;
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-log-size-"));
+  const { tokens } = await firstCredentials(database.url, dataDir);
+  if (!url) await fill(database.url, size);
   const stop = () => database.stop().finally(() => rmSync(dataDir, { recursive: true, force: true }));
   return { ...database, stop, size, dataDir, token: tokens.editor, logs: createLogs(db), words: createRunWords(db) };
 }
@@ -125,7 +137,7 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
 
   before(async () => {
     small = await grown(SMALL);
-    large = await grown(LARGE);
+    large = await grown(LARGE, GROWN);
   });
   after(async () => {
     await small?.stop();

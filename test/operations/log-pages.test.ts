@@ -3,8 +3,10 @@ import type { DataSource } from "typeorm";
 import { COUNT_EXACT_MAX } from "../../src/limits.js";
 import { audit, listAudit } from "../../src/operations/records/audit.js";
 import { createLogs } from "../../src/operations/records/execution-logs.js";
+import { createPartitions } from "../../src/operations/upkeep/partitions.js";
 import { cursorOf } from "../../src/rules/page.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { readingsOf } from "../harness/plans.js";
 
 describe("pages of a log", () => {
   let database: ConnectedDatabase;
@@ -86,6 +88,36 @@ describe("pages of a log", () => {
     expect(about.countIsExact).to.equal(false);
     expect(about.count).to.be.within(COUNT_EXACT_MAX * 1.5, COUNT_EXACT_MAX * 2.5);
     expect((await list(2, { limit: 1, where: { type: "app.task.failed" } })).count).to.equal(COUNT_EXACT_MAX * 0.4);
+  });
+
+  it("read no more than they show and count, however many entries and partitions there are", async () => {
+    await db.query("DELETE FROM execution_log");
+    const middles: number[] = [];
+    for (let day = 0; day < 4; day += 1) {
+      await add(1, 6_000);
+      await add(2, 100);
+      middles.push((await db.query("SELECT last_value::int AS id FROM execution_log_id_seq"))[0].id);
+      await db.query("SELECT setval('execution_log_id_seq', last_value + 200000) FROM execution_log_id_seq");
+      await createPartitions({ db, days: 30 }).makeAhead();
+    }
+    await db.query("VACUUM ANALYZE execution_log");
+    const asked = {
+      "the first page": {},
+      "a page behind a cursor": { cursor: cursorOf(middles[1]!) },
+      "the last page": { cursor: cursorOf(100) },
+      "one action": { id: 1 },
+      failures: { where: { type: "app.task.failed" } },
+    };
+    for (const [name, options] of Object.entries(asked)) {
+      const readings = await readingsOf(db, (watched) => createLogs(watched).list(1, { limit: 20, ...options }));
+      const [counting, ...others] = readings;
+      expect(counting!.text, name).to.match(/^SELECT count/);
+      expect(counting!.read, `${name}: counted`).to.be.at.most(COUNT_EXACT_MAX + 1);
+      expect(
+        others.map(({ read }) => read),
+        name,
+      ).to.satisfy((all: number[]) => all.length > 0 && all.every((read) => read < 200));
+    }
   });
 
   it("of the trail follow one another by their cursor too", async () => {

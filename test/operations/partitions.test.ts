@@ -124,6 +124,28 @@ describe("partitions", () => {
     expect(await left()).to.equal(0);
   });
 
+  it("leave in one step however many they are: everybody waits, and plans anew, once", async () => {
+    for (let day = 1; day <= 12; day += 1) {
+      await write("execution_log", day * 250_000);
+      await partitions().makeAhead();
+    }
+    await db.query("UPDATE execution_log SET created_at = now() - interval '40 days'");
+    const old = (await partitionsOf(db, "execution_log")).length;
+    let steps = 0;
+    const watched = Object.create(db, {
+      transaction: {
+        value: (work: (manager: unknown) => Promise<unknown>) => {
+          steps += 1;
+          return db.transaction(work);
+        },
+      },
+    }) as DataSource;
+    const dropped = await createPartitions({ db: watched, days: 30 }).dropOld();
+    expect(dropped).to.be.within(20, 29);
+    expect(steps).to.equal(1);
+    expect(await partitionsOf(db, "execution_log")).to.have.length(old - dropped);
+  });
+
   it("are made beside those who write and change the app: nobody's transaction is ended for it", async () => {
     let over = false;
     let written = 0;

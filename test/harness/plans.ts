@@ -1,0 +1,74 @@
+/** How many rows PostgreSQL reads to answer what a store asks: its plans, each performed once more and walked. Knows no table. */
+import pg from "pg";
+import type { DataSource } from "typeorm";
+
+export interface Reading {
+  text: string;
+  /** Of all scans together, those that a filter left out among them. */
+  read: number;
+}
+
+interface Plan {
+  "Node Type": string;
+  "Actual Rows": number;
+  "Actual Loops": number;
+  "Rows Removed by Filter"?: number;
+  "Rows Removed by Index Recheck"?: number;
+  Plans?: Plan[];
+}
+
+interface Asker {
+  query(sql: string, values?: unknown[]): Promise<unknown>;
+}
+
+function readBy(plan: Plan): number {
+  const each =
+    plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0) + (plan["Rows Removed by Index Recheck"] ?? 0);
+  const own = plan["Node Type"].endsWith("Scan") ? each * plan["Actual Loops"] : 0;
+  return (plan.Plans ?? []).reduce((sum, below) => sum + readBy(below), own);
+}
+
+const rowsOf = (answer: unknown) =>
+  (Array.isArray(answer) ? answer : (answer as { rows: unknown[] }).rows) as { "QUERY PLAN": [{ Plan: Plan }] }[];
+
+const EXPLAIN = "EXPLAIN (ANALYZE, TIMING off, FORMAT JSON)";
+const literal = (value: unknown) =>
+  typeof value === "number" ? String(value) : pg.escapeLiteral(Array.isArray(value) ? `{${value}}` : String(value));
+
+/** What `work` reads with the pool that it is given: statements that are kept are planned without their values, as they are for it. */
+export async function readingsOf(db: DataSource, work: (watched: DataSource) => Promise<unknown>): Promise<Reading[]> {
+  const readings: Reading[] = [];
+  const keep = (text: string, answer: unknown) =>
+    readings.push({ text, read: readBy(rowsOf(answer)[0]!["QUERY PLAN"][0].Plan) });
+  const { statements } = db as unknown as { statements: pg.Pool };
+
+  async function kept(statement: { name: string; text: string; values: unknown[] }): Promise<unknown> {
+    const client = await statements.connect();
+    try {
+      await client.query(`PREPARE walked AS ${statement.text}`);
+      keep(
+        statement.text,
+        await client.query(`${EXPLAIN} EXECUTE walked(${statement.values.map(literal).join(", ")})`),
+      );
+      await client.query("DEALLOCATE walked");
+    } finally {
+      client.release();
+    }
+    return statements.query(statement);
+  }
+  const walking = (asker: Asker): Asker => ({
+    async query(sql, values) {
+      if (/^\s*(SELECT|WITH)\b/.test(sql)) keep(sql, await asker.query(`${EXPLAIN} ${sql}`, values));
+      return asker.query(sql, values);
+    },
+  });
+  await work(
+    Object.create(db, {
+      statements: { value: { query: kept } },
+      transaction: {
+        value: (inside: (manager: Asker) => unknown) => db.transaction(async (manager) => inside(walking(manager))),
+      },
+    }) as DataSource,
+  );
+  return readings;
+}
