@@ -4,12 +4,13 @@ import type { DataSource } from "typeorm";
 
 export interface Reading {
   text: string;
-  /** Of all scans together, those that a filter left out among them. */
+  /** Of all tables and indexes together, those that a filter left out among them. */
   read: number;
 }
 
 interface Plan {
-  "Node Type": string;
+  "Relation Name"?: string;
+  "Index Name"?: string;
   "Actual Rows": number;
   "Actual Loops": number;
   "Rows Removed by Filter"?: number;
@@ -24,7 +25,7 @@ interface Asker {
 function readBy(plan: Plan): number {
   const each =
     plan["Actual Rows"] + (plan["Rows Removed by Filter"] ?? 0) + (plan["Rows Removed by Index Recheck"] ?? 0);
-  const own = plan["Node Type"].endsWith("Scan") ? each * plan["Actual Loops"] : 0;
+  const own = plan["Relation Name"] || plan["Index Name"] ? each * plan["Actual Loops"] : 0;
   return (plan.Plans ?? []).reduce((sum, below) => sum + readBy(below), own);
 }
 

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { createRunWords } from "../../src/operations/records/run-words.js";
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { readingsOf } from "../harness/plans.js";
 
 describe("the words of runs", () => {
   let database: ConnectedDatabase;
@@ -109,6 +110,26 @@ describe("the words of runs", () => {
     expect(await words.find(1, "farback", { most: 10, before: 2_900_000 })).to.deep.equal(ids.slice(3));
     expect(asked.at(-1)![3], "to the first run").to.equal(0);
     await db.query("DELETE FROM run_search WHERE run_id >= 1000000");
+  });
+
+  it("are found without reading what does not hold them, but for the newest", async () => {
+    await db.query(
+      `INSERT INTO run_search (run_id, words)
+         SELECT 1000 + n, array_to_tsvector(ARRAY['@1', 'common', CASE WHEN n % 2000 = 0 THEN 'rarest' ELSE 'n' || n END])
+           FROM generate_series(1, 10000) AS n`,
+    );
+    await db.query("VACUUM ANALYZE run_search");
+    const find = (word: string) =>
+      readingsOf(db, async (watched) => {
+        expect(await createRunWords(watched).find(1, word, { most: 5 }), word).to.have.length(5);
+      });
+    const common = await find("common");
+    expect(common.map(({ read }) => read <= 2_000)).to.deep.equal([true]);
+    const [newest, ...others] = await find("rarest");
+    expect(newest!.read).to.be.at.most(2_000);
+    expect(others.map(({ text }) => text.includes("@@"))).to.include(true);
+    for (const { text, read } of others) expect(read, text).to.be.below(50);
+    await db.query("DELETE FROM run_search WHERE run_id BETWEEN 1000 AND 11000");
   });
 
   it("take nothing of a search for syntax, and refuse one without a word", async () => {
