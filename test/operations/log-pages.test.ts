@@ -119,6 +119,8 @@ describe("pages of a log", () => {
         others.map(({ read }) => read),
         name,
       ).to.satisfy((all: number[]) => all.length > 0 && all.every((read) => read < 1_000));
+      const neighbours = await readingsOf(db, (watched) => createLogs(watched).list(2, { limit: 20, ...options }));
+      expect(Math.max(...neighbours.map(({ read }) => read)), `${name}, beside a large app`).to.be.below(1_000);
     }
   });
 
