@@ -61,31 +61,53 @@ const HIGHS = 0x80808080;
 const BACKSLASHES = BACKSLASH * ONES;
 const PERCENTS = PERCENT * ONES;
 
+/** Bytes of the longest escape. */
+const ESCAPE_BYTES = 6;
+
 /** Finds the escapes of a text one after the other. */
 class Escapes {
   /** The same bytes by four; none where they do not begin at a multiple of four. */
   private readonly words: Int32Array;
-  constructor(private readonly bytes: Uint8Array) {
+  /** The first span that the places asked for may lie in. */
+  private span = 0;
+
+  /** @param spans each escape holds a byte of them */
+  constructor(
+    private readonly bytes: Uint8Array,
+    private readonly spans: Spans,
+  ) {
     const isAligned = bytes.byteOffset % 4 === 0;
     this.words = isAligned ? new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2) : new Int32Array(0);
   }
 
-  /** The first backslash or percent sign at `from` or after it; the text's length for none. */
+  /** The first backslash or percent sign at `from` or after it that an escape may begin with; the text's length for none. `from` only grows. */
   mark(from: number): number {
-    const { bytes } = this;
-    let at = from;
-    while (at < bytes.length && bytes[at] !== BACKSLASH && bytes[at] !== PERCENT) {
-      at += 1;
-      if ((at & 3) === 0) at = this.wordWithMark(at >> 2) << 2;
+    const { bytes, spans } = this;
+    for (; this.span < spans.length; this.span += 2) {
+      const to = Math.min(bytes.length, spans[this.span + 1]!);
+      const at = this.markWithin(Math.max(from, spans[this.span]! - ESCAPE_BYTES + 1), to);
+      if (at < to) return at;
     }
-    return Math.min(at, bytes.length);
+    return bytes.length;
   }
 
-  /** The first word at `from` or after it that holds one; the first that is none of `words` where none of them does. */
-  private wordWithMark(from: number): number {
+  /** The first one in `[from, to)`; `to` or after it for none. */
+  private markWithin(from: number, to: number): number {
+    const { bytes } = this;
+    let at = from;
+    while (at < to && bytes[at] !== BACKSLASH && bytes[at] !== PERCENT) {
+      at += 1;
+      if ((at & 3) === 0) at = this.wordWithMark(at >> 2, to >> 2) << 2;
+    }
+    return at;
+  }
+
+  /** The first word in `[from, to)` that holds one; `to`, or the first that is none of `words`, where none does. */
+  private wordWithMark(from: number, to: number): number {
     const { words } = this;
+    const end = Math.min(to, words.length);
     let word = from;
-    for (; word < words.length; word += 1) {
+    for (; word < end; word += 1) {
       // A byte that is 0 alone borrows from its highest bit.
       const backslashes = words[word]! ^ BACKSLASHES;
       const percents = words[word]! ^ PERCENTS;
@@ -153,16 +175,21 @@ function copy<Units extends Uint8Array | Int32Array>(
  */
 export function unescapedLayer(layer: Layer, reused = false): Layer | null {
   const { bytes, at } = layer;
-  const escapes = new Escapes(bytes);
-  if (escapes.mark(0) === bytes.length) return null;
+  // What has had its escapes taken off has others only where that made new ones.
+  const escapes = new Escapes(bytes, layer.fresh);
+  const first = escapes.mark(0);
+  if (first === bytes.length) return null;
   const out = reused ? new Writer(bytes, at) : Writer.ofSize(bytes.length, at !== null);
   const { bytes: written, at: places } = out;
   const fresh: number[] = [];
   const moved = new MovedSpans(layer.changed);
-  let length = 0;
+  copy(bytes, 0, first, written, 0);
+  if (places !== null) copy(at!, 0, first, places, 0);
+  moved.upTo(0, first, first, true);
+  let length = first;
   /** Up to where of what is written `fresh` is known. */
   let noted = 0;
-  for (let index = 0; index < bytes.length; ) {
+  for (let index = first; index < bytes.length; ) {
     const meaning = escapeAt(bytes, index);
     if (meaning === 0) {
       const to = escapes.endOfGap(index);
