@@ -6,6 +6,7 @@ import { KINDS } from "./harness/kinds.js";
 /** By the name that the command line takes, in the order to print. */
 export const FIGURES: Record<string, () => Promise<Figure>> = {
   ...Object.fromEntries(KINDS.map((kind) => [kind.name, async () => figureOf(kind)])),
+  "npm-packages": () => import("./figures/npm-packages.js"),
   "many-apps": () => import("./figures/many-apps.js"),
   cores: async () => (await import("./figures/growth.js")).cores,
   runners: async () => (await import("./figures/growth.js")).runners,

@@ -19,15 +19,34 @@ const FETCH = "await (await fetch(payload.url)).text()";
 
 export const LANGUAGE: Kind = { name: "language", body: "return payload.a + payload.b;", result: 3 };
 
+export const CSV: Kind = {
+  name: "svc-csv",
+  body: "return Svc.CSV.parse('a,b\\n1,2\\n3,4').length;",
+  dependencies: ["svc-csv"],
+  result: 2,
+};
+
+/** With packages of npm that are installed here (installed-packages.ts), from a small one to a large one. */
+export const PACKAGES: readonly Kind[] = [
+  {
+    name: "dayjs",
+    body: "return dayjs('2026-02-28').add(1, 'day').format('YYYY-MM-DD');",
+    dependencies: ["dayjs"],
+    result: "2026-03-01",
+  },
+  { name: "lodash", body: "return _.chunk([1, 2, 3], 2).length;", dependencies: ["lodash"], result: 2 },
+  {
+    name: "zod",
+    body: "return z.object({ a: z.number() }).safeParse({ a: 'x' }).success;",
+    dependencies: ["zod"],
+    result: false,
+  },
+];
+
 export const KINDS: readonly Kind[] = [
   LANGUAGE,
   { name: "document", body: "document.title = 'sum'; return payload.a + payload.b;", result: 3 },
-  {
-    name: "svc-csv",
-    body: "return Svc.CSV.parse('a,b\\n1,2\\n3,4').length;",
-    dependencies: ["svc-csv"],
-    result: 2,
-  },
+  CSV,
   {
     name: "svc-session",
     body: "const session = await Svc.Session.get(); return typeof session;",
