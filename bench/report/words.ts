@@ -20,11 +20,13 @@ a page that is sent to a fresh document for each evaluation, and for the single 
 
 /** By the figure's name; where there is none its title says enough. */
 export const ABOUT: Record<string, string> = {
-  language: `${RUN} This code uses the language alone, so it runs in a worklet.`,
+  language: `${RUN} This code uses the language alone, so it runs in a realm of its own.`,
   document: "The same for code that names the document: each run has a fresh one.",
   "svc-csv": "The same with a package that needs no network.",
   "svc-session": "The same with the session of whoever called.",
   "svc-encryption": "The same with WebCrypto.",
+  "npm-packages":
+    "The same with packages of npm, which each run evaluates anew; the floor is the same run with a package of the service's own.",
   fetch:
     "The same for code that fetches once, from a server on this machine. The floor of the single call is the same run without it and a bare fetch.",
   "five-fetches": "Five fetches, one after the other.",

@@ -66,9 +66,9 @@ async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> 
 const realmOfCode = createRealmOfCode();
 const trials = createTrials();
 
-/** Where a run goes, and whether it is tried in a worklet first. */
+/** The least realm that has all that the run names, and whether it is tried in one of the language first. */
 function placeOf(request: PageRun): { realm: RealmKind; trialOf: TrialOf | null } {
-  if (request.realm !== undefined) return { realm: request.realm, trialOf: null };
+  if (request.realm !== undefined) return { realm: request.realm, trialOf: trials.of(request, request.realm) };
   const { packages, source } = request;
   const needed = packages.map((script) => ("source" in script && script.realm) || "document");
   const given = packages.flatMap((script) => ("source" in script && script.defines) || []);
@@ -124,8 +124,10 @@ async function run(supervisors: readonly Supervisor[], request: PageRun): Promis
       return outcome;
     }
   }
-  request.onRealm?.(realm);
-  return runAs(supervisors, request, realm);
+  // What does not hold in a realm has a thread of its own.
+  const whole = realm === "language" ? "worker" : realm;
+  request.onRealm?.(whole);
+  return runAs(supervisors, request, whole);
 }
 
 async function runAs(supervisors: readonly Supervisor[], request: PageRun, realm: RealmKind): Promise<PageOutcome> {

@@ -20,7 +20,7 @@ export type PageScript =
   | { name: string; url: string };
 
 /**
- * Where a script is evaluated, each with what those before it have: in a worklet with LANGUAGE_GLOBALS, in a worker with WORKER_GLOBALS,
+ * Where a script is evaluated, each with what those before it have: in a realm with LANGUAGE_GLOBALS, in a worker with WORKER_GLOBALS,
  * in a worker with NETWORK_GLOBALS, the app's origin and its way out, in a document with all that a page has, storage too.
  */
 export const REALM_KINDS = ["language", "worker", "network", "document"] as const;
@@ -61,10 +61,10 @@ export interface ServiceWay {
 
 /** One script to run to its end in a realm of its own. */
 export interface PageRun {
-  /** Default: the least that holds the source and the packages. `mayRequest` and `onHost` have something to do only where there is a network. */
+  /** Default: the least that holds the source and the packages. Where `language` does not hold it, a worker does. `mayRequest` and `onHost` have something to do only where there is a network. */
   realm?: RealmKind;
-  /** In a worklet: the realm whose other names are stood in for there. Touched, one ends the run with the cause `realm`. */
-  trialOf?: "worker" | "network";
+  /** In a realm of the language: the one whose other names are stood in for there. Touched, one ends the run with the cause `realm`. */
+  trialOf?: Exclude<RealmKind, "document">;
   /** What may share a browser context over time; two keys never do. */
   isolationKey: string;
   /** The https origin of the page; it exists nowhere, its document is answered over the protocol. */
@@ -83,7 +83,7 @@ export interface PageRun {
   timeoutMs: number;
   /** Cancels the run, waiting or running. */
   signal?: AbortSignal;
-  /** Called once: before anything of the run is evaluated, or when its trial in a worklet has held. */
+  /** Called once: before anything of the run is evaluated, or when its trial in a realm of the language has held. */
   onRealm?(realm: RealmKind): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, with its port. */
@@ -103,8 +103,8 @@ export interface PageRun {
 }
 
 /**
- * Why a run failed: the author's code, a limit, or the machinery. Of two nobody else hears. `realm`: a trial that needs more; `unready`:
- * nothing of it was evaluated.
+ * Why a run failed: the author's code, a limit, or the machinery. Of two nobody else hears. `realm`: one that needs more than a realm of the
+ * language, or whose page was ended there; `unready`: nothing of it was evaluated.
  */
 export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "realm" | "unready";
 

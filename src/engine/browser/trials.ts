@@ -1,6 +1,7 @@
 /**
- * Which runs are tried in a worklet before they have the realm that their packages name: libraries name much that most of their uses never
- * touch. Nothing of such a run leaves the worklet until it has ended, so that one which needs more begins anew, as if for the first time.
+ * Which runs are tried in a realm of the language: those of the language, which may need more memory or time than a shared thread gives, and
+ * those whose packages name more, for libraries name much that most of their uses never touch. Nothing of such a run leaves that realm until
+ * it has ended, so that one which needs more begins anew in a worker, or in what its packages name, as if for the first time.
  */
 import { LRUCache } from "lru-cache";
 import type { ConsoleLine, PageOutcome, PageRun, PageScript, RealmKind } from "./run.js";
@@ -11,14 +12,19 @@ const REMEMBERED_MS = 600_000;
 /** A trial lasts so long at most, or such a part of the run's limit: a longer run has a thread of its own, and all of its time. */
 const TRIAL_MAX_MS = 1_000;
 const TRIAL_MAX_PART = 1 / 4;
-/** Of a thread's memory, which runs share, a trial may have had little; elsewhere it has its own. */
+/**
+ * A trial's page may be ended by what was no fault of the code's: Chromium traps where V8 has collected the whole of a thread's garbage while
+ * code of a realm's runs. What a run fills its memory with shows in the worker that has it next.
+ */
 const NEEDS_MORE: readonly string[] = ["realm", "memory", "timeout"];
 
 export type TrialOf = NonNullable<PageRun["trialOf"]>;
 
-/** Code and packages by their contents. */
-function keyOf({ packages, source }: PageRun): string {
-  return [...packages.map((script) => ("content" in script && script.content) || script.name), source].join("\n");
+/** Code and packages by their contents: of one app, so that none decides where another's run. */
+function keyOf({ origin, packages, source }: PageRun): string {
+  return [origin, ...packages.map((script) => ("content" in script && script.content) || script.name), source].join(
+    "\n",
+  );
 }
 
 const mayBeTried = (script: PageScript): boolean =>
@@ -30,14 +36,15 @@ export function createTrials(remembered = REMEMBERED) {
   const needMore = new LRUCache<string, true>({ max: remembered, ttl: REMEMBERED_MS });
 
   return {
-    /** `realm` where the run is to be tried in a worklet first; null where it goes there at once. */
-    of(request: PageRun, realm: RealmKind, ofSource: RealmKind): TrialOf | null {
-      if (ofSource !== "language" || (realm !== "worker" && realm !== "network")) return null;
-      return request.packages.every(mayBeTried) && !needMore.has(keyOf(request)) ? realm : null;
+    /** `realm` where the run is to be tried in a realm of the language first, and its source needs no more than that has; null where not. */
+    of(request: PageRun, realm: RealmKind, ofSource = realm): TrialOf | null {
+      if (ofSource !== "language" || realm === "document") return null;
+      const mayBe = realm === "language" || request.packages.every(mayBeTried);
+      return mayBe && !needMore.has(keyOf(request)) ? realm : null;
     },
 
     /**
-     * Runs it in a worklet.
+     * Runs it there.
      * @param run what runs it there
      * @returns null when it needs more, which is remembered: nobody has heard of it
      */

@@ -69,7 +69,8 @@ export function createRunScripts(options: {
     const { source, names, global } = script;
     const realm = names ? realmOfNames(names) : "document";
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
-    const mayDoWithLess = names !== null;
+    // Where it is tried, `eval` does not see what is around the call.
+    const mayDoWithLess = names !== null && !names.includes("eval");
     return { name, source, realm, content: sha256, mayDoWithLess, ...(global !== null && { defines: global }) };
   }
 

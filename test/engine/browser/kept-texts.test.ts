@@ -3,6 +3,12 @@ import { expect } from "chai";
 import { createKeptTexts, type SentScript } from "../../../src/engine/browser/pages/kept-texts.js";
 import { runOf } from "./support.js";
 
+/** As the page evaluates a text. */
+const named = (name: string, text: string) => `${text}\n//# sourceURL=${name}`;
+const textOf = (content: string) => named(`${content}.js`, content.repeat(4));
+const ROOM = textOf("a").length;
+const OWN = named("action.js", "own\n;typeof execute === 'undefined' ? undefined : execute");
+
 /** What the page has, by the same words. */
 function createTwin(maxCharacters: number) {
   const kept = createKeptTexts(maxCharacters);
@@ -22,23 +28,32 @@ function createTwin(maxCharacters: number) {
 
 describe("Texts that a page keeps", () => {
   it("are sent once, and the author's own each time", () => {
-    const run = createTwin(100);
+    const run = createTwin(4 * ROOM);
     expect(run(["a", "b"]).sent).to.equal(3);
-    expect(run(["b", "a"])).to.deep.include({ sent: 1, evaluated: ["bbbb", "aaaa", "own"] });
+    expect(run(["b", "a"])).to.deep.include({ sent: 1, evaluated: [textOf("b"), textOf("a"), OWN] });
+  });
+
+  it("are one for each name under which a content comes", () => {
+    const kept = createKeptTexts();
+    const sent = (name: string) => {
+      const packages = [{ name, source: "1", content: "a" }];
+      return (kept.valuesOf(runOf("own", { packages }))[3] as SentScript[])[0]![1];
+    };
+    expect(["a.js", "b.js", "a.js"].map(sent)).to.deep.equal([named("a.js", "1"), named("b.js", "1"), null]);
   });
 
   it("are what was listed, in any order and number, within the bound", () => {
-    const run = createTwin(12);
+    const run = createTwin(3 * ROOM);
     const lists = [["a", "b", "c"], ["d", "a", "d"], ["a", "b", "c", "d", "e", "a"], ["e", "e"], [], ["c", "a"]];
     for (const list of [...lists, ...lists.toReversed(), ...lists]) {
       const { evaluated, held } = run(list);
-      expect(evaluated).to.deep.equal([...list.map((content) => content.repeat(4)), "own"]);
-      expect(held).to.be.at.most(12);
+      expect(evaluated).to.deep.equal([...list.map(textOf), OWN]);
+      expect(held).to.be.at.most(3 * ROOM);
     }
   });
 
   it("are not among them where one is larger than all that a page keeps", () => {
-    const run = createTwin(3);
+    const run = createTwin(ROOM - 1);
     expect([run(["a"]), run(["a"])].map(({ sent, held }) => [sent, held])).to.deep.equal([
       [2, 0],
       [2, 0],

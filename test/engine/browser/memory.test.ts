@@ -21,7 +21,7 @@ describe("the memory of a run", function () {
   for (const [title, code, realm = "document"] of [
     ["numbers", NUMBERS],
     ["numbers, in a worker of the run's own", NUMBERS, "worker"],
-    ["array buffers, in a worklet", BUFFERS, "language"],
+    ["array buffers, in a realm", BUFFERS, "language"],
     ["array buffers", BUFFERS],
     ["array buffers, in a worker of the run's own", BUFFERS, "worker"],
     ["a result", "return 'x'.repeat(5e8) + [...Array(5e7).keys()]", "worker"],

@@ -1,4 +1,4 @@
-/** A library that names more than the language is tried in a worklet: what comes of it is what comes of it where all of that is there. */
+/** A library that names more than the language is tried in a realm of the language: what comes of it is what comes of it where all of that is there. */
 import { createContext, runInContext, runInNewContext } from "node:vm";
 import { expect } from "chai";
 import pino from "pino";
@@ -94,12 +94,13 @@ describe("Which runs are tried", () => {
       trials.of(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), realm, ofSource);
     expect(of({}, "worker")).to.equal("worker");
     expect(of({}, "network")).to.equal("network");
-    expect([of({}, "document"), of({}, "language"), of({}, "worker", "worker")]).to.deep.equal([null, null, null]);
+    expect(of({ mayDoWithLess: false }, "language")).to.equal("language");
+    expect([of({}, "document"), of({}, "worker", "worker")]).to.deep.equal([null, null]);
     expect(of({ mayDoWithLess: false }, "worker")).to.equal(null);
   });
 });
 
-describe("A run that is tried in a worklet", function () {
+describe("A run that is tried in a realm of the language", function () {
   this.timeout(60_000);
   let browsers: Browsers;
 
@@ -120,6 +121,12 @@ describe("A run that is tried in a worklet", function () {
     });
     return { result, seen };
   }
+
+  it("is where there are no events, as there are in a worker: this machine's browser makes realms", async () => {
+    const here = { realm: "language", packages: [] } as const;
+    const { result, seen } = await seenOf("", "return typeof addEventListener", here);
+    expect([result, seen]).to.deep.equal(["undefined", ["language"]]);
+  });
 
   it("stays there while its library holds what it does not use", async () => {
     const source =
@@ -155,6 +162,49 @@ describe("A run that is tried in a worklet", function () {
     }
   });
 
+  it("begins anew in a worker where V8 collects all of a thread's garbage, which ends the page of a realm's code", async () => {
+    const fill: Record<string, string> = {
+      bytes: "new Uint8Array(15e5).fill(1)",
+      objects: "new Array(131_072).fill(kept.length + 0.5)",
+      texts: "JSON.stringify(new Array(2e5).fill(kept.length))",
+    };
+    for (const [what, made] of Object.entries(fill)) {
+      const code = (count: number) =>
+        `const kept = []; while (kept.length < ${count}) kept.push(${made}); return kept.length`;
+      const run = (count: number) => seenOf("", code(count), { packages: [], isolationKey: what });
+      expect(await run(2), what).to.deep.equal({ result: 2, seen: ["language"] });
+      expect(await run(200), what).to.deep.equal({ result: 200, seen: ["worker"] });
+    }
+  });
+
+  it("finds a thread that its predecessors have not filled, whatever they left where nothing lets go of it", async () => {
+    const code = "Map.prototype.left = new Array(131_072).fill(0.5); return Map.prototype.left.length";
+    for (let count = 0; count < 80; count += 1) {
+      expect(await seenOf("", code, { packages: [], isolationKey: "left" })).to.deep.equal({
+        result: 131_072,
+        seen: ["language"],
+      });
+    }
+  });
+
+  it("is remembered to need more in its own app alone", async () => {
+    const code = "const end = Date.now() + 600; while (Date.now() < end); return 1";
+    const run = (app: number) =>
+      seenOf("", code, { packages: [], timeoutMs: 2_000, origin: `https://app-${app}.actions.internal` });
+    expect((await run(1)).seen).to.deep.equal(["worker"]);
+    const quick = { packages: [], origin: "https://app-2.actions.internal" };
+    expect((await seenOf("", code, quick)).seen).to.deep.equal(["language"]);
+  });
+
+  it("asks for a module, as code that is made of text can, in a worker alone", async () => {
+    const made = "(() => {})['construct' + 'or']";
+    const code = (text: string) => `return ${made}(${JSON.stringify(text)})().then(() => 1, ({ name }) => name)`;
+    for (const text of ["return import('x')", "return import\n/**/('x')", "return import<!--\n('x')"]) {
+      const { result, seen } = await seenOf("", code(text), { packages: [], isolationKey: "import" });
+      expect([typeof result, seen], text).to.deep.equal(["string", ["worker"]]);
+    }
+  });
+
   it("begins anew where it takes longer than a trial may, with all of its time", async () => {
     const code = "const end = Date.now() + library; while (Date.now() < end); return 1";
     const { result, seen } = await seenOf("globalThis.library = 900", code, { timeoutMs: 2_000, isolationKey: "long" });
@@ -162,7 +212,7 @@ describe("A run that is tried in a worklet", function () {
   });
 });
 
-describe("A browser without worklets", function () {
+describe("A browser that makes no realms", function () {
   this.timeout(60_000);
 
   it("runs code of the language, and what would be tried, in workers", async () => {
@@ -177,7 +227,7 @@ describe("A browser without worklets", function () {
           const session = await create(target);
           taken += 1;
           await session.send("Page.enable");
-          await session.send("Page.addScriptToEvaluateOnNewDocument", { source: "delete self.AudioWorkletNode" });
+          await session.send("Page.addScriptToEvaluateOnNewDocument", { source: "delete self.ShadowRealm" });
           return session;
         };
         return chromium;

@@ -60,7 +60,7 @@ const LEFTOVERS: [string, string, string?][] = [
   ],
   [
     "imports that fail one after the other",
-    "const load = made('return () => import(\"data:text/javascript,1\")'); let n = 0; (function next() { if (n++ < 1e3) load().then(next, next) })()",
+    "let load = () => Promise.reject(1); try { load = made('return () => import(\"data:text/javascript,1\")') } catch {} let n = 0; (function next() { if (n++ < 1e3) load().then(next, next) })()",
   ],
   [
     "a promise of memory that is not shared",
@@ -107,6 +107,7 @@ describe("a run without a document", function () {
   let server: Server;
   let arrived: string[] = [];
   let url: string;
+  const lost: string[] = [];
 
   before(async () => {
     server = createServer((request, response) => {
@@ -118,7 +119,7 @@ describe("a run without a document", function () {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     proxy = createEgressProxy({ allowPrivateNetwork: true });
-    browsers = testBrowsers({ openLane: () => proxy.openLane() });
+    browsers = testBrowsers({ openLane: () => proxy.openLane(), onLoss: (kind) => void lost.push(kind) });
     await browsers.start();
   });
   after(async () => {
@@ -159,6 +160,37 @@ describe("a run without a document", function () {
     const fewer = names.filter((name) => realmOfNames([name]) !== "document" && !NETWORK_GLOBALS.includes(name));
     // What every object has.
     expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
+  });
+
+  it("goes on in a worker where it makes code of text that asks for a module, which would end a realm's page", async () => {
+    const makers = ["() => {}", "async () => {}", "function* () {}", "async function* () {}"];
+    const ways = [
+      "(0, eval)(text)",
+      "Function(text)",
+      "new Function(text)",
+      "Reflect.construct(Function, [text])",
+      "Function({ toString: () => (count++ === 0 ? text : '1') })",
+      "Function(text, '')",
+      ...makers.map((maker) => `(${maker}).constructor(text)`),
+      ...makers.slice(1).map((maker) => `Object.getPrototypeOf((${maker}).constructor)(text)`),
+    ];
+    const changed =
+      "for (const one of ['join', 'map', Symbol.iterator]) Array.prototype[one] = () => ''; RegExp.prototype.exec = () => null;" +
+      "RegExp.prototype.test = () => false; Object.prototype.apply = Object.prototype.construct = (_, values) => values;";
+    for (const text of ["import('x')", "import\n/**/ ('x')", "return import.defer('x')", "import<!--\n('x')"]) {
+      for (const way of ways) {
+        const code = `const text = ${JSON.stringify(text)}; let count = 0; ${changed} const execute = async () => void ${way}`;
+        const [outcome, elsewhere] = [
+          await browsers.run(runOf(code, { realm: "language" })),
+          await browsers.run(runOf(code, { realm: "worker" })),
+        ];
+        expect(outcome, way).to.deep.equal(elsewhere);
+      }
+    }
+    expect(lost).to.deep.equal([]);
+    const others = "[Function('a', 'return a + 1')(1), (0, eval)('1 + 1'), Function instanceof Function]";
+    const code = `const execute = async () => ${others}`;
+    expect(await resultOf(browsers, code, { realm: "language" })).to.deep.equal([2, 2, true]);
   });
 
   for (const realm of REALMS) {

@@ -34,7 +34,8 @@ const PICKERS =
 const MODELS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
 /** A page's place on a screen that is not there, which it keeps from document to document. */
 const PLACE = "moveBy moveTo requestResize resizeBy resizeTo";
-const OTHERS = "IdleDetector Notification PaymentRequest PresentationRequest fence speechSynthesis";
+/** `ShadowRealm` is there for the host alone (worklet-harness.ts). */
+const OTHERS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";
 
 export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   Navigator: `${ADVERTISING} ${DEVICES} ${PEOPLE} ${SYSTEM}`.split(" "),
@@ -42,9 +43,10 @@ export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {
   // The document before, with its address and its state.
   Navigation: ["activation"],
   Window: `${PICKERS} ${MODELS} ${PLACE} ${OTHERS}`.split(" "),
-  DedicatedWorkerGlobalScope: "IdleDetector Notification webkitRequestFileSystem webkitRequestFileSystemSync"
-    .split(" ")
-    .concat("webkitResolveLocalFileSystemSyncURL webkitResolveLocalFileSystemURL".split(" ")),
+  DedicatedWorkerGlobalScope:
+    "IdleDetector Notification ShadowRealm webkitRequestFileSystem webkitRequestFileSystemSync"
+      .split(" ")
+      .concat("webkitResolveLocalFileSystemSyncURL webkitResolveLocalFileSystemURL".split(" ")),
 };
 
 export const POLICY_HEADER = {

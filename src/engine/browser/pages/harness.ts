@@ -7,15 +7,17 @@ import { FORBIDDEN_MEMBERS } from "./document-policy.js";
 import { CONSOLE_BINDING } from "./fresh-document.js";
 import { boundScope } from "./in-page/bounds.js";
 import { childConsole } from "./in-page/child-console.js";
+import { codeOfText } from "./in-page/code-of-text.js";
 import { type HarnessLimits, harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
 import { pageTexts } from "./in-page/page-texts.js";
+import { realmHarness } from "./in-page/realm-harness.js";
+import { realmHost, type ThreadBounds } from "./in-page/realm-host.js";
+import { realmWorker } from "./in-page/realm-worker.js";
 import { hostCalls, workerCalls } from "./in-page/service-calls.js";
 import { standIns } from "./in-page/stand-ins.js";
 import { workerHarness } from "./in-page/worker-harness.js";
 import { workerHost } from "./in-page/worker-host.js";
-import { workletHarness } from "./in-page/worklet-harness.js";
-import { type WorkletBounds, workletHost } from "./in-page/worklet-host.js";
 import { LANGUAGE_GLOBALS, NAVIGATOR_MEMBERS, NETWORK_GLOBALS, STAND_INS, WORKER_GLOBALS } from "./worker-globals.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
@@ -32,15 +34,11 @@ const LEAVE_WITHIN_MS = 200;
 /** Where the next one is begun with a run's end, it is there within this, or its page is given up. */
 export const READY_WITHIN_MS = 500;
 
-/** What worklets leave in the memory that they share goes with their scopes, of which few are kept, or with their thread. */
-const WORKLET_BOUNDS: WorkletBounds = {
+/** What realms leave in the memory that they share is held until their thread ends. */
+const THREAD_BOUNDS: ThreadBounds = {
   readyWithinMs: READY_WITHIN_MS,
-  threadRuns: 200,
-  threadMs: 500,
-  runMs: 50,
-  scopes: 20,
-  scopeCharacters: 4_000_000,
-  charactersAMs: 1_250,
+  threadRuns: 100,
+  lookAfter: 10,
 };
 
 const LIMITS: HarnessLimits = {
@@ -56,8 +54,11 @@ function calling(run: (...args: any[]) => unknown, ...args: string[]): string {
   return `(${run.toString()})(${args.join(", ")})`;
 }
 
-/** Strict, since the functions of sloppy code can be had from a stack by whoever prepares its trace. */
-const named = (source: string): string => `"use strict";${source}\n//# sourceURL=${HARNESS_NAME}`;
+/**
+ * Strict, since the functions of sloppy code can be had from a stack by whoever prepares its trace; not by its first words, with which V8
+ * compiles a text anew each time.
+ */
+const named = (source: string): string => `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
 const CORE = calling(harnessCore, JSON.stringify(LIMITS));
 const TEXTS = calling(pageTexts);
 const HOST_CALLS = calling(hostCalls, String(AT_ONCE_MAX));
@@ -89,16 +90,17 @@ function workerPage(globals: readonly string[], withOrigin: boolean): string {
   return calling(workerHost, ...given);
 }
 
-function workletPage(globals: readonly string[]): string {
-  const inWorklet = named(calling(workletHarness, CORE, calling(standIns), JSON.stringify(globals)));
+function realmPage(globals: readonly string[]): string {
+  const inRealm = named(calling(realmHarness, CORE, calling(codeOfText), calling(standIns), JSON.stringify(globals)));
+  const inWorker = named(calling(realmWorker, JSON.stringify(inRealm), TEXTS));
   const namesJson = Object.entries(STAND_INS).map(([realm, names]) => [realm, JSON.stringify(names)]);
   const told = [NAVIGATOR, JSON.stringify(Object.fromEntries(namesJson))];
-  const page = calling(workletHost, JSON.stringify(inWorklet), TEXTS, ...told, JSON.stringify(WORKLET_BOUNDS));
-  // A worker with the same globals costs twice as much: for browsers in which worklets are not to be had.
-  return `self.AudioWorkletNode && self.OfflineAudioContext ? ${page} : ${workerPage(globals, false)}`;
+  const page = calling(realmHost, JSON.stringify(inWorker), TEXTS, ...told, JSON.stringify(THREAD_BOUNDS));
+  // A worker with the same globals for each run costs five times as much: for browsers that make no realms.
+  return `self.ShadowRealm ? ${page} : ${workerPage(globals, false)}`;
 }
 
-/** As DOCUMENT_HARNESS, for a page that runs its scripts in worklets, or in workers. */
-export const LANGUAGE_HARNESS = named(workletPage(LANGUAGE_GLOBALS));
+/** As DOCUMENT_HARNESS, for a page that runs its scripts in realms of one worker, or in workers. */
+export const LANGUAGE_HARNESS = named(realmPage(LANGUAGE_GLOBALS));
 export const WORKER_HARNESS = named(workerPage(WORKER_GLOBALS, false));
 export const NETWORK_HARNESS = named(workerPage(NETWORK_GLOBALS, true));

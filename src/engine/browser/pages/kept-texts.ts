@@ -2,13 +2,18 @@
  * Which scripts' texts a page keeps beside its workers, so that they are sent to it once and not for each run: those alone whose content has
  * a name, so that no run can tell whether it was the first. The page does as it is told here; nothing of an author's runs where they are.
  */
-import type { PageRun, PageScript } from "../run.js";
+import type { PageRun } from "../run.js";
 
 /** Of one page, in characters; the oldest go. */
 const KEPT_MAX_CHARACTERS = 4 * 1024 * 1024;
 
 /** One script as the page takes it: `text` null where the page has that content; `keep` where it is to have it from here on. */
 export type SentScript = readonly [name: string, text: string | null, content: string, keep: boolean];
+
+/** As it is evaluated: its frames bear its name. */
+const named = ({ name, source }: { name: string; source: string }): string => `${source}\n//# sourceURL=${name}`;
+/** The author's own comes to what is to be called. */
+const EXECUTE = "\n;typeof execute === 'undefined' ? undefined : execute";
 
 export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
   const lengths = new Map<string, number>();
@@ -33,14 +38,17 @@ export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
     valuesOf(request: PageRun): unknown[] {
       const { payload, settings, packages, sourceName: name = "action.js", source, trialOf = null } = request;
       const gone: string[] = [];
-      const sent = [...packages, { name, source } satisfies PageScript].flatMap((script): SentScript[] => {
+      const sent = packages.flatMap((script): SentScript[] => {
         if (!("source" in script)) return [];
-        const { content = "", source: text } = script;
+        // Of the same content, each name has a text of its own.
+        const content = script.content ? `${script.name}\n${script.content}` : "";
         if (lengths.has(content)) return [[script.name, null, content, false]];
+        const text = named(script);
         const keep = content !== "" && text.length <= maxCharacters;
         if (keep) gone.push(...admit(content, text.length));
         return [[script.name, text, content, keep]];
       });
+      sent.push([name, named({ name, source: source + EXECUTE }), "", false]);
       // One that went for another may have come again.
       return [payload, settings, gone.filter((content) => !lengths.has(content)), sent, trialOf];
     },

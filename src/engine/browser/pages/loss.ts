@@ -2,8 +2,21 @@
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { failed, type PageOutcome } from "../run.js";
 
-/** `unready`: the run before has not come to its end in time, so that the next, if there is one, has not begun. */
-export type Loss = "closed" | "crashed" | "memory" | "flood" | "crowd" | "window" | "discarded" | "browser" | "unready";
+/**
+ * `unready`: the run before has not come to its end in time, so that the next, if there is one, has not begun. `realm`: a thread of realms
+ * took its page with it.
+ */
+export type Loss =
+  | "realm"
+  | "closed"
+  | "crashed"
+  | "memory"
+  | "flood"
+  | "crowd"
+  | "window"
+  | "discarded"
+  | "browser"
+  | "unready";
 
 const MEMORY_MB = RENDERER_MAX_BYTES / 1024 / 1024;
 
@@ -26,6 +39,8 @@ export function outcomeOfLoss(loss: Loss | null): PageOutcome {
       return failed("script", "Error", "The action closed its own page");
     case "unready":
       return failed("unready", "Error", "The run before did not come to its end");
+    case "realm":
+      return failed("realm", "Error", "The run needs more than its realm can hold");
     case "crashed":
       return failed("browser", "Error", "The page crashed during the run");
     case null:

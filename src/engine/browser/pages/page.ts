@@ -32,6 +32,7 @@ export class Page {
   private session!: CDPSession;
   private contextId = "";
   private realm!: Realm;
+  private kind: RealmKind | null = null;
   private fresh = false;
   private lost: Loss | null = null;
   private onLost: (() => void) | null = null;
@@ -116,6 +117,8 @@ export class Page {
   }
 
   private async causeOfCrash(): Promise<Loss> {
+    // The run begins anew in a worker, whatever it came from.
+    if (this.kind === "language") return "realm";
     for (const deadline = Date.now() + CAUSE_WITHIN_MS; Date.now() < deadline && this.usable; ) {
       await delay(CAUSE_LOOK_MS);
       const cause = this.blame();
@@ -171,6 +174,7 @@ export class Page {
     const lose = (loss: Loss) => this.lose(loss);
     const print = (payload: string) => this.print?.(payload);
     const options = { connection, session, contextId, targetId, origin, lane, lose, print };
+    this.kind = kind;
     this.realm = REALMS[kind](options);
     const settled = this.realm.settle().then(() => true);
     return (await this.within(OPEN_TIMEOUT_MS, settled)) && this.renew(OPEN_TIMEOUT_MS);

@@ -49,5 +49,5 @@ const beyondLanguage = (globals: readonly string[]): StandIn[] =>
     .filter((name) => !LANGUAGE_GLOBALS.includes(name) && name !== "navigator")
     .map((name) => [name, OBJECTS.includes(name) ? "object" : INERT.includes(name) ? "inert" : "function"]);
 
-/** What a trial of each realm lacks in a worklet; what `navigator` says is given to it. */
+/** What a trial of each realm lacks in one of the language; what `navigator` says is given to it. */
 export const STAND_INS = { worker: beyondLanguage(WORKER_GLOBALS), network: beyondLanguage(NETWORK_GLOBALS) } as const;

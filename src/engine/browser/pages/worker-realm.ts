@@ -1,5 +1,5 @@
 /**
- * A worklet or a dedicated worker for each run, in a page whose document is the host's alone. Costs less than a document. Its global scope
+ * A realm or a dedicated worker for each run, in a page whose document is the host's alone. Costs less than a document. Its global scope
  * has no names but those that are listed (worker-globals.ts), and the page's policy lets nothing be loaded. Without a network its origin
  * is nobody's; with one it is the app's, and what it asks for goes the way of all requests.
  */
@@ -18,25 +18,28 @@ import {
 import { LANGUAGE_HARNESS, NETWORK_HARNESS, READY_WITHIN_MS, WORKER_HARNESS } from "./harness.js";
 import { createKeptTexts } from "./kept-texts.js";
 import type { Realm, RealmOptions } from "./realm.js";
+import { createThreadMemory, type ThreadMemory } from "./thread-memory.js";
 
 const policy = (more: string) => ({
   name: "Content-Security-Policy",
   value: `default-src 'none'; script-src 'unsafe-eval'; ${more}`,
 });
-/** The module of a worklet counts as a script of the page, where no author's code ever runs. A worker is there for a browser without worklets. */
-const LANGUAGE_POLICY = {
-  name: "Content-Security-Policy",
-  value: "default-src 'none'; script-src 'unsafe-eval' data:; worker-src data:",
-};
-const WORKER_POLICY = policy("worker-src data:");
+const SILENT_POLICY = policy("worker-src data:");
 /** No sockets: they would pass the guard by. */
 const NETWORK_POLICY = policy("worker-src blob:; connect-src http: https: data: blob:");
 
 /** Stands in the page alone, which no author's code is in. */
 const SERVICE_BINDING = "__svc_service";
 
-/** Before an answer: what the next run needs takes longer than it may wait for. */
+/** Before an answer: what the next run needs takes longer than it may wait for; how much the thread holds is to be looked at. */
 const LONG_RENEWAL = "t";
+const LOOK = "l";
+
+/**
+ * What a thread of realms may hold when it serves another run. V8 collects the whole of its garbage at 32 MB of objects, or twice that of
+ * buffers, and where a realm's code runs by then, Chromium ends the page (trials.ts).
+ */
+const THREAD_MAX_BYTES = 16 * 1024 * 1024;
 
 /** A worker that is busy for so long is not waited for. */
 const CATCH_UP_MS = 200;
@@ -44,7 +47,7 @@ const CATCH_UP_MS = 200;
 /** A scope that has ended holds 40 to 100 KB of memory until the page's own garbage is collected, which is late. */
 const COLLECT_EVERY_RUNS = 50;
 
-/** The page around worklets or workers. */
+/** The page around realms or workers. */
 function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
   let harnessId: string | null = null;
   let runs = 0;
@@ -63,10 +66,12 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
     async mute(): Promise<boolean> {
       return harnessId === null || (await callHarness(session, harnessId, "mute", [])) === true;
     },
-    /** Has the first run's worklet or worker ready, where each run has the next one's prepared. */
+    /** Has the first run's realm or worker ready, where each run has the next one's prepared. */
     begin: () => callHarness(session, harnessId!, "begin", []),
     /** Resolves when what the last run has prepared is ready. */
     ready: () => callHarness(session, harnessId!, "ready", []),
+    /** Ends the thread of the runs so far, and has the next one's realm ready on another. */
+    replaceThread: () => callHarness(session, harnessId!, "replaceThread", []),
     /** Ends the last run's worker, and has a fresh one ready. */
     async renew(): Promise<boolean> {
       const renewed = (await callHarness(session, harnessId!, "renew", [])) === true;
@@ -94,38 +99,38 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
   };
 }
 
-type Header = ReturnType<typeof policy>;
-
 /**
- * Where nothing can be asked for once the page has its document. A run's end begins the next one's worklet or worker, unasked: a message
- * there and back costs a tenth of a run.
+ * Where nothing can be asked for once the page has its document. A run's end begins the next one's realm or worker, unasked: a message
+ * there and back costs a tenth of a run. `thread`: that of its realms, where runs share one.
  */
-function createSilentRealm(options: RealmOptions, harness: string, header: Header): Realm {
+function createSilentRealm(options: RealmOptions, harness: string, thread: ThreadMemory | null): Realm {
   const { session, origin, lose } = options;
   const page = createWorkerPage(options, harness);
   let endedAt = 0;
-  let isLong = false;
-  session.on("Fetch.requestPaused", ({ requestId }) => answerDocument(session, requestId, [header]));
+  let mark = "";
+  session.on("Fetch.requestPaused", ({ requestId }) => answerDocument(session, requestId, [SILENT_POLICY]));
   session.on("Runtime.bindingCalled", ({ name, payload }) => {
     if (name === CONSOLE_BINDING && payload === "") lose("unready");
   });
   return {
     async settle() {
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
+      await thread?.watch();
       await page.open();
       // On, it costs every worker's start a part, whatever its pattern.
       await session.send("Fetch.disable");
       await page.begin();
     },
     async renew() {
-      if (isLong) await page.ready();
+      if (mark === LONG_RENEWAL) await page.ready();
+      if (mark === LOOK && thread !== null && (await thread.heldBytes()) > THREAD_MAX_BYTES) await page.replaceThread();
       await page.collect();
       return true;
     },
     async evaluate(request) {
       const answer = await page.run(request);
-      isLong = typeof answer === "string" && answer.startsWith(LONG_RENEWAL);
-      return isLong ? (answer as string).slice(LONG_RENEWAL.length) : answer;
+      mark = typeof answer === "string" && [LONG_RENEWAL, LOOK].includes(answer[0]!) ? answer[0]! : "";
+      return mark === "" ? answer : (answer as string).slice(mark.length);
     },
     unreadyMs: () => Math.max(0, endedAt + READY_WITHIN_MS - performance.now()),
     end() {
@@ -137,10 +142,9 @@ function createSilentRealm(options: RealmOptions, harness: string, header: Heade
 }
 
 export const createLanguageRealm = (options: RealmOptions): Realm =>
-  createSilentRealm(options, LANGUAGE_HARNESS, LANGUAGE_POLICY);
+  createSilentRealm(options, LANGUAGE_HARNESS, createThreadMemory(options.session));
 
-export const createWorkerRealm = (options: RealmOptions): Realm =>
-  createSilentRealm(options, WORKER_HARNESS, WORKER_POLICY);
+export const createWorkerRealm = (options: RealmOptions): Realm => createSilentRealm(options, WORKER_HARNESS, null);
 
 export function createNetworkRealm(options: RealmOptions): Realm {
   const { session, origin, lane } = options;

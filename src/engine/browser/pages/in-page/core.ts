@@ -44,11 +44,8 @@ export function harnessCore(limits: HarnessLimits) {
   const { now } = Date;
   const toText = String;
   const { eval: evaluate } = scope;
-  const EXECUTE = "\n;typeof execute === 'undefined' ? undefined : execute";
-  const SOURCE_NAME = "\n//# sourceURL=";
-  // A worklet has none: there the size is looked at outside alone (answer.ts).
-  const encoder = scope.TextEncoder && new scope.TextEncoder();
-  const encode = encoder?.encode;
+  const encoder = new scope.TextEncoder();
+  const { encode } = encoder;
   const byteLength: Any = Reflect.getOwnPropertyDescriptor(
     Reflect.getPrototypeOf(Uint8Array.prototype) as object,
     "byteLength",
@@ -87,7 +84,7 @@ export function harnessCore(limits: HarnessLimits) {
   }
 
   function bytesOf(text: string): number {
-    if (!encoder || text.length * 3 <= limits.resultMaxBytes || text.length > limits.resultMaxBytes) return text.length;
+    if (text.length * 3 <= limits.resultMaxBytes || text.length > limits.resultMaxBytes) return text.length;
     return apply(byteLength, apply(encode, encoder, [text]), []);
   }
 
@@ -107,8 +104,9 @@ export function harnessCore(limits: HarnessLimits) {
 
   /** The promise, proof against whatever the author does to Promise.prototype. */
   function safe<T>(promise: Promise<T>): Promise<T> {
-    defineProperty(promise, "then", { value: then });
-    defineProperty(promise, "constructor", { value: OwnPromise });
+    // Without what an author may have given to all objects, which a description inherits.
+    defineProperty(promise, "then", { __proto__: null, value: then } as Any);
+    defineProperty(promise, "constructor", { __proto__: null, value: OwnPromise } as Any);
     return promise;
   }
 
@@ -151,27 +149,24 @@ export function harnessCore(limits: HarnessLimits) {
 
     /** Lets go of what a run has put into its global scope, which may be held for longer than the run lasts. */
     drop(globals: readonly string[]): void {
-      for (const key of ownKeys(scope)) if (!apply(includes, globals, [key])) deleteProperty(scope, key);
+      const keys = ownKeys(scope);
+      // By what the author cannot have replaced.
+      for (let at = 0; at < keys.length; at += 1) {
+        if (!apply(includes, globals, [keys[at]])) deleteProperty(scope, keys[at]!);
+      }
     },
 
     /**
-     * Evaluates names and sources, in turn, in the global scope, and calls what the last of them defined, the author's. Answers as
-     * `callExecute`. `beforeOwn` is called when those before the last are evaluated.
+     * Evaluates names and sources, in turn, in the global scope, and calls what the last of them, the author's, comes to (kept-texts.ts).
+     * Answers as `callExecute`.
      */
-    async evaluateAndCall(
-      payload: string,
-      settings: string,
-      scripts: readonly string[],
-      beforeOwn: () => void = () => {},
-    ): Promise<string> {
+    async evaluateAndCall(payload: string, settings: string, scripts: readonly string[]): Promise<string> {
       // The caller's frames are gone after this, so that a stack holds the author's frames alone.
       await undefined;
       let run: Any;
       for (let i = 0; i < scripts.length; i += 2) {
-        if (i + 2 === scripts.length) beforeOwn();
-        const end = i + 2 < scripts.length ? SOURCE_NAME : EXECUTE + SOURCE_NAME;
         try {
-          run = evaluate(scripts[i + 1] + end + scripts[i]);
+          run = evaluate(scripts[i + 1]);
         } catch (error) {
           return fail("script", error, i + 2 < scripts.length ? scripts[i]! : "");
         }

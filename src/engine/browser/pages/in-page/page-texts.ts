@@ -1,6 +1,7 @@
-/** The texts that a page keeps by their content, as the host says (kept-texts.ts). Runs inside the browser, where no author's code does. */
+/** The texts that a page or a worklet keeps by their content, as it is told. Runs inside the browser, where no author's code does. */
 
-type Sent = readonly [name: string, text: string | null, content: string, keep: boolean];
+/** One script as it is sent: `text` null where that content is there; `keep` where it is to stay (kept-texts.ts). */
+export type Sent = readonly [name: string, text: string | null, content: string, keep: boolean];
 
 export type TakeTexts = ReturnType<typeof pageTexts>;
 

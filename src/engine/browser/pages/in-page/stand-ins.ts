@@ -1,5 +1,5 @@
 /**
- * Puts something in the place of each global that a worklet lacks and the run's own realm has: it can be held, compared and asked for its
+ * Puts something in the place of each global that a realm of the language lacks and the run's own realm has: it can be held, compared and asked for its
  * type, as libraries do with what they may want later. Runs inside the browser, before any other code does.
  */
 import type { StandIn } from "../worker-globals.js";

@@ -1,0 +1,50 @@
+/**
+ * Runs scripts and then `execute` in a realm, whose globals it first cuts down to the ones given. Runs inside the browser, before the
+ * author's code does.
+ */
+import type { CodeOfText } from "./code-of-text.js";
+import type { HarnessCore } from "./core.js";
+import type { StandInsOf } from "./stand-ins.js";
+
+/**
+ * As `harnessCore`: evaluated by its source text, ahead of the run. Answers what begins the run and answers what ends it. A run says `c` and
+ * a console line, `a`, the milliseconds that it took and the answer of `callExecute`, and `x` where it needs more than there is. Only texts
+ * and such functions cross the realm's border. Nothing there could act when the run is over: no timer, no port, no event, no memory that
+ * threads share, no word of what was collected.
+ */
+export function realmHarness(
+  core: HarnessCore,
+  boundCodeOfText: CodeOfText,
+  standIn: StandInsOf,
+  globals: readonly string[],
+): unknown {
+  const { now } = Date;
+  core.keepOnly(globals);
+
+  async function run(
+    tell: (text: string) => void,
+    payload: string,
+    settings: string,
+    scripts: readonly string[],
+  ): Promise<void> {
+    const begun = now();
+    const answer = await core.safe(core.evaluateAndCall(payload, settings, scripts));
+    tell(`a${now() - begun} ${answer}`);
+  }
+
+  return (
+    tell: (text: string) => void,
+    payload: string,
+    settings: string,
+    namesJson: string | null,
+    navigatorJson: string,
+    ...scripts: string[]
+  ): (() => void) => {
+    core.installConsole((line) => tell(`c${line}`));
+    const needsMore = () => tell("x");
+    boundCodeOfText(needsMore);
+    if (namesJson !== null) standIn(namesJson, navigatorJson, needsMore);
+    void run(tell, payload, settings, scripts);
+    return () => core.drop(globals);
+  };
+}
