@@ -1,0 +1,88 @@
+/** A run's code may change all that the language's objects share. What stands beside it in its scope reads names too, and goes on as if it had not. */
+import { expect } from "chai";
+import type { Browsers } from "../../src/engine/browser/browsers.js";
+import {
+  BOUNDS,
+  DOCUMENT_HARNESS,
+  LANGUAGE_HARNESS,
+  NETWORK_HARNESS,
+  WORKER_HARNESS,
+} from "../../src/engine/browser/pages/harness.js";
+import { type ConsoleLine, REALM_KINDS } from "../../src/engine/browser/run.js";
+import { runOf, testBrowsers } from "../engine/browser/support.js";
+
+/** Every name that stands in what is evaluated beside the code, whatever it is used for there, and all that a property's description has. */
+const HARNESSES = [BOUNDS, DOCUMENT_HARNESS, LANGUAGE_HARNESS, NETWORK_HARNESS, WORKER_HARNESS].join("\n");
+const DESCRIBED = ["get", "set", "value", "writable", "configurable", "enumerable"];
+const NAMES = [...new Set([...DESCRIBED, "then", "toJSON", "toString", ...HARNESSES.match(/[a-z_$][\w$]*/gi)!])];
+
+/** What stands where a name is looked up in vain. */
+const INSTEAD: Record<string, string> = {
+  "getters that throw":
+    "{ __proto__: null, configurable: true, get() { throw new Error('read') }, set() { throw new Error('written') } }",
+  "functions that throw":
+    "{ __proto__: null, configurable: true, writable: true, value() { throw new Error('called') } }",
+  "functions that answer themselves":
+    "{ __proto__: null, configurable: true, writable: true, value: function own() { return own } }",
+  "numbers that nobody may change": "{ __proto__: null, value: 1 }",
+};
+
+/** Of all objects the names are those alone; the others lose what they have of their own, too. */
+const HOLDERS: Record<string, string> = {
+  "what all objects have": "[Object.prototype]",
+  "what the language's own objects have": `[
+    ...[Function, Array, String, Number, Boolean, Symbol, RegExp, Promise, Error, Map, Set, WeakMap, Date, Uint8Array].map((one) => one.prototype),
+    Object.getPrototypeOf(Uint8Array.prototype), Object.getPrototypeOf([].values()), Iterator.prototype,
+    Object, Array, Function, String, Number, Reflect, JSON, Math, Date, RegExp, Error, Symbol, Promise
+  ]`,
+};
+
+/** Code that changes it all and then ends so. */
+const source = (holders: string, instead: string, end: string) => `
+  const { defineProperty, ownKeys } = Reflect;
+  const { log } = console;
+  const failure = new (class Failure extends Error {})("own");
+  const holders = ${holders};
+  const names = ${JSON.stringify(NAMES)};
+  // The language itself asks an awaited promise for it.
+  const isKept = (holder, name) => holder === Promise.prototype && name === "constructor";
+  const changes = [];
+  for (const holder of holders) {
+    const own = holder === Object.prototype ? [] : ownKeys(holder);
+    for (const name of [...names, ...own]) if (!isKept(holder, name)) changes.push({ __proto__: null, holder, name });
+  }
+  const execute = async () => {
+    for (let at = 0; at < changes.length; at += 1) {
+      // Of a few the language refuses it.
+      try { defineProperty(changes[at].holder, changes[at].name, ${instead}) } catch {}
+    }
+    ${end};
+  };`;
+
+describe("what a run changes of the language's own objects", function () {
+  this.timeout(60_000);
+  let browsers: Browsers;
+
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  after(() => browsers.stop());
+
+  for (const realm of REALM_KINDS) {
+    for (const [what, holders] of Object.entries(HOLDERS)) {
+      it(`keeps no run in a ${realm} realm from telling what it printed and how it ended: ${what}`, async () => {
+        for (const [title, instead] of Object.entries(INSTEAD)) {
+          const said: string[] = [];
+          const onConsole = ({ text }: ConsoleLine) => void said.push(text);
+          const ended = async (end: string) => {
+            const outcome = await browsers.run(runOf(source(holders, instead, end), { realm, onConsole }));
+            return outcome.ok ? outcome.data : `${outcome.cause}: ${outcome.error.message}`;
+          };
+          const found = [await ended("log('said'); return 1"), await ended("throw failure")];
+          expect([...found, ...said], title).to.deep.equal(["1", "script: own", "said"]);
+        }
+      });
+    }
+  }
+});
