@@ -1,5 +1,7 @@
 /** Nothing that a run prepared for after its end reaches the network, and nothing that it sent is missing from its hosts. */
-import type { Server } from "node:http";
+import { once } from "node:events";
+import { type IncomingMessage, request, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import type { RealmKind } from "../../src/engine/browser/run.js";
@@ -58,15 +60,15 @@ describe("after the end of a run", () => {
   let seen: string[] = [];
 
   before(async () => {
-    host = await reachableHost((request, response) => {
-      seen.push(request.url ?? "");
+    host = await reachableHost(({ url: path = "" }, response) => {
+      seen.push(path);
       response.writeHead(200, { "Access-Control-Allow-Origin": "*", "Cache-Control": "public, max-age=9999" });
       response.end("cached");
     });
     ({ browsers, server, url } = host);
     server.on("connection", () => seen.push("a connection"));
-    server.on("upgrade", (request, socket) => {
-      seen.push(request.url ?? "");
+    server.on("upgrade", ({ url: path = "" }, socket) => {
+      seen.push(path);
       socket.destroy();
     });
   });
@@ -74,6 +76,17 @@ describe("after the end of a run", () => {
     seen = [];
   });
   after(() => host.stop());
+
+  /** All that was on its way: connections are heard of in the order in which they were made, so that ours comes behind them. */
+  async function heardSoFar(): Promise<string[]> {
+    const { port } = server.address() as AddressInfo;
+    const own = request({ port, path: "/own", agent: false }).end();
+    const [answer] = (await once(own, "response")) as [IncomingMessage];
+    await once(answer.resume(), "end");
+    const heard = seen.filter((one) => one !== "/own");
+    heard.splice(heard.lastIndexOf("a connection"), 1);
+    return heard;
+  }
 
   /** What reached the host after a run of the code had ended, until two more runs of the same app had. */
   async function late(
@@ -90,9 +103,7 @@ describe("after the end of a run", () => {
       }),
     );
     if (!outcome.ok) throw new Error(outcome.error.message);
-    // A connection that was made before the end is heard of in the next turn.
-    await new Promise((resolve) => setImmediate(resolve));
-    const before = seen;
+    const before = await heardSoFar();
     seen = [];
     await resultOf(browsers, "const execute = async () => 1", { realm });
     await resultOf(browsers, "const execute = async () => 2", { realm });
