@@ -16,7 +16,7 @@ const codeWith = (statement: string) => `async function execute({ payload }) {
   await new Promise((resolve) => setTimeout(resolve, payload.ms));
   return { n: payload.n, text: "x".repeat(1000) };
 }`;
-/** A context thrown away after each run, a document renewed, a worker, a worklet: an app has one of them. */
+/** A context thrown away after each run, a document renewed, a worker, a realm: an app has one of them. */
 const CODES = [
   codeWith('localStorage.setItem("n", String(payload.n));'),
   codeWith("document.title = 'n';"),

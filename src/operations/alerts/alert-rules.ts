@@ -120,13 +120,16 @@ export function createAlertRules(options: {
         );
       }
       const [app] = await rows<{ name: string }>(db, "SELECT name FROM app WHERE id = $1", [appId]);
+      let delivery: AlertDelivery;
       await write(caller, appId, "test", async (manager) => {
         const named = { ...rule, appName: app!.name };
         const facts = { rule: named, action: null, reason: "", runId: null, at: new Date(now()) };
         await tell(manager, rule, { ...facts, state: "test" });
+        // As it is accepted: it may be sent at once.
+        [delivery] = (await readDeliveries(manager, id, 1)) as [AlertDelivery];
         return id;
       });
-      return (await readDeliveries(db, id, 1))[0]!;
+      return delivery!;
     },
   };
 }

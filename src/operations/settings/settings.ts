@@ -47,9 +47,9 @@ export interface SettingStatus {
 
 const READ = "SELECT key, value, sealed FROM setting WHERE app_id = $1";
 const READ_TIERS = {
-  all: READ,
-  http: `${READ} AND left(key, 2) <> '__'`,
-  runtime: `${READ} AND left(key, 1) <> '_'`,
+  all: `${READ} ORDER BY key`,
+  http: `${READ} AND left(key, 2) <> '__' ORDER BY key`,
+  runtime: `${READ} AND left(key, 1) <> '_' ORDER BY key`,
 };
 
 const UPSERT = `

@@ -34,7 +34,7 @@ const PICKERS =
 const MODELS = "LanguageDetector LanguageModel SpeechRecognition Summarizer Translator webkitSpeechRecognition";
 /** A page's place on a screen that is not there, which it keeps from document to document. */
 const PLACE = "moveBy moveTo requestResize resizeBy resizeTo";
-/** `ShadowRealm` is there for the host alone (worklet-harness.ts). */
+/** `ShadowRealm` is there for the host alone (realm-worker.ts). */
 const OTHERS = "IdleDetector Notification PaymentRequest PresentationRequest ShadowRealm fence speechSynthesis";
 
 export const FORBIDDEN_MEMBERS: Readonly<Record<string, readonly string[]>> = {

@@ -1,4 +1,4 @@
-/** The texts that a page or a worklet keeps by their content, as it is told. Runs inside the browser, where no author's code does. */
+/** The texts that a page or its thread of realms keeps by their content, as it is told. Runs inside the browser, where no author's code does. */
 
 /** One script as it is sent: `text` null where that content is there; `keep` where it is to stay (kept-texts.ts). */
 export type Sent = readonly [name: string, text: string | null, content: string, keep: boolean];
