@@ -12,6 +12,8 @@ const REMEMBERED_MS = 600_000;
 /** A trial lasts so long at most, or such a part of the run's limit: a longer run has a thread of its own, and all of its time. */
 const TRIAL_MAX_MS = 1_000;
 const TRIAL_MAX_PART = 1 / 4;
+/** Nobody sees what a trial prints before its end: who prints more is watched, in a worker. */
+const LINES_MAX = 500;
 /**
  * A trial's page may be ended by what was no fault of the code's: Chromium traps where V8 has collected the whole of a thread's garbage while
  * code of a realm's runs. What a run fills its memory with shows in the worker that has it next.
@@ -53,12 +55,21 @@ export function createTrials(remembered = REMEMBERED) {
       trialOf: TrialOf,
       run: (request: PageRun) => Promise<PageOutcome>,
     ): Promise<PageOutcome | null> {
-      const { onConsole, ...rest } = request;
+      const { onConsole, signal, ...rest } = request;
       const lines: ConsoleLine[] = [];
-      const timeoutMs = Math.min(TRIAL_MAX_MS, request.timeoutMs * TRIAL_MAX_PART);
-      const held = onConsole && { onConsole: (line: ConsoleLine) => void lines.push(line) };
-      const outcome = await run({ ...rest, ...held, timeoutMs, trialOf });
-      if (!outcome.ok && NEEDS_MORE.includes(outcome.cause)) {
+      const talkative = new AbortController();
+      const keep = (line: ConsoleLine) => {
+        if (lines.push(line) > LINES_MAX) talkative.abort();
+      };
+      const outcome = await run({
+        ...rest,
+        ...(onConsole && { onConsole: keep }),
+        signal: signal ? AbortSignal.any([signal, talkative.signal]) : talkative.signal,
+        timeoutMs: Math.min(TRIAL_MAX_MS, request.timeoutMs * TRIAL_MAX_PART),
+        trialOf,
+      });
+      const needsMore = talkative.signal.aborted || (!outcome.ok && NEEDS_MORE.includes(outcome.cause));
+      if (needsMore && !signal?.aborted) {
         needMore.set(keyOf(request), true);
         return null;
       }

@@ -88,6 +88,32 @@ describe("Which runs are tried", () => {
       expect(await outcomes([cause, null], runOf("a", { packages })), cause).to.deep.equal([cause, "held"]);
   });
 
+  it("hand on what they printed when they have held, and are ended and not tried again where that is much", async () => {
+    for (const [count, held] of [
+      [500, true],
+      [501, false],
+    ] as const) {
+      const trials = createTrials();
+      const got: number[] = [];
+      const request = runOf("a", { packages, onConsole: ({ at }) => got.push(at) });
+      const outcome = await trials.run(request, "network", async ({ onConsole, signal }) => {
+        for (let at = 0; at < count; at += 1) onConsole!({ level: "log", at, text: "" });
+        expect([got, signal!.aborted]).to.deep.equal([[], !held]);
+        return held ? ok : failed("cancelled", "Error", "x");
+      });
+      expect(outcome).to.equal(held ? ok : null);
+      expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
+      expect(trials.of(request, "network", "language")).to.equal(held ? "network" : null);
+    }
+  });
+
+  it("are not begun anew where somebody cancels them", async () => {
+    const cancelled = AbortSignal.abort();
+    const request = runOf("a", { packages, signal: cancelled });
+    const ended = failed("cancelled", "Error", "x");
+    expect(await createTrials().run(request, "network", async () => ended)).to.equal(ended);
+  });
+
   it("are those of packages that may do with less, and of code that names the language alone", () => {
     const trials = createTrials();
     const of = (changes: object, realm: RealmKind, ofSource: RealmKind = "language") =>
