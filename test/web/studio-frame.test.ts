@@ -68,7 +68,7 @@ describe("The frame of Studio", () => {
     await page.goForward();
     await page.waitForSelector(".settings");
     await studio.press("k");
-    await page.waitForSelector(".palette");
+    await focused(".palette input");
     await page.goBack();
     await title("quick · First app · Studio");
     // Its commands were those of the page that was left.
@@ -131,14 +131,14 @@ describe("The frame of Studio", () => {
 
   it("does by Ctrl+K whatever can be done here, found by its words", async () => {
     await studio.press("k");
-    await page.waitForSelector(".palette");
+    await focused(".palette input");
     await page.keyboard.type("open slow");
     await page.waitForFunction('document.querySelectorAll(".palette [role=option]").length === 1');
     await page.keyboard.press("Enter");
     await title("slow · First app · Studio");
     await page.waitForSelector(".payload .primary:enabled");
     await studio.press("k");
-    await page.waitForSelector(".palette");
+    await focused(".palette input");
     await page.keyboard.type("run this");
     await page.keyboard.press("Enter");
     await page.waitForSelector(studio.withText("button[not(@disabled)]", "Cancel the run"));
