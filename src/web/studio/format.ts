@@ -10,11 +10,9 @@ const UNITS: [Intl.RelativeTimeFormatUnit, number][] = [
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
 const absolute = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const TIME_OF_DAY = { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" } as const;
 const clock = new Intl.DateTimeFormat(undefined, {
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  hourCycle: "h23",
+  ...TIME_OF_DAY,
 });
 
 /** @param iso ISO 8601 */
@@ -39,10 +37,7 @@ export function moment(iso: string): string {
 const dayClock = new Intl.DateTimeFormat(undefined, {
   month: "short",
   day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  hourCycle: "h23",
+  ...TIME_OF_DAY,
 });
 
 /** The same in a column: without the year while it is this one. */
@@ -57,10 +52,7 @@ const wallClock = new Intl.DateTimeFormat(undefined, {
   year: "numeric",
   month: "short",
   day: "numeric",
-  hour: "2-digit",
-  minute: "2-digit",
-  second: "2-digit",
-  hourCycle: "h23",
+  ...TIME_OF_DAY,
   timeZone: "UTC",
 });
 
