@@ -17,6 +17,8 @@ export interface Caller {
   editorOf: ReadonlySet<number>;
   /** The run that a task token was made for. */
   runId: number | null;
+  /** How many runs caused one another up to that one. */
+  runDepth: number;
   /** The action whose debug page a viewer credential was made for: its script may be read whatever its state. */
   debugs: number | null;
   /** The copy that this caller's runs use (specification, "Which version runs"). */

@@ -3,7 +3,7 @@ import { createHash, randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
-import { type Executor, rows } from "../../data/database.js";
+import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
@@ -56,17 +56,17 @@ interface FoundRow {
   expiresAt: Date | null;
   actionId: number | null;
   runCopy: "master" | "production" | null;
+  runDepth: number | null;
   editorOf: number[] | null;
 }
 
 /* A page's session holds as long as what it was made by: a published app, or a sign-in and an editor's right. */
 const FIND = `
   SELECT c.id, c.kind, c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId", c.expires_at AS "expiresAt",
-         c.action_id AS "actionId",
-         (SELECT copy FROM run WHERE id = c.run_id) AS "runCopy",
+         c.action_id AS "actionId", run.copy AS "runCopy", run.depth AS "runDepth",
          CASE WHEN c.kind = 'editor'
               THEN (SELECT json_agg(app_id) FROM app_editor WHERE person_id = c.person_id) END AS "editorOf"
-    FROM credential c
+    FROM credential c LEFT JOIN run ON run.id = c.run_id
    WHERE c.hash = $1 AND c.revoked_at IS NULL AND (c.expires_at IS NULL OR c.expires_at > now())
      AND (NOT c.page_session OR CASE c.kind WHEN 'live'
        THEN EXISTS (SELECT FROM app WHERE id = c.app_id AND published_at IS NOT NULL)
@@ -97,6 +97,7 @@ function toCaller(row: FoundRow): Caller {
     appId: row.appId,
     editorOf: new Set(row.editorOf ?? []),
     runId: row.runId,
+    runDepth: row.runDepth ?? 0,
     debugs: row.actionId,
     copy: row.runCopy ?? (row.kind === "api" || row.kind === "live" || row.kind === "task" ? "production" : "master"),
     expiresAt: row.expiresAt?.getTime() ?? Number.POSITIVE_INFINITY,
@@ -161,7 +162,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       const hit = known.get(key);
       if (hit && hit.expiresAt > Date.now() && notifications.healthy()) return hit;
       const asked = epoch;
-      const [row] = await rows<FoundRow>(db, FIND, [hash]);
+      const [row] = await preparedRows<FoundRow>(db, "find-credential", FIND, [hash]);
       if (!row) return null;
       const caller = toCaller(row);
       // Rights that changed while the database answered are not to be kept; a task token is used seldom and must die with its run.

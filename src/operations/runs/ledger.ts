@@ -144,12 +144,6 @@ export function createLedger(db: DataSource) {
       return rows(db, QUEUED_BY, [ids]);
     },
 
-    /** How many runs caused one another up to this one. */
-    async depthOf(id: number): Promise<number> {
-      const [run] = await rows<{ depth: number }>(db, "SELECT depth FROM run WHERE id = $1", [id]);
-      return run?.depth ?? 0;
-    },
-
     /** Ends a run that `holder` holds (null: one that is queued). false when it had ended or changed hands: then nothing is written. */
     end,
 

@@ -253,12 +253,12 @@ export function createRuns(options: {
   }
 
   /** The run that is asked for, as far as it can be judged without its action. */
-  async function askedBy(caller: Caller, request: RunRequest): Promise<AskedRun> {
+  function askedBy(caller: Caller, request: RunRequest): AskedRun {
     const { appId, nameOrId, idempotencyKey, retryFailed = false } = request;
     const payload = payloadText(request.payload);
-    const { copy, personId, credentialId, runId: causeRunId } = caller;
+    const { copy, personId, credentialId, runId: causeRunId, runDepth } = caller;
     intake.takePayload(caller, appId, Buffer.byteLength(payload));
-    if (causeRunId !== null && (await ledger.depthOf(causeRunId)) >= CHAIN_DEPTH_MAX) {
+    if (runDepth >= CHAIN_DEPTH_MAX) {
       throw new ActionError(
         "EXECUTION_FAILED",
         `recursion: runs that cause runs are more than ${CHAIN_DEPTH_MAX} deep`,
@@ -278,7 +278,7 @@ export function createRuns(options: {
   return {
     /** Accepts the run and answers at once (specification, `run`). */
     async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
-      const { id } = await start(await askedBy(caller, request));
+      const { id } = await start(askedBy(caller, request));
       return { runId: id };
     },
 
@@ -287,7 +287,7 @@ export function createRuns(options: {
      * @throws EXECUTION_FAILED with the script's message, and all that `run` throws
      */
     async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
-      const { id: runId, done } = await startAwaited(await askedBy(caller, request), request.gone);
+      const { id: runId, done } = await startAwaited(askedBy(caller, request), request.gone);
       const outcome = done ? await done : outcomeIn(await entryOfRun({ logs, notifications }, runId));
       if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
       const { name, message } = outcome.error;
