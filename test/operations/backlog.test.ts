@@ -98,4 +98,10 @@ describe("a backlog", () => {
     expect(await room.take(1, 2)).to.equal(null);
     expect(await room.take(2, 2)).to.deep.equal({ wakes: true });
   });
+
+  it("wakes nobody behind the few that others are woken for by who performs runs itself", async () => {
+    const room = createQueueRoom(db, BOUNDS);
+    expect(await room.take(1, 2, 1)).to.deep.equal({ wakes: true });
+    expect(await room.take(1, 2, 1)).to.deep.equal({ wakes: false });
+  });
 });

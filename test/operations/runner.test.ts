@@ -26,6 +26,8 @@ const runOf = (id: number, appId: number): HeldRun => ({
 function startRunner(concurrency: number, queued: number[] = []) {
   let lastId = 0;
   let claims = 0;
+  /** After the ledger has looked, before its answer is here. */
+  const moment = { isLooking: () => {} };
   const performed: number[] = [];
   const ends: ((outcome: RunOutcome) => void)[] = [];
   const ledger = {
@@ -37,7 +39,11 @@ function startRunner(concurrency: number, queued: number[] = []) {
       queued.splice(queued.indexOf(app), 1);
       return runOf(++lastId, app);
     },
-    anyQueued: async () => queued.length > 0,
+    async anyQueued() {
+      const any = queued.length > 0;
+      moment.isLooking();
+      return any;
+    },
     longestWait: async () => 0,
   } as unknown as Ledger;
   const runner = createRunner({
@@ -60,7 +66,7 @@ function startRunner(concurrency: number, queued: number[] = []) {
     ends.shift()?.(outcome);
     for (let turn = 0; turn < 20; turn += 1) await new Promise((resolve) => setImmediate(resolve));
   }
-  return { runner, performed, call, endOne, queued, claims: () => claims };
+  return { runner, performed, call, endOne, queued, moment, claims: () => claims };
 }
 
 describe("a runner", () => {
@@ -110,6 +116,31 @@ describe("a runner", () => {
     // Neither has to wait for all of the other's.
     expect(later.slice(0, 6).filter((app) => app === 7).length).to.be.within(2, 3);
     expect(later.slice(0, 6).filter((app) => app === 5).length).to.be.within(2, 3);
+  });
+
+  it("looks at the queue for a run that was queued here as soon as it may have a place, and not before", async () => {
+    const { runner, performed, call, endOne, queued, claims } = startRunner(2);
+    void call(1);
+    queued.push(1, 2);
+    runner.expectQueued(1);
+    expect(claims()).to.equal(0);
+    runner.expectQueued(2);
+    await until(() => performed.length === 2);
+    await endOne();
+    expect(performed).to.deep.equal([1, 2, 1]);
+  });
+
+  it("looks again for a run that was queued here while it looked", async () => {
+    const { runner, performed, call, endOne, queued, moment } = startRunner(2);
+    void call(1);
+    moment.isLooking = () => {
+      moment.isLooking = () => {};
+      queued.push(1);
+      runner.expectQueued(1);
+    };
+    await runner.look();
+    await endOne();
+    expect(performed).to.deep.equal([1, 1]);
   });
 
   it("performs nothing for a caller who has gone while he waited", async () => {

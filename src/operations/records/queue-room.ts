@@ -103,8 +103,11 @@ export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
       return { share: queueShare(all.runs, bounds), waitingOf: (appId) => depthOf(appId).runs };
     },
 
-    /** Takes room for a run of the app with a payload of so many bytes; null when as much of it waits as may. */
-    async take(appId: number, bytes: number): Promise<QueuePlace | null> {
+    /**
+     * Takes room for a run of the app with a payload of so many bytes; null when as much of it waits as may.
+     * @param woken how many of the app may wait that somebody is woken for
+     */
+    async take(appId: number, bytes: number, woken = QUEUE_WOKEN_MAX): Promise<QueuePlace | null> {
       await refreshed();
       if (!(await hasRoom(appId, bytes))) return null;
       const depth = depthOf(appId);
@@ -113,7 +116,7 @@ export function createQueueRoom(db: DataSource, bounds: QueueBounds) {
       known.set(appId, depth);
       all.runs += 1;
       all.bytes += bytes;
-      return { wakes: depth.runs <= QUEUE_WOKEN_MAX };
+      return { wakes: depth.runs <= woken };
     },
 
     /** What waits of each app, whoever queued it; counted anew, but seldom where counting takes long. */

@@ -30,6 +30,8 @@ export interface OpenPlace {
 export interface Places {
   /** A place for a run of the app, or null: none is free, or the app has its share. */
   take(appId: number): Place | null;
+  /** Whether there will be one for a run of the app, should nobody need those that are kept open. */
+  allows(appId: number): boolean;
   /** How many are free. */
   free(): number;
   /** How many of them an app may have at present. */
@@ -78,10 +80,12 @@ export function createPlaces(ordinary: number, onFree: () => void): Places {
   let opened = 0;
 
   /** The fuller it is, the less one app may have: the last places are for apps that have none. */
-  function shareNow(): number {
-    if (taken < ordinary) return share;
-    return taken < total - ordinary ? Math.min(share, SHARE_WHEN_BUSY) : 1;
+  function shareOf(full: number): number {
+    if (full < ordinary) return share;
+    return full < total - ordinary ? Math.min(share, SHARE_WHEN_BUSY) : 1;
   }
+
+  const shareNow = () => shareOf(taken);
 
   const countOf = (appId: number) => ofApp.get(appId) ?? 0;
 
@@ -142,6 +146,10 @@ export function createPlaces(ordinary: number, onFree: () => void): Places {
       if (taken >= total || countOf(appId) + opened >= shareNow()) return null;
       taken += 1;
       return give(appId);
+    },
+    allows(appId) {
+      const full = taken - opened;
+      return full < total && countOf(appId) < shareOf(full);
     },
     open() {
       if (taken >= total) return null;

@@ -55,6 +55,8 @@ export function createRunner(options: {
   let stopping: AbortSignal | null = null;
   /** A run may be queued that nothing will wake this process for: no place was free, or its app had its share. */
   let behind = false;
+  /** Whether one was queued here that the look under way may not have seen. */
+  let queuedMeanwhile = false;
   /** Of two apps with as many places, one queued and one waiting here: whose turn it is. */
   let queueFirst = true;
   let turns: Promise<void> | null = null;
@@ -109,13 +111,15 @@ export function createRunner(options: {
   /** Starts the run whose turn it is, queued or asked for here. @returns false when no place is free, or nobody who waits may have it */
   async function takeTurn(): Promise<boolean> {
     if (stopping) return false;
+    queuedMeanwhile = false;
     const found = await takeQueuedTurn();
     if (found === "full") behind = true;
     if (found === "taken") queueFirst = false;
     if (found !== "none") return found === "taken";
     queueFirst = true;
     if (serveCaller()) return true;
-    behind = places.somebodyHasShare() && (await ledger.anyQueued());
+    const left = places.somebodyHasShare() && (await ledger.anyQueued());
+    behind = left || queuedMeanwhile;
     return false;
   }
 
@@ -183,6 +187,13 @@ export function createRunner(options: {
       const place = callers.wait(appId, bytes, gone);
       serve();
       return place;
+    },
+
+    /** A run of the app was queued here: looks at the queue where it may have a place now, else when one is free. */
+    expectQueued(appId: number): void {
+      behind = true;
+      queuedMeanwhile = true;
+      if (places.allows(appId)) serve();
     },
 
     /** Ends the run early, where it is performed here. */

@@ -6,7 +6,13 @@ import type { Executor } from "../../data/database.js";
 import { createFairLine } from "../../engine/fair-line.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
-import { CHAIN_DEPTH_MAX, JSON_MAX_DEPTH, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
+import {
+  CHAIN_DEPTH_MAX,
+  JSON_MAX_DEPTH,
+  OVERLOADED_RETRY_SECONDS,
+  QUEUE_WOKEN_BY_RUNNER_MAX,
+  QUEUE_WOKEN_MAX,
+} from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { nestsDeeperThan } from "../../rules/described.js";
 import { memberText } from "../../rules/json-scan.js";
@@ -119,6 +125,7 @@ export function createRuns(options: {
   const found = new LRUCache<string, true>({ max: FOUND_MAX, ttl: FOUND_MS });
   const queueing = createFairLine(QUEUED_AT_ONCE, QUEUED_AT_ONCE_PER_APP);
   const runner = createRunner({ ledger, execute: execution.execute, holder, concurrency });
+  const woken = concurrency > 0 ? QUEUE_WOKEN_BY_RUNNER_MAX : QUEUE_WOKEN_MAX;
 
   notifications.listen(CANCEL_CHANNEL, (notice) => {
     const [id, by] = notice.split(":").map(Number) as [number, number | undefined];
@@ -133,6 +140,7 @@ export function createRuns(options: {
   async function queue(asked: Queued, accept: Accept, awaitedBy: number | null = null): Promise<{ id: number }> {
     const leave = await queueing.enter(asked.appId);
     const { id, waitsFor } = await queueInTurn(asked, accept).finally(leave);
+    if (waitsFor === null) runner.expectQueued(asked.appId);
     if (waitsFor === "concurrency") await judged(id, awaitedBy);
     if (awaitedBy === null) return { id };
     if (runner.performs(awaitedBy)) runner.expectRun(awaitedBy, id);
@@ -141,7 +149,7 @@ export function createRuns(options: {
   }
 
   async function queueInTurn({ appId, payload }: Queued, accept: Accept): Promise<AcceptedRun> {
-    const place = await queueRoom.take(appId, Buffer.byteLength(payload));
+    const place = await queueRoom.take(appId, Buffer.byteLength(payload), woken);
     if (!place) {
       const retryAfter = OVERLOADED_RETRY_SECONDS;
       throw new ActionError("OVERLOADED", `too many runs wait already; try again in ${retryAfter} s`, { retryAfter });
