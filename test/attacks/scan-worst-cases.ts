@@ -46,13 +46,18 @@ export function textsOf(bytes: number): Record<string, string> {
   const fill = (unit: string) => unit.repeat(Math.ceil(bytes / unit.length)).slice(0, bytes);
   // One escape in as many as may be nested: each layer of them is another text.
   const nested = `%${"25".repeat(8)}41`;
+  const nestedAtEnd = (text: string) => text.slice(nested.length) + nested;
+  const noise = random(3 * KB).toString("base64");
   return {
     A: fill("A"),
-    "A, and an escape of escapes": fill("A").slice(nested.length) + nested,
+    "A, and an escape of escapes": nestedAtEnd(fill("A")),
+    "A, every fiftieth escaped twice": fill(`${"A".repeat(49)}%2541`),
     "beginnings of secrets": fill("AAAA000"),
+    "beginnings of secrets, and an escape of escapes": nestedAtEnd(fill("AAAA000")),
     "the beginning of an address": fill("https://example.com/a/long/path/that/all/of/them/share?id"),
-    "the beginning of an address, and an escape of escapes":
-      fill("https://example.com/a/long/path/that/all/of/them/share?id").slice(nested.length) + nested,
+    "the beginning of an address, and an escape of escapes": nestedAtEnd(
+      fill("https://example.com/a/long/path/that/all/of/them/share?id"),
+    ),
     "the beginning of an address in base64": fill(
       Buffer.from("https://example.com/a/long/path/that/all/of/them/share?id").toString("base64"),
     ),
@@ -66,7 +71,9 @@ export function textsOf(bytes: number): Record<string, string> {
     umlauts: fill("äöü€"),
     "lines of base64": fill(`${"QUFBQTAw".repeat(9)}\n`),
     "line breaks in base64": fill("CgoKDQ0N"),
-    "random base64": fill(random(3 * KB).toString("base64")),
+    "random base64": fill(noise),
+    "random base64, and an escape of escapes": nestedAtEnd(fill(noise)),
+    "random base64, escaped twice here and there": fill(noise.replace(/[\s\S]{199}/g, "$&%2541")),
     "random hex": fill(random(2 * KB).toString("hex")),
   };
 }

@@ -216,8 +216,8 @@ export class Automaton {
       this.steps += Math.max(0, to - at) >> 2;
       while (at < to) {
         const begun = this.beginnings.next(bytes, words, at, to);
-        if (begun === -1) break;
-        at = this.pass(bytes, begun, tell);
+        // What has been looked at is looked at no more: the next span may be near.
+        at = begun === -1 ? to : this.pass(bytes, begun, tell);
         if (at === -1) return true;
       }
     }
