@@ -37,6 +37,11 @@ const shiftedBy = (before: string, encoding: BufferEncoding) => (text: string) =
 const inTheMiddle = (what: string) => (text: string) =>
   text.slice(0, text.length >> 1) + what + text.slice(text.length >> 1);
 
+const percentInTheMiddle = (text: string): string =>
+  text.replace(/[ -~]/g, (character, at: number) =>
+    at === text.length >> 1 ? `%${character.charCodeAt(0).toString(16)}` : character,
+  );
+
 /** What may be done to a text, once or again. Not all of it leaves a secret whole. */
 const CHANGES: ((text: string) => string)[] = [
   (text) => text,
@@ -51,7 +56,9 @@ const CHANGES: ((text: string) => string)[] = [
   (text) => text.replaceAll(/.{5}/g, (five) => hexUnit(five) + five.slice(1)),
   (text) => text.replaceAll(/.{7}/g, "$&\r\n"),
   (text) => Array.from(text).reverse().join(""),
-  ...["\\n", "%0A", "\n", "%", "\\", "-"].map(inTheMiddle),
+  ...["\\n", "%0A", "\n", "%", "\\", "-", "\n".repeat(900), "\\n".repeat(450)].map(inTheMiddle),
+  percentInTheMiddle,
+  (text) => "A".repeat(1_500) + text + "A".repeat(1_500),
   (text) => text.slice(1),
   (text) => text.slice(0, -1),
   (text) => text + text,

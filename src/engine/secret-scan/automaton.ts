@@ -54,7 +54,7 @@ export class Automaton {
   private readonly root = new Int32Array(256);
   private readonly beginnings: Beginnings;
   /** Bytes of the longest pattern. */
-  private readonly longest: number;
+  readonly longest: number;
   /** Steps of all passes so far, for whoever doubts that they are linear. */
   steps = 0;
 

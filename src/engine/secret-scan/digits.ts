@@ -2,9 +2,13 @@
  * What a text may have written in base64, base64url or hex, wherever that begins: the digits' bytes from each one on that may be the
  * first. Knows no secret.
  */
+import { unescapedLayer } from "./escapes.js";
 import { type Layer, withoutLineBreaks } from "./layers.js";
 import { BASE64_NUMERALS, HEX_NUMERALS, type Numerals, PAIRS } from "./numerals.js";
-import { EVERYWHERE, type Spans } from "./spans.js";
+import { addSpan, EVERYWHERE, type Spans } from "./spans.js";
+
+/** So many bytes for each of an occurrence may be line breaks, and what escapes have more than their meaning. */
+const LEFT_OUT_BYTES = 6;
 
 /** No pattern holds it. Five at least part two texts in one buffer: more than may stand behind what a cut has left. */
 const SEPARATOR = 0xff;
@@ -46,16 +50,28 @@ function addRuns(runs: number[], { layer: { bytes }, even }: Digits, kind: Numer
   }
 }
 
-/** Those of the runs that hold a place of the spans or touch one, and the last: a text that was cut ends in it. */
-function runsIn(runs: readonly number[], spans: Spans): readonly number[] {
+/** Of runs that begin so many digits apart, what is decoded from one shift on lies the same. */
+const ALIGNED = 4;
+
+/**
+ * What of the runs is no farther than `reach` from a place of the spans, or from the end of all: a text that was cut ends there.
+ * Each begins a multiple of ALIGNED after the run that it is of.
+ */
+function runsNear(runs: readonly number[], spans: Spans, reach: number): readonly number[] {
   if (spans === EVERYWHERE) return runs;
-  const found: number[] = [];
+  const near: number[] = [];
   for (let run = 0, span = 0; run < runs.length; run += 2) {
-    while (span < spans.length && spans[span + 1]! < runs[run]!) span += 2;
-    const isTouched = span < spans.length && spans[span]! <= runs[run + 1]!;
-    if (isTouched || run === runs.length - 2) found.push(runs[run]!, runs[run + 1]!);
+    const [from, to] = [runs[run]!, runs[run + 1]!];
+    const begin = (place: number) => from + (Math.max(0, place - reach - from) & -ALIGNED);
+    const ofRun: number[] = [];
+    while (span < spans.length && spans[span + 1]! < from) span += 2;
+    for (let at = span; at < spans.length && spans[at]! <= to; at += 2) {
+      addSpan(ofRun, begin(spans[at]!), Math.min(to, spans[at + 1]! + reach));
+    }
+    if (run === runs.length - 2) addSpan(ofRun, begin(to), to);
+    for (const place of ofRun) near.push(place);
   }
-  return found;
+  return near;
 }
 
 /** Writes the same bytes from so many bits on, but for the last word: quicker than to decode other digits. */
@@ -106,7 +122,7 @@ class Runs {
   }
 
   /** Each run decoded from its `shift`th digit on, parted by separators. Holds until the next shift is asked for. */
-  decoded(shift: number): Layer {
+  decoded(shift: number): Pick<Layer, "bytes" | "at"> {
     const { runs } = this;
     const { layer } = this.digits;
     const { bitsPerDigit } = this.numerals;
@@ -122,8 +138,7 @@ class Runs {
       if (places !== null) this.notePlaces(from, to, places.subarray(begun, next));
     }
     // One separator at the end, so that a text that was cut ends near it.
-    const cut = withoutLineBreaks(bytes.subarray(0, end + 1), places?.subarray(0, end + 1) ?? null);
-    return { ...cut, fresh: EVERYWHERE, changed: [] };
+    return { bytes: bytes.subarray(0, end + 1), at: places?.subarray(0, end + 1) ?? null };
   }
 
   /** How many bytes digits make, with separators after them: whole words. */
@@ -161,8 +176,12 @@ class Runs {
   }
 }
 
-/** The bytes of all runs of digits where they are not as in the text, by the spans; none where the spans are. */
-export function* decodedLayers(layer: Layer, spans: Spans): Generator<Layer> {
+/**
+ * The bytes of all runs of digits, and the same without their escapes; of what the spans do not touch only as much as an occurrence that
+ * touches them may hold. Each layer holds until the next is asked for.
+ * @param longest bytes of the longest occurrence
+ */
+export function* decodedLayers(layer: Layer, spans: Spans, longest: number): Generator<Layer> {
   if (spans.length === 0) return;
   const digits = digitsOf(layer);
   const base64: number[] = [];
@@ -170,11 +189,33 @@ export function* decodedLayers(layer: Layer, spans: Spans): Generator<Layer> {
   // The digits of hex are digits of base64.
   const hex: number[] = [];
   for (let run = 0; run < base64.length; run += 2) addRuns(hex, digits, HEX_NUMERALS, base64[run]!, base64[run + 1]!);
-  for (const [all, numerals] of [
-    [base64, BASE64_NUMERALS],
-    [hex, HEX_NUMERALS],
-  ] as const) {
-    const runs = new Runs(digits, runsIn(all, spans), numerals);
-    for (let shift = 0; shift < numerals.shifts && all.length > 0; shift += 1) yield runs.decoded(shift);
+  yield* decodedRuns(digits, base64, BASE64_NUMERALS, spans, longest);
+  yield* decodedRuns(digits, hex, HEX_NUMERALS, spans, longest);
+}
+
+function* decodedRuns(
+  digits: Digits,
+  all: readonly number[],
+  numerals: Numerals,
+  spans: Spans,
+  longest: number,
+): Generator<Layer> {
+  const { bitsPerDigit, shortest, shifts } = numerals;
+  const room = longest * LEFT_OUT_BYTES;
+  const near = runsNear(all, spans, shortest + Math.ceil(((longest + room) * 8) / bitsPerDigit));
+  let runs = new Runs(digits, near, numerals);
+  let isSpread = near === all;
+  for (let shift = 0; shift < shifts && all.length > 0; ) {
+    const { bytes, at } = runs.decoded(shift);
+    const layer = { ...withoutLineBreaks(bytes, at), fresh: EVERYWHERE, changed: [] };
+    yield layer;
+    const inner = unescapedLayer(layer, true);
+    if (inner !== null) yield inner;
+    const leftOut = bytes.length - (inner ?? layer).bytes.length;
+    if (leftOut > room && !isSpread) {
+      // An occurrence may be spread over more by what was left out of it.
+      isSpread = true;
+      runs = new Runs(digits, runsNear(all, spans, digits.layer.bytes.length), numerals);
+    } else shift += 1;
   }
 }

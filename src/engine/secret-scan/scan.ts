@@ -9,7 +9,7 @@ import { unescapedLayer } from "./escapes.js";
 import { shortStrings } from "./json-strings.js";
 import { type Layer, plainLayer } from "./layers.js";
 import { hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
-import { EVERYWHERE, type Spans } from "./spans.js";
+import { EVERYWHERE } from "./spans.js";
 
 export interface Secret {
   /** What may be said of it. */
@@ -43,7 +43,7 @@ interface TextLayer {
 }
 
 /** Each holds until the next is asked for, whose memory may be the same: to fill new memory would cost more than to read it. */
-function* layersOf(text: string, mapped: boolean): Generator<TextLayer> {
+function* layersOf(text: string, mapped: boolean, longest: number): Generator<TextLayer> {
   const plain = plainLayer(text, mapped);
   yield { layer: plain, isDecoded: false };
   let bare = plain;
@@ -53,17 +53,9 @@ function* layersOf(text: string, mapped: boolean): Generator<TextLayer> {
     bare = layer;
     yield { layer, isDecoded: false };
   }
-  yield* decodedWithin(plain, EVERYWHERE);
+  for (const layer of decodedLayers(plain, EVERYWHERE, longest)) yield { layer, isDecoded: true };
   // Also of the text itself: what stands before an encoded value may have taken its first digits for the rest of an escape.
-  yield* decodedWithin(bare, bare.changed);
-}
-
-function* decodedWithin(encoded: Layer, spans: Spans): Generator<TextLayer> {
-  for (const layer of decodedLayers(encoded, spans)) {
-    yield { layer, isDecoded: true };
-    const inner = unescapedLayer(layer, true);
-    if (inner !== null) yield { layer: inner, isDecoded: true };
-  }
+  for (const layer of decodedLayers(bare, bare.changed, longest)) yield { layer, isDecoded: true };
 }
 
 function wordsOf(bytes: Uint8Array): Int32Array {
@@ -104,7 +96,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
       found = finder.name(hit);
       return true;
     };
-    for (const { layer } of layersOf(text, false)) {
+    for (const { layer } of layersOf(text, false, finder.automaton.longest)) {
       if (finder.scan(layer, tell)) return found;
       const begun = cut ? finder.automaton.begunAtEnd(layer.bytes) : null;
       if (begun) return finder.name(begun);
@@ -114,7 +106,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
 
   function intervalsIn(text: string, cut: boolean): Interval[] {
     const found: Interval[] = [];
-    for (const { layer, isDecoded } of layersOf(text, true)) {
+    for (const { layer, isDecoded } of layersOf(text, true, finder.automaton.longest)) {
       const at = layer.at!;
       const tell = (hit: Hit): boolean => {
         // A byte of base64 may end within a character, which goes as well.
