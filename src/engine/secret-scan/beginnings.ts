@@ -88,6 +88,10 @@ export class Beginnings {
         const bit = this.eightBit(wordAt(bytes, at), wordAt(bytes, at + WORD));
         if ((eights[bit >>> 5]! & (1 << (bit & 31))) !== 0) return at;
       }
+      // What stands around a word that is only repeated has just been refused.
+      if (words[word - 1] === words[word] && word * WORD - WORD >= from) {
+        while (word + 2 < end && words[word + 1] === words[word] && words[word + 2] === words[word]) word += 1;
+      }
     }
     return -1;
   }
