@@ -175,6 +175,15 @@ describe("addresses that a run may not send", () => {
     expect(arrived).to.deep.equal(["/harmless"]);
   });
 
+  it("leave no network realm that has served a run whose requests nobody judged", async () => {
+    const changes = { payload, realm: "network" as const, isolationKey: "judged late" };
+    await browsers.run(runOf(codeFor("await fetch(U)", "['plain']"), changes));
+    expect(arrived).to.deep.equal(["/x?plain", "/harmless"]);
+    arrived = [];
+    await browsers.run(runOf(codeFor("await fetch(U)", allTexts), { ...changes, mayRequest }));
+    expect(arrived).to.deep.equal(["/harmless"]);
+  });
+
   it("arrive from a network realm when the judge lets them pass", async () => {
     const changes = { payload, mayRequest: () => true, realm: "network" as const };
     await browsers.run(runOf(codeFor("await fetch(U)", "['plain']"), changes));

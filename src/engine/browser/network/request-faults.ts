@@ -17,6 +17,8 @@ export interface RequestFaults {
   failed(url: string, reason: string): void;
   /** The way out has a connection to `host:port`: what fails from here on has another reason. */
   reached(host: string): void;
+  /** Whether as many calls of `fetch` as that have been told of, and every request has ended. */
+  over(asked: number): boolean;
   /** Resolves when every request that was told of has ended; rejects when some have not within `timeoutMs`. */
   settled(timeoutMs: number): Promise<void>;
   /** Whether a request has not ended, or the outcome is a failure of one that is not explained. */
@@ -49,6 +51,8 @@ function reasonOf(
 
 export function watchRequestFaults(origin: string): RequestFaults {
   const pending = new Map<string, string>();
+  /** Calls of `fetch`, without what the browser sends ahead of them or after an answer. */
+  let told = 0;
   const refusals = new Map<string, string>();
   let faults = new Set<string>();
   let onSettled: (() => void) | null = null;
@@ -78,7 +82,8 @@ export function watchRequestFaults(origin: string): RequestFaults {
 
   return {
     watch(session) {
-      session.on("Network.requestWillBeSent", ({ requestId, request }) => {
+      session.on("Network.requestWillBeSent", ({ requestId, request, type, redirectResponse }) => {
+        if (type === "Fetch" && redirectResponse === undefined) told += 1;
         if (pending.size < PENDING_MAX) pending.set(requestId, request.url);
         else crowded = true;
       });
@@ -89,10 +94,13 @@ export function watchRequestFaults(origin: string): RequestFaults {
     begin(next) {
       onFault = next;
       pending.clear();
+      told = 0;
       crowded = false;
       refusals.clear();
       faults = new Set();
     },
+
+    over: (asked) => told >= asked && pending.size === 0 && !crowded,
 
     async settled(timeoutMs) {
       if (crowded) throw new Error("the run had too many requests under way to know when they end");

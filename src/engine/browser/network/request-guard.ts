@@ -10,8 +10,11 @@ import { createFollowed } from "./followed-requests.js";
 type Judge = NonNullable<PageRun["mayRequest"]>;
 
 export interface RequestGuard {
-  /** Puts the run's judge in place, and who follows what it lets through. Costs a round trip when it is the page's first, and nothing afterwards. */
-  begin(mayRequest: Judge | undefined, onRequest?: PageRun["onRequest"]): Promise<void>;
+  /**
+   * Puts the run's judge in place, and who follows what it lets through. Costs a round trip when it is the page's first, and nothing
+   * afterwards. @returns whether it is the first
+   */
+  begin(mayRequest: Judge | undefined, onRequest?: PageRun["onRequest"]): Promise<boolean>;
   /** Guards what the page has started as well, when there is a judge. */
   guardChild(child: CDPSession): Promise<unknown>;
   /** Hears of the ends of a child's requests, which are paused at the page. */
@@ -98,9 +101,11 @@ export function createRequestGuard(page: CDPSession, caughtUp: (timeoutMs: numbe
       judging = Promise.resolve();
       clean = new Set();
       blocked = new Set();
-      if (judge === undefined) return;
+      if (judge === undefined) return false;
+      const isFirst = enabled === null;
       enabled ??= enable(page);
       await enabled;
+      return isFirst;
     },
 
     async guardChild(child) {

@@ -18,7 +18,8 @@ export interface Admitted {
 }
 
 export interface RunRequests {
-  begin(request: PageRun): Promise<void>;
+  /** @returns whether the guard of the run's requests has been put up only now, over what had been started before */
+  begin(request: PageRun): Promise<boolean>;
   /** Hears from here on what the session's requests come to. */
   watch(session: CDPSession): Promise<unknown>;
   /** Judges also what a child of the page asks for, where the run's requests are judged at all. */
@@ -27,6 +28,8 @@ export interface RunRequests {
   admit(request: PageRequest): Promise<Admitted | null>;
   /** Answers a request that the protocol has paused. */
   answer(session: CDPSession, event: Protocol.Fetch.RequestPausedEvent): void;
+  /** Whether as many calls of `fetch` as that have been told of, and no request is under way. */
+  over(asked: number): boolean;
   /** Resolves when nothing that the run asked for is under way. @throws when something is */
   settled(): Promise<void>;
   /**
@@ -101,6 +104,7 @@ export function createRunRequests(options: {
 
     guardChild: guard.guardChild,
     answer: guard.answer,
+    over: faults.over,
     settled: () => faults.settled(SETTLED_WITHIN_MS),
 
     async clear() {

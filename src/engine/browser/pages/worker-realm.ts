@@ -49,7 +49,7 @@ const COLLECT_EVERY_RUNS = 50;
 
 /** The page around realms or workers. */
 function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
-  let harnessId: string | null = null;
+  let harnessId = "";
   let runs = 0;
   const texts = createKeptTexts();
 
@@ -62,19 +62,15 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
 
   return {
     open,
-    /** Has the last run send nothing from here on. @returns false when its worker does not say so in time */
-    async mute(): Promise<boolean> {
-      return harnessId === null || (await callHarness(session, harnessId, "mute", [])) === true;
-    },
     /** Has the first run's realm or worker ready, where each run has the next one's prepared. */
-    begin: () => callHarness(session, harnessId!, "begin", []),
+    begin: () => callHarness(session, harnessId, "begin", []),
     /** Resolves when what the last run has prepared is ready. */
-    ready: () => callHarness(session, harnessId!, "ready", []),
+    ready: () => callHarness(session, harnessId, "ready", []),
     /** Ends the thread of the runs so far, and has the next one's realm ready on another. */
-    replaceThread: () => callHarness(session, harnessId!, "replaceThread", []),
+    replaceThread: () => callHarness(session, harnessId, "replaceThread", []),
     /** Ends the last run's worker, and has a fresh one ready. */
     async renew(): Promise<boolean> {
-      const renewed = (await callHarness(session, harnessId!, "renew", [])) === true;
+      const renewed = (await callHarness(session, harnessId, "renew", [])) === true;
       await this.collect();
       return renewed;
     },
@@ -85,7 +81,7 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
     /** `base`: that of the service that the run may ask by `listenService`. */
     run(request: PageRun, base = ""): Promise<unknown> {
       runs += 1;
-      return callForText(session, harnessId!, "run", [...texts.valuesOf(request), base]);
+      return callForText(session, harnessId, "run", [...texts.valuesOf(request), base]);
     },
     /** Has what workers ask of the service come to `take`. */
     async listenService(take: (payload: string) => void): Promise<void> {
@@ -93,9 +89,9 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
         if (name === SERVICE_BINDING) take(payload);
       });
       await session.send("Runtime.addBinding", { name: SERVICE_BINDING });
-      await callHarness(session, harnessId!, "listenService", [SERVICE_BINDING]);
+      await callHarness(session, harnessId, "listenService", [SERVICE_BINDING]);
     },
-    answer: (...values: Parameters<Reply>) => callHarness(session, harnessId!, "answer", values),
+    answer: (...values: Parameters<Reply>) => callHarness(session, harnessId, "answer", values),
   };
 }
 
@@ -147,15 +143,17 @@ export const createLanguageRealm = (options: RealmOptions): Realm =>
 export const createWorkerRealm = (options: RealmOptions): Realm => createSilentRealm(options, WORKER_HARNESS, null);
 
 export function createNetworkRealm(options: RealmOptions): Realm {
-  const { session, origin, lane } = options;
+  const { session, origin, lane, lose } = options;
   const page = createWorkerPage(options, NETWORK_HARNESS);
   // Nothing in such a worker opens a socket, of which the guard would have to hear first.
   const requests = createRunRequests({ session, origin, lane, caughtUp: async () => {} });
   const calls = createServiceCalls(requests.admit, page.answer);
-  let begun = false;
+  /** How often the last run called `fetch`; null: it has not said. */
+  let asked: number | null = 0;
   let watched: Promise<unknown> = Promise.resolve();
   let current: CDPSession | null = null;
   let onAttached: () => void = () => {};
+  let isOpen = false;
 
   /** Resolves when all that the worker has told of its requests has arrived. */
   async function caughtUp(): Promise<void> {
@@ -169,9 +167,21 @@ export function createNetworkRealm(options: RealmOptions): Realm {
     watched.catch(() => {});
     onAttached();
   });
+
+  /** Replaces the worker by another, which is watched from its first line on. @returns false when the page must be thrown away instead */
+  async function replaceWorker(): Promise<boolean> {
+    const attached = new Promise<void>((resolve) => {
+      onAttached = resolve;
+    });
+    const inHand = await page.renew();
+    await attached;
+    await watched;
+    return inHand;
+  }
+
   session.on("Fetch.requestPaused", (event) => {
-    if (event.request.url === `${origin}/` && !begun) answerDocument(session, event.requestId, [NETWORK_POLICY]);
-    else requests.answer(session, event);
+    if (isOpen) requests.answer(session, event);
+    else answerDocument(session, event.requestId, [NETWORK_POLICY]);
   });
 
   return {
@@ -180,27 +190,32 @@ export function createNetworkRealm(options: RealmOptions): Realm {
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
       // Nothing is said of the page's own requests: it makes none but those for its workers' first line.
       await page.open();
+      isOpen = true;
+      // On, it costs each worker's start and each request a part, whatever its pattern.
+      await session.send("Fetch.disable");
       await page.listenService((payload) => void calls.take(payload));
     },
 
     async renew() {
-      if (!(await page.mute())) return false;
-      await caughtUp();
-      await requests.settled();
-      const attached = new Promise<void>((resolve) => {
-        onAttached = resolve;
-      });
-      const inHand = await page.renew();
-      await attached;
-      await Promise.all([watched, requests.clear()]);
+      if (asked === null) return false;
+      if (!requests.over(asked)) {
+        await caughtUp();
+        await requests.settled();
+      }
+      const [inHand] = await Promise.all([replaceWorker(), requests.clear()]);
       return inHand && !requests.late();
     },
 
     async evaluate(request) {
-      begun = true;
-      await requests.begin(request);
+      asked = null;
+      // What went before the guard may still be the way of the worker that waits.
+      if ((await requests.begin(request)) && !(await replaceWorker())) lose("unready");
       calls.begin(request.service);
-      return page.run(request, request.service?.base);
+      const said = await page.run(request, request.service?.base);
+      if (typeof said !== "string") return said;
+      const end = said.indexOf(" ");
+      asked = Number(said.slice(0, end));
+      return said.slice(end + 1);
     },
 
     unreadyMs: () => 0,

@@ -11,8 +11,8 @@ declare const self: Any;
 
 /**
  * As `harnessCore`: evaluated by its source text. Talks over the port that the worker's first message brings: `r` ready, `c` and a
- * console line, `a` and the answer of `callExecute`; then, asked by `mute`, `m`: nothing is sent from here on; and asked once more, `b`:
- * nothing of the run is left but this thread's end. A list is a call of the service, or a part of its answer.
+ * console line, `a`, how often `fetch` was called and the answer of `callExecute`: from here on nothing is asked for; then, once told that
+ * the run is over, `b`: nothing of it is left but this thread's end. A list is a call of the service, or a part of its answer.
  */
 export function workerHarness(
   core: HarnessCore,
@@ -29,14 +29,16 @@ export function workerHarness(
   const { isArray } = Array;
   const { postMessage } = scope.MessagePort.prototype;
 
-  let muted = false;
+  let asked = 0;
+  let over = false;
 
   /** What is asked for when the run is over would be the next run's. */
   function boundRequests(): void {
     const { fetch: send } = scope;
     const bound = {
       fetch(this: unknown, input: unknown, ...more: unknown[]): Promise<unknown> {
-        if (muted) return OwnPromise.reject(new OwnError("Failed to fetch"));
+        if (over) return OwnPromise.reject(new OwnError("Failed to fetch"));
+        asked += 1;
         return apply(send, this, [input, ...more]);
       },
     };
@@ -52,22 +54,23 @@ export function workerHarness(
     core.installConsole((line) => tell(`c${line}`));
     if (globals.includes("fetch")) boundRequests();
     core.keepOnly(globals, ofNavigator);
-    const hear = ({ data }: Any) => {
-      if (isArray(data)) return calls.take(data);
-      muted = true;
+    const leave = () => {
       calls.open(null);
-      if (data === "mute") return tell("m");
       tell("b");
       apply(close, scope, []);
     };
-    port.onmessage = async ({ data: [payload, settings, base, ...scripts] }: Any) => {
-      port.onmessage = hear;
+    port.onmessage = async ({ data }: Any) => {
+      if (data === null) return leave();
+      port.onmessage = ({ data }: Any) => (isArray(data) ? calls.take(data) : leave());
+      const [payload, settings, base, ...scripts] = data;
       if (base !== "") {
         calls.open(tell);
         const { call } = calls;
         defineProperty(scope, serviceGlobal, { value: { __proto__: null, base, call }, configurable: true });
       }
-      tell(`a${await core.safe(core.evaluateAndCall(payload, settings, scripts))}`);
+      const answer = await core.safe(core.evaluateAndCall(payload, settings, scripts));
+      over = true;
+      tell(`a${asked} ${answer}`);
     };
     tell("r");
   };

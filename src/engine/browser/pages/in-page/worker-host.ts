@@ -38,7 +38,6 @@ export function workerHost(
     const { port1: port, port2 } = new MessageChannel();
     const ready = Promise.withResolvers<boolean>();
     const answer = Promise.withResolvers<string>();
-    const muted = Promise.withResolvers<boolean>();
     const left = Promise.withResolvers<boolean>();
     let over = false;
     port.onmessage = ({ data }: { data: string | [unknown, string] }) => {
@@ -49,12 +48,11 @@ export function workerHost(
       } else if (data[0] === "a") {
         over = true;
         answer.resolve(data.slice(1));
-      } else if (data[0] === "m") muted.resolve(true);
-      else if (data[0] === "b") left.resolve(true);
+      } else if (data[0] === "b") left.resolve(true);
       else ready.resolve(true);
     };
     worker.postMessage(harness, [port2]);
-    return { worker, port, ready: ready.promise, answer: answer.promise, muted: muted.promise, left: left.promise };
+    return { worker, port, ready: ready.promise, answer: answer.promise, left: left.promise };
   }
 
   /** Whether it came in time: what is busy answers nothing. */
@@ -99,7 +97,10 @@ export function workerHost(
       print = self[bindingName];
       return true;
     },
-    /** `base`: that of the service, where the run may ask it for something. */
+    /**
+     * `base`: that of the service, where the run may ask it for something. Where it has a network, how often it called `fetch` stands before
+     * its answer.
+     */
     async run(
       payload: string,
       settings: string,
@@ -114,19 +115,14 @@ export function workerHost(
       await prepared;
       next.port.postMessage([payload, settings, base, ...texts]);
       const answer: string = await next.answer;
-      if (!withOrigin) prepare();
-      return answer;
+      if (withOrigin) return answer;
+      prepare();
+      return answer.slice(answer.indexOf(" ") + 1);
     },
     listenService(bindingName: string): void {
       calls.listen(self[bindingName]);
     },
     answer: calls.answer,
-    /** Has the last run's worker send nothing from here on. Answers false when it is not in hand. */
-    mute(): Promise<boolean> | boolean {
-      if (next === null) return true;
-      next.port.postMessage("mute");
-      return inTime(next.muted);
-    },
     /** As the function of that name: a worker with the page's origin is renewed when its requests have come to their end, others with each run. */
     renew,
     /** Resolves when the first run's worker is ready. */
