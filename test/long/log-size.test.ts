@@ -180,24 +180,28 @@ describe(`a log of ${LARGE} entries beside one of ${SMALL}`, function () {
 
   it("is dropped in under ten seconds, and nobody's runs get slower by it", async () => {
     const beside = await runsBeside(large);
+    const { runs } = beside;
     // The first of them make the browser's places.
-    await until(() => beside.runs.length > QUIET_RUNS, 300_000);
-    const quiet = beside.runs.slice(QUIET_RUNS / 5).map(({ begun, ended }) => ended - begun);
+    await until(() => runs.length > QUIET_RUNS, 300_000);
     const start = performance.now();
     // All of them are too old for it.
     expect(await createPartitions({ db: large.db, days: -2 }).dropOld()).to.be.at.least(2 * (DAYS - 1));
     const end = performance.now();
-    await until(() => beside.runs.at(-1)!.begun > end, 60_000);
+    const ended = runs.length;
+    await until(() => runs.length > ended + QUIET_RUNS, 300_000);
     await beside.stop();
-    const during = beside.runs.filter(({ begun, ended }) => ended > start && begun < end);
-    const [before, meanwhile] = [p95(quiet), p95(during.map(({ begun, ended }) => ended - begun))];
+    const during = runs.filter((run) => run.ended > start && run.begun < end);
+    // The machine's speed wanders by as much as is measured: they are compared with those before and those after.
+    const quiet = runs.slice(QUIET_RUNS / 5).filter((run) => run.ended <= start || run.begun >= end);
+    const timesOf = (some: typeof runs) => some.map((run) => run.ended - run.begun);
+    const [otherwise, meanwhile] = [p95(timesOf(quiet)), p95(timesOf(during))];
     const seconds = (end - start) / 1_000;
     process.stdout.write(
-      `      dropped in ${seconds.toFixed(1)} s; p95 of ${quiet.length} runs before ${before.toFixed(1)} ms, of ${during.length} meanwhile ${meanwhile.toFixed(1)} ms: ${(meanwhile / before).toFixed(2)} times\n`,
+      `      dropped in ${seconds.toFixed(1)} s; p95 of ${quiet.length} runs before and after ${otherwise.toFixed(1)} ms, of ${during.length} meanwhile ${meanwhile.toFixed(1)} ms: ${(meanwhile / otherwise).toFixed(2)} times\n`,
     );
     expect(seconds).to.be.below(10);
     expect(during.length).to.be.above(CALLERS);
-    expect(meanwhile).to.be.below(before * 1.2);
+    expect(meanwhile).to.be.below(otherwise * 1.2);
     expect(
       (await large.db.query("SELECT count(*)::int AS n FROM execution_log WHERE id <= $1", [LARGE]))[0].n,
     ).to.equal(0);
