@@ -26,8 +26,8 @@ const ATTEMPT_AGAIN_MS = 300;
  */
 const DETACHED_AT_ONCE = 30;
 const DETACH_PAUSE_MS = 100;
-/** Between two tables that are dropped: what runs meanwhile has the database to itself. */
-const DROP_PAUSE_MS = 10;
+/** Between two tables that are dropped: what runs meanwhile has the database to itself for half of the time. */
+const DROP_PAUSE_MS = 25;
 /** Before the name of what has left its table, until it is dropped: no table of the service is called so, and no backup has it. */
 const LEFT = "DROPPED_";
 const LOCK = 7_203_114_285_024;
