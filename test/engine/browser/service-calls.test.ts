@@ -272,6 +272,13 @@ describe("calls of the service from a run", () => {
     }
   });
 
+  it("that are made while the run before is being ended take none of the next one's places", async () => {
+    const busy = "for (const end = Date.now() + 60; Date.now() < end; ) for (let n = 0; n < 9; n += 1) direct('late')";
+    const source = `${BOTH} const execute = () => { setTimeout(() => { ${busy} }); return 1 }`;
+    await run(source);
+    expect(await run(`${BOTH} const execute = async () => (await direct("fine"))[0]`)).to.equal(200);
+  });
+
   it("is not there without a service, nor where there is no network", async () => {
     const source = "const execute = async () => typeof globalThis.__svcService";
     expect(await resultOf(browsers, source, { realm: "network" })).to.equal("undefined");

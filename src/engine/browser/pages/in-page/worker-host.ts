@@ -41,9 +41,10 @@ export function workerHost(
     const left = Promise.withResolvers<boolean>();
     let over = false;
     port.onmessage = ({ data }: { data: string | [unknown, string] }) => {
-      if (typeof data !== "string") calls.take(port, data);
-      else if (data[0] === "c") {
-        // What comes after the answer belongs to no run.
+      // What comes after the answer belongs to no run.
+      if (typeof data !== "string") {
+        if (!over) calls.take(port, data);
+      } else if (data[0] === "c") {
         if (!over) print(data.slice(1));
       } else if (data[0] === "a") {
         over = true;
