@@ -71,6 +71,8 @@ export function createCodeReadings(compile: (code: string) => Promise<void>) {
       const leave = await line.enter(appId);
       try {
         const verdict = known.get(key) ?? (await judge(code));
+        // What V8 refused may have been a matter of the moment: that it took too long, on a busy machine.
+        if (verdict.compileFault !== null) return verdict;
         if (known.size >= REMEMBERED) known.delete(known.keys().next().value!);
         known.set(key, verdict);
         return verdict;

@@ -1,0 +1,20 @@
+/** What is found out of code is remembered for all apps: not what a moment's load made of it. */
+import { expect } from "chai";
+import { ActionError } from "../../src/errors.js";
+import { createCodeReadings } from "../../src/operations/actions/code-readings.js";
+
+const CODE = "async function execute() { return 1 }";
+
+describe("code that was refused at a busy moment", () => {
+  it("is taken at the next, of its own app and of another", async () => {
+    let busy = true;
+    const readings = createCodeReadings(async () => {
+      if (busy) throw new ActionError("CODE_VALIDATION_FAILED", "code takes longer than 1000 ms to compile");
+    });
+    const faults = async () =>
+      Promise.all([1, 2].map(async (appId) => (await readings.read(appId, CODE)).compileFault?.message ?? null));
+    expect((await faults())[0]).to.match(/longer/);
+    busy = false;
+    expect(await faults()).to.deep.equal([null, null]);
+  });
+});
