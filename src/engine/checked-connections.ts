@@ -124,8 +124,20 @@ function opened(socket: Socket, event: "connect" | "secureConnect", limitMs: num
   });
 }
 
+/** A switch to another protocol, which nobody asked for: an answer without a body, of which nothing else tells, nor of its end. */
+function onSwitch(
+  request: ReturnType<typeof httpRequest>,
+  answer: (head: Pick<WebAnswer, "status" | "headers">) => void,
+): void {
+  request.once("upgrade", ({ statusCode = 0, headers }, socket) => {
+    socket.destroy();
+    answer({ status: statusCode, headers });
+  });
+}
+
 function answerTo(request: ReturnType<typeof httpRequest>): Promise<WebAnswer> {
   return new Promise((resolve, reject) => {
+    onSwitch(request, (head) => resolve({ ...head, body: "" }));
     request.on("error", reject).once("response", (response) => {
       let body = "";
       response.setEncoding("utf8").on("data", (chunk: string) => {
@@ -151,6 +163,7 @@ const REDIRECTS_MAX = 3;
 /** The whole body. */
 function wholeOf(request: ReturnType<typeof httpRequest>, maxBytes: number): Promise<Download> {
   return new Promise((resolve, reject) => {
+    onSwitch(request, (head) => resolve({ ...head, body: Buffer.alloc(0) }));
     request.on("error", reject).once("response", (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
