@@ -66,6 +66,9 @@ export function watchRequestFaults(origin: string): RequestFaults {
     onFault(fault);
   }
 
+  /** What an address was blocked for may be its host. */
+  const addOf = (url: URL, reason: string) => add(`${reason === BLOCKED ? "an address" : url.origin}: ${reason}`);
+
   function end(requestId: string): void {
     pending.delete(requestId);
     if (pending.size === 0) onSettled?.();
@@ -77,7 +80,7 @@ export function watchRequestFaults(origin: string): RequestFaults {
     if (url === null || url.origin === "null" || event.canceled) return;
     const port = url.port || (url.protocol === "https:" ? "443" : "80");
     const refusal = refusals.get(`${url.hostname.replace(/^\[(.*)\]$/, "$1")}:${port}`);
-    add(`${url.origin}: ${refusal ?? reasonOf(event, origin)}`);
+    addOf(url, refusal ?? reasonOf(event, origin));
   }
 
   return {
@@ -122,7 +125,7 @@ export function watchRequestFaults(origin: string): RequestFaults {
       if (refusals.size < FAULTS_MAX) refusals.set(host, reason);
     },
 
-    failed: (url, reason) => add(`${new URL(url).origin}: ${reason}`),
+    failed: (url, reason) => addOf(new URL(url), reason),
 
     reached(host) {
       refusals.delete(host);

@@ -1,0 +1,41 @@
+/** A request that is blocked for what its address holds: what is said of it holds none of that, a host's lower case included. */
+import { EventEmitter } from "node:events";
+import { expect } from "chai";
+import type { CDPSession } from "puppeteer";
+import { BLOCKED, watchRequestFaults } from "../../src/engine/browser/network/request-faults.js";
+
+const ORIGIN = "https://app-1.actions.internal";
+const HOST = "abcdefghijklmnopqrs0123.invalid";
+
+describe("a request that was blocked for a secret in its host", () => {
+  const session = new EventEmitter();
+  const said: string[] = [];
+  const faults = watchRequestFaults(ORIGIN);
+  faults.watch(session as unknown as CDPSession);
+  beforeEach(() => {
+    said.length = 0;
+    faults.begin((fault) => said.push(fault));
+  });
+
+  const fail = (url: string, more: object) => {
+    session.emit("Network.requestWillBeSent", { requestId: "1", request: { url } });
+    session.emit("Network.loadingFailed", { requestId: "1", errorText: "net::ERR_FAILED", canceled: false, ...more });
+  };
+  const explained = () => {
+    const error = { name: "TypeError", message: "Failed to fetch", stack: "TypeError: Failed to fetch" };
+    return JSON.stringify(faults.explain({ ok: false, cause: "script", error }));
+  };
+
+  it("is told of without that host, in the console and in the error", () => {
+    fail(`https://${HOST}/`, { blockedReason: "inspector" });
+    faults.failed(`http://${HOST}:4000/x`, BLOCKED);
+    expect(said).to.deep.equal([`an address: ${BLOCKED}`]);
+    expect(explained()).to.include(BLOCKED).and.not.include(HOST);
+  });
+
+  it("is told from one that failed, whose host is named", () => {
+    fail(`https://${HOST}/`, {});
+    expect(said).to.deep.equal([`https://${HOST}: net::ERR_FAILED`]);
+    expect(explained()).to.include(HOST);
+  });
+});
