@@ -66,7 +66,8 @@ export function createRealmOfCode(remembered = 500): RealmOfCode {
   const judged = new Map<string, RealmKind>();
 
   return (code, given = []) => {
-    const key = given.length === 0 ? code : `${given.join(" ")}\n${code}`;
+    // No code that defines a function is an array of texts: what one app is given is not taken for another's first line.
+    const key = given.length === 0 ? code : JSON.stringify([...given, code]);
     const known = judged.get(key);
     if (known !== undefined) return known;
     const kind = judge(code, given);

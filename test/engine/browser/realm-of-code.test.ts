@@ -112,4 +112,11 @@ describe("the realm of code", () => {
     expect(judged()).to.deep.equal(expected);
     expect(judged()).to.deep.equal(expected);
   });
+
+  it("is judged by what this code is given, not by what another is whose first line says so", () => {
+    const one = createRealmOfCode();
+    const code = "async function execute() {}";
+    expect(one(code, ["fetch"])).to.equal("language");
+    expect(one(`fetch\n${code}`)).to.equal("network");
+  });
 });
