@@ -67,6 +67,13 @@ export function createDocumentRealm(options: RealmOptions): Realm {
     return (await held()) > LEFT_MAX_BYTES;
   }
 
+  /** @returns whether the documents so far have left something, and much */
+  async function lookForTraces(): Promise<[boolean, boolean]> {
+    // Not before the document has gone, which could still set some; not after a look for cookies, which would find them.
+    if (await requests.clear()) await forgetAnswers();
+    return Promise.all([traces.look(origin), holdsMuch()]);
+  }
+
   /** Pipelined: all of it is in place before the worker goes on. */
   function boundWorker(worker: CDPSession): Promise<unknown> {
     worker.on("Runtime.bindingCalled", (event) => print(event.payload));
@@ -93,10 +100,11 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       if (traces.found() || children.met()) return false;
       await requests.settled();
       const { loaded } = await navigate(session, `${origin}/`);
-      const installing = installHarness(session, DOCUMENT_HARNESS);
-      // Not before the document has gone, which could still set some; not after a look for cookies, which would find them.
-      if (await requests.clear()) await forgetAnswers();
-      const [left, heavy, installed] = await Promise.all([traces.look(origin), holdsMuch(), installing, loaded]);
+      const [installed, [left, heavy]] = await Promise.all([
+        installHarness(session, DOCUMENT_HARNESS),
+        lookForTraces(),
+        loaded,
+      ]);
       harnessId = installed.harnessId;
       // What the document asked for as it went may outlive it, and nobody is told of its end.
       await requests.settled();

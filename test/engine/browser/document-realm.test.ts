@@ -1,0 +1,29 @@
+/** A realm of documents beside a protocol that fails. */
+import { EventEmitter } from "node:events";
+import { setImmediate as turn } from "node:timers/promises";
+import { expect } from "chai";
+import { createDocumentRealm } from "../../../src/engine/browser/pages/document-realm.js";
+
+const ORIGIN = "https://app-1.actions.internal";
+
+describe("a page with a document", () => {
+  it("ends no process where its browser goes as it is renewed", async () => {
+    const session = Object.assign(new EventEmitter(), {
+      async send(method: string) {
+        if (method === "Page.navigate") session.emit("Page.frameNavigated", { frame: { url: `${ORIGIN}/` } });
+        else throw new Error("Target closed");
+      },
+    });
+    const lane = { used: () => true, begin: () => {} };
+    const unheard: unknown[] = [];
+    const hear = (reason: unknown) => unheard.push(reason);
+    process.on("unhandledRejection", hear);
+    const realm = createDocumentRealm({ session, connection: session, origin: ORIGIN, lane } as never);
+    const failure = await realm.renew().catch((error: Error) => error.message);
+    await turn();
+    await turn();
+    process.off("unhandledRejection", hear);
+    expect(failure).to.equal("Target closed");
+    expect(unheard).to.deep.equal([]);
+  });
+});
