@@ -59,17 +59,16 @@ export async function startAlerts(
   notifications: Notifications,
   { alerts: { watch, delivery } }: Operations,
 ): Promise<void> {
-  const { clock, log, releases } = plan;
+  const { clock, log, releases, impatience } = plan;
   const every = { msUntil: clock.msUntil, sleepMaxMs: ALERTS_EVERY_MS, log };
   const tickers = [watch.look, delivery.look].map((work) => createTicker({ work, ...every }));
+  const [, delivering] = tickers;
+  delivery.whenFree(() => delivering!.wake());
   for (const ticker of tickers) {
     notifications.listen(ALERT_CHANNEL, ticker.wake);
     await ticker.start();
   }
-  releases.add("alerts", () => {
-    delivery.stop();
-    return Promise.all(tickers.map((ticker) => ticker.stop()));
-  });
+  releases.add("alerts", () => Promise.all([...tickers.map((ticker) => ticker.stop()), delivery.drain(impatience)]));
 }
 
 /** Publishes what is scheduled, and pushes to devices what is published. */

@@ -1,11 +1,13 @@
 /** Hosts that an app names answer the service itself whatever they like: each request ends, and nobody else's waits for it. */
 import { once } from "node:events";
-import { type AddressInfo, createServer } from "node:net";
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect } from "chai";
+import { rows } from "../../src/data/database.js";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
 import { startAlertHook } from "../harness/alert-hook.js";
-import { startTestService } from "../harness/service.js";
+import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
+import { PUSH_KEYS } from "./numbered-app.js";
 
 const LIMIT_MS = 300;
 const SWITCH = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: other\r\nConnection: Upgrade\r\n\r\n";
@@ -24,14 +26,25 @@ const ANSWERS: Readonly<Record<string, readonly [text: string, status: number | 
   nothing: ["", null],
 };
 
+/** What one app may have under way, as alert-delivery.ts and push-sender.ts have it. */
+const PLACES_PER_APP = { alerts: 4, pushes: 10 };
+/** Of less than the 20 seconds after which an answer is no longer waited for. */
+const AT_ONCE_MS = 8_000;
+
 /** A host that answers whoever has said something, and hears nothing more. */
 async function startHost(text: string, thenEnds: boolean) {
+  const sockets = new Set<Socket>();
   const server = createServer((socket) => {
+    sockets.add(socket);
     socket.on("error", () => undefined).once("data", () => (thenEnds ? socket.end(text) : socket.write(text)));
   }).listen(0, "127.0.0.1");
   await once(server, "listening");
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
-  return { url, stop: () => server.close() };
+  const stop = () => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  };
+  return { url, sockets, stop };
 }
 
 describe("hosts that answer the service as they like", function () {
@@ -55,26 +68,82 @@ describe("hosts that answer the service as they like", function () {
     }
   }
 
-  it("keep nobody else's alerts", async function () {
+  describe("and others beside them", function () {
     this.timeout(30_000);
-    const service = await startTestService({ ROLES: "api", ALLOW_PRIVATE_NETWORK: "1" });
-    const [odd, hook] = [await startHost(SWITCH, false), await startAlertHook()];
-    const secret = "a-secret-to-sign-with";
-    const settings = { __odd: { url: odd.url.href, secret }, __hook: { url: hook.url, secret } };
-    await service.rest("POST", `/v1/apps/${service.appId}/settings`, { body: settings });
-    const path = `/v1/apps/${service.appId}/alerts`;
-    const test = async (setting: string) => {
-      const rule = { name: setting, condition: "failed", channel: "webhook", setting };
-      const { alert } = (await service.rest("POST", path, { body: rule })).body;
-      await service.rest("POST", `${path}/${alert.id}/test`);
-      return alert.id as number;
-    };
-    const id = await test("__odd");
-    const lastOf = async () => (await service.rest("GET", `${path}/${id}/deliveries`)).body.deliveries[0];
-    await until(async () => (await lastOf()).status !== "queued");
-    await test("__hook");
-    await until(() => hook.heard.length > 0);
-    expect(await lastOf()).to.include({ status: "failed", detail: "HTTP 101" });
-    await Promise.all([service.stop(), hook.stop(), odd.stop()]);
+    let service: TestService;
+    let hook: Awaited<ReturnType<typeof startAlertHook>>;
+    let otherAppId: number;
+    let rulesMade = 0;
+    const hosts: { stop(): void }[] = [];
+
+    before(async () => {
+      const roles = { ROLES: "api,scheduler", ALLOW_PRIVATE_NETWORK: "1" };
+      [service, hook] = await Promise.all([startTestService(roles), startAlertHook()]);
+      const other = "INSERT INTO app (organization_id, name) VALUES ($1, 'other') RETURNING id";
+      otherAppId = (await rows<{ id: number }>(service.db, other, [service.organizationId]))[0]!.id;
+    });
+    afterEach(() => {
+      for (const host of hosts.splice(0)) host.stop();
+    });
+    after(() => Promise.all([service.stop(), hook.stop()]));
+
+    async function hostThatSays(text: string) {
+      const host = await startHost(text, false);
+      hosts.push(host);
+      return host;
+    }
+
+    /** Has an app's alert sent to a host. @returns the rule's path */
+    async function alertTo(appId: number, url: string): Promise<string> {
+      const path = `/v1/apps/${appId}`;
+      const as = "admin";
+      await service.rest("POST", `${path}/settings`, { as, body: { __to: { url, secret: "a-secret-to-sign-with" } } });
+      const rule = { name: `rule ${++rulesMade}`, condition: "failed", channel: "webhook", setting: "__to" };
+      const { http, body } = await service.rest("POST", `${path}/alerts`, { as, body: rule });
+      expect(http, JSON.stringify(body)).to.equal(201);
+      const { alert } = body;
+      await service.rest("POST", `${path}/alerts/${alert.id}/test`, { as });
+      return `${path}/alerts/${alert.id}`;
+    }
+
+    it("what switches to another protocol keeps nobody else's alerts", async () => {
+      const odd = await hostThatSays(SWITCH);
+      const path = await alertTo(service.appId, odd.url.href);
+      const lastOf = async () => (await service.rest("GET", `${path}/deliveries`, { as: "admin" })).body.deliveries[0];
+      await until(async () => (await lastOf()).status !== "queued");
+      const heard = hook.heard.length;
+      await alertTo(otherAppId, hook.url);
+      await until(() => hook.heard.length > heard);
+      expect(await lastOf()).to.include({ status: "failed", detail: "HTTP 101" });
+    });
+
+    it("what never answers one app's alerts keeps no other app's", async () => {
+      const silent = await hostThatSays("");
+      for (let rule = 0; rule < 20; rule += 1) await alertTo(service.appId, silent.url.href);
+      await until(() => silent.sockets.size >= PLACES_PER_APP.alerts);
+      const heard = hook.heard.length;
+      await alertTo(otherAppId, hook.url);
+      await until(() => hook.heard.length > heard, AT_ONCE_MS);
+      expect(silent.sockets.size).to.equal(PLACES_PER_APP.alerts);
+    });
+
+    it("what never answers a thousand devices of one app keeps no other app's", async () => {
+      const [silent, ready] = [await hostThatSays(""), await hostThatSays(EMPTY)];
+      await pushed(service.appId, silent.url, 1_100);
+      await until(() => silent.sockets.size >= PLACES_PER_APP.pushes);
+      await pushed(otherAppId, ready.url, 1);
+      await until(() => ready.sockets.size > 0, AT_ONCE_MS);
+      expect(silent.sockets.size).to.equal(PLACES_PER_APP.pushes);
+    });
+
+    /** Has an app's notification pushed to so many devices. */
+    async function pushed(appId: number, { href }: URL, devices: number): Promise<void> {
+      const add = `INSERT INTO push_subscription (app_id, reader, endpoint, p256dh, auth)
+                   SELECT $1, 'r' || n, $2::text || n, $3, $4 FROM generate_series(1, $5::int) AS n`;
+      await service.db.query(add, [appId, href, PUSH_KEYS.p256dh, PUSH_KEYS.auth, devices]);
+      const body = { status: "published", data: { title: "t" }, pushNotification: { payload: {} } };
+      const { http } = await service.rest("POST", `/v1/apps/${appId}/notifications`, { as: "admin", body });
+      expect(http).to.equal(201);
+    }
   });
 });

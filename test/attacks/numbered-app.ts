@@ -4,7 +4,8 @@ import { hashToken, newToken } from "../../src/operations/access/credentials.js"
 import { logData } from "../harness/log-entries.js";
 import type { TestService } from "../harness/service.js";
 
-const KEYS = {
+/** Of a device. */
+export const PUSH_KEYS = {
   p256dh: "BCVxsr7N_eNgVRqvHtD0zTZsEc6-VV-JvLexhqUzORcxaOzi6-AYWXvTBHm4bjyPjs7Vd8pZGH6SRpkNtoIAiw4",
   auth: "BTBZMqHH6r4Tts7J_aSIgg",
 };
@@ -81,7 +82,7 @@ export async function addNumberedApp(service: TestService, number: number, mark:
   const message = { to: [{ email }], subject: mark, text: mark };
   await send("v1/:app/communicate/email", message, "message");
   await send("v1/:app/notifications", { data: { mark }, status: "published" }, "notification");
-  const device = { endpoint: `https://push.example.net/${mark}`, keys: KEYS };
+  const device = { endpoint: `https://push.example.net/${mark}`, keys: PUSH_KEYS };
   await send("v1/:app/push/subscriptions", device, "push_subscription");
   await numberFrom(db, number, ["media_file"]);
   const form = new FormData();

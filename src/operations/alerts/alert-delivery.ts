@@ -13,26 +13,31 @@ import { signature } from "../communicate/sms-delivery.js";
 import type { Settings } from "../settings/settings.js";
 import { type AlertBody, slackBody } from "./alert-texts.js";
 
-/** Of one look. */
-const AT_ONCE = 20;
+/** Alerts in hand at once, in this process. */
+const PLACES = 20;
+/** Of one app: hosts that never answer must not take them all. */
+const PLACES_PER_APP = 4;
 /** Longer than a try may take: until then it is nobody else's. */
 const HELD = "interval '60 seconds'";
 const FIRST_PAUSE_SECONDS = 15;
 const LONGEST_PAUSE_SECONDS = 3_600;
 
-/* Of each rule the oldest alone, so that what it says comes in order; of apps those with the fewest before them first. */
+/*
+ * Of each rule the oldest alone, so that what it says comes in order; of apps those with the fewest in hand first. $1 how many,
+ * $2 apps and $3 how many each has in hand.
+ */
 const CLAIM = `
   UPDATE alert_delivery SET due_at = now() + ${HELD}, attempts = attempts + 1
    WHERE id IN (
      SELECT delivery.id FROM alert_delivery AS delivery
-       JOIN (SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY due_at) AS place
-               FROM alert_delivery AS first
+       JOIN (SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY due_at) + coalesce(busy.held, 0) AS place
+               FROM alert_delivery AS first LEFT JOIN unnest($2::bigint[], $3::int[]) AS busy (app_id, held) USING (app_id)
               WHERE status = 'queued' AND due_at <= now()
                 AND NOT EXISTS (SELECT FROM alert_delivery AS older
                                  WHERE older.rule_id = first.rule_id AND older.status = 'queued' AND older.id < first.id)
             ) AS turn USING (id)
-      WHERE delivery.status = 'queued' AND delivery.due_at <= now()
-      ORDER BY turn.place LIMIT ${AT_ONCE} FOR UPDATE OF delivery SKIP LOCKED)
+      WHERE delivery.status = 'queued' AND delivery.due_at <= now() AND turn.place <= ${PLACES_PER_APP}
+      ORDER BY turn.place LIMIT $1 FOR UPDATE OF delivery SKIP LOCKED)
   RETURNING id, app_id AS "appId", channel, setting, body, attempts, give_up_at <= now() AS "isLast"`;
 
 const SETTLE = `
@@ -62,7 +67,10 @@ export function createAlertDelivery(options: {
   log: Logger;
 }) {
   const { db, settings, connections, allowHttp, log } = options;
+  const inHand = new Map<number, { appId: number; done: Promise<void> }>();
+  const impatience = new AbortController();
   let stopping = false;
+  let onFree: () => void = () => undefined;
 
   /** @throws REQUEST_INVALID that names the setting and what it lacks */
   async function destination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
@@ -77,7 +85,12 @@ export function createAlertDelivery(options: {
       "idempotency-key": `alert-${id}`,
       ...(secret !== null && { "svc-signature": signature(secret, text, Math.floor(Date.now() / 1000)) }),
     };
-    const { status } = await connections.request(url, { method: "POST", headers, body: text });
+    const { status } = await connections.request(url, {
+      method: "POST",
+      headers,
+      body: text,
+      signal: impatience.signal,
+    });
     if (status >= 200 && status < 300) return { status: "sent", detail: `HTTP ${status}` };
     const isForGood = status < 500 && ![408, 425, 429].includes(status);
     return { status: isForGood ? "failed" : "queued", detail: `HTTP ${status}` };
@@ -98,29 +111,53 @@ export function createAlertDelivery(options: {
   async function send(one: Claimed): Promise<void> {
     const outcome = await outcomeOf(one);
     const status = outcome.status === "queued" && one.isLast ? "failed" : outcome.status;
-    const pause = Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** Math.min(one.attempts - 1, 10));
-    await rows(db, SETTLE, [one.id, status, outcome.detail, pause]);
+    const longer = Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** Math.min(one.attempts - 1, 10));
+    // A stop gives up what is under way: the next process need not wait.
+    await rows(db, SETTLE, [one.id, status, outcome.detail, impatience.signal.aborted ? 0 : longer]);
+  }
+
+  function begin(one: Claimed): void {
+    const { id, appId } = one;
+    const done = send(one)
+      .catch((err: unknown) => log.warn({ err, deliveryId: id }, "an alert could not be settled"))
+      .finally(() => {
+        inHand.delete(id);
+        onFree();
+      });
+    inHand.set(id, { appId, done });
+  }
+
+  async function claim(free: number): Promise<Claimed[]> {
+    const held = new Map<number, number>();
+    for (const { appId } of inHand.values()) held.set(appId, (held.get(appId) ?? 0) + 1);
+    return rows<Claimed>(db, CLAIM, [free, [...held.keys()], [...held.values()]]);
   }
 
   return {
     destination,
 
-    /** Sends what is due. Answers when more may be, as Unix time in milliseconds; null when nothing waits. */
+    /** To be called where a place becomes free. */
+    whenFree(listener: () => void): void {
+      onFree = listener;
+    },
+
+    /** Begins to send what is due and has a place. Answers when more may be, as Unix time in milliseconds; null when nothing waits. */
     async look(): Promise<number | null> {
-      while (!stopping) {
-        const claimed = await rows<Claimed>(db, CLAIM);
+      for (let free = PLACES - inHand.size; free > 0 && !stopping; free = PLACES - inHand.size) {
+        const claimed = await claim(free);
+        for (const one of claimed) begin(one);
         if (claimed.length === 0) break;
-        await Promise.all(
-          claimed.map((one) =>
-            send(one).catch((err) => log.warn({ err, deliveryId: one.id }, "an alert could not be settled")),
-          ),
-        );
       }
       return null;
     },
 
-    stop(): void {
+    /** Takes no more; resolves when what is in hand is settled. With `impatient` aborted the tries under way are given up. */
+    async drain(impatient: AbortSignal): Promise<void> {
       stopping = true;
+      const hurry = () => impatience.abort();
+      if (impatient.aborted) hurry();
+      impatient.addEventListener("abort", hurry, { once: true });
+      await Promise.all([...inHand.values()].map(({ done }) => done));
     },
   };
 }

@@ -35,7 +35,10 @@ const CLAIM = `
   WITH first AS (
     SELECT delivery.id, subscription.app_id, delivery.due_at
       FROM push_delivery AS delivery JOIN push_subscription AS subscription ON subscription.id = subscription_id
-     WHERE delivery.holder IS NULL AND delivery.due_at <= $1 ORDER BY delivery.due_at LIMIT 1000),
+     WHERE delivery.holder IS NULL AND delivery.due_at <= $1
+       AND NOT EXISTS (SELECT FROM unnest($3::bigint[], $4::int[]) AS busy (app_id, held)
+                        WHERE busy.app_id = subscription.app_id AND held >= ${PLACES_PER_APP})
+     ORDER BY delivery.due_at LIMIT 1000),
   turn AS (
     SELECT id, row_number() OVER (PARTITION BY app_id ORDER BY due_at) + coalesce(busy.held, 0) AS place
       FROM first LEFT JOIN unnest($3::bigint[], $4::int[]) AS busy (app_id, held) USING (app_id)),
