@@ -1,7 +1,7 @@
 /** What a process does by the clock and by notices: the schedule, messages, notifications, alerts, upkeep. Each is given back by the plan. */
 import type { Notifications } from "../engine/notifications.js";
 import { sweepQueue } from "../engine/queue.js";
-import { createTicker } from "../engine/ticker.js";
+import { createTicker, type Ticker } from "../engine/ticker.js";
 import { ALERT_CHANNEL } from "../operations/alerts/alert-rows.js";
 import { MESSAGE_CHANNEL } from "../operations/communicate/outbox.js";
 import { NOTIFICATION_CHANNEL } from "../operations/notifications/notification-rows.js";
@@ -13,6 +13,8 @@ import type { Plan } from "./plan.js";
 const ALERTS_EVERY_MS = 5_000;
 
 const CLEANER_SLEEP_MAX_MS = 3_600_000;
+
+const stopped = (tickers: readonly Ticker[]) => Promise.all(tickers.map((ticker) => ticker.stop()));
 
 /** Claims the ticks of schedules as they fall due. */
 export async function startScheduler(
@@ -50,7 +52,7 @@ export async function startMessages(
   notifications.listen(MESSAGE_CHANNEL, ticker.wake);
   notifications.onGap(ticker.wake);
   await ticker.start();
-  releases.add("messages", () => Promise.all([ticker.stop(), sender.drain(impatience)]));
+  releases.add("messages", () => ticker.stop().then(() => sender.drain(impatience)));
 }
 
 /** Watches what alerts are about, and sends them; in every process, whatever else is dead. */
@@ -68,7 +70,7 @@ export async function startAlerts(
     notifications.listen(ALERT_CHANNEL, ticker.wake);
     await ticker.start();
   }
-  releases.add("alerts", () => Promise.all([...tickers.map((ticker) => ticker.stop()), delivery.drain(impatience)]));
+  releases.add("alerts", () => stopped(tickers).then(() => delivery.drain(impatience)));
 }
 
 /** Publishes what is scheduled, and pushes to devices what is published. */
@@ -83,7 +85,7 @@ export async function startNotifications(plan: Plan, notices: Notifications, { n
   notices.listen(NOTIFICATION_CHANNEL, wake);
   notices.onGap(wake);
   for (const ticker of tickers) await ticker.start();
-  releases.add("notifications", () => Promise.all([...tickers.map((ticker) => ticker.stop()), push.drain(impatience)]));
+  releases.add("notifications", () => stopped(tickers).then(() => push.drain(impatience)));
 }
 
 /** Drops what is too old, and what is too much, from time to time. */
@@ -117,6 +119,6 @@ export function startCleaner(
     trimming.stop();
     store.upkeep.stop();
     media.sweep.stop();
-    return Promise.all(tickers.map((ticker) => ticker.stop()));
+    return stopped(tickers);
   });
 }

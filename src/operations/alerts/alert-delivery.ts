@@ -10,6 +10,7 @@ import { type CheckedConnections, NotConnectedError } from "../../engine/checked
 import { ActionError } from "../../errors.js";
 import { type AlertChannel, type AlertDestination, alertDestination } from "../../rules/alert-input.js";
 import { signature } from "../communicate/sms-delivery.js";
+import { createInHand } from "../in-hand.js";
 import type { Settings } from "../settings/settings.js";
 import { type AlertBody, slackBody } from "./alert-texts.js";
 
@@ -67,10 +68,7 @@ export function createAlertDelivery(options: {
   log: Logger;
 }) {
   const { db, settings, connections, allowHttp, log } = options;
-  const inHand = new Map<number, { appId: number; done: Promise<void> }>();
-  const impatience = new AbortController();
-  let stopping = false;
-  let onFree: () => void = () => undefined;
+  const inHand = createInHand(PLACES);
 
   /** @throws REQUEST_INVALID that names the setting and what it lacks */
   async function destination(appId: number, setting: string, channel: AlertChannel): Promise<AlertDestination> {
@@ -89,7 +87,7 @@ export function createAlertDelivery(options: {
       method: "POST",
       headers,
       body: text,
-      signal: impatience.signal,
+      signal: inHand.signal,
     });
     if (status >= 200 && status < 300) return { status: "sent", detail: `HTTP ${status}` };
     const isForGood = status < 500 && ![408, 425, 429].includes(status);
@@ -113,51 +111,29 @@ export function createAlertDelivery(options: {
     const status = outcome.status === "queued" && one.isLast ? "failed" : outcome.status;
     const longer = Math.min(LONGEST_PAUSE_SECONDS, FIRST_PAUSE_SECONDS * 2 ** Math.min(one.attempts - 1, 10));
     // A stop gives up what is under way: the next process need not wait.
-    await rows(db, SETTLE, [one.id, status, outcome.detail, impatience.signal.aborted ? 0 : longer]);
+    await rows(db, SETTLE, [one.id, status, outcome.detail, inHand.signal.aborted ? 0 : longer]);
   }
 
   function begin(one: Claimed): void {
-    const { id, appId } = one;
-    const done = send(one)
-      .catch((err: unknown) => log.warn({ err, deliveryId: id }, "an alert could not be settled"))
-      .finally(() => {
-        inHand.delete(id);
-        onFree();
-      });
-    inHand.set(id, { appId, done });
-  }
-
-  async function claim(free: number): Promise<Claimed[]> {
-    const held = new Map<number, number>();
-    for (const { appId } of inHand.values()) held.set(appId, (held.get(appId) ?? 0) + 1);
-    return rows<Claimed>(db, CLAIM, [free, [...held.keys()], [...held.values()]]);
+    const unsettled = (err: unknown) => log.warn({ err, deliveryId: one.id }, "an alert could not be settled");
+    inHand.take(one, send(one).catch(unsettled));
   }
 
   return {
     destination,
 
-    /** To be called where a place becomes free. */
-    whenFree(listener: () => void): void {
-      onFree = listener;
-    },
+    whenFree: inHand.whenFree,
 
-    /** Begins to send what is due and has a place. Answers when more may be, as Unix time in milliseconds; null when nothing waits. */
-    async look(): Promise<number | null> {
-      for (let free = PLACES - inHand.size; free > 0 && !stopping; free = PLACES - inHand.size) {
-        const claimed = await claim(free);
+    /** Begins to send what is due and has a place. Answers with null: when more may be is not known. */
+    async look(): Promise<null> {
+      for (let free = inHand.free(); free > 0; free = inHand.free()) {
+        const claimed = await rows<Claimed>(db, CLAIM, [free, ...inHand.byApp()]);
         for (const one of claimed) begin(one);
         if (claimed.length === 0) break;
       }
       return null;
     },
 
-    /** Takes no more; resolves when what is in hand is settled. With `impatient` aborted the tries under way are given up. */
-    async drain(impatient: AbortSignal): Promise<void> {
-      stopping = true;
-      const hurry = () => impatience.abort();
-      if (impatient.aborted) hurry();
-      impatient.addEventListener("abort", hurry, { once: true });
-      await Promise.all([...inHand.values()].map(({ done }) => done));
-    },
+    drain: inHand.drain,
   };
 }

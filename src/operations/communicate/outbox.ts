@@ -165,12 +165,17 @@ export function createOutbox(db: DataSource) {
       await rows(executor, `SELECT pg_notify('${MESSAGE_CHANNEL}', '')`);
     },
 
-    /** Takes up to `count` due messages. @param held how many of each app are in hand here */
+    /** Takes up to `count` due messages. @param held apps that have some in hand here, and how many each */
     async claim(
       holder: string,
-      { held, share, count, now }: { held: ReadonlyMap<number, number>; share: number; count: number; now: Date },
+      {
+        held,
+        share,
+        count,
+        now,
+      }: { held: [apps: number[], counts: number[]]; share: number; count: number; now: Date },
     ): Promise<HeldMessage[]> {
-      return rows(db, CLAIM, [holder, [...held.keys()], [...held.values()], share, count, now]);
+      return rows(db, CLAIM, [holder, ...held, share, count, now]);
     },
 
     /** Says that the content leaves now. false: the message is somebody else's, and nothing of it may leave. */

@@ -5,6 +5,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
+import { createInHand } from "../in-hand.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { Handing } from "./email-delivery.js";
 import type { HeldMessage, Outbox, Settlement } from "./outbox.js";
@@ -42,16 +43,7 @@ export function createSender(options: {
   log: Logger;
 }) {
   const { db, outbox, deliver, logEvents, holder, now, log } = options;
-  const inHand = new Map<number, { appId: number; done: Promise<void> }>();
-  const impatience = new AbortController();
-  let stopping = false;
-  let onFree: () => void = () => undefined;
-
-  function heldByApp(): Map<number, number> {
-    const held = new Map<number, number>();
-    for (const { appId } of inHand.values()) held.set(appId, (held.get(appId) ?? 0) + 1);
-    return held;
-  }
+  const inHand = createInHand(PLACES);
 
   function settlementOf(message: HeldMessage, outcome: Exclude<TryOutcome, { kind: "fenced" }>): Settlement {
     const { recipients, detail } = outcome;
@@ -81,35 +73,26 @@ export function createSender(options: {
 
   async function send(message: HeldMessage): Promise<void> {
     const mayBegin = () => outbox.handOver(holder, message.id);
-    const outcome = await deliver[message.content.kind](message, { mayBegin, signal: impatience.signal });
+    const outcome = await deliver[message.content.kind](message, { mayBegin, signal: inHand.signal });
     if (outcome.kind !== "fenced") await settle(message, settlementOf(message, outcome));
   }
 
   function begin(message: HeldMessage): void {
-    const done = send(message)
-      // Nothing is settled then: what nobody holds is let go of, by what is known of it.
-      .catch((error: unknown) => log.warn({ err: error, messageId: message.id }, "a message could not be settled"))
-      .finally(() => {
-        inHand.delete(message.id);
-        onFree();
-      });
-    inHand.set(message.id, { appId: message.appId, done });
+    // Nothing is settled then: what nobody holds is let go of, by what is known of it.
+    const unsettled = (err: unknown) => log.warn({ err, messageId: message.id }, "a message could not be settled");
+    inHand.take(message, send(message).catch(unsettled));
   }
 
   return {
     /** The messages that this process knows to hold. */
-    known: (): number[] => [...inHand.keys()],
-
-    /** To be called where a place becomes free. */
-    whenFree(listener: () => void): void {
-      onFree = listener;
-    },
+    known: inHand.ids,
+    whenFree: inHand.whenFree,
 
     /** Takes what is due and has a place. Answers with the Unix time in milliseconds of what is due next, or null. */
     async look(): Promise<number | null> {
-      for (let free = PLACES - inHand.size; free > 0 && !stopping; free = PLACES - inHand.size) {
+      for (let free = inHand.free(); free > 0; free = inHand.free()) {
         const share = Math.max(1, Math.floor(free * APP_PART));
-        const claimed = await outbox.claim(holder, { held: heldByApp(), share, count: free, now: new Date(now()) });
+        const claimed = await outbox.claim(holder, { held: inHand.byApp(), share, count: free, now: new Date(now()) });
         for (const message of claimed) begin(message);
         if (claimed.length === 0) break;
       }
@@ -118,13 +101,6 @@ export function createSender(options: {
       return next && next.getTime() > now() ? next.getTime() : null;
     },
 
-    /** Takes no more; resolves when what is in hand is settled. With `impatient` aborted the tries under way are given up. */
-    async drain(impatient: AbortSignal): Promise<void> {
-      stopping = true;
-      const hurry = () => impatience.abort();
-      if (impatient.aborted) hurry();
-      impatient.addEventListener("abort", hurry, { once: true });
-      await Promise.all([...inHand.values()].map(({ done }) => done));
-    },
+    drain: inHand.drain,
   };
 }

@@ -9,6 +9,7 @@ import { rows } from "../../data/database.js";
 import { type CheckedConnections, NotConnectedError } from "../../engine/checked-connections.js";
 import { pushRequest } from "../../engine/push-message.js";
 import { inScope, type Scope } from "../../rules/scope.js";
+import { createInHand } from "../in-hand.js";
 import { usersOf } from "./reader.js";
 import type { VapidKeysOf } from "./vapid-keys.js";
 
@@ -93,9 +94,7 @@ export function createPushSender(options: {
   log: Logger;
 }) {
   const { db, keysOf, connections, subject, holder, now, log } = options;
-  const inHand = new Map<number, { appId: number; done: Promise<void> }>();
-  const stopped = new AbortController();
-  let onFree: () => void = () => undefined;
+  const inHand = createInHand(PLACES);
 
   /** Makes the deliveries of one notification whose time has come; false when there is none. */
   async function spread(): Promise<boolean> {
@@ -135,7 +134,7 @@ export function createPushSender(options: {
       const keys = await keysOf(delivery.appId);
       const topic = `svc-${delivery.notificationId}`;
       const { url, headers, body } = pushRequest(delivery, payloadOf(delivery), { ...keys, subject, topic });
-      const { status } = await connections.request(url, { method: "POST", headers, body, signal: stopped.signal });
+      const { status } = await connections.request(url, { method: "POST", headers, body, signal: inHand.signal });
       if (GONE.includes(status)) return "gone";
       return REFUSED_FOR_NOW.includes(status) ? "later" : "done";
     } catch (error) {
@@ -149,40 +148,25 @@ export function createPushSender(options: {
     if (outcome === "gone") await rows(db, "DELETE FROM push_subscription WHERE id = $1", [subscriptionId]);
     else if (outcome === "later" && attempts < ATTEMPTS) {
       // A stop gives up what is under way: the next process need not wait.
-      const pause = stopped.signal.aborted ? 0 : FIRST_PAUSE_MS * 2 ** (attempts - 1);
+      const pause = inHand.signal.aborted ? 0 : FIRST_PAUSE_MS * 2 ** (attempts - 1);
       await rows(db, AGAIN, [id, holder, new Date(now() + pause)]);
     } else await rows(db, DONE, [id, holder]);
   }
 
   function begin(delivery: Delivery): void {
-    const { id, appId } = delivery;
-    const done = send(delivery)
-      // Nobody holds it then, and it is let go of.
-      .catch((error: unknown) => log.warn({ err: error }, "a push message could not be settled"))
-      .finally(() => {
-        inHand.delete(id);
-        onFree();
-      });
-    inHand.set(id, { appId, done });
-  }
-
-  async function claim(free: number): Promise<Delivery[]> {
-    const held = new Map<number, number>();
-    for (const { appId } of inHand.values()) held.set(appId, (held.get(appId) ?? 0) + 1);
-    return rows(db, CLAIM, [new Date(now()), free, [...held.keys()], [...held.values()], holder]);
+    // Nobody holds it then, and it is let go of.
+    const unsettled = (err: unknown) => log.warn({ err }, "a push message could not be settled");
+    inHand.take(delivery, send(delivery).catch(unsettled));
   }
 
   return {
-    /** To be called where a place becomes free. */
-    whenFree(listener: () => void): void {
-      onFree = listener;
-    },
+    whenFree: inHand.whenFree,
 
     /** Sends what is due. Answers with the Unix time in milliseconds of what is due next, or null. */
     async look(): Promise<number | null> {
       while (await spread());
-      for (let free = PLACES; free > 0 && !stopped.signal.aborted; free = PLACES - inHand.size) {
-        const claimed = await claim(PLACES - inHand.size);
+      for (let free = inHand.free(); free > 0; free = inHand.free()) {
+        const claimed = await rows<Delivery>(db, CLAIM, [new Date(now()), free, ...inHand.byApp(), holder]);
         for (const delivery of claimed) begin(delivery);
         if (claimed.length === 0) break;
       }
@@ -193,17 +177,10 @@ export function createPushSender(options: {
 
     /** Lets go of what dead processes held, and of what the database gave to this one without its knowing. */
     async recover(): Promise<void> {
-      const lost = await rows(db, LET_GO, [holder, [...inHand.keys()]]);
-      if (lost.length === 0) return;
-      log.warn({ count: lost.length }, "let go of push messages whose sender is gone");
-      onFree();
+      const lost = await rows(db, LET_GO, [holder, inHand.ids()]);
+      if (lost.length > 0) log.warn({ count: lost.length }, "let go of push messages whose sender is gone");
     },
 
-    /** Resolves when what is in hand has ended; after `impatient` it is given up. */
-    async drain(impatient: AbortSignal): Promise<void> {
-      if (impatient.aborted) stopped.abort();
-      impatient.addEventListener("abort", () => stopped.abort(), { once: true });
-      await Promise.all([...inHand.values()].map(({ done }) => done));
-    },
+    drain: inHand.drain,
   };
 }
