@@ -114,6 +114,13 @@ export const MIGRATIONS = [
 /** Any number that no other program on the database takes: it guards the schema's change. */
 const MIGRATION_LOCK = 7_203_114_285_021;
 const LOCK_ASKED_MS = 100;
+/**
+ * Whoever waits for a table has everybody else wait behind it: a migration gives up sooner than two that wait for each other are told
+ * apart (`deadlock_timeout`, a second), and is begun anew.
+ */
+const TABLE_LOCK_WAIT = "500ms";
+const TABLE_LOCK_AGAIN_MS = 500;
+const TABLE_LOCK_TRIES = 300;
 
 /** Of the connections of a pool, how many more there are for statements that are kept. */
 const STATEMENT_CONNECTIONS = 0.6;
@@ -257,14 +264,28 @@ export async function withSchemaLock<T>(url: string, work: () => Promise<T>): Pr
   }
 }
 
+/** Does `work` again where it did not get a table in time. */
+async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
+  for (let left = TABLE_LOCK_TRIES; ; left -= 1) {
+    try {
+      await work();
+      return;
+    } catch (error) {
+      if (left === 0 || !(isLockTimeout(error) || isDeadlock(error))) throw error;
+      await delay(TABLE_LOCK_AGAIN_MS);
+    }
+  }
+}
+
 /** Makes those of the migrations that are not made yet. For who has the schema's lock. */
 export async function bringSchema(url: string, migrations: readonly (typeof MIGRATIONS)[number][]): Promise<void> {
   const source = await dataSource(url, 1, PATIENT_POOL, migrations).initialize();
   const runner = source.createQueryRunner();
   try {
+    await runner.query(`SET lock_timeout = '${TABLE_LOCK_WAIT}'`);
     const executor = new MigrationExecutor(source, runner);
     executor.transaction = "each";
-    await executor.executePendingMigrations();
+    await withTableLocks(() => executor.executePendingMigrations());
   } finally {
     await runner.release();
     await source.destroy();

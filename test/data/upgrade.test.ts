@@ -4,6 +4,7 @@ import type { DataSource } from "typeorm";
 import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
 import { LAST_OF_RELEASE, timeOf } from "../harness/release-before.js";
+import { until } from "../harness/until.js";
 import { type Catalogue, catalogueOf, takenAway } from "./schema-growth.js";
 
 /* As the last release wrote and read; to be written anew, not mended, when a release is made. */
@@ -21,6 +22,7 @@ const STATEMENTS = [
   "SELECT id, app_id, task_id, run_id, type, data, created_at FROM execution_log WHERE app_id = 1 ORDER BY id DESC LIMIT 50",
 ];
 
+const WAIT_LIMIT_MS = 10_000;
 const released = MIGRATIONS.filter(({ name }) => timeOf(name) <= timeOf(LAST_OF_RELEASE));
 
 describe("the schema beside the release before", () => {
@@ -101,5 +103,20 @@ describe("the schema beside the release before", () => {
     expect(failures).to.deep.equal([]);
     const [found] = await db.query("SELECT count(*)::int AS n FROM execution_log");
     expect(found.n).to.equal(rounds);
+  });
+
+  it("gives way to somebody who holds one table and comes for another", async () => {
+    const [one, other] = [db.createQueryRunner(), db.createQueryRunner()];
+    await one.startTransaction();
+    await one.query("LOCK TABLE run IN ROW EXCLUSIVE MODE");
+    const migrating = migrate(database.url);
+    // Told when the last of the migrations before has ended, and this one waits for the table in hand.
+    const waits =
+      "SELECT FROM pg_locks WHERE NOT granted AND relation = 'run'::regclass AND mode = 'AccessExclusiveLock'";
+    await until(async () => (await other.query(waits)).length > 0, WAIT_LIMIT_MS);
+    await one.query("SET LOCAL lock_timeout = '5s'");
+    expect(await one.query("SELECT id FROM action")).to.deep.equal([]);
+    await one.commitTransaction();
+    await Promise.all([one.release(), other.release(), migrating]);
   });
 });

@@ -14,15 +14,19 @@ export const timeOf = (migration: string): number => Number(migration.slice(-13)
 
 const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
 
-/** The commit before the first migration that the last release does not have. RELEASE_BEFORE names another commit, or a tag. */
-function commitBefore(): string {
-  const given = process.env["RELEASE_BEFORE"];
-  if (given) return git("rev-parse", "--verify", `${given}^{commit}`);
+/** The commit before the first migration that is newer than this one. */
+function commitBefore(migration: string): string {
   const files = readdirSync(join(ROOT, "migrations")).sort();
-  const newer = files.find((file) => Number.parseInt(file, 10) > timeOf(LAST_OF_RELEASE));
-  if (!newer) throw new Error("no migration is newer than the last release: what is beside it is itself");
+  const newer = files.find((file) => Number.parseInt(file, 10) > timeOf(migration));
+  if (!newer) throw new Error(`no migration is newer than ${migration}: what is beside it is itself`);
   const added = git("log", "--diff-filter=A", "--format=%H", "--", `migrations/${newer}`).split("\n").at(-1);
   return git("rev-parse", "--verify", `${added}^`);
+}
+
+/** RELEASE_BEFORE names another commit than the last release's, or a tag. */
+function lastRelease(): string {
+  const given = process.env["RELEASE_BEFORE"];
+  return given ? git("rev-parse", "--verify", `${given}^{commit}`) : commitBefore(LAST_OF_RELEASE);
 }
 
 interface Packages {
@@ -48,9 +52,12 @@ export interface Release {
   remove(): void;
 }
 
-/** Takes a minute: it is compiled. @throws where the history is not there, as in a shallow clone */
-export function checkOutReleaseBefore(): Release {
-  const commit = commitBefore();
+/**
+ * Takes a minute: it is compiled. `last`: the last migration that it is to have, where not the release before is meant but an older state.
+ * @throws where the history is not there, as in a shallow clone
+ */
+export function checkOutReleaseBefore(last?: string): Release {
+  const commit = last ? commitBefore(last) : lastRelease();
   const root = mkdtempSync(join(tmpdir(), "svc-release-"));
   // What it starts as another user must come in.
   chmodSync(root, 0o755);

@@ -1,0 +1,156 @@
+/** The schema of a large database changes under a service that works: logs, runs and events become partitions, and nobody waits for it. */
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { Client } from "pg";
+import { migrate } from "../../src/data/database.js";
+import { type Answers, noAnswers, requestsTo, SUBJECTS } from "../harness/callers.js";
+import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { checkOutReleaseBefore, type Release } from "../harness/release-before.js";
+import { firstCredentials } from "../harness/service.js";
+import { ask } from "../harness/unrest.js";
+
+/** Of runs, of entries of the log and of log events, each. Fewer for a quick look: LOG_ENTRIES=100000. */
+const ROWS = Number(process.env["LOG_ENTRIES"] ?? 3_000_000);
+const LAST_WITHOUT_PARTITIONS = "RunHistory1763600175000";
+const TABLES = ["run", "execution_log", "log_event"];
+/** What a caller waits at the most: a lock is asked for in turns of half a second. */
+const WAIT_MAX_MS = 3_000;
+
+const FILL = `
+  INSERT INTO run (app_id, action_id, copy, trigger, payload, state, queued_at, finished_at)
+    SELECT $1, 1 + n % 20, 'production', 'manual', '{"order":1}', 'completed', at, at FROM ONCE;
+  INSERT INTO execution_log (app_id, task_id, run_id, type, data, created_at)
+    SELECT $1, 1 + n % 20, n, 'app.task.completed', '{"payload":{"order":1},"result":{"data":1,"success":true}}', at FROM ONCE;
+  INSERT INTO log_event (app_id, request_id, type, data, created_at)
+    SELECT $1, gen_random_uuid(), 'dataSource.entry.create', '{"order":1}', at FROM ONCE`;
+
+describe(`the schema of a database with ${ROWS} runs`, function () {
+  this.timeout(3_600_000);
+  let release: Release;
+  let database: FreshDatabase;
+  let patient: Client;
+  let old: ServiceProcess;
+  let url: string;
+  let appId: number;
+  let token: string;
+  const settingsKey = randomBytes(32).toString("base64");
+
+  before(async () => {
+    release = checkOutReleaseBefore(LAST_WITHOUT_PARTITIONS);
+    database = await emptyDatabase();
+    old = startProcess({ DATABASE_URL: database.url, SETTINGS_KEY: settingsKey }, undefined, release.root);
+    url = await old.ready();
+    ({
+      appId,
+      tokens: { editor: token },
+    } = await firstCredentials(database.url, old.dataDir));
+    patient = new Client({ connectionString: database.url });
+    await patient.connect();
+    await patient.query("SET synchronous_commit = off");
+  });
+  after(async () => {
+    await patient?.end();
+    old?.signal("SIGTERM");
+    await old?.ended;
+    await old?.clean();
+    await database?.drop();
+    release?.remove();
+  });
+
+  async function call(method: string, path: string, body?: object) {
+    const headers = { "auth-token": token, "content-type": "application/json" };
+    const answer = await fetch(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    expect(answer.status, `${method} ${path}`).to.be.within(200, 299);
+    return answer.json();
+  }
+
+  async function fill(): Promise<void> {
+    const given = `generate_series(1, ${ROWS}) AS n, LATERAL (SELECT now() - interval '20 days' * (1 - n / ${ROWS}.0) AS at) AS moment`;
+    for (const statement of FILL.split(";")) {
+      await patient.query(statement.replace("ONCE", given).replaceAll("$1", String(appId)));
+    }
+    await patient.query("ANALYZE");
+  }
+
+  const counts = () =>
+    Promise.all(
+      TABLES.map(async (table) => Number((await patient.query(`SELECT count(*) AS n FROM ${table}`)).rows[0].n)),
+    );
+
+  /** A caller who starts runs and one who reads and writes the rest: what each was answered, and how long the longest answer took. */
+  function callersBeside() {
+    let longest = 0;
+    let over = false;
+    const timed = (request: () => Promise<{ status?: string }>) => () => {
+      const begun = performance.now();
+      return request().finally(() => {
+        longest = Math.max(longest, performance.now() - begun);
+      });
+    };
+    const [runs, others]: Answers[] = [noAnswers(), noAnswers()];
+    const target = { url: () => url, appId, token };
+    const asking = Promise.all([
+      ask(requestsTo(target, runs!).runs.map(timed), runs!, () => over),
+      ask(requestsTo(target, others!).others.map(timed), others!, () => over),
+    ]);
+    return {
+      async stop() {
+        over = true;
+        await asking;
+        return { runs: runs!, others: others!, longest };
+      },
+    };
+  }
+
+  it(`changes under its callers: none waits for ${WAIT_MAX_MS} ms, what is not a run is never refused, and no row is lost`, async () => {
+    await call("POST", `/v1/apps/${appId}/publish`);
+    for (const fields of SUBJECTS) {
+      const body = { ...fields, code: "async function execute() { return 1; }", active: true };
+      const { action } = (await call("POST", `/v3/apps/${appId}/actions`, body)) as { action: { id: number } };
+      await call("POST", `/v3/apps/${appId}/actions/${action.id}/publish`);
+    }
+    await fill();
+    const before = await counts();
+    const callers = callersBeside();
+    const begun = performance.now();
+    await migrate(database.url).catch(async (error: unknown) => {
+      await callers.stop();
+      throw error;
+    });
+    const took = performance.now() - begun;
+    const { runs, others, longest } = await callers.stop();
+    process.stdout.write(
+      `      changed in ${(took / 1000).toFixed(1)} s; longest answer ${longest.toFixed(0)} ms; runs ${JSON.stringify(runs.counts)}, others ${JSON.stringify(others.counts)}\n`,
+    );
+    expect(Object.keys(others.counts).filter((status) => !status.startsWith("2"))).to.deep.equal([]);
+    // As docs/upgrading.md says: such a process no longer starts runs once they lie in partitions.
+    expect(Object.keys(runs.counts).filter((status) => !/^2|^500 INTERNAL_ERROR$/.test(status))).to.deep.equal([]);
+    expect(longest).to.be.below(WAIT_MAX_MS);
+    const acknowledged = [...new Set(runs.acknowledged)];
+    const kept = await counts();
+    for (const [at, table] of TABLES.entries()) expect(kept[at], table).to.be.at.least(before[at]!);
+    const found = "SELECT count(*)::int AS count FROM run WHERE id = ANY ($1::bigint[])";
+    expect((await patient.query(found, [acknowledged])).rows[0].count).to.equal(acknowledged.length);
+    await expectServed();
+  });
+
+  /** This release on the database: the rows that were there are its first, and runs go on behind them. */
+  async function expectServed(): Promise<void> {
+    const current = startProcess({ DATABASE_URL: database.url, SETTINGS_KEY: settingsKey });
+    try {
+      url = await current.ready();
+      const [{ last }] = (await patient.query("SELECT max(id)::int AS last FROM run")).rows;
+      const { runId } = (await call("POST", `/v3/apps/${appId}/actions/subject/runWithResult`, {})) as {
+        runId: number;
+      };
+      expect(runId).to.equal(last + 1);
+      const { runs } = (await call("GET", `/v1/apps/${appId}/runs?limit=2`)) as { runs: { id: number }[] };
+      expect(runs.map(({ id }) => id)).to.deep.equal([runId, last]);
+    } finally {
+      current.signal("SIGTERM");
+      await current.ended;
+      await current.clean();
+    }
+  }
+});
