@@ -17,9 +17,6 @@ export class BoundsChecked1763600180100 implements MigrationInterface {
   readonly transaction = false;
 
   async up(runner: QueryRunner): Promise<void> {
-    const [{ lock_timeout }] = await runner.query("SHOW lock_timeout");
-    // Nobody waits behind an index that is built beside those who write; it waits for each of them.
-    await runner.query("SET lock_timeout = 0");
     for (const table of ["console_line", "run", "log_event", "execution_log", "audit_entry"]) {
       await runner.query(`ALTER TABLE ${table} VALIDATE CONSTRAINT ${table}_range`);
     }
@@ -28,7 +25,6 @@ export class BoundsChecked1763600180100 implements MigrationInterface {
       await runner.query(`DROP INDEX CONCURRENTLY IF EXISTS ${name}`);
       await runner.query(`CREATE INDEX CONCURRENTLY ${name} ON ${rows}`);
     }
-    await runner.query(`SET lock_timeout = '${lock_timeout}'`);
   }
 
   async down(runner: QueryRunner): Promise<void> {

@@ -6,6 +6,7 @@ import type pg from "pg";
 import {
   DataSource,
   type EntityManager,
+  type EntitySubscriberInterface,
   MigrationExecutor,
   QueryRunnerAlreadyReleasedError,
   QueryRunnerProviderAlreadyReleasedError,
@@ -121,6 +122,10 @@ const LOCK_ASKED_MS = 100;
 const TABLE_LOCK_WAIT = "500ms";
 const TABLE_LOCK_AGAIN_MS = 500;
 const TABLE_LOCK_TRIES = 300;
+/** Not outside transactions: there indexes are built, behind which nobody waits. */
+const BRIEF_TABLE_LOCKS: EntitySubscriberInterface = {
+  afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_WAIT}'`),
+};
 
 /** Of the connections of a pool, how many more there are for statements that are kept. */
 const STATEMENT_CONNECTIONS = 0.6;
@@ -280,9 +285,9 @@ async function withTableLocks(work: () => Promise<unknown>): Promise<void> {
 /** Makes those of the migrations that are not made yet. For who has the schema's lock. */
 export async function bringSchema(url: string, migrations: readonly (typeof MIGRATIONS)[number][]): Promise<void> {
   const source = await dataSource(url, 1, PATIENT_POOL, migrations).initialize();
+  source.subscribers.push(BRIEF_TABLE_LOCKS);
   const runner = source.createQueryRunner();
   try {
-    await runner.query(`SET lock_timeout = '${TABLE_LOCK_WAIT}'`);
     const executor = new MigrationExecutor(source, runner);
     executor.transaction = "each";
     await withTableLocks(() => executor.executePendingMigrations());
