@@ -60,8 +60,8 @@ export class Automaton {
 
   /** @param patterns of PATTERN_MIN_BYTES or more; of equal ones the first counts */
   constructor(patterns: readonly Uint8Array[]) {
-    const order = inOrder(patterns);
-    const total = order.reduce((sum, { pattern, shared }) => sum + pattern.length - shared, 1);
+    const sorted = inOrder(patterns);
+    const total = sorted.reduce((sum, { pattern, shared }) => sum + pattern.length - shared, 1);
     this.first = new Int16Array(total).fill(-1);
     this.fail = new Int32Array(total);
     this.depth = new Int32Array(total);
@@ -72,8 +72,10 @@ export class Automaton {
     this.otherNodes = new Int32Array(slots);
     const parents = new Int32Array(total);
     const labels = new Uint8Array(total);
-    this.grow(order, parents, labels);
-    this.link(parents, labels);
+    this.grow(sorted, parents, labels);
+    const order = this.byDepth();
+    this.link(order, parents, labels);
+    this.shorten(order);
     this.beginnings = new Beginnings(patterns);
     this.longest = patterns.reduce((longest, { length }) => Math.max(longest, length), 0);
   }
@@ -123,11 +125,20 @@ export class Automaton {
   }
 
   /** Failure links, nodes by rising depth. */
-  private link(parents: Int32Array, labels: Uint8Array): void {
-    for (const node of this.byDepth()) {
+  private link(order: Int32Array, parents: Int32Array, labels: Uint8Array): void {
+    for (const node of order) {
       const parent = parents[node]!;
       if (parent !== 0) this.fail[node] = this.next(this.fail[parent]!, labels[node]!);
       this.report[node] = this.patternAt.has(node) ? node : this.report[this.fail[node]!]!;
+    }
+  }
+
+  /** Lets no link lead to a node with the same only child: what no child of the one is, is none of the other's (Knuth and others, 1977). */
+  private shorten(order: Int32Array): void {
+    const { first, branches, fail } = this;
+    for (const node of order) {
+      const to = fail[node]!;
+      if (to !== 0 && branches[to] === 0 && first[to] === first[node]) fail[node] = fail[to]!;
     }
   }
 
@@ -150,17 +161,13 @@ export class Automaton {
   /** The node of the longest end of what was read that begins a pattern, when `byte` is read at `node`. */
   private next(from: number, byte: number): number {
     const { first, branches, fail } = this;
-    let steps = 1;
-    for (let node = from; ; node = fail[node]!, steps += 1) {
-      let child = 0;
-      if (node === 0) child = this.root[byte]!;
-      else if (first[node] === byte) child = node + 1;
-      else if (branches[node] === 1) child = this.otherChild(node, byte);
-      if (child !== 0 || node === 0) {
-        this.steps += steps;
-        return child;
-      }
+    for (let node = from; node !== 0; node = fail[node]!) {
+      if (first[node] === byte) return node + 1;
+      const child = branches[node] === 1 ? this.otherChild(node, byte) : 0;
+      if (child !== 0) return child;
+      this.steps += 1;
     }
+    return this.root[byte]!;
   }
 
   /**
@@ -168,37 +175,23 @@ export class Automaton {
    * that does. Answers where what is left begins; -1 once `tell` has answered true.
    */
   private pass(bytes: Uint8Array, from: number, tell: (hit: Hit) => boolean): number {
-    // As `next`, in local names: this is where the time goes.
-    const { first, branches, fail, root, report, depth } = this;
+    const { first, report, depth } = this;
     let node = 0;
-    let failures = 0;
     let at = from;
     for (; at < bytes.length; at += 1) {
       const byte = bytes[at]!;
-      if (node !== 0 && first[node] === byte) node += 1;
+      if (first[node] === byte) node += 1;
       else {
         const before = node;
-        for (; ; node = fail[node]!, failures += 1) {
-          const child =
-            node === 0
-              ? root[byte]!
-              : first[node] === byte
-                ? node + 1
-                : branches[node] === 1
-                  ? this.otherChild(node, byte)
-                  : 0;
-          if (child === 0 && node !== 0) continue;
-          node = child;
-          break;
-        }
+        node = this.next(node, byte);
         // A node that is no child of the one before: something was given up.
-        if (depth[node]! <= depth[before]! && depth[node]! <= LEFT_BYTES) break;
+        if (depth[node]! <= LEFT_BYTES && depth[node]! <= depth[before]!) break;
       }
       const found = report[node]!;
       if (found === 0) continue;
       if (tell({ pattern: this.patternAt.get(found)!, start: at + 1 - depth[found]!, end: at + 1 })) return -1;
     }
-    this.steps += Math.min(at + 1, bytes.length) - from + failures;
+    this.steps += Math.min(at + 1, bytes.length) - from;
     return at < bytes.length ? at + 1 - depth[node]! : bytes.length;
   }
 
@@ -208,20 +201,31 @@ export class Automaton {
    * @param spans an occurrence that holds no byte of them need not be told
    */
   scan(bytes: Uint8Array, words: Int32Array, tell: (hit: Hit) => boolean, spans: Spans = EVERYWHERE): boolean {
-    const end = bytes.length - PATTERN_MIN_BYTES + 1;
-    let at = 0;
+    let from = 0;
     for (let span = 0; span < spans.length; span += 2) {
-      const to = Math.min(end, spans[span + 1]!);
-      at = Math.max(at, spans[span]! - this.longest + 1);
-      this.steps += Math.max(0, to - at) >> 2;
-      while (at < to) {
-        const begun = this.beginnings.next(bytes, words, at, to);
-        // What has been looked at is looked at no more: the next span may be near.
-        at = begun === -1 ? to : this.pass(bytes, begun, tell);
-        if (at === -1) return true;
-      }
+      from = this.scanSpan(bytes, words, Math.max(from, spans[span]! - this.longest + 1), spans[span + 1]!, tell);
+      if (from === -1) return true;
     }
     return false;
+  }
+
+  /** Tells those that begin in `[from, to)`. Answers up to where it has read; -1 once `tell` has answered true. */
+  private scanSpan(
+    bytes: Uint8Array,
+    words: Int32Array,
+    from: number,
+    to: number,
+    tell: (hit: Hit) => boolean,
+  ): number {
+    const end = Math.min(bytes.length - PATTERN_MIN_BYTES + 1, to);
+    this.steps += Math.max(0, end - from) >> 2;
+    let at = from;
+    while (at !== -1 && at < end) {
+      const begun = this.beginnings.next(bytes, words, at, end);
+      // What has been looked at is looked at no more: the next span may be near.
+      at = begun === -1 ? end : this.pass(bytes, begun, tell);
+    }
+    return at;
   }
 
   /** A pattern of which the end of `bytes` holds the first PATTERN_MIN_BYTES or more, cut off: from where; null for none. */
