@@ -22,10 +22,8 @@ interface Digits {
 
 function digitsOf(layer: Layer): Digits {
   const { bytes } = layer;
-  const even = bytes.byteOffset % 2 === 0 ? bytes : new Uint8Array(bytes);
-  const odd = new Uint8Array(bytes.subarray(1));
-  const pairs = (of: Uint8Array) => new Uint16Array(of.buffer, of.byteOffset, of.length >> 1);
-  return { layer, even: pairs(even), odd: pairs(odd) };
+  const pairs = ({ buffer, length }: Uint8Array) => new Uint16Array(buffer, 0, length >> 1);
+  return { layer, even: pairs(bytes), odd: pairs(bytes.slice(1)) };
 }
 
 /** The runs of at least `min` such digits within `[begin, end)`, as [from, to, from, to …]. */
@@ -100,7 +98,6 @@ class Runs {
   private readonly words: Int32Array;
   /** What the last shift made of them: new memory for each costs more than the work itself. */
   private readonly shifted: Int32Array<ArrayBuffer>;
-  private readonly begun: number[] = [];
 
   constructor(
     private readonly digits: Digits,
@@ -108,16 +105,14 @@ class Runs {
     private readonly numerals: Numerals,
   ) {
     let capacity = 0;
-    for (let run = 0; run < runs.length; run += 2) {
-      this.begun.push(capacity);
-      capacity += this.room(runs[run]!, runs[run + 1]!);
-    }
-    this.begun.push(capacity);
+    for (let run = 0; run < runs.length; run += 2) capacity += this.room(runs[run]!, runs[run + 1]!);
     this.words = new Int32Array(capacity / 4);
     this.shifted = new Int32Array(capacity / 4);
     const bytes = new Uint8Array(this.words.buffer);
+    let begun = 0;
     for (let run = 0; run < runs.length; run += 2) {
-      this.decode(runs[run]!, runs[run + 1]!, this.words, bytes, this.begun[run >> 1]!);
+      this.decode(runs[run]!, runs[run + 1]!, this.words, bytes, begun);
+      begun += this.room(runs[run]!, runs[run + 1]!);
     }
   }
 
@@ -129,13 +124,16 @@ class Runs {
     moveBits(this.words, shift * bitsPerDigit, this.shifted);
     const bytes = new Uint8Array(this.shifted.buffer);
     const places = layer.at && new Int32Array(bytes.length);
+    let begun = 0;
     let end = 0;
     for (let run = 0; run < runs.length; run += 2) {
-      const [from, to] = [runs[run]! + shift, runs[run + 1]!];
-      const [begun, next] = [this.begun[run >> 1]!, this.begun[(run >> 1) + 1]!];
+      const from = runs[run]! + shift;
+      const to = runs[run + 1]!;
+      const next = begun + this.room(runs[run]!, to);
       end = begun + (((to - from) * bitsPerDigit) >> 3);
       for (let at = end; at < next; at += 1) bytes[at] = SEPARATOR;
       if (places !== null) this.notePlaces(from, to, places.subarray(begun, next));
+      begun = next;
     }
     // One separator at the end, so that a text that was cut ends near it.
     return { bytes: bytes.subarray(0, end + 1), at: places?.subarray(0, end + 1) ?? null };

@@ -2,6 +2,7 @@
 import { EVERYWHERE, type Spans } from "./spans.js";
 
 export interface Layer {
+  /** From the beginning of their memory on. */
   bytes: Uint8Array;
   /** For each byte the index in the text of the character that it comes from, where that was asked for. */
   at: Int32Array | null;
@@ -73,31 +74,42 @@ const KEPT = new Uint8Array(256).fill(1);
 KEPT[10] = 0;
 KEPT[13] = 0;
 
-/** The same without line breaks, in the same memory. */
-export function withoutLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<Layer, "bytes" | "at"> {
-  const first = Math.min(indexOfByte(bytes, 10), indexOfByte(bytes, 13));
-  if (first === bytes.length) return { bytes, at };
+/** Moves what is no line break to the front, from the first one on. Answers how many bytes are left. */
+function dropLineBreaks(bytes: Uint8Array, first: number): number {
   let length = first;
-  if (at !== null) {
-    for (let index = first; index < bytes.length; index += 1) {
-      at[length] = at[index]!;
-      length += KEPT[bytes[index]!]!;
-    }
-    length = first;
-  }
   for (let index = first; index < bytes.length; index += 1) {
     const byte = bytes[index]!;
     bytes[length] = byte;
     length += KEPT[byte]!;
   }
+  return length;
+}
+
+/** The same for the places of the bytes, while those are as they were. */
+function dropPlaces(at: Int32Array, bytes: Uint8Array, first: number): void {
+  let length = first;
+  for (let index = first; index < bytes.length; index += 1) {
+    at[length] = at[index]!;
+    length += KEPT[bytes[index]!]!;
+  }
+}
+
+/** The same without line breaks, in the same memory. */
+export function withoutLineBreaks(bytes: Uint8Array, at: Int32Array | null): Pick<Layer, "bytes" | "at"> {
+  const first = Math.min(indexOfByte(bytes, 10), indexOfByte(bytes, 13));
+  if (first === bytes.length) return { bytes, at };
+  if (at !== null) dropPlaces(at, bytes, first);
+  const length = dropLineBreaks(bytes, first);
   return { bytes: bytes.subarray(0, length), at: at?.subarray(0, length) ?? null };
 }
+
+const UTF8 = new TextEncoder();
 
 /** The text's own bytes. */
 export function plainLayer(text: string, mapped: boolean): Layer {
   const first = { fresh: EVERYWHERE, changed: [] };
   // A lone surrogate stays as it is: what follows may be the escape of its other half.
-  if (!mapped && text.isWellFormed()) return { ...withoutLineBreaks(Buffer.from(text), null), ...first };
+  if (!mapped && text.isWellFormed()) return { ...withoutLineBreaks(UTF8.encode(text), null), ...first };
   const out = Writer.ofSize(text.length * 3, mapped);
   for (let index = 0; index < text.length; index += 1) {
     const unit = text.charCodeAt(index);

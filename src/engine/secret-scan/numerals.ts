@@ -51,8 +51,8 @@ export const BASE64_NUMERALS: Numerals = {
   shortest: 11,
   shifts: 4,
   decodeWords(pairs, from, digits, out, begun) {
-    const whole = digits >> 4;
-    for (let n = 0, pair = from, word = begun; n < whole; n += 1, pair += 8, word += 3) {
+    const done = digits & ~15;
+    for (let digit = 0, pair = from, word = begun; digit < done; digit += 16, pair += 8, word += 3) {
       const a = FIRST_OF_FOUR[pairs[pair]!]! | LAST_OF_FOUR[pairs[pair + 1]!]!;
       const b = FIRST_OF_FOUR[pairs[pair + 2]!]! | LAST_OF_FOUR[pairs[pair + 3]!]!;
       const c = FIRST_OF_FOUR[pairs[pair + 4]!]! | LAST_OF_FOUR[pairs[pair + 5]!]!;
@@ -61,7 +61,7 @@ export const BASE64_NUMERALS: Numerals = {
       out[word + 1] = (b >>> 8) | (c << 16);
       out[word + 2] = (c >>> 16) | (d << 8);
     }
-    return whole << 4;
+    return done;
   },
 };
 
@@ -72,11 +72,11 @@ export const HEX_NUMERALS: Numerals = {
   shortest: 16,
   shifts: 2,
   decodeWords(pairs, from, digits, out, begun) {
-    const whole = digits >> 3;
-    for (let n = 0, pair = from; n < whole; n += 1, pair += 4) {
+    const done = digits & ~7;
+    for (let digit = 0, pair = from, word = begun; digit < done; digit += 8, pair += 4, word += 1) {
       const low = HEX_PAIR[pairs[pair]!]! | (HEX_PAIR[pairs[pair + 1]!]! << 8);
-      out[begun + n] = low | (HEX_PAIR[pairs[pair + 2]!]! << 16) | (HEX_PAIR[pairs[pair + 3]!]! << 24);
+      out[word] = low | (HEX_PAIR[pairs[pair + 2]!]! << 16) | (HEX_PAIR[pairs[pair + 3]!]! << 24);
     }
-    return whole << 3;
+    return done;
   },
 };
