@@ -2,12 +2,13 @@
 import { isLineBreak, type Layer, pushUnit, Writer } from "./layers.js";
 import { HEX } from "./numerals.js";
 import { addSpan, joinedSpans, type Spans } from "./spans.js";
+import { sameBytes, wordOf, wordsOf } from "./words.js";
 
 const BACKSLASH = 0x5c;
 const PERCENT = 0x25;
 const LOWER_U = 0x75;
 const LOWER_X = 0x78;
-/** So near the next escape is looked for byte by byte: to ask for it costs as much. */
+/** So near the next escape is looked for byte by byte, and so few bytes are copied: to ask for it costs as much. */
 const NEAR = 64;
 /** What an escape may write anew before itself, a high surrogate, and how much it writes from there. */
 const REWRITTEN = 3;
@@ -56,17 +57,14 @@ function codeAt(bytes: Uint8Array, index: number): number {
   return value < 0 ? 0 : ((2 + digits) << LENGTH_SHIFT) | value;
 }
 
-const ONES = 0x01010101;
-const HIGHS = 0x80808080;
-const BACKSLASHES = BACKSLASH * ONES;
-const PERCENTS = PERCENT * ONES;
+const BACKSLASHES = wordOf(BACKSLASH);
+const PERCENTS = wordOf(PERCENT);
 
 /** Bytes of the longest escape. */
 const ESCAPE_BYTES = 6;
 
 /** Finds the escapes of a text one after the other. */
 class Escapes {
-  /** The same bytes by four; none where they do not begin at a multiple of four. */
   private readonly words: Int32Array;
   /** The first span that the places asked for may lie in. */
   private span = 0;
@@ -76,45 +74,18 @@ class Escapes {
     private readonly bytes: Uint8Array,
     private readonly spans: Spans,
   ) {
-    const isAligned = bytes.byteOffset % 4 === 0;
-    this.words = isAligned ? new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2) : new Int32Array(0);
+    this.words = wordsOf(bytes);
   }
 
-  /** The first backslash or percent sign at `from` or after it that an escape may begin with; the text's length for none. `from` only grows. */
-  mark(from: number): number {
+  /** Where the first escape at `from` or after it begins; the text's length for none. `from` only grows. */
+  next(from: number): number {
     const { bytes, spans } = this;
     for (; this.span < spans.length; this.span += 2) {
       const to = Math.min(bytes.length, spans[this.span + 1]!);
-      const at = this.markWithin(Math.max(from, spans[this.span]! - ESCAPE_BYTES + 1), to);
+      const at = this.nextWithin(Math.max(from, spans[this.span]! - ESCAPE_BYTES + 1), to);
       if (at < to) return at;
     }
     return bytes.length;
-  }
-
-  /** The first one in `[from, to)`; `to` or after it for none. */
-  private markWithin(from: number, to: number): number {
-    const { bytes } = this;
-    let at = from;
-    while (at < to && bytes[at] !== BACKSLASH && bytes[at] !== PERCENT) {
-      at += 1;
-      if ((at & 3) === 0) at = this.wordWithMark(at >> 2, to >> 2) << 2;
-    }
-    return at;
-  }
-
-  /** The first word in `[from, to)` that holds one; `to`, or the first that is none of `words`, where none does. */
-  private wordWithMark(from: number, to: number): number {
-    const { words } = this;
-    const end = Math.min(to, words.length);
-    let word = from;
-    for (; word < end; word += 1) {
-      // A byte that is 0 alone borrows from its highest bit.
-      const backslashes = words[word]! ^ BACKSLASHES;
-      const percents = words[word]! ^ PERCENTS;
-      const found = ((backslashes - ONES) & ~backslashes) | ((percents - ONES) & ~percents);
-      if ((found & HIGHS) !== 0) break;
-    }
-    return word;
   }
 
   /** Where the bytes that begin at `from`, of which the first is no escape, may be one again. */
@@ -123,12 +94,29 @@ class Escapes {
     const near = Math.min(bytes.length, from + NEAR);
     let to = from + 1;
     while (to < near && bytes[to] !== BACKSLASH && bytes[to] !== PERCENT) to += 1;
-    if (to < near) return to;
-    // Far from the last: the next is asked for, past single ones that are none.
-    for (let begun = to; ; begun = to + 1) {
-      to = this.mark(begun);
-      if (to === bytes.length || to < begun + NEAR || escapeAt(bytes, to) !== 0) return to;
+    return to < near ? to : this.next(to);
+  }
+
+  /** The first one in `[from, to)`; `to` or after it for none. */
+  private nextWithin(from: number, to: number): number {
+    const { bytes } = this;
+    let at = from;
+    while (at < to) {
+      if ((bytes[at] === BACKSLASH || bytes[at] === PERCENT) && escapeAt(bytes, at) !== 0) return at;
+      at += 1;
+      if ((at & 3) === 0) at = this.wordWithMark(at >> 2, to >> 2) << 2;
     }
+    return at;
+  }
+
+  /** The first word in `[from, to)` that holds what an escape may begin with; `to` where none does. */
+  private wordWithMark(from: number, to: number): number {
+    const { words } = this;
+    let word = from;
+    for (; word < to; word += 1) {
+      if ((sameBytes(words[word]!, BACKSLASHES) | sameBytes(words[word]!, PERCENTS)) !== 0) break;
+    }
+    return word;
   }
 }
 
@@ -177,7 +165,7 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
   const { bytes, at } = layer;
   // What has had its escapes taken off has others only where that made new ones.
   const escapes = new Escapes(bytes, layer.fresh);
-  const first = escapes.mark(0);
+  const first = escapes.next(0);
   if (first === bytes.length) return null;
   const out = reused ? new Writer(bytes, at) : Writer.ofSize(bytes.length, at !== null);
   const { bytes: written, at: places } = out;
@@ -215,7 +203,6 @@ export function unescapedLayer(layer: Layer, reused = false): Layer | null {
     index += size;
     if (moved.next <= index) moved.upTo(index, index, length, false);
   }
-  if (fresh.length === 0) return null;
   fresh[fresh.length - 1] = Math.min(fresh.at(-1)!, length);
   const cut = { bytes: written.subarray(0, length), at: places?.subarray(0, length) ?? null };
   return { ...cut, fresh, changed: moved.spans.length === 0 ? fresh : joinedSpans(moved.spans, fresh) };

@@ -10,6 +10,7 @@ import { shortStrings } from "./json-strings.js";
 import { type Layer, plainLayer } from "./layers.js";
 import { hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
 import { EVERYWHERE } from "./spans.js";
+import { wordsOf } from "./words.js";
 
 export interface Secret {
   /** What may be said of it. */
@@ -56,11 +57,6 @@ function* layersOf(text: string, mapped: boolean, longest: number): Generator<Te
   for (const layer of decodedLayers(plain, EVERYWHERE, longest)) yield { layer, isDecoded: true };
   // Also of the text itself: what stands before an encoded value may have taken its first digits for the rest of an escape.
   for (const layer of decodedLayers(bare, bare.changed, longest)) yield { layer, isDecoded: true };
-}
-
-function wordsOf(bytes: Uint8Array): Int32Array {
-  const aligned = bytes.byteOffset % 4 === 0 ? bytes : new Uint8Array(bytes);
-  return new Int32Array(aligned.buffer, aligned.byteOffset, aligned.length >> 2);
 }
 
 function createFinder(secrets: readonly Secret[], patternsOfOne: (value: string) => Uint8Array[]) {
