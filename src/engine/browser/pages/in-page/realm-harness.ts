@@ -19,32 +19,29 @@ export function realmHarness(
   globals: readonly string[],
 ): unknown {
   const { now } = Date;
+  let tell: (text: string) => void = () => {};
+  const needsMore = () => tell("x");
   core.keepOnly(globals);
+  core.installConsole((line) => tell(`c${line}`));
+  boundCodeOfText(needsMore);
 
-  async function run(
-    tell: (text: string) => void,
-    payload: string,
-    settings: string,
-    scripts: readonly string[],
-  ): Promise<void> {
+  async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {
     const begun = now();
     const answer = await core.safe(core.evaluateAndCall(payload, settings, scripts));
     tell(`a${now() - begun} ${answer}`);
   }
 
   return (
-    tell: (text: string) => void,
+    hear: (text: string) => void,
     payload: string,
     settings: string,
     namesJson: string | null,
     navigatorJson: string,
     ...scripts: string[]
   ): (() => void) => {
-    core.installConsole((line) => tell(`c${line}`));
-    const needsMore = () => tell("x");
-    boundCodeOfText(needsMore);
+    tell = hear;
     if (namesJson !== null) standIn(namesJson, navigatorJson, needsMore);
-    void run(tell, payload, settings, scripts);
+    void run(payload, settings, scripts);
     return () => core.drop(globals);
   };
 }
