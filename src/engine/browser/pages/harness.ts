@@ -33,10 +33,13 @@ const LOCKS_MAX = 1_000;
 const LEAVE_WITHIN_MS = 200;
 /** Where the next one is begun with a run's end, it is there within this, or its page is given up. */
 export const READY_WITHIN_MS = 500;
+/** A run's end in the ledger, and its answer, take less. */
+export const PAUSE_MS = 2;
 
 /** What realms leave in the memory that they share is held until their thread ends. */
 const THREAD_BOUNDS: ThreadBounds = {
   readyWithinMs: READY_WITHIN_MS,
+  pauseMs: PAUSE_MS,
   threadRuns: 100,
   lookAfter: 10,
 };

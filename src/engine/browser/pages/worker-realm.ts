@@ -15,7 +15,7 @@ import {
   installHarness,
   navigate,
 } from "./fresh-document.js";
-import { LANGUAGE_HARNESS, NETWORK_HARNESS, READY_WITHIN_MS, WORKER_HARNESS } from "./harness.js";
+import { LANGUAGE_HARNESS, NETWORK_HARNESS, PAUSE_MS, READY_WITHIN_MS, WORKER_HARNESS } from "./harness.js";
 import { createKeptTexts } from "./kept-texts.js";
 import type { Realm, RealmOptions } from "./realm.js";
 import { createThreadMemory, type ThreadMemory } from "./thread-memory.js";
@@ -128,7 +128,7 @@ function createSilentRealm(options: RealmOptions, harness: string, thread: Threa
       mark = typeof answer === "string" && [LONG_RENEWAL, LOOK].includes(answer[0]!) ? answer[0]! : "";
       return mark === "" ? answer : (answer as string).slice(mark.length);
     },
-    unreadyMs: () => Math.max(0, endedAt + READY_WITHIN_MS - performance.now()),
+    unreadyMs: () => Math.max(0, endedAt + PAUSE_MS + READY_WITHIN_MS - performance.now()),
     end() {
       endedAt = performance.now();
     },

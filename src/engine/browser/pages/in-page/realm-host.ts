@@ -9,6 +9,8 @@ declare const self: Any;
 export interface ThreadBounds {
   /** How long the last run's end and the next one's realm may take together, in milliseconds. */
   readyWithinMs: number;
+  /** How long that waits until the run's answer has gone its way, unless the next run comes: on few cores one is in the way of the other. */
+  pauseMs: number;
   /** How many runs a thread serves at most. */
   threadRuns: number;
   /** How many runs, and milliseconds of them, together there are before what the thread holds is looked at. */
@@ -37,6 +39,7 @@ export function realmHost(
   let print: (line: string) => void = () => {};
   let thread: Any = null;
   let prepared: Promise<unknown> = Promise.resolve();
+  let pause: ReturnType<typeof setTimeout> | undefined;
 
   const isSpent = () => thread === null || thread.runs >= bounds.threadRuns;
 
@@ -73,6 +76,8 @@ export function realmHost(
 
   /** Has the last run come to its end, and the next one's realm made. Where that is late, an empty line says so: that run never begins. */
   function prepare(): void {
+    clearTimeout(pause);
+    pause = undefined;
     settleThread();
     const { promise, resolve } = Promise.withResolvers<unknown>();
     const late = setTimeout(() => {
@@ -81,6 +86,12 @@ export function realmHost(
     }, bounds.readyWithinMs);
     prepared = promise.finally(() => clearTimeout(late));
     void freshRealm(thread).then(resolve);
+  }
+
+  /** The same in a moment. What is printed from here on belongs to no run. */
+  function prepareSoon(): void {
+    thread.worker.onmessage = null;
+    pause = setTimeout(prepare, bounds.pauseMs);
   }
 
   /** The scripts as the thread takes them: what it has is not sent again. */
@@ -122,12 +133,14 @@ export function realmHost(
     ): Promise<string> {
       const flat = take(forget, scripts);
       const namesJson = (trialOf !== null && standIns[trialOf]) || null;
+      if (pause !== undefined) prepare();
       await prepared;
       const sent = forThread(forget, scripts, flat);
       const answer = await answerTo(thread, [forget, sent, payload, settings, namesJson, navigatorJson]);
       const end = answer.indexOf(" ");
       const mark = spend(Number(answer.slice(1, end)));
-      prepare();
+      if (mark === "") prepareSoon();
+      else prepare();
       return mark + answer.slice(end + 1);
     },
     /** Has the first run's realm prepared, as each run has the next one's. */
