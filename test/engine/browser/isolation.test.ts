@@ -143,6 +143,17 @@ describe("isolation", () => {
     expect(await resultOf(browsers, PROBE)).to.deep.equal({});
   });
 
+  it("shows no way out of the host's, in the document and in a frame of its origin", async () => {
+    const code = `const hostsOf = (scope) => Reflect.ownKeys(scope).filter((key) => /svc|harness/i.test(String(key)));
+      const inPackage = hostsOf(globalThis);
+      const execute = async () => {
+        const frame = document.createElement("iframe");
+        document.body.append(frame);
+        return [inPackage, hostsOf(globalThis), hostsOf(frame.contentWindow)];
+      };`;
+    expect(await resultOf(browsers, code)).to.deep.equal([[], [], []]);
+  });
+
   for (const [title, code] of LEFTOVERS) {
     it(`leaves nothing to the next run of ${title}`, async () => {
       const outcome = await browsers.run(runOf(`const execute = async () => { ${code} }`));

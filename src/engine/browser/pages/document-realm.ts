@@ -100,18 +100,18 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       if (traces.found() || children.met()) return false;
       await requests.settled();
       const { loaded } = await navigate(session, `${origin}/`);
-      const [installed, [left, heavy]] = await Promise.all([
+      const [installedId, [left, heavy]] = await Promise.all([
         installHarness(session, DOCUMENT_HARNESS),
         lookForTraces(),
         loaded,
       ]);
-      harnessId = installed.harnessId;
+      harnessId = installedId;
       // What the document asked for as it went may outlive it, and nobody is told of its end.
       await requests.settled();
       // Not earlier: right after the commit the page may not count as active yet, and the command fails.
       await session.send("Page.resetNavigationHistory");
       // Asked last: what the page sent while it went has been told of by now, and has come to the lane.
-      return installed.untouched && !left && !heavy && !stirred && !requests.late();
+      return !left && !heavy && !stirred && !requests.late();
     },
 
     async evaluate(request) {
@@ -122,7 +122,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       const scripts = [...packages, { name, source }].flatMap((script) =>
         "url" in script ? ["", script.url] : [script.name, script.source],
       );
-      const answer = await callForText(session, harnessId, "run", [scripts, payload, settings]);
+      const answer = await callForText(session, harnessId, "run", [CONSOLE_BINDING, scripts, payload, settings]);
       // What workers have printed comes on ways of their own, and may be behind the answer.
       if (children.any()) await children.caughtUp(LAST_LINES_MS).catch(() => {});
       return answer;

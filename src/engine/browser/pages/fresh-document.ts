@@ -40,12 +40,10 @@ export function navigate(session: CDPSession, url: string): Promise<{ loaded: Pr
 
 /**
  * Puts the harness into the fresh document; the console's way out is bound to this document's own context alone.
- * @returns the id of the harness's object, and whether it found nothing of an earlier document
+ * @returns the id of the harness's object
+ * @throws where the harness finds something of an earlier document
  */
-export async function installHarness(
-  session: CDPSession,
-  expression: string,
-): Promise<{ harnessId: string; untouched: boolean }> {
+export async function installHarness(session: CDPSession, expression: string): Promise<string> {
   const created = new Promise<number>((resolve) => {
     session.once("Runtime.executionContextCreated", (event) => resolve(event.context.id));
   });
@@ -57,12 +55,8 @@ export async function installHarness(
   ]);
   const { objectId } = harness.result;
   if (objectId === undefined) throw new Error(`the harness failed: ${harness.exceptionDetails?.text}`);
-  const executionContextId = await created;
-  const [, untouched] = await Promise.all([
-    session.send("Runtime.addBinding", { name: CONSOLE_BINDING, executionContextId }),
-    callHarness(session, objectId, "listen", [CONSOLE_BINDING]),
-  ]);
-  return { harnessId: objectId, untouched: untouched === true };
+  await session.send("Runtime.addBinding", { name: CONSOLE_BINDING, executionContextId: await created });
+  return objectId;
 }
 
 /** Calls a method of the harness's object and waits for what it settles to, however long that takes. */

@@ -56,8 +56,8 @@ function createWorkerPage({ session, origin }: RealmOptions, harness: string) {
   /** Sends the page to its document and puts the harness there. */
   async function open(): Promise<void> {
     const { loaded } = await navigate(session, `${origin}/`);
-    const [installed] = await Promise.all([installHarness(session, harness), loaded]);
-    harnessId = installed.harnessId;
+    [harnessId] = await Promise.all([installHarness(session, harness), loaded]);
+    await callHarness(session, harnessId, "listen", [CONSOLE_BINDING]);
   }
 
   return {

@@ -7,7 +7,10 @@ declare const self: Any;
 /** Bound by the author's code, in the page's global scope. */
 declare const execute: Any;
 
-/** As `harnessCore`: evaluated by its source text. Answers the object that the host talks to. */
+/**
+ * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to; null where the document has something of the
+ * one before it, whose place in the history it takes when both have one address.
+ */
 export function documentHarness(core: HarnessCore): unknown {
   const window = self;
   const { document } = window;
@@ -28,7 +31,7 @@ export function documentHarness(core: HarnessCore): unknown {
   if (window.sessionStorage.length > 0) window.sessionStorage.clear();
   const { history, navigation } = window;
   const state = history.state ?? navigation.currentEntry.getState() ?? null;
-  const untouched = state === null && history.scrollRestoration === "auto";
+  if (state !== null || history.scrollRestoration !== "auto") return null;
 
   /** Runs a text as a classic script in the page's global scope. Answers null, or what went wrong as `fail` says it. */
   function evaluate(name: string, source: string): string | null {
@@ -93,17 +96,13 @@ export function documentHarness(core: HarnessCore): unknown {
   return {
     __proto__: null,
     /**
-     * Takes the way out for console lines off the page's global, so that the author cannot find it. Answers whether the document has
-     * nothing of the one before it, whose place in the history it takes when both have one address.
+     * Takes the way out for console lines off the page's global, so that the author cannot find it. `scripts`: name and source, or `""` and
+     * address, in turn.
      */
-    listen(bindingName: string): boolean {
+    run(bindingName: string, scripts: Any, payload: string, settings: string): Promise<string> {
       const print = window[bindingName];
       delete window[bindingName];
       core.installConsole(print);
-      return untouched;
-    },
-    /** `scripts`: name and source, or `""` and address, in turn. */
-    run(scripts: Any, payload: string, settings: string): Promise<string> {
       return core.safe(start(scripts, payload, settings));
     },
   };

@@ -120,9 +120,8 @@ export function realmHost(
 
   return {
     __proto__: null,
-    listen(bindingName: string): boolean {
+    listen(bindingName: string): void {
       print = self[bindingName];
-      return true;
     },
     async run(
       payload: string,

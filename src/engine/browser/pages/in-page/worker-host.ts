@@ -94,9 +94,8 @@ export function workerHost(
 
   return {
     __proto__: null,
-    listen(bindingName: string): boolean {
+    listen(bindingName: string): void {
       print = self[bindingName];
-      return true;
     },
     /**
      * `base`: that of the service, where the run may ask it for something. Where it has a network, how often it called `fetch` stands before
