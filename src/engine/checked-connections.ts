@@ -75,6 +75,7 @@ export interface CheckedOptions {
   localAddress?: string | null;
   /** Whether a port may be; default any. */
   mayUsePort?: (port: number) => boolean;
+  /** All addresses of a name; default as the machine sees it, as it is for hosts that are trusted. */
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
   connectLimitMs?: number;
   answerLimitMs?: number;
@@ -186,7 +187,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
   async function connect(host: string, port: number): Promise<Socket> {
     const isTrusted = trusted?.has(`${bare(host)}:${port}`) === true;
     if (!isTrusted && mayUsePort?.(port) === false) throw new NotConnectedError(`port ${port} may not be used`, true);
-    const addresses = await addressesOf(bare(host), resolve);
+    const addresses = await addressesOf(bare(host), isTrusted ? undefined : resolve);
     if (addresses.length === 0) throw new NotConnectedError("the host has no address", false);
     if (!isTrusted && !addresses.every(({ address }) => mayReach(address))) {
       throw new NotConnectedError("the host is no public address", true);

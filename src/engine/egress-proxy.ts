@@ -35,7 +35,7 @@ export interface EgressOptions {
   servesUid?: (uid: number) => boolean;
   /** How long a host may take to accept a connection; default 10 s. */
   connectTimeoutMs?: number;
-  /** All addresses of a name. */
+  /** All addresses of a name; default as the machine sees it. */
   resolve?: (hostname: string) => Promise<LookupAddress[]>;
 }
 

@@ -7,6 +7,7 @@ import { localBrowser } from "../engine/browser/processes/local-browser.js";
 import { remoteBrowser } from "../engine/browser/remote/remote-browser.js";
 import { findChromium, usualPlaces } from "../engine/chromium-path.js";
 import type { EgressOptions } from "../engine/egress-proxy.js";
+import { lookupFor } from "../engine/public-lookup.js";
 import { StartError } from "../errors.js";
 
 export interface BrowserSources {
@@ -23,7 +24,7 @@ function pathToChromium({ chromePath, puppeteerCacheDir }: Config): string {
 /** @throws StartError when there is no browser to start */
 export function browserSources(config: Config, log: Logger): BrowserSources {
   const { allowPrivateNetwork, egressAddress: localAddress, egressProxyHost: host, chromeSandbox: sandbox } = config;
-  const egressOptions = { allowPrivateNetwork, localAddress };
+  const egressOptions = { allowPrivateNetwork, localAddress, resolve: lookupFor(allowPrivateNetwork) };
   if (config.browserWsEndpoints.length === 0) {
     const sources = [localBrowser({ chromePath: pathToChromium(config), sandbox, log })];
     if (process.getuid?.() !== 0) {

@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
+import { lookupFor } from "../../engine/public-lookup.js";
 import type { Notice } from "../communicate/notices.js";
 import type { Settings } from "../settings/settings.js";
 import { createAlertDelivery } from "./alert-delivery.js";
@@ -27,6 +28,7 @@ export function createAlerts(options: {
   const connections = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || port === HTTPS_PORT,
+    resolve: lookupFor(allowPrivateNetwork),
   });
   const tell = createAlertTell({ notice, baseUrl });
   const delivery = createAlertDelivery({ db, settings, connections, allowHttp: allowPrivateNetwork, log });

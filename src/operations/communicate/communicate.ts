@@ -3,6 +3,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
+import { lookupFor } from "../../engine/public-lookup.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
 import { createSmtp } from "../../engine/smtp.js";
 import type { Intake } from "../records/intake.js";
@@ -43,6 +44,7 @@ export function createCommunicate(options: {
   const checked = createCheckedConnections({
     mayReach: (address) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (port) => allowPrivateNetwork || PORTS.includes(port),
+    resolve: lookupFor(allowPrivateNetwork),
   });
   const free = createCheckedConnections({ mayReach: () => true });
   const smtp = createSmtp();

@@ -12,6 +12,7 @@ import { type Bundler, createBundler } from "../../engine/bundler.js";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { createFairLine } from "../../engine/fair-line.js";
+import { lookupFor } from "../../engine/public-lookup.js";
 import { ActionError } from "../../errors.js";
 import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -93,6 +94,7 @@ function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOpti
   const shared = {
     mayReach: (address: string) => allowPrivateNetwork || isPublicAddress(address),
     mayUsePort: (one: number) => allowPrivateNetwork || WEB_PORTS.includes(one),
+    resolve: lookupFor(allowPrivateNetwork),
     localAddress: egressAddress,
   };
   return {

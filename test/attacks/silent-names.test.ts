@@ -1,0 +1,109 @@
+/** Names whose servers never answer, which any app may have looked up by the hundred: they keep nobody else's. */
+import { createSocket } from "node:dgram";
+import { once } from "node:events";
+import { isIPv6 } from "node:net";
+import { expect } from "chai";
+import { pino } from "pino";
+import { readConfig } from "../../src/config.js";
+import { createPublicLookup, lookupFor, systemLookup } from "../../src/engine/public-lookup.js";
+import { browserSources } from "../../src/service/browser-sources.js";
+
+const MANY = 60;
+const LIMIT_MS = 400;
+const ADDRESSES = { A: "203.0.113.9", AAAA: "2001:db8::9" };
+const TYPES = { 1: "A", 28: "AAAA" } as const;
+const ANSWER_FLAGS = 0x8180;
+
+const bytesOf = (address: string): Buffer =>
+  isIPv6(address)
+    ? Buffer.from("20010db8000000000000000000000009", "hex")
+    : Buffer.from(address.split(".").map(Number));
+
+/** The question of a request: its bytes, the first label of its name, and its type. */
+function questionIn(request: Buffer) {
+  const end = request.indexOf(0, 12) + 5;
+  const type = TYPES[request.readUInt16BE(end - 4) as keyof typeof TYPES];
+  return {
+    asked: request.subarray(0, end),
+    first: request.toString("latin1", 13, 13 + request[12]!).toLowerCase(),
+    type,
+  };
+}
+
+/** Answers names by their first label: the types that it lists, or never. */
+async function startNameServer() {
+  const socket = createSocket("udp4");
+  socket.on("message", (request, { port, address }) => {
+    const { asked, first, type } = questionIn(request);
+    if (first.startsWith("silent") || first === `no-${type.toLowerCase()}`) return;
+    const head = Buffer.from(asked);
+    head.writeUInt16BE(ANSWER_FLAGS, 2);
+    const isThere = first !== `without-${type.toLowerCase()}`;
+    head.writeUInt16BE(isThere ? 1 : 0, 6);
+    head.writeUInt32BE(0, 8);
+    const data = bytesOf(ADDRESSES[type]);
+    const record = Buffer.from([0xc0, 12, 0, asked.at(-3)!, 0, 1, 0, 0, 0, 1, 0, data.length]);
+    socket.send(isThere ? Buffer.concat([head, record, data]) : head, port, address);
+  });
+  socket.bind(0, "127.0.0.1");
+  await once(socket, "listening");
+  return { at: `127.0.0.1:${socket.address().port}`, stop: () => socket.close() };
+}
+
+describe("names that never answer", () => {
+  let server: Awaited<ReturnType<typeof startNameServer>>;
+  before(async () => {
+    server = await startNameServer();
+  });
+  after(() => server.stop());
+
+  const lookup = () => createPublicLookup({ servers: [server.at], limitMs: LIMIT_MS });
+  const v4 = { address: ADDRESSES.A, family: 4 };
+  const v6 = { address: ADDRESSES.AAAA, family: 6 };
+
+  it("keep no other name, nor what the machine itself looks up, and are given up in time", async () => {
+    const look = lookup();
+    let answered = 0;
+    const codes = Promise.all(
+      Array.from({ length: MANY }, (_, number) =>
+        look(`silent-${number}.test`).then(
+          () => "found",
+          ({ code }: NodeJS.ErrnoException) => {
+            answered += 1;
+            return code;
+          },
+        ),
+      ),
+    );
+    expect(await look("ready.test")).to.deep.equal([v4, v6]);
+    await systemLookup("localhost");
+    expect(answered).to.equal(0);
+    expect(new Set(await codes)).to.deep.equal(new Set(["ETIMEOUT"]));
+    expect(await look("ready.test")).to.deep.equal([v4, v6]);
+  });
+
+  for (const [name, found] of [
+    ["without-aaaa", [v4]],
+    ["without-a", [v6]],
+    ["no-aaaa", [v4]],
+    ["no-a", [v6]],
+  ] as const) {
+    it(`have the addresses of the other family where one is missing: ${name}`, async () => {
+      expect(await lookup()(`${name}.test`)).to.deep.equal(found);
+    });
+  }
+
+  it("are not asked for what is this machine by definition", async () => {
+    for (const name of ["localhost", "LOCALHOST.", "any.localhost"])
+      expect(await lookup()(name)).to.deep.equal([{ address: "127.0.0.1", family: 4 }]);
+  });
+
+  it("are of apps: a run's are looked up so where private addresses are refused", async () => {
+    for (const privately of ["", "1"]) {
+      const config = readConfig({ ALLOW_PRIVATE_NETWORK: privately, CHROME_PATH: process.execPath });
+      const { egressOptions } = browserSources(config, pino({ level: "silent" }));
+      expect(egressOptions.resolve).to.equal(lookupFor(privately === "1"));
+      expect(egressOptions.resolve === systemLookup).to.equal(privately === "1");
+    }
+  });
+});
