@@ -125,7 +125,7 @@ export async function createOperations(surroundings: Surroundings) {
   const { sessionOf } = store;
   const { organizationOf } = people;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
-  const apps = createApps({ db, organizationOf, settings, logEvents, intake });
+  const apps = createApps({ db, credentials, organizationOf, settings, logEvents, intake });
   const appVersions = createAppVersions({ db, settings, logEvents, intake });
   const { catalogue, addressed, packages } = dependenciesOf(surroundings, intake);
   const schedule = createSchedule({ db, now, defaultTimezone, measures });

@@ -100,6 +100,18 @@ describe("the websocket", () => {
     again.socket.close();
   });
 
+  it("ends with all else of a visitor's session as soon as the app is unpublished", async () => {
+    await service.rest("POST", "/v1/apps/1/publish");
+    const page = await service.rest("GET", "/apps/1", { as: null });
+    const [token] = /svc_live_[\w-]{43}/.exec(page.body)!;
+    const { init, next, closed } = open();
+    await init({ authToken: token });
+    expect(await next()).to.deep.equal({ type: "connection_ack" });
+    await service.rest("POST", "/v1/apps/1/unpublish");
+    expect((await service.rest("GET", "/v1/apps", { as: token })).http).to.equal(401);
+    expect((await closed).code).to.equal(4403);
+  });
+
   it("gets many entries that come at once whole and in their order", async () => {
     const { socket, init, next, send } = open();
     await init({ authToken: service.tokens.editor });

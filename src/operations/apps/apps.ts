@@ -7,6 +7,7 @@ import { type Caller, isVisitor } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
+import type { Credentials } from "../access/credentials.js";
 import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -58,13 +59,14 @@ export type Apps = ReturnType<typeof createApps>;
 
 export function createApps(options: {
   db: DataSource;
+  credentials: Pick<Credentials, "announce">;
   /** The organization of that id; of null, the first. @throws REQUEST_INVALID where there is none */
   organizationOf: (id: number | null) => Promise<number>;
   settings: Settings;
   logEvents: LogEvents;
   intake: Intake;
 }) {
-  const { db, organizationOf, settings, logEvents, intake } = options;
+  const { db, credentials, organizationOf, settings, logEvents, intake } = options;
 
   async function find(appId: number): Promise<AppRow> {
     const row = appId > 0 ? await db.getRepository(AppRow).findOneBy({ id: appId }) : null;
@@ -101,6 +103,8 @@ export function createApps(options: {
       );
       await audit(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
     });
+    // With it go the sessions of its visitors.
+    if (!published) await credentials.announce();
     return toApp(await find(appId));
   }
 
