@@ -28,9 +28,13 @@ export interface AuthorDocument {
 /** Popups and frames are not among it: a page has nothing to open or to hold that could be taken for the service. */
 const SANDBOX = "sandbox allow-scripts allow-forms allow-modals";
 
+/** What a host has, and nothing that would end its directive or policy and begin another: an address may hold that. */
+const PLAIN_ORIGIN = /^https?:\/\/[\w.:[\]-]+$/;
+
 /** Scripts need the nonce, which the client library hands on to those that it loads, or come from where the author's come from. */
 function policy(nonce: string, dependencies: readonly string[]): string {
-  const elsewhere = new Set(dependencies.map((url) => new URL(url).origin));
+  const origins = dependencies.map((url) => new URL(url).origin);
+  const elsewhere = new Set(origins.filter((origin) => PLAIN_ORIGIN.test(origin)));
   return [
     SANDBOX,
     "default-src 'none'",

@@ -1,0 +1,38 @@
+/** Addresses of scripts that an author gives stand in the policy of the page: none of them may say more there than where a script is. */
+import { expect } from "chai";
+import { authorDocument } from "../../src/api/author-document.js";
+
+const POLICY = "content-security-policy";
+const NONCE = /'nonce-[^']*'/;
+/** What would let others frame the page, were it read as a directive. */
+const SAID = "frame-ancestors";
+const CHARACTERS = Array.from({ length: 0x80 }, (_, code) => String.fromCharCode(code));
+
+function policyOf(dependencies: readonly string[]): string {
+  const document = { title: "x", env: { token: "x" }, page: {}, base: "", body: "", script: "/client/debug.js" };
+  const { headers } = authorDocument({ ...document, dependencies } as unknown as Parameters<typeof authorDocument>[0]);
+  return headers[POLICY]!.replace(NONCE, "");
+}
+
+describe("the policy of a page that runs what an author wrote", () => {
+  const hosts = CHARACTERS.flatMap((one) => [
+    `x${one}${SAID}`,
+    `${one}${SAID}`,
+    `x${one}`,
+    `%${one.charCodeAt(0).toString(16)}${SAID}`,
+  ]);
+  const addresses = hosts.map((host) => `https://${host}/a.js`).filter((url) => URL.canParse(url));
+
+  it("is the same whatever the hosts of its scripts hold that is no host's", () => {
+    const strange = addresses.filter((url) => !/^[\w.-]+$/.test(new URL(url).hostname));
+    expect(strange).to.not.be.empty;
+    for (const url of strange)
+      expect(policyOf([url, "https://evil.example/b.js"]), url).to.equal(policyOf(["https://evil.example/b.js"]));
+  });
+
+  it("names the others where scripts come from, and nowhere else", () => {
+    const plain = ["https://a.example/x.js", "https://b_c.example:8443/y.js", "https://[2001:db8::1]/z.js"];
+    const origins = plain.map((url) => new URL(url).origin);
+    expect(policyOf(plain)).to.equal(policyOf([]).replace("script-src ", `script-src  ${origins.join(" ")}`));
+  });
+});
