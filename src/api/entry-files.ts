@@ -7,6 +7,7 @@ import { BODY_MAX_BYTES, IMPORT_MAX_BYTES } from "../limits.js";
 import { type ExportFormat, exportFormat } from "../operations/data-sources/entry-export.js";
 import { type RowFormat, readRows } from "../operations/data-sources/row-streams.js";
 import { quotaHeaders } from "./context.js";
+import { asFormRefusal } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_MS } from "./live/outbox.js";
 import { toId } from "./rest/request.js";
@@ -108,16 +109,8 @@ async function importFile(request: FastifyRequest<FileRoute>, reply: FastifyRepl
   } catch (error) {
     // What is still on its way is not read to its end.
     if (!request.raw.complete) reply.header("Connection", "close");
-    throw asRefusal(error);
+    throw asFormRefusal(error);
   }
-}
-
-/** Busboy's own faults are the form's. */
-function asRefusal(error: unknown): unknown {
-  if (error instanceof ActionError) return error;
-  const { code = "", message = "" } = error as NodeJS.ErrnoException;
-  const ofForm = code.startsWith("FST_") || /form|multipart|boundary|premature/i.test(message);
-  return ofForm ? new ActionError("REQUEST_INVALID", "the form is not whole, or is no multipart/form-data") : error;
 }
 
 async function exportFile(request: FastifyRequest<FileRoute>, reply: FastifyReply, entries: Resolvers["entries"]) {

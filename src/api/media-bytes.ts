@@ -8,6 +8,7 @@ import type { Contents } from "../operations/media/contents.js";
 import type { Upload } from "../operations/media/uploads.js";
 import { contentsForm, folderIdIn } from "../rules/media-fields.js";
 import { contentDisposition, namesTag, rangeIn, servingOf } from "../rules/media-serving.js";
+import { asFormRefusal } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
 import { STALLED_MS } from "./live/outbox.js";
 import { toId } from "./rest/request.js";
@@ -23,14 +24,6 @@ interface MediaRoute {
 }
 
 type Part = MultipartFile | MultipartValue;
-
-/** Busboy's own faults are the form's. */
-function asRefusal(error: unknown): unknown {
-  if (error instanceof ActionError) return error;
-  const { code = "", message = "" } = error as NodeJS.ErrnoException;
-  const ofForm = code.startsWith("FST_") || /form|multipart|boundary|premature|aborted|header/i.test(message);
-  return ofForm ? new ActionError("REQUEST_INVALID", "the form is not whole, or is no multipart/form-data") : error;
-}
 
 function lengthOf({ headers }: FastifyRequest): number | null {
   const text = headers["content-length"] ?? "";
@@ -153,7 +146,7 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
         const files = await receiveForm(request, upload);
         return reply.code(201).header("cache-control", "no-store").send({ files });
       } catch (error) {
-        throw asRefusal(error);
+        throw asFormRefusal(error);
       } finally {
         await upload.close();
       }

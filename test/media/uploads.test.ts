@@ -70,6 +70,18 @@ describe("media: uploads that go wrong", () => {
     }
   });
 
+  it("are refused as no form whatever boundary is named, like imports of entries", async () => {
+    const source = await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body: { name: "rows" } });
+    const imports = `/v1/apps/${service.appId}/data-sources/${source.body.dataSource.id}/import`;
+    for (const boundary of ["", "; boundary=", '; boundary=""', `; boundary=${"b".repeat(300)}`]) {
+      const form = { body: `--b\r\n`, headers: { "content-type": `multipart/form-data${boundary}` } };
+      for (const path of [`${media.root}/files`, imports]) {
+        const { http, body } = await service.rest("POST", path, form);
+        expect([http, body.status], `${path} ${boundary}`).to.deep.equal([400, "REQUEST_INVALID"]);
+      }
+    }
+  });
+
   it("are refused beyond the size of a file, also where a length below it was said or none", async () => {
     const { http, body } = await media.send([{ name: "big", bytes: noise(2 * MB + 1) }]);
     expect([http, body.status]).to.deep.equal([413, "PAYLOAD_TOO_LARGE"]);
