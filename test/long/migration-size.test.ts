@@ -39,7 +39,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
   before(async () => {
     release = checkOutReleaseBefore(LAST_WITHOUT_PARTITIONS);
     database = await emptyDatabase();
-    old = startProcess({ DATABASE_URL: database.url, SETTINGS_KEY: settingsKey }, undefined, release.root);
+    old = startProcess(environment(), undefined, release.root);
     url = await old.ready();
     ({
       appId,
@@ -56,6 +56,13 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
     await old?.clean();
     await database?.drop();
     release?.remove();
+  });
+
+  /** Nothing is too old, and nothing too much. */
+  const environment = () => ({
+    DATABASE_URL: database.url,
+    SETTINGS_KEY: settingsKey,
+    ...{ LOG_RETENTION_DAYS: "36500", LOG_MAX_MB: "0" },
   });
 
   async function call(method: string, path: string, body?: object) {
@@ -137,7 +144,7 @@ describe(`the schema of a database with ${ROWS} runs`, function () {
 
   /** This release on the database: the rows that were there are its first, and runs go on behind them. */
   async function expectServed(): Promise<void> {
-    const current = startProcess({ DATABASE_URL: database.url, SETTINGS_KEY: settingsKey });
+    const current = startProcess(environment());
     try {
       url = await current.ready();
       const [{ last }] = (await patient.query("SELECT max(id)::int AS last FROM run")).rows;
