@@ -129,6 +129,20 @@ describe("The frame of Studio", () => {
     }
   });
 
+  it("opens the palette though it was closed in the same moment", async () => {
+    await studio.press("k");
+    await focused(".palette input");
+    await page.evaluate(`{
+      document.querySelector(".palette").close();
+      dispatchEvent(new KeyboardEvent("keydown", { key: "k", ctrlKey: true, cancelable: true }));
+    }`);
+    await page.waitForFunction('document.querySelector(".palette[open] input")?.matches(":focus")');
+    await page.evaluate("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))");
+    await focused(".palette[open] input");
+    await page.keyboard.press("Escape");
+    await page.waitForSelector("dialog", { hidden: true });
+  });
+
   it("does by Ctrl+K whatever can be done here, found by its words", async () => {
     await studio.press("k");
     await focused(".palette input");

@@ -1,5 +1,5 @@
 /** Ctrl+K: every command by its words. The commands are those of what is on the screen. */
-import { type KeyboardEvent, useEffect, useState } from "react";
+import { type KeyboardEvent, useCallback, useEffect, useState } from "react";
 import { type Command, commandsNow } from "./commands.js";
 import { Modal } from "./modal.js";
 
@@ -76,7 +76,13 @@ function Palette({ close }: { close: () => void }) {
 
 /** @returns what opens it, and the element that shows it */
 export function usePalette() {
-  const [isOpen, setOpen] = useState(false);
+  // The browser tells of a closed dialog a moment later: by its number that word ends no opening but its own.
+  const [{ opening, isOpen }, setState] = useState({ opening: 0, isOpen: false });
+  const openPalette = useCallback(() => setState((now) => ({ opening: now.opening + 1, isOpen: true })), []);
+  const close = useCallback(
+    () => setState((now) => (now.opening === opening ? { opening, isOpen: false } : now)),
+    [opening],
+  );
   useEffect(() => {
     const onKey = (event: globalThis.KeyboardEvent) => {
       if (!(event.ctrlKey || event.metaKey) || event.shiftKey || event.altKey || event.key.toLowerCase() !== "k")
@@ -84,17 +90,16 @@ export function usePalette() {
       event.preventDefault();
       event.stopPropagation();
       // A question that is open wants its answer first.
-      if (!document.querySelector("dialog[open]")) setOpen(true);
+      if (!document.querySelector("dialog[open]")) openPalette();
     };
     addEventListener("keydown", onKey, true);
     return () => removeEventListener("keydown", onKey, true);
-  }, []);
+  }, [openPalette]);
   useEffect(() => {
     if (!isOpen) return;
     // Its commands are those of the page that was left.
-    const leave = () => setOpen(false);
-    addEventListener("popstate", leave);
-    return () => removeEventListener("popstate", leave);
-  }, [isOpen]);
-  return { openPalette: () => setOpen(true), palette: isOpen && <Palette close={() => setOpen(false)} /> };
+    addEventListener("popstate", close);
+    return () => removeEventListener("popstate", close);
+  }, [isOpen, close]);
+  return { openPalette, palette: isOpen && <Palette key={opening} close={close} /> };
 }
