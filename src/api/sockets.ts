@@ -204,7 +204,7 @@ export function createSockets({
   );
 
   const timer = setInterval(recheck.all, RECHECK_MS);
-  const unwatch = credentials.watch(recheck.all);
+  const unwatch = credentials.watch((id) => void (id === null ? recheck.all() : recheck.ofCredential(id)));
 
   return {
     upgrade(request, socket, head) {

@@ -1,6 +1,9 @@
 import { once } from "node:events";
 import { expect } from "chai";
+import { pino } from "pino";
 import WebSocket from "ws";
+import { createNotifications } from "../../src/engine/notifications.js";
+import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const FOLLOW = "subscription { actionLogAdded(appId: 1) { id } }";
@@ -77,6 +80,28 @@ describe("the websocket", () => {
     send({ id: "1", type: "subscribe", payload: { query: FOLLOW } });
     await service.rest("DELETE", `/v1/apps/1/tokens/${made.body.id}`);
     expect((await closed).code).to.equal(4403);
+  });
+
+  it("ends with the run whose task token it brought, wherever that run was", async function () {
+    // Three looks by the clock would take twenty seconds and more.
+    this.timeout(15_000);
+    const log = pino({ level: "silent" });
+    const notifications = createNotifications({ url: service.databaseUrl, channels: [CREDENTIAL_CHANNEL], log });
+    const elsewhere = createCredentials({ db: service.db, notifications });
+    const other = open();
+    await other.init({ authToken: service.tokens.editor });
+    await other.next();
+    for (let run = 0; run < 3; run += 1) {
+      const { id, token } = await elsewhere.issue({ kind: "task", appId: 1 });
+      const { init, next, closed } = open();
+      await init({ authToken: token });
+      expect(await next()).to.deep.equal({ type: "connection_ack" });
+      await elsewhere.expire(id);
+      expect((await closed).code).to.equal(4403);
+    }
+    other.send({ id: "1", type: "subscribe", payload: { query: "{ __typename }" } });
+    expect((await other.next()).id).to.equal("1");
+    other.socket.close();
   });
 
   it("ends when its editor loses an app, so that nothing of that app follows; who comes again is refused", async () => {

@@ -44,10 +44,10 @@ export function createRecheck<Holder extends Held>(options: {
     }
   }
 
-  async function round(): Promise<void> {
-    const byToken = Map.groupBy(holders, ({ token }) => token ?? "").entries();
+  async function round(those: Iterable<Holder>): Promise<void> {
+    const byToken = Map.groupBy(those, ({ token }) => token ?? "").entries();
     const lane = async () => {
-      for (const [token, those] of byToken) await settle(token, those);
+      for (const [token, its] of byToken) await settle(token, its);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
   }
@@ -61,6 +61,9 @@ export function createRecheck<Holder extends Held>(options: {
       return holder.caller !== null;
     },
 
+    /** Of those with this credential. */
+    ofCredential: (id: number) => round([...holders].filter(({ caller }) => caller?.credentialId === id)),
+
     /** Of all. Asked for while it is under way, it starts over afterwards. */
     async all(): Promise<void> {
       again = true;
@@ -68,7 +71,7 @@ export function createRecheck<Holder extends Held>(options: {
       running = true;
       while (again) {
         again = false;
-        await round();
+        await round(holders);
       }
       running = false;
     },

@@ -9,7 +9,7 @@ import { ActionError } from "../../errors.js";
 import { TOKENS_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 
-/** Channel of the notice that some credential, or somebody's right to an app, has changed. */
+/** Channel of the notice that a credential, by its id, has ended; without one, that any credential or right may have changed. */
 export const CREDENTIAL_CHANNEL = "svc_credential";
 
 /** An answer is trusted this long at the most, whatever becomes of the notices. */
@@ -80,6 +80,13 @@ const HELD_BY_APP = `
   SELECT count(*) FROM credential
    WHERE app_id = $1 AND kind <> 'task' AND NOT page_session AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
 
+const EXPIRE = `
+  WITH ended AS (UPDATE credential SET expires_at = now() WHERE id = $1 RETURNING id)
+  SELECT pg_notify('${CREDENTIAL_CHANNEL}', id::text) FROM ended`;
+
+/** Told the id of the one credential that has ended; null: any may have, or somebody's rights have changed. */
+type Watcher = (id: number | null) => void;
+
 /** The SHA-256 by which a token is stored and looked up. */
 export function hashToken(token: string): Buffer {
   return createHash("sha256").update(token).digest();
@@ -108,14 +115,17 @@ export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
   const known = new LRUCache<string, Caller>({ max: CACHE_MAX, ttl: CACHE_MS });
-  const watchers = new Set<() => void>();
+  const watchers = new Set<Watcher>();
   let epoch = 0;
   const forget = () => {
     epoch += 1;
     known.clear();
-    for (const watcher of watchers) watcher();
+    for (const watcher of watchers) watcher(null);
   };
-  notifications.listen(CREDENTIAL_CHANNEL, forget);
+  notifications.listen(CREDENTIAL_CHANNEL, (id) => {
+    if (id === "") return forget();
+    for (const watcher of watchers) watcher(Number(id));
+  });
   notifications.onGap(forget);
 
   /** Tells every process, this one at once, that rights have changed. */
@@ -128,7 +138,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     announce,
 
     /** Calls `watcher` whenever some credential or right may have changed; the returned function ends that. */
-    watch(watcher: () => void): () => void {
+    watch(watcher: Watcher): () => void {
       watchers.add(watcher);
       return () => watchers.delete(watcher);
     },
@@ -187,9 +197,9 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       }));
     },
 
-    /** Ends a run's token. Nobody keeps those, so nobody needs to be told. */
+    /** Ends a run's token. Nobody keeps those: only who holds a connection open for it has to be told. */
     async expire(id: number): Promise<void> {
-      await db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
+      await db.query(EXPIRE, [id]);
     },
 
     /**
