@@ -75,20 +75,21 @@ export interface CheckedOptions {
   localAddress?: string | null;
   /** Whether a port may be; default any. */
   mayUsePort?: (port: number) => boolean;
-  /** All addresses of a name; default as the machine sees it, as it is for hosts that are trusted. */
-  resolve?: (hostname: string) => Promise<LookupAddress[]>;
+  /** All addresses of a name; of hosts that are trusted, as the machine sees them. */
+  resolve: (hostname: string) => Promise<LookupAddress[]>;
   connectLimitMs?: number;
   answerLimitMs?: number;
 }
+
+const asTheMachine: CheckedOptions["resolve"] = (hostname) => dns.lookup(hostname, { all: true, verbatim: true });
 
 const bare = (hostname: string): string => (hostname.startsWith("[") ? hostname.slice(1, -1) : hostname);
 
 async function addressesOf(host: string, resolve: CheckedOptions["resolve"]): Promise<LookupAddress[]> {
   const family = isIP(host);
   if (family !== 0) return [{ address: host, family }];
-  const look = resolve ?? ((name: string) => dns.lookup(name, { all: true, verbatim: true }));
   try {
-    return await look(host);
+    return await resolve(host);
   } catch (error) {
     const { code = "no reason is known" } = error as NodeJS.ErrnoException;
     throw new NotConnectedError(`the name of the host could not be looked up (${code})`, false);
@@ -187,7 +188,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
   async function connect(host: string, port: number): Promise<Socket> {
     const isTrusted = trusted?.has(`${bare(host)}:${port}`) === true;
     if (!isTrusted && mayUsePort?.(port) === false) throw new NotConnectedError(`port ${port} may not be used`, true);
-    const addresses = await addressesOf(bare(host), isTrusted ? undefined : resolve);
+    const addresses = await addressesOf(bare(host), isTrusted ? asTheMachine : resolve);
     if (addresses.length === 0) throw new NotConnectedError("the host has no address", false);
     if (!isTrusted && !addresses.every(({ address }) => mayReach(address))) {
       throw new NotConnectedError("the host is no public address", true);

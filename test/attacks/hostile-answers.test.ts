@@ -4,6 +4,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { createCheckedConnections } from "../../src/engine/checked-connections.js";
+import { systemLookup } from "../../src/engine/public-lookup.js";
 import { startAlertHook } from "../harness/alert-hook.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
@@ -49,7 +50,11 @@ async function startHost(text: string, thenEnds: boolean) {
 
 describe("hosts that answer the service as they like", function () {
   this.timeout(5_000);
-  const connections = createCheckedConnections({ mayReach: () => true, answerLimitMs: LIMIT_MS });
+  const connections = createCheckedConnections({
+    mayReach: () => true,
+    resolve: systemLookup,
+    answerLimitMs: LIMIT_MS,
+  });
 
   for (const [name, [text, status]] of Object.entries(ANSWERS)) {
     for (const thenEnds of [false, true]) {

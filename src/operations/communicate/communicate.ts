@@ -3,7 +3,7 @@ import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
-import { lookupFor } from "../../engine/public-lookup.js";
+import { lookupFor, systemLookup } from "../../engine/public-lookup.js";
 import type { SecretScans } from "../../engine/secret-scan.js";
 import { createSmtp } from "../../engine/smtp.js";
 import type { Intake } from "../records/intake.js";
@@ -46,7 +46,7 @@ export function createCommunicate(options: {
     mayUsePort: (port) => allowPrivateNetwork || PORTS.includes(port),
     resolve: lookupFor(allowPrivateNetwork),
   });
-  const free = createCheckedConnections({ mayReach: () => true });
+  const free = createCheckedConnections({ mayReach: () => true, resolve: systemLookup });
   const smtp = createSmtp();
   const { protocol, hostname } = new URL(baseUrl);
   const reportsAt = (appId: number) =>
