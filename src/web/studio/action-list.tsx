@@ -151,6 +151,7 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
           </button>
         </p>
       )}
+      {list && found.length === 0 && search !== "" && <p className="hint">No action matches.</p>}
       <ul>
         {selected === "new" && (
           <li>
@@ -169,7 +170,6 @@ export function ActionList({ actions, selected, go }: ActionListProps) {
           />
         ))}
       </ul>
-      {list && found.length === 0 && search !== "" && <p className="hint">No action matches.</p>}
       {list && list.total > list.actions.length && (
         <p className="hint">
           {search === ""
