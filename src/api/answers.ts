@@ -68,7 +68,7 @@ export function sizeOf(value: unknown): number {
   if (value instanceof JsonText) return value.text.length;
   if (Array.isArray(value)) return value.reduce<number>((sum, one) => sum + sizeOf(one), 8);
   let sum = 8;
-  for (const key in value) sum += key.length + sizeOf((value as Record<string, unknown>)[key]);
+  for (const key of Object.keys(value)) sum += key.length + sizeOf((value as Record<string, unknown>)[key]);
   return sum;
 }
 
@@ -124,7 +124,7 @@ export function createAnswers(
       let open = true;
       let begun = false;
       let parts = 0;
-      let order: Promise<unknown> = Promise.resolve();
+      let order: Promise<unknown> | null = null;
 
       function admit(bytes: number): void {
         if (!open) throw new ActionError("REQUEST_INVALID", "nobody waits for this answer any more");
@@ -145,16 +145,21 @@ export function createAnswers(
       }
 
       async function counted<T>(work: () => Promise<T>): Promise<T> {
-        if (begun || open) admit(0);
-        begun = true;
-        const before = held;
-        const result = await work();
-        const bytes = Math.max(0, sizeOf(result) - (held - before));
-        if (bytes > SMALL_BYTES && !hasRoom(owner, bytes, DONE_TIMES)) {
-          throw overloaded("it was done; its result is too large while so many answers are on their way");
+        try {
+          if (begun || open) admit(0);
+          begun = true;
+          const before = held;
+          const result = await work();
+          const bytes = Math.max(0, sizeOf(result) - (held - before));
+          if (bytes > SMALL_BYTES && !hasRoom(owner, bytes, DONE_TIMES)) {
+            throw overloaded("it was done; its result is too large while so many answers are on their way");
+          }
+          count(bytes);
+          return result;
+        } finally {
+          parts -= 1;
+          giveBack();
         }
-        count(bytes);
-        return result;
       }
 
       return {
@@ -169,12 +174,7 @@ export function createAnswers(
         },
         part<T>(work: () => Promise<T>): Promise<T> {
           parts += 1;
-          const done = order
-            .then(() => counted(work))
-            .finally(() => {
-              parts -= 1;
-              giveBack();
-            });
+          const done = order === null ? counted(work) : order.then(() => counted(work));
           order = done.catch(() => undefined);
           return done;
         },

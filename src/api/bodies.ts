@@ -3,7 +3,7 @@
  * its sender's turn where it is large. Knows no route.
  */
 import type { IncomingMessage } from "node:http";
-import type { FastifyInstance, FastifyRequest } from "fastify";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
 import { whenOver } from "./answer-end.js";
@@ -66,11 +66,9 @@ export function registerBodies(
   const { rooms, turns, paceMs = PACE_MS } = options;
   const arrivals = new WeakMap<FastifyRequest, () => void>();
 
-  app.addHook("preParsing", async (request, reply) => {
+  /** Resolves when there is room for the body. */
+  async function admit(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw } = request;
-    const bytes = announced(raw);
-    // What has come along with its headers takes no room that could be spared it.
-    if (bytes === 0 || raw.complete) return;
     try {
       const leave = await rooms.roomFor(bytes).enter(addressSender(request.context.address), bytes);
       const unwatch = endLate(raw, paceMs);
@@ -85,9 +83,19 @@ export function registerBodies(
       reply.header("Connection", "close");
       throw error;
     }
+  }
+
+  app.addHook("preParsing", (request, reply, _payload, done) => {
+    const bytes = announced(request.raw);
+    // What has come along with its headers takes no room that could be spared it.
+    if (bytes === 0 || request.raw.complete) done();
+    else admit(request, reply, bytes).then(() => done(), done);
   });
   // It is parsed by now, or left to its route, which reads it as it can use it.
-  app.addHook("preValidation", async (request) => arrivals.get(request)?.());
+  app.addHook("preValidation", (request, _reply, done) => {
+    arrivals.get(request)?.();
+    done();
+  });
 
   app.removeAllContentTypeParsers();
   app.addContentTypeParser("application/json", { parseAs: "buffer" }, async (request: FastifyRequest, body: Buffer) => {

@@ -4,6 +4,16 @@ import type { FastifyInstance } from "fastify";
 
 const DAY_SECONDS = 86_400;
 
+const ALLOWED = [
+  ...["Auth-token", "Authorization", "Content-Type", "Idempotency-Key", "Idempotency-Retry", "If-Match"],
+  "traceparent",
+  ...["Range", "If-Range", "If-None-Match"],
+];
+const EXPOSED = [
+  ...["ETag", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],
+  ...["Content-Range", "Accept-Ranges", "Content-Disposition"],
+];
+
 /**
  * Without `credentials` a browser sends no cookie across origins and hides the answer if it did, so that any origin may be let in: what
  * a page can do here is what the token that it was given can do. A server run's page is such an origin.
@@ -15,15 +25,8 @@ export function registerCors(app: FastifyInstance): void {
     // An OPTIONS that asks for nothing is no fault.
     strictPreflight: false,
     methods: ["GET", "POST", "PUT", "DELETE"],
-    allowedHeaders: [
-      ...["Auth-token", "Authorization", "Content-Type", "Idempotency-Key", "Idempotency-Retry", "If-Match"],
-      "traceparent",
-      ...["Range", "If-Range", "If-None-Match"],
-    ],
-    exposedHeaders: [
-      ...["ETag", "Retry-After", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"],
-      ...["Content-Range", "Accept-Ranges", "Content-Disposition"],
-    ],
+    allowedHeaders: ALLOWED.join(", "),
+    exposedHeaders: EXPOSED.join(", "),
     maxAge: DAY_SECONDS,
   });
 }

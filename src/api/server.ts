@@ -115,13 +115,16 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
 
 /** What leaves: a large text by slices, and refusals of who has no credential at a pace. */
 function registerLeaving(app: FastifyInstance, patience: Patience): void {
-  app.addHook("onSend", async ({ context }, reply, payload) => {
+  app.addHook("onSend", ({ context }, reply, payload, done) => {
+    const end = () => void reply.raw.destroy();
+    const isLarge = typeof payload === "string" && payload.length > LARGE_CHARACTERS;
+    const leave = () => done(null, isLarge ? sliced([payload], end) : payload);
     const refused = reply.statusCode >= 400 || context?.refused === true;
-    if (refused && context?.caller === null && !(await patience.wait(addressSender(context.address)))) {
-      reply.raw.destroy();
-    }
-    if (typeof payload !== "string" || payload.length <= LARGE_CHARACTERS) return payload;
-    return sliced([payload], () => reply.raw.destroy());
+    if (!refused || context?.caller !== null) return leave();
+    patience.wait(addressSender(context.address)).then((isWorth) => {
+      if (!isWorth) end();
+      leave();
+    }, done);
   });
 }
 
