@@ -1,5 +1,5 @@
 /** Credentials: makes tokens, finds who a token stands for, revokes at once. Knows nothing of headers and cookies. */
-import { createHash, randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
@@ -89,7 +89,7 @@ type Watcher = (id: number | null) => void;
 
 /** The SHA-256 by which a token is stored and looked up. */
 export function hashToken(token: string): Buffer {
-  return createHash("sha256").update(token).digest();
+  return hash("sha256", token, "buffer");
 }
 
 export function newToken(kind: CredentialKind): string {
@@ -167,12 +167,11 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     /** Who the token stands for; null when it is unknown, revoked or expired. */
     async resolve(token: string): Promise<Caller | null> {
       if (!TOKEN_SHAPE.test(token)) return null;
-      const hash = hashToken(token);
-      const key = hash.toString("base64");
+      const key = hash("sha256", token, "base64");
       const hit = known.get(key);
       if (hit && hit.expiresAt > Date.now() && notifications.healthy()) return hit;
       const asked = epoch;
-      const [row] = await preparedRows<FoundRow>(db, "find-credential", FIND, [hash]);
+      const [row] = await preparedRows<FoundRow>(db, "find-credential", FIND, [hashToken(token)]);
       if (!row) return null;
       const caller = toCaller(row);
       // Rights that changed while the database answered are not to be kept; a task token is used seldom and must die with its run.
