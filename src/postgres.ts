@@ -45,27 +45,31 @@ class HeardClient extends pg.Client {
 
 /** As HeardClient, for connections on which nobody waits longer than the longest statement. Between statements it may be silent. */
 class BoundedClient extends HeardClient {
+  private isAsked = false;
+
   constructor(config?: string | pg.ClientConfig) {
     super(config);
-    this.once("connect", () => {
-      this.socket.on("timeout", () => this.socket.destroy(new Error("the database is silent")));
-      this.on("drain", () => this.socket.setTimeout(0));
+    this.on("drain", () => {
+      this.isAsked = false;
     });
-  }
-
-  private get socket(): Socket {
-    return this.connection.stream as Socket;
+    this.once("connect", () => {
+      const socket = this.connection.stream as Socket;
+      // Begins anew with every byte, that of a question after a silence too.
+      socket.setTimeout(SILENCE_LIMIT_MS, () => {
+        if (this.isAsked) socket.destroy(new Error("the database is silent"));
+      });
+    });
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: one body for the many forms of what it extends
   override query(...asked: any[]): any {
-    this.socket.setTimeout(SILENCE_LIMIT_MS);
+    this.isAsked = true;
     return super.query(...(asked as Parameters<pg.Client["query"]>));
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: as above
   override end(...asked: any[]): any {
-    this.socket.setTimeout(SILENCE_LIMIT_MS);
+    this.isAsked = true;
     return super.end(...(asked as []));
   }
 }
@@ -119,6 +123,24 @@ export function createStatementPool(url: string, size: number): pg.Pool {
   const options = { ...BOUNDED_POOL, application_name: "svc-app-actions", onConnect };
   const pool = new pg.Pool({ connectionString: url, max: size, ...options });
   return pool.on("error", () => undefined).on("connect", () => undefined);
+}
+
+/** Made from its text: of an object of options pg copies the descriptors, which takes as long as all else that it does to ask. */
+class NamedQuery extends pg.Query {
+  constructor(
+    readonly name: string,
+    text: string,
+    values: unknown[],
+  ) {
+    super(text, values);
+  }
+}
+
+/** The rows of a statement that each connection of the pool plans once and keeps under `name`. */
+export async function namedRows<T>(pool: pg.Pool, name: string, text: string, values: unknown[]): Promise<T[]> {
+  // A pool answers for a query of one's own too; its types know that of a single connection alone.
+  const answered = pool.query(new NamedQuery(name, text, values)) as unknown as Promise<pg.QueryResult>;
+  return (await answered).rows as T[];
 }
 
 /** Whether a pooler answers at `url` that keeps no session for who asks: it takes no settings at a session's beginning. */

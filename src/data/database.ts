@@ -59,6 +59,7 @@ import {
   createPool,
   createStatementPool,
   isConnectionFault,
+  namedRows,
   PATIENT_POOL,
   POOLED_POOL,
 } from "../postgres.js";
@@ -189,7 +190,7 @@ export function poolUse(db: DataSource): { busy: number; idle: number; waiting: 
  */
 export async function preparedRows<T>(executor: Executor, name: string, text: string, values: unknown[]): Promise<T[]> {
   if (!(executor instanceof Database)) return rows(executor, text, values);
-  return (await executor.statements.query({ name, text, values })).rows as T[];
+  return namedRows(executor.statements, name, text, values);
 }
 
 /** A name of its own for each text, for statements of few shapes that are put together. */
