@@ -5,6 +5,7 @@
 import type { DataSource } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { open, seal } from "../../engine/cipher.js";
+import { sharedReads } from "../../engine/shared-reads.js";
 import { ActionError } from "../../errors.js";
 import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
@@ -108,8 +109,13 @@ export function createSettings(options: {
 
   const secretValues = createSecretValues({ db, opened });
 
+  const storedOf = (tiers: keyof typeof READ_TIERS) =>
+    sharedReads((appId: number) => preparedRows<StoredSetting>(db, `settings-${tiers}`, READ_TIERS[tiers], [appId]));
+  /** A popular app's pages and callers ask for the same at once; what they are given is opened for each by itself. */
+  const stored = { all: storedOf("all"), http: storedOf("http"), runtime: storedOf("runtime") };
+
   async function read(appId: number, tiers: keyof typeof READ_TIERS): Promise<[string, unknown][]> {
-    return opened(appId, await preparedRows<StoredSetting>(db, `settings-${tiers}`, READ_TIERS[tiers], [appId]));
+    return opened(appId, await stored[tiers](appId));
   }
 
   /** @throws SETTINGS_INVALID for more than the settings of one app may take */

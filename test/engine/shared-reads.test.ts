@@ -1,0 +1,50 @@
+import { setImmediate as turn } from "node:timers/promises";
+import { expect } from "chai";
+import { sharedReads } from "../../src/engine/shared-reads.js";
+
+describe("shared reads", () => {
+  let stands = 0;
+  const begun: string[] = [];
+  /** Answers with what stands as it begins; a key that begins with - fails. */
+  const read = sharedReads(async (key: string) => {
+    begun.push(key);
+    const found = stands;
+    await turn();
+    if (key.startsWith("-")) throw new Error(key);
+    return { found };
+  });
+  beforeEach(() => {
+    begun.length = 0;
+  });
+
+  it("ask once for all who come in one turn, and once for each key", async () => {
+    const [first, second, other] = await Promise.all([read("a"), read("a"), read("b")]);
+    expect(begun).to.deep.equal(["a", "b"]);
+    expect(second).to.equal(first);
+    expect(other).not.to.equal(first);
+  });
+
+  it("give nobody what stood before it came, while a read is under way either", async () => {
+    stands = 1;
+    const early = read("a");
+    await turn();
+    expect(begun).to.deep.equal(["a"]);
+    stands = 2;
+    expect(await Promise.all([early, read("a")])).to.deep.equal([{ found: 1 }, { found: 2 }]);
+  });
+
+  it("see a change that was made before the last of them came", async () => {
+    stands = 3;
+    const early = read("a");
+    stands = 4;
+    expect(await Promise.all([early, read("a")])).to.deep.equal([{ found: 4 }, { found: 4 }]);
+    expect(begun).to.deep.equal(["a"]);
+  });
+
+  it("fail for all of them alike, and are asked for anew", async () => {
+    const outcomes = await Promise.allSettled([read("-"), read("-")]);
+    expect(outcomes.map(({ status }) => status)).to.deep.equal(["rejected", "rejected"]);
+    await Promise.allSettled([read("-")]);
+    expect(begun).to.deep.equal(["-", "-"]);
+  });
+});
