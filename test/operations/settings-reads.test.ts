@@ -1,0 +1,51 @@
+/** Reads of settings that come together: one statement, and nothing but what stood when the last of them came. */
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import type pg from "pg";
+import { createKeyRing } from "../../src/engine/key-ring.js";
+import { createDataKeys } from "../../src/operations/settings/data-keys.js";
+import { createSettings } from "../../src/operations/settings/settings.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const READERS = 20;
+const WRITES = 25;
+
+describe("settings that many read at once", () => {
+  let service: TestService;
+  let path: string;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    path = `/v1/apps/${service.appId}/settings`;
+  });
+  after(() => service.stop());
+
+  it("are one statement for all who ask in one turn", async () => {
+    const { db, appId } = service;
+    const set = await service.rest("POST", path, { body: { shown: { deep: [1] } } });
+    const ring = createKeyRing({ keys: [randomBytes(32)], path: "" });
+    const { http } = createSettings({ db, dataKeys: createDataKeys({ db, ring }) } as Parameters<
+      typeof createSettings
+    >[0]);
+    const { statements } = db as unknown as { statements: pg.Pool };
+    let asked = 0;
+    statements.on("acquire", () => (asked += 1));
+    const answers = await Promise.all(Array.from({ length: READERS }, () => http(appId)));
+    expect(asked).to.equal(1);
+    for (const answer of answers) expect(answer).to.deep.equal(set.body);
+    expect(answers[0]!["shown"], "each has its own").not.to.equal(answers[1]!["shown"]);
+  });
+
+  it("show a write to whoever asks behind its answer, however many read meanwhile", async () => {
+    let going = true;
+    const reading = async () => {
+      while (going) expect((await service.rest("GET", path)).http).to.equal(200);
+    };
+    const readers = Array.from({ length: READERS }, reading);
+    for (let turn = 0; turn < WRITES; turn += 1) {
+      await service.rest("POST", path, { body: { turn, _turn: turn } });
+      expect((await service.rest("GET", path)).body).to.deep.include({ turn, _turn: turn });
+    }
+    going = false;
+    await Promise.all(readers);
+  });
+});
