@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
-  BOUNDS,
+  DOCUMENT_BOUNDS,
   DOCUMENT_HARNESS,
   LANGUAGE_HARNESS,
   NETWORK_HARNESS,
@@ -12,7 +12,7 @@ import { type ConsoleLine, REALM_KINDS } from "../../src/engine/browser/run.js";
 import { runOf, testBrowsers } from "../engine/browser/support.js";
 
 /** Every name that stands in what is evaluated beside the code, whatever it is used for there, and all that a property's description has. */
-const HARNESSES = [BOUNDS, DOCUMENT_HARNESS, LANGUAGE_HARNESS, NETWORK_HARNESS, WORKER_HARNESS].join("\n");
+const HARNESSES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, LANGUAGE_HARNESS, NETWORK_HARNESS, WORKER_HARNESS].join("\n");
 const DESCRIBED = ["get", "set", "value", "writable", "configurable", "enumerable"];
 const NAMES = [...new Set([...DESCRIBED, "then", "toJSON", "toString", ...HARNESSES.match(/[a-z_$][\w$]*/gi)!])];
 

@@ -6,7 +6,8 @@ import type { CDPSession } from "puppeteer";
 import { createRunRequests } from "../network/run-requests.js";
 import { createChildren } from "./children.js";
 import { answerDocument, CONSOLE_BINDING, callForText, installHarness, navigate } from "./fresh-document.js";
-import { BOUNDS, CHILD_CONSOLE, DOCUMENT_HARNESS } from "./harness.js";
+import { CHILD_CONSOLE, DOCUMENT_BOUNDS, DOCUMENT_HARNESS, WORKER_BOUNDS } from "./harness.js";
+import { createPageWindow } from "./page-window.js";
 import type { Realm, RealmOptions } from "./realm.js";
 import { watchTraces } from "./traces.js";
 
@@ -17,7 +18,7 @@ const LEFT_MAX_BYTES = 24 * 1024 * 1024;
 const LAST_LINES_MS = 1_000;
 
 function boundDocuments(session: CDPSession): Promise<unknown> {
-  return session.send("Page.addScriptToEvaluateOnNewDocument", { source: BOUNDS });
+  return session.send("Page.addScriptToEvaluateOnNewDocument", { source: DOCUMENT_BOUNDS });
 }
 
 export function createDocumentRealm(options: RealmOptions): Realm {
@@ -27,6 +28,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
     Promise.all([requests.guardChild(child), type === "worker" ? boundWorker(child) : boundDocuments(child)]),
   );
   const requests = createRunRequests({ session, origin, lane, caughtUp: children.caughtUp });
+  const pageWindow = createPageWindow(options);
   let harnessId = "";
   /** Whether the document asked for anything after its run. */
   let stirred = false;
@@ -78,7 +80,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
   function boundWorker(worker: CDPSession): Promise<unknown> {
     worker.on("Runtime.bindingCalled", (event) => print(event.payload));
     return Promise.all([
-      worker.send("Runtime.evaluate", { expression: BOUNDS }),
+      worker.send("Runtime.evaluate", { expression: WORKER_BOUNDS }),
       worker.send("Runtime.addBinding", { name: CONSOLE_BINDING }),
       worker.send("Runtime.evaluate", { expression: CHILD_CONSOLE }),
     ]);
@@ -86,6 +88,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
 
   return {
     async settle() {
+      await pageWindow.settle();
       await children.attach();
       await boundDocuments(session);
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
@@ -97,6 +100,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
 
     async renew() {
       running = false;
+      pageWindow.renew();
       if (traces.found() || children.met()) return false;
       await requests.settled();
       const { loaded } = await navigate(session, `${origin}/`);
@@ -122,6 +126,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       const scripts = [...packages, { name, source }].flatMap((script) =>
         "url" in script ? ["", script.url] : [script.name, script.source],
       );
+      pageWindow.begin();
       const answer = await callForText(session, harnessId, "run", [CONSOLE_BINDING, scripts, payload, settings]);
       // What workers have printed comes on ways of their own, and may be behind the answer.
       if (children.any()) await children.caughtUp(LAST_LINES_MS).catch(() => {});
@@ -129,7 +134,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
     },
 
     unreadyMs: () => 0,
-    end: () => {},
+    end: pageWindow.end,
     explain: async (outcome) => requests.explain(outcome),
     stop: traces.stop,
   };

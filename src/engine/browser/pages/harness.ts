@@ -16,6 +16,7 @@ import { realmHost, type ThreadBounds } from "./in-page/realm-host.js";
 import { realmWorker } from "./in-page/realm-worker.js";
 import { hostCalls, workerCalls } from "./in-page/service-calls.js";
 import { standIns } from "./in-page/stand-ins.js";
+import { visibleAlways } from "./in-page/visible-always.js";
 import { workerHarness } from "./in-page/worker-harness.js";
 import { workerHost } from "./in-page/worker-host.js";
 import { LANGUAGE_GLOBALS, NAVIGATOR_MEMBERS, NETWORK_GLOBALS, STAND_INS, WORKER_GLOBALS } from "./worker-globals.js";
@@ -71,16 +72,19 @@ const NAVIGATOR = JSON.stringify(NAVIGATOR_MEMBERS);
 /** Its value is the object that the host talks to; nothing else in the page can reach it. */
 export const DOCUMENT_HARNESS = named(calling(documentHarness, CORE));
 
-/** To be evaluated in every document of a run, frames' too, before its first line. */
-export const BOUNDS = named(
-  calling(
-    boundScope,
-    String(CHANNELS_MAX),
-    String(CHANNEL_MESSAGES_MAX),
-    String(LOCKS_MAX),
-    JSON.stringify(FORBIDDEN_MEMBERS),
-  ),
+const BOUND_SCOPE = calling(
+  boundScope,
+  String(CHANNELS_MAX),
+  String(CHANNEL_MESSAGES_MAX),
+  String(LOCKS_MAX),
+  JSON.stringify(FORBIDDEN_MEMBERS),
 );
+
+/** To be evaluated in every document of a run, frames' too, before its first line. */
+export const DOCUMENT_BOUNDS = named(`[${BOUND_SCOPE}, ${calling(visibleAlways)}]`);
+
+/** To be evaluated in every worker that a run starts, before its first line. */
+export const WORKER_BOUNDS = named(BOUND_SCOPE);
 
 /** Replaces the console of a worker that a run starts; to be evaluated before the worker's first line. */
 export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));

@@ -1,0 +1,178 @@
+/** What a document sees of its window, which is hidden until a run has gone on for longer than a frame. */
+import { expect } from "chai";
+import type { Connection } from "puppeteer";
+import type { Chromium } from "../../../src/engine/browser/browser-source.js";
+import { Page } from "../../../src/engine/browser/pages/page.js";
+import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
+import { chromePath } from "../../harness/remote-chromium.js";
+import { runOf } from "./support.js";
+
+const { origin: ORIGIN } = runOf("");
+
+/** What the browser itself knows of it, by the page's own timeline. */
+const HIDDEN = `performance.getEntriesByType("visibility-state").at(-1).name === "hidden"`;
+const SEEN = `[
+  document.visibilityState, document.hidden, document.webkitVisibilityState, document.webkitHidden, document.hasFocus(),
+  innerWidth, innerHeight, outerWidth, outerHeight, screenX, screenY, screen.width, screen.height, devicePixelRatio,
+  visualViewport.width, document.documentElement.clientWidth, matchMedia("(min-width: 800px)").matches,
+  new DOMParser().parseFromString("", "text/html").visibilityState,
+]`;
+const PIXEL = "data:image/gif;base64,R0lGODlhAQABAAAAACH5BAEKAAEALAAAAAABAAEAAAICTAEAOw==";
+
+/** Each settles when a frame has come; by their names in the titles. */
+const AWAIT_FRAMES: Record<string, string> = {
+  requestAnimationFrame: "new Promise(requestAnimationFrame)",
+  "requestAnimationFrame of a frame":
+    "new Promise((r) => document.body.appendChild(document.createElement('iframe')).contentWindow.requestAnimationFrame(r))",
+  "an IntersectionObserver": "new Promise((r) => new IntersectionObserver(r).observe(document.body))",
+  "a ResizeObserver": "new Promise((r) => new ResizeObserver(r).observe(document.body))",
+  "an animation": "document.body.animate([{ opacity: 0 }, { opacity: 1 }], 20).finished",
+  "a transition": `new Promise((r) => {
+    const { style } = document.body;
+    style.transition = "opacity 20ms";
+    getComputedStyle(document.body).opacity;
+    style.opacity = 0;
+    document.body.ontransitionend = r;
+  })`,
+  "a picture's decoding": `Object.assign(new Image(), { src: "${PIXEL}" }).decode()`,
+  "a scroll event": `new Promise((r) => {
+    document.body.style.height = "9999px";
+    document.onscroll = r;
+    scrollTo(0, 100);
+  })`,
+  "a view transition":
+    "new Promise((r) => setTimeout(r, 100)).then(() => document.startViewTransition(() => {}).ready)",
+  "an animation frame of a worker": `new Promise((r) => {
+    const source = "requestAnimationFrame(() => postMessage(1))";
+    new Worker(URL.createObjectURL(new Blob([source]))).onmessage = r;
+  })`,
+};
+
+describe("the window of a document", () => {
+  let chromium: Chromium;
+  let page: Page;
+  before(async () => {
+    chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
+  });
+  after(() => chromium.stop());
+  afterEach(() => page.discard());
+
+  /** A busy machine may be late for either. */
+  async function open(connection = chromium.connection): Promise<void> {
+    do {
+      await page?.discard();
+      page = await Page.open(connection, null, () => null);
+    } while (!(await page.settle(ORIGIN, "document")));
+  }
+
+  async function result(body: string): Promise<unknown> {
+    const outcome = await page.run(runOf(`async function execute() { ${body} }`));
+    if (!outcome.ok) throw new Error(outcome.error.stack);
+    return JSON.parse(outcome.data ?? "null");
+  }
+
+  /** Of a page that nobody hides. */
+  async function seenInPlainPage(): Promise<unknown> {
+    const { connection } = chromium;
+    const context = await connection.send("Target.createBrowserContext");
+    const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", ...context });
+    const session = await connection.createSession({ targetId } as never);
+    const expression = `new Promise((r) => setTimeout(() => { document.write("<!doctype html><p>"); r(${SEEN}) }, 200))`;
+    const { result } = await session.send("Runtime.evaluate", { expression, awaitPromise: true, returnByValue: true });
+    await connection.send("Target.disposeBrowserContext", context);
+    return result.value;
+  }
+
+  it("is hidden from the start of a run, and until one has gone on for a frame's time; anew after it", async () => {
+    await open();
+    expect(await result(`return ${HIDDEN}`)).to.equal(true);
+    expect(await page.renew(10_000)).to.equal(true);
+    expect(
+      await result(`const was = ${HIDDEN}; await new Promise(requestAnimationFrame); return [was, ${HIDDEN}]`),
+    ).to.deep.equal([true, false]);
+    expect(await page.renew(10_000)).to.equal(true);
+    expect(await result(`return ${HIDDEN}`)).to.equal(true);
+  });
+
+  it("looks as one that is shown, at once and later, in a run after another as well", async () => {
+    const expected = await seenInPlainPage();
+    await open();
+    for (let run = 0; run < 3; run += 1) {
+      const seen = await result(
+        `const first = ${SEEN}; await new Promise(requestAnimationFrame); return [first, ${SEEN}]`,
+      );
+      expect(seen).to.deep.equal([expected, expected]);
+      expect(await page.renew(10_000)).to.equal(true);
+    }
+  });
+
+  it("gives an element its focus, and the event, before it is shown", async () => {
+    await open();
+    for (let run = 0; run < 2; run += 1) {
+      const body = `const input = document.body.appendChild(document.createElement("input")); let heard = 0;
+        input.onfocus = () => { heard += 1 }; input.focus(); const first = heard; await new Promise(requestAnimationFrame); return [first, heard]`;
+      expect(await result(body)).to.deep.equal([1, 1]);
+      expect(await page.renew(10_000)).to.equal(true);
+    }
+  });
+
+  it("says nothing of being shown, to the document and to its frames; what code sends itself arrives", async () => {
+    await open();
+    const heard = await result(`
+      const heard = [];
+      const hear = (window) => {
+        for (const type of ["visibilitychange", "webkitvisibilitychange", "focus", "blur"]) {
+          window.addEventListener(type, (event) => heard.push(event.type), true);
+          window.document.addEventListener(type, (event) => heard.push(event.type));
+          window.document["on" + type] = (event) => heard.push(event.type);
+        }
+      };
+      hear(window);
+      const frame = document.body.appendChild(document.createElement("iframe")).contentWindow;
+      hear(frame);
+      await new Promise(requestAnimationFrame);
+      await new Promise((r) => setTimeout(r, 50));
+      const before = heard.length;
+      document.dispatchEvent(new Event("visibilitychange", { bubbles: true }));
+      return [${HIDDEN}, frame.document.visibilityState, before, heard];
+    `);
+    expect(heard).to.deep.equal([false, "visible", 0, Array(3).fill("visibilitychange")]);
+  });
+
+  for (const [title, code] of Object.entries(AWAIT_FRAMES)) {
+    it(`has the frame for which ${title} waits`, async () => {
+      await open();
+      await result(`await ${code}`);
+    });
+  }
+
+  it("has frames at the rate of one that was never hidden, however long it has waited hidden", async () => {
+    await open();
+    const body =
+      "let count = 0; const next = () => { count += 1; requestAnimationFrame(next) }; next(); await new Promise((r) => setTimeout(r, 1_000)); return count";
+    expect(await result(body)).to.be.within(20, 70);
+  });
+
+  it("is drawn all the time in a browser that hides none", async () => {
+    const { connection } = chromium;
+    const refusing = new Proxy(connection, {
+      get(target, name) {
+        if (name !== "send") {
+          const value = Reflect.get(target, name);
+          return typeof value === "function" ? value.bind(target) : value;
+        }
+        return (method: string, ...rest: never[]) =>
+          method.startsWith("Browser.")
+            ? Promise.reject(new Error("no window"))
+            : target.send(method as never, ...rest);
+      },
+    }) as Connection;
+    await open(refusing);
+    const seen = await result(
+      `const was = ${HIDDEN}; await new Promise(requestAnimationFrame); return [was, document.hasFocus()]`,
+    );
+    expect(seen).to.deep.equal([false, true]);
+    expect(await page.renew(10_000)).to.equal(true);
+    expect(await result(`return ${HIDDEN}`)).to.equal(false);
+  });
+});
