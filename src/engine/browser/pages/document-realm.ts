@@ -88,8 +88,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
 
   return {
     async settle() {
-      await pageWindow.settle();
-      await children.attach();
+      await Promise.all([pageWindow.settle(), children.attach()]);
       await boundDocuments(session);
       await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/*`, resourceType: "Document" }] });
       await requests.watch(session);
