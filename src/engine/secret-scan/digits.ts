@@ -6,6 +6,7 @@ import { unescapedLayer } from "./escapes.js";
 import { type Layer, withoutLineBreaks } from "./layers.js";
 import { BASE64_NUMERALS, HEX_NUMERALS, type Numerals, PAIRS } from "./numerals.js";
 import { addSpan, EVERYWHERE, type Spans } from "./spans.js";
+import { pairsOf } from "./words.js";
 
 /** So many bytes for each of an occurrence may be line breaks, and what escapes have more than their meaning. */
 const LEFT_OUT_BYTES = 6;
@@ -22,8 +23,7 @@ interface Digits {
 
 function digitsOf(layer: Layer): Digits {
   const { bytes } = layer;
-  const pairs = ({ buffer, length }: Uint8Array) => new Uint16Array(buffer, 0, length >> 1);
-  return { layer, even: pairs(bytes), odd: pairs(bytes.slice(1)) };
+  return { layer, even: pairsOf(bytes), odd: pairsOf(bytes.subarray(1)) };
 }
 
 /** The runs of at least `min` such digits within `[begin, end)`, as [from, to, from, to …]. */

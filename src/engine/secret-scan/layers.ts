@@ -2,7 +2,6 @@
 import { EVERYWHERE, type Spans } from "./spans.js";
 
 export interface Layer {
-  /** From the beginning of their memory on. */
   bytes: Uint8Array;
   /** For each byte the index in the text of the character that it comes from, where that was asked for. */
   at: Int32Array | null;

@@ -1,0 +1,45 @@
+import { expect } from "chai";
+import { decodedLayers } from "../../src/engine/secret-scan/digits.js";
+import { unescapedLayer } from "../../src/engine/secret-scan/escapes.js";
+import type { Layer } from "../../src/engine/secret-scan/layers.js";
+import { EVERYWHERE } from "../../src/engine/secret-scan/spans.js";
+import { pairsOf, wordsOf } from "../../src/engine/secret-scan/words.js";
+
+const SECRET = "a secret of several words";
+/** Digits that would be read as well where memory begins, and mean something else. */
+const BEFORE = "zzzz";
+
+/** The text as bytes that begin so far into their memory, as those of a small buffer do. */
+function layerOf(text: string, offset: number): Layer {
+  const bytes = new TextEncoder().encode(BEFORE.slice(0, offset) + text).subarray(offset);
+  return { bytes, at: null, fresh: EVERYWHERE, changed: [] };
+}
+
+const textOf = ({ bytes }: Pick<Layer, "bytes">) => Buffer.from(bytes).toString("latin1");
+
+describe("the secret scan, of bytes anywhere in their memory", () => {
+  for (const offset of [0, 1, 2, 3]) {
+    it(`reads those that begin ${offset} into it by two and by four as by one`, () => {
+      const { bytes } = layerOf("0123456789", offset);
+      expect(textOf({ bytes: new Uint8Array(new Int32Array(wordsOf(bytes)).buffer) })).to.equal("01234567");
+      expect(textOf({ bytes: new Uint8Array(new Uint16Array(pairsOf(bytes)).buffer) })).to.equal("0123456789");
+    });
+
+    for (const encoding of ["base64", "hex"] as const) {
+      it(`decodes ${encoding} that begins ${offset} into it`, () => {
+        const layer = layerOf(`${Buffer.from(SECRET.repeat(4)).toString(encoding)} and more`, offset);
+        const found: boolean[] = [];
+        // Each holds until the next is asked for.
+        for (const one of decodedLayers(layer, EVERYWHERE, SECRET.length)) found.push(textOf(one).includes(SECRET));
+        expect(found).to.include(true);
+      });
+    }
+
+    it(`finds the escapes of what begins ${offset} into it`, () => {
+      const unescaped = unescapedLayer(
+        layerOf(`plain text of some length, then ${encodeURIComponent(SECRET)}`, offset),
+      );
+      expect(textOf(unescaped!)).to.include(SECRET);
+    });
+  }
+});
