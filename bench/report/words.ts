@@ -42,7 +42,7 @@ export const ABOUT: Record<string, string> = {
   "run-start":
     "How long a run that an event starts waits in the queue of an idle service. The floor is a notice from one session of the database to another.",
   "settings-get":
-    "A read of an app's settings by fifty callers, with and without sealed values. The floor reads the same rows in a bare Fastify handler.",
+    "A read of an app's settings by fifty callers, with and without sealed values. The floor reads the same rows in a bare Fastify handler; callers who ask at once share a statement of the service, and have one each of the floor.",
   "log-fanout":
     "One app's log followed over a thousand websockets. The floor is graphql-ws with the same events and no service around it.",
   "memory-hog":
