@@ -193,6 +193,24 @@ describe("what the requests of a run leave", () => {
           expect(kept).to.equal(true);
         });
 
+      if (realm === "network")
+        it("is no body that nobody read: the page is back as soon as after one that was read", async () => {
+          const renewal = async (code: string) => {
+            await askedBy(code);
+            const begun = performance.now();
+            if (!(await page.renew())) await open();
+            return performance.now() - begun;
+          };
+          const [read, unread]: number[][] = [[], []];
+          for (let turn = 0; turn < 7; turn += 1) {
+            read!.push(await renewal("await (await fetch(url + '/data')).text()"));
+            unread!.push(await renewal("await fetch(url + '/data')"));
+          }
+          // Left to itself a body is under way for 50 ms more.
+          const median = (times: number[]) => times.toSorted((a, b) => a - b)[3]!;
+          expect(median(unread!) - median(read!)).to.be.lessThan(25);
+        });
+
       it("costs the page where it would be asked for after the run's end", async () => {
         await askedBy("(async () => { for (;;) await fetch(url + '/again', { keepalive: true }).catch(() => {}) })()");
         expect(await page.renew()).to.equal(false);

@@ -31,15 +31,50 @@ export function workerHarness(
 
   let asked = 0;
   let over = false;
+  let letGo = async () => {};
+
+  /**
+   * Ends the bodies that a run has not begun to read: left to itself each is under way for 50 ms more, and the page waits for it. As
+   * asynchronous functions, which throw nothing at their caller, whatever the author has put in the place of promises.
+   */
+  function boundBodies() {
+    const { Response, ReadableStream, WeakRef: OwnRef } = scope;
+    const { deref } = OwnRef.prototype;
+    const { cancel } = ReadableStream.prototype;
+    const { get: bodyOf } = getOwnPropertyDescriptor(Response.prototype, "body") as Any;
+    const { get: isUsed } = getOwnPropertyDescriptor(Response.prototype, "bodyUsed") as Any;
+    // Held weakly: a run may ask for thousands.
+    const responses: Any[] = [];
+    return {
+      async note(response: Promise<object>): Promise<void> {
+        try {
+          responses[responses.length] = new OwnRef(await response);
+        } catch {
+          // The author's to handle.
+        }
+      },
+      async letGo(): Promise<void> {
+        for (let at = 0; at < responses.length; at += 1) {
+          const response = apply(deref, responses[at], []);
+          const body = response === undefined || apply(isUsed, response, []) ? null : apply(bodyOf, response, []);
+          if (body !== null) apply(cancel, body, []);
+        }
+      },
+    };
+  }
 
   /** What is asked for when the run is over would be the next run's. */
   function boundRequests(): void {
     const { fetch: send } = scope;
+    const bodies = boundBodies();
+    letGo = bodies.letGo;
     const bound = {
       fetch(this: unknown, input: unknown, ...more: unknown[]): Promise<unknown> {
         if (over) return OwnPromise.reject(new OwnError("Failed to fetch"));
         asked += 1;
-        return apply(send, this, [input, ...more]);
+        const response = apply(send, this, [input, ...more]) as Promise<object>;
+        void bodies.note(response);
+        return response;
       },
     };
     for (let holder = scope; holder !== null; holder = getPrototypeOf(holder)) {
@@ -70,6 +105,7 @@ export function workerHarness(
       }
       const answer = await core.safe(core.evaluateAndCall(payload, settings, scripts));
       over = true;
+      void letGo();
       tell(`a${asked} ${answer}`);
     };
     tell("r");
