@@ -188,7 +188,8 @@ describe("A run that is tried in a realm of the language", function () {
     }
   });
 
-  it("begins anew in a worker where V8 collects all of a thread's garbage, which ends the page of a realm's code", async () => {
+  // Chromium ends the page of a realm's code where V8 reports the end of a collection in steps (chromium-flags.ts).
+  it("goes on where V8 collects all of a thread's garbage", async () => {
     const fill: Record<string, string> = {
       bytes: "new Uint8Array(15e5).fill(1)",
       objects: "new Array(131_072).fill(kept.length + 0.5)",
@@ -199,7 +200,7 @@ describe("A run that is tried in a realm of the language", function () {
         `const kept = []; while (kept.length < ${count}) kept.push(${made}); return kept.length`;
       const run = (count: number) => seenOf("", code(count), { packages: [], isolationKey: what });
       expect(await run(2), what).to.deep.equal({ result: 2, seen: ["language"] });
-      expect(await run(200), what).to.deep.equal({ result: 200, seen: ["worker"] });
+      expect(await run(200), what).to.deep.equal({ result: 200, seen: ["language"] });
     }
   });
 
