@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { FORBIDDEN_FEATURES, FORBIDDEN_MEMBERS } from "../../src/engine/browser/pages/document-policy.js";
-import { REALM_KINDS, type RealmKind } from "../../src/engine/browser/run.js";
+import { hasNetwork, REALM_KINDS, type RealmKind } from "../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { walkSurface } from "./browser-walk.js";
 
@@ -113,7 +113,7 @@ describe("the surface of the browser", () => {
       ];
       const fateOf = (key: string) => ways(key).flatMap((way) => fates.get(way) ?? [])[0] ?? "unknown";
       const unlike = entriesOf(less[realm]!, "w").filter(
-        (key) => !key.endsWith(" ") && !["ended", "same"].includes(fateOf(key)) && !(realm === "network" && asks(key)),
+        (key) => !key.endsWith(" ") && !["ended", "same"].includes(fateOf(key)) && !(hasNetwork(realm) && asks(key)),
       );
       expect(unlike).to.deep.equal([]);
     });

@@ -73,7 +73,9 @@ function placeOf(request: PageRun): { realm: RealmKind; trialOf: TrialOf | null 
   const needed = packages.map((script) => ("source" in script && script.realm) || "document");
   const given = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const ofSource = realmOfCode(source, given);
-  const realm = REALM_KINDS[Math.max(...[ofSource, ...needed].map((one) => REALM_KINDS.indexOf(one)))]!;
+  const least = REALM_KINDS[Math.max(...[ofSource, ...needed].map((one) => REALM_KINDS.indexOf(one)))]!;
+  // No package is evaluated where there are only realms.
+  const realm = least === "fetch" && needed.length > 0 ? "network" : least;
   return { realm, trialOf: trials.of(request, realm, ofSource) };
 }
 

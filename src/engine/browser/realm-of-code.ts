@@ -13,7 +13,13 @@ import {
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import globals from "globals";
-import { LANGUAGE_GLOBALS, NAVIGATOR_MEMBERS, NETWORK_GLOBALS, WORKER_GLOBALS } from "./pages/worker-globals.js";
+import {
+  FETCH_GLOBALS,
+  LANGUAGE_GLOBALS,
+  NAVIGATOR_MEMBERS,
+  NETWORK_GLOBALS,
+  WORKER_GLOBALS,
+} from "./pages/worker-globals.js";
 import type { RealmKind } from "./run.js";
 
 /** Looking at code costs time that grows faster than the code, and every other run waits for it. */
@@ -31,6 +37,7 @@ const KNOWN = (
   [
     ["language", LANGUAGE_GLOBALS],
     ["worker", [PACKAGES, ...OF_NAVIGATOR, ...WORKER_GLOBALS]],
+    ["fetch", FETCH_GLOBALS],
     ["network", [PACKAGES, ...OF_NAVIGATOR, ...NETWORK_GLOBALS]],
   ] as const
 ).map(([kind, globals]) => ({
@@ -38,7 +45,7 @@ const KNOWN = (
   names: new Set(globals.filter((name) => ![...DYNAMIC, NAVIGATOR].includes(name))),
 }));
 /** Where packages are evaluated. */
-const WITH_PACKAGES = KNOWN.filter(({ kind }) => kind !== "language");
+const WITH_PACKAGES = KNOWN.filter(({ kind }) => kind === "worker" || kind === "network");
 
 /** The least realm in which the code finds every global that it names, but for those that are `given`: packages define them. */
 export type RealmOfCode = (code: string, given?: readonly string[]) => RealmKind;

@@ -21,13 +21,13 @@ export type PageScript =
 
 /**
  * Where a script is evaluated, each with what those before it have: in a realm with LANGUAGE_GLOBALS, in a worker with WORKER_GLOBALS,
- * in a worker with NETWORK_GLOBALS, the app's origin and its way out, in a document with all that a page has, storage too.
+ * with the app's origin and its way out in a realm with FETCH_GLOBALS or a worker with NETWORK_GLOBALS, in a document with all that a page has, storage too.
  */
-export const REALM_KINDS = ["language", "worker", "network", "document"] as const;
+export const REALM_KINDS = ["language", "worker", "fetch", "network", "document"] as const;
 export type RealmKind = (typeof REALM_KINDS)[number];
 
 /** Whether a run there can reach anything. */
-export const hasNetwork = (realm: RealmKind): boolean => realm === "network" || realm === "document";
+export const hasNetwork = (realm: RealmKind): boolean => ["fetch", "network", "document"].includes(realm);
 
 /** A request that a page makes. */
 export interface PageRequest {

@@ -11,7 +11,7 @@ const OTHERS = "other";
 const BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
 /** Where a run was performed: in a realm, worker or document of the server's browser, or in a user's. */
-export type RunRoom = "language" | "worker" | "network" | "document" | "client" | "none";
+export type RunRoom = "language" | "worker" | "fetch" | "network" | "document" | "client" | "none";
 export type RunOutcomeLabel = "completed" | "failed" | "timeout" | "cancelled";
 /** What became of a tick: a run in the queue, or the reason why there is none; `late` and `concurrency` meet one that was queued. */
 export type TickFateLabel = "queued" | "running" | "down" | "late" | "unpublished" | "paused" | "concurrency";

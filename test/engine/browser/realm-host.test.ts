@@ -41,7 +41,7 @@ async function hosted() {
     },
     clearTimeout: (timer: object) => void timers.delete(timer),
   });
-  const source = `globalThis.self = globalThis; (${realmHost})("", (${pageTexts})(), [], {}, ${JSON.stringify(BOUNDS)})`;
+  const source = `globalThis.self = globalThis; (${realmHost})("", (${pageTexts})(), [], {}, false, ${JSON.stringify(BOUNDS)})`;
   const host: Host = runInContext(source, context);
   host.listen("print");
   await host.begin();

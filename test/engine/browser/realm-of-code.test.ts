@@ -40,12 +40,25 @@ const WORKER: [string, string][] = [
   ["events", "const execute = async () => new AbortController().signal instanceof EventTarget"],
 ];
 
-const NETWORK: [string, string][] = [
+const FETCH: [string, string][] = [
   ["a request", "const execute = async () => fetch('https://example.com')"],
   [
     "headers, bodies and streams",
     "const execute = async () => new Response(new Blob([new FormData()])).headers instanceof Headers",
   ],
+  [
+    "a request that waits",
+    "const execute = async () => { setTimeout(() => fetch(new URL('https://example.com')), 1) }",
+  ],
+];
+
+const NETWORK: [string, string][] = [
+  ["a request made ahead", "const execute = async () => fetch(new Request('https://example.com'))"],
+  [
+    "a request and what its packages define",
+    "const execute = async () => Svc.CSV.parse(await (await fetch('a')).text())",
+  ],
+  ["a request and WebCrypto", "const execute = async () => fetch(crypto.randomUUID())"],
 ];
 
 const DOCUMENT: [string, string][] = [
@@ -80,6 +93,7 @@ const DOCUMENT: [string, string][] = [
 const ALL: [RealmKind, [string, string][]][] = [
   ["language", LANGUAGE],
   ["worker", WORKER],
+  ["fetch", FETCH],
   ["network", NETWORK],
   ["document", DOCUMENT],
 ];
@@ -108,7 +122,7 @@ describe("the realm of code", () => {
       (name) => `const execute = async () => ${name}`,
     );
     const judged = () => codes.map((code) => few(code));
-    const expected = ["language", "document", "network", "document", "language"];
+    const expected = ["language", "document", "fetch", "document", "language"];
     expect(judged()).to.deep.equal(expected);
     expect(judged()).to.deep.equal(expected);
   });
@@ -117,6 +131,6 @@ describe("the realm of code", () => {
     const one = createRealmOfCode();
     const code = "async function execute() {}";
     expect(one(code, ["fetch"])).to.equal("language");
-    expect(one(`fetch\n${code}`)).to.equal("network");
+    expect(one(`fetch\n${code}`)).to.equal("fetch");
   });
 });

@@ -1,6 +1,7 @@
 /** What a run's requests leave with the browser, by kind: the next run of the same app, in the same page, sees nothing of it. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { CDPSession } from "puppeteer";
 import type { Chromium } from "../../../src/engine/browser/browser-source.js";
@@ -182,7 +183,7 @@ describe("what the requests of a run leave", () => {
         expect(pool.idle("key")).to.equal(0);
       });
 
-      if (realm === "network")
+      if (realm === "network" || realm === "fetch")
         it("is nothing of what is asked for after its answer, and the page serves on", async () => {
           let kept = false;
           // A busy machine may be late for one.
@@ -194,7 +195,7 @@ describe("what the requests of a run leave", () => {
           expect(kept).to.equal(true);
         });
 
-      if (realm === "network")
+      if (realm === "network" || realm === "fetch")
         it("is no body that the run has not begun to read: it is ended, and not under way for a while more", async () => {
           const ends: string[] = [];
           const watch = (session: CDPSession) => {
@@ -219,10 +220,20 @@ describe("what the requests of a run leave", () => {
           chromium.connection.off("sessionattached", watch);
         });
 
-      it("costs the page where it would be asked for after the run's end", async () => {
-        await askedBy("(async () => { for (;;) await fetch(url + '/again', { keepalive: true }).catch(() => {}) })()");
-        expect(await page.renew()).to.equal(false);
-      });
+      const endless = "(async () => { for (;;) await fetch(url + '/again', { keepalive: true }).catch(() => {}) })()";
+      if (realm === "fetch")
+        it("is nothing that a realm asks for after the run's end: its thread asks for nothing more", async () => {
+          await askedBy(endless);
+          const before = asked.length;
+          expect(await page.renew()).to.equal(true);
+          await delay(50);
+          expect(asked.length).to.equal(before);
+        });
+      else
+        it("costs the page where it would be asked for after the run's end", async () => {
+          await askedBy(endless);
+          expect(await page.renew()).to.equal(false);
+        });
     });
   }
 });

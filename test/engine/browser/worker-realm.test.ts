@@ -2,7 +2,7 @@
 import { EventEmitter } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { createNetworkRealm } from "../../../src/engine/browser/pages/worker-realm.js";
+import { createNetworkRealm } from "../../../src/engine/browser/pages/network-realm.js";
 
 describe("a page with a worker that has a network", () => {
   it("ends no process where its browser goes as the worker is looked at", async () => {

@@ -5,21 +5,32 @@ import { SERVICE_GLOBAL } from "../run.js";
 import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
 import { FORBIDDEN_MEMBERS } from "./document-policy.js";
 import { CONSOLE_BINDING } from "./fresh-document.js";
+import { borrowedPlatform } from "./in-page/borrowed-platform.js";
 import { boundScope } from "./in-page/bounds.js";
 import { childConsole } from "./in-page/child-console.js";
 import { codeOfText } from "./in-page/code-of-text.js";
 import { type HarnessLimits, harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
+import { lentPlatform } from "./in-page/lent-platform.js";
 import { pageTexts } from "./in-page/page-texts.js";
 import { realmHarness } from "./in-page/realm-harness.js";
 import { realmHost, type ThreadBounds } from "./in-page/realm-host.js";
+import { realmRows } from "./in-page/realm-rows.js";
 import { realmWorker } from "./in-page/realm-worker.js";
 import { hostCalls, workerCalls } from "./in-page/service-calls.js";
 import { standIns } from "./in-page/stand-ins.js";
 import { visibleAlways } from "./in-page/visible-always.js";
 import { workerHarness } from "./in-page/worker-harness.js";
 import { workerHost } from "./in-page/worker-host.js";
-import { LANGUAGE_GLOBALS, NAVIGATOR_MEMBERS, NETWORK_GLOBALS, STAND_INS, WORKER_GLOBALS } from "./worker-globals.js";
+import {
+  FETCH_GLOBALS,
+  LANGUAGE_GLOBALS,
+  LENT_CLASSES,
+  NAVIGATOR_MEMBERS,
+  NETWORK_GLOBALS,
+  STAND_INS,
+  WORKER_GLOBALS,
+} from "./worker-globals.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
@@ -97,17 +108,24 @@ function workerPage(globals: readonly string[], withOrigin: boolean): string {
   return calling(workerHost, ...given);
 }
 
-function realmPage(globals: readonly string[]): string {
-  const inRealm = named(calling(realmHarness, CORE, calling(codeOfText), calling(standIns), JSON.stringify(globals)));
-  const inWorker = named(calling(realmWorker, JSON.stringify(inRealm), TEXTS));
+function realmPage(globals: readonly string[], borrows: boolean): string {
+  const borrow = borrows ? calling(borrowedPlatform, calling(realmRows)) : "null";
+  const lend = borrows ? calling(lentPlatform, JSON.stringify(LENT_CLASSES)) : "null";
+  const before = [CORE, calling(codeOfText), calling(standIns), borrow];
+  const inRealm = named(calling(realmHarness, ...before, JSON.stringify(globals)));
+  const inWorker = named(calling(realmWorker, JSON.stringify(inRealm), TEXTS, lend));
   const namesJson = Object.entries(STAND_INS).map(([realm, names]) => [realm, JSON.stringify(names)]);
-  const told = [NAVIGATOR, JSON.stringify(Object.fromEntries(namesJson))];
-  const page = calling(realmHost, JSON.stringify(inWorker), TEXTS, ...told, JSON.stringify(THREAD_BOUNDS));
-  // A worker with the same globals for each run costs five times as much: for browsers that make no realms.
-  return `self.ShadowRealm ? ${page} : ${workerPage(globals, false)}`;
+  const told = [NAVIGATOR, JSON.stringify(Object.fromEntries(namesJson)), String(borrows)];
+  return calling(realmHost, JSON.stringify(inWorker), TEXTS, ...told, JSON.stringify(THREAD_BOUNDS));
 }
 
-/** As DOCUMENT_HARNESS, for a page that runs its scripts in realms of one worker, or in workers. */
-export const LANGUAGE_HARNESS = named(realmPage(LANGUAGE_GLOBALS));
+/**
+ * As DOCUMENT_HARNESS, for a page that runs its scripts in realms of one worker, or in workers. One with the globals of the language for each
+ * run costs five times as much as a realm: for browsers that make none.
+ */
+export const LANGUAGE_HARNESS = named(
+  `self.ShadowRealm ? ${realmPage(LANGUAGE_GLOBALS, false)} : ${workerPage(LANGUAGE_GLOBALS, false)}`,
+);
+export const FETCH_HARNESS = named(realmPage(FETCH_GLOBALS, true));
 export const WORKER_HARNESS = named(workerPage(WORKER_GLOBALS, false));
 export const NETWORK_HARNESS = named(workerPage(NETWORK_GLOBALS, true));

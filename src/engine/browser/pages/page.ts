@@ -9,10 +9,12 @@ import { failed, type PageOutcome, type PageRun, type RealmKind } from "../run.j
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
 import { createDocumentRealm } from "./document-realm.js";
+import { createFetchRealm, makesFetchRealms } from "./fetch-realm.js";
 import { CONSOLE_BINDING } from "./fresh-document.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
+import { createNetworkRealm } from "./network-realm.js";
 import type { Realm, RealmOptions } from "./realm.js";
-import { createLanguageRealm, createNetworkRealm, createWorkerRealm } from "./worker-realm.js";
+import { createLanguageRealm, createWorkerRealm } from "./worker-realm.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
 /** A renderer that dies while its page is made leaves what was asked of it unanswered. Before the first run nobody's code can be in the way. */
@@ -24,6 +26,7 @@ const CAUSE_LOOK_MS = 25;
 const REALMS: Readonly<Record<RealmKind, (options: RealmOptions) => Realm>> = {
   language: createLanguageRealm,
   worker: createWorkerRealm,
+  fetch: createFetchRealm,
   network: createNetworkRealm,
   document: createDocumentRealm,
 };
@@ -175,9 +178,13 @@ export class Page {
     const print = (payload: string) => this.print?.(payload);
     const options = { connection, session, contextId, targetId, origin, lane, lose, print };
     this.kind = kind;
-    this.realm = REALMS[kind](options);
-    const settled = this.realm.settle().then(() => true);
-    return (await this.within(OPEN_TIMEOUT_MS, settled)) && this.renew(OPEN_TIMEOUT_MS);
+    const settle = async () => {
+      const isMissing = kind === "fetch" && !(await makesFetchRealms(session));
+      this.realm = REALMS[isMissing ? "network" : kind](options);
+      await this.realm.settle();
+      return true;
+    };
+    return (await this.within(OPEN_TIMEOUT_MS, settle())) && this.renew(OPEN_TIMEOUT_MS);
   }
 
   /** Runs once in the fresh realm (`ready` holds). Never rejects: whatever happens is an PageOutcome. */

@@ -24,6 +24,14 @@ const REQUESTS =
   "WritableStream WritableStreamDefaultWriter TransformStream ByteLengthQueuingStrategy CountQueuingStrategy " +
   "TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
+/** Of what asks for something, and of what stands beside the language, that which a realm has or can be lent (in-page/lent-platform.ts). */
+export const LENT_CLASSES: readonly string[] = ["Headers", "Response", "Blob", "File", "FormData"];
+const BORROWED =
+  "fetch setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
+  "TextEncoder TextDecoder URL URLSearchParams DOMException ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader " +
+  "WritableStream WritableStreamDefaultWriter TransformStream ByteLengthQueuingStrategy CountQueuingStrategy " +
+  "TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
+
 /** What `navigator` has there: what it says of the browser. What it keeps, locks or reaches is taken off it. */
 export const NAVIGATOR_MEMBERS: readonly string[] =
   "appCodeName appName appVersion deviceMemory hardwareConcurrency language languages onLine platform product userAgent".split(
@@ -41,6 +49,8 @@ export type StandIn = readonly [name: string, kind: "object" | "function" | "ine
 export const LANGUAGE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
 
 export const WORKER_GLOBALS: readonly string[] = [...LANGUAGE_GLOBALS, ...`${LATE} ${BESIDE}`.split(" ")];
+
+export const FETCH_GLOBALS: readonly string[] = [...LANGUAGE_GLOBALS, ...LENT_CLASSES, ...BORROWED.split(" ")];
 
 export const NETWORK_GLOBALS: readonly string[] = [...WORKER_GLOBALS, ...REQUESTS.split(" ")];
 

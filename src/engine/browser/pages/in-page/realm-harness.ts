@@ -2,20 +2,23 @@
  * Runs scripts and then `execute` in a realm, whose globals it first cuts down to the ones given. Runs inside the browser, before the
  * author's code does.
  */
+import type { BorrowedPlatform } from "./borrowed-platform.js";
 import type { CodeOfText } from "./code-of-text.js";
 import type { HarnessCore } from "./core.js";
+import type { Stand } from "./lent-platform.js";
 import type { StandInsOf } from "./stand-ins.js";
 
 /**
- * As `harnessCore`: evaluated by its source text, ahead of the run. Answers what begins the run and answers what ends it. A run says `c` and
- * a console line, `a`, the milliseconds that it took and the answer of `callExecute`, and `x` where it needs more than there is. Only texts
- * and such functions cross the realm's border. Nothing there could act when the run is over: no timer, no port, no event, no memory that
- * threads share, no word of what was collected.
+ * As `harnessCore`: evaluated by its source text, ahead of the run. Answers what takes the loan of the worker's platform, where there is one,
+ * and answers what begins the run and answers what ends it. A run says `c` and a console line, `a`, the milliseconds that it took and the
+ * answer of `callExecute`, and `x` where it needs more than there is. Only texts and such functions cross the realm's border. Nothing there
+ * could act when the run is over: no timer but the worker's, no port, no event, no memory that threads share, no word of what was collected.
  */
 export function realmHarness(
   core: HarnessCore,
   boundCodeOfText: CodeOfText,
   standIn: StandInsOf,
+  borrow: BorrowedPlatform | null,
   globals: readonly string[],
 ): unknown {
   const { now } = Date;
@@ -23,7 +26,8 @@ export function realmHarness(
   const needsMore = () => tell("x");
   core.keepOnly(globals);
   core.installConsole((line) => tell(`c${line}`));
-  boundCodeOfText(needsMore);
+  // What has asked for something cannot begin anew.
+  boundCodeOfText(borrow === null ? needsMore : () => {});
 
   async function run(payload: string, settings: string, scripts: readonly string[]): Promise<void> {
     const begun = now();
@@ -31,17 +35,22 @@ export function realmHarness(
     tell(`a${now() - begun} ${answer}`);
   }
 
-  return (
+  function begin(
     hear: (text: string) => void,
     payload: string,
     settings: string,
     namesJson: string | null,
     navigatorJson: string,
     ...scripts: string[]
-  ): (() => void) => {
+  ): () => void {
     tell = hear;
     if (namesJson !== null) standIn(namesJson, navigatorJson, needsMore);
     void run(payload, settings, scripts);
     return () => core.drop(globals);
+  }
+
+  return (lender: Stand | null, description: string) => {
+    if (borrow !== null && lender !== null) borrow(lender, description);
+    return begin;
   };
 }

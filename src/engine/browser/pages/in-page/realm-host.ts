@@ -24,18 +24,22 @@ export interface ThreadBounds {
  * @param take what has the scripts of a run
  * @param ofNavigator what a run on trial is told of the navigator
  * @param standIns the JSON of the names to stand in for, by whose trial it is
+ * @param withOrigin whether the worker has the page's origin
  */
 export function realmHost(
   harness: string,
   take: TakeTexts,
   ofNavigator: readonly string[],
   standIns: Readonly<Record<string, string>>,
+  withOrigin: boolean,
   bounds: ThreadBounds,
 ): unknown {
   const { navigator, Worker } = self;
   const navigatorJson = JSON.stringify(Object.fromEntries(ofNavigator.map((name) => [name, navigator[name]])));
-  // By an address of its own data its origin is nobody's. A long address costs a third of the start, so the harness comes by message.
-  const url = "data:text/javascript,onmessage=(event)=>{onmessage=null;(0,eval)(event.data)}";
+  // A long address costs a third of the start, so the harness comes by message.
+  const first = "onmessage=(event)=>{onmessage=null;(0,eval)(event.data)}";
+  // By an address of its own data its origin is nobody's.
+  const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;
   let print: (line: string) => void = () => {};
   let thread: Any = null;
   let prepared: Promise<unknown> = Promise.resolve();

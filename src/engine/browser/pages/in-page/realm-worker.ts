@@ -1,4 +1,5 @@
 /** Gives each run a realm of its own, in a worker whose own scope no author's code is in. Runs inside the browser. */
+import type { LentPlatform } from "./lent-platform.js";
 import type { TakeTexts } from "./page-texts.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
@@ -11,10 +12,12 @@ declare const self: Any;
  * ended one is left with as little as can be.
  * @param realm the source text of a realm's harness
  * @param take what has the scripts of a run: their texts are the same from run to run, by which V8 finds what it has compiled of them
+ * @param lent what realms are lent of this scope; before an answer then stands how often `fetch` was called
  */
-export function realmWorker(realm: string, take: TakeTexts): void {
+export function realmWorker(realm: string, take: TakeTexts, lent: LentPlatform | null): void {
   const { ShadowRealm } = self;
   let next: Any = null;
+  let nextLoan: Any = null;
   let end = () => {};
   let count = 0;
 
@@ -22,16 +25,25 @@ export function realmWorker(realm: string, take: TakeTexts): void {
     count += 1;
     if (data === null) {
       end();
-      next = new ShadowRealm().evaluate(realm);
+      nextLoan = lent?.forRun() ?? null;
+      next = new ShadowRealm().evaluate(realm)(nextLoan?.lender ?? null, lent?.description ?? "");
       return self.postMessage("r");
     }
     const own = count;
+    const loan = nextLoan;
     const tell = (text: string) => {
-      if (own === count) self.postMessage(text);
+      if (own !== count) return;
+      if (loan === null || text[0] !== "a") return self.postMessage(text);
+      const end = text.indexOf(" ");
+      self.postMessage(`${text.slice(0, end)} ${loan.end()}${text.slice(end)}`);
     };
     const [forget, scripts, ...values] = data;
     const run = next;
     next = null;
-    end = run(tell, ...values, ...take(forget, scripts));
+    const drop = run(tell, ...values, ...take(forget, scripts));
+    end = () => {
+      loan?.end();
+      drop();
+    };
   };
 }
