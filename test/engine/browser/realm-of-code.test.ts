@@ -53,7 +53,7 @@ const FETCH: [string, string][] = [
 ];
 
 const NETWORK: [string, string][] = [
-  ["a request made ahead", "const execute = async () => fetch(new Request('https://example.com'))"],
+  ["a request and events of its own", "const execute = async () => fetch(new Event('https://example.com').type)"],
   [
     "a request and what its packages define",
     "const execute = async () => Svc.CSV.parse(await (await fetch('a')).text())",

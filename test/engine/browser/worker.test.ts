@@ -140,7 +140,7 @@ describe("a run without a document", function () {
     expect(await realmOf("const execute = async () => Math.max(1, 2)")).to.equal("language");
     expect(await realmOf("const execute = async () => crypto.randomUUID()")).to.equal("worker");
     expect(await realmOf("const execute = async () => typeof fetch")).to.equal("fetch");
-    expect(await realmOf("const execute = async () => typeof Request")).to.equal("network");
+    expect(await realmOf("const execute = async () => [typeof Request, typeof Event]")).to.equal("network");
     expect(await realmOf("const execute = async () => typeof document")).to.equal("document");
     const own = { name: "own.js", source: "1" };
     expect(await realmOf("const execute = async () => 1", [own])).to.equal("document");

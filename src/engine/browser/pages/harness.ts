@@ -16,6 +16,7 @@ import { pageTexts } from "./in-page/page-texts.js";
 import { realmHarness } from "./in-page/realm-harness.js";
 import { realmHost, type ThreadBounds } from "./in-page/realm-host.js";
 import { realmRows } from "./in-page/realm-rows.js";
+import { realmSignals } from "./in-page/realm-signals.js";
 import { realmWorker } from "./in-page/realm-worker.js";
 import { hostCalls, workerCalls } from "./in-page/service-calls.js";
 import { standIns } from "./in-page/stand-ins.js";
@@ -109,7 +110,7 @@ function workerPage(globals: readonly string[], withOrigin: boolean): string {
 }
 
 function realmPage(globals: readonly string[], borrows: boolean): string {
-  const borrow = borrows ? calling(borrowedPlatform, calling(realmRows)) : "null";
+  const borrow = borrows ? calling(borrowedPlatform, calling(realmSignals), realmRows.toString()) : "null";
   const lend = borrows ? calling(lentPlatform, JSON.stringify(LENT_CLASSES)) : "null";
   const before = [CORE, calling(codeOfText), calling(standIns), borrow];
   const inRealm = named(calling(realmHarness, ...before, JSON.stringify(globals)));

@@ -25,12 +25,12 @@ const REQUESTS =
   "TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
 /** Of what asks for something, and of what stands beside the language, that which a realm has or can be lent (in-page/lent-platform.ts). */
-export const LENT_CLASSES: readonly string[] = ["Headers", "Response", "Blob", "File", "FormData"];
+export const LENT_CLASSES: readonly string[] = ["Headers", "Request", "Response", "Blob", "File", "FormData"];
 const BORROWED =
   "fetch setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
-  "TextEncoder TextDecoder URL URLSearchParams DOMException ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader " +
-  "WritableStream WritableStreamDefaultWriter TransformStream ByteLengthQueuingStrategy CountQueuingStrategy " +
-  "TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
+  "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException " +
+  "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
+  "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
 /** What `navigator` has there: what it says of the browser. What it keeps, locks or reaches is taken off it. */
 export const NAVIGATOR_MEMBERS: readonly string[] =

@@ -4,14 +4,25 @@
  */
 import type { LentClass, LentDescription, Stand } from "./lent-platform.js";
 import type { RealmRows } from "./realm-rows.js";
+import type { RealmSignals } from "./realm-signals.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 
+/** `of`: the class of what is asked; `take`: what is made of the value; `frames`: of who asks; `signal`: what ends it. */
+interface Asking {
+  __proto__: null;
+  of?: string;
+  take?: ((value: Any) => unknown) | undefined;
+  frames?: string;
+  signal?: object | undefined;
+}
+
 export type BorrowedPlatform = ReturnType<typeof borrowedPlatform>;
 
 /** As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it. */
-export function borrowedPlatform(rows: RealmRows) {
+export function borrowedPlatform(signals: RealmSignals, makeRows: (signals: RealmSignals) => RealmRows) {
+  const rows = makeRows(signals);
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect;
   const { captureStackTrace } = Error as Any;
@@ -33,15 +44,20 @@ export function borrowedPlatform(rows: RealmRows) {
   const { respond } = ReadableStreamBYOBRequest.prototype;
   const entriesPrototype = getPrototypeOf(getPrototypeOf(([] as Any)[iterator]())!) as object;
   const prototypes: Any = { __proto__: null };
+  const PLAIN = { __proto__: null } as Asking;
   /** Of each object, what its attributes have come to that is an object itself: they are asked for once. */
   const attributes = new WeakMap<object, Any>();
+  /** Of each object, the signal that ends what it has under way. */
+  const ended = new WeakMap<object, object>();
+  const signalOf = (object: unknown): object | undefined =>
+    rows.isObject(object) ? apply(getOf, ended, [object as object]) : undefined;
 
   function define(holder: object, key: PropertyKey, value: unknown, enumerable: boolean): void {
     defineProperty(holder, key, { __proto__: null, value, configurable: true, enumerable, writable: true } as Any);
   }
 
-  /** Reads a row's values in turn. `of`: the class of what was asked. */
-  function createReader(row: readonly Any[], of: string): () => Any {
+  /** Reads a row's values in turn. */
+  function createReader(row: readonly Any[], { of = "", signal }: Asking): () => Any {
     let at = 0;
     const next = () => {
       at += 1;
@@ -51,9 +67,9 @@ export function borrowedPlatform(rows: RealmRows) {
       kind === "DOMException" ? new DOMException(message, name) : new (ERRORS[kind] ?? OwnTypeError)(message);
     return function read(): Any {
       const kind = next();
-      if (kind === "o") return objectOf(next(), next());
+      if (kind === "o") return objectOf(next(), next(), signal);
       if (kind === "b") return rows.bytesOf(next(), next());
-      if (kind === "s") return streamOf(next());
+      if (kind === "s") return streamOf(next(), signal);
       if (kind === "i") return entriesOf(of, next());
       if (kind === "e") throw fault(next(), next(), next());
       if (kind !== "l") return next();
@@ -63,9 +79,10 @@ export function borrowedPlatform(rows: RealmRows) {
     };
   }
 
-  function objectOf(name: string, stand: Stand): object {
+  function objectOf(name: string, stand: Stand, signal: object | undefined): object {
     const object = create(prototypes[name]);
     rows.setStand(object, stand);
+    if (signal !== undefined) apply(setOf, ended, [object, signal]);
     return object;
   }
 
@@ -74,7 +91,7 @@ export function borrowedPlatform(rows: RealmRows) {
     const entries = create(entriesPrototype);
     const { next } = {
       next() {
-        const entry = ask(stand, "next", "", []);
+        const entry = ask(stand, "next");
         return entry.length === 0 ? { value: undefined, done: true } : { value: entry[0], done: false };
       },
     };
@@ -83,7 +100,7 @@ export function borrowedPlatform(rows: RealmRows) {
     return entries;
   }
 
-  function streamOf(stand: Stand): object {
+  function streamOf(stand: Stand, signal: object | undefined): object {
     const source = {
       __proto__: null,
       type: "bytes",
@@ -94,9 +111,9 @@ export function borrowedPlatform(rows: RealmRows) {
           const waiting = apply(byobRequestOf, controller, []);
           if (waiting) apply(respond, waiting, [0]);
         };
-        return ask(stand, "read", "", [], "", take);
+        return ask(stand, "read", "", [], { __proto__: null, take, signal });
       },
-      cancel: () => ask(stand, "cancel", "", []),
+      cancel: () => ask(stand, "cancel"),
     };
     return new ReadableStream(source, { __proto__: null, highWaterMark: 0 });
   }
@@ -108,31 +125,22 @@ export function borrowedPlatform(rows: RealmRows) {
     return error;
   }
 
-  /**
-   * Asks for a member of what is lent. Answers what that comes to, a promise where it comes later.
-   * @param of the class of what is asked
-   * @param take what is made of the value
-   * @param frames of who asks
-   */
-  function ask(
-    stand: Stand,
-    verb: string,
-    member: string,
-    row: readonly Any[],
-    of = "",
-    take = (value: Any): unknown => value,
-    frames = "",
-  ): Any {
+  /** Asks for a member of what is lent. Answers what that comes to, a promise where it comes later. */
+  function ask(stand: Stand, verb: string, member = "", row: readonly Any[] = [], asking: Asking = PLAIN): Any {
+    const { take, frames = "", signal } = asking;
     let value: unknown;
     let fault: Any = null;
     let later: Any = null;
     const settle = (given: readonly Any[]) => {
       try {
-        value = take(createReader(given, of)());
+        const read = createReader(given, asking)();
+        value = take === undefined ? read : take(read);
         if (later !== null) later.resolve(value);
       } catch (error) {
         fault = { error };
-        if (later !== null) later.reject(withFrames(error, frames));
+        if (later === null) return;
+        const isAborted = signal !== undefined && given[3] === "AbortError" && signals.isAborted(signal);
+        later.reject(isAborted ? signals.reasonOf(signal) : withFrames(error, frames));
       }
     };
     const give = (...given: Any[]) => {
@@ -169,7 +177,13 @@ export function borrowedPlatform(rows: RealmRows) {
       get [key](): Any {
         const known: Any = apply(getOf, attributes, [this]) ?? { __proto__: null };
         if (key in known) return known[key];
-        const value = ask(standOf(this), "get", key, []);
+        const stand = standOf(this);
+        const signal = signalOf(this);
+        // A signal of the worker's would be another than the one that the author has.
+        const isSignal = key === "signal";
+        const value = isSignal
+          ? signals.following(signal ?? null)
+          : ask(stand, "get", key, [], { __proto__: null, signal });
         if (rows.isObject(value)) {
           known[key] = value;
           apply(setOf, attributes, [this, known]);
@@ -191,7 +205,7 @@ export function borrowedPlatform(rows: RealmRows) {
           const body = apply(getOf, attributes, [this])?.body;
           const isTaken = body !== undefined && apply(isLocked, body, []);
           if (isTaken) throw new OwnTypeError(`Failed to execute '${key}' on '${name}': body stream is locked`);
-          return ask(stand, "call", member, [], name, take);
+          return ask(stand, "call", member, [], { __proto__: null, of: name, take, signal: signalOf(this) });
         });
       },
     }[key];
@@ -204,7 +218,7 @@ export function borrowedPlatform(rows: RealmRows) {
         if (typeof work !== "function") {
           throw new OwnTypeError(`Failed to execute 'forEach' on '${name}': parameter 1 is not of type 'Function'.`);
         }
-        const entries = ask(stand, "iterate", "entries", [], name, (one) => one.next);
+        const entries = ask(stand, "iterate", "entries", [], { __proto__: null, of: name, take: (one) => one.next });
         for (let entry = entries(); !entry.done; entry = entries()) {
           apply(work, self, [entry.value[1], entry.value[0], this]);
         }
@@ -218,14 +232,15 @@ export function borrowedPlatform(rows: RealmRows) {
     const verb = iterable && ["entries", "keys", "values"].includes(key) ? "iterate" : "call";
     return {
       [key](...values: Any[]) {
-        return ask(standOf(this), verb, key, rows.rowOf(values, [], []), name);
+        const asking = { __proto__: null, of: name, signal: signalOf(this) };
+        return ask(standOf(this), verb, key, rows.rowOf(values, [], []), asking);
       },
     }[key];
   }
 
   const SHAPES: Any = {
     __proto__: null,
-    fetch: ["value", "dictionary"],
+    Request: ["value", "dictionary"],
     Headers: ["headers"],
     Response: ["value", "dictionary"],
     Blob: ["list", "dictionary"],
@@ -244,7 +259,8 @@ export function borrowedPlatform(rows: RealmRows) {
             `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`,
           );
         }
-        const object = ask(lender, "new", name, rows.rowOf(values, SHAPES[name], members));
+        const row = rows.rowOf(values, SHAPES[name], members);
+        const object = ask(lender, "new", name, row, { __proto__: null, signal: row.signal ?? signalOf(values[0]) });
         const { prototype } = new.target;
         if (rows.isObject(prototype)) setPrototypeOf(object, prototype);
         return object;
@@ -269,7 +285,7 @@ export function borrowedPlatform(rows: RealmRows) {
     const members = key === "json" ? initOfResponse : [];
     return {
       [key](...values: Any[]) {
-        return ask(lender, "static", name, rows.rowOf(values, SHAPES[key] ?? [], members, ["v", key]), name);
+        return ask(lender, "static", name, rows.rowOf(values, SHAPES[key] ?? [], members, ["v", key]));
       },
     }[key];
   }
@@ -283,9 +299,11 @@ export function borrowedPlatform(rows: RealmRows) {
         captureStackTrace(trace, fetch);
         const { stack } = trace;
         const frames = typeof stack === "string" ? apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]) : "";
-        return laterOf(() =>
-          ask(lender, "call", "fetch", rows.rowOf(values, SHAPES.fetch, members), "", undefined, frames),
-        );
+        return laterOf(() => {
+          const row = rows.rowOf(values, SHAPES.Request, members);
+          const signal = row.signal ?? signalOf(values[0]);
+          return ask(lender, "call", "fetch", row, { __proto__: null, frames, signal });
+        });
       },
     };
     return fetch;
@@ -344,6 +362,7 @@ export function borrowedPlatform(rows: RealmRows) {
   }
 
   return (lender: Stand, descriptionJson: string): void => {
+    signals.install(lender);
     const { classes, dictionaries }: LentDescription = parse(descriptionJson);
     initOfResponse = dictionaries["Response"]!;
     for (const one of classes) {
@@ -353,7 +372,7 @@ export function borrowedPlatform(rows: RealmRows) {
       setPrototypeOf(made, scope[one.parent]);
       setPrototypeOf(made.prototype, scope[one.parent].prototype);
     }
-    define(scope, "fetch", fetchOf(lender, dictionaries["fetch"]!), true);
+    define(scope, "fetch", fetchOf(lender, dictionaries["Request"]!), true);
     const timers = timersOf(lender);
     for (const name of Object.keys(timers)) define(scope, name, timers[name], true);
     for (const key of ["createObjectURL", "revokeObjectURL"]) {

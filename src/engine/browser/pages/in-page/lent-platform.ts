@@ -26,7 +26,7 @@ export interface LentClass {
   iterable: boolean;
 }
 
-/** `dictionaries`: for each class and for `fetch`, the members that its last value may have. */
+/** `dictionaries`: for each class, the members that its last value may have. */
 export interface LentDescription {
   classes: readonly LentClass[];
   dictionaries: Readonly<Record<string, readonly string[]>>;
@@ -68,7 +68,7 @@ export function lentPlatform(names: readonly string[]) {
   const description: LentDescription = {
     classes: classes.map(describeClass),
     dictionaries: {
-      fetch: dictionaryOf((init) => new Request("http://a/", init)),
+      Request: dictionaryOf((init) => new Request("http://a/", init)),
       Response: dictionaryOf((init) => new self.Response("", init)),
       Blob: dictionaryOf((init) => new self.Blob([], init)),
       File: dictionaryOf((init) => new self.File([], "", init)),
@@ -215,11 +215,18 @@ export function lentPlatform(names: readonly string[]) {
       return values;
     }
 
-    function request(info: Any, init: Any): Promise<unknown> {
+    /** What a request is made with, so that it ends with the run. One made of another ends with that. */
+    function bound(info: Any, init: Any): Any {
+      if (init !== null && !["undefined", "object"].includes(typeof init)) return init;
+      const earlier = info instanceof Request ? info.signal : null;
+      if (earlier !== null && (init ?? null) === null) return undefined;
+      const theirs = init?.signal ?? earlier;
+      return { ...init, signal: theirs ? AbortSignal.any([theirs, ending.signal]) : ending.signal };
+    }
+
+    function request(...given: Any[]): Promise<unknown> {
       asked += 1;
-      const own = ending.signal;
-      if (init !== undefined && (typeof init !== "object" || init === null)) return send(info, init);
-      return send(info, { ...init, signal: init?.signal ? AbortSignal.any([init.signal, own]) : own });
+      return given.length === 0 ? send() : send(given[0], bound(given[0], given[1]));
     }
 
     function startTimer(isRepeated: boolean, work: () => void, ms: number): number {
@@ -261,6 +268,7 @@ export function lentPlatform(names: readonly string[]) {
       answer(give, () => {
         const given = readRow(values);
         const one = classes.find(({ name }) => name === member);
+        if (verb === "new" && one === Request && given.length > 0) return new one(given[0], bound(given[0], given[1]));
         if (verb === "new" && one) return new one(...given);
         if (verb === "static" && one) return one[given[0]](...given.slice(1));
         return globals[member]!(...given);

@@ -3,14 +3,20 @@
  * Runs inside the browser, in the realm, before the author's code does.
  */
 import type { Stand } from "./lent-platform.js";
+import type { RealmSignals } from "./realm-signals.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 
 export type RealmRows = ReturnType<typeof realmRows>;
 
+/** What a borrowed function is asked with; `signal`: the one that one of its dictionaries has. */
+export interface Row extends Array<Any> {
+  signal?: object;
+}
+
 /** As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it. */
-export function realmRows() {
+export function realmRows(signals: RealmSignals) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const { isView } = ArrayBuffer;
@@ -146,7 +152,7 @@ export function realmRows() {
   }
 
   /** The members that the platform reads of it. */
-  function putDictionary(row: Any[], value: Any, members: readonly string[]): void {
+  function putDictionary(row: Row, value: Any, members: readonly string[]): void {
     if (!isObject(value)) {
       putPrimitive(row, value);
       return;
@@ -159,7 +165,10 @@ export function realmRows() {
       count += 1;
       put(given, members[at]);
       if (members[at] === "headers") putHeaders(given, member);
-      else putValue(given, member);
+      else if (members[at] === "signal" && signals.isSignal(member)) {
+        putAs(given, "a", (abort: () => void) => signals.onAbort(member, abort));
+        defineProperty(row, "signal", { __proto__: null, value: member } as Any);
+      } else putValue(given, member);
     }
     putAs(row, "d", count);
     putAll(row, given);
@@ -181,7 +190,7 @@ export function realmRows() {
       isObject(object) ? apply(getOf, stands, [object as object]) : undefined,
     setStand: (object: object, stand: Stand) => apply(setOf, stands, [object, stand]),
     /** `shape`: how each value is converted, by its place; `members`: of what is a dictionary. `row`: what it is put behind. */
-    rowOf(values: readonly unknown[], shape: readonly string[], members: readonly string[], row: Any[] = []): Any[] {
+    rowOf(values: readonly unknown[], shape: readonly string[], members: readonly string[], row: Row = []): Row {
       for (let at = 0; at < values.length; at += 1) {
         if (shape[at] === "dictionary") putDictionary(row, values[at], members);
         else (kinds[shape[at] ?? ""] ?? putValue)(row, values[at]);

@@ -1,0 +1,146 @@
+/**
+ * Makes a realm's own events and signals safe and whole: a listener that throws would end the page, for a realm has nobody to report it to, and
+ * `AbortSignal.timeout` needs a clock, which is the worker's. Runs inside the browser, in the realm, before the author's code does.
+ */
+import type { Stand } from "./lent-platform.js";
+
+// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+type Any = any;
+
+export type RealmSignals = ReturnType<typeof realmSignals>;
+
+/** As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it. */
+export function realmSignals() {
+  const scope = globalThis as Any;
+  const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect;
+  const { AbortController, AbortSignal, DOMException, EventTarget } = scope;
+  const { abort } = AbortController.prototype;
+  const { any } = AbortSignal;
+  const { addEventListener, removeEventListener } = EventTarget.prototype;
+  const OwnTypeError = TypeError;
+  const { isFinite: isNumber, MAX_SAFE_INTEGER } = Number;
+  const { trunc } = Math;
+  const { get: getOf, set: setOf } = WeakMap.prototype;
+  const getterOf = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
+  const signalOf = getterOf(AbortController.prototype, "signal");
+  const isAborted = getterOf(AbortSignal.prototype, "aborted");
+  const reasonOf = getterOf(AbortSignal.prototype, "reason");
+  const onAbort = getOwnPropertyDescriptor(AbortSignal.prototype, "onabort")!;
+  /** Of each listener, what is given to the platform in its place; of each signal, the author's `onabort`. */
+  const heardBy = new WeakMap<object, object>();
+  const handlers = new WeakMap<object, unknown>();
+
+  const isObject = (value: unknown): boolean =>
+    (typeof value === "object" && value !== null) || typeof value === "function";
+
+  /** As the listener, but that nobody hears what it throws, as in a worker. */
+  function quiet(listener: Any): unknown {
+    if (!isObject(listener)) return listener;
+    const known = apply(getOf, heardBy, [listener]);
+    if (known !== undefined) return known;
+    function heard(this: unknown, event: unknown): unknown {
+      try {
+        if (typeof listener === "function") return apply(listener, this, [event]);
+        return apply(listener.handleEvent, listener, [event]);
+      } catch {
+        return undefined;
+      }
+    }
+    apply(setOf, heardBy, [listener, heard]);
+    return heard;
+  }
+
+  /** The method as it is but for the listener. `call`: the platform's own. */
+  function withQuiet(name: string, call: Any): void {
+    const { [name]: method } = {
+      [name](this: unknown, ...values: Any[]): unknown {
+        // By index: no list that an author can have changed is gone through.
+        if (values.length > 1) values[1] = quiet(values[1]);
+        return apply(call, this, values);
+      },
+    };
+    defineProperty(method!, "length", { __proto__: null, value: 2 } as Any);
+    EventTarget.prototype[name] = method;
+  }
+
+  function boundListeners(): void {
+    withQuiet("addEventListener", addEventListener);
+    withQuiet("removeEventListener", removeEventListener);
+    // What it gives reports what its callbacks throw.
+    deleteProperty(EventTarget.prototype, "when");
+    const holder = {
+      get onabort(): unknown {
+        apply(isAborted, this, []);
+        return apply(getOf, handlers, [this]) ?? null;
+      },
+      set onabort(handler: unknown) {
+        apply(onAbort.set as Any, this, [typeof handler === "function" ? quiet(handler) : handler]);
+        apply(setOf, handlers, [this, isObject(handler) ? handler : null]);
+      },
+    };
+    const { get, set } = getOwnPropertyDescriptor(holder, "onabort")!;
+    defineProperty(AbortSignal.prototype, "onabort", { __proto__: null, get, set } as Any);
+  }
+
+  /** A whole number of milliseconds, as the platform takes it. */
+  function toMs(value: unknown): number {
+    const ms = trunc(Number(value));
+    if (isNumber(ms) && ms >= 0 && ms <= MAX_SAFE_INTEGER) return ms;
+    const problem = isNumber(ms) ? "outside the 'unsigned long long' value range" : "not of type 'unsigned long long'";
+    throw new OwnTypeError(`Failed to execute 'timeout' on 'AbortSignal': Value is ${problem}.`);
+  }
+
+  function timeoutOf(lender: Stand): Any {
+    const { timeout } = {
+      timeout(...values: Any[]): unknown {
+        if (values.length === 0) {
+          throw new OwnTypeError(
+            "Failed to execute 'timeout' on 'AbortSignal': 1 argument required, but only 0 present.",
+          );
+        }
+        const ms = toMs(values[0]);
+        const controller = new AbortController();
+        const late = () => apply(abort, controller, [new DOMException("signal timed out", "TimeoutError")]);
+        apply(lender, undefined, ["timer", "setTimeout", () => {}, late, ms]);
+        return apply(signalOf, controller, []);
+      },
+    };
+    defineProperty(timeout, "length", { __proto__: null, value: 1 } as Any);
+    return timeout;
+  }
+
+  return {
+    isSignal(value: unknown): boolean {
+      try {
+        apply(isAborted, value as object, []);
+        return true;
+      } catch {
+        return false;
+      }
+    },
+    isAborted: (signal: object): boolean => apply(isAborted, signal, []),
+    reasonOf: (signal: object): unknown => apply(reasonOf, signal, []),
+    /** Has `work` called when the signal is aborted, at once where it is. */
+    onAbort(signal: object, work: () => void): void {
+      if (apply(isAborted, signal, [])) work();
+      // In a function of the realm's: the page ends where the worker's own is a listener.
+      else apply(addEventListener, signal, ["abort", () => work()]);
+    },
+    /** A signal of its own, which follows the other where there is one. */
+    following(signal: object | null): object {
+      if (signal === null) return apply(signalOf, new AbortController(), []);
+      return apply(any, AbortSignal, [[signal]]);
+    },
+    install(lender: Stand): void {
+      boundListeners();
+      const value = timeoutOf(lender);
+      defineProperty(AbortSignal, "timeout", {
+        __proto__: null,
+        value,
+        configurable: true,
+        enumerable: true,
+        writable: true,
+      } as Any);
+    },
+  };
+}
