@@ -161,6 +161,9 @@ export function containmentFaults(commandLine: string, egressHost: string, sandb
     if (lacking.length > 0) missing.push(`${flag}=${lacking.join(",")}`);
   }
   if (!switches.get(SCRIPT_FLAGS)?.includes(HEAP_LIMIT)) missing.push(`${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB}`);
+  if (commandLine.includes(REALMS) && !commandLine.includes(REALM_SAFETY)) {
+    missing.push(`${SCRIPT_FLAGS}=${REALM_SAFETY}`);
+  }
   const harmful = ["--disable-web-security", ...(sandbox ? WITHOUT_SANDBOX : [])].filter((flag) => switches.has(flag));
   return [...missing.map((flag) => `lacks ${flag}`), ...harmful.map((flag) => `has ${flag}`)];
 }

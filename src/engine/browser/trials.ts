@@ -14,10 +14,7 @@ const TRIAL_MAX_MS = 1_000;
 const TRIAL_MAX_PART = 1 / 4;
 /** Nobody sees what a trial prints before its end: who prints more is watched, in a worker. */
 const LINES_MAX = 500;
-/**
- * A trial's page may be ended by what was no fault of the code's: Chromium traps where V8 has collected the whole of a thread's garbage while
- * code of a realm's runs. What a run fills its memory with shows in the worker that has it next.
- */
+/** What a run fills its memory with shows in the worker that has it next. */
 const NEEDS_MORE: readonly string[] = ["realm", "memory", "timeout"];
 
 export type TrialOf = NonNullable<PageRun["trialOf"]>;
