@@ -74,8 +74,8 @@ function placeOf(request: PageRun): { realm: RealmKind; trialOf: TrialOf | null 
   const given = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const ofSource = realmOfCode(source, given);
   const least = REALM_KINDS[Math.max(...[ofSource, ...needed].map((one) => REALM_KINDS.indexOf(one)))]!;
-  // No package is evaluated where there are only realms.
-  const realm = least === "fetch" && needed.length > 0 ? "network" : least;
+  const fits = packages.every((script) => "source" in script && script.fitsFetch === true);
+  const realm = least === "fetch" && !fits ? "network" : least;
   return { realm, trialOf: trials.of(request, realm, ofSource) };
 }
 

@@ -59,13 +59,18 @@ export function isOfDocuments(name: string): boolean {
   return !IDENTIFIER.test(name) || Object.hasOwn(globals.browser, name) || FURTHER.test(name);
 }
 
-/**
- * The least that holds a script which uses those names of its surroundings. Libraries ask what there is around them, so that the ways
- * to names that do not stand in them, and names that no document has either, are no reason for more.
- */
+/** Libraries ask what there is around them: the ways to names that do not stand in them, and names that no document has, are no need. */
+const neededOf = (names: readonly string[]) => names.filter((name) => !DYNAMIC.includes(name) && isOfDocuments(name));
+
+/** The least that holds a script which uses those names of its surroundings. */
 export function realmOfNames(names: readonly string[]): RealmKind {
-  const needed = names.filter((name) => !DYNAMIC.includes(name) && isOfDocuments(name));
+  const needed = neededOf(names);
   return WITH_PACKAGES.find(({ names: known }) => needed.every((name) => known.has(name)))?.kind ?? "document";
+}
+
+/** Whether such a script is held by a realm with FETCH_GLOBALS. There `eval` does not see what is around the call. */
+export function fitsFetchRealm(names: readonly string[]): boolean {
+  return !names.includes("eval") && neededOf(names).every((name) => FETCH_GLOBALS.includes(name));
 }
 
 /** What is remembered of judged code is bounded. */

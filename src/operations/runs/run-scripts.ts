@@ -4,7 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { realmOfNames } from "../../engine/browser/realm-of-code.js";
+import { fitsFetchRealm, realmOfNames } from "../../engine/browser/realm-of-code.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import {
@@ -71,7 +71,16 @@ export function createRunScripts(options: {
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
     // Where it is tried, `eval` does not see what is around the call.
     const mayDoWithLess = names !== null && !names.includes("eval");
-    return { name, source, realm, content: sha256, mayDoWithLess, ...(global !== null && { defines: global }) };
+    const fitsFetch = names !== null && fitsFetchRealm(names);
+    return {
+      name,
+      source,
+      realm,
+      content: sha256,
+      mayDoWithLess,
+      fitsFetch,
+      ...(global !== null && { defines: global }),
+    };
   }
 
   /** A package by its text. Rows of before hold addresses from which the page loads it. */

@@ -1,6 +1,6 @@
 /** Code gets less than a document only where every name that it uses is one of those that it would be given. */
 import { expect } from "chai";
-import { createRealmOfCode, realmOfNames } from "../../../src/engine/browser/realm-of-code.js";
+import { createRealmOfCode, fitsFetchRealm, realmOfNames } from "../../../src/engine/browser/realm-of-code.js";
 import type { RealmKind } from "../../../src/engine/browser/run.js";
 
 const LANGUAGE: [string, string][] = [
@@ -113,6 +113,13 @@ describe("the realm of code", () => {
     expect(realmOfNames(["navigator.language", "eval", "eval()"])).to.equal("worker");
     for (const name of ["navigator", "navigator.locks", "import()", "document", "onfocus", "webkitURL"]) {
       expect(realmOfNames(["Array", name]), name).to.equal("document");
+    }
+  });
+
+  it("with fetch holds a package that names no more than that realm has, nor asks eval for what is around it", () => {
+    expect(fitsFetchRealm(["Array", "require", "globalThis", "setTimeout", "Response", "Function"])).to.equal(true);
+    for (const name of ["crypto", "performance.now", "navigator.language", "document", "eval"]) {
+      expect(fitsFetchRealm(["Array", name]), name).to.equal(false);
     }
   });
 

@@ -144,6 +144,16 @@ describe("a run without a document", function () {
     expect(await realmOf("const execute = async () => typeof document")).to.equal("document");
     const own = { name: "own.js", source: "1" };
     expect(await realmOf("const execute = async () => 1", [own])).to.equal("document");
+    const fits: PageScript = { ...own, realm: "worker", fitsFetch: true };
+    for (const [packages, realm] of [
+      [[fits], "fetch"],
+      [[fits, { ...own, realm: "worker" }], "network"],
+      [[fits, { ...own, realm: "network" }], "network"],
+      [[fits, own], "document"],
+    ] as const) {
+      expect(await realmOf("const execute = async () => typeof fetch", [...packages])).to.equal(realm);
+    }
+    expect(await realmOf("const execute = async () => typeof setTimeout", [fits])).to.equal("worker");
     for (const realm of REALMS) {
       expect(await realmOf("const execute = async () => 1", [{ ...own, realm }])).to.equal(realm);
       expect(await realmOf("const execute = async () => typeof document", [{ ...own, realm }])).to.equal("document");
