@@ -11,6 +11,7 @@ interface Host {
   listen(bindingName: string): boolean;
   begin(): Promise<void>;
   run(payload: string, settings: string, forget: string[], scripts: unknown[], trialOf: null): Promise<string>;
+  replaceThread(): Promise<void>;
 }
 
 /** A host whose worker and clock are the test's. */
@@ -18,11 +19,13 @@ async function hosted() {
   const timers = new Map<object, { then: () => void; ms: number }>();
   const printed: string[] = [];
   let realms = 0;
+  let isHeld = false;
   const worker = {
+    terminate() {},
     onmessage: null as ((event: { data: string }) => void) | null,
     /** Makes realms at once, and runs nothing. */
     postMessage(message: unknown) {
-      if (message !== null) return;
+      if (message !== null || isHeld) return;
       realms += 1;
       this.onmessage?.({ data: "r" });
     },
@@ -49,6 +52,11 @@ async function hosted() {
     worker,
     printed,
     realms: () => realms,
+    /** From here on, or no longer, no realm is made. */
+    hold(held: boolean) {
+      isHeld = held;
+    },
+    replaceThread: () => host.replaceThread(),
     begin: () => host.run("{}", "{}", [], [["action.js", "", "", false]], null),
     pass(ms: number) {
       for (const [timer, one] of timers) if (one.ms <= ms && timers.delete(timer)) one.then();
@@ -89,6 +97,19 @@ describe("The next run's realm on a thread of them", () => {
     for (let count = 1; count < BOUNDS.lookAfter / 2; count += 1) expect(await answered(host, "d1")).to.equal("d1");
     expect(await answered(host, "d1")).to.equal("ld1");
     expect(host.realms()).to.equal(1 + BOUNDS.lookAfter / 2);
+  });
+
+  it("is not late on a thread that was replaced meanwhile", async () => {
+    const host = await hosted();
+    for (let count = 1; count < BOUNDS.lookAfter / 2; count += 1) await answered(host, "d1");
+    host.pass(BOUNDS.pauseMs);
+    host.hold(true);
+    expect(await answered(host, "d1")).to.equal("ld1");
+    host.hold(false);
+    await host.replaceThread();
+    host.pass(BOUNDS.readyWithinMs);
+    expect(host.printed).to.deep.equal([]);
+    expect(await answered(host, "d2")).to.equal("d2");
   });
 
   it("comes after a run of which nothing more is printed", async () => {

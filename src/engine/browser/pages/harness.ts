@@ -57,6 +57,9 @@ const THREAD_BOUNDS: ThreadBounds = {
   lookAfter: 10,
 };
 
+/** What takes longer is not evaluated ahead of a run. */
+const LOAD_MAX_MS = 50;
+
 const LIMITS: HarnessLimits = {
   resultMaxBytes: RESULT_MAX_BYTES,
   textMaxCharacters: TEXT_MAX_CHARACTERS,
@@ -113,7 +116,7 @@ function realmPage(globals: readonly string[], borrows: boolean): string {
   const borrow = borrows ? calling(borrowedPlatform, calling(realmSignals), realmRows.toString()) : "null";
   const lend = borrows ? calling(lentPlatform, JSON.stringify(LENT_CLASSES)) : "null";
   const before = [CORE, calling(codeOfText), calling(standIns), borrow];
-  const inRealm = named(calling(realmHarness, ...before, JSON.stringify(globals)));
+  const inRealm = named(calling(realmHarness, ...before, JSON.stringify(globals), String(LOAD_MAX_MS)));
   const inWorker = named(calling(realmWorker, JSON.stringify(inRealm), TEXTS, lend));
   const namesJson = Object.entries(STAND_INS).map(([realm, names]) => [realm, JSON.stringify(names)]);
   const told = [NAVIGATOR, JSON.stringify(Object.fromEntries(namesJson)), String(borrows)];

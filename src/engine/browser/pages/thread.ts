@@ -7,7 +7,7 @@ const LONG_RENEWAL = "t";
 const LOOK = "l";
 
 /** What a thread may hold when it serves another run: V8 keeps what a realm held until the thread ends. */
-const HELD_MAX_BYTES = 16 * 1024 * 1024;
+const HELD_MAX_BYTES = 32 * 1024 * 1024;
 /** One that is busy for so long is not waited for. */
 const CATCH_UP_MS = 200;
 

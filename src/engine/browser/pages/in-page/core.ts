@@ -110,6 +110,20 @@ export function harnessCore(limits: HarnessLimits) {
     return promise;
   }
 
+  /** Evaluates names and sources, in turn, in the global scope, up to `end`. Answers a failure as `callExecute` does, or null. */
+  async function load(scripts: readonly string[], end = scripts.length): Promise<string | null> {
+    // The caller's frames are gone after this, so that a stack holds the author's frames alone.
+    await undefined;
+    for (let i = 0; i < end; i += 2) {
+      try {
+        evaluate(scripts[i + 1]!);
+      } catch (error) {
+        return fail("script", error, scripts[i]!);
+      }
+    }
+    return null;
+  }
+
   /** Calls what the author's code defined. `payload` and `settings` are JSON. */
   async function callExecute(run: Any, payload: string, settings: string): Promise<string> {
     if (typeof run !== "function") {
@@ -156,20 +170,21 @@ export function harnessCore(limits: HarnessLimits) {
       }
     },
 
+    load,
+
     /**
      * Evaluates names and sources, in turn, in the global scope, and calls what the last of them, the author's, comes to (kept-texts.ts).
      * Answers as `callExecute`.
      */
     async evaluateAndCall(payload: string, settings: string, scripts: readonly string[]): Promise<string> {
-      // The caller's frames are gone after this, so that a stack holds the author's frames alone.
-      await undefined;
+      const last = scripts.length - 2;
+      const failure = await safe(load(scripts, last));
+      if (failure !== null) return failure;
       let run: Any;
-      for (let i = 0; i < scripts.length; i += 2) {
-        try {
-          run = evaluate(scripts[i + 1]);
-        } catch (error) {
-          return fail("script", error, i + 2 < scripts.length ? scripts[i]! : "");
-        }
+      try {
+        run = evaluate(scripts[last + 1]);
+      } catch (error) {
+        return fail("script", error, "");
       }
       return await safe(callExecute(run, payload, settings));
     },

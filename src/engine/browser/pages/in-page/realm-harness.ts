@@ -20,8 +20,11 @@ export function realmHarness(
   standIn: StandInsOf,
   borrow: BorrowedPlatform | null,
   globals: readonly string[],
+  loadMaxMs: number,
 ): unknown {
   const { now } = Date;
+  /** Whether what was evaluated ahead, if anything was, has kept still since. */
+  let isGood = true;
   let tell: (text: string) => void = () => {};
   const needsMore = () => tell("x");
   core.keepOnly(globals);
@@ -35,17 +38,32 @@ export function realmHarness(
     tell(`a${now() - begun} ${answer}`);
   }
 
+  /** Ahead of the run that has them: good where they said nothing, needed nothing more, failed at nothing and were quick. */
+  async function load(done: (isGood: boolean) => void, scripts: readonly string[]): Promise<void> {
+    const begun = now();
+    tell = () => {
+      isGood = false;
+    };
+    const failure = await core.safe(core.load(scripts));
+    done(isGood && failure === null && now() - begun <= loadMaxMs);
+  }
+
+  /** `payload` null: the scripts are evaluated ahead, and `hear` told whether that is good. */
   function begin(
-    hear: (text: string) => void,
-    payload: string,
+    hear: (said: unknown) => void,
+    payload: string | null,
     settings: string,
     namesJson: string | null,
     navigatorJson: string,
     ...scripts: string[]
   ): () => void {
-    tell = hear;
     if (namesJson !== null) standIn(namesJson, navigatorJson, needsMore);
-    void run(payload, settings, scripts);
+    if (payload === null) void load(hear, scripts);
+    else {
+      tell = hear;
+      if (!isGood) needsMore();
+      void run(payload, settings, scripts);
+    }
     return () => core.drop(globals);
   }
 

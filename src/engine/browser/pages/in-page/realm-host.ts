@@ -17,6 +17,13 @@ export interface ThreadBounds {
   lookAfter: number;
 }
 
+/** Packages that are evaluated ahead of the run that has them, by texts that are kept. */
+interface Ahead {
+  key: string;
+  scripts: readonly Sent[];
+  namesJson: string | null;
+}
+
 /**
  * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to. The page has one worker at a time, whose thread
  * serves runs one after the other: one for each run would cost more than all else of it.
@@ -44,6 +51,12 @@ export function realmHost(
   let thread: Any = null;
   let prepared: Promise<unknown> = Promise.resolve();
   let pause: ReturnType<typeof setTimeout> | undefined;
+  let late: ReturnType<typeof setTimeout> | undefined;
+  /** The packages of the last run; those to be evaluated ahead, since the last two had the same; those that are; those that had better not be. */
+  let lastKey: string | null = null;
+  let ahead: Ahead | null = null;
+  let aheadKey: string | null = null;
+  const shunned = new Set<string>();
 
   const isSpent = () => thread === null || thread.runs >= bounds.threadRuns;
 
@@ -71,25 +84,60 @@ export function realmHost(
 
   /** Resolves when nothing of the last run goes on, and the next one's realm is there. */
   function freshRealm({ worker }: Any): Promise<void> {
+    const texts = ahead === null ? [] : take([], ahead.scripts);
+    // One may have been forgotten.
+    const wanted = texts.includes(undefined as Any) ? null : ahead;
+    aheadKey = null;
     return new Promise((resolve) => {
       // What is printed from here on belongs to no run.
-      worker.onmessage = ({ data }: { data: string }) => data === "r" && resolve();
-      worker.postMessage(null);
+      worker.onmessage = ({ data }: { data: string }) => {
+        if (data === "r") aheadKey = wanted?.key ?? null;
+        else if (data === "n") shunned.add(wanted!.key);
+        else return;
+        resolve();
+      };
+      worker.postMessage(
+        wanted && {
+          scripts: forThread([], wanted.scripts, texts),
+          namesJson: wanted.namesJson,
+          navigatorJson,
+        },
+      );
     });
+  }
+
+  /** What names a run's packages, and whose trial it is; null where it has none, or one without a name of its content. */
+  function keyOf(scripts: readonly Sent[], trialOf: string | null): string | null {
+    const contents = scripts.slice(0, -1).map(([, , content]) => content);
+    return contents.length === 0 || contents.includes("") ? null : [trialOf, ...contents].join("\n");
+  }
+
+  /** Has the packages of the run that begins evaluated ahead of the next, where the last run had them too. */
+  function foresee(key: string | null, scripts: readonly Sent[], namesJson: string | null): void {
+    const isAgain = key !== null && key === lastKey && !shunned.has(key);
+    const known = scripts.slice(0, -1).map(([name, , content]): Sent => [name, null, content, false]);
+    ahead = isAgain ? { key, scripts: known, namesJson } : null;
+    lastKey = key;
   }
 
   /** Has the last run come to its end, and the next one's realm made. Where that is late, an empty line says so: that run never begins. */
   function prepare(): void {
     clearTimeout(pause);
     pause = undefined;
+    // What a thread that is given up had begun comes to no end.
+    clearTimeout(late);
     settleThread();
     const { promise, resolve } = Promise.withResolvers<unknown>();
-    const late = setTimeout(() => {
+    const own = setTimeout(() => {
       resolve(new Promise(() => {}));
       print("");
     }, bounds.readyWithinMs);
-    prepared = promise.finally(() => clearTimeout(late));
-    void freshRealm(thread).then(resolve);
+    late = own;
+    prepared = promise;
+    void freshRealm(thread).then(() => {
+      clearTimeout(own);
+      resolve(null);
+    });
   }
 
   /** The same in a moment. What is printed from here on belongs to no run. */
@@ -136,10 +184,21 @@ export function realmHost(
     ): Promise<string> {
       const flat = take(forget, scripts);
       const namesJson = (trialOf !== null && standIns[trialOf]) || null;
+      const key = keyOf(scripts, trialOf);
       if (pause !== undefined) prepare();
       await prepared;
+      if (aheadKey !== null && aheadKey !== key) {
+        ahead = null;
+        prepare();
+        await prepared;
+      }
+      const isAhead = aheadKey !== null;
+      foresee(key, scripts, namesJson);
       const sent = forThread(forget, scripts, flat);
-      const answer = await answerTo(thread, [forget, sent, payload, settings, namesJson, navigatorJson]);
+      const run = isAhead
+        ? [forget, sent.slice(-1), payload, settings, null]
+        : [forget, sent, payload, settings, namesJson];
+      const answer = await answerTo(thread, [...run, navigatorJson]);
       const end = answer.indexOf(" ");
       const mark = spend(Number(answer.slice(1, end)));
       if (mark === "") prepareSoon();

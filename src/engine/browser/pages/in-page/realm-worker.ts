@@ -1,13 +1,14 @@
 /** Gives each run a realm of its own, in a worker whose own scope no author's code is in. Runs inside the browser. */
 import type { LentPlatform } from "./lent-platform.js";
-import type { TakeTexts } from "./page-texts.js";
+import type { Sent, TakeTexts } from "./page-texts.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 declare const self: Any;
 
 /**
- * As `harnessCore`: evaluated by its source text. Asked by null it makes a realm and says `r`: nothing of the last run goes on. Given a run
+ * As `harnessCore`: evaluated by its source text. Asked by null it makes a realm and says `r`: nothing of the last run goes on. Asked by
+ * scripts it evaluates them there, ahead of a run that has them; says `n` where that is not good, and has a realm without them. Given a run
  * it passes on what that run's realm says, until it is asked again. What has been made for a realm is held until the thread ends, so that an
  * ended one is left with as little as can be.
  * @param realm the source text of a realm's harness
@@ -17,33 +18,51 @@ declare const self: Any;
 export function realmWorker(realm: string, take: TakeTexts, lent: LentPlatform | null): void {
   const { ShadowRealm } = self;
   let next: Any = null;
-  let nextLoan: Any = null;
+  let loan: Any = null;
   let end = () => {};
   let count = 0;
 
-  self.onmessage = ({ data }: Any) => {
-    count += 1;
-    if (data === null) {
-      end();
-      nextLoan = lent?.forRun() ?? null;
-      next = new ShadowRealm().evaluate(realm)(nextLoan?.lender ?? null, lent?.description ?? "");
-      return self.postMessage("r");
-    }
+  function makeRealm(): void {
+    end();
+    const own = lent?.forRun() ?? null;
+    next = new ShadowRealm().evaluate(realm)(own?.lender ?? null, lent?.description ?? "");
+    loan = own;
+    end = () => void own?.end();
+  }
+
+  /** Evaluates scripts ahead. */
+  function load(scripts: readonly Sent[], namesJson: string | null, navigatorJson: string): void {
     const own = count;
-    const loan = nextLoan;
+    const done = (isGood: boolean) => {
+      if (own !== count) return;
+      if (!isGood) makeRealm();
+      self.postMessage(isGood ? "r" : "n");
+    };
+    end = next(done, null, "", namesJson, navigatorJson, ...take([], scripts));
+  }
+
+  function run([forget, scripts, ...values]: Any): void {
+    const own = count;
+    const lastLoan = loan;
     const tell = (text: string) => {
       if (own !== count) return;
-      if (loan === null || text[0] !== "a") return self.postMessage(text);
+      if (lastLoan === null || text[0] !== "a") return self.postMessage(text);
       const end = text.indexOf(" ");
-      self.postMessage(`${text.slice(0, end)} ${loan.end()}${text.slice(end)}`);
+      self.postMessage(`${text.slice(0, end)} ${lastLoan.end()}${text.slice(end)}`);
     };
-    const [forget, scripts, ...values] = data;
-    const run = next;
+    const drop = next(tell, ...values, ...take(forget, scripts));
     next = null;
-    const drop = run(tell, ...values, ...take(forget, scripts));
     end = () => {
-      loan?.end();
+      lastLoan?.end();
       drop();
     };
+  }
+
+  self.onmessage = ({ data }: Any) => {
+    count += 1;
+    if (Array.isArray(data)) return run(data);
+    makeRealm();
+    if (data === null) self.postMessage("r");
+    else load(data.scripts, data.namesJson, data.navigatorJson);
   };
 }
