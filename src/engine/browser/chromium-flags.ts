@@ -43,10 +43,10 @@ const BLINK_FEATURES_OFF = ["StorageBuckets", "WebGPU"];
 /** A global scope of its own for each run of the language, at a fifth of any other's cost; where it is missing workers take its place. */
 const REALMS = "--harmony-shadow-realm";
 /**
- * V8 collects the whole of its garbage in one go. Of steps it would report the last to Chromium, which traps on it where a realm's code runs:
- * a realm cannot say where such a report goes.
+ * V8 marks and sweeps the whole of its garbage in one go. Of steps it would report the last to Chromium, which traps on it where a realm's code
+ * runs: a realm cannot say where such a report goes.
  */
-const REALM_SAFETY = "--no-incremental-marking";
+const REALM_SAFETY = ["--no-incremental-marking", "--no-concurrent-sweeping"];
 
 /** A new frame host for every navigation cost a third of it; the document and its global are fresh without. */
 const COSTLY_FEATURES = ["RenderDocument"];
@@ -120,7 +120,7 @@ export function browserFlags(egressHost: string): string[] {
     `${FEATURES}=${[...FEATURES_OFF, ...COSTLY_FEATURES].join(",")}`,
     `${MORE_FEATURES}=${FEATURES_ON.join(",")}`,
     `${BLINK_FEATURES}=${BLINK_FEATURES_OFF.join(",")}`,
-    `${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB} ${OPTIMIZED_LATER} ${REALMS} ${REALM_SAFETY}`,
+    `${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB} ${OPTIMIZED_LATER} ${REALMS} ${REALM_SAFETY.join(" ")}`,
     ...COMFORT,
   ];
 }
@@ -161,9 +161,8 @@ export function containmentFaults(commandLine: string, egressHost: string, sandb
     if (lacking.length > 0) missing.push(`${flag}=${lacking.join(",")}`);
   }
   if (!switches.get(SCRIPT_FLAGS)?.includes(HEAP_LIMIT)) missing.push(`${SCRIPT_FLAGS}=${HEAP_LIMIT}${HEAP_MAX_MB}`);
-  if (commandLine.includes(REALMS) && !commandLine.includes(REALM_SAFETY)) {
-    missing.push(`${SCRIPT_FLAGS}=${REALM_SAFETY}`);
-  }
+  const unsafe = REALM_SAFETY.filter((flag) => commandLine.includes(REALMS) && !commandLine.includes(flag));
+  missing.push(...unsafe.map((flag) => `${SCRIPT_FLAGS}=${flag}`));
   const harmful = ["--disable-web-security", ...(sandbox ? WITHOUT_SANDBOX : [])].filter((flag) => switches.has(flag));
   return [...missing.map((flag) => `lacks ${flag}`), ...harmful.map((flag) => `has ${flag}`)];
 }

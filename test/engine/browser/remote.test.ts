@@ -217,9 +217,11 @@ describe("browsers that others started", () => {
     expect(await bare.contexts()).to.equal(0);
     const more = await remote({ more: ["--disable-features=Other"] });
     expect(await startFault([more.endpoint])).to.include("lacks --disable-features=BackForwardCache");
-    const flags = browserFlags("127.0.0.1").map((flag) => flag.replace(" --no-incremental-marking", ""));
-    const steps = await remote({ flags });
-    expect(await startFault([steps.endpoint])).to.include("lacks --js-flags=--no-incremental-marking");
+    for (const safety of ["--no-incremental-marking", "--no-concurrent-sweeping"]) {
+      const flags = browserFlags("127.0.0.1").map((flag) => flag.replace(` ${safety}`, ""));
+      const { endpoint } = await remote({ flags });
+      expect(await startFault([endpoint])).to.include(`lacks --js-flags=${safety}`);
+    }
   });
 
   describe("the way out at an address that others can reach", () => {
