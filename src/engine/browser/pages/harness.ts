@@ -12,11 +12,13 @@ import { codeOfText } from "./in-page/code-of-text.js";
 import { type HarnessLimits, harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
 import { lentPlatform } from "./in-page/lent-platform.js";
+import { lentRows } from "./in-page/lent-rows.js";
 import { pageTexts } from "./in-page/page-texts.js";
 import { realmHarness } from "./in-page/realm-harness.js";
 import { realmHost, type ThreadBounds } from "./in-page/realm-host.js";
 import { realmRows } from "./in-page/realm-rows.js";
 import { realmSignals } from "./in-page/realm-signals.js";
+import { realmTimers } from "./in-page/realm-timers.js";
 import { realmWorker } from "./in-page/realm-worker.js";
 import { hostCalls, workerCalls } from "./in-page/service-calls.js";
 import { standIns } from "./in-page/stand-ins.js";
@@ -113,8 +115,10 @@ function workerPage(globals: readonly string[], withOrigin: boolean): string {
 }
 
 function realmPage(globals: readonly string[], borrows: boolean): string {
-  const borrow = borrows ? calling(borrowedPlatform, calling(realmSignals), realmRows.toString()) : "null";
-  const lend = borrows ? calling(lentPlatform, JSON.stringify(LENT_CLASSES)) : "null";
+  const borrow = borrows
+    ? calling(borrowedPlatform, calling(realmSignals), realmRows.toString(), calling(realmTimers))
+    : "null";
+  const lend = borrows ? calling(lentPlatform, JSON.stringify(LENT_CLASSES), calling(lentRows)) : "null";
   const before = [CORE, calling(codeOfText), calling(standIns), borrow];
   const inRealm = named(calling(realmHarness, ...before, JSON.stringify(globals), String(LOAD_MAX_MS)));
   const inWorker = named(calling(realmWorker, JSON.stringify(inRealm), TEXTS, lend));

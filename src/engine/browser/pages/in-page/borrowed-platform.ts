@@ -2,51 +2,70 @@
  * Makes of what a worker lends (lent-platform.ts) the classes and functions that a realm lacks, alike to the platform's own. Runs inside the
  * browser, in the realm, before the author's code does.
  */
-import type { LentClass, LentDescription, Stand } from "./lent-platform.js";
+import type { LentClass, Stand } from "./lent-platform.js";
 import type { RealmRows } from "./realm-rows.js";
 import type { RealmSignals } from "./realm-signals.js";
+import type { RealmTimers } from "./realm-timers.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 
-/** `of`: the class of what is asked; `take`: what is made of the value; `frames`: of who asks; `signal`: what ends it. */
+/** `of`: the class of what is asked; `take`: what is made of the value, told who asked; `above`: what was called, above which the frames of a fault begin; `signal`: what ends it. */
 interface Asking {
   __proto__: null;
   of?: string;
-  take?: ((value: Any) => unknown) | undefined;
-  frames?: string;
+  take?: ((value: Any, stack: unknown) => unknown) | undefined;
+  above?: object | undefined;
   signal?: object | undefined;
 }
 
 export type BorrowedPlatform = ReturnType<typeof borrowedPlatform>;
 
 /** As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it. */
-export function borrowedPlatform(signals: RealmSignals, makeRows: (signals: RealmSignals) => RealmRows) {
+export function borrowedPlatform(
+  signals: RealmSignals,
+  makeRows: (signals: RealmSignals) => RealmRows,
+  timersOf: RealmTimers,
+) {
   const rows = makeRows(signals);
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect;
+  const { deleteProperty } = Reflect;
   const { captureStackTrace } = Error as Any;
-  const { create } = Object;
+  const { create, prototype: OBJECT } = Object;
   const { parse } = JSON;
   const { iterator, toStringTag } = Symbol;
   const { DOMException, ReadableByteStreamController, ReadableStream, ReadableStreamBYOBRequest, URL } = scope;
+  const { ReadableStreamDefaultController } = scope;
   const OwnPromise = Promise;
+  const OwnDate = Date;
   const OwnTypeError = TypeError;
   const ERRORS: Any = { __proto__: null, TypeError, RangeError, SyntaxError };
-  const { resolve: resolvedWith } = OwnPromise;
-  const { then } = OwnPromise.prototype;
   const { get: getOf, set: setOf } = WeakMap.prototype;
+  const { add: addTo, delete: deleteFrom, has: hasIn } = WeakSet.prototype;
+  const OwnWeakRef = WeakRef;
+  const { deref } = OwnWeakRef.prototype;
   const { indexOf, slice } = String.prototype;
   const getterOf = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
   const isLocked = getterOf(ReadableStream.prototype, "locked");
+  const { getReader } = ReadableStream.prototype;
   const { enqueue, close } = ReadableByteStreamController.prototype;
+  const { enqueue: enqueueAny, close: closeAny } = ReadableStreamDefaultController.prototype;
   const byobRequestOf = getterOf(ReadableByteStreamController.prototype, "byobRequest");
   const { respond } = ReadableStreamBYOBRequest.prototype;
   const entriesPrototype = getPrototypeOf(getPrototypeOf(([] as Any)[iterator]())!) as object;
   const prototypes: Any = { __proto__: null };
+  const entriesOfClass: Any = { __proto__: null };
+  /** Of streams and entries, what gives the next of them. */
+  const givers = new WeakMap<object, Stand>();
+  const giverOf = (object: object): Stand => apply(getOf, givers, [object]);
   const PLAIN = { __proto__: null } as Asking;
   /** Of each object, what its attributes have come to that is an object itself: they are asked for once. */
   const attributes = new WeakMap<object, Any>();
+  /** Whose body is a text that was given whole. */
+  const wholes = new WeakSet<object>();
+  /** By its number, each object that the worker has told of. */
+  const told: Any = { __proto__: null };
   /** Of each object, the signal that ends what it has under way. */
   const ended = new WeakMap<object, object>();
   const signalOf = (object: unknown): object | undefined =>
@@ -57,21 +76,28 @@ export function borrowedPlatform(signals: RealmSignals, makeRows: (signals: Real
   }
 
   /** Reads a row's values in turn. */
-  function createReader(row: readonly Any[], { of = "", signal }: Asking): () => Any {
+  function createReader(row: readonly Any[], { of = "", signal, above = ask }: Asking, trace?: Any): () => Any {
     let at = 0;
     const next = () => {
       at += 1;
       return row[at - 1];
     };
-    const fault = (kind: string, message: string, name: string) =>
-      kind === "DOMException" ? new DOMException(message, name) : new (ERRORS[kind] ?? OwnTypeError)(message);
+    const fault = (kind: string, message: string, name: string): Any => {
+      if (kind === "DOMException") return new DOMException(message, name);
+      const error = new (ERRORS[kind] ?? OwnTypeError)(message);
+      if (trace === undefined) captureStackTrace(error, above);
+      else setFrames(error, kind, trace.stack);
+      return error;
+    };
     return function read(): Any {
       const kind = next();
-      if (kind === "o") return objectOf(next(), next(), signal);
+      if (kind === "o") return objectOf(next(), next(), next(), signal);
       if (kind === "b") return rows.bytesOf(next(), next());
-      if (kind === "s") return streamOf(next(), signal);
+      if (kind === "s") return streamOf(next(), next(), next(), signal);
       if (kind === "i") return entriesOf(of, next());
       if (kind === "e") throw fault(next(), next(), next());
+      if (kind === "d") return new OwnDate(next());
+      if (kind === "t") throw rows.thrownAt(next());
       if (kind !== "l") return next();
       const list: Any[] = [];
       for (let left = next(); left > 0; left -= 1) rows.put(list, read());
@@ -79,72 +105,93 @@ export function borrowedPlatform(signals: RealmSignals, makeRows: (signals: Real
     };
   }
 
-  function objectOf(name: string, stand: Stand, signal: object | undefined): object {
+  function objectOf(name: string, place: number, stand: Stand, signal: object | undefined): object {
+    const known = told[place] === undefined ? undefined : apply(deref, told[place], []);
+    if (known !== undefined) return known;
     const object = create(prototypes[name]);
     rows.setStand(object, stand);
+    told[place] = new OwnWeakRef(object);
     if (signal !== undefined) apply(setOf, ended, [object, signal]);
     return object;
   }
 
-  /** Goes through entries: each time it asks for one more. */
-  function entriesOf(name: string, stand: Stand): Any {
-    const entries = create(entriesPrototype);
-    const { next } = {
-      next() {
-        const entry = ask(stand, "next");
-        return entry.length === 0 ? { value: undefined, done: true } : { value: entry[0], done: false };
-      },
-    };
-    define(entries, "next", next, true);
-    define(entries, toStringTag, `${name} Iterator`, false);
+  function entriesOf(name: string, stand: Stand): object {
+    const entries = create(entriesOfClass[name]);
+    apply(setOf, givers, [entries, stand]);
     return entries;
   }
 
-  function streamOf(stand: Stand, signal: object | undefined): object {
+  /** What goes through a class's entries: each time it asks for one more. */
+  function makeEntries(name: string): void {
+    const prototype = create(entriesPrototype);
+    const { next } = {
+      next() {
+        const stand = rows.isObject(this) ? giverOf(this) : undefined;
+        if (stand === undefined) throw new OwnTypeError("Illegal invocation");
+        const entry = ask(stand, "next");
+        return entry.length === 0 ? { done: true, value: undefined } : { done: false, value: entry[0] };
+      },
+    };
+    defineProperty(prototype, toStringTag, { __proto__: null, value: `${name} Iterator`, configurable: true } as Any);
+    define(prototype, "next", next, true);
+    entriesOfClass[name] = prototype;
+  }
+
+  function streamOf(isOfBytes: boolean, isTaken: boolean, stand: Stand, signal: object | undefined): object {
     const source = {
       __proto__: null,
-      type: "bytes",
+      type: isOfBytes ? "bytes" : undefined,
       pull(controller: Any): unknown {
         const take = (part: Any) => {
-          if (part.length > 0) return apply(enqueue, controller, [part[0]]);
-          apply(close, controller, []);
-          const waiting = apply(byobRequestOf, controller, []);
+          if (part.length > 0) return apply(isOfBytes ? enqueue : enqueueAny, controller, [part[0]]);
+          apply(isOfBytes ? close : closeAny, controller, []);
+          const waiting = isOfBytes ? apply(byobRequestOf, controller, []) : null;
           if (waiting) apply(respond, waiting, [0]);
         };
         return ask(stand, "read", "", [], { __proto__: null, take, signal });
       },
-      cancel: () => ask(stand, "cancel"),
+      cancel: (reason: unknown) => ask(stand, "cancel", "", rows.rowOf([reason])),
     };
-    return new ReadableStream(source, { __proto__: null, highWaterMark: 0 });
+    const stream = new ReadableStream(source, { __proto__: null, highWaterMark: 0 });
+    apply(setOf, givers, [stream, stand]);
+    if (isTaken) apply(getReader, stream, []);
+    return stream;
   }
 
   /** What a failure that comes later has lost: who asked. */
-  function withFrames(error: Any, frames: string): unknown {
-    if (frames !== "" && error instanceof OwnTypeError)
-      define(error, "stack", `TypeError: ${error.message}${frames}`, false);
-    return error;
+  function setFrames(error: Any, kind: string, stack: unknown): void {
+    if (typeof stack !== "string") return;
+    const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
+    define(error, "stack", `${kind}: ${error.message}${frames}`, false);
   }
 
   /** Asks for a member of what is lent. Answers what that comes to, a promise where it comes later. */
   function ask(stand: Stand, verb: string, member = "", row: readonly Any[] = [], asking: Asking = PLAIN): Any {
-    const { take, frames = "", signal } = asking;
+    const { of = "", take, above = ask } = asking;
+    let { signal } = asking;
     let value: unknown;
     let fault: Any = null;
     let later: Any = null;
+    let isAsked = false;
+    let trace: Any;
+    const outer = rows.signalRead(undefined);
     const settle = (given: readonly Any[]) => {
+      if (!isAsked) signal = rows.signalRead(undefined) ?? signal;
       try {
-        const read = createReader(given, asking)();
-        value = take === undefined ? read : take(read);
+        const read = createReader(given, { __proto__: null, of, signal, above }, trace)();
+        value = take === undefined ? read : take(read, trace?.stack);
         if (later !== null) later.resolve(value);
       } catch (error) {
         fault = { error };
         if (later === null) return;
         const isAborted = signal !== undefined && given[3] === "AbortError" && signals.isAborted(signal);
-        later.reject(isAborted ? signals.reasonOf(signal) : withFrames(error, frames));
+        later.reject(isAborted ? signals.reasonOf(signal as object) : error);
       }
     };
     const give = (...given: Any[]) => {
       if (given[0] !== "p") return settle(given);
+      trace = { __proto__: null };
+      captureStackTrace(trace, above);
       value = new OwnPromise((resolve, reject) => {
         later = { resolve, reject };
       });
@@ -152,38 +199,36 @@ export function borrowedPlatform(signals: RealmSignals, makeRows: (signals: Real
     const words: Any[] = [verb, member, give];
     for (let at = 0; at < row.length; at += 1) rows.put(words, row[at]);
     apply(stand, undefined, words);
+    signal = rows.signalRead(outer) ?? signal;
+    isAsked = true;
     if (fault !== null) throw fault.error;
     return value;
   }
 
-  /** As the platform's promises: what is wrong with the asking comes later, too. */
-  function laterOf(work: () => unknown): unknown {
+  /** What the platform says of a body whose stream the realm has locked: while it is asked, its own is locked, too. */
+  function whileLocked(object: unknown, work: () => unknown): unknown {
+    const body = rows.isObject(object) ? apply(getOf, attributes, [object as object])?.body : undefined;
+    if (body === undefined || !apply(isLocked, body, [])) return work();
+    const stand = giverOf(body);
+    ask(stand, "lock");
     try {
       return work();
-    } catch (error) {
-      return new OwnPromise((_, reject) => reject(error));
+    } finally {
+      ask(stand, "unlock");
     }
   }
 
-  function standOf(object: unknown): Stand {
-    const stand = rows.standOf(object);
-    if (stand === undefined) throw new OwnTypeError("Illegal invocation");
-    return stand;
-  }
-
   /** An attribute's getter. */
-  function attribute(key: string): PropertyDescriptor {
+  function attribute(lender: Stand, name: string, key: string): PropertyDescriptor {
+    const asked = key === "signal" ? "method" : key;
     const holder = {
       get [key](): Any {
-        const known: Any = apply(getOf, attributes, [this]) ?? { __proto__: null };
+        const known: Any = (rows.isObject(this) && apply(getOf, attributes, [this])) || { __proto__: null };
         if (key in known) return known[key];
-        const stand = standOf(this);
         const signal = signalOf(this);
+        const said = ask(lender, "member", `${name}.${asked}`, rows.rowOf([this]), { __proto__: null, signal });
         // A signal of the worker's would be another than the one that the author has.
-        const isSignal = key === "signal";
-        const value = isSignal
-          ? signals.following(signal ?? null)
-          : ask(stand, "get", key, [], { __proto__: null, signal });
+        const value = key === "signal" ? signals.following(signal ?? null) : said;
         if (rows.isObject(value)) {
           known[key] = value;
           apply(setOf, attributes, [this, known]);
@@ -194,63 +239,59 @@ export function borrowedPlatform(signals: RealmSignals, makeRows: (signals: Real
     return getOwnPropertyDescriptor(holder, key)!;
   }
 
-  /** What reads a body to its end. */
-  function reading(name: string, key: string): Any {
-    const take = key === "json" ? (text: string) => parse(text) : undefined;
-    const member = key === "json" ? "text" : key;
-    return {
-      [key]() {
-        return laterOf(() => {
-          const stand = standOf(this);
-          const body = apply(getOf, attributes, [this])?.body;
-          const isTaken = body !== undefined && apply(isLocked, body, []);
-          if (isTaken) throw new OwnTypeError(`Failed to execute '${key}' on '${name}': body stream is locked`);
-          return ask(stand, "call", member, [], { __proto__: null, of: name, take, signal: signalOf(this) });
-        });
-      },
-    }[key];
+  /** Has the stream that was had of a body locked where the platform's own is. */
+  function lockAsOwn(object: unknown): void {
+    const body = rows.isObject(object) ? apply(getOf, attributes, [object as object])?.body : undefined;
+    if (body !== undefined && !apply(isLocked, body, []) && ask(giverOf(body), "isLocked")) apply(getReader, body, []);
   }
 
-  function forEachOf(name: string): Any {
-    return {
-      forEach(this: unknown, work: Any, self?: unknown): void {
-        const stand = standOf(this);
-        if (typeof work !== "function") {
-          throw new OwnTypeError(`Failed to execute 'forEach' on '${name}': parameter 1 is not of type 'Function'.`);
+  /** The platform names the method where it has the whole text at once. */
+  function jsonOf(name: string, isWhole: boolean, text: string, stack: unknown): unknown {
+    try {
+      return parse(text);
+    } catch (error) {
+      const { message } = error as Error;
+      const fault = new ERRORS.SyntaxError(isWhole ? `Failed to execute 'json' on '${name}': ${message}` : message);
+      setFrames(fault, "SyntaxError", stack);
+      throw fault;
+    }
+  }
+
+  function methodOf(lender: Stand, { name, iterable }: LentClass, key: string): Any {
+    const takesWork = iterable && key === "forEach";
+    const { [key]: method } = {
+      [key](...values: Any[]): unknown {
+        const isWhole = rows.isObject(this) && apply(hasIn, wholes, [this]);
+        const take = key === "json" ? (text: string, stack: unknown) => jsonOf(name, isWhole, text, stack) : undefined;
+        const asking = { __proto__: null, of: name, take, above: method, signal: signalOf(this) } as Asking;
+        const row = rows.rowOf([this]);
+        if (takesWork && typeof values[0] === "function") {
+          rows.put(row, "c");
+          rows.put(
+            row,
+            rows.callbackOf(values[0], values[1], this, (given) => createReader(given, asking)()),
+          );
+        } else rows.rowOf(values, row);
+        const said = whileLocked(this, () => ask(lender, "member", `${name}.${key}`, row, asking));
+        lockAsOwn(this);
+        if (key === "clone") {
+          // It has taken half of what that one was.
+          deleteProperty(apply(getOf, attributes, [this]) ?? {}, "body");
+          apply(deleteFrom, wholes, [this]);
         }
-        const entries = ask(stand, "iterate", "entries", [], { __proto__: null, of: name, take: (one) => one.next });
-        for (let entry = entries(); !entry.done; entry = entries()) {
-          apply(work, self, [entry.value[1], entry.value[0], this]);
-        }
+        return said;
       },
-    }.forEach;
+    };
+    return method;
   }
 
-  function methodOf({ name, iterable }: LentClass, key: string): Any {
-    if (["text", "json", "arrayBuffer", "bytes", "blob", "formData"].includes(key)) return reading(name, key);
-    if (iterable && key === "forEach") return forEachOf(name);
-    const verb = iterable && ["entries", "keys", "values"].includes(key) ? "iterate" : "call";
-    return {
-      [key](...values: Any[]) {
-        const asking = { __proto__: null, of: name, signal: signalOf(this) };
-        return ask(standOf(this), verb, key, rows.rowOf(values, [], []), asking);
-      },
-    }[key];
+  function sized(made: Any, length: number): Any {
+    defineProperty(made, "length", { __proto__: null, value: length } as Any);
+    return made;
   }
-
-  const SHAPES: Any = {
-    __proto__: null,
-    Request: ["value", "dictionary"],
-    Headers: ["headers"],
-    Response: ["value", "dictionary"],
-    Blob: ["list", "dictionary"],
-    File: ["list", "value", "dictionary"],
-    FormData: [],
-    json: ["json", "dictionary"],
-  };
 
   /** A class of the worker's, as it looks there. */
-  function makeClass(lender: Stand, one: LentClass, members: readonly string[]): Any {
+  function makeClass(lender: Stand, one: LentClass): Any {
     const { name, length } = one;
     const made: Any = {
       [name]: function (this: unknown, ...values: Any[]) {
@@ -259,10 +300,12 @@ export function borrowedPlatform(signals: RealmSignals, makeRows: (signals: Real
             `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`,
           );
         }
-        const row = rows.rowOf(values, SHAPES[name], members);
-        const object = ask(lender, "new", name, row, { __proto__: null, signal: row.signal ?? signalOf(values[0]) });
+        const asking = { __proto__: null, above: made, signal: signalOf(values[0]) } as Asking;
+        const row = rows.rowOf(values);
+        const object = whileLocked(values[0], () => ask(lender, "new", name, row, asking)) as object;
+        if (row[0] !== "o" && row[0] !== "r") apply(addTo, wholes, [object]);
         const { prototype } = new.target;
-        if (rows.isObject(prototype)) setPrototypeOf(object, prototype);
+        setPrototypeOf(object, rows.isObject(prototype) ? prototype : OBJECT);
         return object;
       },
     }[name];
@@ -270,116 +313,62 @@ export function borrowedPlatform(signals: RealmSignals, makeRows: (signals: Real
     prototypes[name] = prototype;
     defineProperty(made, "prototype", { __proto__: null, writable: false } as Any);
     defineProperty(made, "length", { __proto__: null, value: length } as Any);
-    defineProperty(prototype, toStringTag, { __proto__: null, value: name, configurable: true } as Any);
+    deleteProperty(prototype, "constructor");
     for (const [key, isRead, count] of one.members) {
-      const description = isRead ? attribute(key) : { value: methodOf(one, key), writable: true, configurable: true };
+      const value = isRead ? null : sized(methodOf(lender, one, key), count);
+      const description = isRead ? attribute(lender, name, key) : { value, writable: true, configurable: true };
       defineProperty(prototype, key, { __proto__: null, ...description, enumerable: true } as Any);
-      if (!isRead) defineProperty(prototype[key], "length", { __proto__: null, value: count } as Any);
     }
-    for (const [key] of one.statics) define(made, key, staticOf(lender, name, key), true);
-    if (one.iterable) define(prototype, iterator, prototype.entries, false);
+    define(prototype, "constructor", made, false);
+    defineProperty(prototype, toStringTag, { __proto__: null, value: name, configurable: true } as Any);
+    for (const [key, , count] of one.statics) define(made, key, sized(staticOf(lender, name, key), count), true);
+    if (one.iterable) {
+      define(prototype, iterator, prototype.entries, false);
+      makeEntries(name);
+    }
     return made;
   }
 
   function staticOf(lender: Stand, name: string, key: string): Any {
-    const members = key === "json" ? initOfResponse : [];
-    return {
-      [key](...values: Any[]) {
-        return ask(lender, "static", name, rows.rowOf(values, SHAPES[key] ?? [], members, ["v", key]));
+    const rowOf = key === "json" ? rows.rowWithJson : rows.rowOf;
+    const { [key]: method } = {
+      [key](...values: Any[]): unknown {
+        return ask(lender, "static", name, rowOf(values, ["v", key]), { __proto__: null, above: method });
       },
-    }[key];
+    };
+    return method;
   }
 
-  let initOfResponse: readonly string[] = [];
-
-  function fetchOf(lender: Stand, members: readonly string[]): Any {
+  function fetchOf(lender: Stand): Any {
     const { fetch } = {
       fetch(...values: Any[]): unknown {
-        const trace = {} as Any;
-        captureStackTrace(trace, fetch);
-        const { stack } = trace;
-        const frames = typeof stack === "string" ? apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]) : "";
-        return laterOf(() => {
-          const row = rows.rowOf(values, SHAPES.Request, members);
-          const signal = row.signal ?? signalOf(values[0]);
-          return ask(lender, "call", "fetch", row, { __proto__: null, frames, signal });
-        });
+        const asking = { __proto__: null, above: fetch, signal: signalOf(values[0]) } as Asking;
+        return whileLocked(values[0], () => ask(lender, "call", "fetch", rows.rowOf(values), asking));
       },
     };
-    return fetch;
-  }
-
-  /** Timers, whose work is the realm's and whose clock is the worker's. */
-  function timersOf(lender: Stand): Record<string, Any> {
-    const { eval: evaluate } = scope;
-    const start = (kind: string, work: Any, ms: unknown, values: readonly Any[]): number => {
-      const text = typeof work === "function" ? "" : `${work}`;
-      const ring = () => {
-        try {
-          if (typeof work === "function") apply(work, scope, values);
-          else evaluate(text);
-        } catch {
-          // As in a worker: nobody hears of it.
-        }
-      };
-      let id = 0;
-      apply(lender, undefined, [
-        "timer",
-        kind,
-        (given: number) => {
-          id = given;
-        },
-        ring,
-        Number(ms),
-      ]);
-      return id;
-    };
-    const stop = (id: unknown): unknown => apply(lender, undefined, ["stop", "", () => {}, Number(id)]);
-    return {
-      setTimeout: (work: Any, ms: unknown = 0, ...values: Any[]) => start("setTimeout", work, ms, values),
-      setInterval: (work: Any, ms: unknown = 0, ...values: Any[]) => start("setInterval", work, ms, values),
-      clearTimeout: (id?: unknown) => stop(id),
-      clearInterval: (id?: unknown) => stop(id),
-      // A realm's own ends its page where the work throws.
-      queueMicrotask(work: Any): void {
-        if (typeof work !== "function") {
-          throw new OwnTypeError(
-            "Failed to execute 'queueMicrotask' on 'WorkerGlobalScope': parameter 1 is not of type 'Function'.",
-          );
-        }
-        const soon = apply(resolvedWith, OwnPromise, []);
-        define(soon, "constructor", undefined, false);
-        const ring = () => {
-          try {
-            apply(work, undefined, []);
-          } catch {
-            // As in a worker: nobody hears of it.
-          }
-        };
-        apply(then, soon, [ring]);
-      },
-    };
+    return sized(fetch, 1);
   }
 
   return (lender: Stand, descriptionJson: string): void => {
     signals.install(lender);
-    const { classes, dictionaries }: LentDescription = parse(descriptionJson);
-    initOfResponse = dictionaries["Response"]!;
+    const classes: LentClass[] = parse(descriptionJson);
     for (const one of classes) {
-      const made = makeClass(lender, one, dictionaries[one.name] ?? []);
+      const made = makeClass(lender, one);
       define(scope, one.name, made, false);
       if (one.parent === null) continue;
       setPrototypeOf(made, scope[one.parent]);
       setPrototypeOf(made.prototype, scope[one.parent].prototype);
     }
-    define(scope, "fetch", fetchOf(lender, dictionaries["Request"]!), true);
-    const timers = timersOf(lender);
+    define(scope, "fetch", fetchOf(lender), true);
+    const timers = timersOf(lender, ask, rows);
     for (const name of Object.keys(timers)) define(scope, name, timers[name], true);
     for (const key of ["createObjectURL", "revokeObjectURL"]) {
       const { [key]: asked } = {
-        [key]: (...values: Any[]) => ask(lender, "call", key, rows.rowOf(values, [], [])),
+        [key](...values: Any[]): unknown {
+          return ask(lender, "call", key, rows.rowOf(values));
+        },
       };
-      define(URL, key, asked, true);
+      define(URL, key, sized(asked, 1), true);
     }
   };
 }

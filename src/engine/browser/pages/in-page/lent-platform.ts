@@ -2,6 +2,7 @@
  * Lends a realm what the platform gives to a worker alone: `fetch`, its objects and timers. The objects stay in the worker; a realm holds a
  * function for each, for nothing but texts, numbers and functions crosses its border. Runs inside the browser, where no author's code does.
  */
+import type { Foreign, Give, LentRows } from "./lent-rows.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
@@ -9,12 +10,14 @@ declare const self: Any;
 
 /**
  * What stands for an object: `verb` and `member` say what is asked of it, `give` hears what that comes to, `values` are what it is asked with.
- * Both are flat rows of words, each with what follows it: `v` a primitive; `u` undefined; `b` the kind of bytes and their base64; `q` search
- * parameters; `o` a class and the function that stands for the object; `s` and `r` what reads a stream; `a` what hears of an abort; `j` JSON; `i` what goes through entries; `l` a
- * number of values, and they; `d` a number of members, and each by its name and value; `p` that another row comes; `e` the class, message and
- * name of an error.
+ * Both are flat rows of words, each with what follows it: `v` a primitive; `o` an object of the platform's, by the function that stands for it
+ * (and its class and number, where the realm hears it); `b` bytes: their kind, base64, how far they can grow and whether they are gone (the first two alone, where the
+ * realm hears them); `q` search parameters; `c` a function to call; `r` what reads a stream, and whether it is locked; `f` whether an object of the author's can be called, and
+ * what does with it what the platform does; `j` the same of what JSON is made of; `a` what hears of an abort; `t` the place of what the author's
+ * code has thrown; `s` whether a stream is of bytes and locked, and what reads it; `i` what goes through entries; `d` a date; `l` a number of values, and they; `p` that another row comes; `e` the
+ * class, message and name of an error.
  */
-export type Stand = (verb: string, member: string, give: (...row: Any[]) => unknown, ...values: Any[]) => unknown;
+export type Stand = (verb: string, member: string, give: Give, ...values: Any[]) => unknown;
 
 /** A class as it is to be made again: members by name, whether they are read or called, and how many values a call must have. */
 export interface LentClass {
@@ -26,20 +29,17 @@ export interface LentClass {
   iterable: boolean;
 }
 
-/** `dictionaries`: for each class, the members that its last value may have. */
-export interface LentDescription {
-  classes: readonly LentClass[];
-  dictionaries: Readonly<Record<string, readonly string[]>>;
-}
-
 export type LentPlatform = ReturnType<typeof lentPlatform>;
 
 /** As `harnessCore`: evaluated by its source text. Walks the platform's own classes, so that none of their members is forgotten. */
-export function lentPlatform(names: readonly string[]) {
+export function lentPlatform(names: readonly string[], rows: LentRows) {
+  const { Thrown, foreignObject, foreignJson, bytesOf, converted } = rows;
   const { AbortController, AbortSignal, DOMException, ReadableStream, Request, URL, URLSearchParams } = self;
-  const { clearTimeout, fetch: send, setInterval, setTimeout } = self;
+  const { clearTimeout, fetch: send } = self;
+  const { apply } = Reflect;
   const classes = names.map((name) => self[name]);
   const { getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
+  const { Response } = self;
 
   function membersOf(holder: object): LentClass["members"] {
     return ownKeys(holder).flatMap((key): LentClass["members"] => {
@@ -57,26 +57,17 @@ export function lentPlatform(names: readonly string[]) {
     return { name, parent, length, members: membersOf(prototype), statics: membersOf(one), iterable };
   }
 
-  /** The members that are read of a dictionary, in the order in which they are. */
-  function dictionaryOf(use: (dictionary: object) => unknown): string[] {
-    const read: string[] = [];
-    const get = (_: object, name: string) => void read.push(name);
-    use(new Proxy({}, { get } as Any));
-    return read;
+  /** By class and name. */
+  const methods = new Map<string, Any>();
+  for (const one of classes) {
+    for (const [key] of membersOf(one.prototype)) {
+      const { get, value } = getOwnPropertyDescriptor(one.prototype, key)!;
+      methods.set(`${one.name}.${key}`, get ?? value);
+    }
   }
-
-  const description: LentDescription = {
-    classes: classes.map(describeClass),
-    dictionaries: {
-      Request: dictionaryOf((init) => new Request("http://a/", init)),
-      Response: dictionaryOf((init) => new self.Response("", init)),
-      Blob: dictionaryOf((init) => new self.Blob([], init)),
-      File: dictionaryOf((init) => new self.File([], "", init)),
-    },
-  };
-
   /** A class of ours, else the nearest of the language's by which the realm can say the same. */
   function faultRow(error: Any): Any[] {
+    if (error instanceof Thrown) return ["t", error.place];
     if (error instanceof DOMException) return ["e", "DOMException", error.message, error.name];
     return ["e", error?.name ?? "TypeError", error?.message ?? `${error}`, ""];
   }
@@ -86,10 +77,15 @@ export function lentPlatform(names: readonly string[]) {
     const ending = new AbortController();
     const timers = new Set<number>();
     const addresses = new Set<string>();
+    /** The number of a timer before the run's first, which is 1 to it. */
+    const before = self.setTimeout(() => {});
+    clearTimeout(before);
     let asked = 0;
     let revealed: unknown = null;
+    const places = new WeakMap<object, number>();
+    let told = 0;
 
-    function answer(give: (...row: Any[]) => unknown, work: () => unknown): void {
+    function answer(give: Give, work: () => unknown): void {
       if (ending.signal.aborted) return;
       const settle = (row: Any[]): void => {
         if (!ending.signal.aborted) give(...row);
@@ -108,20 +104,27 @@ export function lentPlatform(names: readonly string[]) {
       }
     }
 
+    /** An object stays here; what is asked of it the platform itself is asked with it in hand. */
     function standFor(target: Any): Stand {
-      return (verb, member, give, ...values) => {
-        if (verb === "self") {
-          revealed = target;
-          return;
-        }
-        answer(give, () => {
-          if (verb === "iterate") return entriesOf(target[member]());
-          const found = verb === "get" ? target[member] : target[member](...readRow(values));
-          return found instanceof ReadableStream
-            ? streamOf(verb === "get" ? () => target[member] : () => found)
-            : found;
-        });
+      return () => {
+        revealed = target;
       };
+    }
+
+    /** By which the realm knows what it has heard of before. */
+    function placeOf(target: object): number {
+      const place = places.get(target) ?? told + 1;
+      if (place > told) told = place;
+      places.set(target, place);
+      return place;
+    }
+
+    /** What a method of the platform's comes to, on whatever it is called: what is none of its objects it says itself. */
+    function member(name: string, [target, ...given]: readonly Any[]): unknown {
+      const method = methods.get(name);
+      const found: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, given);
+      if (found instanceof ReadableStream) return streamOf(found);
+      return Object(found) === found && typeof found.next === "function" ? entriesOf(found) : found;
     }
 
     /** A row that stands as it is. */
@@ -139,47 +142,87 @@ export function lentPlatform(names: readonly string[]) {
       return new Row(["i", next]);
     }
 
-    /** The stream is locked as late as its first reading, as the realm's own is. */
-    function streamOf(open: () => Any): Row {
+    function isOfBytes(stream: Any): boolean {
+      try {
+        stream.getReader({ mode: "byob" }).releaseLock();
+        return true;
+      } catch {
+        return false;
+      }
+    }
+
+    /** The stream is locked as late as its first reading, and while the platform judges one that the realm has locked. */
+    function streamOf(stream: Any): Row {
       let reader: Any = null;
-      const read: Stand = (verb, _member, give, ...values) =>
-        answer(give, () => {
-          if (reader === null && verb === "cancel") return open().cancel(...readRow(values));
-          reader ??= open().getReader();
-          if (verb === "cancel") return reader.cancel(...readRow(values));
+      let isHeld = false;
+      const verbs: Readonly<Record<string, (...given: Any[]) => unknown>> = {
+        lock() {
+          if (reader !== null || stream.locked) return;
+          reader = stream.getReader();
+          isHeld = true;
+        },
+        unlock() {
+          if (!isHeld) return;
+          reader.releaseLock();
+          reader = null;
+          isHeld = false;
+        },
+        isLocked: () => stream.locked && !isHeld,
+        cancel: (...reason) => (reader ?? stream).cancel(...reason),
+        read() {
+          reader ??= stream.getReader();
           return reader.read().then(({ done, value }: Any) => (done ? [] : [value]));
-        });
-      return new Row(["s", read]);
+        },
+      };
+      const does: Stand = (verb, _member, give, ...values) => answer(give, () => verbs[verb]!(...readRow(values)));
+      return new Row(["s", isOfBytes(stream), stream.locked, does]);
     }
 
     function rowOf(value: Any): Any[] {
       if (value instanceof Row) return [...value.row];
+      if (value instanceof Date) return ["d", value.getTime()];
       if (value instanceof ArrayBuffer) return ["b", "ArrayBuffer", (new Uint8Array(value) as Any).toBase64()];
       if (value instanceof Uint8Array) return ["b", "Uint8Array", (value as Any).toBase64()];
       if (Array.isArray(value)) return ["l", value.length, ...value.flatMap(rowOf)];
       const found = classes.find(
         ({ prototype }) => typeof value === "object" && value && getPrototypeOf(value) === prototype,
       );
-      return found ? ["o", found.name, standFor(value)] : ["v", value];
+      return found ? ["o", found.name, placeOf(value), standFor(value)] : ["v", value];
     }
 
-    /** A body that the realm makes by parts. */
-    function streamOfRealm(
-      read: (give: (isDone: boolean, base64: string) => void, fail: (message: string) => void) => void,
-    ) {
-      return new ReadableStream({
-        type: "bytes",
+    /** A body that the realm makes by parts: what is wrong with one the platform says. */
+    function streamOfRealm(read: Foreign, isLocked: boolean) {
+      const heard = (verb: string, take: (value: Any) => void, reason?: unknown) =>
+        new Promise<void>((resolve, reject) => {
+          const give = (...row: Any[]) => {
+            try {
+              resolve(take(readRow(row)[0]));
+            } catch (error) {
+              reject(error);
+            }
+          };
+          read(verb, give, reason);
+        });
+      const source = {
         pull: (controller: Any) =>
-          new Promise<void>((resolve, reject) => {
-            const give = (isDone: boolean, base64: string) => {
-              if (isDone) controller.close();
-              else controller.enqueue((Uint8Array as Any).fromBase64(base64));
-              if (isDone) controller.byobRequest?.respond(0);
-              resolve();
-            };
-            read(give, (message) => reject(new TypeError(message)));
-          }),
-      });
+          heard("read", (part) => (Array.isArray(part) ? controller.close() : controller.enqueue(part))),
+        cancel: (reason: unknown) => heard("cancel", () => {}, Object(reason) === reason ? undefined : reason),
+      };
+      const stream = new ReadableStream(source, { highWaterMark: 0 });
+      if (isLocked) stream.getReader();
+      return stream;
+    }
+
+    /** A function of the realm's, of two values. */
+    function callbackOf(call: (give: Give, ...row: Any[]) => void) {
+      return (value: unknown, key: unknown): void => {
+        let row: readonly Any[] = [];
+        const give = (...words: Any[]) => {
+          row = words;
+        };
+        call(give, ...rowOf([value, key]));
+        readRow(row);
+      };
     }
 
     /** A signal that is aborted when the realm's is. */
@@ -197,14 +240,15 @@ export function lentPlatform(names: readonly string[]) {
       };
       function read(): Any {
         const kind = next();
-        if (kind === "u") return undefined;
-        if (kind === "b") return (Uint8Array as Any).fromBase64(next());
+        if (kind === "b") return bytesOf(next(), next(), next(), next());
+        if (kind === "c") return callbackOf(next());
         if (kind === "q") return new URLSearchParams(next());
-        if (kind === "j") return JSON.parse(next());
-        if (kind === "r") return streamOfRealm(next());
+        if (kind === "f") return foreignObject(next(), next(), readRow);
+        if (kind === "j") return foreignJson(next(), readRow);
+        if (kind === "r") return streamOfRealm(next(), next());
         if (kind === "a") return signalOf(next());
+        if (kind === "t") throw new Thrown(next());
         if (kind === "l") return Array.from({ length: next() }, read);
-        if (kind === "d") return Object.fromEntries(Array.from({ length: next() }, () => [next(), read()]));
         if (kind !== "o") return next();
         revealed = null;
         next()("self");
@@ -215,13 +259,20 @@ export function lentPlatform(names: readonly string[]) {
       return values;
     }
 
-    /** What a request is made with, so that it ends with the run. One made of another ends with that. */
+    /**
+     * What a request is made with, so that it ends with the run: all but its signal the platform reads itself. One made of another ends with
+     * that.
+     */
     function bound(info: Any, init: Any): Any {
-      if (init !== null && !["undefined", "object"].includes(typeof init)) return init;
-      const earlier = info instanceof Request ? info.signal : null;
-      if (earlier !== null && (init ?? null) === null) return undefined;
-      const theirs = init?.signal ?? earlier;
-      return { ...init, signal: theirs ? AbortSignal.any([theirs, ending.signal]) : ending.signal };
+      const earlier = info instanceof Request ? info.signal : undefined;
+      if ((init ?? null) === null) return earlier === undefined ? { signal: ending.signal } : init;
+      if (Object(init) !== init) return init;
+      const boundSignal = (signal: unknown = earlier) => {
+        if ((signal ?? null) === null) return ending.signal;
+        return signal instanceof AbortSignal ? AbortSignal.any([signal, ending.signal]) : signal;
+      };
+      const get = (_: object, key: PropertyKey) => (key === "signal" ? boundSignal(init[key]) : init[key]);
+      return new Proxy({}, { get });
     }
 
     function request(...given: Any[]): Promise<unknown> {
@@ -229,29 +280,43 @@ export function lentPlatform(names: readonly string[]) {
       return given.length === 0 ? send() : send(given[0], bound(given[0], given[1]));
     }
 
-    function startTimer(isRepeated: boolean, work: () => void, ms: number): number {
-      const ring = () => {
-        if (!isRepeated) timers.delete(id);
-        work();
-      };
-      const id = isRepeated ? setInterval(ring, ms) : setTimeout(ring, ms);
-      timers.add(id);
-      return id;
+    /** JSON is made in the realm, of the text. What is wrong with either the platform says. */
+    function readJson(method: Any, target: Any): unknown {
+      const isReadable = (target instanceof Response || target instanceof Request) && !target.bodyUsed;
+      return isReadable && target.body?.locked === false ? target.text() : apply(method, target, []);
     }
 
-    function stopTimer(id: number): void {
+    /** `ring`: does the realm's work, given the text of which to make it where there is one. Without values: none was given. */
+    function startTimer(kind: string, ring: (text?: string) => void, hasWork: boolean, given: readonly Any[]): number {
+      if (given.length === 0) return self[kind]();
+      const text = hasWork ? undefined : converted(`'${kind}' on 'WorkerGlobalScope'`, () => `${given[0]}`);
+      const onTime = () => {
+        if (kind === "setTimeout") timers.delete(id);
+        ring(text);
+      };
+      const id: number = self[kind](onTime, given[1]);
+      timers.add(id);
+      return id - before;
+    }
+
+    function stopTimer(kind: string, given: unknown): void {
+      // As the platform makes a number of it.
+      const id = before + (converted(`'${kind}' on 'WorkerGlobalScope'`, () => +(given as Any)) | 0);
       // Both kinds are of one row of numbers.
       if (timers.delete(id)) clearTimeout(id);
     }
 
-    function addressOf(blob: unknown): string {
-      const address = URL.createObjectURL(blob);
+    function addressOf(...given: unknown[]): string {
+      const address = URL.createObjectURL(...given);
       addresses.add(address);
       return address;
     }
 
-    function forget(address: string): void {
-      if (addresses.delete(`${address}`)) URL.revokeObjectURL(address);
+    function forget(...given: unknown[]): void {
+      // It says what it lacks.
+      if (given.length === 0) URL.revokeObjectURL();
+      const address = converted("'revokeObjectURL' on 'URL'", () => `${given[0]}`);
+      if (addresses.delete(address)) URL.revokeObjectURL(address);
     }
 
     const globals: Readonly<Record<string, (...values: Any[]) => unknown>> = {
@@ -261,17 +326,18 @@ export function lentPlatform(names: readonly string[]) {
     };
 
     /** Stands for the worker's global scope. */
-    const lender: Stand = (verb, member, give, ...values) => {
+    const lender: Stand = (verb, asked, give, ...values) => {
       if (ending.signal.aborted) return;
-      if (verb === "timer") return give(startTimer(member === "setInterval", values[0], values[1]));
-      if (verb === "stop") return stopTimer(values[0]);
       answer(give, () => {
+        if (verb === "timer") return startTimer(asked, values[0], values[1], readRow(values.slice(2)));
         const given = readRow(values);
-        const one = classes.find(({ name }) => name === member);
+        if (verb === "stop") return stopTimer(asked, given[0]);
+        if (verb === "member") return member(asked, given);
+        const one = classes.find(({ name }) => name === asked);
         if (verb === "new" && one === Request && given.length > 0) return new one(given[0], bound(given[0], given[1]));
         if (verb === "new" && one) return new one(...given);
         if (verb === "static" && one) return one[given[0]](...given.slice(1));
-        return globals[member]!(...given);
+        return globals[asked]!(...given);
       });
     };
 
@@ -287,5 +353,5 @@ export function lentPlatform(names: readonly string[]) {
     };
   }
 
-  return { description: JSON.stringify(description), forRun };
+  return { description: JSON.stringify(classes.map(describeClass)), forRun };
 }

@@ -1,8 +1,10 @@
 /**
- * Turns what a realm's code gives to a borrowed function into rows that cross its border (lent-platform.ts), as the platform would convert it.
- * Runs inside the browser, in the realm, before the author's code does.
+ * Turns what a realm's code gives to a borrowed function into rows that cross its border (lent-platform.ts). What is no object of the
+ * platform's is not converted here: the platform does it, and asks back for each member that it reads. Runs inside the browser, in the realm,
+ * before the author's code does.
  */
 import type { Stand } from "./lent-platform.js";
+import type { Foreign, Give } from "./lent-rows.js";
 import type { RealmSignals } from "./realm-signals.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
@@ -10,18 +12,13 @@ type Any = any;
 
 export type RealmRows = ReturnType<typeof realmRows>;
 
-/** What a borrowed function is asked with; `signal`: the one that one of its dictionaries has. */
-export interface Row extends Array<Any> {
-  signal?: object;
-}
-
 /** As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it. */
 export function realmRows(signals: RealmSignals) {
   const scope = globalThis as Any;
   const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
+  const { isArray } = Array;
   const { isView } = ArrayBuffer;
   const { stringify } = JSON;
-  const { iterator } = Symbol;
   const { ReadableStream, ReadableStreamDefaultReader, URLSearchParams } = scope;
   const OwnUint8Array = Uint8Array as Any;
   const { fromBase64 } = OwnUint8Array;
@@ -33,12 +30,18 @@ export function realmRows(signals: RealmSignals) {
   const partOf = ["buffer", "byteOffset", "byteLength"].map((name) => getterOf(typedArrays, name));
   const partOfView = ["buffer", "byteOffset", "byteLength"].map((name) => getterOf(DataView.prototype, name));
   const kindOfArray = getterOf(typedArrays, Symbol.toStringTag as Any);
-  const lengthOfBuffer = getterOf(ArrayBuffer.prototype, "byteLength");
+  const [lengthOf, maxLengthOf, isResizable, isDetached] = ["byteLength", "maxByteLength", "resizable", "detached"].map(
+    (name) => getterOf(ArrayBuffer.prototype, name),
+  );
   const isLocked = getterOf(ReadableStream.prototype, "locked");
+  const { cancel: cancelReader, read: readPart } = ReadableStreamDefaultReader.prototype;
   const { getReader } = ReadableStream.prototype;
-  const { read: readPart } = ReadableStreamDefaultReader.prototype;
   const { toString: searchText } = URLSearchParams.prototype;
   const stands = new WeakMap<object, Stand>();
+  /** What the author's code has thrown at the platform, which knows it by its place. */
+  const thrown: unknown[] = [];
+  /** The signal that the platform has read last. */
+  let signalRead: object | undefined;
 
   const isObject = (value: unknown): boolean =>
     (typeof value === "object" && value !== null) || typeof value === "function";
@@ -47,6 +50,10 @@ export function realmRows(signals: RealmSignals) {
   function put(row: Any[], value: unknown): void {
     const description = { __proto__: null, value, configurable: true, enumerable: true, writable: true };
     defineProperty(row, row.length, description as Any);
+  }
+
+  function putAll(row: Any[], ...words: unknown[]): void {
+    for (let at = 0; at < words.length; at += 1) put(row, words[at]);
   }
 
   /** Whether it is what that method or attribute is asked of. */
@@ -59,141 +66,149 @@ export function realmRows(signals: RealmSignals) {
     }
   }
 
-  /** null for what has none. */
-  function base64Of(value: Any): string | null {
-    const isOfView = isView(value);
-    if (!isOfView && !isOf(lengthOfBuffer, value)) return null;
-    if (!isOfView) return apply(toBase64, new OwnUint8Array(value), []);
-    const parts = apply(kindOfArray, value, []) === undefined ? partOfView : partOf;
-    const bytes = new OwnUint8Array(apply(parts[0], value, []), apply(parts[1], value, []), apply(parts[2], value, []));
-    return apply(toBase64, bytes, []);
+  /** Whether it is a proxy that has been revoked, of which nothing can be asked. */
+  function isOver(value: unknown): boolean {
+    try {
+      isArray(value);
+      return false;
+    } catch {
+      return true;
+    }
   }
 
-  /** What the worker calls for each part of a stream of the realm's. */
+  function base64Of(value: Any): string {
+    const parts = !isView(value) ? null : apply(kindOfArray, value, []) === undefined ? partOfView : partOf;
+    const buffer = parts === null ? value : apply(parts[0], value, []);
+    if (apply(isDetached, buffer, [])) return "";
+    if (parts === null) return apply(toBase64, new OwnUint8Array(buffer), []);
+    return apply(toBase64, new OwnUint8Array(buffer, apply(parts[1], value, []), apply(parts[2], value, [])), []);
+  }
+
+  /** Their kind, the most that they can grow to, where they can, and whether they are gone. */
+  function putBytes(row: Any[], value: Any): void {
+    const kind = !isView(value) ? "ArrayBuffer" : (apply(kindOfArray, value, []) ?? "DataView");
+    const parts = kind === "DataView" ? partOfView : partOf;
+    const buffer = kind === "ArrayBuffer" ? value : apply(parts[0], value, []);
+    const most = apply(isResizable, buffer, []) ? apply(maxLengthOf, buffer, []) : undefined;
+    putAll(row, "b", kind, base64Of(value), most, apply(isDetached, buffer, []));
+  }
+
+  /** What the worker calls for each part of a stream of the realm's, and to have it end. It is locked as late as it is first asked. */
   function readerOf(stream: Any): Any {
-    const reader = apply(getReader, stream, []);
-    return (give: (isDone: boolean, base64: string) => void, fail: (message: string) => void): void => {
-      const part = apply(readPart, reader, []) as object;
+    let reader: Any = null;
+    return (verb: string, give: Give, reason: unknown): void => {
+      try {
+        reader ??= apply(getReader, stream, []);
+      } catch (error) {
+        give("t", keep(error));
+        return;
+      }
+      const method = verb === "read" ? readPart : cancelReader;
+      const part = apply(method, reader, verb === "read" ? [] : [reason]) as object;
       // Else `then` asks it for the kind of promise to make.
       defineProperty(part, "constructor", { __proto__: null, value: undefined } as Any);
-      const onPart = ({ done, value }: Any): void => {
-        const base64 = done ? "" : base64Of(value);
-        if (base64 === null) fail("Received chunk is not a Uint8Array");
-        else give(done, base64);
+      const onPart = (one: Any): void => {
+        if (one === undefined || one.done) give("l", 0);
+        else apply(give, undefined, apply(rowOfValue, undefined, [one.value]));
       };
-      apply(then, part, [onPart, (error: Any) => fail(`${error?.message ?? error}`)]);
+      apply(then, part, [onPart, (error: unknown) => give("t", keep(error))]);
     };
   }
 
-  function putAs(row: Any[], word: string, value: unknown): void {
-    put(row, word);
-    put(row, value);
+  /** Keeps what was thrown. Answers its place. */
+  function keep(error: unknown): number {
+    put(thrown, error);
+    return thrown.length - 1;
   }
 
-  function putPrimitive(row: Any[], value: unknown): void {
-    if (value === undefined) put(row, "u");
-    else putAs(row, "v", value);
+  /** What does with an object whatever the platform does when it converts one. `holder`: what it was read from, if it was. */
+  function foreignOf(value: Any, holder: unknown): Foreign {
+    const does: Any = {
+      __proto__: null,
+      get: (key: PropertyKey) => rowOfValue(value[key], value),
+      has: (key: PropertyKey) => ["v", key in value],
+      keys: () => {
+        const keys = ownKeys(value);
+        const row: Any[] = ["l", keys.length];
+        for (let at = 0; at < keys.length; at += 1) putAll(row, "v", keys[at]);
+        return row;
+      },
+      own: (key: PropertyKey) => ["v", getOwnPropertyDescriptor(value, key)?.enumerable],
+      call: (given: unknown) => rowOfValue(apply(value, holder, [given]), undefined),
+      json: () => ["v", stringify(value)],
+    };
+    return (verb, give, given) => {
+      let row: readonly Any[];
+      try {
+        row = does[verb](given);
+      } catch (error) {
+        row = ["t", keep(error)];
+      }
+      apply(give, undefined, row);
+    };
   }
 
-  function putObject(row: Any[], value: Any): void {
+  function putObject(row: Any[], value: Any, holder: unknown): void {
     const stand = apply(getOf, stands, [value]);
-    const base64 = stand === undefined ? base64Of(value) : null;
-    if (stand !== undefined) putAs(row, "o", stand);
-    else if (base64 !== null) putAs(row, "b", base64);
-    else if (isOf(searchText, value)) putAs(row, "q", apply(searchText, value, []));
-    else if (isOf(isLocked, value)) putAs(row, "r", readerOf(value));
-    else putPrimitive(row, `${value}`);
+    if (stand !== undefined) putAll(row, "o", stand);
+    else if (isView(value) || isOf(lengthOf, value)) putBytes(row, value);
+    else if (isOf(searchText, value)) putAll(row, "q", apply(searchText, value, []));
+    else if (isOf(isLocked, value)) putAll(row, "r", readerOf(value), apply(isLocked, value, []));
+    else if (signals.isSignal(value)) {
+      signalRead = value;
+      putAll(row, "a", (abort: () => void) => signals.onAbort(value, abort));
+    } else putAll(row, "f", typeof value === "function", isOver(value) ? null : foreignOf(value, holder));
   }
 
-  /** A value of no certain kind: a text, unless it is more. */
-  function putValue(row: Any[], value: unknown): void {
-    if (isObject(value)) putObject(row, value);
-    else putPrimitive(row, value);
+  function putValue(row: Any[], value: unknown, holder?: unknown): void {
+    if (isObject(value)) putObject(row, value, holder);
+    else putAll(row, "v", value);
   }
 
-  const canBeGoneThrough = (value: Any): boolean => value[iterator] !== undefined && value[iterator] !== null;
-
-  /** A list as the platform takes it: of whatever can be gone through. */
-  function putList(row: Any[], value: Any, putEntry: (row: Any[], entry: unknown) => void = putValue): void {
-    if (!isObject(value) || !canBeGoneThrough(value)) {
-      putPrimitive(row, isObject(value) ? `${value}` : value);
-      return;
-    }
-    const entries: unknown[] = [];
-    for (const entry of value) put(entries, entry);
-    putAs(row, "l", entries.length);
-    for (let at = 0; at < entries.length; at += 1) putEntry(row, entries[at]);
+  function rowOfValue(value: unknown, holder?: unknown): Any[] {
+    const row: Any[] = [];
+    putValue(row, value, holder);
+    return row;
   }
-
-  /** An object's own, as pairs. */
-  function putRecord(row: Any[], value: Any): void {
-    const keys = ownKeys(value);
-    const pairs: Any[] = [];
-    for (let at = 0; at < keys.length; at += 1) {
-      if (!getOwnPropertyDescriptor(value, keys[at]!)?.enumerable) continue;
-      const pair: Any[] = [];
-      putAs(pair, "l", 2);
-      putPrimitive(pair, keys[at]);
-      putPrimitive(pair, `${value[keys[at]!]}`);
-      put(pairs, pair);
-    }
-    putAs(row, "l", pairs.length);
-    for (let at = 0; at < pairs.length; at += 1) putAll(row, pairs[at]);
-  }
-
-  function putAll(row: Any[], words: readonly unknown[]): void {
-    for (let at = 0; at < words.length; at += 1) put(row, words[at]);
-  }
-
-  function putHeaders(row: Any[], value: Any): void {
-    if (!isObject(value) || apply(getOf, stands, [value]) !== undefined) putValue(row, value);
-    else if (canBeGoneThrough(value)) putList(row, value, putList);
-    else putRecord(row, value);
-  }
-
-  /** The members that the platform reads of it. */
-  function putDictionary(row: Row, value: Any, members: readonly string[]): void {
-    if (!isObject(value)) {
-      putPrimitive(row, value);
-      return;
-    }
-    const given: Any[] = [];
-    let count = 0;
-    for (let at = 0; at < members.length; at += 1) {
-      const member = value[members[at]!];
-      if (member === undefined) continue;
-      count += 1;
-      put(given, members[at]);
-      if (members[at] === "headers") putHeaders(given, member);
-      else if (members[at] === "signal" && signals.isSignal(member)) {
-        putAs(given, "a", (abort: () => void) => signals.onAbort(member, abort));
-        defineProperty(row, "signal", { __proto__: null, value: member } as Any);
-      } else putValue(given, member);
-    }
-    putAs(row, "d", count);
-    putAll(row, given);
-  }
-
-  function putJson(row: Any[], value: unknown): void {
-    const text: unknown = stringify(value);
-    if (text === undefined) put(row, "u");
-    else putAs(row, "j", text);
-  }
-
-  const kinds: Any = { __proto__: null, list: putList, headers: putHeaders, json: putJson };
 
   return {
     isObject,
     put,
+    /** The signal that the platform has read since this was last asked, in whose place `next` is from here on. */
+    signalRead(next: object | undefined): object | undefined {
+      const read = signalRead;
+      signalRead = next;
+      return read;
+    },
+    /** The author's function, called with what the platform calls it with and then with `last`. */
+    callbackOf(work: Any, self: unknown, last: unknown, read: (row: readonly Any[]) => unknown): Give {
+      return (give: Give, ...given: Any[]): void => {
+        let row: readonly Any[] = ["v", undefined];
+        try {
+          const values = read(given) as readonly unknown[];
+          apply(work, self, [values[0], values[1], last]);
+        } catch (error) {
+          row = ["t", keep(error)];
+        }
+        apply(give, undefined, row);
+      };
+    },
     /** What stands for each object of the worker's. */
     standOf: (object: unknown): Stand | undefined =>
       isObject(object) ? apply(getOf, stands, [object as object]) : undefined,
     setStand: (object: object, stand: Stand) => apply(setOf, stands, [object, stand]),
-    /** `shape`: how each value is converted, by its place; `members`: of what is a dictionary. `row`: what it is put behind. */
-    rowOf(values: readonly unknown[], shape: readonly string[], members: readonly string[], row: Row = []): Row {
+    /** What is thrown there was thrown here. */
+    thrownAt: (place: number): unknown => thrown[place],
+    /** `row`: what it is put behind. */
+    rowOf(values: readonly unknown[], row: Any[] = []): Any[] {
+      for (let at = 0; at < values.length; at += 1) putValue(row, values[at]);
+      return row;
+    },
+    /** The same of values whose first is to be made JSON of. */
+    rowWithJson(values: readonly unknown[], row: Any[]): Any[] {
       for (let at = 0; at < values.length; at += 1) {
-        if (shape[at] === "dictionary") putDictionary(row, values[at], members);
-        else (kinds[shape[at] ?? ""] ?? putValue)(row, values[at]);
+        if (at === 0) putAll(row, "j", foreignOf(values[at], undefined));
+        else putValue(row, values[at]);
       }
       return row;
     },

@@ -101,7 +101,7 @@ export function realmSignals() {
         const ms = toMs(values[0]);
         const controller = new AbortController();
         const late = () => apply(abort, controller, [new DOMException("signal timed out", "TimeoutError")]);
-        apply(lender, undefined, ["timer", "setTimeout", () => {}, late, ms]);
+        apply(lender, undefined, ["timer", "setTimeout", () => {}, () => late(), true, "v", undefined, "v", ms]);
         return apply(signalOf, controller, []);
       },
     };

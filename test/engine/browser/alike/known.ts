@@ -1,0 +1,62 @@
+/** What a realm with fetch does otherwise than a worker, and why that stays. */
+
+const any = (titles: readonly string[]): RegExp =>
+  new RegExp(`^(${titles.map((title) => title.replaceAll(/[{}()'[\]/.?*+|]/g, "\\$&")).join("|")})$`);
+
+/** By the titles of samples, all of which differ still. */
+export const NOT_ALIKE: readonly { of: RegExp; why: string }[] = [
+  {
+    of: /^(the text of (Headers|Request|Response|Blob|File|FormData|fetch|setTimeout|clearTimeout|setInterval|clearInterval|queueMicrotask)|the texts of functions)$/,
+    why: "functions of the realm are code; only Function.prototype.toString in another's place could hide that",
+  },
+  { of: any(["an attribute cannot be set"]), why: "V8 names the class of its own objects otherwise" },
+  {
+    of: /^(fetch|queueMicrotask) on (\{\}|1|new URL\('http:\/\/a\/'\))$|^(fetch|queueMicrotask|atob|btoa) without values$/,
+    why: "the name of the worker's scope in a message, and functions that do not mind on what they are called",
+  },
+  {
+    of: any(
+      ["new Headers", "a response's headers", "Response.json's headers", "new Blob", "new File"].map(
+        (taker) => `${taker}: headers with an iterator`,
+      ),
+    ),
+    why: "what the author puts onto an object of the platform's stays in the realm, and the platform converts its own",
+  },
+  {
+    of: any(["new Blob: bytes with an iterator", "new File: bytes with an iterator"]),
+    why: "as headers with an iterator",
+  },
+  {
+    of: any([
+      "new Response: a disturbed stream",
+      "fetch's body by POST: a disturbed stream",
+      "new Request: a disturbed stream",
+    ]),
+    why: "a realm cannot be asked whether one of its streams was ever read",
+  },
+  {
+    of: any([
+      ...[
+        "a bigint",
+        "an object with a bigint",
+        "a circle",
+        "part of an BigInt64Array",
+        "part of an BigUint64Array",
+      ].map((value) => `Response.json: ${value}`),
+      "Response.json: a proxy that is over",
+      "a blob's options: a proxy of a blob",
+      "a file's options: a proxy of a blob",
+      "fetch's init: a proxy that is over",
+      "fetch's signal: a proxy that is over",
+      ...["a timer's id", "an interval's id", "revoke an address"].map(
+        (taker) => `${taker}: an array of a detached buffer`,
+      ),
+    ]),
+    why: "what the language itself throws in the realm is not told from what the author does: without the name of what failed",
+  },
+  {
+    of: any(["the body is the stream", "a body that is another's, being read"]),
+    why: "the platform reads a stream of its own, which asks the realm's for each part",
+  },
+  { of: any(["code of text"]), why: "evaluating a text fails in a realm where a timer of the worker's calls it" },
+];

@@ -1,0 +1,140 @@
+/** Says what samples of code come to, as text that can be compared. Its function runs inside the browser, beside the samples. */
+
+// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+type Any = any;
+
+/** What is evaluated and what it is called: an expression, or a block that returns something. */
+export type Sample = readonly [title: string, code: string];
+
+/** As `harnessCore`: evaluated by its source text. */
+function outcomes() {
+  const scope = globalThis as Any;
+  const CLASSES = (
+    "Response Headers File Blob FormData URL URLSearchParams ReadableStream ReadableStreamDefaultReader " +
+    "ReadableStreamBYOBReader DOMException TypeError RangeError SyntaxError ReferenceError Error Map Set Date Promise Array Function " +
+    "ArrayBuffer Uint8Array DataView Object"
+  ).split(" ");
+  const MADE_UP = /(?<=WebKitFormBoundary)\w{16}|(?<=webkitformboundary)\w{16}|[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}/g;
+  const show = (text: string) => text.replace(MADE_UP, "…");
+  let log: string[] = [];
+
+  const textOf = (bytes: Uint8Array) => {
+    const characters = bytes.slice(0, 500).reduce((text, byte) => text + String.fromCharCode(byte), "");
+    return [bytes.length, show(characters)];
+  };
+
+  const classOf = (value: Any): string => {
+    const prototype = Object.getPrototypeOf(value);
+    const name = CLASSES.find((one) => scope[one].prototype === prototype);
+    return name ?? (prototype === null ? "null" : `${Object.prototype.toString.call(value)}`);
+  };
+
+  function ofError(error: Any): Any {
+    const own = Reflect.ownKeys(error).map(String).sort().join();
+    const isOf = CLASSES.filter((name) => error instanceof scope[name]).join();
+    return [isOf, show(String(error.name)), show(String(error.message)), error.code, own];
+  }
+
+  async function read(value: Any, depth: number): Promise<Any> {
+    const name = classOf(value);
+    if (value instanceof Error || name === "DOMException") return ofError(value);
+    if (name === "Response") {
+      const { status, statusText, ok, type, redirected, url, bodyUsed } = value;
+      const said = [status, statusText, ok, type, redirected, show(url), bodyUsed];
+      const isOpen = !bodyUsed && value.body !== null && !value.body.locked;
+      const headers = [...value.headers].map(([key, text]) => `${key}: ${show(text)}`);
+      return [said, headers, isOpen ? await outcome(() => value.arrayBuffer(), depth) : value.body];
+    }
+    if (name === "Headers" || name === "URLSearchParams")
+      return [...value].map(([key, text]) => `${key}: ${show(text)}`);
+    if (name === "Blob") return [value.type, value.size, show(await value.text())];
+    // Of a file made now no other moment is known.
+    if (name === "File") {
+      const age = Math.abs(Date.now() - value.lastModified) < 100_000 ? "now" : value.lastModified;
+      return [value.name, age, value.type, value.size, show(await value.text())];
+    }
+    if (name === "FormData") return describe([...value], depth);
+    if (name === "URL") return show(value.href);
+    if (name === "Date") return value.getTime();
+    if (name === "Function") return [value.name, value.length];
+    if (name === "ReadableStream") return value.locked;
+    if (value instanceof ArrayBuffer) return value.detached ? "detached" : textOf(new Uint8Array(value));
+    if (ArrayBuffer.isView(value)) return textOf(new Uint8Array(value.buffer, value.byteOffset, value.byteLength));
+    if (depth > 5) return "deep";
+    if (name === "Array") return await Promise.all(Array.from(value, (one) => describe(one, depth + 1)));
+    const members: Any[] = [];
+    for (const key of Reflect.ownKeys(value)) members.push([String(key), await describe(value[key], depth + 1)]);
+    return members;
+  }
+
+  async function describe(value: Any, depth = 0): Promise<Any> {
+    if (typeof value === "string")
+      return value.length > 300 ? `${value.length} of ${value.slice(0, 100)}` : show(value).toWellFormed();
+    if (Object.is(value, -0)) return "the number -0";
+    if (value === null || typeof value === "boolean" || Number.isFinite(value)) return value;
+    if (typeof value !== "object" && typeof value !== "function") return `${typeof value} ${String(value)}`;
+    try {
+      const name = classOf(value);
+      return name === "Array" ? await read(value, depth) : [name, await read(value, depth)];
+    } catch (error) {
+      return ["unread", `${error}`];
+    }
+  }
+
+  /** What a sample comes to, now or later, and what was noted meanwhile. */
+  async function outcome(work: () => unknown, depth = 0): Promise<Any> {
+    const later = (value: unknown) => value instanceof Promise;
+    try {
+      const value = work();
+      if (!later(value)) return ["returned", await describe(value, depth)];
+      return await (value as Promise<unknown>).then(
+        async (settled) => ["resolved", await describe(settled, depth)],
+        async (error) => ["rejected", await describe(error, depth)],
+      );
+    } catch (error) {
+      return ["thrown", await describe(error, depth)];
+    }
+  }
+
+  /** What never comes says so. */
+  async function inTime(came: Promise<unknown>): Promise<unknown> {
+    let late: unknown;
+    const never = new Promise((resolve) => {
+      late = setTimeout(resolve, 3_000, "never");
+    });
+    const first = await Promise.race([came, never]);
+    clearTimeout(late as number);
+    return first;
+  }
+
+  return {
+    describe,
+    outcome,
+    note: (text: unknown) => void log.push(String(text)),
+    async all(samples: readonly [string, () => unknown][]): Promise<string[]> {
+      const found: string[] = [];
+      for (const [, work] of samples) {
+        log = [];
+        const came = await inTime(outcome(work));
+        found.push(JSON.stringify(log.length === 0 ? came : [came, log]));
+      }
+      return found;
+    },
+  };
+}
+
+/** Code whose `execute` answers what each sample comes to. `before`: what they share. */
+export function sourceOf(samples: readonly Sample[], before = ""): string {
+  const works = samples.map(([title, code]) => {
+    const head = /\bawait\b/.test(code) ? "async () =>" : "() =>";
+    return `[${JSON.stringify(title)}, ${head} ${code.startsWith("{") ? code : `(${code})`}],`;
+  });
+  const lines = [
+    `const { note, outcome, describe, all } = (${outcomes})();`,
+    before,
+    "const samples = [",
+    ...works,
+    "];",
+  ];
+  return [...lines, "const execute = () => all(samples);"].join("\n");
+}
