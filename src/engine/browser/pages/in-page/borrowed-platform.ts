@@ -14,7 +14,7 @@ type Any = any;
 interface Asking {
   __proto__: null;
   of?: string;
-  take?: ((value: Any, stack: unknown) => unknown) | undefined;
+  take?: ((value: Any, trace: Any) => unknown) | undefined;
   above?: object | undefined;
   signal?: object | undefined;
 }
@@ -179,7 +179,7 @@ export function borrowedPlatform(
       if (!isAsked) signal = rows.signalRead(undefined) ?? signal;
       try {
         const read = createReader(given, { __proto__: null, of, signal, above }, trace)();
-        value = take === undefined ? read : take(read, trace?.stack);
+        value = take === undefined ? read : take(read, trace);
         if (later !== null) later.resolve(value);
       } catch (error) {
         fault = { error };
@@ -246,13 +246,13 @@ export function borrowedPlatform(
   }
 
   /** The platform names the method where it has the whole text at once. */
-  function jsonOf(name: string, isWhole: boolean, text: string, stack: unknown): unknown {
+  function jsonOf(name: string, isWhole: boolean, text: string, trace: Any): unknown {
     try {
       return parse(text);
     } catch (error) {
       const { message } = error as Error;
       const fault = new ERRORS.SyntaxError(isWhole ? `Failed to execute 'json' on '${name}': ${message}` : message);
-      setFrames(fault, "SyntaxError", stack);
+      setFrames(fault, "SyntaxError", trace?.stack);
       throw fault;
     }
   }
@@ -262,7 +262,7 @@ export function borrowedPlatform(
     const { [key]: method } = {
       [key](...values: Any[]): unknown {
         const isWhole = rows.isObject(this) && apply(hasIn, wholes, [this]);
-        const take = key === "json" ? (text: string, stack: unknown) => jsonOf(name, isWhole, text, stack) : undefined;
+        const take = key === "json" ? (text: string, trace: Any) => jsonOf(name, isWhole, text, trace) : undefined;
         const asking = { __proto__: null, of: name, take, above: method, signal: signalOf(this) } as Asking;
         const row = rows.rowOf([this]);
         if (takesWork && typeof values[0] === "function") {
