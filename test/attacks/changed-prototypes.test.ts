@@ -62,9 +62,10 @@ const source = (holders: string, instead: string, end: string) => `
 describe("what a run changes of the language's own objects", function () {
   this.timeout(60_000);
   let browsers: Browsers;
+  const lost: string[] = [];
 
   before(async () => {
-    browsers = testBrowsers();
+    browsers = testBrowsers({ onLoss: (kind) => void lost.push(kind) });
     await browsers.start();
   });
   after(() => browsers.stop());
@@ -81,6 +82,7 @@ describe("what a run changes of the language's own objects", function () {
           };
           const found = [await ended("log('said'); return 1"), await ended("throw failure")];
           expect([...found, ...said], title).to.deep.equal(["1", "script: own", "said"]);
+          expect(lost).to.deep.equal([]);
         }
       });
     }

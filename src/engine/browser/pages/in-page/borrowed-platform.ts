@@ -10,7 +10,10 @@ import type { RealmTimers } from "./realm-timers.js";
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 
-/** `of`: the class of what is asked; `take`: what is made of the value, told who asked; `above`: what was called, above which the frames of a fault begin; `signal`: what ends it. */
+/**
+ * `of`: the class of what is asked; `take`: what is made of the value, told who asked; `above`: what was called, above which the frames of a
+ * fault begin; `signal`: what ends it.
+ */
 interface Asking {
   __proto__: null;
   of?: string;
@@ -29,8 +32,7 @@ export function borrowedPlatform(
 ) {
   const rows = makeRows(signals);
   const scope = globalThis as Any;
-  const { apply, defineProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect;
-  const { deleteProperty } = Reflect;
+  const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect;
   const { captureStackTrace } = Error as Any;
   const { create, prototype: OBJECT } = Object;
   const { parse } = JSON;

@@ -11,11 +11,12 @@ declare const self: Any;
 /**
  * What stands for an object: `verb` and `member` say what is asked of it, `give` hears what that comes to, `values` are what it is asked with.
  * Both are flat rows of words, each with what follows it: `v` a primitive; `o` an object of the platform's, by the function that stands for it
- * (and its class and number, where the realm hears it); `b` bytes: their kind, base64, how far they can grow and whether they are gone (the first two alone, where the
- * realm hears them); `q` search parameters; `c` a function to call; `r` what reads a stream, and whether it is locked; `f` whether an object of the author's can be called, and
- * what does with it what the platform does; `j` the same of what JSON is made of; `a` what hears of an abort; `t` the place of what the author's
- * code has thrown; `s` whether a stream is of bytes and locked, and what reads it; `i` what goes through entries; `d` a date; `l` a number of values, and they; `p` that another row comes; `e` the
- * class, message and name of an error.
+ * (and its class and number, where the realm hears it); `b` bytes: their kind, base64, how far they can grow and whether they are gone (the
+ * first two alone, where the realm hears them); `q` search parameters; `c` a function to call; `r` what reads a stream, and whether it is
+ * locked; `f` whether an object of the author's can be called, and what does with it what the platform does; `j` the same of what JSON is made
+ * of; `a` what hears of an abort; `t` the place of what the author's code has thrown; `s` whether a stream is of bytes and locked, and what
+ * reads it; `i` what goes through entries; `d` a date; `l` a number of values, and they; `p` that another row comes; `e` the class, message and
+ * name of an error.
  */
 export type Stand = (verb: string, member: string, give: Give, ...values: Any[]) => unknown;
 
@@ -34,12 +35,10 @@ export type LentPlatform = ReturnType<typeof lentPlatform>;
 /** As `harnessCore`: evaluated by its source text. Walks the platform's own classes, so that none of their members is forgotten. */
 export function lentPlatform(names: readonly string[], rows: LentRows) {
   const { Thrown, foreignObject, foreignJson, bytesOf, converted } = rows;
-  const { AbortController, AbortSignal, DOMException, ReadableStream, Request, URL, URLSearchParams } = self;
+  const { AbortController, AbortSignal, DOMException, ReadableStream, Request, Response, URL, URLSearchParams } = self;
   const { clearTimeout, fetch: send } = self;
-  const { apply } = Reflect;
+  const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const classes = names.map((name) => self[name]);
-  const { getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
-  const { Response } = self;
 
   function membersOf(holder: object): LentClass["members"] {
     return ownKeys(holder).flatMap((key): LentClass["members"] => {
@@ -65,6 +64,7 @@ export function lentPlatform(names: readonly string[], rows: LentRows) {
       methods.set(`${one.name}.${key}`, get ?? value);
     }
   }
+
   /** A class of ours, else the nearest of the language's by which the realm can say the same. */
   function faultRow(error: Any): Any[] {
     if (error instanceof Thrown) return ["t", error.place];

@@ -15,7 +15,6 @@ export type RealmTimers = ReturnType<typeof realmTimers>;
 export function realmTimers() {
   const scope = globalThis as Any;
   const { apply, defineProperty } = Reflect;
-  const { eval: evaluate } = scope;
   const OwnPromise = Promise;
   const OwnTypeError = TypeError;
   const { resolve: resolvedWith } = OwnPromise;
@@ -28,6 +27,8 @@ export function realmTimers() {
 
   /** Timers, whose work is the realm's and whose clock is the worker's. */
   return (lender: Stand, ask: Ask, rows: RealmRows): Record<string, Any> => {
+    // Bounded by now (code-of-text.ts).
+    const { eval: evaluate } = scope;
     const start = (kind: string, values: readonly Any[]): number => {
       const work = values[0];
       const given: unknown[] = [];
