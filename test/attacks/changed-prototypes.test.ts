@@ -4,6 +4,7 @@ import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
   DOCUMENT_BOUNDS,
   DOCUMENT_HARNESS,
+  FETCH_HARNESS,
   LANGUAGE_HARNESS,
   NETWORK_HARNESS,
   WORKER_HARNESS,
@@ -12,9 +13,10 @@ import { type ConsoleLine, REALM_KINDS } from "../../src/engine/browser/run.js";
 import { runOf, testBrowsers } from "../engine/browser/support.js";
 
 /** Every name that stands in what is evaluated beside the code, whatever it is used for there, and all that a property's description has. */
-const HARNESSES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, LANGUAGE_HARNESS, NETWORK_HARNESS, WORKER_HARNESS].join("\n");
+const HARNESSES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, FETCH_HARNESS, LANGUAGE_HARNESS, NETWORK_HARNESS, WORKER_HARNESS];
 const DESCRIBED = ["get", "set", "value", "writable", "configurable", "enumerable"];
-const NAMES = [...new Set([...DESCRIBED, "then", "toJSON", "toString", ...HARNESSES.match(/[a-z_$][\w$]*/gi)!])];
+const OTHERS = ["then", "toJSON", "toString", "0", "1", "2", "3"];
+const NAMES = [...new Set([...DESCRIBED, ...OTHERS, ...HARNESSES.join("\n").match(/[a-z_$][\w$]*/gi)!])];
 
 /** What stands where a name is looked up in vain. */
 const INSTEAD: Record<string, string> = {

@@ -59,6 +59,9 @@ const THREAD_BOUNDS: ThreadBounds = {
   lookAfter: 10,
 };
 
+/** What is in the platform's objects is held for as long, and seen by nobody: a thread is given up when it may be so much. */
+const LENT_MAX_CHARACTERS = 16 * 1024 * 1024;
+
 /** What takes longer is not evaluated ahead of a run. */
 const LOAD_MAX_MS = 50;
 
@@ -118,7 +121,8 @@ function realmPage(globals: readonly string[], borrows: boolean): string {
   const borrow = borrows
     ? calling(borrowedPlatform, calling(realmSignals), realmRows.toString(), calling(realmTimers))
     : "null";
-  const lend = borrows ? calling(lentPlatform, JSON.stringify(LENT_CLASSES), calling(lentRows)) : "null";
+  const lent = [JSON.stringify(LENT_CLASSES), calling(lentRows), String(LENT_MAX_CHARACTERS)];
+  const lend = borrows ? calling(lentPlatform, ...lent) : "null";
   const before = [CORE, calling(codeOfText), calling(standIns), borrow];
   const inRealm = named(calling(realmHarness, ...before, JSON.stringify(globals), String(LOAD_MAX_MS)));
   const inWorker = named(calling(realmWorker, JSON.stringify(inRealm), TEXTS, lend));

@@ -32,8 +32,11 @@ export interface LentClass {
 
 export type LentPlatform = ReturnType<typeof lentPlatform>;
 
-/** As `harnessCore`: evaluated by its source text. Walks the platform's own classes, so that none of their members is forgotten. */
-export function lentPlatform(names: readonly string[], rows: LentRows) {
+/**
+ * As `harnessCore`: evaluated by its source text. Walks the platform's own classes, so that none of their members is forgotten.
+ * @param lentMaxCharacters how much may be given to objects of the platform, over all runs, before another thread is needed
+ */
+export function lentPlatform(names: readonly string[], rows: LentRows, lentMaxCharacters: number) {
   const { Thrown, foreignObject, foreignJson, bytesOf, converted } = rows;
   const { AbortController, AbortSignal, DOMException, ReadableStream, Request, Response, URL, URLSearchParams } = self;
   const { clearTimeout, fetch: send } = self;
@@ -72,6 +75,9 @@ export function lentPlatform(names: readonly string[], rows: LentRows) {
     return ["e", error?.name ?? "TypeError", error?.message ?? `${error}`, ""];
   }
 
+  /** What runs have given to the platform's objects, and what blobs have of elsewhere: held where V8 does not count it, until this thread ends. */
+  let lent = 0;
+
   /** What one run borrows. */
   function forRun() {
     const ending = new AbortController();
@@ -106,6 +112,7 @@ export function lentPlatform(names: readonly string[], rows: LentRows) {
 
     /** An object stays here; what is asked of it the platform itself is asked with it in hand. */
     function standFor(target: Any): Stand {
+      if (target instanceof self.Blob) lent += target.size;
       return () => {
         revealed = target;
       };
@@ -235,8 +242,10 @@ export function lentPlatform(names: readonly string[], rows: LentRows) {
     function readRow(row: readonly Any[]): Any[] {
       let at = 0;
       const next = () => {
+        const word = row[at];
         at += 1;
-        return row[at - 1];
+        if (typeof word === "string") lent += word.length;
+        return word;
       };
       function read(): Any {
         const kind = next();
@@ -353,5 +362,5 @@ export function lentPlatform(names: readonly string[], rows: LentRows) {
     };
   }
 
-  return { description: JSON.stringify(classes.map(describeClass)), forRun };
+  return { description: JSON.stringify(classes.map(describeClass)), forRun, isFull: () => lent > lentMaxCharacters };
 }

@@ -163,6 +163,7 @@ export function realmHost(
     return new Promise((resolve) => {
       worker.onmessage = ({ data }: { data: string }) => {
         if (data[0] === "c") print(data.slice(1));
+        else if (data === "f") thread.runs = bounds.threadRuns;
         else if (data[0] === "a") resolve(data);
         else if (data[0] === "x") resolve("a0 x");
       };

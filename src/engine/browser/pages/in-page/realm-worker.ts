@@ -9,8 +9,8 @@ declare const self: Any;
 /**
  * As `harnessCore`: evaluated by its source text. Asked by null it makes a realm and says `r`: nothing of the last run goes on. Asked by
  * scripts it evaluates them there, ahead of a run that has them; says `n` where that is not good, and has a realm without them. Given a run
- * it passes on what that run's realm says, until it is asked again. What has been made for a realm is held until the thread ends, so that an
- * ended one is left with as little as can be.
+ * it passes on what that run's realm says, until it is asked again, and `f` before an answer that is to be this thread's last. What has been
+ * made for a realm is held until the thread ends, so that an ended one is left with as little as can be.
  * @param realm the source text of a realm's harness
  * @param take what has the scripts of a run: their texts are the same from run to run, by which V8 finds what it has compiled of them
  * @param lent what realms are lent of this scope; before an answer then stands how often `fetch` was called
@@ -47,6 +47,7 @@ export function realmWorker(realm: string, take: TakeTexts, lent: LentPlatform |
     const tell = (text: string) => {
       if (own !== count) return;
       if (lastLoan === null || text[0] !== "a") return self.postMessage(text);
+      if (lent!.isFull()) self.postMessage("f");
       const end = text.indexOf(" ");
       self.postMessage(`${text.slice(0, end)} ${lastLoan.end()}${text.slice(end)}`);
     };

@@ -1,0 +1,47 @@
+/** What runs in a realm have given to the platform's own objects is held by their thread, where V8 does not count it: its end is the thread's. */
+import { readdirSync, readFileSync } from "node:fs";
+import { expect } from "chai";
+import { type ReachableHost, reachableHost } from "./host.js";
+import { resultOf } from "./support.js";
+
+/** What the renderers of a browser hold together, in megabytes. */
+function renderersMegabytes(group: number): number {
+  const pages = readdirSync("/proc").map((pid) => {
+    try {
+      const fields = readFileSync(`/proc/${pid}/stat`, "latin1")
+        .split(/\) (?!.*\) )/s)[1]!
+        .split(" ");
+      const isRenderer = readFileSync(`/proc/${pid}/cmdline`, "latin1").includes("--type=renderer");
+      return Number(fields[2]) === group && isRenderer ? Number(fields[21]) : 0;
+    } catch {
+      // No process, or one that has gone.
+      return 0;
+    }
+  });
+  return (pages.reduce((sum, count) => sum + count, 0) * 4_096) / 1024 / 1024;
+}
+
+describe("what a realm has given to its thread's objects", function () {
+  this.timeout(60_000);
+  let host: ReachableHost;
+  before(async () => {
+    host = await reachableHost((_request, response) => {
+      response.setHeader("Access-Control-Allow-Origin", "*");
+      response.end("x");
+    });
+  });
+  after(() => host.stop());
+
+  it("is held for no longer than its thread, which a few runs of much are enough to end", async () => {
+    const code = `const execute = async () => {
+      const kept = [];
+      for (let count = 0; count < 8; count += 1) kept.push(new Headers({ name: "x".repeat(1e6) }), new Blob(["y".repeat(1e6)]));
+      return kept.length + (await (await fetch("${host.url}")).text());
+    }`;
+    const run = () => resultOf(host.browsers, code, { realm: "fetch" });
+    for (let count = 0; count < 5; count += 1) expect(await run()).to.equal("16x");
+    const early = renderersMegabytes(host.browsers.pid()!);
+    for (let count = 0; count < 40; count += 1) expect(await run()).to.equal("16x");
+    expect(renderersMegabytes(host.browsers.pid()!) - early).to.be.below(150);
+  });
+});
