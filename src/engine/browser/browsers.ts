@@ -129,7 +129,12 @@ async function run(supervisors: readonly Supervisor[], request: PageRun): Promis
   // What does not hold in a realm has a thread of its own.
   const whole = realm === "language" ? "worker" : realm;
   request.onRealm?.(whole);
-  return runAs(supervisors, request, whole);
+  const begun = performance.now();
+  const outcome = await runAs(supervisors, request, whole);
+  if (whole !== "fetch" || outcome.ok || outcome.cause !== "realm") return outcome;
+  // Its page was ended there before it had asked for anything or printed a line.
+  const timeoutMs = Math.max(1, request.timeoutMs - (performance.now() - begun));
+  return runAs(supervisors, { ...request, timeoutMs }, "network");
 }
 
 async function runAs(supervisors: readonly Supervisor[], request: PageRun, realm: RealmKind): Promise<PageOutcome> {

@@ -91,7 +91,10 @@ export interface PageRun {
   timeoutMs: number;
   /** Cancels the run, waiting or running. */
   signal?: AbortSignal;
-  /** Called once: before anything of the run is evaluated, or when its trial in a realm of the language has held. */
+  /**
+   * Called once: before anything of the run is evaluated, or when its trial in a realm of the language has held. What begins in a realm with
+   * `fetch` may begin anew in a worker, where its page ends before anybody has heard of it.
+   */
   onRealm?(realm: RealmKind): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, with its port. */

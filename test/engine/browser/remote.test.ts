@@ -217,7 +217,7 @@ describe("browsers that others started", () => {
     expect(await bare.contexts()).to.equal(0);
     const more = await remote({ more: ["--disable-features=Other"] });
     expect(await startFault([more.endpoint])).to.include("lacks --disable-features=BackForwardCache");
-    for (const safety of ["--no-incremental-marking", "--no-concurrent-sweeping"]) {
+    for (const safety of ["--no-incremental-marking", "--no-concurrent-sweeping", "--initial-heap-size=96"]) {
       const flags = browserFlags("127.0.0.1").map((flag) => flag.replace(` ${safety}`, ""));
       const { endpoint } = await remote({ flags });
       expect(await startFault([endpoint])).to.include(`lacks --js-flags=${safety}`);

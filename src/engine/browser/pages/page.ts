@@ -41,6 +41,8 @@ export class Page {
   private onLost: (() => void) | null = null;
   private onIdleLoss: (() => void) | null = null;
   private print: ((payload: string) => void) | null = null;
+  /** The run under way has printed something. */
+  private heard = false;
   private runs = 0;
   private unlisten: () => void = () => {};
   targetId = "";
@@ -115,13 +117,16 @@ export class Page {
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name === CONSOLE_BINDING) this.print?.(payload);
+      if (name !== CONSOLE_BINDING) return;
+      this.heard ||= payload !== "";
+      this.print?.(payload);
     });
   }
 
   private async causeOfCrash(): Promise<Loss> {
-    // The run begins anew in a worker, whatever it came from.
-    if (this.kind === "language") return "realm";
+    // The run begins anew in a worker, whatever it came from, where nobody has heard of it.
+    const isUnheard = this.kind === "fetch" && !this.heard && this.lane?.used() !== true;
+    if (this.kind === "language" || isUnheard) return "realm";
     for (const deadline = Date.now() + CAUSE_WITHIN_MS; Date.now() < deadline && this.usable; ) {
       await delay(CAUSE_LOOK_MS);
       const cause = this.blame();
@@ -190,6 +195,7 @@ export class Page {
   /** Runs once in the fresh realm (`ready` holds). Never rejects: whatever happens is an PageOutcome. */
   async run(request: PageRun): Promise<PageOutcome> {
     this.fresh = false;
+    this.heard = false;
     this.runs += 1;
     this.print = request.onConsole ? createLineReader(request.onConsole) : null;
     const outcome = await new Promise<PageOutcome>((resolve) => {
