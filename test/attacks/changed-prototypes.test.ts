@@ -10,7 +10,8 @@ import {
   WORKER_HARNESS,
 } from "../../src/engine/browser/pages/harness.js";
 import { type ConsoleLine, REALM_KINDS } from "../../src/engine/browser/run.js";
-import { runOf, testBrowsers } from "../engine/browser/support.js";
+import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
+import { runOf } from "../engine/browser/support.js";
 
 /** Every name that stands in what is evaluated beside the code, whatever it is used for there, and all that a property's description has. */
 const HARNESSES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, FETCH_HARNESS, LANGUAGE_HARNESS, NETWORK_HARNESS, WORKER_HARNESS];
@@ -39,6 +40,17 @@ const HOLDERS: Record<string, string> = {
   ]`,
 };
 
+/** What a realm borrows of its thread: what answers at once, and what answers later. */
+const BORROWED = [
+  "new Headers({ __proto__: null, name: 'one' }).get('name')",
+  "new Blob(['one']).size",
+  "new FormData().append('name', 'one')",
+  "await new Response('one').text()",
+  "await new Blob(['one']).arrayBuffer()",
+  "await (await fetch(url, { __proto__: null, method: 'POST', body: 'one' })).text()",
+  "await new Promise((resolve) => { setTimeout(resolve, 1) })",
+];
+
 /** Code that changes it all and then ends so. */
 const source = (holders: string, instead: string, end: string) => `
   const { defineProperty, ownKeys } = Reflect;
@@ -63,14 +75,22 @@ const source = (holders: string, instead: string, end: string) => `
 
 describe("what a run changes of the language's own objects", function () {
   this.timeout(60_000);
+  let host: ReachableHost;
   let browsers: Browsers;
   const lost: string[] = [];
 
   before(async () => {
-    browsers = testBrowsers({ onLoss: (kind) => void lost.push(kind) });
-    await browsers.start();
+    const onLoss = (kind: string) => void lost.push(kind);
+    host = await reachableHost(
+      (request, response) => {
+        response.setHeader("Access-Control-Allow-Origin", "*").setHeader("Access-Control-Allow-Headers", "*");
+        request.pipe(response);
+      },
+      { onLoss },
+    );
+    browsers = host.browsers;
   });
-  after(() => browsers.stop());
+  after(() => host.stop());
 
   for (const realm of REALM_KINDS) {
     for (const [what, holders] of Object.entries(HOLDERS)) {
@@ -88,5 +108,24 @@ describe("what a run changes of the language's own objects", function () {
         }
       });
     }
+  }
+
+  for (const [what, holders] of Object.entries(HOLDERS)) {
+    it(`has what a run borrows of its thread work or fail, and the run go on: ${what}`, async () => {
+      for (const [title, instead] of Object.entries(INSTEAD)) {
+        for (const use of BORROWED) {
+          const said: string[] = [];
+          const onConsole = ({ text }: ConsoleLine) => void said.push(text);
+          const end = `log("before"); try { ${use} } catch {} log("after"); return 1`;
+          // A promise asks for it, here as anywhere.
+          const own = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
+          const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, instead, end)}`;
+          const run = runOf(code, { realm: "fetch", timeoutMs: 10_000, onConsole });
+          const outcome = await browsers.run(run);
+          expect([outcome, said], `${title}: ${use}`).to.deep.equal([{ ok: true, data: "1" }, ["before", "after"]]);
+          expect(lost).to.deep.equal([]);
+        }
+      }
+    });
   }
 });

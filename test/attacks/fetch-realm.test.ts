@@ -1,0 +1,180 @@
+/** Runs of one app share a thread that lends them the platform: none reaches past what is lent, ends the page or leaves anything to the next. */
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { expect } from "chai";
+import type { Browsers } from "../../src/engine/browser/browsers.js";
+import type { ConsoleLine, PageRun } from "../../src/engine/browser/run.js";
+import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
+import { failureOf, resultOf } from "../engine/browser/support.js";
+import { tryNatives } from "./realm-natives.js";
+
+/** More than one thread serves. */
+const RUNS = 120;
+/** Functions of the platform's that one run tries. */
+const AT_ONCE = 30;
+/** As much as the next run needs, too: both together are more than a page may hold. */
+const MUCH = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) + at));";
+
+describe("runs that follow one another on a thread with fetch", function () {
+  this.timeout(120_000);
+  const here: Partial<PageRun> = { realm: "fetch" };
+  let host: ReachableHost;
+  let browsers: Browsers;
+  let arrived: string[] = [];
+  const lost: string[] = [];
+
+  /** Answers at once, but what has `late` in its address, and `moved` sends elsewhere after a moment. */
+  function answer(request: IncomingMessage, response: ServerResponse): void {
+    const { url = "" } = request;
+    arrived.push(url);
+    response.setHeader("Access-Control-Allow-Origin", "*");
+    if (url.includes("late")) return;
+    if (url.includes("moved")) setTimeout(() => response.writeHead(307, { location: "/elsewhere" }).end(), 100);
+    else response.end("answered");
+  }
+
+  const execute = (body: string, before = "") =>
+    `const url = ${JSON.stringify(host.url)}; ${before}; const execute = async () => { ${body} }`;
+  const next = () => resultOf(browsers, execute("return (await fetch(url + '/next')).text()"), here);
+
+  before(async () => {
+    host = await reachableHost(answer, { onLoss: (kind) => void lost.push(kind) });
+    browsers = host.browsers;
+  });
+  beforeEach(() => {
+    arrived = [];
+    lost.length = 0;
+  });
+  after(() => host.stop());
+
+  it("find nothing of each other, over more of them than a thread serves", async () => {
+    const source = execute(
+      "return found",
+      `const holders = [globalThis, Headers, Response, Blob, FormData, URL, ReadableStream, DOMException].flatMap((one) => [one, one.prototype ?? one]);
+       const found = holders.filter((one) => "left" in one).map(String);
+       for (const one of holders) one.left = 1;
+       setInterval(() => fetch(url + "/left"), 1); setTimeout(() => console.log("left"), 5); new Response("left").text().then(() => fetch(url + "/left"));
+       URL.createObjectURL(new Blob(["left"])); new ReadableStream({ type: "bytes", pull(controller) { controller.enqueue(new Uint8Array(1)) } }).getReader().read()`,
+    );
+    for (let count = 0; count < RUNS; count += 1) expect(await resultOf(browsers, source, here)).to.deep.equal([]);
+    expect(lost).to.deep.equal([]);
+  });
+
+  for (const [what, going] of [
+    ["a request", "fetch(url + '/late').then(() => fetch(url + '/left'), () => fetch(url + '/left'))"],
+    ["one that goes on when the page has gone", "fetch(url + '/late', { keepalive: true, method: 'POST', body: 'x' })"],
+    ["one that is sent elsewhere", "fetch(url + '/moved', { keepalive: true })"],
+    ["a body that is sent", "fetch(url + '/late', { method: 'POST', body: 'x'.repeat(1e6) })"],
+    ["a timer that asks", "setInterval(() => fetch(url + '/left'), 20)"],
+    [
+      "a stream that is made by asking",
+      "new Response(new ReadableStream({ async pull() { await fetch(url + '/late'); await fetch(url + '/left') } })).text()",
+    ],
+    [
+      "a hundred requests",
+      "for (let at = 0; at < 100; at += 1) fetch(url + '/late').catch(() => fetch(url + '/left'))",
+    ],
+  ] as const) {
+    it(`have nothing of the last under way: ${what}`, async () => {
+      await resultOf(browsers, execute(`${going}; await new Promise((resolve) => { setTimeout(resolve, 10) })`), here);
+      const wait =
+        "await new Promise((resolve) => { setTimeout(resolve, 300) }); return (await fetch(url + '/next')).text()";
+      expect(await resultOf(browsers, execute(wait), here)).to.equal("answered");
+      expect(arrived.filter((one) => /left|elsewhere/.test(one))).to.deep.equal([]);
+    });
+  }
+
+  for (const [what, make] of [
+    ["answers that nobody reads", "(text) => new Response(text)"],
+    ["requests that nobody sends", "(text) => new Request(url, { method: 'POST', body: text })"],
+    ["blobs", "(text) => new Blob([text])"],
+  ] as const) {
+    it(`have their memory, whatever the last has left in ${what}`, async () => {
+      const source = execute(
+        `${MUCH.replace("34", what === "blobs" ? "8" : "34")} return kept.length`,
+        `globalThis.kept = []; const make = ${make}`,
+      );
+      for (let count = 0; count < 3; count += 1) expect(await resultOf(browsers, source, here)).to.be.above(0);
+      expect(lost).to.deep.equal([]);
+    });
+  }
+
+  it("have a page that no function of the platform ends, whatever it is called with and whatever its callbacks throw", async () => {
+    const tried = (from: number | null) =>
+      resultOf(browsers, execute(`return (${tryNatives})(url, ${from}, ${AT_ONCE})`), here);
+    const names = (await tried(null)) as string[];
+    expect(names).to.include.members([
+      "fetch",
+      "Headers.prototype.get",
+      "AbortSignal.any",
+      "AbortSignal.prototype.onabort(set)",
+    ]);
+    for (let from = 0; from < names.length; from += AT_ONCE) {
+      expect(await tried(from), names.slice(from, from + AT_ONCE).join(" ")).to.be.above(AT_ONCE);
+      expect(lost, names.slice(from, from + AT_ONCE).join(" ")).to.deep.equal([]);
+    }
+    expect(await next()).to.equal("answered");
+  });
+
+  it("reach nothing of the thread's own scope by what crosses the border", async () => {
+    const source = execute(
+      `const scopes = [];
+       const look = (value) => { for (let one = value; one !== null && one !== undefined; one = Object.getPrototypeOf(one)) {
+         const maker = Object.getOwnPropertyDescriptor(one, "constructor")?.value?.constructor;
+         try { if (typeof maker === "function" && maker("return globalThis")() !== globalThis) scopes.push(String(one)) } catch {} } };
+       const { apply } = Reflect; const seen = [];
+       Function.prototype.call = function () { seen.push(this); }; Function.prototype.apply = function () { seen.push(this); };
+       Function.prototype.bind = function () { seen.push(this); return this };
+       Reflect.apply = (...values) => { seen.push(...values); return apply(...values) };
+       Array.prototype.push = function (value) { seen[seen.length] = value; return this.length };
+       Error.prepareStackTrace = (error, sites) => { for (const site of sites) for (const name of ["getThis", "getFunction"]) {
+         try { seen[seen.length] = site[name]() } catch {} } return "" };
+       const response = await fetch(url + "/one"); new Error("own").stack;
+       new Promise((resolve) => { setTimeout(() => { new Error("timed").stack; resolve() }, 1) });
+       for (const value of [response, response.headers, response.body, await response.clone().blob(), response.headers.entries(), fetch, setTimeout]) look(value);
+       await new Promise((resolve) => { setTimeout(resolve, 20) });
+       for (let at = 0; at < seen.length; at += 1) look(seen[at]);
+       try { await fetch("no address:") } catch (error) { look(error) }
+       try { new Headers([["\\n", ""]]) } catch (error) { look(error) }
+       return scopes`,
+    );
+    expect(await resultOf(browsers, source, here)).to.deep.equal([]);
+  });
+
+  it("fail as ever where they fill the memory, and the next is unharmed", async () => {
+    for (const fill of [
+      "new Array(1e5).fill(1.5)",
+      "new Uint8Array(1e7).fill(1)",
+      "new Response('x'.repeat(1e7) + kept.length)",
+    ]) {
+      const failure = await failureOf(browsers, execute(`for (;;) kept.push(${fill})`, "const kept = []"), here);
+      expect(failure.cause, fill).to.equal("memory");
+      expect(await next(), fill).to.equal("answered");
+    }
+  });
+
+  it("are begun anew in a worker where their page ends before anybody has heard of them, and never afterwards", async () => {
+    const fill = "for (;;) kept.push(new Array(1e5).fill(1.5))";
+    for (const heard of ["console.log('once')", "await fetch(url + '/once')"]) {
+      const said: string[] = [];
+      const onConsole = ({ text }: ConsoleLine) => void said.push(text);
+      const pause = "await new Promise((resolve) => { setTimeout(resolve, 50) })";
+      await failureOf(browsers, execute(`${heard}; ${pause}; ${fill}`, "const kept = []"), { ...here, onConsole });
+      expect([...said, ...arrived], heard).to.deep.equal([heard.includes("log") ? "once" : "/once"]);
+    }
+    // More than one collection of all garbage in one go.
+    const long = execute(
+      "const row = []; for (let at = 0; at < 3e6; at += 1) Object.defineProperty(row, at, { value: {} }); return row.length",
+    );
+    expect(await resultOf(browsers, long, here)).to.equal(3e6);
+  });
+
+  it("are judged each by its own judge, whatever the last was let do", async () => {
+    const asks = (path: string) =>
+      execute(`try { return (await fetch(url + "${path}")).status } catch (error) { return error.message }`);
+    const mayRequest = (address: string) => !address.includes("secret");
+    expect(await resultOf(browsers, asks("/secret-1"), here)).to.equal(200);
+    expect(await resultOf(browsers, asks("/secret-2"), { ...here, mayRequest })).to.equal("Failed to fetch");
+    expect(await resultOf(browsers, asks("/open"), { ...here, mayRequest })).to.equal(200);
+    expect(arrived).to.deep.equal(["/secret-1", "/open"]);
+  });
+});

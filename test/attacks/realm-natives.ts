@@ -1,0 +1,188 @@
+/** What runs in a realm for the test of its natives: told by its source text, and knowing nothing of the host. */
+
+// biome-ignore lint/suspicious/noExplicitAny: the global scope of another program
+type Any = any;
+
+/**
+ * Calls and constructs functions of the platform that can be reached there, on and with whatever there is, and with callbacks that throw.
+ * Answers how many calls that were, or, with `from` null, the names of all.
+ */
+export async function tryNatives(url: string, from: number | null, count: number): Promise<string[] | number> {
+  const { apply, construct, ownKeys, getOwnPropertyDescriptor, getPrototypeOf } = Reflect;
+  const scope = globalThis as Any;
+  const LANGUAGE =
+    /^(Object|Function|Array|Number|Boolean|String|Symbol|Date|RegExp|\w*Error|JSON|Math|Intl|Temporal|\w*Array|ArrayBuffer|Atomics|DataView|Map|BigInt|Set|Iterator|Weak\w+|Proxy|Reflect|\w*DisposableStack|parse\w+|is\w+|\w*codeURI\w*|\w*escape|eval|globalThis|console)$/;
+  const isObject = (value: Any) => (typeof value === "object" && value !== null) || typeof value === "function";
+  const boom = () => {
+    throw new Error("boom");
+  };
+  const bomb: Any = new Proxy(class {}, {
+    get: boom,
+    has: boom,
+    getPrototypeOf: boom,
+    ownKeys: boom,
+    apply: boom,
+    construct: boom,
+  });
+  const HOOKS = [
+    "start",
+    "pull",
+    "write",
+    "transform",
+    "flush",
+    "cancel",
+    "abort",
+    "close",
+    "size",
+    "handleEvent",
+    "then",
+    "toString",
+    "valueOf",
+  ];
+  const hooks = (hook: Any, names: readonly PropertyKey[] = [...HOOKS, Symbol.iterator, Symbol.asyncIterator]): Any =>
+    Object.fromEntries(names.map((name) => [name, hook]));
+  /** Of a stream that throws whatever is asked of it once it is there. */
+  const broken = (): Any => hooks(boom, HOOKS.slice(1, 9));
+
+  /** One of each kind of object that code can have. */
+  function makeObjects(): Any[] {
+    const made: Any[] = [];
+    const have = (make: () => unknown) => {
+      try {
+        const value = make();
+        if (value instanceof Promise) value.catch(() => {});
+        if (isObject(value)) made.push(value);
+      } catch {}
+    };
+    for (const name of ownKeys(scope) as string[]) {
+      const one = scope[name];
+      if (LANGUAGE.test(name) || typeof one !== "function" || !one.prototype) continue;
+      for (const values of [[], ["a"], ["http://a.b/"], ["gzip"], [["a"], "b"]]) have(() => construct(one, values));
+    }
+    const start = (controller: Any): Any => made.push(controller, controller.signal ?? controller);
+    const pull = (controller: Any): Any => new Promise(() => made.push(controller.byobRequest ?? controller));
+    have(() => new ReadableStream({ start, pull }));
+    have(() => new ReadableStream({ type: "bytes", start, pull }).getReader({ mode: "byob" }));
+    have(() => new ReadableStream({ type: "bytes", pull }).getReader({ mode: "byob" }).read(new Uint8Array(8)));
+    have(() => new WritableStream({ start }).getWriter());
+    have(() => new TransformStream({ start }));
+    have(() => (new ReadableStream({ start: (one: Any) => one.close() }) as Any)[Symbol.asyncIterator]());
+    have(() => new Response("a").body!.getReader());
+    have(() => new Headers([["a", "b"]]).entries());
+    have(() => new URLSearchParams("a=b").entries());
+    have(() => {
+      const controller = new AbortController();
+      controller.signal.addEventListener("abort", (event) => made.push(event));
+      controller.abort();
+      return controller.signal;
+    });
+    have(() => {
+      const controller = new AbortController();
+      made.push(controller);
+      return controller.signal;
+    });
+    have(() => new (getPrototypeOf(AbortSignal) as Any)());
+    return made;
+  }
+
+  /** The functions of the platform by the ways to them. */
+  function findFunctions(objects: readonly Any[]): [string, Any][] {
+    const found: [string, Any][] = [];
+    const walked = new Set<unknown>([Function.prototype, Object.prototype, Object, Function, scope]);
+    function visit(path: string, value: Any, depth: number): void {
+      if (!isObject(value) || walked.has(value) || depth > 5) return;
+      walked.add(value);
+      if (typeof value === "function") found.push([path, value]);
+      for (const key of ownKeys(value)) {
+        const { get, set, value: held } = getOwnPropertyDescriptor(value, key)!;
+        const name = `${path}.${String(key)}`;
+        visit(`${name}(get)`, get, depth + 1);
+        visit(`${name}(set)`, set, depth + 1);
+        visit(name, held, depth + 1);
+      }
+      visit(`${path}.__proto__`, getPrototypeOf(value), depth + 1);
+    }
+    for (const name of ownKeys(scope) as string[])
+      if (LANGUAGE.test(name)) walked.add(scope[name]).add(scope[name]?.prototype);
+    for (const name of ownKeys(scope) as string[]) visit(name, scope[name], 0);
+    for (const [at, one] of objects.entries()) visit(`${at}`, one, 0);
+    return found;
+  }
+
+  const VALUES: (() => Any[])[] = [
+    () => [],
+    ...[undefined, null, 0, -1, 1e12, "a", "abort", "gzip", Symbol("s"), 10n, {}, [], boom, bomb].map((one) => () => [
+      one,
+    ]),
+    () => [hooks(boom)],
+    () => ["abort", boom],
+    () => ["abort", { handleEvent: boom }],
+    () => ["abort", bomb],
+    () => ["abort", boom, { once: true, signal: AbortSignal.abort() }],
+    () => ["abort", boom, bomb],
+    () => [broken(), { size: boom, highWaterMark: 1 }],
+    () => [{ type: "bytes", ...broken() }],
+    () => ["throw 1", 0],
+    () => [boom, 1, boom],
+    () => [new Uint8Array(4)],
+    () => [new Uint8Array(4), { min: 2 }],
+    () => [(new ArrayBuffer(4) as Any).transfer(0)],
+    () => [new Uint8Array(new (ArrayBuffer as Any)(4, { maxByteLength: 8 }))],
+    () => [new ReadableStream(broken())],
+    () => [new WritableStream(broken())],
+    () => [{ readable: new ReadableStream(), writable: new WritableStream(broken()) }],
+    () => [new WritableStream(broken()), { signal: AbortSignal.abort(bomb) }],
+    () => [{ mode: "byob" }],
+    () => [{ [Symbol.asyncIterator]: () => ({ next: boom, return: boom }) }],
+    () => [[bomb]],
+    () => [[["a", boom]]],
+    () => [[AbortSignal.abort(), new AbortController().signal]],
+    () => [new Response("a")],
+    () => [url, { method: "POST", body: "x" }],
+    () => [url, { method: "POST", duplex: "half", body: new ReadableStream(broken()) }],
+    () => [url, { signal: AbortSignal.abort(bomb) }],
+  ];
+
+  /** Whether the object has the function of its own or by its kind. */
+  function has(object: Any, work: Any): boolean {
+    try {
+      for (let holder = object; holder !== null; holder = getPrototypeOf(holder)) {
+        for (const key of ownKeys(holder)) {
+          const { get, set, value } = getOwnPropertyDescriptor(holder, key)!;
+          if ([get, set, value].includes(work)) return true;
+        }
+      }
+    } catch {}
+    return false;
+  }
+
+  let calls = 0;
+  const quietly = (work: () => unknown) => {
+    calls += 1;
+    try {
+      const value = work();
+      if (value instanceof Promise) value.catch(() => {});
+    } catch {}
+  };
+  const found = findFunctions(makeObjects());
+  if (from === null) return found.map(([path]) => path);
+  for (const [, work] of found.slice(from, from + count)) {
+    const objects = makeObjects();
+    for (const make of VALUES) quietly(() => apply(work, undefined, make()));
+    for (const make of VALUES) quietly(() => construct(work, make()));
+    for (const [at, object] of objects.entries()) {
+      const values = has(object, work) ? VALUES : VALUES.filter((_, place) => place % 16 === at % 16);
+      for (const make of values) quietly(() => apply(work, object, make()));
+    }
+    // What comes later comes now, and what listens hears.
+    const { constructor: OwnEvent } = objects.find((one) => "isTrusted" in one);
+    for (const one of objects) {
+      if (one instanceof AbortController) quietly(() => one.abort());
+      if (typeof one.dispatchEvent === "function") quietly(() => one.dispatchEvent(new OwnEvent("abort")));
+    }
+    await new Promise((resolve) => {
+      setTimeout(resolve, 1);
+    });
+  }
+  return calls;
+}
