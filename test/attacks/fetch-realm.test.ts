@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import type { ConsoleLine, PageRun } from "../../src/engine/browser/run.js";
+import type { ConsoleLine, PageRun, RealmKind } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { failureOf, resultOf } from "../engine/browser/support.js";
 import { tryNatives } from "./realm-natives.js";
@@ -161,6 +161,16 @@ describe("runs that follow one another on a thread with fetch", function () {
       await failureOf(browsers, execute(`${heard}; ${pause}; ${fill}`, "const kept = []"), { ...here, onConsole });
       expect([...said, ...arrived], heard).to.deep.equal([heard.includes("log") ? "once" : "/once"]);
     }
+    const places: RealmKind[] = [];
+    const asking = execute(
+      "await fetch(url + '/again'); for (;;) kept.push(new Array(1e5).fill(1.5))",
+      "const kept = []",
+    );
+    for (let run = 0; run < 2; run += 1) {
+      const onRealm = (realm: RealmKind) => void places.push(realm);
+      await failureOf(browsers, asking, { ...here, realm: undefined, onRealm });
+    }
+    expect(places, "the next run of the same code has a worker").to.deep.equal(["fetch", "network"]);
     // More than one collection of all garbage in one go.
     const long = execute(
       "const row = []; for (let at = 0; at < 3e6; at += 1) Object.defineProperty(row, at, { value: {} }); return row.length",

@@ -75,12 +75,15 @@ function placeOf(request: PageRun): { realm: RealmKind; trialOf: TrialOf | null 
   const ofSource = realmOfCode(source, given);
   const least = REALM_KINDS[Math.max(...[ofSource, ...needed].map((one) => REALM_KINDS.indexOf(one)))]!;
   const fits = packages.every((script) => "source" in script && script.fitsFetch === true);
-  const realm = least === "fetch" && !fits ? "network" : least;
+  const realm = least === "fetch" && (!fits || trials.neededMore(request)) ? "network" : least;
   return { realm, trialOf: trials.of(request, realm, ofSource) };
 }
 
 /** What ends a run and leaves its page as it is. */
 const INTACT: readonly FailureCause[] = ["script", "result", "realm"];
+
+/** What ends a run with its page. */
+const ENDED_WITH_PAGE: readonly FailureCause[] = ["realm", "browser", "memory"];
 
 /** @returns null when it ended before anything of the author's was evaluated, so that another is safe */
 async function runIn(
@@ -131,7 +134,9 @@ async function run(supervisors: readonly Supervisor[], request: PageRun): Promis
   request.onRealm?.(whole);
   const begun = performance.now();
   const outcome = await runAs(supervisors, request, whole);
-  if (whole !== "fetch" || outcome.ok || outcome.cause !== "realm") return outcome;
+  if (whole !== "fetch" || outcome.ok || !ENDED_WITH_PAGE.includes(outcome.cause)) return outcome;
+  trials.remember(request);
+  if (outcome.cause !== "realm") return outcome;
   // Its page was ended there before it had asked for anything or printed a line.
   const timeoutMs = Math.max(1, request.timeoutMs - (performance.now() - begun));
   return runAs(supervisors, { ...request, timeoutMs }, "network");

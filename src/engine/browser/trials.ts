@@ -35,11 +35,16 @@ export function createTrials(remembered = REMEMBERED) {
   const needMore = new LRUCache<string, true>({ max: remembered, ttl: REMEMBERED_MS });
 
   return {
+    /** Whether the same code needed more of late. */
+    neededMore: (request: PageRun): boolean => needMore.has(keyOf(request)),
+    /** Remembers that it did. */
+    remember: (request: PageRun) => void needMore.set(keyOf(request), true),
+
     /** `realm` where the run is to be tried in a realm of the language first, and its source needs no more than that has; null where not. */
     of(request: PageRun, realm: RealmKind, ofSource = realm): TrialOf | null {
       if (ofSource !== "language" || realm === "document") return null;
       const mayBe = realm === "language" || request.packages.every(mayBeTried);
-      return mayBe && !needMore.has(keyOf(request)) ? realm : null;
+      return mayBe && !this.neededMore(request) ? realm : null;
     },
 
     /**
@@ -67,7 +72,7 @@ export function createTrials(remembered = REMEMBERED) {
       });
       const needsMore = talkative.signal.aborted || (!outcome.ok && NEEDS_MORE.includes(outcome.cause));
       if (needsMore && !signal?.aborted) {
-        needMore.set(keyOf(request), true);
+        this.remember(request);
         return null;
       }
       for (const line of lines) onConsole!(line);
