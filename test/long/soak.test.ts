@@ -5,9 +5,9 @@ import pg from "pg";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 
-const RUNS = 5_000;
-/** A page serves 500 runs: those of eight apps are as old after run 4,500 as after run 500, and hold as much garbage. */
-const APPS = 8;
+const RUNS = 7_000;
+/** A page serves 500 runs: those of twelve apps are as old after run 6,500 as after run 500, and hold as much garbage. */
+const APPS = 12;
 const CALLERS = 4;
 const KILLS = 100;
 /** Memory is looked at every so many runs. */
@@ -17,11 +17,13 @@ const codeWith = (statement: string) => `async function execute({ payload }) {
   await new Promise((resolve) => setTimeout(resolve, payload.ms));
   return { n: payload.n, text: "x".repeat(1000) };
 }`;
-/** A context thrown away after each run, a document renewed, a worker, a realm: an app has one of them. */
+/** A context thrown away after each run, a document renewed, workers, realms, these and those with a network too: an app has one of them. */
 const CODES = [
   codeWith('document.body.append(document.createElement("iframe"));'),
   codeWith("document.title = 'n';"),
   codeWith(""),
+  codeWith("crypto.randomUUID(); await (await fetch('data:,x')).text();"),
+  codeWith("await (await fetch('data:,x')).text();"),
   'async function execute({ payload }) { return { n: payload.n, text: "x".repeat(1000) }; }',
 ];
 
