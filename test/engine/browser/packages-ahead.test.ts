@@ -1,9 +1,10 @@
 /** Packages that the last two runs had are evaluated ahead of the next: it cannot be told from a run that evaluates them itself. */
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { ConsoleLine, PageScript, RealmKind } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
-import { runOf, testBrowsers } from "./support.js";
+import { type ReachableHost, reachableHost } from "./host.js";
+import { runOf } from "./support.js";
 
 const library = (source: string, name = "library.js"): PageScript => ({
   name,
@@ -11,23 +12,25 @@ const library = (source: string, name = "library.js"): PageScript => ({
   content: source,
   realm: "worker",
   mayDoWithLess: true,
-  defines: "library",
+  defines: "tool",
 });
 
 describe("packages that are evaluated ahead of a run", function () {
   this.timeout(30_000);
-  let browsers: Browsers;
+  let host: ReachableHost;
   before(async () => {
-    browsers = testBrowsers();
-    await browsers.start();
+    host = await reachableHost((_request, response) => {
+      response.setHeader("Access-Control-Allow-Origin", "*");
+      response.end("x");
+    });
   });
-  after(() => browsers.stop());
+  after(() => host.stop());
 
   /** A run's result or failure, what it printed, and where it was. */
   async function ran(packages: readonly PageScript[], code: string) {
     const printed: string[] = [];
     let place: RealmKind | null = null;
-    const outcome = await browsers.run(
+    const outcome = await host.browsers.run(
       runOf(`const execute = async () => { ${code} }`, {
         realm: undefined,
         isolationKey: packages.map(({ name }) => name).join(),
@@ -43,8 +46,8 @@ describe("packages that are evaluated ahead of a run", function () {
   }
 
   it("are there before the third run begins, and nothing of the second", async () => {
-    const own = [library("globalThis.library = { madeAt: Date.now(), uses: 0 }", "times.js")];
-    const code = "library.uses += 1; Object.prototype.left = 1; return { ...library, left: 'left' in library }";
+    const own = [library("globalThis.tool = { madeAt: Date.now(), uses: 0 }", "times.js")];
+    const code = "tool.uses += 1; Object.prototype.left = 1; return { ...tool, left: 'left' in tool }";
     await until(async () => {
       const begun = Date.now();
       const { result, place } = await ran(own, code);
@@ -52,17 +55,17 @@ describe("packages that are evaluated ahead of a run", function () {
       expect(place).to.equal("language");
       return (result as { madeAt: number }).madeAt < begun;
     });
-    const clean = await ran(own, "return [library.uses, 'left' in library]");
+    const clean = await ran(own, "return [tool.uses, 'left' in tool]");
     expect(clean.result).to.deep.equal([0, false]);
   });
 
   it("are those of the run itself, whichever those before had", async () => {
-    const [a, b] = ["a", "b"].map((name) => library(`globalThis.library = "${name}" + typeof library`, "either.js"));
+    const [a, b] = ["a", "b"].map((name) => library(`globalThis.tool = "${name}" + typeof tool`, "either.js"));
     for (const one of [a!, a!, a!, b!, b!, b!, a!, b!, a!, a!, a!]) {
-      const { result, place } = await ran([one], "return library");
+      const { result, place } = await ran([one], "return tool");
       expect([result, place]).to.deep.equal([one === a ? "aundefined" : "bundefined", "language"]);
     }
-    expect((await ran([b!, a!], "return library")).result).to.equal("astring");
+    expect((await ran([b!, a!], "return tool")).result).to.equal("astring");
   });
 
   it("print in each run, once", async () => {
@@ -74,9 +77,9 @@ describe("packages that are evaluated ahead of a run", function () {
 
   it("print and need more later, too: such a run begins anew", async () => {
     const later =
-      "globalThis.library = Promise.resolve().then(() => Promise.resolve()).then(() => setTimeout(() => {}, 0))";
+      "globalThis.tool = Promise.resolve().then(() => Promise.resolve()).then(() => setTimeout(() => {}, 0))";
     for (let run = 0; run < 4; run += 1) {
-      const { result, place } = await ran([library(later, "later.js")], "return typeof (await library)");
+      const { result, place } = await ran([library(later, "later.js")], "return typeof (await tool)");
       expect([result, place]).to.deep.equal(["number", "worker"]);
     }
   });
@@ -89,11 +92,27 @@ describe("packages that are evaluated ahead of a run", function () {
   });
 
   it("may be slow: they are evaluated by the run itself", async () => {
-    const slow = "for (const end = Date.now() + 80; Date.now() < end; ); globalThis.library = Date.now()";
+    const slow = "for (const end = Date.now() + 80; Date.now() < end; ); globalThis.tool = Date.now()";
     for (let run = 0; run < 4; run += 1) {
       const begun = Date.now();
-      const { result } = await ran([library(slow, "slow.js")], "return library");
+      const { result } = await ran([library(slow, "slow.js")], "return tool");
       if (run !== 2) expect(result).to.be.at.least(begun);
+    }
+  });
+
+  it("ask for what they want in the run itself, where they can ask for something", async () => {
+    const asks = library(`globalThis.tool = fetch("${host.url}").then(({ status }) => status)`, "asks.js");
+    const timed = library("globalThis.tool = new Promise((done) => setTimeout(done, 20, 'rung'))", "timed.js");
+    for (const [one, said] of [
+      [asks, 200],
+      [timed, "rung"],
+    ] as const) {
+      for (let run = 0; run < 4; run += 1) {
+        const { result, place } = await ran([{ ...one, fitsFetch: true } as PageScript], "void fetch; return tool");
+        expect([result, place]).to.deep.equal([said, "fetch"]);
+        // As long as what is made ahead takes.
+        await delay(50);
+      }
     }
   });
 });

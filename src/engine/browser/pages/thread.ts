@@ -11,8 +11,6 @@ const HELD_MAX_BYTES = 16 * 1024 * 1024;
 /** One that is busy for so long is not waited for. */
 const CATCH_UP_MS = 200;
 
-export type Thread = ReturnType<typeof createThread>;
-
 /** `onThread`: hears of each thread before a run has it. */
 export function createThread(
   session: CDPSession,

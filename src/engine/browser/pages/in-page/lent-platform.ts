@@ -91,6 +91,15 @@ export function lentPlatform(names: readonly string[], rows: LentRows, lentMaxCh
     const places = new WeakMap<object, number>();
     let told = 0;
 
+    /** What cannot be said of a value, of too many bytes say, is a failure as well. */
+    function rowFor(work: () => unknown): Any[] {
+      try {
+        return rowOf(work());
+      } catch (error) {
+        return faultRow(error);
+      }
+    }
+
     function answer(give: Give, work: () => unknown): void {
       if (ending.signal.aborted) return;
       const settle = (row: Any[]): void => {
@@ -101,10 +110,10 @@ export function lentPlatform(names: readonly string[], rows: LentRows, lentMaxCh
         if (value instanceof Promise) {
           give("p");
           value.then(
-            (settled) => settle(rowOf(settled)),
+            (settled) => settle(rowFor(() => settled)),
             (error) => settle(faultRow(error)),
           );
-        } else settle(rowOf(value));
+        } else settle(rowFor(() => value));
       } catch (error) {
         settle(faultRow(error));
       }

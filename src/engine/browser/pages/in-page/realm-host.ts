@@ -114,7 +114,8 @@ export function realmHost(
 
   /** Has the packages of the run that begins evaluated ahead of the next, where the last run had them too. */
   function foresee(key: string | null, scripts: readonly Sent[], namesJson: string | null): void {
-    const isAgain = key !== null && key === lastKey && !shunned.has(key);
+    // With the page's origin they could ask for something, which only a run may.
+    const isAgain = !withOrigin && key !== null && key === lastKey && !shunned.has(key);
     const known = scripts.slice(0, -1).map(([name, , content]): Sent => [name, null, content, false]);
     ahead = isAgain ? { key, scripts: known, namesJson } : null;
     lastKey = key;
