@@ -8,7 +8,15 @@ import type { BrowserSource } from "./browser-source.js";
 import type { Room } from "./pages/pool.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
 import { createRealmOfCode } from "./realm-of-code.js";
-import { type FailureCause, failed, type PageOutcome, type PageRun, REALM_KINDS, type RealmKind } from "./run.js";
+import {
+  type FailureCause,
+  failed,
+  type PageOutcome,
+  type PageRun,
+  REALM_KINDS,
+  type RealmKind,
+  type Trial,
+} from "./run.js";
 import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
 import { createTrials, type TrialOf } from "./trials.js";
 
@@ -22,6 +30,11 @@ export interface Browsers {
   start(): Promise<void>;
   /** Runs a script once, at most once, and answers what became of it. Never rejects. */
   run(request: PageRun): Promise<PageOutcome>;
+  /**
+   * Begins what may become a run: evaluates it where nothing of it can leave, and nobody hears of it. null where it is not to be tried
+   * there. To be given to `run`, or ended.
+   */
+  tryOut(request: PageRun): Trial | null;
   /** A browser is up. */
   ready(): boolean;
   /** Runs under way. */
@@ -120,10 +133,20 @@ async function runIn(
   }
 }
 
+const beginTrial = (supervisors: readonly Supervisor[], request: PageRun, trialOf: TrialOf): Trial =>
+  trials.begin(request, trialOf, (trial) => runAs(supervisors, trial, "language"));
+
+function tryOut(supervisors: readonly Supervisor[], request: PageRun): Trial | null {
+  const { trialOf } = placeOf(request);
+  return trialOf && beginTrial(supervisors, request, trialOf);
+}
+
 async function run(supervisors: readonly Supervisor[], request: PageRun): Promise<PageOutcome> {
   const { realm, trialOf } = placeOf(request);
-  if (trialOf !== null) {
-    const outcome = await trials.run(request, trialOf, (trial) => runAs(supervisors, trial, "language"));
+  if (trialOf === null) request.trial?.end();
+  else {
+    const trial = request.trial ?? beginTrial(supervisors, request, trialOf);
+    const outcome = await trials.outcomeOf(trial, request);
     if (outcome !== null) {
       request.onRealm?.("language");
       return outcome;
@@ -179,6 +202,7 @@ export function createBrowsers(options: BrowsersOptions): Browsers {
   return {
     start: () => start(supervisors),
     run: (request) => run(supervisors, request),
+    tryOut: (request) => tryOut(supervisors, request),
     ready: () => first() !== null,
     busy: () => supervisors.reduce((sum, supervisor) => sum + supervisor.busy(), 0),
     figures() {

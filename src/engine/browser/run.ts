@@ -67,12 +67,24 @@ export interface ServiceWay {
   send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceAnswer>;
 }
 
+/** What is tried in a realm of the language (trials.ts). Nobody hears of it but through this. */
+export interface Trial {
+  /** null: it needs more than that realm has. */
+  outcome: Promise<PageOutcome | null>;
+  /** What it has printed. */
+  lines: readonly ConsoleLine[];
+  /** Ends it, where it has not ended: `outcome` says `cancelled` then. */
+  end(): void;
+}
+
 /** One script to run to its end in a realm of its own. */
 export interface PageRun {
   /** Default: the least that holds the source and the packages. Where `language` does not hold it, a worker does. `mayRequest` and `onHost` have something to do only where there is a network. */
   realm?: RealmKind;
   /** In a realm of the language: the one whose other names are stood in for there. Touched, one ends the run with the cause `realm`. */
   trialOf?: Exclude<RealmKind, "document">;
+  /** Its trial, begun by `Browsers.tryOut` of the same script, values and limits: it is this run's own from here on. */
+  trial?: Trial;
   /** What may share a browser context over time; two keys never do. */
   isolationKey: string;
   /** The https origin of the page; it exists nowhere, its document is answered over the protocol. */

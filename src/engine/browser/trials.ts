@@ -4,7 +4,7 @@
  * it has ended, so that one which needs more begins anew in a worker, or in what its packages name, as if for the first time.
  */
 import { LRUCache } from "lru-cache";
-import type { ConsoleLine, PageOutcome, PageRun, PageScript, RealmKind } from "./run.js";
+import type { ConsoleLine, PageOutcome, PageRun, PageScript, RealmKind, Trial } from "./run.js";
 
 /** What is remembered to need more, and for how long: then it is found out again, for the machine may only have been busy. */
 const REMEMBERED = 1_000;
@@ -48,35 +48,43 @@ export function createTrials(remembered = REMEMBERED) {
     },
 
     /**
-     * Runs it there.
+     * Begins its trial there.
      * @param run what runs it there
-     * @returns null when it needs more, which is remembered: nobody has heard of it
      */
-    async run(
-      request: PageRun,
-      trialOf: TrialOf,
-      run: (request: PageRun) => Promise<PageOutcome>,
-    ): Promise<PageOutcome | null> {
-      const { onConsole, signal, ...rest } = request;
+    begin(request: PageRun, trialOf: TrialOf, run: (request: PageRun) => Promise<PageOutcome>): Trial {
+      const { onConsole: _console, signal: _signal, trial: _trial, ...rest } = request;
       const lines: ConsoleLine[] = [];
-      const talkative = new AbortController();
+      const ending = new AbortController();
+      let talkative = false;
       const keep = (line: ConsoleLine) => {
-        if (lines.push(line) > LINES_MAX) talkative.abort();
+        talkative = lines.push(line) > LINES_MAX;
+        if (talkative) ending.abort();
       };
-      const outcome = await run({
+      const outcome = run({
         ...rest,
-        ...(onConsole && { onConsole: keep }),
-        signal: signal ? AbortSignal.any([signal, talkative.signal]) : talkative.signal,
+        onConsole: keep,
+        signal: ending.signal,
         timeoutMs: Math.min(TRIAL_MAX_MS, request.timeoutMs * TRIAL_MAX_PART),
         trialOf,
+      }).then((ended) => {
+        const needsMore = talkative || (!ended.ok && NEEDS_MORE.includes(ended.cause));
+        if (needsMore) this.remember(request);
+        return needsMore ? null : ended;
       });
-      const needsMore = talkative.signal.aborted || (!outcome.ok && NEEDS_MORE.includes(outcome.cause));
-      if (needsMore && !signal?.aborted) {
-        this.remember(request);
-        return null;
-      }
-      for (const line of lines) onConsole!(line);
-      return outcome;
+      return { outcome, lines, end: () => ending.abort() };
+    },
+
+    /**
+     * What came of its trial, as what comes of it.
+     * @returns null when it needs more, which is remembered: nobody has heard of it
+     */
+    async outcomeOf({ outcome, lines, end }: Trial, { onConsole, signal }: PageRun): Promise<PageOutcome | null> {
+      if (signal?.aborted) end();
+      signal?.addEventListener("abort", end, { once: true });
+      const ended = await outcome;
+      signal?.removeEventListener("abort", end);
+      if (ended !== null && onConsole) for (const line of lines) onConsole(line);
+      return ended;
     },
   };
 }
