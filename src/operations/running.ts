@@ -19,6 +19,7 @@ import { createRunScripts } from "./runs/run-scripts.js";
 import { createRunTraces } from "./runs/run-traces.js";
 import { createRuns } from "./runs/runs.js";
 import { createSecrecy } from "./runs/secrecy.js";
+import { createSpeculations } from "./runs/speculation.js";
 import { createWaits } from "./runs/waits.js";
 import { createSettings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
@@ -64,14 +65,15 @@ export function createRunning(
   });
   const console = createRunConsole({ db, notifications });
   const traces = createRunTraces({ db, tracing, apiUrl });
+  const scripts = createRunScripts({ sessionOf, credentials, catalogue, keptScripts, apiUrl });
+  const given = { secrecy: createSecrecy({ settings, scans }), scripts, timeoutMs: config.serverTimeoutMs };
+  const speculations = createSpeculations({ ...given, tryOut: (request) => browsers!.tryOut(request) });
   const execution = createExecution({
+    ...given,
     db,
     ledger,
     runPage: async (request) => browsers!.run(request),
-    secrecy: createSecrecy({ settings, scans }),
     console,
-    scripts: createRunScripts({ sessionOf, credentials, catalogue, keptScripts, apiUrl }),
-    timeoutMs: config.serverTimeoutMs,
     measures,
     traces,
     serviceRequests: createServiceRequests(apiUrl),
@@ -81,7 +83,19 @@ export function createRunning(
   const waits = createWaits({ db, ledger, measures });
   const rooms = { queueRoom, intake };
   const holder = instance.id;
-  const runs = createRuns({ db, ledger, ...rooms, logs, execution, traces, waits, notifications, holder, concurrency });
+  const runs = createRuns({
+    db,
+    ledger,
+    ...rooms,
+    logs,
+    execution,
+    speculations,
+    traces,
+    waits,
+    notifications,
+    holder,
+    concurrency,
+  });
   const runWords = createRunWords(db);
   return { logs, tail, ledger, instance, console, runs, waits, runWords, backlogs: createBacklogs({ db, queueRoom }) };
 }

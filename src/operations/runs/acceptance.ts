@@ -1,5 +1,5 @@
 /**
- * How a run comes into the ledger: its one row, written before it starts, whether an action is named that is yet to be found or one that
+ * How a run comes into the ledger: its one row, written before anything comes of it, whether an action is named that is yet to be found or one that
  * was found before. One statement each. Knows SQL, not who asks.
  */
 import { type Executor, preparedRows, rows } from "../../data/database.js";

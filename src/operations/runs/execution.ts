@@ -18,6 +18,7 @@ import type { HeldRun, RunCode } from "./run-facts.js";
 import type { RunScripts } from "./run-scripts.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
 import type { RunSecrecy, Secrecy } from "./secrecy.js";
+import { evaluatedOf, timeLimitOf } from "./speculation.js";
 
 const LOAD_ACTION =
   'SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs" FROM action WHERE id = $1';
@@ -222,19 +223,13 @@ export function createExecution(options: {
     const payload = await kept.maskPayload(run.payload);
     if (payload !== run.payload) details.payload = payload;
     const settings = kept.contextSettings(action.environment);
-    const ownTimeoutMs = Math.min(timeoutMs, action.timeoutMs ?? timeoutMs);
-    const { packages, hasToken, revoke } = await scripts.prepare(run, action, ownTimeoutMs);
+    const { packages, hasToken, revoke } = await scripts.prepare(run, action, timeLimitOf(action, timeoutMs));
     const printer = console.printer(run.id, kept.mask);
-    const origin = `https://app-${run.appId}.actions.internal`;
+    const evaluated = evaluatedOf(run, action, packages, settings, timeoutMs);
+    const trial = await run.speculation?.trialOf(evaluated);
     const page: PageRun = {
-      isolationKey: `${run.appId}:${run.copy}`,
-      origin,
-      source: action.code,
-      sourceName: `${action.name}.js`,
-      packages,
-      payload: run.payload,
-      settings,
-      timeoutMs: ownTimeoutMs,
+      ...evaluated,
+      ...(trial && { trial }),
       signal,
       onRealm: (realm) => {
         details.room = realm;
@@ -244,7 +239,7 @@ export function createExecution(options: {
       onHost: (host) => details.hosts.add(host),
       // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
       ...((kept.needed || hasToken) && { mayRequest: judgeOf(kept, printer) }),
-      ...(hasToken && serviceWay(origin)),
+      ...(hasToken && serviceWay(evaluated.origin)),
     };
     const outcome = await details.trace
       .page(runPage, page)
@@ -278,7 +273,7 @@ export function createExecution(options: {
      * reach and the run given up: whoever finds its lapsed lease ends it.
      */
     async execute(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
-      const begun = performance.now();
+      const begun = run.speculation?.begunAt ?? performance.now();
       const trace = await traces.begin(run);
       const details: EntryDetails = { hosts: new Set(), payload: undefined, room: "none", trace };
       const outcome = await evaluate(run, signal, details).catch((error: unknown) => {
@@ -286,6 +281,8 @@ export function createExecution(options: {
         log.error({ err: error, runId: run.id }, "a run could not be performed");
         return failed("InternalError", "the service could not run this action");
       });
+      // Of a run that failed before its page.
+      run.speculation?.drop();
       const state = cancellations.has(outcome) ? "cancelled" : undefined;
       const durationMs = performance.now() - begun;
       const { appId, trigger } = run;

@@ -1,5 +1,5 @@
 /**
- * The ledger: every run is one row before it starts and ends once, in one state and one log entry. Each verb is one statement,
+ * The ledger: every run is one row before anything comes of it, and ends once, in one state and one log entry. Each verb is one statement,
  * fenced by the holder. Knows SQL and states, not what a run does.
  */
 import type { DataSource } from "typeorm";

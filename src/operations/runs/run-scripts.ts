@@ -31,6 +31,8 @@ const TOKEN_SLACK_MS = 10_000;
 
 type SourceScript = Extract<PageScript, { source: string }>;
 
+type Listing = Pick<RunCode, "code" | "dependencies" | "assets">;
+
 export interface RunScripts {
   /**
    * The scripts in order, whether they hold a token, and what ends it.
@@ -38,9 +40,11 @@ export interface RunScripts {
    */
   prepare(
     run: HeldRun,
-    action: Pick<RunCode, "code" | "dependencies" | "assets">,
+    action: Listing,
     timeoutMs: number,
   ): Promise<{ packages: PageScript[]; hasToken: boolean; revoke: () => Promise<void> }>;
+  /** The same where all runs of the action have the same scripts; null where one has some of its own. @throws as `prepare` */
+  shared(action: Listing): Promise<PageScript[] | null>;
 }
 
 export function createRunScripts(options: {
@@ -84,10 +88,7 @@ export function createRunScripts(options: {
   }
 
   /** A package by its text. Rows of before hold addresses from which the page loads it. */
-  async function packageScript(
-    dependency: string,
-    { code, assets }: Pick<RunCode, "code" | "assets">,
-  ): Promise<PageScript> {
+  async function packageScript(dependency: string, { code, assets }: Listing): Promise<PageScript> {
     const kept = assets.find(({ name }) => name === dependency);
     if (kept && isKept(kept)) return keptScript(dependency, kept.sha256);
     const entry = catalogue.get(dependency);
@@ -109,25 +110,37 @@ export function createRunScripts(options: {
     return { name: "svc-run-session.js", source: `globalThis.__svcSession = ${session};`, realm: "worker" };
   }
 
+  /** The packages by their names, each once. */
+  function packageScripts(action: Listing): Promise<PageScript[]> {
+    return Promise.all([...new Set(action.dependencies)].map((name) => packageScript(name, action)));
+  }
+
+  /** A run that has no use for the library is spared its evaluation and its token. */
+  function usesLibrary({ code, dependencies, assets }: Listing): boolean {
+    const isOfNpm = (name: string) => assets.some((asset) => asset.name === name && asset.version !== undefined);
+    const mayUseIt = [...new Set(dependencies)].filter((name) => !isOfNpm(name));
+    return needsLibrary(code, mayUseIt, catalogue);
+  }
+
   return {
-    async prepare(run, { code, dependencies, assets }, timeoutMs) {
-      const names = [...new Set(dependencies)];
-      const packages: PageScript[] = await Promise.all(names.map((name) => packageScript(name, { code, assets })));
-      if (names.includes(SESSION_PACKAGE)) packages.unshift(await sessionScript(run));
-      // A run that has no use for the library is spared its evaluation and its token.
-      const mayUseLibrary = names.filter(
-        (name) => !assets.some((asset) => asset.name === name && asset.version !== undefined),
-      );
-      if (!needsLibrary(code, mayUseLibrary, catalogue))
-        return { packages, hasToken: false, revoke: async () => undefined };
+    async prepare(run, action, timeoutMs) {
+      const { code, dependencies } = action;
+      const packages = await packageScripts(action);
+      if (dependencies.includes(SESSION_PACKAGE)) packages.unshift(await sessionScript(run));
+      if (!usesLibrary(action)) return { packages, hasToken: false, revoke: async () => undefined };
       const { appId, id: runId, personId } = run;
       const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
       const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
       const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
-      const realm = realmOfLibrary(code, names, catalogue);
+      const realm = realmOfLibrary(code, [...new Set(dependencies)], catalogue);
       const client = await built(CLIENT_LIBRARY, "svc.js");
       packages.unshift({ ...client, realm }, { name: "svc-run.js", source: configuration, realm });
       return { packages, hasToken: true, revoke: () => credentials.expire(id) };
+    },
+
+    async shared(action) {
+      const hasOwn = action.dependencies.includes(SESSION_PACKAGE) || usesLibrary(action);
+      return hasOwn ? null : packageScripts(action);
     },
   };
 }

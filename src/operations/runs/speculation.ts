@@ -1,0 +1,123 @@
+/**
+ * Evaluates what may become a run while its row is being written, by what its action was at its last run: that takes as long as the row
+ * does. Only what can reach nothing is tried so, and nobody hears of it before the row stands and says the same; else it is dropped, as if
+ * it had never been. Knows neither the ledger nor what a run's end is.
+ */
+import { isDeepStrictEqual } from "node:util";
+import { LRUCache } from "lru-cache";
+import type { PageRun, PageScript, Trial } from "../../engine/browser/run.js";
+import type { AcceptedTarget, AskedRun } from "./acceptance.js";
+import type { Evaluated, HeldRun, RunCode, Speculation } from "./run-facts.js";
+import type { RunScripts } from "./run-scripts.js";
+import type { Secrecy } from "./secrecy.js";
+
+/** Of the code of actions that ran last, in characters. */
+const KNOWN_MAX_CHARACTERS = 16 * 1024 * 1024;
+const ENTRY_OVERHEAD = 256;
+
+/** How long the action may run, by its own limit and the service's. */
+export const timeLimitOf = ({ timeoutMs }: RunCode, serviceMs: number): number =>
+  Math.min(serviceMs, timeoutMs ?? serviceMs);
+
+/** @param settings JSON text of `context.settings` @param serviceMs the service's time limit */
+export function evaluatedOf(
+  { appId, copy, payload }: Pick<HeldRun, "appId" | "copy" | "payload">,
+  action: RunCode,
+  packages: readonly PageScript[],
+  settings: string,
+  serviceMs: number,
+): Evaluated {
+  const { name, code } = action;
+  return {
+    isolationKey: `${appId}:${copy}`,
+    origin: `https://app-${appId}.actions.internal`,
+    source: code,
+    sourceName: `${name}.js`,
+    packages,
+    payload,
+    settings,
+    timeoutMs: timeLimitOf(action, serviceMs),
+  };
+}
+
+type Known = Pick<AcceptedTarget, "target" | "secretsVersion">;
+
+export type Speculations = ReturnType<typeof createSpeculations>;
+
+export function createSpeculations(options: {
+  tryOut: (request: PageRun) => Trial | null;
+  secrecy: Secrecy;
+  scripts: Pick<RunScripts, "shared">;
+  timeoutMs: number;
+}) {
+  const { tryOut, secrecy, scripts, timeoutMs } = options;
+  const known = new LRUCache<string, Known>({
+    maxSize: KNOWN_MAX_CHARACTERS,
+    sizeCalculation: ({ target: { code } }) => code.length + ENTRY_OVERHEAD,
+  });
+
+  const keyOf = ({ appId, copy, nameOrId }: AskedRun) => `${appId}:${copy}:${nameOrId}`;
+
+  async function evaluated(asked: AskedRun, { target, secretsVersion }: Known): Promise<Evaluated | null> {
+    const packages = await scripts.shared(target);
+    if (packages === null) return null;
+    const kept = await secrecy.begin(asked.appId, secretsVersion);
+    return evaluatedOf(asked, target, packages, kept.contextSettings(target.environment), timeoutMs);
+  }
+
+  function begin(asked: AskedRun, its: Known): Speculation {
+    const begunAt = performance.now();
+    let isWanted = true;
+    const begun = evaluated(asked, its)
+      .then((given) => {
+        const trial = given && isWanted ? tryOut(given) : null;
+        return trial && { given, trial };
+      })
+      // The run meets the same, and says so.
+      .catch(() => null);
+    const drop = () => {
+      if (!isWanted) return;
+      isWanted = false;
+      void begun.then((one) => one?.trial.end());
+    };
+    return {
+      begunAt,
+      async trialOf(wanted) {
+        const one = await begun;
+        if (!one || !isDeepStrictEqual(one.given, wanted)) drop();
+        if (!isWanted) return null;
+        isWanted = false;
+        return one!.trial;
+      },
+      drop,
+    };
+  }
+
+  return {
+    /**
+     * Begins what that request may become while `accepting` writes its row, where its action is known here and would start at once.
+     * `speculation` is there where it has become a run.
+     * @param startsAtOnce whether it is accepted to start here now
+     * @throws what `accepting` throws
+     */
+    async beside(
+      asked: AskedRun,
+      accepting: Promise<AcceptedTarget>,
+      startsAtOnce: boolean,
+    ): Promise<{ accepted: AcceptedTarget; speculation: Speculation | null }> {
+      const key = keyOf(asked);
+      const its = startsAtOnce && asked.idempotencyKey === null ? known.get(key) : undefined;
+      const speculation = its && its.target.waitsFor === null ? begin(asked, its) : null;
+      const accepted = await accepting.catch((error: unknown) => {
+        known.delete(key);
+        speculation?.drop();
+        throw error;
+      });
+      const { id, repeated, target, secretsVersion } = accepted;
+      known.set(key, { target, secretsVersion });
+      if (id !== null && !repeated) return { accepted, speculation };
+      speculation?.drop();
+      return { accepted, speculation: null };
+    },
+  };
+}
