@@ -176,6 +176,10 @@ describe("runs that follow one another on a thread with fetch", function () {
       "const row = []; for (let at = 0; at < 3e6; at += 1) Object.defineProperty(row, at, { value: {} }); return row.length",
     );
     expect(await resultOf(browsers, long, here)).to.equal(3e6);
+    const rooms: RealmKind[] = [];
+    const onRealm = (realm: RealmKind) => void rooms.push(realm);
+    await failureOf(browsers, execute(fill, "const kept = []"), { ...here, onRealm });
+    expect(rooms, "what begins anew says where").to.deep.equal(["fetch", "network"]);
   });
 
   it("are judged each by its own judge, whatever the last was let do", async () => {

@@ -162,6 +162,7 @@ async function run(supervisors: readonly Supervisor[], request: PageRun): Promis
   if (outcome.cause !== "realm") return outcome;
   // Its page was ended there before it had asked for anything or printed a line.
   const timeoutMs = Math.max(1, request.timeoutMs - (performance.now() - begun));
+  request.onRealm?.("network");
   return runAs(supervisors, { ...request, timeoutMs }, "network");
 }
 

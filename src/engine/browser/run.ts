@@ -104,8 +104,8 @@ export interface PageRun {
   /** Cancels the run, waiting or running. */
   signal?: AbortSignal;
   /**
-   * Called once: before anything of the run is evaluated, or when its trial in a realm of the language has held. What begins in a realm with
-   * `fetch` may begin anew in a worker, where its page ends before anybody has heard of it.
+   * Called before anything of the run is evaluated, or when its trial in a realm of the language has held; and again where what began in a
+   * realm with `fetch` begins anew in a worker, since its page ended before anybody had heard of it.
    */
   onRealm?(realm: RealmKind): void;
   onConsole?(line: ConsoleLine): void;
