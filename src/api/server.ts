@@ -121,8 +121,8 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
     const leave = () => done(null, isLarge ? sliced([payload], end) : payload);
     const refused = reply.statusCode >= 400 || context?.refused === true;
     if (!refused || context?.caller !== null) return leave();
-    patience.wait(addressSender(context.address)).then((isWorth) => {
-      if (!isWorth) end();
+    patience.wait(addressSender(context.address)).then((isAnswered) => {
+      if (!isAnswered) end();
       leave();
     }, done);
   });
