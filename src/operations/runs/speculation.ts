@@ -11,9 +11,9 @@ import type { Evaluated, HeldRun, RunCode, Speculation } from "./run-facts.js";
 import type { RunScripts } from "./run-scripts.js";
 import type { Secrecy } from "./secrecy.js";
 
-/** Of the code of actions that ran last, in characters. */
+/** Actions that ran last, and what their code may take together in characters. */
+const KNOWN_MAX = 1_000;
 const KNOWN_MAX_CHARACTERS = 16 * 1024 * 1024;
-const ENTRY_OVERHEAD = 256;
 
 /** How long the action may run, by its own limit and the service's. */
 export const timeLimitOf = ({ timeoutMs }: RunCode, serviceMs: number): number =>
@@ -52,8 +52,9 @@ export function createSpeculations(options: {
 }) {
   const { tryOut, secrecy, scripts, timeoutMs } = options;
   const known = new LRUCache<string, Known>({
+    max: KNOWN_MAX,
     maxSize: KNOWN_MAX_CHARACTERS,
-    sizeCalculation: ({ target: { code } }) => code.length + ENTRY_OVERHEAD,
+    sizeCalculation: ({ target: { code } }) => code.length + 1,
   });
 
   const keyOf = ({ appId, copy, nameOrId }: AskedRun) => `${appId}:${copy}:${nameOrId}`;
