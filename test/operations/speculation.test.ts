@@ -1,4 +1,5 @@
 /** What is evaluated of a run while its row is written: only what reaches nothing, and nothing of it is there without its row. */
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { PageOutcome, PageRun, PageScript, Trial } from "../../src/engine/browser/run.js";
 import type { AcceptedTarget, AskedRun } from "../../src/operations/runs/acceptance.js";
@@ -21,18 +22,19 @@ const accepted = (changes: Partial<AcceptedTarget> = {}): AcceptedTarget => ({
   ...{ id: 5, repeated: false, target: TARGET, secretsVersion: 6, ...changes },
 });
 
-/** With trials that go on until somebody ends them. `shared`: as `RunScripts` answers. */
-function createPlayed(shared: () => PageScript[] | null = () => []) {
+const ENDLESS = new Promise<PageOutcome | null>(() => {});
+
+/** `shared`: as `RunScripts` answers; `outcome`: of each trial. */
+function createPlayed(shared: () => PageScript[] | null = () => [], outcome = () => ENDLESS) {
   const begun: { request: PageRun; ended: boolean }[] = [];
   const speculations = createSpeculations({
     tryOut(request): Trial {
       const one = { request, ended: false };
       begun.push(one);
-      const outcome = new Promise<PageOutcome | null>(() => {});
       const end = () => {
         one.ended = true;
       };
-      return { outcome, lines: [], end };
+      return { outcome: outcome(), lines: [], end };
     },
     secrecy: {
       begin: async (_appId: number, version = 0) =>
@@ -49,6 +51,12 @@ const wantedOf = ({ target, secretsVersion }: AcceptedTarget, asked = ASKED, pac
   evaluatedOf(asked, target, packages, `{"_version":${secretsVersion}}`, TIMEOUT_MS);
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Whether each was ended, when there was time for it. */
+async function ended({ begun }: Pick<ReturnType<typeof createPlayed>, "begun">): Promise<boolean[]> {
+  await delay(100);
+  return begun.map((one) => one.ended);
+}
 
 /** The database's answer, which takes its time. */
 async function answer(accepted: AcceptedTarget | Error): Promise<AcceptedTarget> {
@@ -73,7 +81,7 @@ describe("what is begun of a run before its row stands", () => {
     expect(await speculation.trialOf(wantedOf(accepted()))).to.have.property("lines");
     expect(await speculation.trialOf(wantedOf(accepted()))).to.equal(null);
     speculation.drop();
-    expect(played.begun.map(({ ended }) => ended)).to.deep.equal([false]);
+    expect(await ended(played)).to.deep.equal([false]);
     expect(played.begun[0]!.request).to.deep.equal(wantedOf(accepted()));
   });
 
@@ -102,10 +110,16 @@ describe("what is begun of a run before its row stands", () => {
       const played = createPlayed();
       const speculation = (await second(played))!;
       expect(await speculation.trialOf(wanted)).to.equal(null);
-      await turn();
-      expect(played.begun.map(({ ended }) => ended)).to.deep.equal([true]);
+      expect(await ended(played)).to.deep.equal([true]);
     });
   }
+
+  it("comes to its end by itself where that is near, so that its page serves on", async () => {
+    const played = createPlayed(undefined, () => delay(5, null));
+    const speculation = (await second(played))!;
+    expect(await speculation.trialOf(wantedOf(accepted({ secretsVersion: 7 })))).to.equal(null);
+    expect(await ended(played)).to.deep.equal([false]);
+  });
 
   it("is ended where there is no row, and nothing is begun by the same name until there is one", async () => {
     const { begun, speculations } = createPlayed();
@@ -114,16 +128,14 @@ describe("what is begun of a run before its row stands", () => {
       const refused = speculations.beside(ASKED, answer(new Error("inactive")), true);
       expect(await refused.catch((error: Error) => error.message)).to.equal("inactive");
     }
-    await turn();
-    expect(begun.map(({ ended }) => ended)).to.deep.equal([true]);
+    expect(await ended({ begun })).to.deep.equal([true]);
   });
 
   it("is ended where the row is not that of a run that starts", async () => {
     for (const then of [accepted({ id: null }), accepted({ repeated: true })]) {
       const played = createPlayed();
       expect(await second(played, { then })).to.equal(null);
-      await turn();
-      expect(played.begun.map(({ ended }) => ended)).to.deep.equal([true]);
+      expect(await ended(played)).to.deep.equal([true]);
     }
   });
 
