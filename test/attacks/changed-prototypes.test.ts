@@ -4,8 +4,9 @@ import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
   DOCUMENT_BOUNDS,
   DOCUMENT_HARNESS,
-  FETCH_HARNESS,
+  FETCH_THREAD,
   LANGUAGE_HARNESS,
+  LANGUAGE_THREAD,
   NETWORK_HARNESS,
   WORKER_HARNESS,
 } from "../../src/engine/browser/pages/harness.js";
@@ -14,7 +15,15 @@ import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { runOf } from "../engine/browser/support.js";
 
 /** Every name that stands in what is evaluated beside the code, whatever it is used for there, and all that a property's description has. */
-const HARNESSES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, FETCH_HARNESS, LANGUAGE_HARNESS, NETWORK_HARNESS, WORKER_HARNESS];
+const HARNESSES = [
+  DOCUMENT_BOUNDS,
+  DOCUMENT_HARNESS,
+  FETCH_THREAD.worker,
+  LANGUAGE_THREAD.worker,
+  LANGUAGE_HARNESS,
+  NETWORK_HARNESS,
+  WORKER_HARNESS,
+];
 const DESCRIBED = ["get", "set", "value", "writable", "configurable", "enumerable"];
 const OTHERS = ["then", "toJSON", "toString", "0", "1", "2", "3"];
 const NAMES = [...new Set([...DESCRIBED, ...OTHERS, ...HARNESSES.join("\n").match(/[a-z_$][\w$]*/gi)!])];

@@ -81,9 +81,25 @@ export async function callHarness(
 }
 
 /** A text of one message: a longer one keeps the browser, whose one pipe carries the messages of all runs, from all others meanwhile. */
-const MESSAGE_CHARACTERS = 256 * 1024;
+export const MESSAGE_CHARACTERS = 256 * 1024;
 /** What a page may say that it has, whatever it is: a run's result, and a little. */
 const TEXT_MAX_CHARACTERS = RESULT_MAX_BYTES + 1_024;
+
+/** A text of that many characters which comes in parts, between which the messages of others pass; undefined where it is not that. */
+export async function textInParts(
+  length: number,
+  partOf: (from: number, to: number) => Promise<unknown>,
+): Promise<string | undefined> {
+  if (!(length > MESSAGE_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
+  const parts: string[] = [];
+  for (let from = 0; from < length; from += MESSAGE_CHARACTERS) {
+    const to = Math.min(length, from + MESSAGE_CHARACTERS);
+    const part = await partOf(from, to);
+    if (typeof part !== "string" || part.length !== to - from) return undefined;
+    parts.push(part);
+  }
+  return parts.join("");
+}
 
 /**
  * Evaluated in the page before any line of the author's, by which all that it needs may be replaced: keeps what the method settles to where
@@ -110,7 +126,7 @@ const KEEP_LONG = `function(max, ...values) {
   return answer;
 }`;
 
-/** As `callHarness`, of a method whose text may be long: it comes in parts, between which the messages of others pass. */
+/** As `callHarness`, of a method whose text may be long. */
 export async function callForText(
   session: CDPSession,
   objectId: string,
@@ -128,13 +144,5 @@ export async function callForText(
   };
   const length = await call(KEEP_LONG.replace("METHOD", method), [MESSAGE_CHARACTERS, ...values]);
   if (typeof length !== "number") return length;
-  if (!(length > MESSAGE_CHARACTERS && length <= TEXT_MAX_CHARACTERS)) return undefined;
-  const parts: string[] = [];
-  for (let from = 0; from < length; from += MESSAGE_CHARACTERS) {
-    const to = Math.min(length, from + MESSAGE_CHARACTERS);
-    const part = await call("function(from, to) { return this.part(from, to) }", [from, to]);
-    if (typeof part !== "string" || part.length !== to - from) return undefined;
-    parts.push(part);
-  }
-  return parts.join("");
+  return textInParts(length, (from, to) => call("function(from, to) { return this.part(from, to) }", [from, to]));
 }

@@ -4,7 +4,7 @@ import { AT_ONCE_MAX, BODY_MAX_CHARACTERS, CALL_MAX_CHARACTERS } from "../networ
 import { SERVICE_GLOBAL } from "../run.js";
 import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
 import { FORBIDDEN_MEMBERS } from "./document-policy.js";
-import { CONSOLE_BINDING } from "./fresh-document.js";
+import { CONSOLE_BINDING, MESSAGE_CHARACTERS } from "./fresh-document.js";
 import { borrowedPlatform } from "./in-page/borrowed-platform.js";
 import { boundScope } from "./in-page/bounds.js";
 import { childConsole } from "./in-page/child-console.js";
@@ -15,13 +15,13 @@ import { lentPlatform } from "./in-page/lent-platform.js";
 import { lentRows } from "./in-page/lent-rows.js";
 import { pageTexts } from "./in-page/page-texts.js";
 import { realmHarness } from "./in-page/realm-harness.js";
-import { realmHost, type ThreadBounds } from "./in-page/realm-host.js";
 import { realmRows } from "./in-page/realm-rows.js";
 import { realmSignals } from "./in-page/realm-signals.js";
 import { realmTimers } from "./in-page/realm-timers.js";
-import { realmWorker } from "./in-page/realm-worker.js";
+import { realmWorker, type ThreadBounds } from "./in-page/realm-worker.js";
 import { hostCalls, workerCalls } from "./in-page/service-calls.js";
 import { standIns } from "./in-page/stand-ins.js";
+import { threadHost } from "./in-page/thread-host.js";
 import { visibleAlways } from "./in-page/visible-always.js";
 import { workerHarness } from "./in-page/worker-harness.js";
 import { workerHost } from "./in-page/worker-host.js";
@@ -53,10 +53,11 @@ export const PAUSE_MS = 2;
 
 /** What realms leave in the memory that they share is held until their thread ends. */
 const THREAD_BOUNDS: ThreadBounds = {
-  readyWithinMs: READY_WITHIN_MS,
   pauseMs: PAUSE_MS,
+  readyWithinMs: READY_WITHIN_MS,
   threadRuns: 100,
   lookAfter: 10,
+  messageCharacters: MESSAGE_CHARACTERS,
 };
 
 /** What is in the platform's objects is held for as long, and seen by nobody: a thread is given up when it may be so much. */
@@ -117,7 +118,8 @@ function workerPage(globals: readonly string[], withOrigin: boolean): string {
   return calling(workerHost, ...given);
 }
 
-function realmPage(globals: readonly string[], borrows: boolean): string {
+/** For a page around one thread, and for that thread. */
+function realmThread(globals: readonly string[], borrows: boolean): { page: string; worker: string } {
   const borrow = borrows
     ? calling(borrowedPlatform, calling(realmSignals), realmRows.toString(), calling(realmTimers))
     : "null";
@@ -125,19 +127,19 @@ function realmPage(globals: readonly string[], borrows: boolean): string {
   const lend = borrows ? calling(lentPlatform, ...lent) : "null";
   const before = [CORE, calling(codeOfText), calling(standIns), borrow];
   const inRealm = named(calling(realmHarness, ...before, JSON.stringify(globals), String(LOAD_MAX_MS)));
-  const inWorker = named(calling(realmWorker, JSON.stringify(inRealm), TEXTS, lend));
   const namesJson = Object.entries(STAND_INS).map(([realm, names]) => [realm, JSON.stringify(names)]);
-  const told = [NAVIGATOR, JSON.stringify(Object.fromEntries(namesJson)), String(borrows)];
-  return calling(realmHost, JSON.stringify(inWorker), TEXTS, ...told, JSON.stringify(THREAD_BOUNDS));
+  const told = [NAVIGATOR, JSON.stringify(Object.fromEntries(namesJson)), JSON.stringify(THREAD_BOUNDS)];
+  return {
+    page: named(calling(threadHost, String(borrows))),
+    worker: named(calling(realmWorker, JSON.stringify(inRealm), TEXTS, lend, ...told)),
+  };
 }
 
-/**
- * As DOCUMENT_HARNESS, for a page that runs its scripts in realms of one worker, or in workers. One with the globals of the language for each
- * run costs five times as much as a realm: for browsers that make none.
- */
-export const LANGUAGE_HARNESS = named(
-  `self.ShadowRealm ? ${realmPage(LANGUAGE_GLOBALS, false)} : ${workerPage(LANGUAGE_GLOBALS, false)}`,
-);
-export const FETCH_HARNESS = named(realmPage(FETCH_GLOBALS, true));
+/** As DOCUMENT_HARNESS, for a page that runs its scripts in realms of one worker. */
+export const LANGUAGE_THREAD = realmThread(LANGUAGE_GLOBALS, false);
+export const FETCH_THREAD = realmThread(FETCH_GLOBALS, true);
+
+/** The same for a page that runs them in workers. One with the globals of the language costs five times as much as a realm: for browsers that make none. */
+export const LANGUAGE_HARNESS = named(workerPage(LANGUAGE_GLOBALS, false));
 export const WORKER_HARNESS = named(workerPage(WORKER_GLOBALS, false));
 export const NETWORK_HARNESS = named(workerPage(NETWORK_GLOBALS, true));

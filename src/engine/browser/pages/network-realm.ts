@@ -7,8 +7,9 @@ import { createRunRequests } from "../network/run-requests.js";
 import { createServiceCalls } from "../network/service-calls.js";
 import { answerDocument } from "./fresh-document.js";
 import { NETWORK_HARNESS } from "./harness.js";
+import { NETWORK_POLICY } from "./host-page.js";
 import type { Realm, RealmOptions } from "./realm.js";
-import { createWorkerPage, NETWORK_POLICY } from "./worker-page.js";
+import { createWorkerPage } from "./worker-page.js";
 
 /** A worker that is busy for so long is not waited for. */
 const CATCH_UP_MS = 200;

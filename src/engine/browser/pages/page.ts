@@ -9,12 +9,13 @@ import { failed, type PageOutcome, type PageRun, type RealmKind } from "../run.j
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
 import { createDocumentRealm } from "./document-realm.js";
-import { createFetchRealm, makesFetchRealms } from "./fetch-realm.js";
+import { createFetchRealm } from "./fetch-realm.js";
 import { CONSOLE_BINDING } from "./fresh-document.js";
+import { createLanguageRealm } from "./language-realm.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
 import { createNetworkRealm } from "./network-realm.js";
 import type { Realm, RealmOptions } from "./realm.js";
-import { createLanguageRealm, createWorkerRealm } from "./worker-realm.js";
+import { createLanguageWorkerRealm, createWorkerRealm } from "./worker-realm.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
 /** A renderer that dies while its page is made leaves what was asked of it unanswered. Before the first run nobody's code can be in the way. */
@@ -30,6 +31,9 @@ const REALMS: Readonly<Record<RealmKind, (options: RealmOptions) => Realm>> = {
   network: createNetworkRealm,
   document: createDocumentRealm,
 };
+/** What these are where the browser makes no realms, or none that can be lent what they are. */
+const WITHOUT_REALMS: Partial<typeof REALMS> = { language: createLanguageWorkerRealm, fetch: createNetworkRealm };
+const MAKES_REALMS = "typeof ShadowRealm === 'function' && typeof Uint8Array.fromBase64 === 'function'";
 
 export class Page {
   private session!: CDPSession;
@@ -117,10 +121,18 @@ export class Page {
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });
     session.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name !== CONSOLE_BINDING) return;
-      this.heard ||= payload !== "";
-      this.print?.(payload);
+      if (name === CONSOLE_BINDING) this.hear(payload);
     });
+  }
+
+  private hear(payload: string): void {
+    this.heard ||= payload !== "";
+    this.print?.(payload);
+  }
+
+  private async makesRealms(): Promise<boolean> {
+    const { result } = await this.session.send("Runtime.evaluate", { expression: MAKES_REALMS, returnByValue: true });
+    return result.value === true;
   }
 
   private async causeOfCrash(): Promise<Loss> {
@@ -180,12 +192,12 @@ export class Page {
   async settle(origin: string, kind: RealmKind): Promise<boolean> {
     const { connection, session, contextId, targetId, lane } = this;
     const lose = (loss: Loss) => this.lose(loss);
-    const print = (payload: string) => this.print?.(payload);
+    const print = (payload: string) => this.hear(payload);
     const options = { connection, session, contextId, targetId, origin, lane, lose, print };
     this.kind = kind;
     const settle = async () => {
-      const isMissing = kind === "fetch" && !(await makesFetchRealms(session));
-      this.realm = REALMS[isMissing ? "network" : kind](options);
+      const instead = WITHOUT_REALMS[kind];
+      this.realm = instead && !(await this.makesRealms()) ? instead(options) : REALMS[kind](options);
       await this.realm.settle();
       return true;
     };

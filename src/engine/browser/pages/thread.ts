@@ -1,56 +1,120 @@
-/** The one thread on which a page's realms follow each other, as it is seen from outside: when there is another, and how much it holds. */
+/**
+ * The one thread on which a page's realms follow each other (in-page/realm-worker.ts), as it is asked from outside, past the page: by a
+ * session of its own. Knows when there is another, and how much it holds.
+ */
 import type { CDPSession, Protocol } from "puppeteer";
-import type { WorkerPage } from "./worker-page.js";
+import type { PageRun } from "../run.js";
+import { CONSOLE_BINDING, callHarness, installHarness, textInParts } from "./fresh-document.js";
+import { PAUSE_MS, READY_WITHIN_MS } from "./harness.js";
+import { createHostPage } from "./host-page.js";
+import { createKeptTexts } from "./kept-texts.js";
+import type { RealmOptions } from "./realm.js";
 
-/** Before an answer (in-page/realm-host.ts): what the next run needs takes longer than it may wait for; how much is held is to be looked at. */
-const LONG_RENEWAL = "t";
+/** Before an answer: another thread has the next run; how much this one holds is to be looked at. */
+const LAST = "t";
 const LOOK = "l";
+/** Instead of an answer. */
+const LATE = "late";
 
 /** What a thread may hold when it serves another run: V8 keeps what a realm held until the thread ends. */
 const HELD_MAX_BYTES = 16 * 1024 * 1024;
 /** One that is busy for so long is not waited for. */
 const CATCH_UP_MS = 200;
 
-/** `onThread`: hears of each thread before a run has it. */
+/** After a run's end: a thread that has no realm for the next one by then gets none any more, for it makes none so late. */
+const STUCK_AFTER_MS = PAUSE_MS + READY_WITHIN_MS + 250;
+
+/** One worker, with what it has been sent. */
+interface Thread {
+  session: CDPSession;
+  harnessId: string;
+  texts: ReturnType<typeof createKeptTexts>;
+  /** Runs that it has answered. */
+  runs: number;
+}
+
+/** @param onThread hears of each thread before a run has it */
 export function createThread(
-  session: CDPSession,
-  page: WorkerPage,
+  options: RealmOptions,
+  harnesses: { page: string; worker: string },
   onThread: (thread: CDPSession) => Promise<unknown> = async () => {},
 ) {
-  let current: CDPSession | null = null;
+  const { session, lose, print } = options;
+  const page = createHostPage(options, harnesses.page);
+  let current: Thread | null = null;
   let mark = "";
-  let expected = 0;
+  let endedAt = 0;
+  let onSaid: (answer: string) => void = () => {};
+  let looking: NodeJS.Timeout | null = null;
   let seen = 0;
-  let heard: Promise<unknown> = Promise.resolve();
+  let expected = 0;
+  let begun: Promise<unknown> = Promise.resolve();
   let onSeen: () => void = () => {};
 
+  function call(method: string, ...values: readonly unknown[]): Promise<unknown> {
+    if (current === null) throw new Error("the page has no worker");
+    return callHarness(current.session, current.harnessId, method, values);
+  }
+
+  /** Ends the page's use where what the last run left keeps the thread from the next one, which then never begins. */
+  async function look(): Promise<void> {
+    looking = null;
+    const rest = endedAt + STUCK_AFTER_MS - performance.now();
+    if (rest > 0) return lookIn(rest);
+    await begun;
+    // One that is to be replaced, or just is, makes no more.
+    if (mark === LAST || seen < expected) return;
+    if ((await page.call("hasMade", current!.runs + 1)) === false) lose("unready");
+  }
+
+  function lookIn(ms: number): void {
+    looking ??= setTimeout(() => void look().catch(() => {}), ms);
+    looking.unref();
+  }
+
+  /** The answer without its mark. */
+  function unmarked(answer: unknown): unknown {
+    mark = typeof answer === "string" && [LAST, LOOK].includes(answer[0]!) ? answer[0]! : "";
+    return mark === "" ? answer : (answer as string).slice(mark.length);
+  }
+
+  async function begin(thread: CDPSession): Promise<void> {
+    const own: Thread = { session: thread, harnessId: "", texts: createKeptTexts(), runs: 0 };
+    current = own;
+    thread.on("Runtime.bindingCalled", ({ name, payload }) => {
+      if (name !== CONSOLE_BINDING || own !== current) return;
+      if (payload[0] === "c") print(payload.slice(1));
+      else onSaid(payload.slice(1));
+    });
+    [own.harnessId] = await Promise.all([installHarness(thread, harnesses.worker), onThread(thread)]);
+    await callHarness(thread, own.harnessId, "begin", [CONSOLE_BINDING]);
+  }
+
   session.on("Target.attachedToTarget", ({ sessionId }: Protocol.Target.AttachedToTargetEvent) => {
-    current = session.connection()?.session(sessionId) ?? null;
+    const thread = session.connection()?.session(sessionId) ?? null;
     seen += 1;
-    if (current !== null) heard = onThread(current);
+    if (thread !== null) begun = begin(thread);
     // Nobody may be left to ask what became of it, when the page or its browser goes just now.
-    heard.catch(() => {});
+    begun.catch(() => {});
     onSeen();
   });
 
-  /** Waits for another thread, which `begun` has brought. */
-  async function another(begun: Promise<unknown>): Promise<void> {
+  /** Has the next run's realm made on another thread. */
+  async function replace(): Promise<void> {
     expected += 1;
-    await begun;
+    await page.call("replaceThread");
     while (seen < expected) {
       await new Promise<void>((resolve) => {
         onSeen = resolve;
       });
     }
-    await heard;
+    await begun;
   }
-
-  const replace = () => another(page.replaceThread());
 
   /** In bytes: objects, the platform's too, and buffers, with the garbage among them. Nothing in a worker can tell. */
   async function heldBytes(): Promise<number> {
     if (current === null) throw new Error("the page has no worker");
-    const { usedSize, embedderHeapUsedSize, backingStorageSize } = await current.send("Runtime.getHeapUsage");
+    const { usedSize, embedderHeapUsedSize, backingStorageSize } = await current.session.send("Runtime.getHeapUsage");
     return usedSize + embedderHeapUsedSize + backingStorageSize;
   }
 
@@ -58,23 +122,38 @@ export function createThread(
     /** Follows the page's workers from here on. Called once. */
     watch: () =>
       session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true }),
-    /** Has the first run's realm made. */
-    begin: () => another(page.begin()),
-    /** Has the next run's realm made on another thread. */
+    /** Has the page's document there. */
+    open: page.open,
     replace,
     /** Resolves when all that the thread has told of has arrived. Rejects where it is busy. */
     async caughtUp(): Promise<void> {
-      await current?.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_MS });
+      await current?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_MS });
     },
-    /** What the page answers of a run, without its mark. */
-    read(answer: unknown): unknown {
-      mark = typeof answer === "string" && [LONG_RENEWAL, LOOK].includes(answer[0]!) ? answer[0]! : "";
-      return mark === "" ? answer : (answer as string).slice(mark.length);
+    /** Evaluates the run's code in the realm that was made for it. @returns the harness's answer */
+    async run(request: PageRun): Promise<unknown> {
+      const own = current!;
+      const answer = await new Promise<unknown>((resolve) => {
+        onSaid = (said) => resolve(/^\d+$/.test(said) ? Number(said) : said);
+        // A thread goes with its page, of which the run hears elsewhere.
+        call("run", ...own.texts.valuesOf(request)).then(resolve, () => {});
+      });
+      if (answer === LATE) return lose("unready");
+      own.runs += 1;
+      if (typeof answer !== "number") return unmarked(answer);
+      return unmarked(await textInParts(answer, (from, to) => call("part", from, to)));
     },
     /** Has the thread in order for another run. */
     async renew(): Promise<void> {
-      if (mark === LONG_RENEWAL) await another(page.ready());
+      if (mark === LAST) await replace();
       if (mark === LOOK && (await heldBytes()) > HELD_MAX_BYTES) await replace();
+      await page.collect();
     },
+    /** As of `Realm`. */
+    unreadyMs: () => Math.max(0, endedAt + STUCK_AFTER_MS - performance.now()),
+    end(): void {
+      endedAt = performance.now();
+      lookIn(STUCK_AFTER_MS);
+    },
+    stop: () => clearTimeout(looking ?? undefined),
   };
 }

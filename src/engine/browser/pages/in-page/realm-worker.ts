@@ -1,4 +1,4 @@
-/** Gives each run a realm of its own, in a worker whose own scope no author's code is in. Runs inside the browser. */
+/** Gives each run a realm of its own, in a worker whose own scope no author's code is in, and keeps the next one's ahead. Runs inside the browser. */
 import type { LentPlatform } from "./lent-platform.js";
 import type { Sent, TakeTexts } from "./page-texts.js";
 
@@ -6,21 +6,68 @@ import type { Sent, TakeTexts } from "./page-texts.js";
 type Any = any;
 declare const self: Any;
 
+/** When a thread is given up, and with it all that realms have left in its memory; and how its answers go. */
+export interface ThreadBounds {
+  /** How long the next run's realm waits until the last one's answer has gone its way: on few cores one is in the way of the other. In ms. */
+  pauseMs: number;
+  /** How long that and the end of what the last run left may take together. In ms. */
+  readyWithinMs: number;
+  /** How many runs a thread serves at most. */
+  threadRuns: number;
+  /** How many runs, and milliseconds of them, together there are before what the thread holds is looked at. */
+  lookAfter: number;
+  /** A longer answer is kept, to be had in parts. */
+  messageCharacters: number;
+}
+
+/** Packages that are evaluated ahead of the run that has them, by texts that are kept. */
+interface Ahead {
+  key: string;
+  scripts: readonly Sent[];
+  namesJson: string | null;
+}
+
 /**
- * As `harnessCore`: evaluated by its source text. Asked by null it makes a realm and says `r`: nothing of the last run goes on. Asked by
- * scripts it evaluates them there, ahead of a run that has them; says `n` where that is not good, and has a realm without them. Given a run
- * it passes on what that run's realm says, until it is asked again, and `f` before an answer that is to be this thread's last. What has been
- * made for a realm is held until the thread ends, so that an ended one is left with as little as can be.
+ * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to, to whom it says `c` and a console line, and `a`
+ * and an answer. Tells the page of each run's realm when it is there, so that nothing of the last run goes on. What has been made for a
+ * realm is held until the thread ends, so that an ended one is left with as little as can be.
  * @param realm the source text of a realm's harness
  * @param take what has the scripts of a run: their texts are the same from run to run, by which V8 finds what it has compiled of them
  * @param lent what realms are lent of this scope; before an answer then stands how often `fetch` was called
+ * @param ofNavigator what a run on trial is told of the navigator
+ * @param standIns the JSON of the names to stand in for, by whose trial it is
  */
-export function realmWorker(realm: string, take: TakeTexts, lent: LentPlatform | null): void {
-  const { ShadowRealm } = self;
+export function realmWorker(
+  realm: string,
+  take: TakeTexts,
+  lent: LentPlatform | null,
+  ofNavigator: readonly string[],
+  standIns: Readonly<Record<string, string>>,
+  bounds: ThreadBounds,
+): unknown {
+  const { ShadowRealm, navigator, performance } = self;
+  const navigatorJson = JSON.stringify(Object.fromEntries(ofNavigator.map((name) => [name, navigator[name]])));
+  let say: (text: string) => void = () => {};
   let next: Any = null;
   let loan: Any = null;
   let end = () => {};
+  /** Who may speak: the run, or what is evaluated ahead, of that number. */
   let count = 0;
+  let pause: ReturnType<typeof setTimeout> | undefined;
+  /** What is evaluated ahead. */
+  let loading: Promise<void> | null = null;
+  /** Of the last run, and when it came. */
+  let answer = "";
+  let answeredAt = Number.POSITIVE_INFINITY;
+  let runs = 0;
+  let unseen = 0;
+  /** The packages of the last run; those to be evaluated ahead, since the last two had the same; those that are; those that had better not be. */
+  let lastKey: string | null = null;
+  let ahead: Ahead | null = null;
+  let aheadKey: string | null = null;
+  const shunned = new Set<string>();
+
+  const tellReady = () => self.postMessage(null);
 
   function makeRealm(): void {
     end();
@@ -30,40 +77,134 @@ export function realmWorker(realm: string, take: TakeTexts, lent: LentPlatform |
     end = () => void own?.end();
   }
 
-  /** Evaluates scripts ahead. */
-  function load(scripts: readonly Sent[], namesJson: string | null, navigatorJson: string): void {
+  /** Evaluates packages in the realm that was made; where that is not good, there is another without them. */
+  function load({ key, namesJson }: Ahead, texts: readonly string[]): void {
     const own = count;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    loading = promise;
     const done = (isGood: boolean) => {
       if (own !== count) return;
-      if (!isGood) makeRealm();
-      self.postMessage(isGood ? "r" : "n");
+      if (isGood) aheadKey = key;
+      else {
+        shunned.add(key);
+        makeRealm();
+      }
+      tellReady();
+      resolve();
     };
-    end = next(done, null, "", namesJson, navigatorJson, ...take([], scripts));
+    end = next(done, null, "", namesJson, navigatorJson, ...texts);
   }
 
-  function run([forget, scripts, ...values]: Any): void {
+  /** Has nothing of the last run go on, and the next one's realm made. Too late for that, there is none: the host has given this thread up. */
+  function prepare(): void {
+    clearTimeout(pause);
+    pause = undefined;
+    if (performance.now() - answeredAt > bounds.pauseMs + bounds.readyWithinMs) return;
+    count += 1;
+    aheadKey = null;
+    loading = null;
+    makeRealm();
+    const texts = ahead === null ? [] : take([], ahead.scripts);
+    // One may have been forgotten.
+    if (ahead === null || texts.includes(undefined as Any)) tellReady();
+    else load(ahead, texts);
+  }
+
+  /** What names a run's packages, and whose trial it is; null where it has none, or one without a name of its content. */
+  function keyOf(scripts: readonly Sent[], trialOf: string | null): string | null {
+    const contents = scripts.slice(0, -1).map(([, , content]) => content);
+    return contents.length === 0 || contents.includes("") ? null : [trialOf, ...contents].join("\n");
+  }
+
+  /** Has the packages of the run that begins evaluated ahead of the next, where the last run had them too. */
+  function foresee(key: string | null, scripts: readonly Sent[], namesJson: string | null): void {
+    // With a way out they could ask for something, which only a run may.
+    const isAgain = lent === null && key !== null && key === lastKey && !shunned.has(key);
+    const known = scripts.slice(0, -1).map(([name, , content]): Sent => [name, null, content, false]);
+    ahead = isAgain ? { key, scripts: known, namesJson } : null;
+    lastKey = key;
+  }
+
+  /** Counts a run of so many milliseconds. Answers how its answer is marked. */
+  function spend(ms: number): string {
+    runs += 1;
+    // One that took long may have left much.
+    unseen += 1 + ms;
+    if (runs >= bounds.threadRuns || lent?.isFull() === true) return "t";
+    if (unseen < bounds.lookAfter) return "";
+    unseen = 0;
+    return "l";
+  }
+
+  /** Takes the last word of a run of so many milliseconds. Answers it as the host has it, marked; its length, where it is long. */
+  function endOf(ms: number, text: string): string | number {
+    const mark = spend(ms);
+    answer = mark + text;
+    answeredAt = performance.now();
+    // A thread that is given up makes no more.
+    if (mark !== "t") pause = setTimeout(prepare, mark === "" ? bounds.pauseMs : 0);
+    return answer.length <= bounds.messageCharacters ? answer : answer.length;
+  }
+
+  /** What hears of the run that begins, until its answer. */
+  function listener(resolve: (answer: string | number) => void): (text: string) => void {
+    count += 1;
     const own = count;
     const lastLoan = loan;
-    const tell = (text: string) => {
+    return (text) => {
       if (own !== count) return;
-      if (lastLoan === null || text[0] !== "a") return self.postMessage(text);
-      if (lent!.isFull()) self.postMessage("f");
-      const end = text.indexOf(" ");
-      self.postMessage(`${text.slice(0, end)} ${lastLoan.end()}${text.slice(end)}`);
-    };
-    const drop = next(tell, ...values, ...take(forget, scripts));
-    next = null;
-    end = () => {
-      lastLoan?.end();
-      drop();
+      if (text[0] === "c") return say(text);
+      // Nothing more is heard of it.
+      count += 1;
+      if (text[0] === "x") return resolve(endOf(0, text));
+      const at = text.indexOf(" ");
+      const [ms, said] = [Number(text.slice(1, at)), text.slice(at + 1)];
+      if (lastLoan === null) return resolve(endOf(ms, said));
+      // What goes on after its answer could keep a promise from being heard of; of what reaches nothing, a worker has the next try.
+      say(`a${endOf(ms, `${lastLoan.end()} ${said}`)}`);
     };
   }
 
-  self.onmessage = ({ data }: Any) => {
-    count += 1;
-    if (Array.isArray(data)) return run(data);
-    makeRealm();
-    if (data === null) self.postMessage("r");
-    else load(data.scripts, data.namesJson, data.navigatorJson);
+  return {
+    __proto__: null,
+    /** Has the first run's realm made. */
+    begin(bindingName: string): void {
+      say = self[bindingName];
+      prepare();
+    },
+    /**
+     * Answers by what the code came to, marked: a text, or its length where it is long. `late`: it has not begun, and never will. Where realms
+     * are lent something, that is said.
+     */
+    async run(
+      payload: string,
+      settings: string,
+      forget: readonly string[],
+      scripts: readonly Sent[],
+      trialOf: string | null,
+    ): Promise<string | number> {
+      if (pause !== undefined) prepare();
+      if (next === null) return "late";
+      if (loading !== null) await loading;
+      answer = "";
+      const flat = take(forget, scripts);
+      const namesJson = (trialOf !== null && standIns[trialOf]) || null;
+      const key = keyOf(scripts, trialOf);
+      const isAhead = aheadKey !== null && aheadKey === key;
+      if (aheadKey !== null && !isAhead) makeRealm();
+      foresee(key, scripts, namesJson);
+      const given = isAhead ? [null, navigatorJson, ...flat.slice(-2)] : [namesJson, navigatorJson, ...flat];
+      const lastLoan = loan;
+      const { promise, resolve } = Promise.withResolvers<string | number>();
+      const drop = next(listener(resolve), payload, settings, ...given);
+      next = null;
+      end = () => {
+        lastLoan?.end();
+        drop();
+      };
+      return promise;
+    },
+    /** Of the last answer. */
+    part: (from: number, to: number): string => answer.slice(from, to),
   };
 }

@@ -1,0 +1,145 @@
+/** The thread of realms: when it has the next run's realm made, and what is heard of the last run by then. */
+import { createContext, runInContext } from "node:vm";
+import { expect } from "chai";
+import { pageTexts } from "../../../src/engine/browser/pages/in-page/page-texts.js";
+import { realmWorker } from "../../../src/engine/browser/pages/in-page/realm-worker.js";
+
+const BOUNDS = { pauseMs: 2, readyWithinMs: 500, threadRuns: 100, lookAfter: 10, messageCharacters: 20 };
+
+interface Thread {
+  begin(bindingName: string): void;
+  run(payload: string, settings: string, forget: string[], scripts: unknown[], trialOf: null): Promise<string | number>;
+  part(from: number, to: number): string;
+}
+
+/** A thread whose realms and clock are the test's. */
+function threaded() {
+  const timers = new Map<object, { then: () => void; ms: number }>();
+  const printed: string[] = [];
+  const heard: ((text: string) => void)[] = [];
+  let now = 0;
+  let realms = 0;
+  let told = 0;
+  const context = createContext({
+    ShadowRealm: class {
+      evaluate() {
+        realms += 1;
+        return () => (hear: (text: string) => void) => {
+          heard.push(hear);
+          return () => {};
+        };
+      }
+    },
+    navigator: {},
+    performance: { now: () => now },
+    print: (line: string) => void printed.push(line),
+    postMessage() {
+      told += 1;
+    },
+    setTimeout(then: () => void, ms: number) {
+      const timer = {};
+      timers.set(timer, { then, ms });
+      return timer;
+    },
+    clearTimeout: (timer: object) => void timers.delete(timer),
+  });
+  const given = `"", (${pageTexts})(), null, [], {}, ${JSON.stringify(BOUNDS)}`;
+  const thread: Thread = runInContext(`globalThis.self = globalThis; (${realmWorker})(${given})`, context);
+  thread.begin("print");
+  return {
+    thread,
+    printed,
+    heard,
+    realms: () => realms,
+    told: () => told,
+    begin: () => thread.run("{}", "{}", [], [["action.js", "", "", false]], null),
+    /** One run to its answer. */
+    async answered(answer: string) {
+      const run = this.begin();
+      heard.at(-1)?.(`a1 ${answer}`);
+      return run;
+    },
+    pass(ms: number) {
+      now += ms;
+      for (const [timer, one] of timers) if (one.ms <= ms && timers.delete(timer)) one.then();
+    },
+  };
+}
+
+describe("The next run's realm on a thread of them", () => {
+  it("is made when the answer has had a moment to go its way, and the page told", async () => {
+    const one = threaded();
+    expect(one.told()).to.equal(1);
+    expect(await one.answered("d1")).to.equal("d1");
+    expect(one.realms()).to.equal(1);
+    one.pass(BOUNDS.pauseMs);
+    expect([one.realms(), one.told()]).to.deep.equal([2, 2]);
+    expect(await one.answered("d2")).to.equal("d2");
+  });
+
+  it("is made at once where the next run comes before, and once", async () => {
+    const one = threaded();
+    await one.answered("d1");
+    expect(await one.answered("d2")).to.equal("d2");
+    expect(one.realms()).to.equal(2);
+    one.pass(BOUNDS.pauseMs);
+    one.pass(BOUNDS.pauseMs);
+    expect(one.realms()).to.equal(3);
+  });
+
+  it("is made at once where the thread is to be looked at", async () => {
+    const one = threaded();
+    for (let count = 1; count < BOUNDS.lookAfter / 2; count += 1) expect(await one.answered("d1")).to.equal("d1");
+    expect(await one.answered("d1")).to.equal("ld1");
+    one.pass(0);
+    expect(one.realms()).to.equal(1 + BOUNDS.lookAfter / 2);
+  });
+
+  it("is made no more after the thread's last run", async () => {
+    const one = threaded();
+    for (let count = 1; count < BOUNDS.threadRuns; count += 1) await one.answered("d1");
+    expect(await one.answered("d1")).to.equal("td1");
+    one.pass(BOUNDS.pauseMs);
+    expect([one.realms(), one.told()]).to.deep.equal([BOUNDS.threadRuns, BOUNDS.threadRuns]);
+  });
+
+  it("is made no more where that is late, and the run that comes then never begins", async () => {
+    const one = threaded();
+    await one.answered("d1");
+    one.pass(BOUNDS.pauseMs + BOUNDS.readyWithinMs + 1);
+    expect(await one.begin()).to.equal("late");
+    expect([one.realms(), one.told(), one.heard.length]).to.deep.equal([1, 1, 1]);
+  });
+
+  it("may come as late as that, and may wait for long", async () => {
+    const one = threaded();
+    await one.answered("d1");
+    one.pass(BOUNDS.pauseMs + BOUNDS.readyWithinMs);
+    one.pass(60_000);
+    expect(await one.answered("d2")).to.equal("d2");
+  });
+
+  it("comes after a run of which nothing more is heard", async () => {
+    const one = threaded();
+    const run = one.begin();
+    const [first] = one.heard;
+    first!("cits own");
+    first!("a1 d1");
+    first!("clate");
+    first!("a1 d3");
+    expect(await run).to.equal("d1");
+    const next = one.begin();
+    first!("clater");
+    first!("a1 d4");
+    one.heard[1]!("a1 d2");
+    expect(await next).to.equal("d2");
+    expect(one.printed).to.deep.equal(["cits own"]);
+  });
+
+  it("comes after a long answer, of which the host has the length first", async () => {
+    const one = threaded();
+    const long = `d"${"x".repeat(BOUNDS.messageCharacters)}"`;
+    expect(await one.answered(long)).to.equal(long.length);
+    expect(one.thread.part(0, 10) + one.thread.part(10, long.length)).to.equal(long);
+  });
+});
