@@ -66,7 +66,7 @@ export class Starting {
       void embedded.failed.then(() =>
         fail(new StartError("PostgreSQL ended by itself; a new start recovers what it held")),
       );
-      url = embedded.url;
+      url = embedded.socketUrl;
     }
     unwanted.throwIfAborted();
     await migrate(url).catch((error: Error) => {

@@ -68,7 +68,7 @@ describe("the embedded PostgreSQL", () => {
        FROM pg_database WHERE datname = current_database()`,
     ).finally(postgres.stop);
     expect(rows).to.deep.equal([
-      { encoding: "UTF8", collate: "C", name: "svc", sync: "on", fsync: "on", sockets: "", listen: "127.0.0.1" },
+      { encoding: "UTF8", collate: "C", name: "svc", sync: "on", fsync: "on", sockets: ".", listen: "127.0.0.1" },
     ]);
   });
 
@@ -85,6 +85,29 @@ describe("the embedded PostgreSQL", () => {
     expect(readFileSync(file, "utf8").trim()).to.equal(postgres.url);
     expect(statSync(file).mode & 0o777).to.equal(0o600);
     expect(refusal).to.match(/password authentication failed/);
+  });
+
+  it("is reached by a socket in a folder that is its own, with the same password", async () => {
+    const postgres = await startEmbeddedPostgres({ dataDir, log: silent });
+    const wrong = postgres.socketUrl.replace(/:[^:@]+@/, ":wrong@");
+    const [rows, refusal] = await Promise.all([
+      query(postgres.socketUrl, "SELECT inet_server_addr() AS address, current_database() AS name"),
+      query(wrong, "SELECT 1").then(
+        () => "let in",
+        (error: Error) => error.message,
+      ),
+    ]).finally(postgres.stop);
+    expect(rows).to.deep.equal([{ address: null, name: "svc" }]);
+    expect(refusal).to.match(/password authentication failed/);
+    expect(statSync(join(dataDir, "postgres")).mode & 0o077).to.equal(0);
+  });
+
+  it("is reached by its port where the path to its socket is too long for one", async () => {
+    dataDir = join(folder, "d".repeat(80));
+    const postgres = await startEmbeddedPostgres({ dataDir, log: silent });
+    const rows = await query(postgres.socketUrl, "SELECT inet_server_addr() AS address").finally(postgres.stop);
+    expect(postgres.socketUrl).to.equal(postgres.url);
+    expect(rows).to.deep.equal([{ address: "127.0.0.1" }]);
   });
 
   it("leaves no process behind when it stops, and stops once however often it is asked", async () => {
@@ -121,13 +144,15 @@ describe("the embedded PostgreSQL", () => {
     expect(await query(next.said.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
   });
 
-  it("recovers what was committed when the server was killed with its owner", async () => {
+  it("recovers what was committed when the server was killed with its owner, whose socket is gone", async () => {
     const killed = await start();
     await query(killed.said.url!, "CREATE TABLE kept (id int); INSERT INTO kept VALUES (1), (2)");
     process.kill(postmasterPid(dataDir), "SIGKILL");
     await endOwner(killed, "SIGKILL");
     const next = await start();
     expect(await query(next.said.url!, "SELECT count(*)::int AS n FROM kept")).to.deep.equal([{ n: 2 }]);
+    const sockets = readdirSync(join(dataDir, "postgres")).filter((name) => /^\.s\.PGSQL\.\d+$/.test(name));
+    expect(sockets).to.deep.equal([`.s.PGSQL.${new URL(next.said.url!).port}`]);
   });
 
   it("takes the place of a lock whose pid belongs to another process by now", async () => {

@@ -1,7 +1,7 @@
 /** One running PostgreSQL server on a cluster: start, stop, and the one that a killed service left behind. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -25,6 +25,8 @@ const PASSING_FAULT =
 
 export interface Postmaster {
   port: number;
+  /** Where its socket is. */
+  socketPath: string;
   /** Resolves when the server ends without having been asked to. */
   failed: Promise<void>;
   stop(): Promise<void>;
@@ -75,12 +77,22 @@ async function freePort(): Promise<number> {
   return typeof address === "object" && address ? address.port : 0;
 }
 
+const SOCKET = ".s.PGSQL.";
+
+/** A killed server leaves its socket, and each start has another port. */
+function removeSockets(clusterDir: string): void {
+  for (const name of readdirSync(clusterDir)) {
+    if (name.startsWith(SOCKET)) rmSync(join(clusterDir, name), { force: true });
+  }
+}
+
 function serverArguments(clusterDir: string, port: number, settings: Record<string, string>): string[] {
   const all = {
     ...LOG_SETTINGS,
     listen_addresses: "127.0.0.1",
     port: String(port),
-    unix_socket_directories: "",
+    // The cluster's own folder, which is the server's alone.
+    unix_socket_directories: ".",
     ...settings,
   };
   return [
@@ -111,7 +123,7 @@ async function launch(context: ClusterContext, args: string[], log: Logger): Pro
   return { child, fault };
 }
 
-function supervise(child: ChildProcess, port: number, log: Logger): Postmaster {
+function supervise(child: ChildProcess, port: number, clusterDir: string, log: Logger): Postmaster {
   let stopping: Promise<void> | null = null;
   const watchdog = watchOver(child.pid!);
   const closed = once(child, "close").finally(() => watchdog.dismiss());
@@ -126,6 +138,7 @@ function supervise(child: ChildProcess, port: number, log: Logger): Postmaster {
 
   return {
     port,
+    socketPath: join(clusterDir, `${SOCKET}${port}`),
     failed: new Promise((resolve) => child.once("exit", () => !stopping && resolve())),
     stop: () => {
       stopping ??= stop();
@@ -140,10 +153,11 @@ export async function startPostmaster(
   settings: Record<string, string>,
   log: Logger,
 ): Promise<Postmaster> {
+  removeSockets(context.clusterDir);
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
     const { child, fault } = await launch(context, serverArguments(context.clusterDir, port, settings), log);
-    if (fault === null) return supervise(child, port, log);
+    if (fault === null) return supervise(child, port, context.clusterDir, log);
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await shutDown(child.pid);
     if (attempt === START_ATTEMPTS || !PASSING_FAULT.test(fault)) {
       throw new EmbeddedPostgresError(`PostgreSQL did not start: ${fault}`);
