@@ -13,6 +13,7 @@ import {
 import { fullAncestor } from "acorn-walk";
 import { analyze } from "eslint-scope";
 import globals from "globals";
+import { LRUCache } from "lru-cache";
 import {
   FETCH_GLOBALS,
   LANGUAGE_GLOBALS,
@@ -73,9 +74,14 @@ export function fitsFetchRealm(names: readonly string[]): boolean {
   return !names.includes("eval") && neededOf(names).every((name) => FETCH_GLOBALS.includes(name));
 }
 
-/** What is remembered of judged code is bounded. */
-export function createRealmOfCode(remembered = 500): RealmOfCode {
-  const judged = new Map<string, RealmKind>();
+/** What is remembered of judged code: what was asked for last, in characters of code. */
+const REMEMBERED_CHARACTERS = 16 * 1024 * 1024;
+
+export function createRealmOfCode(rememberedCharacters = REMEMBERED_CHARACTERS): RealmOfCode {
+  const judged = new LRUCache<string, RealmKind>({
+    maxSize: rememberedCharacters,
+    sizeCalculation: (_, key) => key.length + 1,
+  });
 
   return (code, given = []) => {
     // No code that defines a function is an array of texts: what one app is given is not taken for another's first line.
@@ -83,7 +89,6 @@ export function createRealmOfCode(remembered = 500): RealmOfCode {
     const known = judged.get(key);
     if (known !== undefined) return known;
     const kind = judge(code, given);
-    if (judged.size >= remembered) judged.delete(judged.keys().next().value!);
     judged.set(key, kind);
     return kind;
   };

@@ -3,11 +3,13 @@
  * those whose packages name more, for libraries name much that most of their uses never touch. Nothing of such a run leaves that realm until
  * it has ended, so that one which needs more begins anew in a worker, or in what its packages name, as if for the first time.
  */
+import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { ConsoleLine, PageOutcome, PageRun, PageScript, RealmKind, Trial } from "./run.js";
 
-/** What is remembered to need more, and for how long: then it is found out again, for the machine may only have been busy. */
-const REMEMBERED = 1_000;
+/** What is remembered to need more, by app, so that none drives out another's, and for how long: then it is found out again, for the machine may only have been busy. */
+const REMEMBERED_APPS = 1_000;
+const REMEMBERED_PER_APP = 100;
 const REMEMBERED_MS = 600_000;
 /** A trial lasts so long at most, or such a part of the run's limit: a longer run has a thread of its own, and all of its time. */
 const TRIAL_MAX_MS = 1_000;
@@ -19,11 +21,10 @@ const NEEDS_MORE: readonly string[] = ["realm", "memory", "timeout"];
 
 export type TrialOf = NonNullable<PageRun["trialOf"]>;
 
-/** Code and packages by their contents: of one app, so that none decides where another's run. */
-function keyOf({ origin, packages, source }: PageRun): string {
-  return [origin, ...packages.map((script) => ("content" in script && script.content) || script.name), source].join(
-    "\n",
-  );
+/** What names code and packages by their contents. */
+function keyOf({ packages, source }: PageRun): string {
+  const contents = packages.map((script) => ("content" in script && script.content) || script.name);
+  return hash("sha256", [...contents, source].join("\n"));
 }
 
 const mayBeTried = (script: PageScript): boolean =>
@@ -31,14 +32,17 @@ const mayBeTried = (script: PageScript): boolean =>
 
 export type Trials = ReturnType<typeof createTrials>;
 
-export function createTrials(remembered = REMEMBERED) {
-  const needMore = new LRUCache<string, true>({ max: remembered, ttl: REMEMBERED_MS });
+export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
+  const needMore = new LRUCache<string, LRUCache<string, true>>({ max: REMEMBERED_APPS });
 
   return {
-    /** Whether the same code needed more of late. */
-    neededMore: (request: PageRun): boolean => needMore.has(keyOf(request)),
+    /** Whether the app's same code needed more of late. */
+    neededMore: (request: PageRun): boolean => needMore.get(request.origin)?.has(keyOf(request)) ?? false,
     /** Remembers that it did. */
-    remember: (request: PageRun) => void needMore.set(keyOf(request), true),
+    remember(request: PageRun): void {
+      const own = needMore.get(request.origin) ?? new LRUCache({ max: rememberedPerApp, ttl: REMEMBERED_MS });
+      needMore.set(request.origin, own.set(keyOf(request), true));
+    },
 
     /** `realm` where the run is to be tried in a realm of the language first, and its source needs no more than that has; null where not. */
     of(request: PageRun, realm: RealmKind, ofSource = realm): TrialOf | null {

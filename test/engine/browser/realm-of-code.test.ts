@@ -124,7 +124,7 @@ describe("the realm of code", () => {
   });
 
   it("is judged alike the second time, and after much else", () => {
-    const few = createRealmOfCode(2);
+    const few = createRealmOfCode(80);
     const codes = ["Math.max", "document", "fetch", "window", "Math.abs"].map(
       (name) => `const execute = async () => ${name}`,
     );

@@ -89,6 +89,15 @@ describe("Which runs are tried", () => {
       expect(await outcomes([cause, null], runOf("a", { packages })), cause).to.deep.equal([cause, "held"]);
   });
 
+  it("is remembered by app: none drives out what is known of another's", () => {
+    const trials = createTrials(2);
+    const of = (app: number, source: string) => runOf(source, { origin: `https://app-${app}.actions.internal` });
+    trials.remember(of(1, "a"));
+    for (const source of ["a", "b", "c"]) trials.remember(of(2, source));
+    const known = [of(1, "a"), of(2, "a"), of(2, "b"), of(2, "c"), of(3, "a")].map(trials.neededMore);
+    expect(known).to.deep.equal([true, false, true, true, false]);
+  });
+
   it("hand on what they printed when they have held, and are ended and not tried again where that is much", async () => {
     for (const [count, held] of [
       [500, true],
