@@ -1,13 +1,14 @@
 /**
- * Which scripts' texts a page keeps beside its workers, so that they are sent to it once and not for each run: those alone whose content has
- * a name, so that no run can tell whether it was the first. The page does as it is told here; nothing of an author's runs where they are.
+ * Which scripts' texts a page keeps beside its workers, and a thread of realms by itself, so that they are sent there once and not for each
+ * run: those alone whose content has a name, so that no run can tell whether it was the first. They do as they are told here; nothing of an
+ * author's runs where they are.
  */
 import type { PageRun } from "../run.js";
 
-/** Of one page, in characters; the oldest go. */
+/** Of one of them, in characters; the oldest go. */
 const KEPT_MAX_CHARACTERS = 4 * 1024 * 1024;
 
-/** One script as the page takes it: `text` null where the page has that content; `keep` where it is to have it from here on. */
+/** One script as it is sent there: `text` null where that content is there; `keep` where it is to have it from here on. */
 export type SentScript = readonly [name: string, text: string | null, content: string, keep: boolean];
 
 /** As it is evaluated: its frames bear its name. */
@@ -34,7 +35,7 @@ export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
   }
 
   return {
-    /** A run as the page takes it: payload, settings, the contents to forget when it has begun, the scripts, and whose trial it is. */
+    /** A run as it is sent there: payload, settings, the contents to forget when it has begun, the scripts, and whose trial it is. */
     valuesOf(request: PageRun): unknown[] {
       const { payload, settings, packages, sourceName: name = "action.js", source, trialOf = null } = request;
       const gone: string[] = [];
