@@ -1,8 +1,10 @@
 /** The thread of realms: when it has the next run's realm made, and what is heard of the last run by then. */
+import { setImmediate as turn } from "node:timers/promises";
 import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
 import { pageTexts } from "../../../src/engine/browser/pages/in-page/page-texts.js";
 import { realmWorker } from "../../../src/engine/browser/pages/in-page/realm-worker.js";
+import { threadHost } from "../../../src/engine/browser/pages/in-page/thread-host.js";
 
 const BOUNDS = { pauseMs: 2, readyWithinMs: 500, threadRuns: 100, lookAfter: 10, messageCharacters: 20 };
 
@@ -141,5 +143,38 @@ describe("The next run's realm on a thread of them", () => {
     const long = `d"${"x".repeat(BOUNDS.messageCharacters)}"`;
     expect(await one.answered(long)).to.equal(long.length);
     expect(one.thread.part(0, 10) + one.thread.part(10, long.length)).to.equal(long);
+  });
+});
+
+describe("The page around a thread of realms", () => {
+  it("has another when the worker's own script has run, and counts the realms of that one alone", async () => {
+    const workers: { onmessage: (() => void) | null; ended: boolean }[] = [];
+    const context = createContext({
+      Worker: class {
+        onmessage = null;
+        ended = false;
+        constructor() {
+          workers.push(this);
+        }
+        terminate() {
+          this.ended = true;
+        }
+      },
+    });
+    const page = runInContext(`globalThis.self = globalThis; (${threadHost})(false)`, context);
+    for (const last of [0, 1]) {
+      let isThere = false;
+      const replaced = page.replaceThread().then(() => {
+        isThere = true;
+      });
+      await turn();
+      expect(isThere).to.equal(false);
+      workers[last]!.onmessage!();
+      await replaced;
+      expect(page.hasMade(1)).to.equal(false);
+      workers[last]!.onmessage!();
+      expect([page.hasMade(1), page.hasMade(2)]).to.deep.equal([true, false]);
+    }
+    expect(workers.map(({ ended }) => ended)).to.deep.equal([true, false]);
   });
 });

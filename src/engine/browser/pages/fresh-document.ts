@@ -59,14 +59,14 @@ export async function installHarness(session: CDPSession, expression: string): P
   return objectId;
 }
 
-/** Calls a method of the harness's object and waits for what it settles to, however long that takes. */
+/** Calls a method of the harness's object and waits for what it settles to, however long that takes. @throws where it fails */
 export async function callHarness(
   session: CDPSession,
   objectId: string,
   method: string,
   values: readonly unknown[],
 ): Promise<unknown> {
-  const { result } = await session.send(
+  const { result, exceptionDetails } = await session.send(
     "Runtime.callFunctionOn",
     {
       objectId,
@@ -77,6 +77,7 @@ export async function callHarness(
     },
     { timeout: 0 },
   );
+  if (exceptionDetails) throw new Error(`the harness failed: ${exceptionDetails.text}`);
   return result.value;
 }
 

@@ -48,7 +48,8 @@ export function createThread(
   let looking: NodeJS.Timeout | null = null;
   let seen = 0;
   let expected = 0;
-  let begun: Promise<unknown> = Promise.resolve();
+  let begun: Promise<void> = Promise.resolve();
+  let heard: Promise<unknown> = Promise.resolve();
   let onSeen: () => void = () => {};
 
   function call(method: string, ...values: readonly unknown[]): Promise<unknown> {
@@ -78,37 +79,41 @@ export function createThread(
     return mark === "" ? answer : (answer as string).slice(mark.length);
   }
 
-  async function begin(thread: CDPSession): Promise<void> {
-    const own: Thread = { session: thread, harnessId: "", texts: createKeptTexts(), runs: 0 };
-    current = own;
-    thread.on("Runtime.bindingCalled", ({ name, payload }) => {
-      if (name !== CONSOLE_BINDING || own !== current) return;
-      if (payload[0] === "c") print(payload.slice(1));
-      else onSaid(payload.slice(1));
-    });
-    [own.harnessId] = await Promise.all([installHarness(thread, harnesses.worker), onThread(thread)]);
-    await callHarness(thread, own.harnessId, "begin", [CONSOLE_BINDING]);
-  }
-
   session.on("Target.attachedToTarget", ({ sessionId }: Protocol.Target.AttachedToTargetEvent) => {
     const thread = session.connection()?.session(sessionId) ?? null;
     seen += 1;
-    if (thread !== null) begun = begin(thread);
+    if (thread !== null) {
+      const own: Thread = { session: thread, harnessId: "", texts: createKeptTexts(), runs: 0 };
+      current = own;
+      thread.on("Runtime.bindingCalled", ({ name, payload }) => {
+        if (name !== CONSOLE_BINDING || own !== current) return;
+        if (payload[0] === "c") print(payload.slice(1));
+        else onSaid(payload.slice(1));
+      });
+      heard = onThread(thread);
+    }
     // Nobody may be left to ask what became of it, when the page or its browser goes just now.
-    begun.catch(() => {});
+    heard.catch(() => {});
     onSeen();
   });
 
-  /** Has the next run's realm made on another thread. */
-  async function replace(): Promise<void> {
-    expected += 1;
+  async function begin(): Promise<void> {
     await page.call("replaceThread");
     while (seen < expected) {
       await new Promise<void>((resolve) => {
         onSeen = resolve;
       });
     }
-    await begun;
+    const own = current!;
+    [own.harnessId] = await Promise.all([installHarness(own.session, harnesses.worker), heard]);
+    await call("begin", CONSOLE_BINDING);
+  }
+
+  /** Has the next run's realm made on another thread. */
+  function replace(): Promise<void> {
+    expected += 1;
+    begun = begin();
+    return begun;
   }
 
   /** In bytes: objects, the platform's too, and buffers, with the garbage among them. Nothing in a worker can tell. */

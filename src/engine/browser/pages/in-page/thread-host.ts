@@ -10,17 +10,22 @@ declare const self: Any;
  */
 export function threadHost(withOrigin: boolean): unknown {
   const { Worker } = self;
+  // What is evaluated before a worker's own script may find half of its globals.
+  const first = "postMessage(null)";
   // By an address of its own data its origin is nobody's.
-  const url = withOrigin ? URL.createObjectURL(new Blob([])) : "data:text/javascript,";
+  const url = withOrigin ? URL.createObjectURL(new Blob([first])) : `data:text/javascript,${first}`;
   let worker: Any = null;
   /** Realms that it has made ahead of runs. */
   let made = 0;
   return {
     __proto__: null,
     /** Ends the worker, and starts another. */
-    replaceThread(): void {
+    async replaceThread(): Promise<void> {
       worker?.terminate();
       worker = new Worker(url);
+      await new Promise((resolve) => {
+        worker.onmessage = resolve;
+      });
       made = 0;
       worker.onmessage = () => {
         made += 1;
