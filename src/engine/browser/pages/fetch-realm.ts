@@ -3,7 +3,6 @@
  * requests, and end with the run. Half the cost of a worker for each.
  */
 import { createRunRequests } from "../network/run-requests.js";
-import { answerDocument } from "./fresh-document.js";
 import { FETCH_THREAD } from "./harness.js";
 import { NETWORK_POLICY } from "./host-page.js";
 import type { Realm, RealmOptions } from "./realm.js";
@@ -16,21 +15,12 @@ export function createFetchRealm(options: RealmOptions): Realm {
   const thread = createThread(options, FETCH_THREAD, requests.watch);
   /** How often the last run called `fetch`; null: it has not said. */
   let asked: number | null = 0;
-  let isOpen = false;
-
-  session.on("Fetch.requestPaused", (event) => {
-    if (isOpen) requests.answer(session, event);
-    else answerDocument(session, event.requestId, [NETWORK_POLICY]);
-  });
 
   return {
     async settle() {
       await thread.watch();
-      await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
-      await thread.open();
-      isOpen = true;
-      // On, it costs each worker's start and each request a part, whatever its pattern.
-      await session.send("Fetch.disable");
+      await thread.open(NETWORK_POLICY);
+      session.on("Fetch.requestPaused", (event) => requests.answer(session, event));
       await thread.replace();
     },
 

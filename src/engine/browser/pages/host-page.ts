@@ -1,6 +1,6 @@
 /** A page whose document is the host's alone, whose policy lets nothing be loaded: around the realms or workers of its runs. */
-import type { CDPSession } from "puppeteer";
-import { callHarness, installHarness, navigate } from "./fresh-document.js";
+import type { Protocol } from "puppeteer";
+import { answerDocument, callHarness, installHarness, navigate } from "./fresh-document.js";
 import type { RealmOptions } from "./realm.js";
 
 const policy = (more: string) => ({
@@ -15,9 +15,8 @@ export const NETWORK_POLICY = policy("worker-src blob:; connect-src http: https:
 const COLLECT_EVERY_RUNS = 50;
 
 export interface HostPage {
-  readonly session: CDPSession;
-  /** Sends the page to its document and puts the harness there. */
-  open(): Promise<void>;
+  /** Sends the page to its document, which has that policy, and puts the harness there. */
+  open(policy: Protocol.Fetch.HeaderEntry): Promise<void>;
   /** Calls a method of the harness. */
   call(method: string, ...values: readonly unknown[]): Promise<unknown>;
   /** The id of the harness's object. */
@@ -33,10 +32,15 @@ export function createHostPage(
   let harnessId = "";
   let runs = 0;
   return {
-    session,
-    async open() {
+    async open(policy) {
+      const answer = ({ requestId }: Protocol.Fetch.RequestPausedEvent) => answerDocument(session, requestId, [policy]);
+      session.on("Fetch.requestPaused", answer);
+      await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
       const { loaded } = await navigate(session, `${origin}/`);
       [harnessId] = await Promise.all([installHarness(session, harness), loaded]);
+      // On, it costs each worker's start and each request a part, whatever its pattern.
+      await session.send("Fetch.disable");
+      session.off("Fetch.requestPaused", answer);
     },
     call: (method, ...values) => callHarness(session, harnessId, method, values),
     harnessId: () => harnessId,

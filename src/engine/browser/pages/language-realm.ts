@@ -2,23 +2,17 @@
  * A realm for each run, on one thread, where nothing can be asked for: its origin is nobody's. It has the language and no name more
  * (worker-globals.ts).
  */
-import { answerDocument } from "./fresh-document.js";
 import { LANGUAGE_THREAD } from "./harness.js";
 import { SILENT_POLICY } from "./host-page.js";
 import type { Realm, RealmOptions } from "./realm.js";
 import { createThread } from "./thread.js";
 
 export function createLanguageRealm(options: RealmOptions): Realm {
-  const { session, origin } = options;
   const thread = createThread(options, LANGUAGE_THREAD);
-  session.on("Fetch.requestPaused", ({ requestId }) => answerDocument(session, requestId, [SILENT_POLICY]));
   return {
     async settle() {
-      await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
       await thread.watch();
-      await thread.open();
-      // On, it costs every worker's start a part, whatever its pattern.
-      await session.send("Fetch.disable");
+      await thread.open(SILENT_POLICY);
       await thread.replace();
     },
     async renew() {

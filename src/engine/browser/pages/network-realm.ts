@@ -5,7 +5,6 @@
 import type { CDPSession, Protocol } from "puppeteer";
 import { createRunRequests } from "../network/run-requests.js";
 import { createServiceCalls } from "../network/service-calls.js";
-import { answerDocument } from "./fresh-document.js";
 import { NETWORK_HARNESS } from "./harness.js";
 import { NETWORK_POLICY } from "./host-page.js";
 import type { Realm, RealmOptions } from "./realm.js";
@@ -25,7 +24,6 @@ export function createNetworkRealm(options: RealmOptions): Realm {
   let watched: Promise<unknown> = Promise.resolve();
   let current: CDPSession | null = null;
   let onAttached: () => void = () => {};
-  let isOpen = false;
 
   /** Resolves when all that the worker has told of its requests has arrived. */
   async function caughtUp(): Promise<void> {
@@ -51,20 +49,12 @@ export function createNetworkRealm(options: RealmOptions): Realm {
     return inHand;
   }
 
-  session.on("Fetch.requestPaused", (event) => {
-    if (isOpen) requests.answer(session, event);
-    else answerDocument(session, event.requestId, [NETWORK_POLICY]);
-  });
-
   return {
     async settle() {
       await session.send("Target.setAutoAttach", { autoAttach: true, waitForDebuggerOnStart: false, flatten: true });
-      await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
+      await page.open(NETWORK_POLICY);
       // Nothing is said of the page's own requests: it makes none but those for its workers' first line.
-      await page.open();
-      isOpen = true;
-      // On, it costs each worker's start and each request a part, whatever its pattern.
-      await session.send("Fetch.disable");
+      session.on("Fetch.requestPaused", (event) => requests.answer(session, event));
       await page.listenService((payload) => void calls.take(payload));
     },
 

@@ -1,5 +1,6 @@
 /** The page around the workers of its runs, one for each: costs less than a document. */
 
+import type { Protocol } from "puppeteer";
 import type { Reply } from "../network/service-calls.js";
 import type { PageRun } from "../run.js";
 import { CONSOLE_BINDING, callForText } from "./fresh-document.js";
@@ -18,8 +19,8 @@ export function createWorkerPage(options: RealmOptions, harness: string) {
   const texts = createKeptTexts();
 
   return {
-    async open(): Promise<void> {
-      await page.open();
+    async open(policy: Protocol.Fetch.HeaderEntry): Promise<void> {
+      await page.open(policy);
       await page.call("listen", CONSOLE_BINDING);
     },
     /** Has the first run's worker ready, where each run has the next one's prepared. */

@@ -2,7 +2,7 @@
  * A dedicated worker for each run, where nothing can be asked for: its origin is nobody's. Its global scope has no names but those that are
  * listed (worker-globals.ts).
  */
-import { answerDocument, CONSOLE_BINDING } from "./fresh-document.js";
+import { CONSOLE_BINDING } from "./fresh-document.js";
 import { LANGUAGE_HARNESS, READY_WITHIN_MS, WORKER_HARNESS } from "./harness.js";
 import { SILENT_POLICY } from "./host-page.js";
 import type { Realm, RealmOptions } from "./realm.js";
@@ -10,19 +10,15 @@ import { createWorkerPage } from "./worker-page.js";
 
 /** A run's end begins the next one's worker, unasked: a message there and back costs a tenth of a run. */
 function createSilentWorker(options: RealmOptions, harness: string): Realm {
-  const { session, origin, lose } = options;
+  const { session, lose } = options;
   const page = createWorkerPage(options, harness);
   let endedAt = 0;
-  session.on("Fetch.requestPaused", ({ requestId }) => answerDocument(session, requestId, [SILENT_POLICY]));
   session.on("Runtime.bindingCalled", ({ name, payload }) => {
     if (name === CONSOLE_BINDING && payload === "") lose("unready");
   });
   return {
     async settle() {
-      await session.send("Fetch.enable", { patterns: [{ urlPattern: `${origin}/` }] });
-      await page.open();
-      // On, it costs every worker's start a part, whatever its pattern.
-      await session.send("Fetch.disable");
+      await page.open(SILENT_POLICY);
       await page.begin();
     },
     async renew() {
