@@ -1,7 +1,10 @@
 /** What is evaluated of a run while its row is written: only what reaches nothing, and nothing of it is there without its row. */
+import { once } from "node:events";
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import type { PageOutcome, PageRun, PageScript, Trial } from "../../src/engine/browser/run.js";
+import type { BegunRun, PageRun, PageScript } from "../../src/engine/browser/run.js";
 import type { AcceptedTarget, AskedRun } from "../../src/operations/runs/acceptance.js";
 import type { Speculation } from "../../src/operations/runs/run-facts.js";
 import type { RunSecrecy } from "../../src/operations/runs/secrecy.js";
@@ -22,23 +25,24 @@ const accepted = (changes: Partial<AcceptedTarget> = {}): AcceptedTarget => ({
   ...{ id: 5, repeated: false, target: TARGET, secretsVersion: 6, ...changes },
 });
 
-const ENDLESS = new Promise<PageOutcome | null>(() => {});
-
-/** `shared`: as `RunScripts` answers; `outcome`: of each trial. */
-function createPlayed(shared: () => PageScript[] | null = () => [], outcome = () => ENDLESS) {
-  const begun: { request: PageRun; ended: boolean }[] = [];
+/** `shared`: as `RunScripts` answers; `needed`: whether the app has secrets, by the number of their last change. */
+function createPlayed(shared: () => PageScript[] | null = () => [], needed = (_version: number) => false) {
+  const begun: { request: PageRun; dropped: boolean }[] = [];
   const speculations = createSpeculations({
-    tryOut(request): Trial {
-      const one = { request, ended: false };
+    beginAhead(request): BegunRun {
+      const one = { request, dropped: false };
       begun.push(one);
-      const end = () => {
-        one.ended = true;
+      const drop = () => {
+        one.dropped = true;
       };
-      return { outcome: outcome(), lines: [], end };
+      return { realm: "language", take: async () => null, drop };
     },
     secrecy: {
       begin: async (_appId: number, version = 0) =>
-        ({ contextSettings: () => `{"_version":${version}}` }) as Partial<RunSecrecy> as RunSecrecy,
+        ({
+          contextSettings: () => `{"_version":${version}}`,
+          needed: needed(version),
+        }) as Partial<RunSecrecy> as RunSecrecy,
     },
     scripts: { shared: async () => shared() },
     timeoutMs: TIMEOUT_MS,
@@ -52,10 +56,10 @@ const wantedOf = ({ target, secretsVersion }: AcceptedTarget, asked = ASKED, pac
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
-/** Whether each was ended, when there was time for it. */
-async function ended({ begun }: Pick<ReturnType<typeof createPlayed>, "begun">): Promise<boolean[]> {
-  await delay(100);
-  return begun.map((one) => one.ended);
+/** Whether each was dropped, when there was time for it. */
+async function dropped({ begun }: Pick<ReturnType<typeof createPlayed>, "begun">): Promise<boolean[]> {
+  await turn();
+  return begun.map((one) => one.dropped);
 }
 
 /** The database's answer, which takes its time. */
@@ -78,10 +82,10 @@ describe("what is begun of a run before its row stands", () => {
   it("is the run's where the row says the same, once", async () => {
     const played = createPlayed();
     const speculation = (await second(played))!;
-    expect(await speculation.trialOf(wantedOf(accepted()))).to.have.property("lines");
-    expect(await speculation.trialOf(wantedOf(accepted()))).to.equal(null);
+    expect(await speculation.begunOf(wantedOf(accepted()), false)).to.have.property("take");
+    expect(await speculation.begunOf(wantedOf(accepted()), false)).to.equal(null);
     speculation.drop();
-    expect(await ended(played)).to.deep.equal([false]);
+    expect(await dropped(played)).to.deep.equal([false]);
     expect(played.begun[0]!.request).to.deep.equal(wantedOf(accepted()));
   });
 
@@ -106,36 +110,41 @@ describe("what is begun of a run before its row stands", () => {
     "a package more": wantedOf(accepted(), ASKED, [{ name: "svc-csv", source: "" }]),
   };
   for (const [what, wanted] of Object.entries(others)) {
-    it(`is ended, and nobody's, where the run has ${what}`, async () => {
+    it(`is dropped, and nobody's, where the run has ${what}`, async () => {
       const played = createPlayed();
       const speculation = (await second(played))!;
-      expect(await speculation.trialOf(wanted)).to.equal(null);
-      expect(await ended(played)).to.deep.equal([true]);
+      expect(await speculation.begunOf(wanted, false)).to.equal(null);
+      expect(await dropped(played)).to.deep.equal([true]);
     });
   }
 
-  it("comes to its end by itself where that is near, so that its page serves on", async () => {
-    const played = createPlayed(undefined, () => delay(5, null));
-    const speculation = (await second(played))!;
-    expect(await speculation.trialOf(wantedOf(accepted({ secretsVersion: 7 })))).to.equal(null);
-    expect(await ended(played)).to.deep.equal([false]);
+  it("has a judge to wait for in an app with secrets alone, and is dropped where its run has one and it has not", async () => {
+    for (const needed of [true, false]) {
+      const played = createPlayed(undefined, () => needed);
+      const speculation = (await second(played))!;
+      expect(await speculation.begunOf(wantedOf(accepted()), !needed)).to.equal(null);
+      expect(await dropped(played)).to.deep.equal([true]);
+      expect(played.begun[0]!.request.mayRequest?.("https://elsewhere.example/")).to.equal(needed ? false : undefined);
+      const other = (await second(createPlayed(undefined, () => needed)))!;
+      expect(await other.begunOf(wantedOf(accepted()), needed)).to.have.property("take");
+    }
   });
 
-  it("is ended where there is no row, and nothing is begun by the same name until there is one", async () => {
+  it("is dropped where there is no row, and nothing is begun by the same name until there is one", async () => {
     const { begun, speculations } = createPlayed();
     await speculations.beside(ASKED, answer(accepted()), true);
     for (const _ of [1, 2]) {
       const refused = speculations.beside(ASKED, answer(new Error("inactive")), true);
       expect(await refused.catch((error: Error) => error.message)).to.equal("inactive");
     }
-    expect(await ended({ begun })).to.deep.equal([true]);
+    expect(await dropped({ begun })).to.deep.equal([true]);
   });
 
-  it("is ended where the row is not that of a run that starts", async () => {
+  it("is dropped where the row is not that of a run that starts", async () => {
     for (const then of [accepted({ id: null }), accepted({ repeated: true })]) {
       const played = createPlayed();
       expect(await second(played, { then })).to.equal(null);
-      expect(await ended(played)).to.deep.equal([true]);
+      expect(await dropped(played)).to.deep.equal([true]);
     }
   });
 
@@ -155,17 +164,26 @@ describe("what is begun of a run before its row stands", () => {
     ] as const;
     for (const [at, [played, how]] of cases.entries()) {
       const speculation = await second(played, how);
-      expect((await speculation?.trialOf(wantedOf(accepted()))) ?? null, String(at)).to.equal(null);
+      expect((await speculation?.begunOf(wantedOf(accepted()), false)) ?? null, String(at)).to.equal(null);
       expect(played.begun.length, String(at)).to.equal(0);
     }
   });
 });
 
+const ASKING = `async function execute({ payload }) {
+  const begun = Date.now();
+  return { begun, text: await (await fetch(payload.url)).text() };
+}`;
+const urlOf = (host: Server) => `http://127.0.0.1:${(host.address() as AddressInfo).port}/`;
+
 describe("a run whose row is long in coming", function () {
   this.timeout(60_000);
   let service: TestService;
-  const path = "/v3/apps/1/actions/clock";
-  const call = () => service.rest("POST", `${path}/runWithResult`, { body: { a: 1 } });
+  let host: Server;
+  /** When each request came to the host. */
+  const asked: number[] = [];
+  const call = (name = "clock") =>
+    service.rest("POST", `/v3/apps/1/actions/${name}/runWithResult`, { body: { url: urlOf(host) } });
   const code = (more: string) =>
     `async function execute({ settings }) { console.log("evaluated"); return { at: Date.now(), settings, ${more} }; }`;
   const count = async (table: string) =>
@@ -179,13 +197,29 @@ describe("a run whose row is long in coming", function () {
       CREATE OR REPLACE TRIGGER slow BEFORE INSERT ON run FOR EACH ROW EXECUTE FUNCTION slow()`);
 
   before(async () => {
-    service = await startTestService();
-    const fields = { name: "clock", code: code("v: 1"), active: true, triggers: [{ trigger: "manual" }] };
-    expect((await service.rest("POST", "/v3/apps/1/actions", { body: fields })).http).to.equal(201);
+    service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1" });
+    host = createServer((_request, response) => {
+      asked.push(Date.now());
+      response.writeHead(200, { "Access-Control-Allow-Origin": "*" }).end("ok");
+    }).listen(0, "127.0.0.1");
+    await once(host, "listening");
+    for (const [name, body] of [
+      ["clock", code("v: 1")],
+      ["asking", ASKING],
+    ]) {
+      const fields = { name, code: body, active: true, triggers: [{ trigger: "manual" }] };
+      expect((await service.rest("POST", "/v3/apps/1/actions", { body: fields })).http).to.equal(201);
+      expect((await call(name)).http).to.equal(200);
+    }
     await service.db.query("CREATE TABLE written (at double precision)");
-    expect((await call()).http).to.equal(200);
   });
-  after(() => service.stop());
+  after(async () => {
+    await service.stop();
+    host.close();
+  });
+  beforeEach(() => {
+    asked.length = 0;
+  });
   afterEach(() => service.db.query("DROP TRIGGER IF EXISTS slow ON run"));
 
   it("was evaluated meanwhile, and is one run with one entry and one line", async () => {
@@ -199,11 +233,24 @@ describe("a run whose row is long in coming", function () {
     expect(after).to.deep.equal(before.map((one) => one + 1));
   });
 
-  it("leaves nothing where the row does not come", async () => {
+  it("was evaluated up to its first request, which waits for the row", async () => {
+    await service.db.query("TRUNCATE written");
+    await writing("PERFORM pg_sleep(0.2); INSERT INTO written VALUES (extract(epoch FROM clock_timestamp()) * 1000);");
+    const { body } = await call("asking");
+    const [{ at }] = await service.db.query("SELECT at FROM written");
+    expect(body.result.text).to.equal("ok");
+    expect(body.result.begun).to.be.below(at);
+    expect(asked.length).to.equal(1);
+    expect(asked[0]).to.be.at.least(Math.floor(at));
+  });
+
+  it("leaves nothing where the row does not come, and asks for nothing", async () => {
     const before = await Promise.all(["run", "execution_log", "console_line"].map(count));
-    await writing("PERFORM pg_sleep(1); RAISE EXCEPTION 'no row';");
-    expect((await call()).http).to.equal(500);
+    await writing("PERFORM pg_sleep(0.2); RAISE EXCEPTION 'no row';");
+    for (const name of ["clock", "asking"]) expect((await call(name)).http).to.equal(500);
+    await delay(300);
     expect(await Promise.all(["run", "execution_log", "console_line"].map(count))).to.deep.equal(before);
+    expect(asked).to.deep.equal([]);
   });
 
   it("has the code and the settings of its row, not those of the last run", async () => {

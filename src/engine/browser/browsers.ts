@@ -4,18 +4,19 @@
  */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { StartError } from "../../errors.js";
+import { beginHeld } from "./ahead.js";
 import type { BrowserSource } from "./browser-source.js";
 import type { Room } from "./pages/pool.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
 import { createRealmOfCode } from "./realm-of-code.js";
 import {
+  type BegunRun,
   type FailureCause,
   failed,
   type PageOutcome,
   type PageRun,
   REALM_KINDS,
   type RealmKind,
-  type Trial,
 } from "./run.js";
 import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
 import { createTrials, type TrialOf } from "./trials.js";
@@ -31,10 +32,10 @@ export interface Browsers {
   /** Runs a script once, at most once, and answers what became of it. Never rejects. */
   run(request: PageRun): Promise<PageOutcome>;
   /**
-   * Begins what may become a run: evaluates it where nothing of it can leave, and nobody hears of it. null where it is not to be tried
-   * there. To be given to `run`, or ended.
+   * Begins what may become a run, where nothing of it can leave before it is taken, and nobody hears of it: null where there is no such
+   * place for it. To be given to `run`, or dropped. `mayRequest` stands for whatever judge the run will have.
    */
-  tryOut(request: PageRun): Trial | null;
+  beginAhead(request: PageRun): BegunRun | null;
   /** A browser is up. */
   ready(): boolean;
   /** Runs under way. */
@@ -133,30 +134,38 @@ async function runIn(
   }
 }
 
-const beginTrial = (supervisors: readonly Supervisor[], request: PageRun, trialOf: TrialOf): Trial =>
+const beginTrial = (supervisors: readonly Supervisor[], request: PageRun, trialOf: TrialOf): BegunRun =>
   trials.begin(request, trialOf, (trial) => runAs(supervisors, trial, "language"));
 
-function tryOut(supervisors: readonly Supervisor[], request: PageRun): Trial | null {
-  const { trialOf } = placeOf(request);
-  return trialOf && beginTrial(supervisors, request, trialOf);
+function beginAhead(supervisors: readonly Supervisor[], request: PageRun, hasLanes: boolean): BegunRun | null {
+  const { realm, trialOf } = placeOf(request);
+  if (trialOf !== null) return beginTrial(supervisors, request, trialOf);
+  return realm === "fetch" && hasLanes ? beginHeld(request, (held) => runAs(supervisors, held, realm)) : null;
+}
+
+/** What was begun of it where it is to begin there still. */
+function begunIn({ begun }: PageRun, realm: RealmKind): BegunRun | null {
+  if (begun?.realm === realm) return begun;
+  begun?.drop();
+  return null;
 }
 
 async function run(supervisors: readonly Supervisor[], request: PageRun): Promise<PageOutcome> {
   const { realm, trialOf } = placeOf(request);
-  if (trialOf === null) request.trial?.end();
-  else {
-    const trial = request.trial ?? beginTrial(supervisors, request, trialOf);
-    const outcome = await trials.outcomeOf(trial, request);
+  // What does not hold in a realm has a thread of its own.
+  const whole = realm === "language" ? "worker" : realm;
+  const ahead = begunIn(request, trialOf === null ? whole : "language");
+  if (trialOf !== null) {
+    const outcome = await (ahead ?? beginTrial(supervisors, request, trialOf)).take(request);
     if (outcome !== null) {
       request.onRealm?.("language");
       return outcome;
     }
   }
-  // What does not hold in a realm has a thread of its own.
-  const whole = realm === "language" ? "worker" : realm;
   request.onRealm?.(whole);
   const begun = performance.now();
-  const outcome = await runAs(supervisors, request, whole);
+  const held = trialOf === null ? await ahead?.take(request) : null;
+  const outcome = held ?? (await runAs(supervisors, request, whole));
   if (whole !== "fetch" || outcome.ok || !ENDED_WITH_PAGE.includes(outcome.cause)) return outcome;
   trials.remember(request);
   if (outcome.cause !== "realm") return outcome;
@@ -203,7 +212,7 @@ export function createBrowsers(options: BrowsersOptions): Browsers {
   return {
     start: () => start(supervisors),
     run: (request) => run(supervisors, request),
-    tryOut: (request) => tryOut(supervisors, request),
+    beginAhead: (request) => beginAhead(supervisors, request, options.openLane !== null),
     ready: () => first() !== null,
     busy: () => supervisors.reduce((sum, supervisor) => sum + supervisor.busy(), 0),
     figures() {

@@ -67,14 +67,16 @@ export interface ServiceWay {
   send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceAnswer>;
 }
 
-/** What is tried in a realm of the language (trials.ts). Nobody hears of it but through this. */
-export interface Trial {
-  /** null: it needs more than that realm has. */
-  outcome: Promise<PageOutcome | null>;
-  /** What it has printed. */
-  lines: readonly ConsoleLine[];
-  /** Ends it, where it has not ended: `outcome` says `cancelled` then. */
-  end(): void;
+/** What was begun of a run before anybody may hear of it: tried in a realm of the language (trials.ts), or held in one with `fetch` (ahead.ts). */
+export interface BegunRun {
+  readonly realm: "language" | "fetch";
+  /**
+   * From here on it is that run's, of the same script, values and limits, which hears of all that came of it.
+   * @returns null where that is to begin anew elsewhere: nobody has heard of this one, and nothing of it has left its page
+   */
+  take(request: PageRun): Promise<PageOutcome | null>;
+  /** Nobody takes it: it comes to its end, and nothing of it leaves. */
+  drop(): void;
 }
 
 /** One script to run to its end in a realm of its own. */
@@ -83,8 +85,10 @@ export interface PageRun {
   realm?: RealmKind;
   /** In a realm of the language: the one whose other names are stood in for there. Touched, one ends the run with the cause `realm`. */
   trialOf?: Exclude<RealmKind, "document">;
-  /** Its trial, begun by `Browsers.tryOut` of the same script, values and limits: it is this run's own from here on. */
-  trial?: Trial;
+  /** What `Browsers.beginAhead` has begun of it. */
+  begun?: BegunRun;
+  /** Until it says so nothing that the run asks for leaves its page; false: nothing does. Heeded where it has a way out of its own. */
+  mayLeave?: Promise<boolean>;
   /** What may share a browser context over time; two keys never do. */
   isolationKey: string;
   /** The https origin of the page; it exists nowhere, its document is answered over the protocol. */

@@ -5,17 +5,13 @@
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { ConsoleLine, PageOutcome, PageRun, PageScript, RealmKind, Trial } from "./run.js";
+import { aheadMs, createWaitingLines, endSoon } from "./ahead.js";
+import type { BegunRun, PageOutcome, PageRun, PageScript, RealmKind } from "./run.js";
 
 /** What is remembered to need more, by app, so that none drives out another's, and for how long: then it is found out again, for the machine may only have been busy. */
 const REMEMBERED_APPS = 1_000;
 const REMEMBERED_PER_APP = 100;
 const REMEMBERED_MS = 600_000;
-/** A trial lasts so long at most, or such a part of the run's limit: a longer run has a thread of its own, and all of its time. */
-const TRIAL_MAX_MS = 1_000;
-const TRIAL_MAX_PART = 1 / 4;
-/** Nobody sees what a trial prints before its end: who prints more is watched, in a worker. */
-const LINES_MAX = 500;
 /** What a run fills its memory with shows in the worker that has it next. */
 const NEEDS_MORE: readonly string[] = ["realm", "memory", "timeout"];
 
@@ -52,43 +48,38 @@ export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
     },
 
     /**
-     * Begins its trial there.
+     * Begins its trial there. One that needs more, which is remembered, is nobody's: the run begins anew.
      * @param run what runs it there
      */
-    begin(request: PageRun, trialOf: TrialOf, run: (request: PageRun) => Promise<PageOutcome>): Trial {
-      const { onConsole: _console, signal: _signal, trial: _trial, ...rest } = request;
-      const lines: ConsoleLine[] = [];
+    begin(request: PageRun, trialOf: TrialOf, run: (request: PageRun) => Promise<PageOutcome>): BegunRun {
+      const { onConsole: _console, signal: _signal, begun: _begun, ...rest } = request;
       const ending = new AbortController();
-      let talkative = false;
-      const keep = (line: ConsoleLine) => {
-        talkative = lines.push(line) > LINES_MAX;
-        if (talkative) ending.abort();
-      };
+      const end = () => ending.abort();
+      const lines = createWaitingLines(end);
       const outcome = run({
         ...rest,
-        onConsole: keep,
+        onConsole: lines.print,
         signal: ending.signal,
-        timeoutMs: Math.min(TRIAL_MAX_MS, request.timeoutMs * TRIAL_MAX_PART),
+        // A longer run has a thread of its own, and all of its time.
+        timeoutMs: aheadMs(request.timeoutMs),
         trialOf,
       }).then((ended) => {
-        const needsMore = talkative || (!ended.ok && NEEDS_MORE.includes(ended.cause));
+        const needsMore = lines.tooMany() || (!ended.ok && NEEDS_MORE.includes(ended.cause));
         if (needsMore) this.remember(request);
         return needsMore ? null : ended;
       });
-      return { outcome, lines, end: () => ending.abort() };
-    },
-
-    /**
-     * What came of its trial, as what comes of it.
-     * @returns null when it needs more, which is remembered: nobody has heard of it
-     */
-    async outcomeOf({ outcome, lines, end }: Trial, { onConsole, signal }: PageRun): Promise<PageOutcome | null> {
-      if (signal?.aborted) end();
-      signal?.addEventListener("abort", end, { once: true });
-      const ended = await outcome;
-      signal?.removeEventListener("abort", end);
-      if (ended !== null && onConsole) for (const line of lines) onConsole(line);
-      return ended;
+      return {
+        realm: "language",
+        async take({ onConsole, signal }) {
+          if (signal?.aborted) end();
+          signal?.addEventListener("abort", end, { once: true });
+          const ended = await outcome;
+          signal?.removeEventListener("abort", end);
+          if (ended !== null) lines.passTo(onConsole);
+          return ended;
+        },
+        drop: () => endSoon(outcome, end),
+      };
     },
   };
 }

@@ -226,10 +226,12 @@ export function createExecution(options: {
     const { packages, hasToken, revoke } = await scripts.prepare(run, action, timeLimitOf(action, timeoutMs));
     const printer = console.printer(run.id, kept.mask);
     const evaluated = evaluatedOf(run, action, packages, settings, timeoutMs);
-    const trial = await run.speculation?.trialOf(evaluated);
+    // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
+    const isJudged = kept.needed || hasToken;
+    const begun = await run.speculation?.begunOf(evaluated, isJudged);
     const page: PageRun = {
       ...evaluated,
-      ...(trial && { trial }),
+      ...(begun && { begun }),
       signal,
       onRealm: (realm) => {
         details.room = realm;
@@ -237,8 +239,7 @@ export function createExecution(options: {
       },
       onConsole: printer.print,
       onHost: (host) => details.hosts.add(host),
-      // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
-      ...((kept.needed || hasToken) && { mayRequest: judgeOf(kept, printer) }),
+      ...(isJudged && { mayRequest: judgeOf(kept, printer) }),
       ...(hasToken && serviceWay(evaluated.origin)),
     };
     const outcome = await details.trace

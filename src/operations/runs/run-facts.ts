@@ -1,7 +1,7 @@
 /** What is known of a run at each stage of its life, and how one is asked to end. Data alone. */
 import type { ActionRow } from "../../data/action.js";
 import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
-import type { PageRun, Trial } from "../../engine/browser/run.js";
+import type { BegunRun, PageRun } from "../../engine/browser/run.js";
 
 /** Channel of the notice that a run is to be cancelled, whoever holds it. */
 export const CANCEL_CHANNEL = "svc_cancel";
@@ -52,7 +52,7 @@ export interface NewRun extends RunFacts {
   versionId?: number | null;
 }
 
-/** What decides what a run comes to that reaches nothing. */
+/** What decides what a run comes to, as far as it is known before it is there. */
 export type Evaluated = Pick<
   PageRun,
   "isolationKey" | "origin" | "source" | "sourceName" | "packages" | "payload" | "settings" | "timeoutMs"
@@ -62,9 +62,12 @@ export type Evaluated = Pick<
 export interface Speculation {
   /** `performance.now()` of its beginning. */
   readonly begunAt: number;
-  /** The trial of just that, which is the caller's from here on; null where there is none, and what was begun is dropped. */
-  trialOf(wanted: Evaluated): Promise<Trial | null>;
-  /** Ends what was begun, unless somebody has its trial. */
+  /**
+   * What was begun of just that, which is the caller's from here on; null where there is none, and what was begun is dropped.
+   * @param isJudged whether the addresses that it asks for are judged
+   */
+  begunOf(wanted: Evaluated, isJudged: boolean): Promise<BegunRun | null>;
+  /** Drops what was begun, unless somebody has it. */
   drop(): void;
 }
 

@@ -1,11 +1,11 @@
 /**
  * Evaluates what may become a run while its row is being written, by what its action was at its last run: that takes as long as the row
- * does. Only what can reach nothing is tried so, and nobody hears of it before the row stands and says the same; else it is dropped, as if
+ * does. Only where nothing can leave meanwhile, and nobody hears of it before the row stands and says the same; else it is dropped, as if
  * it had never been. Knows neither the ledger nor what a run's end is.
  */
 import { isDeepStrictEqual } from "node:util";
 import { LRUCache } from "lru-cache";
-import type { PageRun, PageScript, Trial } from "../../engine/browser/run.js";
+import type { BegunRun, PageRun, PageScript } from "../../engine/browser/run.js";
 import type { AcceptedTarget, AskedRun } from "./acceptance.js";
 import type { Evaluated, HeldRun, RunCode, Speculation } from "./run-facts.js";
 import type { RunScripts } from "./run-scripts.js";
@@ -14,9 +14,6 @@ import type { Secrecy } from "./secrecy.js";
 /** Actions that ran last, and what their code may take together in characters. */
 const KNOWN_MAX = 1_000;
 const KNOWN_MAX_CHARACTERS = 16 * 1024 * 1024;
-
-/** What is dropped may come to its end by itself within this: else its page goes with it, and another takes ten times as long to make. */
-const GRACE_MS = 20;
 
 /** How long the action may run, by its own limit and the service's. */
 export const timeLimitOf = ({ timeoutMs }: RunCode, serviceMs: number): number =>
@@ -43,22 +40,25 @@ export function evaluatedOf(
   };
 }
 
-function endSoon({ outcome, end }: Trial): void {
-  const timer = setTimeout(end, GRACE_MS);
-  void outcome.then(() => clearTimeout(timer));
-}
+/** Stands for the judge of a run that has none yet. */
+const NOBODY = () => false;
 
 type Known = Pick<AcceptedTarget, "target" | "secretsVersion">;
+
+interface Given {
+  evaluated: Evaluated;
+  isJudged: boolean;
+}
 
 export type Speculations = ReturnType<typeof createSpeculations>;
 
 export function createSpeculations(options: {
-  tryOut: (request: PageRun) => Trial | null;
+  beginAhead: (request: PageRun) => BegunRun | null;
   secrecy: Secrecy;
   scripts: Pick<RunScripts, "shared">;
   timeoutMs: number;
 }) {
-  const { tryOut, secrecy, scripts, timeoutMs } = options;
+  const { beginAhead, secrecy, scripts, timeoutMs } = options;
   const known = new LRUCache<string, Known>({
     max: KNOWN_MAX,
     maxSize: KNOWN_MAX_CHARACTERS,
@@ -67,36 +67,39 @@ export function createSpeculations(options: {
 
   const keyOf = ({ appId, copy, nameOrId }: AskedRun) => `${appId}:${copy}:${nameOrId}`;
 
-  async function evaluated(asked: AskedRun, { target, secretsVersion }: Known): Promise<Evaluated | null> {
+  async function given(asked: AskedRun, { target, secretsVersion }: Known): Promise<Given | null> {
     const packages = await scripts.shared(target);
     if (packages === null) return null;
     const kept = await secrecy.begin(asked.appId, secretsVersion);
-    return evaluatedOf(asked, target, packages, kept.contextSettings(target.environment), timeoutMs);
+    const evaluated = evaluatedOf(asked, target, packages, kept.contextSettings(target.environment), timeoutMs);
+    return { evaluated, isJudged: kept.needed };
   }
 
   function begin(asked: AskedRun, its: Known): Speculation {
     const begunAt = performance.now();
     let isWanted = true;
-    const begun = evaluated(asked, its)
-      .then((given) => {
-        const trial = given && isWanted ? tryOut(given) : null;
-        return trial && { given, trial };
+    const begun = given(asked, its)
+      .then((what) => {
+        if (!what || !isWanted) return null;
+        const { evaluated, isJudged } = what;
+        const run = beginAhead(isJudged ? { ...evaluated, mayRequest: NOBODY } : evaluated);
+        return run && { what, run };
       })
       // The run meets the same, and says so.
       .catch(() => null);
     const drop = () => {
       if (!isWanted) return;
       isWanted = false;
-      void begun.then((one) => one && endSoon(one.trial));
+      void begun.then((one) => one?.run.drop());
     };
     return {
       begunAt,
-      async trialOf(wanted) {
+      async begunOf(evaluated, isJudged) {
         const one = await begun;
-        if (!one || !isDeepStrictEqual(one.given, wanted)) drop();
+        if (!one || !isDeepStrictEqual(one.what, { evaluated, isJudged })) drop();
         if (!isWanted) return null;
         isWanted = false;
-        return one!.trial;
+        return one!.run;
       },
       drop,
     };

@@ -71,7 +71,7 @@ describe("Which runs are tried", () => {
       if (trialOf === null) seen.push("not tried");
       else {
         const trial = trials.begin(request, trialOf, async () => (cause ? failed(cause, "Error", "x") : ok));
-        const outcome = await trials.outcomeOf(trial, request);
+        const outcome = await trial.take(request);
         seen.push(outcome && (outcome.ok ? "held" : outcome.cause));
       }
     }
@@ -112,7 +112,7 @@ describe("Which runs are tried", () => {
         return held ? ok : failed("cancelled", "Error", "x");
       });
       expect(got).to.deep.equal([]);
-      const outcome = await trials.outcomeOf(trial, request);
+      const outcome = await trial.take(request);
       expect(outcome).to.equal(held ? ok : null);
       expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
       expect(trials.of(request, "network", "language")).to.equal(held ? "network" : null);
@@ -128,7 +128,7 @@ describe("Which runs are tried", () => {
       await Promise.resolve();
       return signal!.aborted ? ended : ok;
     });
-    expect(await trials.outcomeOf(trial, request)).to.equal(ended);
+    expect(await trial.take(request)).to.equal(ended);
   });
 
   it("are those of packages that may do with less, and of code that names the language alone", () => {

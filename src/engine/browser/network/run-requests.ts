@@ -59,7 +59,7 @@ export function createRunRequests(options: {
   let contact: (host: string) => void = () => {};
 
   return {
-    begin({ mayRequest, onRequest, onHost, onConsole }) {
+    begin({ mayRequest, onRequest, onHost, onConsole, mayLeave }) {
       begun += 1;
       const hosts = new Set<string>();
       contact = (host) => {
@@ -72,7 +72,7 @@ export function createRunRequests(options: {
         onHost: contact,
         onRefused: (host, reason) => faults.refused(host, reason),
         onReached: (host) => faults.reached(host),
-        mayConnect: (host) => guard.mayConnect(host),
+        mayConnect: async (host) => (await mayLeave) !== false && guard.mayConnect(host),
       });
       return guard.begin(mayRequest, onRequest);
     },
