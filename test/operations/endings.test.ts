@@ -79,6 +79,17 @@ describe("runs that end together", () => {
     expect(untouched).to.deep.equal([{ last_run_at: null }]);
   });
 
+  it("end where the app's secrets stand as they were judged by, alone and with others", async () => {
+    const [{ version }] = await db.query("SELECT secrets_version AS version FROM app WHERE id = $1", [appId]);
+    const end = (id: number, secretsVersion: number | null) => ledger.end(id, HOLDER, { ...ending(0), secretsVersion });
+    const ids = [await start(0), await start(1), await start(2)];
+    expect(await end(ids[0]!, version + 1)).to.equal(false);
+    expect(await Promise.all(ids.map((id, at) => end(id, version + at)))).to.deep.equal([true, false, false]);
+    expect(await Promise.all([end(ids[1]!, version), end(ids[2]!, null)])).to.deep.equal([true, true]);
+    const [{ entries }] = await db.query("SELECT count(*) AS entries FROM execution_log");
+    expect(entries).to.equal(3);
+  });
+
   it("end although what one of them leaves is refused by the database", async () => {
     const ids = [await start(0), await start(2), await start(4)];
     const ended = await Promise.allSettled(

@@ -14,6 +14,8 @@ export interface Ending {
   data: EntryData;
   /** `host:port` of each host that the run contacted. */
   hosts?: readonly string[];
+  /** It stands only where this is the number of the last change of the app's secrets still; null: whatever that is. */
+  secretsVersion?: number | null;
 }
 
 /** A run with its end; `holder` null: one that is queued. */
@@ -28,8 +30,11 @@ const STATEMENTS_AT_ONCE = 2;
 /** What is larger is sent alone: it holds up nobody else's end. */
 const SMALL_CHARACTERS = 64 * 1024;
 
-const COLUMNS = ["id", "holder", "state", "type", "data", "payload_at", "hosts"];
-const TYPES = ["bigint", "uuid", "text", "text", "json", "integer", "text[]"];
+const COLUMNS = ["id", "holder", "state", "type", "data", "payload_at", "hosts", "secrets_version"];
+const TYPES = ["bigint", "uuid", "text", "text", "json", "integer", "text[]", "bigint"];
+
+const isFenced = (version: string) =>
+  `(${version} IS NULL OR ${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id))`;
 
 /* A run has one entry, since it ends once: its row says which. */
 const NEXT_ENTRY = "nextval('execution_log_id_seq')";
@@ -39,7 +44,7 @@ const NOTICE = `pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id
 const END_ONE = `
   WITH ended AS (
     UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, log_id = ${NEXT_ENTRY}
-     WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid
+     WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid AND ${isFenced("$8::bigint")}
     RETURNING id, app_id, action_id, log_id),
   touched AS (
     UPDATE action SET last_run_at = now() FROM ended WHERE action.id = ended.action_id AND $2::uuid IS NOT NULL),
@@ -60,7 +65,7 @@ function textFor(count: number): string {
     UPDATE run SET state = given.state, holder = NULL, finished_at = now(), hosts = given.hosts, log_id = ${NEXT_ENTRY}
       FROM given
      WHERE run.id = ANY (ARRAY[${all.map((row) => parameter(row, 0)).join(", ")}]) AND run.id = given.id
-       AND run.finished_at IS NULL AND run.holder IS NOT DISTINCT FROM given.holder
+       AND run.finished_at IS NULL AND run.holder IS NOT DISTINCT FROM given.holder AND ${isFenced("given.secrets_version")}
     RETURNING run.id, run.app_id, run.action_id, run.log_id, given.holder, given.type, given.data, given.payload_at),
   touched AS (
     UPDATE action SET last_run_at = now()
@@ -74,10 +79,10 @@ function textFor(count: number): string {
 
 const TEXTS = Array.from({ length: TOGETHER }, (_, before) => textFor(before + 1));
 
-/** Which of them ended: false for one that had ended or changed hands. All or, where it throws, none. */
+/** Which of them ended: false for one that had ended or changed hands, or whose secrets had changed. All or, where it throws, none. */
 async function endRuns(executor: Executor, runs: readonly EndedRun[]): Promise<boolean[]> {
-  const values = runs.flatMap(({ id, holder, state, type, data, hosts = [] }) => {
-    return [id, holder, state, type, data.text, data.payloadAt, hosts];
+  const values = runs.flatMap(({ id, holder, state, type, data, hosts = [], secretsVersion = null }) => {
+    return [id, holder, state, type, data.text, data.payloadAt, hosts, secretsVersion];
   });
   const text = TEXTS[runs.length - 1]!;
   const written = await preparedRows<{ runId: number }>(executor, `end-runs-${runs.length}`, text, values);

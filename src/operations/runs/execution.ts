@@ -148,6 +148,7 @@ interface EntryDetails {
   payload: string | undefined;
   /** Where it was performed. */
   room: RunRoom;
+  durationMs: number;
   trace: RunTrace;
 }
 
@@ -167,6 +168,16 @@ async function outcomeOf(outcome: PageOutcome, signal: AbortSignal): Promise<Run
   const error = { name, message, stack };
   return outcome.cause === "timeout" ? { ok: false, error, timedOut: true } : { ok: false, error };
 }
+
+/** What a run came to. `kept`: by what is judged how much of it may leave; null where it holds no word of the author's. */
+interface Result {
+  outcome: RunOutcome;
+  /** The end of an error's text was cut off. */
+  cut: boolean;
+  kept: RunSecrecy | null;
+}
+
+const ours = (outcome: RunOutcome): Result => ({ outcome, cut: false, kept: null });
 
 export type Execution = ReturnType<typeof createExecution>;
 
@@ -211,7 +222,7 @@ export function createExecution(options: {
     }
   }
 
-  async function evaluate(run: HeldRun, signal: AbortSignal, details: EntryDetails): Promise<RunOutcome> {
+  async function evaluate(run: HeldRun, signal: AbortSignal, details: EntryDetails): Promise<Result> {
     const [action, kept] = await Promise.all([load(run), secrecy.begin(run.appId, run.secretsVersion)]).catch(
       (error: unknown) => {
         // Nobody looked for secrets in it.
@@ -219,7 +230,7 @@ export function createExecution(options: {
         throw error;
       },
     );
-    if (!action) return failed("ActionNotFoundError", "the action was removed before it ran");
+    if (!action) return ours(failed("ActionNotFoundError", "the action was removed before it ran"));
     const payload = await kept.maskPayload(run.payload);
     if (payload !== run.payload) details.payload = payload;
     const settings = kept.contextSettings(action.environment);
@@ -247,23 +258,59 @@ export function createExecution(options: {
       .finally(() =>
         Promise.all([afterwards(run, "end its token", revoke), afterwards(run, "keep its console", printer.finish)]),
       );
-    return judged(await outcomeOf(outcome, signal), !outcome.ok && outcome.error.cut === true, kept);
+    return { outcome: await outcomeOf(outcome, signal), cut: !outcome.ok && outcome.error.cut === true, kept };
+  }
+
+  function failureOf(run: HeldRun, error: unknown): RunOutcome {
+    if (error instanceof ActionError) return failed("Error", error.message);
+    log.error({ err: error, runId: run.id }, "a run could not be performed");
+    return failed("InternalError", "the service could not run this action");
+  }
+
+  /** Writes the end of what may leave of it. @returns what that is; null where the app's secrets have changed, and it is to be judged anew */
+  async function endOnce(
+    run: HeldRun,
+    holder: string,
+    result: Result,
+    details: EntryDetails,
+  ): Promise<RunOutcome | null> {
+    const { cut, kept } = result;
+    const outcome = kept ? await judged(result.outcome, cut, kept) : result.outcome;
+    const state = cancellations.has(outcome) ? "cancelled" : undefined;
+    const ending = endingOf(run, outcome, details.durationMs, { state, payload: details.payload });
+    const secretsVersion = kept?.version() ?? null;
+    if (await ledger.end(run.id, holder, { ...ending, hosts: [...details.hosts], secretsVersion })) return outcome;
+    if (await kept?.renew()) return null;
+    log.warn({ runId: run.id }, "a run had been taken away before it ended here");
+    return outcome;
   }
 
   /**
-   * Writes the end, however long the database is away: until then the run counts as running. An end that the database refuses to
-   * store becomes a failure that says so.
+   * The same, however long the database is away: until then the run counts as running. An end that the database refuses to store
+   * becomes a failure that says so.
    */
-  async function end(run: HeldRun, holder: string, ending: Ending, signal: AbortSignal): Promise<boolean> {
-    for (let next = ending; ; ) {
+  async function end(
+    run: HeldRun,
+    holder: string,
+    result: Result,
+    details: EntryDetails,
+    signal: AbortSignal,
+  ): Promise<RunOutcome> {
+    for (let next = result; ; ) {
       try {
-        return await ledger.end(run.id, holder, next);
+        const outcome = await endOnce(run, holder, next, details);
+        if (outcome) return outcome;
       } catch (error) {
+        if (error instanceof ActionError) {
+          next = ours(failureOf(run, error));
+          continue;
+        }
         log.warn({ err: error, runId: run.id }, "the end of a run could not be written");
         if (!db.isInitialized || signal.reason === "lost" || signal.reason === "shutdown") throw error;
-        if (isRefusedData(error) && next === ending)
-          next = { ...endingOf(run, UNSTORABLE, 0, { payload: EMPTY }), hosts: ending.hosts };
-        else await delay(LEDGER_RETRY_MS);
+        if (isRefusedData(error) && next.outcome !== UNSTORABLE) {
+          next = ours(UNSTORABLE);
+          details.payload = EMPTY;
+        } else await delay(LEDGER_RETRY_MS);
       }
     }
   }
@@ -276,24 +323,25 @@ export function createExecution(options: {
     async execute(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
       const begun = run.speculation?.begunAt ?? performance.now();
       const trace = await traces.begin(run);
-      const details: EntryDetails = { hosts: new Set(), payload: undefined, room: "none", trace };
-      const outcome = await evaluate(run, signal, details).catch((error: unknown) => {
-        if (error instanceof ActionError) return failed("Error", error.message);
-        log.error({ err: error, runId: run.id }, "a run could not be performed");
-        return failed("InternalError", "the service could not run this action");
-      });
+      const details: EntryDetails = { hosts: new Set(), payload: undefined, room: "none", durationMs: 0, trace };
+      const result = await evaluate(run, signal, details).catch((error: unknown) => ours(failureOf(run, error)));
       // Of a run that failed before its page.
       run.speculation?.drop();
-      const state = cancellations.has(outcome) ? "cancelled" : undefined;
-      const durationMs = performance.now() - begun;
-      const { appId, trigger } = run;
-      const ended = { room: details.room, outcome: labelOf(outcome) };
-      measures.runEnded({ appId, trigger, ...ended, durationMs });
-      trace.end(ended);
-      const ending = endingOf(run, outcome, durationMs, { state, payload: details.payload });
-      const written = await end(run, holder, { ...ending, hosts: [...details.hosts] }, signal);
-      if (!written) log.warn({ runId: run.id }, "a run had been taken away before it ended here");
-      return outcome;
+      details.durationMs = performance.now() - begun;
+      const tell = (outcome: RunOutcome) => {
+        const { appId, trigger } = run;
+        const ended = { room: details.room, outcome: labelOf(outcome) };
+        measures.runEnded({ appId, trigger, ...ended, durationMs: details.durationMs });
+        trace.end(ended);
+      };
+      try {
+        const outcome = await end(run, holder, result, details, signal);
+        tell(outcome);
+        return outcome;
+      } catch (error) {
+        tell(result.outcome);
+        throw error;
+      }
     },
   };
 }

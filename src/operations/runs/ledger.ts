@@ -144,7 +144,10 @@ export function createLedger(db: DataSource) {
       return rows(db, QUEUED_BY, [ids]);
     },
 
-    /** Ends a run that `holder` holds (null: one that is queued). false when it had ended or changed hands: then nothing is written. */
+    /**
+     * Ends a run that `holder` holds (null: one that is queued). false when it had ended or changed hands, or its app's secrets had
+     * changed that the end names: then nothing is written.
+     */
     end,
 
     /** Ends every run whose holder is dead with what `ending` says of it. Returns how many. */

@@ -28,8 +28,13 @@ export interface RunSecrecy {
   mask(lines: readonly ScannedText[]): Promise<string[]>;
   /** The key whose value the address holds, or null. */
   findInUrl(url: string): Promise<string | null>;
+  /** These two judge by the secrets that are known: what they let pass may leave while `version` is that of the app's last change. */
   judgeResult(json: string): Promise<Judgement>;
   judgeError(texts: readonly ScannedText[]): Promise<Judgement>;
+  /** null: whatever changed, the run could not read it. */
+  version(): number | null;
+  /** Takes in what has changed since. @returns whether anything has @throws EXECUTION_FAILED where that cannot be known any more */
+  renew(): Promise<boolean>;
 }
 
 const CHANGED_TOO_OFTEN = "private settings changed too often while the action ran to know what it could have read";
@@ -126,12 +131,18 @@ export function createSecrecy({ settings, scans }: { settings: Settings; scans: 
         mask: async (lines) => (await current()).mask(lines),
         findInUrl: async (url) => (await current()).findInUrl(url),
         async judgeResult(json) {
-          const name = await (await current()).findInJson(json);
+          const name = await scan.findInJson(json);
           return name === null ? null : leaked("result", name);
         },
         async judgeError(texts) {
-          const name = await (await current()).find(texts);
+          const name = await scan.find(texts);
           return name === null ? null : leaked("error", name);
+        },
+        version: () => (canRead ? version : null),
+        async renew() {
+          const before = version;
+          await current();
+          return version !== before;
         },
       };
     },
