@@ -67,7 +67,11 @@ export function createRunning(
   const traces = createRunTraces({ db, tracing, apiUrl });
   const scripts = createRunScripts({ sessionOf, credentials, catalogue, keptScripts, apiUrl });
   const given = { secrecy: createSecrecy({ settings, scans }), scripts, timeoutMs: config.serverTimeoutMs };
-  const speculations = createSpeculations({ ...given, beginAhead: (request) => browsers!.beginAhead(request) });
+  const speculations = createSpeculations({
+    ...given,
+    isFollowed: tracing.isOn,
+    beginAhead: (request) => browsers!.beginAhead(request),
+  });
   const execution = createExecution({
     ...given,
     db,

@@ -45,6 +45,7 @@ function createPlayed(shared: () => PageScript[] | null = () => [], needed = (_v
         }) as Partial<RunSecrecy> as RunSecrecy,
     },
     scripts: { shared: async () => shared() },
+    isFollowed: false,
     timeoutMs: TIMEOUT_MS,
   });
   return { begun, speculations };

@@ -101,6 +101,19 @@ describe("traces", function () {
     expect(abroad?.values).to.include({ "http.request.method": "GET", "http.response.status_code": 200 });
   });
 
+  it("hold what a run asks for that was begun before its row, in an app without secrets", async () => {
+    const first = service;
+    const other = await startTraceCollector();
+    service = await startTestService({ OTEL_EXPORTER_OTLP_ENDPOINT: other.url, ALLOW_PRIVATE_NETWORK: "1" });
+    await create("abroad", `return (await fetch("${stranger.url}/")).text()`);
+    for (let turn = 0; turn < 3; turn += 1) await call("abroad/runWithResult");
+    await service.stop();
+    service = first;
+    const spans = other.spans.filter(({ name }) => name === "fetch");
+    await other.stop();
+    expect(spans.map(({ values }) => values["http.response.status_code"])).to.deep.equal([200, 200, 200]);
+  });
+
   it("take a run along that waited in the queue", () => {
     const [run] = collector.spans.filter(
       ({ name, values }) => name === "run" && Number(values["svc.run_id"]) === runs["queued"],

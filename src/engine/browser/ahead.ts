@@ -10,7 +10,7 @@ const AHEAD_MAX_PART = 1 / 4;
 /** Nobody sees what is printed meanwhile: who prints more is begun anew, and watched. */
 const LINES_MAX = 500;
 /** What nobody takes may come to its end by itself within this: else its page goes with it, and another takes ten times as long to make. */
-const GRACE_MS = 20;
+const GRACE_MS = 100;
 /** Ends that say nothing of the code where nobody had taken it. */
 const BEGUN_ANEW: readonly FailureCause[] = ["timeout", "browser", "cancelled"];
 
@@ -62,7 +62,10 @@ export function beginHeld(request: PageRun, run: (request: PageRun) => Promise<P
     onConsole: lines.print,
     onHost: (host) => taker?.onHost?.(host),
     ...(mayRequest && {
-      mayRequest: async (url: string) => (await taken.promise)?.mayRequest?.(url) ?? false,
+      mayRequest: async (url: string) => {
+        const one = await taken.promise;
+        return one !== null && (one.mayRequest?.(url) ?? true);
+      },
       onRequest: (one) => taker?.onRequest?.(one) ?? null,
     }),
   }).finally(() => {

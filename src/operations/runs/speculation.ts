@@ -56,9 +56,11 @@ export function createSpeculations(options: {
   beginAhead: (request: PageRun) => BegunRun | null;
   secrecy: Secrecy;
   scripts: Pick<RunScripts, "shared">;
+  /** Whether what runs ask for is followed, by their traces. */
+  isFollowed: boolean;
   timeoutMs: number;
 }) {
-  const { beginAhead, secrecy, scripts, timeoutMs } = options;
+  const { beginAhead, secrecy, scripts, isFollowed, timeoutMs } = options;
   const known = new LRUCache<string, Known>({
     max: KNOWN_MAX,
     maxSize: KNOWN_MAX_CHARACTERS,
@@ -82,7 +84,7 @@ export function createSpeculations(options: {
       .then((what) => {
         if (!what || !isWanted) return null;
         const { evaluated, isJudged } = what;
-        const run = beginAhead(isJudged ? { ...evaluated, mayRequest: NOBODY } : evaluated);
+        const run = beginAhead(isJudged || isFollowed ? { ...evaluated, mayRequest: NOBODY } : evaluated);
         return run && { what, run };
       })
       // The run meets the same, and says so.

@@ -62,7 +62,7 @@ describe("What is held of a run", () => {
       begun.drop();
       expect([await given.mayLeave, await given.mayRequest!("https://host.example/")]).to.deep.equal([false, false]);
       if (endsItself) end(OK);
-      await delay(60);
+      await delay(200);
       expect(given.signal!.aborted).to.equal(aborted);
     }
   });
@@ -197,7 +197,7 @@ describe("A run that is held in a realm with fetch", function () {
     await delay(200);
     const before = lanes;
     host.browsers.beginAhead(requestOf(`${ALL.replace("20)", "0)")} return Promise.all(said)`))!.drop();
-    await delay(100);
+    await delay(300);
     expect([connections, asked]).to.deep.equal([0, []]);
     expect(await host.browsers.run(kept)).to.deep.equal({ ok: true, data: "200" });
     expect(lanes).to.equal(before);
