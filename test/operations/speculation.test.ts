@@ -32,7 +32,7 @@ function createPlayed(shared: () => PageScript[] | null = () => [], needed = (_v
     beginAhead(request): BegunRun {
       const one = { request, dropped: false };
       begun.push(one);
-      const drop = () => {
+      const drop = async () => {
         one.dropped = true;
       };
       return { realm: "language", take: async () => null, drop };

@@ -10,17 +10,25 @@ const AHEAD_MAX_PART = 1 / 4;
 /** Nobody sees what is printed meanwhile: who prints more is begun anew, and watched. */
 const LINES_MAX = 500;
 /** What nobody takes may come to its end by itself within this: else its page goes with it, and another takes ten times as long to make. */
-const GRACE_MS = 100;
+const GRACE_MS = 50;
 /** Ends that say nothing of the code where nobody had taken it. */
 const BEGUN_ANEW: readonly FailureCause[] = ["timeout", "browser", "cancelled"];
 
 /** How long what is begun so may go on by itself. */
 export const aheadMs = (timeoutMs: number): number => Math.min(AHEAD_MAX_MS, timeoutMs * AHEAD_MAX_PART);
 
-/** Ends what nobody takes, unless it comes to its end first. */
-export function endSoon(outcome: Promise<unknown>, end: () => void): void {
-  const timer = setTimeout(end, GRACE_MS);
-  void outcome.then(() => clearTimeout(timer));
+/** Ends what nobody takes, unless it comes to its end first. Resolves with the first of these. */
+export function endSoon(outcome: Promise<unknown>, end: () => void): Promise<void> {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => {
+      end();
+      resolve();
+    }, GRACE_MS);
+    void outcome.then(() => {
+      clearTimeout(timer);
+      resolve();
+    });
+  });
 }
 
 /** @param end called where more is printed than may wait */
@@ -93,7 +101,7 @@ export function beginHeld(request: PageRun, run: (request: PageRun) => Promise<P
     },
     drop() {
       taken.resolve(null);
-      endSoon(outcome, end);
+      return endSoon(outcome, end);
     },
   };
 }

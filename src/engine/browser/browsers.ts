@@ -146,7 +146,7 @@ function beginAhead(supervisors: readonly Supervisor[], request: PageRun, hasLan
 /** What was begun of it where it is to begin there still. */
 function begunIn({ begun }: PageRun, realm: RealmKind): BegunRun | null {
   if (begun?.realm === realm) return begun;
-  begun?.drop();
+  void begun?.drop();
   return null;
 }
 

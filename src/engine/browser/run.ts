@@ -75,8 +75,8 @@ export interface BegunRun {
    * @returns null where that is to begin anew elsewhere: nobody has heard of this one, and nothing of it has left its page
    */
   take(request: PageRun): Promise<PageOutcome | null>;
-  /** Nobody takes it: it comes to its end, and nothing of it leaves. */
-  drop(): void;
+  /** Nobody takes it: it comes to its end, and nothing of it leaves. Resolves when its page is on its way back, where that is soon. */
+  drop(): Promise<void>;
 }
 
 /** One script to run to its end in a realm of its own. */

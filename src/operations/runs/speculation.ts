@@ -89,21 +89,22 @@ export function createSpeculations(options: {
       })
       // The run meets the same, and says so.
       .catch(() => null);
-    const drop = () => {
+    const drop = async () => {
       if (!isWanted) return;
       isWanted = false;
-      void begun.then((one) => one?.run.drop());
+      await (await begun)?.run.drop();
     };
     return {
       begunAt,
       async begunOf(evaluated, isJudged) {
         const one = await begun;
-        if (!one || !isDeepStrictEqual(one.what, { evaluated, isJudged })) drop();
+        // Its page is nearer than a new one.
+        if (!one || !isDeepStrictEqual(one.what, { evaluated, isJudged })) await drop();
         if (!isWanted) return null;
         isWanted = false;
         return one!.run;
       },
-      drop,
+      drop: () => void drop(),
     };
   }
 
