@@ -17,7 +17,7 @@ import type { Ledger } from "./ledger.js";
 import type { HeldRun, RunCode } from "./run-facts.js";
 import type { RunScripts } from "./run-scripts.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
-import type { RunSecrecy, Secrecy } from "./secrecy.js";
+import { CHANGED_TOO_OFTEN, type RunExit, type RunSecrecy, type Secrecy } from "./secrecy.js";
 import { evaluatedOf, timeLimitOf } from "./speculation.js";
 
 const LOAD_ACTION =
@@ -25,6 +25,8 @@ const LOAD_ACTION =
 /* Taken apart here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
 const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
 
+/** An end that is outdated each time it was judged leaves nothing of the run. */
+const JUDGED_MAX = 20;
 /** The ledger is asked again after this when it was out of reach as a run ended. */
 const LEDGER_RETRY_MS = 500;
 
@@ -91,10 +93,10 @@ export const displacedEnding = (run: HeldRun, by: number): Ending =>
 export const heldUpEnding = (run: HeldRun): Ending => endingOf(run, HELD_UP, 0);
 
 /** The outcome, unless it would carry a secret out (contract, section 6). */
-async function judged(outcome: RunOutcome, cut: boolean, secrecy: RunSecrecy): Promise<RunOutcome> {
+async function judged(outcome: RunOutcome, cut: boolean, exit: RunExit): Promise<RunOutcome> {
   const judgement = outcome.ok
-    ? outcome.data !== undefined && (await secrecy.judgeResult(outcome.data))
-    : await secrecy.judgeError(
+    ? outcome.data !== undefined && (await exit.judgeResult(outcome.data))
+    : await exit.judgeError(
         [outcome.error.name, outcome.error.message, outcome.error.stack].map((text) => ({ text, cut })),
       );
   return judgement ? failed(judgement.error.name, judgement.error.message) : outcome;
@@ -275,12 +277,13 @@ export function createExecution(options: {
     details: EntryDetails,
   ): Promise<RunOutcome | null> {
     const { cut, kept } = result;
-    const outcome = kept ? await judged(result.outcome, cut, kept) : result.outcome;
+    const exit = kept?.exit();
+    const outcome = exit ? await judged(result.outcome, cut, exit) : result.outcome;
     const state = cancellations.has(outcome) ? "cancelled" : undefined;
     const ending = endingOf(run, outcome, details.durationMs, { state, payload: details.payload });
-    const secretsVersion = kept?.version() ?? null;
+    const secretsVersion = exit?.version ?? null;
     if (await ledger.end(run.id, holder, { ...ending, hosts: [...details.hosts], secretsVersion })) return outcome;
-    if (await kept?.renew()) return null;
+    if (exit && (await kept?.outdated(exit))) return null;
     log.warn({ runId: run.id }, "a run had been taken away before it ended here");
     return outcome;
   }
@@ -296,10 +299,13 @@ export function createExecution(options: {
     details: EntryDetails,
     signal: AbortSignal,
   ): Promise<RunOutcome> {
+    let judged = 0;
     for (let next = result; ; ) {
       try {
         const outcome = await endOnce(run, holder, next, details);
         if (outcome) return outcome;
+        judged += 1;
+        if (judged === JUDGED_MAX) next = ours(failed("Error", CHANGED_TOO_OFTEN));
       } catch (error) {
         if (error instanceof ActionError) {
           next = ours(failureOf(run, error));

@@ -28,16 +28,21 @@ export interface RunSecrecy {
   mask(lines: readonly ScannedText[]): Promise<string[]>;
   /** The key whose value the address holds, or null. */
   findInUrl(url: string): Promise<string | null>;
-  /** These two judge by the secrets that are known: what they let pass may leave while `version` is that of the app's last change. */
-  judgeResult(json: string): Promise<Judgement>;
-  judgeError(texts: readonly ScannedText[]): Promise<Judgement>;
-  /** null: whatever changed, the run could not read it. */
-  version(): number | null;
-  /** Takes in what has changed since. @returns whether anything has @throws EXECUTION_FAILED where that cannot be known any more */
-  renew(): Promise<boolean>;
+  /** Judges what leaves with the run's end by the secrets that are known now. */
+  exit(): RunExit;
+  /** Takes in what was set meanwhile. @returns whether that exit judged by less @throws EXECUTION_FAILED where it cannot be known any more */
+  outdated(exit: RunExit): Promise<boolean>;
 }
 
-const CHANGED_TOO_OFTEN = "private settings changed too often while the action ran to know what it could have read";
+/** What it lets pass may leave while `version` is the number of the last change of the app's secrets; null: at any time, for the run could not read them. */
+export interface RunExit {
+  readonly version: number | null;
+  judgeResult(json: string): Promise<Judgement>;
+  judgeError(texts: readonly ScannedText[]): Promise<Judgement>;
+}
+
+export const CHANGED_TOO_OFTEN =
+  "private settings changed too often while the action ran to know what it could have read";
 
 function leaked(where: string, key: string): Judgement {
   const message = `the ${where} holds the value of the setting ${key}, which must not leave the service`;
@@ -130,19 +135,25 @@ export function createSecrecy({ settings, scans }: { settings: Settings; scans: 
         maskPayload: async (payload) => (needed ? scan.maskJson(payload) : payload),
         mask: async (lines) => (await current()).mask(lines),
         findInUrl: async (url) => (await current()).findInUrl(url),
-        async judgeResult(json) {
-          const name = await scan.findInJson(json);
-          return name === null ? null : leaked("result", name);
+        exit() {
+          // Its own from here on: a request that is judged beside it may take in more.
+          const by = scan;
+          return {
+            version: canRead ? version : null,
+            async judgeResult(json) {
+              const name = await by.findInJson(json);
+              return name === null ? null : leaked("result", name);
+            },
+            async judgeError(texts) {
+              const name = await by.find(texts);
+              return name === null ? null : leaked("error", name);
+            },
+          };
         },
-        async judgeError(texts) {
-          const name = await scan.find(texts);
-          return name === null ? null : leaked("error", name);
-        },
-        version: () => (canRead ? version : null),
-        async renew() {
-          const before = version;
+        async outdated(exit) {
+          if (exit.version === null) return false;
           await current();
-          return version !== before;
+          return version !== exit.version;
         },
       };
     },

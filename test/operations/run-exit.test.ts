@@ -1,0 +1,97 @@
+/** What leaves with a run's end was judged by all secrets that stood by then, however they change meanwhile. */
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "chai";
+import pino from "pino";
+import type { DataSource } from "typeorm";
+import type { PageRun } from "../../src/engine/browser/run.js";
+import type { Scan, SecretScans } from "../../src/engine/secret-scan.js";
+import type { RunConsole } from "../../src/operations/runs/console.js";
+import type { Ending } from "../../src/operations/runs/endings.js";
+import { createExecution } from "../../src/operations/runs/execution.js";
+import type { Ledger } from "../../src/operations/runs/ledger.js";
+import type { HeldRun } from "../../src/operations/runs/run-facts.js";
+import { createSecrecy } from "../../src/operations/runs/secrecy.js";
+import type { Settings } from "../../src/operations/settings/settings.js";
+
+const SECRET = "a-secret-that-came-late";
+const RUN: HeldRun = {
+  ...{ id: 1, appId: 1, actionId: 1, copy: "master", trigger: "manual", payload: "{}", secretsVersion: 1 },
+  ...{ personId: null, credentialId: null, replayOf: null, versionId: null, startedAt: null },
+  code: { name: "a", code: "", environment: "server", dependencies: [], assets: [] },
+};
+
+/** An app whose secrets change by hand: each scan takes its time, and each ending of the ledger is kept. */
+function createApp(onEnd: () => void = () => {}) {
+  const app = { version: 1, endings: [] as Ending[] };
+  const entries = () => (app.version === 1 ? [] : [["_late", SECRET] as [string, unknown]]);
+  const settings = {
+    secretValues: {
+      version: async () => app.version,
+      read: async () => ({ version: app.version, forgotten: 0, underscore: [], entries: entries() }),
+    },
+  } as unknown as Settings;
+  const scans = {
+    of: (_app: string, _key: string, secrets: readonly unknown[]): Partial<Scan> => ({
+      async findInJson(json) {
+        await delay(20);
+        return secrets.length > 0 && json.includes(SECRET) ? "_late" : null;
+      },
+      findInUrl: async () => null,
+    }),
+  } as unknown as SecretScans;
+  const ledger = {
+    async end(_id: number, _holder: string, ending: Ending) {
+      onEnd();
+      const stands = ending.secretsVersion === null || ending.secretsVersion === app.version;
+      if (stands) app.endings.push(ending);
+      return stands;
+    },
+  } as unknown as Ledger;
+  const printer = { print: () => {}, finish: async () => {} };
+  const perform = (runPage: (request: PageRun) => void) =>
+    createExecution({
+      db: { isInitialized: true } as DataSource,
+      ledger,
+      runPage: async (request) => {
+        request.onRealm?.("fetch");
+        runPage(request);
+        return { ok: true, data: JSON.stringify(SECRET) };
+      },
+      secrecy: createSecrecy({ settings, scans }),
+      scripts: {
+        prepare: async () => ({ packages: [], hasToken: true, revoke: async () => {} }),
+        shared: async () => null,
+      },
+      console: { printer: () => printer } as unknown as RunConsole,
+      timeoutMs: 1_000,
+      measures: { runEnded: () => {} },
+      traces: { begin: async () => ({ page: (run, request) => run(request), end: () => {} }) },
+      serviceRequests: null,
+      log: pino({ level: "silent" }),
+    }).execute(RUN, "holder", new AbortController().signal);
+  return { app, perform };
+}
+
+describe("the end of a run", () => {
+  it("is judged anew where a secret was set meanwhile, also where a late request took it in first", async () => {
+    for (const isAskedLate of [false, true]) {
+      const { app, perform } = createApp();
+      const outcome = await perform(({ mayRequest }) => {
+        app.version = 2;
+        if (isAskedLate) setTimeout(() => void mayRequest?.("https://late.example/"), 5);
+      });
+      expect(outcome).to.have.nested.property("error.name", "SecretLeakError");
+      expect(app.endings.map(({ state }) => state)).to.deep.equal(["failed"]);
+      expect(app.endings[0]!.data.text).to.not.include(SECRET);
+    }
+  });
+
+  it("comes, and says nothing of the run, where the secrets change each time that it was judged", async () => {
+    const { app, perform } = createApp(() => {
+      app.version += 1;
+    });
+    const outcome = await perform(() => {});
+    expect(outcome).to.have.nested.property("error.message").that.includes("changed too often");
+    expect(app.endings.map(({ state, secretsVersion }) => [state, secretsVersion])).to.deep.equal([["failed", null]]);
+  });
+});
