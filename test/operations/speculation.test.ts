@@ -173,7 +173,8 @@ describe("what is begun of a run before its row stands", () => {
 
 const ASKING = `async function execute({ payload }) {
   const begun = Date.now();
-  return { begun, text: await (await fetch(payload.url)).text() };
+  const text = await (await fetch(payload.url)).text();
+  return { begun, text, took: Date.now() - begun };
 }`;
 const urlOf = (host: Server) => `http://127.0.0.1:${(host.address() as AddressInfo).port}/`;
 
@@ -234,15 +235,40 @@ describe("a run whose row is long in coming", function () {
     expect(after).to.deep.equal(before.map((one) => one + 1));
   });
 
+  /** Saves it as code that nothing is known of, and runs it once. */
+  async function saveAsking(mark: number): Promise<void> {
+    const [{ id }] = await service.db.query("SELECT id FROM action WHERE name = 'asking' AND master_id IS NULL");
+    await service.rest("PUT", `/v3/apps/1/actions/${id}`, { body: { code: `${ASKING} // ${mark}` } });
+    expect((await call("asking")).http).to.equal(200);
+    asked.length = 0;
+  }
+
   it("was evaluated up to its first request, which waits for the row", async () => {
-    await service.db.query("TRUNCATE written");
-    await writing("PERFORM pg_sleep(0.2); INSERT INTO written VALUES (extract(epoch FROM clock_timestamp()) * 1000);");
+    let ahead = 0;
+    // A machine that is busy may give up what it held.
+    for (let turn = 0; turn < 5 && ahead === 0; turn += 1) {
+      await service.db.query("DROP TRIGGER IF EXISTS slow ON run; TRUNCATE written");
+      await saveAsking(turn);
+      await writing(
+        "PERFORM pg_sleep(0.02); INSERT INTO written VALUES (extract(epoch FROM clock_timestamp()) * 1000);",
+      );
+      const { body } = await call("asking");
+      const [{ at }] = await service.db.query("SELECT at FROM written");
+      expect(body.result.text).to.equal("ok");
+      expect(asked.length).to.equal(1);
+      expect(asked[0]).to.be.at.least(Math.floor(at));
+      if (body.result.begun < at) ahead += 1;
+    }
+    expect(ahead).to.equal(1);
+  });
+
+  it("is run once, and in its own time, where its row comes later than its code would wait", async () => {
+    await saveAsking(9);
+    await writing("PERFORM pg_sleep(0.2);");
     const { body } = await call("asking");
-    const [{ at }] = await service.db.query("SELECT at FROM written");
-    expect(body.result.text).to.equal("ok");
-    expect(body.result.begun).to.be.below(at);
+    expect(body.result).to.include({ text: "ok" });
+    expect(body.result.took).to.be.below(150);
     expect(asked.length).to.equal(1);
-    expect(asked[0]).to.be.at.least(Math.floor(at));
   });
 
   it("leaves nothing where the row does not come, and asks for nothing", async () => {

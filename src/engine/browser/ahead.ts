@@ -11,6 +11,8 @@ const AHEAD_MAX_PART = 1 / 4;
 const LINES_MAX = 500;
 /** What nobody takes may come to its end by itself within this: else its page goes with it, and another takes ten times as long to make. */
 const GRACE_MS = 50;
+/** Code sees how long its requests take: they are not held for longer than a busy database may take. */
+const HELD_MAX_MS = 50;
 /** Ends that say nothing of the code where nobody had taken it. */
 const BEGUN_ANEW: readonly FailureCause[] = ["timeout", "browser", "cancelled"];
 
@@ -53,25 +55,48 @@ export function createWaitingLines(end: () => void) {
  * Begins it where its requests wait for who takes it.
  * @param request as of `Browsers.beginAhead`
  * @param run what runs it there
+ * @param onGivenUp told where it waited for too long, printed more than may wait, or ended without what it had asked for: the run begins anew
  */
-export function beginHeld(request: PageRun, run: (request: PageRun) => Promise<PageOutcome>): BegunRun {
+export function beginHeld(
+  request: PageRun,
+  run: (request: PageRun) => Promise<PageOutcome>,
+  onGivenUp: () => void,
+): BegunRun {
   const { mayRequest, ...rest } = request;
   const taken = Promise.withResolvers<PageRun | null>();
   const ending = new AbortController();
   const end = () => ending.abort();
-  const lines = createWaitingLines(end);
-  const late = setTimeout(end, aheadMs(request.timeoutMs));
   let taker: PageRun | null = null;
+  let asked: NodeJS.Timeout | null = null;
   let over = false;
+  let dropped: Promise<void> | null = null;
+
+  function drop(): Promise<void> {
+    taken.resolve(null);
+    dropped ??= endSoon(outcome, end);
+    return dropped;
+  }
+  function giveUp(): void {
+    if (taker || dropped) return;
+    onGivenUp();
+    void drop();
+  }
+  function whoTakesIt(): Promise<PageRun | null> {
+    if (!taker) asked ??= setTimeout(giveUp, HELD_MAX_MS);
+    return taken.promise;
+  }
+
+  const lines = createWaitingLines(giveUp);
+  const late = setTimeout(giveUp, aheadMs(request.timeoutMs));
   const outcome = run({
     ...rest,
     signal: ending.signal,
-    mayLeave: taken.promise.then((one) => one !== null),
+    mayLeave: async () => (await whoTakesIt()) !== null,
     onConsole: lines.print,
     onHost: (host) => taker?.onHost?.(host),
     ...(mayRequest && {
       mayRequest: async (url: string) => {
-        const one = await taken.promise;
+        const one = await whoTakesIt();
         return one !== null && (one.mayRequest?.(url) ?? true);
       },
       onRequest: (one) => taker?.onRequest?.(one) ?? null,
@@ -79,29 +104,33 @@ export function beginHeld(request: PageRun, run: (request: PageRun) => Promise<P
   }).finally(() => {
     over = true;
     clearTimeout(late);
+    clearTimeout(asked ?? undefined);
   });
 
-  async function isToBeginAnew(): Promise<boolean> {
-    if (!over) return ending.signal.aborted;
+  /** What ended by itself may have ended for want of what it had asked for. */
+  async function endedOtherwise(): Promise<boolean> {
+    if (!over) return false;
     const ended = await outcome;
-    return !ended.ok && BEGUN_ANEW.includes(ended.cause);
+    return asked !== null || (!ended.ok && BEGUN_ANEW.includes(ended.cause));
   }
 
   return {
     realm: "fetch",
     async take(one) {
+      if (await endedOtherwise()) giveUp();
+      if (dropped) {
+        await dropped;
+        return null;
+      }
       clearTimeout(late);
-      if (await isToBeginAnew()) return null;
+      clearTimeout(asked ?? undefined);
       taker = one;
-      lines.passTo(one.onConsole);
-      taken.resolve(one);
       if (one.signal?.aborted) end();
       one.signal?.addEventListener("abort", end, { once: true });
+      lines.passTo(one.onConsole);
+      taken.resolve(one);
       return outcome.finally(() => one.signal?.removeEventListener("abort", end));
     },
-    drop() {
-      taken.resolve(null);
-      return endSoon(outcome, end);
-    },
+    drop,
   };
 }

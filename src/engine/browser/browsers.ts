@@ -19,7 +19,7 @@ import {
   type RealmKind,
 } from "./run.js";
 import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
-import { createTrials, type TrialOf } from "./trials.js";
+import { createRememberedCode, createTrials, type TrialOf } from "./trials.js";
 
 export interface BrowsersOptions extends SupervisorOptions {
   /** One browser of each is kept present. */
@@ -79,6 +79,8 @@ async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> 
 
 const realmOfCode = createRealmOfCode();
 const trials = createTrials();
+/** Code that was given up of late where it was held. */
+const givenUp = createRememberedCode();
 
 /** The least realm that has all that the run names, and whether it is tried in one of the language first. */
 function placeOf(request: PageRun): { realm: RealmKind; trialOf: TrialOf | null } {
@@ -99,6 +101,8 @@ const INTACT: readonly FailureCause[] = ["script", "result", "realm"];
 /** What ends a run with its page. */
 const ENDED_WITH_PAGE: readonly FailureCause[] = ["realm", "browser", "memory"];
 
+const cancelledBefore = () => failed("cancelled", "AbortError", "The run was cancelled before it began");
+
 /** @returns null when it ended before anything of the author's was evaluated, so that another is safe */
 async function runIn(
   supervisor: Supervisor,
@@ -116,6 +120,10 @@ async function runIn(
     if (!page.ready) {
       pool.release(page, room, false);
       return null;
+    }
+    if (request.signal?.aborted) {
+      pool.release(page, room, true);
+      return cancelledBefore();
     }
     supervisor.count(generation);
     const outcome = await page.run(request);
@@ -140,7 +148,9 @@ const beginTrial = (supervisors: readonly Supervisor[], request: PageRun, trialO
 function beginAhead(supervisors: readonly Supervisor[], request: PageRun, hasLanes: boolean): BegunRun | null {
   const { realm, trialOf } = placeOf(request);
   if (trialOf !== null) return beginTrial(supervisors, request, trialOf);
-  return realm === "fetch" && hasLanes ? beginHeld(request, (held) => runAs(supervisors, held, realm)) : null;
+  if (realm !== "fetch" || !hasLanes || givenUp.has(request)) return null;
+  const run = (held: PageRun) => runAs(supervisors, held, realm);
+  return beginHeld(request, run, () => givenUp.add(request));
 }
 
 /** What was begun of it where it is to begin there still. */
@@ -178,7 +188,7 @@ async function run(supervisors: readonly Supervisor[], request: PageRun): Promis
 async function runAs(supervisors: readonly Supervisor[], request: PageRun, realm: RealmKind): Promise<PageOutcome> {
   const tried = new Set<Supervisor>();
   for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
-    if (request.signal?.aborted) return failed("cancelled", "AbortError", "The run was cancelled before it began");
+    if (request.signal?.aborted) return cancelledBefore();
     if (!(await anyPresent(supervisors))) break;
     // Chosen and counted in one go, so that runs that come together are spread.
     const supervisor = leastBusy(supervisors, tried);

@@ -87,8 +87,8 @@ export interface PageRun {
   trialOf?: Exclude<RealmKind, "document">;
   /** What `Browsers.beginAhead` has begun of it. */
   begun?: BegunRun;
-  /** Until it says so nothing that the run asks for leaves its page; false: nothing does. Heeded where it has a way out of its own. */
-  mayLeave?: Promise<boolean>;
+  /** Asked whenever the run asks for something, which leaves its page when that says so; false: it does not. Heeded where it has a way out of its own. */
+  mayLeave?(): Promise<boolean>;
   /** What may share a browser context over time; two keys never do. */
   isolationKey: string;
   /** The https origin of the page; it exists nowhere, its document is answered over the protocol. */

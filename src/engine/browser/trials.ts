@@ -26,19 +26,28 @@ function keyOf({ packages, source }: PageRun): string {
 const mayBeTried = (script: PageScript): boolean =>
   "source" in script && (script.realm === "language" || script.mayDoWithLess === true);
 
+/** What showed of code, by app. */
+export function createRememberedCode(perApp = REMEMBERED_PER_APP) {
+  const byApp = new LRUCache<string, LRUCache<string, true>>({ max: REMEMBERED_APPS });
+  return {
+    has: (request: PageRun): boolean => byApp.get(request.origin)?.has(keyOf(request)) ?? false,
+    add(request: PageRun): void {
+      const own = byApp.get(request.origin) ?? new LRUCache({ max: perApp, ttl: REMEMBERED_MS });
+      byApp.set(request.origin, own.set(keyOf(request), true));
+    },
+  };
+}
+
 export type Trials = ReturnType<typeof createTrials>;
 
 export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
-  const needMore = new LRUCache<string, LRUCache<string, true>>({ max: REMEMBERED_APPS });
+  const needMore = createRememberedCode(rememberedPerApp);
 
   return {
     /** Whether the app's same code needed more of late. */
-    neededMore: (request: PageRun): boolean => needMore.get(request.origin)?.has(keyOf(request)) ?? false,
+    neededMore: needMore.has,
     /** Remembers that it did. */
-    remember(request: PageRun): void {
-      const own = needMore.get(request.origin) ?? new LRUCache({ max: rememberedPerApp, ttl: REMEMBERED_MS });
-      needMore.set(request.origin, own.set(keyOf(request), true));
-    },
+    remember: needMore.add,
 
     /** `realm` where the run is to be tried in a realm of the language first, and its source needs no more than that has; null where not. */
     of(request: PageRun, realm: RealmKind, ofSource = realm): TrialOf | null {

@@ -150,6 +150,8 @@ interface EntryDetails {
   payload: string | undefined;
   /** Where it was performed. */
   room: RunRoom;
+  /** `performance.now()` of its beginning. */
+  begunAt: number;
   durationMs: number;
   trace: RunTrace;
 }
@@ -242,6 +244,7 @@ export function createExecution(options: {
     // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
     const isJudged = kept.needed || hasToken;
     const begun = await run.speculation?.begunOf(evaluated, isJudged);
+    if (begun) details.begunAt = run.speculation!.begunAt;
     const page: PageRun = {
       ...evaluated,
       ...(begun && { begun }),
@@ -327,13 +330,19 @@ export function createExecution(options: {
      * reach and the run given up: whoever finds its lapsed lease ends it.
      */
     async execute(run: HeldRun, holder: string, signal: AbortSignal): Promise<RunOutcome> {
-      const begun = run.speculation?.begunAt ?? performance.now();
       const trace = await traces.begin(run);
-      const details: EntryDetails = { hosts: new Set(), payload: undefined, room: "none", durationMs: 0, trace };
+      const details: EntryDetails = {
+        hosts: new Set(),
+        payload: undefined,
+        room: "none",
+        begunAt: performance.now(),
+        durationMs: 0,
+        trace,
+      };
       const result = await evaluate(run, signal, details).catch((error: unknown) => ours(failureOf(run, error)));
       // Of a run that failed before its page.
       run.speculation?.drop();
-      details.durationMs = performance.now() - begun;
+      details.durationMs = performance.now() - details.begunAt;
       const tell = (outcome: RunOutcome) => {
         const { appId, trigger } = run;
         const ended = { room: details.room, outcome: labelOf(outcome) };

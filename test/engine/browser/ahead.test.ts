@@ -15,12 +15,16 @@ describe("What is held of a run", () => {
   function held(changes: Partial<PageRun> = {}) {
     const inner = Promise.withResolvers<PageOutcome>();
     let given: PageRun | undefined;
-    const begun = beginHeld(runOf("a", { timeoutMs: 400, ...changes }), (request) => {
+    let givenUp = 0;
+    const run = (request: PageRun) => {
       given = request;
       request.signal?.addEventListener("abort", () => inner.resolve(failed("cancelled", "AbortError", "ended")));
       return inner.promise;
+    };
+    const begun = beginHeld(runOf("a", { timeoutMs: 400, ...changes }), run, () => {
+      givenUp += 1;
     });
-    return { begun, given: given!, end: inner.resolve };
+    return { begun, given: given!, end: inner.resolve, givenUp: () => givenUp };
   }
 
   it("is whoever's who takes it: lines, hosts, judge and end", async () => {
@@ -40,7 +44,7 @@ describe("What is held of a run", () => {
       }),
     );
     expect([await judged, await given.mayRequest!("https://other.example/")]).to.deep.equal([true, false]);
-    expect(await given.mayLeave).to.equal(true);
+    expect(await given.mayLeave!()).to.equal(true);
     given.onHost!("host.example:443");
     given.onRequest!({ method: "GET", url: "https://host.example/" });
     given.onConsole!({ level: "log", at: 2, text: "after" });
@@ -60,7 +64,7 @@ describe("What is held of a run", () => {
     ] as const) {
       const { begun, given, end } = held({ mayRequest: () => true });
       void begun.drop();
-      expect([await given.mayLeave, await given.mayRequest!("https://host.example/")]).to.deep.equal([false, false]);
+      expect([await given.mayLeave!(), await given.mayRequest!("https://host.example/")]).to.deep.equal([false, false]);
       if (endsItself) end(OK);
       await delay(200);
       expect(given.signal!.aborted).to.equal(aborted);
@@ -74,15 +78,37 @@ describe("What is held of a run", () => {
       [500, OK],
       [501, null],
     ] as const) {
-      const { begun, given, end } = held();
+      const { begun, given, end, givenUp } = held();
       for (let at = 0; at < count; at += 1) given.onConsole!({ level: "log", at, text: "" });
       end(OK);
       expect(await begun.take(taker)).to.equal(outcome);
+      expect(givenUp()).to.equal(outcome === null ? 1 : 0);
     }
     expect(heard.length).to.equal(500);
-    const { begun } = held();
+    const { begun, givenUp } = held();
     await delay(150);
-    expect(await begun.take(taker)).to.equal(null);
+    expect([await begun.take(taker), givenUp()]).to.deep.equal([null, 1]);
+  });
+
+  it("is begun anew where it ended without what it had asked for, or waits for that longer than code is to notice", async () => {
+    for (const way of ["mayLeave", "mayRequest"] as const) {
+      const { begun, given, end, givenUp } = held({ mayRequest: () => true });
+      const left = given[way]!("https://host.example/");
+      end(OK);
+      await delay(0);
+      expect([await begun.take(runOf("a")), await left, givenUp()], way).to.deep.equal([null, false, 1]);
+      const slow = held({ mayRequest: () => true });
+      const waiting = slow.given[way]!("https://host.example/");
+      await delay(80);
+      expect([await waiting, slow.givenUp()], way).to.deep.equal([false, 1]);
+      expect(await slow.begun.take(runOf("a")), way).to.equal(null);
+      const quick = held({ mayRequest: () => true });
+      const passing = quick.given[way]!("https://host.example/");
+      const taking = quick.begun.take(runOf("a"));
+      await delay(80);
+      quick.end(OK);
+      expect([await passing, await taking, quick.givenUp()], way).to.deep.equal([true, OK, 0]);
+    }
   });
 
   it("goes on as long as it may once it is taken, and ends with its taker's signal", async () => {
@@ -173,7 +199,7 @@ describe("A run that is held in a realm with fetch", function () {
   it("reaches nothing before it is taken, by no way, and then all that it asked for", async () => {
     const request = requestOf(`${ALL} return Promise.all(said)`);
     const begun = host.browsers.beginAhead(request)!;
-    await delay(200);
+    await delay(40);
     expect([connections, asked]).to.deep.equal([0, []]);
     const heard: string[] = [];
     const outcome = await host.browsers.run({
@@ -203,6 +229,20 @@ describe("A run that is held in a realm with fetch", function () {
     expect(asked).to.deep.equal(["GET /next"]);
   });
 
+  it("is not evaluated, and leaves its page to the next run, where it is ended before it has one", async () => {
+    const other = { isolationKey: "ended before" };
+    const before = lanes;
+    const ending = new AbortController();
+    const running = host.browsers.run(requestOf("await fetch(host + '/never')", { ...other, signal: ending.signal }));
+    await delay(2);
+    ending.abort();
+    expect(await running).to.include({ ok: false, cause: "cancelled" });
+    await delay(200);
+    expect(await host.browsers.run(requestOf("return 1; fetch", other))).to.deep.equal({ ok: true, data: "1" });
+    // That of the page which is made ahead for this one.
+    expect([lanes, asked]).to.deep.equal([before + 1, []]);
+  });
+
   it("is run once where it is begun anew", async () => {
     const request = requestOf("for (let at = 0; at < 501; at += 1) console.log(at); return (await fetch(host)).status");
     const begun = host.browsers.beginAhead(request)!;
@@ -211,6 +251,8 @@ describe("A run that is held in a realm with fetch", function () {
     const outcome = await host.browsers.run({ ...request, begun, onConsole: ({ text }) => lines.push(text) });
     expect(outcome).to.deep.equal({ ok: true, data: "200" });
     expect([asked, lines.length]).to.deep.equal([["GET /"], 501]);
+    // Its code is not held again at once: it would be evaluated twice each time.
+    expect(host.browsers.beginAhead(request)).to.equal(null);
   });
 
   it("is nothing where its code is elsewhere, or its page has no way out of its own", async () => {

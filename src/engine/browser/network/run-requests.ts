@@ -72,7 +72,7 @@ export function createRunRequests(options: {
         onHost: contact,
         onRefused: (host, reason) => faults.refused(host, reason),
         onReached: (host) => faults.reached(host),
-        mayConnect: async (host) => (await mayLeave) !== false && guard.mayConnect(host),
+        mayConnect: async (host) => (await mayLeave?.()) !== false && guard.mayConnect(host),
       });
       return guard.begin(mayRequest, onRequest);
     },
