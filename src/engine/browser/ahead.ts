@@ -40,7 +40,7 @@ export function createWaitingLines(end: () => void) {
   return {
     print(line: ConsoleLine): void {
       if (hear) hear(line);
-      else if (lines.push(line) > LINES_MAX) end();
+      else if (lines.length <= LINES_MAX && lines.push(line) > LINES_MAX) end();
     },
     tooMany: (): boolean => lines.length > LINES_MAX,
     /** Those that wait, and each from here on. */

@@ -25,8 +25,8 @@ const LOAD_ACTION =
 /* Taken apart here and not by PostgreSQL, whose ->> refuses JSON that holds \u0000 anywhere. */
 const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
 
-/** An end that is outdated each time it was judged leaves nothing of the run. */
-const JUDGED_MAX = 20;
+/** An end that was outdated so often, each time it had been judged, says nothing of what the run came to. */
+const OUTDATED_MAX = 20;
 /** The ledger is asked again after this when it was out of reach as a run ended. */
 const LEDGER_RETRY_MS = 500;
 
@@ -302,13 +302,13 @@ export function createExecution(options: {
     details: EntryDetails,
     signal: AbortSignal,
   ): Promise<RunOutcome> {
-    let judged = 0;
+    let outdated = 0;
     for (let next = result; ; ) {
       try {
         const outcome = await endOnce(run, holder, next, details);
         if (outcome) return outcome;
-        judged += 1;
-        if (judged === JUDGED_MAX) next = ours(failed("Error", CHANGED_TOO_OFTEN));
+        outdated += 1;
+        if (outdated === OUTDATED_MAX) next = ours(failed("Error", CHANGED_TOO_OFTEN));
       } catch (error) {
         if (error instanceof ActionError) {
           next = ours(failureOf(run, error));
