@@ -72,7 +72,7 @@ export interface BegunRun {
   readonly realm: "language" | "fetch";
   /**
    * From here on it is that run's, of the same script, values and limits, which hears of all that came of it.
-   * @returns null where that is to begin anew elsewhere: nobody has heard of this one, and nothing of it has left its page
+   * @returns null where that is to begin anew: nobody has heard of this one, and nothing of it has left its page
    */
   take(request: PageRun): Promise<PageOutcome | null>;
   /** Nobody takes it: it comes to its end, and nothing of it leaves. Resolves when its page is on its way back, where that is soon. */

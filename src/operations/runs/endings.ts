@@ -33,7 +33,7 @@ const SMALL_CHARACTERS = 64 * 1024;
 const COLUMNS = ["id", "holder", "state", "type", "data", "payload_at", "hosts", "secrets_version"];
 const TYPES = ["bigint", "uuid", "text", "text", "json", "integer", "text[]", "bigint"];
 
-const isFenced = (version: string) =>
+const secretsStand = (version: string) =>
   `(${version} IS NULL OR ${version} = (SELECT secrets_version FROM app WHERE app.id = run.app_id))`;
 
 /* A run has one entry, since it ends once: its row says which. */
@@ -44,7 +44,7 @@ const NOTICE = `pg_notify('${LOG_CHANNEL}', app_id || ':' || id || ':' || run_id
 const END_ONE = `
   WITH ended AS (
     UPDATE run SET state = $3, holder = NULL, finished_at = now(), hosts = $7, log_id = ${NEXT_ENTRY}
-     WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid AND ${isFenced("$8::bigint")}
+     WHERE id = $1 AND finished_at IS NULL AND holder IS NOT DISTINCT FROM $2::uuid AND ${secretsStand("$8::bigint")}
     RETURNING id, app_id, action_id, log_id),
   touched AS (
     UPDATE action SET last_run_at = now() FROM ended WHERE action.id = ended.action_id AND $2::uuid IS NOT NULL),
@@ -65,7 +65,7 @@ function textFor(count: number): string {
     UPDATE run SET state = given.state, holder = NULL, finished_at = now(), hosts = given.hosts, log_id = ${NEXT_ENTRY}
       FROM given
      WHERE run.id = ANY (ARRAY[${all.map((row) => parameter(row, 0)).join(", ")}]) AND run.id = given.id
-       AND run.finished_at IS NULL AND run.holder IS NOT DISTINCT FROM given.holder AND ${isFenced("given.secrets_version")}
+       AND run.finished_at IS NULL AND run.holder IS NOT DISTINCT FROM given.holder AND ${secretsStand("given.secrets_version")}
     RETURNING run.id, run.app_id, run.action_id, run.log_id, given.holder, given.type, given.data, given.payload_at),
   touched AS (
     UPDATE action SET last_run_at = now()
