@@ -3,11 +3,11 @@ import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import pino from "pino";
 import type { DataSource } from "typeorm";
-import type { PageRun } from "../../src/engine/browser/run.js";
+import { failed, type PageOutcome, type PageRun } from "../../src/engine/browser/run.js";
 import type { Scan, SecretScans } from "../../src/engine/secret-scan.js";
 import type { RunConsole } from "../../src/operations/runs/console.js";
 import type { Ending } from "../../src/operations/runs/endings.js";
-import { createExecution } from "../../src/operations/runs/execution.js";
+import { Cancellation, createExecution } from "../../src/operations/runs/execution.js";
 import type { Ledger } from "../../src/operations/runs/ledger.js";
 import type { HeldRun } from "../../src/operations/runs/run-facts.js";
 import { createSecrecy } from "../../src/operations/runs/secrecy.js";
@@ -48,14 +48,18 @@ function createApp(onEnd: () => void = () => {}) {
     },
   } as unknown as Ledger;
   const printer = { print: () => {}, finish: async () => {} };
-  const perform = (runPage: (request: PageRun) => void) =>
+  const perform = (
+    runPage: (request: PageRun) => void,
+    outcome: PageOutcome = { ok: true, data: JSON.stringify(SECRET) },
+    signal: AbortSignal = new AbortController().signal,
+  ) =>
     createExecution({
       db: { isInitialized: true } as DataSource,
       ledger,
       runPage: async (request) => {
         request.onRealm?.("fetch");
         runPage(request);
-        return { ok: true, data: JSON.stringify(SECRET) };
+        return outcome;
       },
       secrecy: createSecrecy({ settings, scans }),
       scripts: {
@@ -68,7 +72,7 @@ function createApp(onEnd: () => void = () => {}) {
       traces: { begin: async () => ({ page: (run, request) => run(request), end: () => {} }) },
       serviceRequests: null,
       log: pino({ level: "silent" }),
-    }).execute(RUN, "holder", new AbortController().signal);
+    }).execute(RUN, "holder", signal);
   return { app, perform };
 }
 
@@ -93,5 +97,17 @@ describe("the end of a run", () => {
     const outcome = await perform(() => {});
     expect(outcome).to.have.nested.property("error.message").that.includes("changed too often");
     expect(app.endings.map(({ state, secretsVersion }) => [state, secretsVersion])).to.deep.equal([["failed", null]]);
+  });
+
+  it("is that of a cancelled run where the secrets change each time", async () => {
+    const { app, perform } = createApp(() => {
+      app.version += 1;
+    });
+    const signal = AbortSignal.abort(new Cancellation(null));
+    const outcome = await perform(() => {}, failed("cancelled", "AbortError", ""), signal);
+    expect(outcome).to.have.nested.property("error.name", "CancelledError");
+    expect(app.endings.map(({ state, secretsVersion }) => [state, secretsVersion])).to.deep.equal([
+      ["cancelled", null],
+    ]);
   });
 });

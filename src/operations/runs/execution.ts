@@ -75,6 +75,9 @@ export class Cancellation {
 /** Outcomes of cancelled runs: a script may throw an error of the same name. */
 const cancellations = new WeakSet<RunOutcome>();
 
+/** By whomever: nothing in it is the author's. */
+const isCancelled = (outcome: RunOutcome): boolean => outcome === STOPPED || cancellations.has(outcome);
+
 function cancelled(displacedBy: number | null): RunOutcome {
   const why = displacedBy === null ? "" : `: by its action's concurrency it made way for run ${displacedBy}`;
   const outcome = failed("CancelledError", `the run was cancelled${why}`);
@@ -159,7 +162,7 @@ interface EntryDetails {
 /** An outcome as the figures have it. */
 function labelOf(outcome: RunOutcome): RunOutcomeLabel {
   if (outcome.ok) return "completed";
-  if (cancellations.has(outcome) || outcome === STOPPED) return "cancelled";
+  if (isCancelled(outcome)) return "cancelled";
   return outcome.timedOut ? "timeout" : "failed";
 }
 
@@ -258,12 +261,14 @@ export function createExecution(options: {
       ...(isJudged && { mayRequest: judgeOf(kept, printer) }),
       ...(hasToken && serviceWay(evaluated.origin)),
     };
-    const outcome = await details.trace
+    const came = await details.trace
       .page(runPage, page)
       .finally(() =>
         Promise.all([afterwards(run, "end its token", revoke), afterwards(run, "keep its console", printer.finish)]),
       );
-    return { outcome: await outcomeOf(outcome, signal), cut: !outcome.ok && outcome.error.cut === true, kept };
+    const outcome = await outcomeOf(came, signal);
+    if (isCancelled(outcome)) return ours(outcome);
+    return { outcome, cut: !came.ok && came.error.cut === true, kept };
   }
 
   function failureOf(run: HeldRun, error: unknown): RunOutcome {
