@@ -30,6 +30,23 @@ describe("what stands in a run's page beside the context", () => {
     expect((await run(without, "viewer")).body.result).to.equal("undefined");
   });
 
+  it("is each one's own session, where those of two take turns in realms of one thread", async () => {
+    const name = await create("return [(await Svc.Session.get()).user, await Svc.Session.user()]", ["svc-session"]);
+    const inRealms = async () => {
+      const { body } = await service.rest("GET", "/metrics");
+      const counts = [...String(body).matchAll(/^svc_runs_total\{.*room="language".*\} (\d+)$/gm)];
+      return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+    };
+    const before = await inRealms();
+    const users = ["viewer", "editor", "viewer", "viewer", "editor"];
+    for (const as of users) {
+      const [user, same] = (await run(name, as)).body.result;
+      expect(user, as).to.deep.equal(same);
+      expect(user.lastName === "App User", as).to.equal(as === "viewer");
+    }
+    expect(await inRealms()).to.equal(before + users.length);
+  });
+
   it("is Svc.App.V3.Actions on the run's own copy, with a token that dies with the run", async () => {
     const inner = await create("return { got: context.payload }");
     const outer = await create(`return Svc.App.V3.Actions.runWithResult("${inner}", { from: "a run" })`);

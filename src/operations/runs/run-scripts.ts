@@ -107,7 +107,7 @@ export function createRunScripts(options: {
 
   async function sessionScript(run: HeldRun): Promise<SourceScript> {
     const session = JSON.stringify(await sessionOf(run));
-    return { name: "svc-run-session.js", source: `globalThis.__svcSession = ${session};`, realm: "worker" };
+    return { name: "svc-run-session.js", source: `globalThis.__svcSession = ${session};`, realm: "language" };
   }
 
   /** The packages by their names, each once. */

@@ -14,10 +14,12 @@ const page = globalThis as unknown as {
 const ofRun = page.__svcSession;
 delete page.__svcSession;
 
-/** A copy for each call: one piece of code cannot change what another reads. */
+/** A copy for each call: one piece of code cannot change what another reads. By the language alone, which is all that most runs have. */
+const copyOf = (session: AppSession | null): AppSession | null => JSON.parse(JSON.stringify(session));
+
 async function get(): Promise<AppSession | null> {
-  if (ofRun !== undefined) return structuredClone(ofRun);
-  return structuredClone(page.ENV?.session ?? (await page.Svc?.session?.()) ?? null);
+  if (ofRun !== undefined) return copyOf(ofRun);
+  return copyOf(page.ENV?.session ?? (await page.Svc?.session?.()) ?? null);
 }
 
 /** Of the page itself: what it knew of its session is another's from then on. */
