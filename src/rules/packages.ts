@@ -5,8 +5,8 @@ import { ActionError } from "../errors.js";
 import { described, isObject } from "./described.js";
 import builtIn from "./packages.json" with { type: "json" };
 
-/** What a server run's code may need around it, from the least to the most: timers and WebCrypto; `fetch` too; a page. */
-const PACKAGE_REALMS = ["worker", "network", "document"] as const;
+/** What a server run's code may need around it: timers and WebCrypto; timers and `fetch`; all of these; a page. */
+const PACKAGE_REALMS = ["worker", "fetch", "network", "document"] as const;
 export type PackageRealm = (typeof PACKAGE_REALMS)[number];
 
 /**
@@ -24,6 +24,8 @@ export interface PackageEntry {
   realm?: PackageRealm;
   /** Of what that realm has it may have no need beyond the language: a run with it is tried without. */
   mayDoWithLess?: boolean;
+  /** Timers and `fetch` are enough for it beside code that asks for something. */
+  fitsFetch?: boolean;
   /** Code with one of these words has a document all the same: functions of it open sockets or show something. */
   inDocument?: readonly string[];
 }
@@ -56,7 +58,7 @@ export function createCatalogue(extra: unknown = []): Catalogue {
 function packageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object; ${described(value)} came`);
   const { name, namespace = null, path, url, standalone = false, realm = "document", inDocument = [] } = value;
-  const { mayDoWithLess = false } = value;
+  const { mayDoWithLess = false, fitsFetch = false } = value;
   const expect = (fits: boolean, field: string, expected: string, came: unknown) => {
     if (!fits) throw new Error(`${where}.${field} must be ${expected}; ${described(came)} came`);
   };
@@ -71,6 +73,7 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   expect(isStandalone, "standalone", "true, false or an array of function names", standalone);
   expect(PACKAGE_REALMS.includes(realm as PackageRealm), "realm", PACKAGE_REALMS.join(", "), realm);
   expect(typeof mayDoWithLess === "boolean", "mayDoWithLess", "true or false", mayDoWithLess);
+  expect(typeof fitsFetch === "boolean", "fitsFetch", "true or false", fitsFetch);
   expect(areNames(inDocument), "inDocument", "an array of function names", inDocument);
   return value as unknown as PackageEntry;
 }
@@ -195,9 +198,10 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
   return saysMore(code, own);
 }
 
-/** The least that holds the client library for code that needs it: its events and triggers are those of a page, its actions are not. */
+/** The least that holds the client library for code that needs it: its events and triggers are those of a page, its actions and packages are not. */
 export function realmOfLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageRealm {
   const namespaces = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
+  if (namespaces.length > 0 && !saysMore(code, namespaces)) return "fetch";
   return saysMore(code, ["App\\.V3\\.Actions", ...namespaces]) ? "document" : "network";
 }
 

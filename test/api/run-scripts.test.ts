@@ -86,8 +86,13 @@ describe("what stands in a run's page beside the context", () => {
       const listing = await create(`return ${look}`, dependencies);
       expect((await run(listing)).body.result, dependencies.join()).to.equal(seen);
     }
-    const library = await create(`return [${look}, typeof Svc.App.V3.Actions.run]`);
-    expect((await run(library)).body.result).to.deep.equal(["undefinedfunction", "function"]);
+    const withCrypto = look.replace("fetch", "fetch + typeof crypto");
+    const library = await create(`return [${withCrypto}, typeof Svc.App.V3.Actions.run]`);
+    expect((await run(library)).body.result).to.deep.equal(["undefinedfunctionobject", "function"]);
+    for (const name of ["svc-datasources", "svc-communicate", "svc-notifications"]) {
+      const listing = await create(`return ${withCrypto}`, [name, "svc-csv", "svc-session"]);
+      expect((await run(listing)).body.result, name).to.equal("undefinedfunctionundefined");
+    }
   });
 
   it("is no token where all that is used of the library are packages that ask nobody", async () => {

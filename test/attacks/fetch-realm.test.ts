@@ -34,6 +34,15 @@ describe("runs that follow one another on a thread with fetch", function () {
 
   const execute = (body: string, before = "") =>
     `const url = ${JSON.stringify(host.url)}; ${before}; const execute = async () => { ${body} }`;
+  /** Of whom a run's library asks something, as it may be there before the author's code. */
+  const service: PageRun["service"] = {
+    base: "http://service.example/",
+    async send({ url }) {
+      arrived.push(new URL(url).pathname);
+      return { status: 200, headers: {}, text: (async function* () {})() };
+    },
+  };
+  const ASK = "await globalThis.__svcService.call('GET', 'http://service.example/once', {}, null)";
   const next = () => resultOf(browsers, execute("return (await fetch(url + '/next')).text()"), here);
 
   before(async () => {
@@ -129,15 +138,16 @@ describe("runs that follow one another on a thread with fetch", function () {
        Error.prepareStackTrace = (error, sites) => { for (const site of sites) for (const name of ["getThis", "getFunction"]) {
          try { seen[seen.length] = site[name]() } catch {} } return "" };
        const response = await fetch(url + "/one"); new Error("own").stack;
+       const way = globalThis.__svcService; const answer = ${ASK};
        new Promise((resolve) => { setTimeout(() => { new Error("timed").stack; resolve() }, 1) });
-       for (const value of [response, response.headers, response.body, await response.clone().blob(), response.headers.entries(), fetch, setTimeout]) look(value);
+       for (const value of [response, response.headers, response.body, await response.clone().blob(), response.headers.entries(), fetch, setTimeout, way, way.call, answer, answer.text, answer.headers]) look(value);
        await new Promise((resolve) => { setTimeout(resolve, 20) });
        for (let at = 0; at < seen.length; at += 1) look(seen[at]);
        try { await fetch("no address:") } catch (error) { look(error) }
        try { new Headers([["\\n", ""]]) } catch (error) { look(error) }
        return scopes`,
     );
-    expect(await resultOf(browsers, source, here)).to.deep.equal([]);
+    expect(await resultOf(browsers, source, { ...here, service })).to.deep.equal([]);
   });
 
   it("fail as ever where they fill the memory, and the next is unharmed", async () => {
@@ -154,11 +164,13 @@ describe("runs that follow one another on a thread with fetch", function () {
 
   it("are begun anew in a worker where their page ends before anybody has heard of them, and never afterwards", async () => {
     const fill = "for (;;) kept.push(new Array(1e5).fill(1.5))";
-    for (const heard of ["console.log('once')", "await fetch(url + '/once')"]) {
+    for (const heard of ["console.log('once')", "await fetch(url + '/once')", ASK]) {
       const said: string[] = [];
+      arrived = [];
       const onConsole = ({ text }: ConsoleLine) => void said.push(text);
       const pause = "await new Promise((resolve) => { setTimeout(resolve, 50) })";
-      await failureOf(browsers, execute(`${heard}; ${pause}; ${fill}`, "const kept = []"), { ...here, onConsole });
+      const source = execute(`${heard}; ${pause}; ${fill}`, "const kept = []");
+      await failureOf(browsers, source, { ...here, onConsole, service });
       expect([...said, ...arrived], heard).to.deep.equal([heard.includes("log") ? "once" : "/once"]);
     }
     const places: RealmKind[] = [];

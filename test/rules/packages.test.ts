@@ -1,7 +1,11 @@
 /** What dependencies resolve to, and what an operator may add to the catalogue. */
+import { readFile } from "node:fs/promises";
 import { expect } from "chai";
+import { FETCH_GLOBALS, NETWORK_GLOBALS } from "../../src/engine/browser/pages/worker-globals.js";
+import { parsedScript, usedNames } from "../../src/engine/bundler/used-names.js";
 import {
   addressedAssets,
+  BUILT_IN_PACKAGES,
   createCatalogue,
   keptPath,
   needsLibrary,
@@ -130,7 +134,7 @@ describe("the catalogue", () => {
     const faulty: [unknown, RegExp][] = [
       [{}, /packages must be an array/],
       [[good, 1], /packages\[1\] must be an object/],
-      [[{ ...good, realm: "page" }], /realm must be worker, network, document; "page" came/],
+      [[{ ...good, realm: "page" }], /realm must be worker, fetch, network, document; "page" came/],
       [[{ ...good, standalone: 1 }], /standalone must be true, false or an array of function names; 1 came/],
       [[{ ...good, standalone: ["a", "(b"] }], /packages\[0\]\.standalone/],
       [[{ ...good, inDocument: "a" }], /inDocument must be an array of function names; "a" came/],
@@ -168,10 +172,10 @@ describe("the catalogue", () => {
     const realm = (name: string, code: string) => realmOfPackage(catalogue.get(name)!, code);
     expect(realm("acme", "return Acme()")).to.equal("document");
     expect(realm("svc-csv", "return Svc.CSV.parse('')")).to.equal("worker");
-    expect(realm("svc-datasources", "return source.find({})")).to.equal("network");
+    expect(realm("svc-datasources", "return source.find({})")).to.equal("fetch");
     expect(realm("svc-datasources", "return source.subscribe({}, next)")).to.equal("document");
     expect(realm("svc-datasources", "return source['subscribe']({}, next)")).to.equal("document");
-    expect(realm("svc-datasources", "return subscribers")).to.equal("network");
+    expect(realm("svc-datasources", "return subscribers")).to.equal("fetch");
   });
 
   it("leave the client library a document where more of it may be used than the operations on actions", () => {
@@ -182,9 +186,28 @@ describe("the catalogue", () => {
       "network",
     );
     expect(realm("return Svc.DataSources.get()")).to.equal("document");
+    expect(realm("return Svc.DataSources.get()", "svc-datasources")).to.equal("fetch");
+    expect(realm("return Svc.CSV.parse(await Svc.DataSources.get())", "svc-datasources", "svc-csv")).to.equal("fetch");
     expect(realm("Svc.App.Analytics.event('a')")).to.equal("document");
     expect(realm("Svc.App.Triggers.start()")).to.equal("document");
     expect(realm("const { App } = Svc; return App")).to.equal("document");
     expect(realm("return Svc.App.V3.ActionsOfMine")).to.equal("document");
+  });
+
+  it("are in a realm with fetch where they name nothing that only a worker has, but in functions that have a document", async () => {
+    const beyond = new Map<string, string[]>();
+    for (const { name, path, realm, fitsFetch } of BUILT_IN_PACKAGES) {
+      if (realm !== "fetch" && fitsFetch !== true) continue;
+      const names = usedNames(parsedScript(await readFile(new URL(`../../web${path}`, import.meta.url), "utf8")));
+      const ofWorkers = names.filter((used) => NETWORK_GLOBALS.includes(used) && !FETCH_GLOBALS.includes(used));
+      beyond.set(name, ofWorkers);
+    }
+    expect(Object.fromEntries(beyond)).to.deep.equal({
+      "svc-datasources": [],
+      "svc-session": [],
+      "svc-communicate": ["navigator"],
+      "svc-csv": [],
+      "svc-notifications": ["navigator"],
+    });
   });
 });

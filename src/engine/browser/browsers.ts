@@ -15,6 +15,7 @@ import {
   failed,
   type PageOutcome,
   type PageRun,
+  type PageScript,
   REALM_KINDS,
   type RealmKind,
 } from "./run.js";
@@ -82,6 +83,10 @@ const trials = createTrials();
 /** Code that was given up of late where it was held. */
 const givenUp = createRememberedCode();
 
+/** Whether a realm with `fetch` holds it. */
+const fitsFetch = (script: PageScript): boolean =>
+  "source" in script && (script.fitsFetch === true || script.realm === "language" || script.realm === "fetch");
+
 /** The least realm that has all that the run names, and whether it is tried in one of the language first. */
 function placeOf(request: PageRun): { realm: RealmKind; trialOf: TrialOf | null } {
   if (request.realm !== undefined) return { realm: request.realm, trialOf: trials.of(request, request.realm) };
@@ -90,7 +95,7 @@ function placeOf(request: PageRun): { realm: RealmKind; trialOf: TrialOf | null 
   const given = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const ofSource = realmOfCode(source, given);
   const least = REALM_KINDS[Math.max(...[ofSource, ...needed].map((one) => REALM_KINDS.indexOf(one)))]!;
-  const fits = packages.every((script) => "source" in script && script.fitsFetch === true);
+  const fits = packages.every(fitsFetch);
   const realm = least === "fetch" && (!fits || trials.neededMore(request)) ? "network" : least;
   return { realm, trialOf: trials.of(request, realm, ofSource) };
 }

@@ -76,6 +76,10 @@ const FIND = `
                          (SELECT FROM app_editor e WHERE e.app_id = c.app_id AND e.person_id = p.person_id)))
        END)`;
 
+const ISSUE = `
+  INSERT INTO credential (kind, hash, name, app_id, person_id, run_id, expires_at, page_session, parent_id, action_id)
+  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`;
+
 const HELD_BY_APP = `
   SELECT count(*) FROM credential
    WHERE app_id = $1 AND kind <> 'task' AND NOT page_session AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
@@ -147,12 +151,8 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
     async issue(credential: NewCredential, executor: Executor = db): Promise<{ id: number; token: string }> {
       const { kind, appId = null, personId = null, runId = null, name = null, expiresAt = null } = credential;
       const { pageSession = false, parentId = null, actionId = null, secret: token = newToken(kind) } = credential;
-      const [row] = await rows<{ id: number }>(
-        executor,
-        `INSERT INTO credential (kind, hash, name, app_id, person_id, run_id, expires_at, page_session, parent_id, action_id)
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) RETURNING id`,
-        [kind, hashToken(token), name, appId, personId, runId, expiresAt, pageSession, parentId, actionId],
-      );
+      const values = [kind, hashToken(token), name, appId, personId, runId, expiresAt, pageSession, parentId, actionId];
+      const [row] = await preparedRows<{ id: number }>(executor, "issue-credential", ISSUE, values);
       return { id: row!.id, token };
     },
 

@@ -101,8 +101,8 @@ export function createRunScripts(options: {
     const script = await built(path, `${dependency}.js`).catch(() => {
       throw unresolved(dependency, "has no file in this installation");
     });
-    const realm = realmOfPackage(entry!, code);
-    return { ...script, realm, mayDoWithLess: entry!.mayDoWithLess === true, defines: "Svc" };
+    const { mayDoWithLess = false, fitsFetch = false } = entry!;
+    return { ...script, realm: realmOfPackage(entry!, code), mayDoWithLess, fitsFetch, defines: "Svc" };
   }
 
   async function sessionScript(run: HeldRun): Promise<SourceScript> {

@@ -10,7 +10,14 @@ const BOUNDS = { pauseMs: 2, readyWithinMs: 500, threadRuns: 100, lookAfter: 10,
 
 interface Thread {
   begin(bindingName: string): void;
-  run(payload: string, settings: string, forget: string[], scripts: unknown[], trialOf: null): Promise<string | number>;
+  run(
+    payload: string,
+    settings: string,
+    forget: string[],
+    scripts: unknown[],
+    trialOf: null,
+    base: string,
+  ): Promise<string | number>;
   part(from: number, to: number): string;
 }
 
@@ -45,7 +52,7 @@ function threaded() {
     },
     clearTimeout: (timer: object) => void timers.delete(timer),
   });
-  const given = `"", (${pageTexts})(), null, [], {}, ${JSON.stringify(BOUNDS)}`;
+  const given = `"", (${pageTexts})(), null, null, [], {}, ${JSON.stringify(BOUNDS)}`;
   const thread: Thread = runInContext(`globalThis.self = globalThis; (${realmWorker})(${given})`, context);
   thread.begin("print");
   return {
@@ -54,7 +61,7 @@ function threaded() {
     heard,
     realms: () => realms,
     told: () => told,
-    begin: () => thread.run("{}", "{}", [], [["action.js", "", "", false]], null),
+    begin: () => thread.run("{}", "{}", [], [["action.js", "", "", false]], null, ""),
     /** One run to its answer. */
     async answered(answer: string) {
       const run = this.begin();

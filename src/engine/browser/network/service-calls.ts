@@ -11,11 +11,11 @@ export const AT_ONCE_MAX = 6;
 export const BODY_MAX_CHARACTERS = 128 * 1024;
 export const CALL_MAX_CHARACTERS = 256 * 1024;
 
-/** The head of an answer: its status and the headers that a page may read. */
-export type Head = readonly [status: number, headers: Readonly<Record<string, string>>];
-
-/** To the page: a part of an answer, the first with the head, and whether it is the last. No text: there is no answer, or no more of it. */
-export type Reply = (id: number, head: Head | null, text: string | null, last: boolean) => Promise<unknown>;
+/**
+ * To the page: a part of an answer, the first with its head, the JSON of its status and of the headers that a page may read; and whether it is
+ * the last. No text: there is no answer, or no more of it.
+ */
+export type Reply = (id: number, head: string | null, text: string | null, last: boolean) => Promise<unknown>;
 
 export interface ServiceCalls {
   begin(service: ServiceWay | undefined): void;
@@ -55,7 +55,7 @@ export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): S
   async function perform(id: number, request: ServiceRequest, way: ServiceWay, { signal }: AbortController) {
     let admitted: Admitted | null = null;
     let status: number | null = null;
-    let head: Head | null = null;
+    let head: string | null = null;
     let failure: string | undefined;
     /** Counted before: the page makes its next call of the last part. */
     const last = (text: string | null) => {
@@ -68,7 +68,7 @@ export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): S
       if (admitted === null) return void (await last(null));
       const answer = await way.send({ ...request, headers: { ...request.headers, ...admitted.headers } }, signal);
       status = answer.status;
-      head = [status, answer.headers];
+      head = JSON.stringify([status, answer.headers]);
       let part = "";
       for await (const next of answer.text) {
         // Waited for: what the page has not taken is not read.

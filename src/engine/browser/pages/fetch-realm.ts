@@ -1,18 +1,23 @@
 /**
- * A realm for each run, on one thread at the app's origin, which lends it `fetch` and what goes with it: its requests go the way of all
- * requests, and end with the run. Half the cost of a worker for each.
+ * A realm for each run, on one thread at the app's origin, which lends it `fetch` and what goes with it, and its library the way to the
+ * service: its requests go the way of all requests, and end with the run. Half the cost of a worker for each.
  */
 import { createRunRequests } from "../network/run-requests.js";
+import { createServiceCalls } from "../network/service-calls.js";
 import { FETCH_THREAD } from "./harness.js";
 import { NETWORK_POLICY } from "./host-page.js";
 import type { Realm, RealmOptions } from "./realm.js";
 import { createThread } from "./thread.js";
 
 export function createFetchRealm(options: RealmOptions): Realm {
-  const { session, origin, lane } = options;
+  const { session, origin, lane, onAsked } = options;
   // Nothing in such a worker opens a socket, of which the guard would have to hear first.
   const requests = createRunRequests({ session, origin, lane, caughtUp: async () => {} });
-  const thread = createThread(options, FETCH_THREAD, requests.watch);
+  const thread = createThread(options, FETCH_THREAD, requests.watch, (payload) => {
+    onAsked();
+    void calls.take(payload);
+  });
+  const calls = createServiceCalls(requests.admit, thread.answer);
   /** How often the last run called `fetch`; null: it has not said. */
   let asked: number | null = 0;
 
@@ -38,7 +43,8 @@ export function createFetchRealm(options: RealmOptions): Realm {
       asked = null;
       // What went before the guard may still be the way of the thread that waits.
       if (await requests.begin(request)) await thread.replace();
-      const said = await thread.run(request);
+      calls.begin(request.service);
+      const said = await thread.run(request, request.service?.base);
       if (typeof said !== "string") return said;
       const end = said.indexOf(" ");
       asked = Number(said.slice(0, end));
@@ -46,12 +52,18 @@ export function createFetchRealm(options: RealmOptions): Realm {
     },
 
     unreadyMs: thread.unreadyMs,
-    end: thread.end,
+    end() {
+      calls.end();
+      thread.end();
+    },
     async explain(outcome) {
       // One thread answers, another tells of the requests.
       if (requests.pending(outcome)) await thread.caughtUp().catch(() => {});
       return requests.explain(outcome);
     },
-    stop: thread.stop,
+    stop() {
+      calls.end();
+      thread.stop();
+    },
   };
 }

@@ -19,7 +19,7 @@ import { realmRows } from "./in-page/realm-rows.js";
 import { realmSignals } from "./in-page/realm-signals.js";
 import { realmTimers } from "./in-page/realm-timers.js";
 import { realmWorker, type ThreadBounds } from "./in-page/realm-worker.js";
-import { hostCalls, workerCalls } from "./in-page/service-calls.js";
+import { hostCalls, runCalls } from "./in-page/service-calls.js";
 import { standIns } from "./in-page/stand-ins.js";
 import { threadHost } from "./in-page/thread-host.js";
 import { visibleAlways } from "./in-page/visible-always.js";
@@ -87,7 +87,7 @@ const named = (source: string): string => `(() => { "use strict"; return ${sourc
 const CORE = calling(harnessCore, JSON.stringify(LIMITS));
 const TEXTS = calling(pageTexts);
 const HOST_CALLS = calling(hostCalls, String(AT_ONCE_MAX));
-const WORKER_CALLS = calling(workerCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
+const RUN_CALLS = calling(runCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));
 const NAVIGATOR = JSON.stringify(NAVIGATOR_MEMBERS);
 
 /** Its value is the object that the host talks to; nothing else in the page can reach it. */
@@ -112,7 +112,7 @@ export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CO
 
 function workerPage(globals: readonly string[], withOrigin: boolean): string {
   const lists = [JSON.stringify(globals), NAVIGATOR];
-  const inWorker = named(calling(workerHarness, CORE, WORKER_CALLS, JSON.stringify(SERVICE_GLOBAL), ...lists));
+  const inWorker = named(calling(workerHarness, CORE, RUN_CALLS, JSON.stringify(SERVICE_GLOBAL), ...lists));
   const given = [JSON.stringify(inWorker), TEXTS, HOST_CALLS, String(withOrigin)];
   given.push(String(LEAVE_WITHIN_MS), String(READY_WITHIN_MS));
   return calling(workerHost, ...given);
@@ -125,13 +125,14 @@ function realmThread(globals: readonly string[], borrows: boolean): { page: stri
     : "null";
   const lent = [JSON.stringify(LENT_CLASSES), calling(lentRows), String(LENT_MAX_CHARACTERS)];
   const lend = borrows ? calling(lentPlatform, ...lent) : "null";
-  const before = [CORE, calling(codeOfText), calling(standIns), borrow];
-  const inRealm = named(calling(realmHarness, ...before, JSON.stringify(globals), String(LOAD_MAX_MS)));
+  const before = [CORE, calling(codeOfText), calling(standIns), borrow, borrows ? RUN_CALLS : "null"];
+  const given = [JSON.stringify(SERVICE_GLOBAL), JSON.stringify(globals), String(LOAD_MAX_MS)];
+  const inRealm = named(calling(realmHarness, ...before, ...given));
   const namesJson = Object.entries(STAND_INS).map(([realm, names]) => [realm, JSON.stringify(names)]);
   const told = [NAVIGATOR, JSON.stringify(Object.fromEntries(namesJson)), JSON.stringify(THREAD_BOUNDS)];
   return {
     page: named(calling(threadHost, String(borrows))),
-    worker: named(calling(realmWorker, JSON.stringify(inRealm), TEXTS, lend, ...told)),
+    worker: named(calling(realmWorker, JSON.stringify(inRealm), TEXTS, lend, borrows ? HOST_CALLS : "null", ...told)),
   };
 }
 

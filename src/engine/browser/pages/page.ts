@@ -193,7 +193,10 @@ export class Page {
     const { connection, session, contextId, targetId, lane } = this;
     const lose = (loss: Loss) => this.lose(loss);
     const print = (payload: string) => this.hear(payload);
-    const options = { connection, session, contextId, targetId, origin, lane, lose, print };
+    const onAsked = () => {
+      this.heard = true;
+    };
+    const options = { connection, session, contextId, targetId, origin, lane, lose, onAsked, print };
     this.kind = kind;
     const settle = async () => {
       const instead = WITHOUT_REALMS[kind];

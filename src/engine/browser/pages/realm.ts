@@ -30,6 +30,8 @@ export interface RealmOptions {
   lane: Lane | null;
   /** Ends the page's use. */
   lose(loss: Loss): void;
+  /** Told that the run has asked for something past the lane. */
+  onAsked(): void;
   /** Takes a console line that comes from elsewhere than the page's own session, as the JSON of a ConsoleLine. */
   print(payload: string): void;
 }

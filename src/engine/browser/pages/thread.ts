@@ -3,6 +3,7 @@
  * session of its own. Knows when there is another, and how much it holds.
  */
 import type { CDPSession, Protocol } from "puppeteer";
+import type { Reply } from "../network/service-calls.js";
 import type { PageRun } from "../run.js";
 import { CONSOLE_BINDING, callHarness, installHarness, textInParts } from "./fresh-document.js";
 import { PAUSE_MS, READY_WITHIN_MS } from "./harness.js";
@@ -33,11 +34,15 @@ interface Thread {
   runs: number;
 }
 
-/** @param onThread hears of each thread before a run has it */
+/**
+ * @param onThread hears of each thread before a run has it
+ * @param onCall takes what a run asks of the service
+ */
 export function createThread(
   options: RealmOptions,
   harnesses: { page: string; worker: string },
   onThread: (thread: CDPSession) => Promise<unknown> = async () => {},
+  onCall: (payload: string) => void = () => {},
 ) {
   const { session, lose, print } = options;
   const page = createHostPage(options, harnesses.page);
@@ -87,8 +92,10 @@ export function createThread(
       current = own;
       thread.on("Runtime.bindingCalled", ({ name, payload }) => {
         if (name !== CONSOLE_BINDING || own !== current) return;
-        if (payload[0] === "c") print(payload.slice(1));
-        else onSaid(payload.slice(1));
+        const said = payload.slice(1);
+        if (payload[0] === "c") print(said);
+        else if (payload[0] === "s") onCall(said);
+        else onSaid(said);
       });
       heard = onThread(thread);
     }
@@ -134,19 +141,20 @@ export function createThread(
     async caughtUp(): Promise<void> {
       await current?.session.send("Runtime.getIsolateId", undefined, { timeout: CATCH_UP_MS });
     },
-    /** Evaluates the run's code in the realm that was made for it. @returns the harness's answer */
-    async run(request: PageRun): Promise<unknown> {
+    /** Evaluates the run's code in the realm that was made for it. `base`: that of the service that it may ask. @returns the harness's answer */
+    async run(request: PageRun, base = ""): Promise<unknown> {
       const own = current!;
       const answer = await new Promise<unknown>((resolve) => {
         onSaid = (said) => resolve(/^\d+$/.test(said) ? Number(said) : said);
         // A thread goes with its page, of which the run hears elsewhere.
-        call("run", ...own.texts.valuesOf(request)).then(resolve, () => {});
+        call("run", ...own.texts.valuesOf(request), base).then(resolve, () => {});
       });
       if (answer === LATE) return lose("unready");
       own.runs += 1;
       if (typeof answer !== "number") return unmarked(answer);
       return unmarked(await textInParts(answer, (from, to) => call("part", from, to)));
     },
+    answer: (...values: Parameters<Reply>) => call("answer", ...values),
     /** Has the thread in order for another run. */
     async renew(): Promise<void> {
       if (mark === LAST) await replace();

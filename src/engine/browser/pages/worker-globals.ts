@@ -60,4 +60,8 @@ const beyondLanguage = (globals: readonly string[]): StandIn[] =>
     .map((name) => [name, OBJECTS.includes(name) ? "object" : INERT.includes(name) ? "inert" : "function"]);
 
 /** What a trial of each realm lacks in one of the language; what `navigator` says is given to it. */
-export const STAND_INS = { worker: beyondLanguage(WORKER_GLOBALS), network: beyondLanguage(NETWORK_GLOBALS) } as const;
+export const STAND_INS = {
+  worker: beyondLanguage(WORKER_GLOBALS),
+  fetch: beyondLanguage(FETCH_GLOBALS),
+  network: beyondLanguage(NETWORK_GLOBALS),
+} as const;

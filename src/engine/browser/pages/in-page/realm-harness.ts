@@ -6,7 +6,11 @@ import type { BorrowedPlatform } from "./borrowed-platform.js";
 import type { CodeOfText } from "./code-of-text.js";
 import type { HarnessCore } from "./core.js";
 import type { Stand } from "./lent-platform.js";
+import type { RunCalls } from "./service-calls.js";
 import type { StandInsOf } from "./stand-ins.js";
+
+/** Sends a call of the service; each part of its answer is heard. */
+type Ask = (hear: (head: string | null, text: string | null, last: boolean) => void, text: string) => void;
 
 /**
  * As `harnessCore`: evaluated by its source text, ahead of the run. Answers what takes the loan of the worker's platform, where there is one,
@@ -19,9 +23,12 @@ export function realmHarness(
   boundCodeOfText: CodeOfText,
   standIn: StandInsOf,
   borrow: BorrowedPlatform | null,
+  calls: RunCalls | null,
+  serviceGlobal: string,
   globals: readonly string[],
   loadMaxMs: number,
 ): unknown {
+  const { defineProperty } = Reflect;
   const { now } = Date;
   /** Whether what was evaluated ahead, if anything was, has kept still since. */
   let isGood = true;
@@ -48,9 +55,19 @@ export function realmHarness(
     done(isGood && failure === null && now() - begun <= loadMaxMs);
   }
 
+  /** Gives the run's library its way to the service of that address. */
+  function openService(base: string, ask: Ask): void {
+    if (calls === null || base === "") return;
+    const { call, open, take } = calls;
+    open((own, text) => ask((head, part, last) => take(own, head, part, last), text));
+    defineProperty(globalThis, serviceGlobal, { value: { __proto__: null, base, call }, configurable: true });
+  }
+
   /** `payload` null: the scripts are evaluated ahead, and `hear` told whether that is good. */
   function begin(
     hear: (said: unknown) => void,
+    base: string,
+    ask: Ask,
     payload: string | null,
     settings: string,
     namesJson: string | null,
@@ -62,6 +79,7 @@ export function realmHarness(
     else {
       tell = hear;
       if (!isGood) needsMore();
+      openService(base, ask);
       void run(payload, settings, scripts);
     }
     return () => core.drop(globals);

@@ -1,6 +1,7 @@
 /** Gives each run a realm of its own, in a worker whose own scope no author's code is in, and keeps the next one's ahead. Runs inside the browser. */
 import type { LentPlatform } from "./lent-platform.js";
 import type { Sent, TakeTexts } from "./page-texts.js";
+import type { HostCalls } from "./service-calls.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
@@ -28,12 +29,13 @@ interface Ahead {
 }
 
 /**
- * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to, to whom it says `c` and a console line, and `a`
- * and an answer. Tells the page of each run's realm when it is there, so that nothing of the last run goes on. What has been made for a
+ * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to, to whom it says `c` and a console line, `s` and a
+ * call of the service, and `a` and an answer. Tells the page of each run's realm when it is there, so that nothing of the last run goes on. What has been made for a
  * realm is held until the thread ends, so that an ended one is left with as little as can be.
  * @param realm the source text of a realm's harness
  * @param take what has the scripts of a run: their texts are the same from run to run, by which V8 finds what it has compiled of them
  * @param lent what realms are lent of this scope; before an answer then stands how often `fetch` was called
+ * @param calls the way of requests to the service, where there is one
  * @param ofNavigator what a run on trial is told of the navigator
  * @param standIns the JSON of the names to stand in for, by whose trial it is
  */
@@ -41,6 +43,7 @@ export function realmWorker(
   realm: string,
   take: TakeTexts,
   lent: LentPlatform | null,
+  calls: HostCalls | null,
   ofNavigator: readonly string[],
   standIns: Readonly<Record<string, string>>,
   bounds: ThreadBounds,
@@ -92,7 +95,7 @@ export function realmWorker(
       tellReady();
       resolve();
     };
-    end = next(done, null, "", namesJson, navigatorJson, ...texts);
+    end = next(done, "", null, null, "", namesJson, navigatorJson, ...texts);
   }
 
   /** Has nothing of the last run go on, and the next one's realm made. Too late for that, there is none: the host has given this thread up. */
@@ -156,6 +159,7 @@ export function realmWorker(
       if (text[0] === "c") return say(text);
       // Nothing more is heard of it.
       count += 1;
+      calls?.drop();
       if (text[0] === "x") return resolve(endOf(0, text));
       const at = text.indexOf(" ");
       const [ms, said] = [Number(text.slice(1, at)), text.slice(at + 1)];
@@ -165,16 +169,25 @@ export function realmWorker(
     };
   }
 
+  /** What the run's library asks the service by, until the run's answer. */
+  function asker(): (hear: (...part: unknown[]) => void, text: string) => void {
+    const own = count;
+    return (hear, text) => {
+      if (own === count) calls?.take(hear, text);
+    };
+  }
+
   return {
     __proto__: null,
     /** Has the first run's realm made. */
     begin(bindingName: string): void {
       say = self[bindingName];
+      calls?.listen((text) => say(`s${text}`));
       prepare();
     },
     /**
      * Answers by what the code came to, marked: a text, or its length where it is long. `late`: it has not begun, and never will. Where realms
-     * are lent something, that is said.
+     * are lent something, that is said. `base`: that of the service, where the run may ask it for something.
      */
     async run(
       payload: string,
@@ -182,6 +195,7 @@ export function realmWorker(
       forget: readonly string[],
       scripts: readonly Sent[],
       trialOf: string | null,
+      base: string,
     ): Promise<string | number> {
       if (pause !== undefined) prepare();
       if (next === null) return "late";
@@ -196,7 +210,8 @@ export function realmWorker(
       const given = isAhead ? [null, navigatorJson, ...flat.slice(-2)] : [namesJson, navigatorJson, ...flat];
       const lastLoan = loan;
       const { promise, resolve } = Promise.withResolvers<string | number>();
-      const drop = next(listener(resolve), payload, settings, ...given);
+      const hear = listener(resolve);
+      const drop = next(hear, base, asker(), payload, settings, ...given);
       next = null;
       end = () => {
         lastLoan?.end();
@@ -204,6 +219,8 @@ export function realmWorker(
       };
       return promise;
     },
+    /** A part of the service's answer to the call of that number. */
+    answer: calls?.answer,
     /** Of the last answer. */
     part: (from: number, to: number): string => answer.slice(from, to),
   };

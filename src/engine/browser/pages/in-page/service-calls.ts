@@ -1,27 +1,30 @@
 /**
- * How requests of a run's library to the service leave its worker by the page's binding, and how their answers come back. Runs inside the
- * browser: one half in the page, where no author's code does, the other in the worker, where it does.
+ * How requests of a run's library to the service leave its worker or its realm by a binding, and how their answers come back. Runs inside the
+ * browser: one half where no author's code does, in the page or the realms' thread, the other where it does.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 
 export type HostCalls = ReturnType<typeof hostCalls>;
-export type WorkerCalls = ReturnType<typeof workerCalls>;
+export type RunCalls = ReturnType<typeof runCalls>;
 
-/** As `harnessCore`: evaluated by its source text, in the page. So many calls are under way at once, the others wait here. */
+/** Hears a part of an answer, the first with its head, the JSON of status and headers. Without a text there is none, or no more of it. */
+type Hear = (head: string | null, text: string | null, last: boolean) => void;
+
+/** As `harnessCore`: evaluated by its source text, outside the run. So many calls are under way at once, the others wait here. */
 export function hostCalls(atOnceMax: number) {
-  const open = new Map<number, { port: Any; own: unknown }>();
-  let waiting: { port: Any; own: unknown; text: string }[] = [];
+  const open = new Map<number, Hear>();
+  let waiting: { hear: Hear; text: string }[] = [];
   let next = 0;
   let count = 0;
   let tell: (text: string) => void = () => {};
 
   function start(): void {
     for (; open.size < atOnceMax && next < waiting.length; next += 1) {
-      const { port, own, text } = waiting[next]!;
+      const { hear, text } = waiting[next]!;
       count += 1;
-      open.set(count, { port, own });
+      open.set(count, hear);
       tell(`${count}:${text}`);
     }
     if (next < waiting.length) return;
@@ -33,15 +36,15 @@ export function hostCalls(atOnceMax: number) {
     listen(binding: (text: string) => void): void {
       tell = binding;
     },
-    /** A worker's call: its own number for it, and the request's text. */
-    take(port: Any, [own, text]: [unknown, string]): void {
-      waiting.push({ port, own, text });
+    /** A call, by the request's text. */
+    take(hear: Hear, text: string): void {
+      waiting.push({ hear, text });
       start();
     },
-    answer(id: number, head: unknown, text: string | null, last: boolean): void {
-      const call = open.get(id);
-      if (call === undefined) return;
-      call.port.postMessage([call.own, head, text, last]);
+    answer(id: number, head: string | null, text: string | null, last: boolean): void {
+      const hear = open.get(id);
+      if (hear === undefined) return;
+      hear(head, text, last);
       if (!last) return;
       open.delete(id);
       start();
@@ -56,16 +59,16 @@ export function hostCalls(atOnceMax: number) {
 }
 
 /**
- * As `harnessCore`: evaluated by its source text, in the worker, before the author's code, which may replace whatever this does not take
+ * As `harnessCore`: evaluated by its source text, in the run's scope, before the author's code, which may replace whatever this does not take
  * here. `call` answers null for what is too long.
  */
-export function workerCalls(bodyMax: number, callMax: number) {
+export function runCalls(bodyMax: number, callMax: number) {
   const OwnPromise = Promise;
   const OwnError = TypeError;
-  const { stringify } = JSON;
+  const { parse, stringify } = JSON;
   const open: Any = { __proto__: null };
   let count = 0;
-  let post: ((message: Any) => void) | null = null;
+  let post: ((own: number, text: string) => void) | null = null;
 
   const fault = () => new OwnError("Failed to fetch");
 
@@ -79,9 +82,11 @@ export function workerCalls(bodyMax: number, callMax: number) {
         settle = () => (state === 1 ? whole(said) : broken(fault()));
         if (state !== 0) settle();
       });
-    return (head: Any, part: string | null, last: boolean): void => {
-      if (head !== null) resolve({ __proto__: null, status: head[0], headers: head[1], text });
-      else if (part === null) reject(fault());
+    return (head: string | null, part: string | null, last: boolean): void => {
+      if (head !== null) {
+        const said = parse(head);
+        resolve({ __proto__: null, status: said[0], headers: said[1], text });
+      } else if (part === null) reject(fault());
       if (part !== null) said += part;
       if (!last) return;
       state = part === null ? 2 : 1;
@@ -92,15 +97,15 @@ export function workerCalls(bodyMax: number, callMax: number) {
   return {
     __proto__: null,
     /** From here on calls leave by `send`; null: none does. */
-    open(send: ((message: Any) => void) | null): void {
+    open(send: ((own: number, text: string) => void) | null): void {
       post = send;
     },
-    take(message: Any): void {
-      const own = message[0];
+    /** Of the answer to the call of that number. */
+    take(own: number, head: string | null, text: string | null, last: boolean): void {
       const answer = open[own];
       if (answer === undefined) return;
-      if (message[3]) delete open[own];
-      answer(message[1], message[2], message[3]);
+      if (last) delete open[own];
+      answer(head, text, last);
     },
     call(method: string, url: string, headers: Any, body: string | null): Promise<Any> | null {
       if (body !== null && body.length > bodyMax) return null;
@@ -110,7 +115,7 @@ export function workerCalls(bodyMax: number, callMax: number) {
         if (post === null) return reject(fault());
         count += 1;
         open[count] = createAnswer(resolve, reject);
-        post([count, text]);
+        post(count, text);
       });
     },
   };

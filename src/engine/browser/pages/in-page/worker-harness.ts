@@ -3,7 +3,7 @@
  * the browser, before the author's code does.
  */
 import type { HarnessCore } from "./core.js";
-import type { WorkerCalls } from "./service-calls.js";
+import type { RunCalls } from "./service-calls.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
@@ -16,7 +16,7 @@ declare const self: Any;
  */
 export function workerHarness(
   core: HarnessCore,
-  calls: WorkerCalls,
+  calls: RunCalls,
   serviceGlobal: string,
   globals: readonly string[],
   ofNavigator: readonly string[],
@@ -96,10 +96,10 @@ export function workerHarness(
     };
     port.onmessage = async ({ data }: Any) => {
       if (data === null) return leave();
-      port.onmessage = ({ data }: Any) => (isArray(data) ? calls.take(data) : leave());
+      port.onmessage = ({ data }: Any) => (isArray(data) ? calls.take(data[0], data[1], data[2], data[3]) : leave());
       const [payload, settings, base, ...scripts] = data;
       if (base !== "") {
-        calls.open(tell);
+        calls.open((own, text) => tell([own, text]));
         const { call } = calls;
         defineProperty(scope, serviceGlobal, { value: { __proto__: null, base, call }, configurable: true });
       }

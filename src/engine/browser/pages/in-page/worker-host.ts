@@ -43,7 +43,8 @@ export function workerHost(
     port.onmessage = ({ data }: { data: string | [unknown, string] }) => {
       // What comes after the answer belongs to no run.
       if (typeof data !== "string") {
-        if (!over) calls.take(port, data);
+        const [own, text] = data;
+        if (!over) calls.take((...part) => port.postMessage([own, ...part]), text);
       } else if (data[0] === "c") {
         if (!over) print(data.slice(1));
       } else if (data[0] === "a") {
