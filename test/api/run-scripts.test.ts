@@ -93,6 +93,8 @@ describe("what stands in a run's page beside the context", () => {
       const listing = await create(`return ${withCrypto}`, [name, "svc-csv", "svc-session"]);
       expect((await run(listing)).body.result, name).to.equal("undefinedfunctionundefined");
     }
+    const both = await create("return [typeof crypto.randomUUID, typeof Svc.DataSources.get]", ["svc-datasources"]);
+    expect((await run(both)).body.result).to.deep.equal(["function", "function"]);
   });
 
   it("is no token where all that is used of the library are packages that ask nobody", async () => {

@@ -8,7 +8,7 @@ import { beginHeld } from "./ahead.js";
 import type { BrowserSource } from "./browser-source.js";
 import type { Room } from "./pages/pool.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
-import { createRealmOfCode } from "./realm-of-code.js";
+import { createRealmsOfCode } from "./realm-of-code.js";
 import {
   type BegunRun,
   type FailureCause,
@@ -78,26 +78,29 @@ async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> 
   return false;
 }
 
-const realmOfCode = createRealmOfCode();
+const realmsOfCode = createRealmsOfCode();
 const trials = createTrials();
 /** Code that was given up of late where it was held. */
 const givenUp = createRememberedCode();
 
-/** Whether a realm with `fetch` holds it. */
-const fitsFetch = (script: PageScript): boolean =>
-  "source" in script && (script.fitsFetch === true || script.realm === "language" || script.realm === "fetch");
+/** Whether a package is held there. What a worker has beside the language, a realm with `fetch` has in part. */
+function holds(kind: RealmKind, script: PageScript): boolean {
+  if (!("source" in script)) return kind === "document";
+  const { realm = "document", fitsFetch = false } = script;
+  if (kind === "fetch" && !["language", "fetch"].includes(realm)) return fitsFetch;
+  return REALM_KINDS.indexOf(kind) >= REALM_KINDS.indexOf(realm);
+}
 
 /** The least realm that has all that the run names, and whether it is tried in one of the language first. */
 function placeOf(request: PageRun): { realm: RealmKind; trialOf: TrialOf | null } {
   if (request.realm !== undefined) return { realm: request.realm, trialOf: trials.of(request, request.realm) };
   const { packages, source } = request;
-  const needed = packages.map((script) => ("source" in script && script.realm) || "document");
   const given = packages.flatMap((script) => ("source" in script && script.defines) || []);
-  const ofSource = realmOfCode(source, given);
-  const least = REALM_KINDS[Math.max(...[ofSource, ...needed].map((one) => REALM_KINDS.indexOf(one)))]!;
-  const fits = packages.every(fitsFetch);
-  const realm = least === "fetch" && (!fits || trials.neededMore(request)) ? "network" : least;
-  return { realm, trialOf: trials.of(request, realm, ofSource) };
+  const ofSource = realmsOfCode(source, given);
+  const realms = ofSource.filter((kind) => packages.every((script) => holds(kind, script)));
+  const [least, next] = realms as [RealmKind, RealmKind];
+  const realm = least === "fetch" && trials.neededMore(request) ? next : least;
+  return { realm, trialOf: trials.of(request, realm, ofSource[0]) };
 }
 
 /** What ends a run and leaves its page as it is. */

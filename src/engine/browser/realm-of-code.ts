@@ -48,8 +48,8 @@ const KNOWN = (
 /** Where packages are evaluated. */
 const WITH_PACKAGES = KNOWN.filter(({ kind }) => kind === "worker" || kind === "network");
 
-/** The least realm in which the code finds every global that it names, but for those that are `given`: packages define them. */
-export type RealmOfCode = (code: string, given?: readonly string[]) => RealmKind;
+/** The realms in which the code finds every global that it names, the least first, but for those that are `given`: packages define them. */
+export type RealmsOfCode = (code: string, given?: readonly string[]) => readonly RealmKind[];
 
 /** Names of a document's that the list of the browser's names lacks. */
 const FURTHER = /webkit|^(AnimationTrigger|BeforeInstallPromptEvent|captureEvents|releaseEvents)$/i;
@@ -77,8 +77,8 @@ export function fitsFetchRealm(names: readonly string[]): boolean {
 /** What is remembered of judged code: what was asked for last, in characters of code. */
 const REMEMBERED_CHARACTERS = 16 * 1024 * 1024;
 
-export function createRealmOfCode(rememberedCharacters = REMEMBERED_CHARACTERS): RealmOfCode {
-  const judged = new LRUCache<string, RealmKind>({
+export function createRealmsOfCode(rememberedCharacters = REMEMBERED_CHARACTERS): RealmsOfCode {
+  const judged = new LRUCache<string, readonly RealmKind[]>({
     maxSize: rememberedCharacters,
     sizeCalculation: (_, key) => key.length + 1,
   });
@@ -88,22 +88,23 @@ export function createRealmOfCode(rememberedCharacters = REMEMBERED_CHARACTERS):
     const key = given.length === 0 ? code : JSON.stringify([...given, code]);
     const known = judged.get(key);
     if (known !== undefined) return known;
-    const kind = judge(code, given);
-    judged.set(key, kind);
-    return kind;
+    const kinds: readonly RealmKind[] = [...judge(code, given), "document"];
+    judged.set(key, kinds);
+    return kinds;
   };
 }
 
-function judge(code: string, given: readonly string[]): RealmKind {
-  if (code.length > LOOKED_AT_MAX_CHARACTERS) return "document";
+/** Those without a document. */
+function judge(code: string, given: readonly string[]): RealmKind[] {
+  if (code.length > LOOKED_AT_MAX_CHARACTERS) return [];
   try {
     const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
-    if (reachesBeyond(program)) return "document";
+    if (reachesBeyond(program)) return [];
     const used = undeclaredNames(program).filter((name) => !given.includes(name));
-    return KNOWN.find(({ names }) => used.every((name) => names.has(name)))?.kind ?? "document";
+    return KNOWN.filter(({ names }) => used.every((name) => names.has(name))).map(({ kind }) => kind);
   } catch {
     // What cannot be read is not judged; the run says what is wrong with it.
-    return "document";
+    return [];
   }
 }
 

@@ -1,6 +1,6 @@
 /** Code gets less than a document only where every name that it uses is one of those that it would be given. */
 import { expect } from "chai";
-import { createRealmOfCode, fitsFetchRealm, realmOfNames } from "../../../src/engine/browser/realm-of-code.js";
+import { createRealmsOfCode, fitsFetchRealm, realmOfNames } from "../../../src/engine/browser/realm-of-code.js";
 import type { RealmKind } from "../../../src/engine/browser/run.js";
 
 const LANGUAGE: [string, string][] = [
@@ -99,13 +99,23 @@ const ALL: [RealmKind, [string, string][]][] = [
 ];
 
 describe("the realm of code", () => {
-  const realmOf = createRealmOfCode();
+  const realmsOf = createRealmsOfCode();
 
   for (const [kind, codes] of ALL) {
     for (const [title, code] of codes) {
-      it(`is a ${kind} for code that uses ${title}`, () => expect(realmOf(code)).to.equal(kind));
+      it(`is a ${kind} for code that uses ${title}`, () => expect(realmsOf(code)[0]).to.equal(kind));
     }
   }
+
+  it("is each that has all its names: a worker is not the least of those with a network", () => {
+    const kindsOf = (body: string) => realmsOf(`const execute = async () => { ${body} }`);
+    expect(kindsOf("return Math.max(1)")).to.deep.equal(["language", "worker", "fetch", "network", "document"]);
+    expect(kindsOf("setTimeout(() => {}, 1)")).to.deep.equal(["worker", "fetch", "network", "document"]);
+    expect(kindsOf("return crypto.randomUUID()")).to.deep.equal(["worker", "network", "document"]);
+    expect(kindsOf("return fetch('/')")).to.deep.equal(["fetch", "network", "document"]);
+    expect(kindsOf("return [fetch, crypto]")).to.deep.equal(["network", "document"]);
+    expect(kindsOf("return document")).to.deep.equal(["document"]);
+  });
 
   it("of a package is no document for a name that no document has", () => {
     expect(realmOfNames(["Array", "require", "process", "setImmediate", "toString"])).to.equal("worker");
@@ -124,20 +134,20 @@ describe("the realm of code", () => {
   });
 
   it("is judged alike the second time, and after much else", () => {
-    const few = createRealmOfCode(80);
+    const few = createRealmsOfCode(80);
     const codes = ["Math.max", "document", "fetch", "window", "Math.abs"].map(
       (name) => `const execute = async () => ${name}`,
     );
-    const judged = () => codes.map((code) => few(code));
+    const judged = () => codes.map((code) => few(code)[0]);
     const expected = ["language", "document", "fetch", "document", "language"];
     expect(judged()).to.deep.equal(expected);
     expect(judged()).to.deep.equal(expected);
   });
 
   it("is judged by what this code is given, not by what another is whose first line says so", () => {
-    const one = createRealmOfCode();
+    const one = createRealmsOfCode();
     const code = "async function execute() {}";
-    expect(one(code, ["fetch"])).to.equal("language");
-    expect(one(`fetch\n${code}`)).to.equal("fetch");
+    expect(one(code, ["fetch"])[0]).to.equal("language");
+    expect(one(`fetch\n${code}`)[0]).to.equal("fetch");
   });
 });
