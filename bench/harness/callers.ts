@@ -24,8 +24,8 @@ export interface Callers {
 }
 
 const PACE_MS = 200;
-const PACED_CALLS = 8;
-const RATE_MS = 1_000;
+const PACED_CALLS = 24;
+const RATE_MS = 2_000;
 const RAMP_MS = 250;
 
 export function startCallers(): Callers {
