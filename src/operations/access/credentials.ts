@@ -119,6 +119,8 @@ export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
   const known = new LRUCache<string, Caller>({ max: CACHE_MAX, ttl: CACHE_MS });
+  /** Tokens of runs that were issued here and have not ended, each with its key in `known`, empty until it is there. */
+  const ofRuns = new LRUCache<number, string>({ max: CACHE_MAX });
   const watchers = new Set<Watcher>();
   let epoch = 0;
   const forget = () => {
@@ -153,6 +155,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       const { pageSession = false, parentId = null, actionId = null, secret: token = newToken(kind) } = credential;
       const values = [kind, hashToken(token), name, appId, personId, runId, expiresAt, pageSession, parentId, actionId];
       const [row] = await preparedRows<{ id: number }>(executor, "issue-credential", ISSUE, values);
+      if (kind === "task") ofRuns.set(row!.id, "");
       return { id: row!.id, token };
     },
 
@@ -174,8 +177,12 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       const [row] = await preparedRows<FoundRow>(db, "find-credential", FIND, [hashToken(token)]);
       if (!row) return null;
       const caller = toCaller(row);
-      // Rights that changed while the database answered are not to be kept; a task token is used seldom and must die with its run.
-      if (asked === epoch && row.kind !== "task") known.set(key, caller);
+      // A run's token dies with it: only who issued it hears of that at once.
+      const mayBeKept = row.kind !== "task" || ofRuns.has(row.id);
+      // Rights that changed while the database answered are not to be kept.
+      if (asked !== epoch || !mayBeKept) return caller;
+      known.set(key, caller);
+      if (row.kind === "task") ofRuns.set(row.id, key);
       return caller;
     },
 
@@ -196,8 +203,11 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       }));
     },
 
-    /** Ends a run's token. Nobody keeps those: only who holds a connection open for it has to be told. */
+    /** Ends a run's token. Nobody else keeps it: only who holds a connection open for it has to be told. */
     async expire(id: number): Promise<void> {
+      const key = ofRuns.get(id);
+      ofRuns.delete(id);
+      if (key) known.delete(key);
       await db.query(EXPIRE, [id]);
     },
 

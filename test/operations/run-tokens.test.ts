@@ -1,0 +1,68 @@
+/** The tokens of runs: whoever issued one keeps what it stands for until the run's end, and nobody longer. */
+import { expect } from "chai";
+import { pino } from "pino";
+import type { DataSource } from "typeorm";
+import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
+import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+
+describe("A run's token", () => {
+  let database: ConnectedDatabase;
+  let db: DataSource;
+  let notifications: Notifications;
+
+  before(async () => {
+    database = await connectedDatabase(4);
+    ({ db } = database);
+    const log = pino({ level: "silent" });
+    notifications = createNotifications({ url: database.url, channels: [CREDENTIAL_CHANNEL], log });
+    await notifications.start();
+    await db.query(
+      "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')",
+    );
+  });
+  after(async () => {
+    await notifications.stop();
+    await database.stop();
+  });
+
+  const create = () => createCredentials({ db, notifications });
+  const issued = (credentials: ReturnType<typeof create>) =>
+    credentials.issue({ kind: "task", appId: 1, expiresAt: new Date(Date.now() + 60_000) });
+  /** What only the database says from here on. */
+  const endInDatabase = (id: number) => db.query("UPDATE credential SET expires_at = now() WHERE id = $1", [id]);
+
+  it("is asked of the database once by whom it was issued, and at each use by all others", async () => {
+    const [issuer, other] = [create(), create()];
+    const { id, token } = await issued(issuer);
+    for (const one of [issuer, other]) expect(await one.resolve(token)).to.include({ credentialId: id, appId: 1 });
+    await endInDatabase(id);
+    expect(await issuer.resolve(token)).to.include({ credentialId: id, appId: 1 });
+    expect(await other.resolve(token)).to.equal(null);
+  });
+
+  it("stands for nobody from the run's end on, at once", async () => {
+    const issuer = create();
+    const { id, token } = await issued(issuer);
+    expect(await issuer.resolve(token)).not.to.equal(null);
+    const ended = issuer.expire(id);
+    const meanwhile = issuer.resolve(token);
+    await ended;
+    expect(await issuer.resolve(token)).to.equal(null);
+    await meanwhile;
+    expect(await issuer.resolve(token), "what was asked before the end is not kept after it").to.equal(null);
+  });
+
+  it("that is revoked, or whose holder's rights change, is asked of the database again", async () => {
+    const issuer = create();
+    const { id, token } = await issued(issuer);
+    expect(await issuer.resolve(token)).not.to.equal(null);
+    await issuer.revoke(id, 1);
+    expect(await issuer.resolve(token)).to.equal(null);
+    const next = await issued(issuer);
+    expect(await issuer.resolve(next.token)).not.to.equal(null);
+    await endInDatabase(next.id);
+    await issuer.announce();
+    expect(await issuer.resolve(next.token)).to.equal(null);
+  });
+});
