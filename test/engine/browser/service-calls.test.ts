@@ -4,6 +4,7 @@ import { createServer, type RequestListener, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { createServiceCalls } from "../../../src/engine/browser/network/service-calls.js";
 import type { ConsoleLine, PageRun } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { createServiceRequests } from "../../../src/engine/service-requests.js";
@@ -64,6 +65,28 @@ const ANSWERS: Record<string, RequestListener> = {
     });
   },
 };
+
+describe("a call of the service", () => {
+  it("is over for who follows it before the run has its answer, by which it may end", async () => {
+    for (const isAnswered of [true, false]) {
+      const order: string[] = [];
+      const text = (async function* () {
+        yield "x";
+      })();
+      const send = async () => {
+        if (isAnswered) return { status: 200, headers: {}, text };
+        throw new Error("no answer");
+      };
+      const calls = createServiceCalls(
+        async () => ({ headers: {}, end: (status, failure) => void order.push(`${status} ${failure}`) }),
+        async (_id, _head, part, last) => void order.push(`${part} ${last}`),
+      );
+      calls.begin({ base: "http://service.example/", send });
+      await calls.take('1:["GET","http://service.example/",{},null]');
+      expect(order).to.deep.equal(isAnswered ? ["200 undefined", "x true"] : ["null no answer", "null true"]);
+    }
+  });
+});
 
 /** A run's scope that leaves nothing to those after it: a realm of one thread for all, and a worker for each. */
 for (const realm of ["fetch", "network"] as const)

@@ -56,7 +56,11 @@ export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): S
     let admitted: Admitted | null = null;
     let status: number | null = null;
     let head: string | null = null;
-    let failure: string | undefined;
+    /** Told before the page has the last part, by which its run may end. */
+    const end = (failure?: string) => {
+      admitted?.end(status, failure);
+      admitted = null;
+    };
     /** Counted before: the page makes its next call of the last part. */
     const last = (text: string | null) => {
       if (!signal.aborted) underWay -= 1;
@@ -78,13 +82,14 @@ export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): S
         }
         part = next;
       }
+      end();
       await last(part);
     } catch (error) {
       if (signal.aborted) return;
-      failure = (error as Error).message;
+      end((error as Error).message);
       await last(null).catch(() => {});
     } finally {
-      admitted?.end(status, failure);
+      end();
     }
   }
 
