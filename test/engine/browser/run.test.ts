@@ -48,9 +48,28 @@ function inEach(kind: Partial<PageRun>): void {
   describe("the console", () => {
     it("shows values as JSON, and what JSON has nothing of by its name", async () => {
       const texts: string[] = [];
-      const source = `const execute = async () => console.log({}, { a: [1] }, [], new Map(), Object.create({ b: 2 }), null, "t", 1)`;
+      const source = `const execute = async () => console.log({}, { a: [1] }, [], new Map(), new Set(), Object.create({ b: 2 }), null, "t", 1)`;
       await result(source, { onConsole: ({ text }) => texts.push(text) });
-      expect(texts).to.deep.equal(['{} {"a":[1]} [] [object Map] {} null t 1']);
+      expect(texts).to.deep.equal(['{} {"a":[1]} [] {"Map":[]} {"Set":[]} {} null t 1']);
+    });
+
+    it("shows what JSON would lose or refuse: errors, Maps and Sets in whatever holds them, circles, BigInts", async () => {
+      const texts: string[] = [];
+      const source = `const circle = { name: "c" }; circle.self = circle; const map = new Map(); map.set("map", map).set(circle, 1n);
+        const same = { s: 1 };
+        const execute = async () => {
+          console.log({ error: new RangeError("far"), list: [new Set([1, new Error("in")])] });
+          console.log(circle, [same, same]);
+          console.log(map);
+          console.log({ map: new Map([["a", { b: 2n }]]), date: new Date(0) });
+        }`;
+      await result(source, { onConsole: ({ text }) => texts.push(text) });
+      expect(texts).to.deep.equal([
+        '{"error":"RangeError: far","list":[{"Set":[1,"Error: in"]}]}',
+        '{"name":"c","self":"[circular]"} [{"s":1},{"s":1}]',
+        '{"Map":[["map","[circular]"],[{"name":"c","self":"[circular]"},"1n"]]}',
+        '{"map":{"Map":[["a",{"b":"2n"}]]},"date":"1970-01-01T00:00:00.000Z"}',
+      ]);
     });
   });
 

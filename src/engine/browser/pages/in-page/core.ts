@@ -42,6 +42,9 @@ export function harnessCore(limits: HarnessLimits) {
   const { isArray } = Array;
   const { includes } = Array.prototype;
   const { now } = Date;
+  const { Error: OwnError, Map: OwnMap, Set: OwnSet } = scope;
+  const { forEach: eachOfMap } = Map.prototype;
+  const { forEach: eachOfSet } = Set.prototype;
   const toText = String;
   const { eval: evaluate } = scope;
   const encoder = new scope.TextEncoder();
@@ -62,10 +65,45 @@ export function harnessCore(limits: HarnessLimits) {
     }
   }
 
+  /** What JSON has in the place of what it does not know: an error's words, what a Map or Set holds, digits of a BigInt, a word for a circle. */
+  function known(value: Any): Any {
+    if (value instanceof OwnError) {
+      const [name, message] = [read(value, "name"), read(value, "message")];
+      return message === "" ? name : `${name}: ${message}`;
+    }
+    const isMap = value instanceof OwnMap;
+    if (!isMap && !(value instanceof OwnSet)) return value;
+    const held: Any[] = [];
+    apply(isMap ? eachOfMap : eachOfSet, value, [
+      (one: Any, key: Any) => {
+        held[held.length] = isMap ? [key, one] : one;
+      },
+    ]);
+    return isMap ? { __proto__: null, Map: held } : { __proto__: null, Set: held };
+  }
+
+  function createReplacer() {
+    // From the whole down to what is being shown: as it is, and as it is shown.
+    const above: Any[] = [];
+    const shown: Any[] = [];
+    return function (this: Any, _key: string, value: Any): Any {
+      if (typeof value === "bigint") return `${value}n`;
+      if (typeof value !== "object" || value === null) return value;
+      while (shown.length > 0 && shown[shown.length - 1] !== this) {
+        shown.length -= 1;
+        above.length -= 1;
+      }
+      if (apply(includes, above, [value])) return "[circular]";
+      above[above.length] = value;
+      shown[shown.length] = known(value);
+      return shown[shown.length - 1];
+    };
+  }
+
   function show(value: Any): string {
     try {
       if (typeof value === "object" && value !== null) {
-        const json = stringify(value);
+        const json = stringify(value, createReplacer());
         if (typeof json === "string" && json !== "{}") return cap(json, limits.textMaxCharacters);
       }
       const text = toText(value);
