@@ -44,8 +44,10 @@ function endLate({ socket }: IncomingMessage, paceMs: number): () => void {
 function parse(body: Buffer): unknown {
   try {
     return body.length === 0 ? undefined : JSON.parse(body.toString());
-  } catch {
-    throw new ActionError("REQUEST_INVALID", "the body is not valid JSON");
+  } catch (error) {
+    // Of what the parser says, the place alone: the rest may quote a secret.
+    const [at = ""] = /at position \d+/.exec((error as Error).message) ?? [];
+    throw new ActionError("REQUEST_INVALID", `the body is not valid JSON${at && `: ${at}`}`);
   }
 }
 

@@ -26,6 +26,12 @@ function ofFastify(error: FastifyError): ActionError | null {
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE") {
     return new ActionError("REQUEST_INVALID", "the body must be JSON, with Content-Type: application/json");
   }
+  if (error.code === "FST_ERR_BAD_URL") {
+    return new ActionError(
+      "REQUEST_INVALID",
+      "the address is not valid: after each % two hexadecimal digits of UTF-8 must come",
+    );
+  }
   return error.statusCode !== undefined && error.statusCode < 500 ? new ActionError("REQUEST_INVALID") : null;
 }
 

@@ -111,7 +111,7 @@ async function destinationOf(hostname: string, port: number, options: EgressOpti
   }
   const { allowPrivateNetwork, ports = WEB_PORTS, localAddress = null } = options;
   if (!allowPrivateNetwork && !ports.includes(port))
-    throw new RequestError(`port ${port} is not one that a run may reach`, 403);
+    throw new RequestError(`port ${port} is not one that a run may reach: ${ports.join(" and ")} are`, 403);
   const found = await addressesOf(hostname, options);
   if (!allowPrivateNetwork && !found.every(({ address }) => isPublicAddress(address))) {
     throw new RequestError(`${hostname} is no public address, and a run reaches no other`, 403);

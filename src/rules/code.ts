@@ -75,6 +75,9 @@ export function codeFault(source: string, dependencies: readonly string[] | null
   return faultOfReading(readCode(source), dependencies);
 }
 
+/** Of a statement that only modules have. */
+const MODULE = "'import' and 'export' are not there: packages are listed in dependencies, and are globals";
+
 function parsed(source: string): Program | CodeFault {
   try {
     return parseScript(source);
@@ -82,6 +85,7 @@ function parsed(source: string): Program | CodeFault {
     if (error instanceof RangeError) return { offset: 0, reason: "the code nests too deeply" };
     if (!(error instanceof SyntaxError)) throw error;
     const { pos } = error as SyntaxError & { pos: number };
+    if (error.message.includes("sourceType: module")) return { offset: pos, reason: MODULE };
     return {
       offset: pos,
       reason: error.message

@@ -87,6 +87,32 @@ describe("failures, as their callers see them", () => {
     expectFailure(await service.rest("GET", "/v3/apps/1/actions/%E0%A4%A"), "REQUEST_INVALID");
   });
 
+  it("say what was expected and what came, and of a body that is no JSON where, without a word of it", async () => {
+    const headers = { "Content-Type": "application/json" };
+    const wrong: [string, string, string | undefined, string][] = [
+      ["GET", "/v3/apps/1/actions?limit=abc", undefined, 'limit must be a whole number from 0; "abc" came'],
+      [
+        "GET",
+        "/v3/apps/1/actions?limit=1&limit=2",
+        undefined,
+        "limit must be a whole number from 0; an array of 2 came",
+      ],
+      [
+        "GET",
+        "/v3/apps/1/actions/%E0%A4%A",
+        undefined,
+        "the address is not valid: after each % two hexadecimal digits of UTF-8 must come",
+      ],
+      ["POST", "/v3/apps/1/actions", '{"name": "secret", oops}', "the body is not valid JSON: at position 19"],
+      ["POST", "/v3/apps/1/actions", "secret", "the body is not valid JSON"],
+    ];
+    for (const [method, path, body, error] of wrong) {
+      const auth = { "Auth-token": service.tokens.editor, ...headers };
+      const answer = await fetch(service.url + path, { method, headers: auth, ...(body !== undefined && { body }) });
+      expect([answer.status, await answer.json()], path).to.deep.equal([400, { status: "REQUEST_INVALID", error }]);
+    }
+  });
+
   it("400: an Idempotency-Key that is none", async () => {
     const call = { body: {}, headers: { "idempotency-key": "two words" } };
     expectFailure(await service.rest("POST", "/v3/apps/1/actions/x/run", call), "REQUEST_INVALID");

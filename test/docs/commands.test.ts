@@ -73,7 +73,7 @@ describe("The documents' commands", () => {
     void next.then(end, end);
     // Nothing says when the subscription stands: what ran before it does is not shown.
     await until(async () => {
-      if (!seen) await service.rest("POST", `/v3/apps/${appId}/actions/hello/runWithResult`, { body: {} });
+      if (!seen) await service.rest("POST", `/v3/apps/${appId}/actions/welcome/runWithResult`, { body: {} });
       return seen;
     });
     expect((await next).value?.errors).to.equal(undefined);

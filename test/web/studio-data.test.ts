@@ -105,7 +105,7 @@ describe("Studio's page of data sources", () => {
   it("makes one by hand: an empty one, an entry in it, a column, and a value there", async () => {
     await studio.button("New", '//*[@class="data-list"]');
     await studio.replace(".data-source.new .field input", "Guests by hand");
-    await studio.button("Make it empty");
+    await studio.button("Create empty");
     await studio.button("Add an entry");
     await page.waitForSelector('[aria-label^="Delete entry"]');
     await studio.button("Add a column");

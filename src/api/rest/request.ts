@@ -1,6 +1,7 @@
 /** A REST request as the routes read it: ids, query, body, each with its fault. Knows no operation. */
 import type { FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
+import { described } from "../../rules/described.js";
 import { type Precondition, readIfMatch } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
 
@@ -54,17 +55,17 @@ export function restRequest(request: FastifyRequest, context: RequestContext): R
       const text = query[name];
       if (text === undefined) return undefined;
       if (typeof text === "string" && /^\d{1,15}$/.test(text)) return Number(text);
-      throw new ActionError("REQUEST_INVALID", `${name} must be a whole number from 0`);
+      throw new ActionError("REQUEST_INVALID", `${name} must be a whole number from 0; ${described(text)} came`);
     },
     text(name) {
       const text = query[name];
       if (text === undefined || typeof text === "string") return text;
-      throw new ActionError("REQUEST_INVALID", `${name} must be given once`);
+      throw new ActionError("REQUEST_INVALID", `${name} must be given once; ${described(text)} came`);
     },
     flag(name) {
       const text = query[name] ?? "false";
       if (text === "true" || text === "false") return text === "true";
-      throw new ActionError("REQUEST_INVALID", `${name} must be true or false`);
+      throw new ActionError("REQUEST_INVALID", `${name} must be true or false; ${described(text)} came`);
     },
     strings(name) {
       const text = query[name];

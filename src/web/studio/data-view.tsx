@@ -102,7 +102,7 @@ function NewSource({
       </p>
       <p className="row">
         <button type="button" disabled={name.trim() === ""} onClick={() => void empty()}>
-          Make it empty
+          Create empty
         </button>
         <span className="hint">{name.trim() === "" ? "or, once it has a name, from a file." : "or from a file:"}</span>
       </p>

@@ -114,7 +114,7 @@ function Empty({ search }: { search: string }) {
   return (
     <div className="welcome">
       <h2>{search ? "Nothing has that name" : "Nothing here yet"}</h2>
-      {!search && <p>Drop files here, or choose Upload. Pictures lose where and by what they were taken.</p>}
+      {!search && <p>Drop files here, or choose Upload. The place and the camera are taken out of pictures.</p>}
     </div>
   );
 }

@@ -7,10 +7,10 @@ export interface Template {
   draft: Partial<Draft>;
 }
 
-const FETCH = `/** Reads from a web service. A key for it belongs into a setting: context.settings.__apiKey. */
+const FETCH = `/** Reads from a web service that lets pages of other origins read. A key for it belongs into a setting: context.settings.__apiKey. */
 async function execute({ payload, settings }) {
-  const url = payload.url ?? "https://example.com/";
-  const response = await fetch(url, { headers: { accept: "application/json" } });
+  const url = payload.url ?? "https://api.github.com/zen";
+  const response = await fetch(url);
   if (!response.ok) throw new Error(\`\${url} answered \${response.status}\`);
   const text = await response.text();
   console.log("read", text.length, "characters");

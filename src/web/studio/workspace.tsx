@@ -37,7 +37,7 @@ function Heading({ editor, back }: { editor: Editor; back: () => void }) {
       </button>
       <h2>{draft?.name || (saved ? saved.name : "New action")}</h2>
       <span className="hint" role="status">
-        {busy ? "saving…" : theirs ? "not as it is stored" : dirty || !saved ? "not saved" : "saved"}
+        {busy ? "saving…" : theirs ? "changed elsewhere" : dirty || !saved ? "not saved" : "saved"}
       </span>
       {fault && fault.field === null && (
         <span className="fault" role="alert">

@@ -99,7 +99,7 @@ describe("a run with a network", () => {
     for (const [address, reason] of [
       ["http://127.0.0.1", "127.0.0.1 is no public address, and a run reaches no other"],
       ["https://[::1]", "::1 is no public address, and a run reaches no other"],
-      ["https://localhost:8443", "port 8443 is not one that a run may reach"],
+      ["https://localhost:8443", "port 8443 is not one that a run may reach: 80 and 443 are"],
     ]) {
       it(`say that ${address} may not be reached, and why`, async () => {
         const { error } = await failureOf(shut, `const execute = () => fetch("${address}/a?b=c")`);
