@@ -45,6 +45,18 @@ describe("Studio with a thousand actions and a long log", () => {
     await service?.stop();
   });
 
+  it("shows the action that its address opens in the list too, however far down", async () => {
+    const [{ id }] = await service.db.query("SELECT id FROM action WHERE name = 'many-600'");
+    const tab = await browser.newPage();
+    await tab.setViewport({ width: 1280, height: 800 });
+    await tab.goto(`${service.url}/studio#/${service.appId}/actions/${id}`);
+    const row = ".action-list .action[aria-current]";
+    await tab.waitForSelector(row);
+    await tab.waitForFunction(`document.querySelector("${row}").getBoundingClientRect().bottom <= innerHeight`);
+    expect(await tab.$eval(row, (one) => one.getBoundingClientRect().top)).to.be.above(0);
+    await tab.close();
+  });
+
   it("finds an action that is older than the thousand that are listed", async () => {
     await page.waitForSelector(".action-list .action");
     expect(await studio.textOf(".action-list > .hint")).to.contain("1000 of 1101");

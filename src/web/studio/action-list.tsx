@@ -45,8 +45,13 @@ function Row({ action, copy, current, open }: RowProps) {
   const { className, text, title } = publication(action, copy);
   const ran = lastRun(action, copy);
   const kinds = [...new Set(triggers.map(({ trigger }) => trigger))].join(" · ");
+  const row = useRef<HTMLLIElement>(null);
+  useEffect(() => {
+    // Opened by its address it may be far down.
+    if (current) row.current?.scrollIntoView({ block: "nearest" });
+  }, [current]);
   return (
-    <li>
+    <li ref={row}>
       <button type="button" className="action" aria-current={current ? "true" : undefined} onClick={open}>
         <span className="action-name">
           <span className={active ? "dot on" : "dot"} title={active ? "active" : "inactive"} />
