@@ -37,6 +37,7 @@ function createApp(onEnd: () => void = () => {}) {
         return secrets.length > 0 && json.includes(SECRET) ? "_late" : null;
       },
       findInUrl: async () => null,
+      maskJson: async (json) => (secrets.length > 0 ? json.replaceAll(SECRET, "«_late»") : json),
     }),
   } as unknown as SecretScans;
   const ledger = {
@@ -52,6 +53,7 @@ function createApp(onEnd: () => void = () => {}) {
     runPage: (request: PageRun) => void,
     outcome: PageOutcome = { ok: true, data: JSON.stringify(SECRET) },
     signal: AbortSignal = new AbortController().signal,
+    payload = "{}",
   ) =>
     createExecution({
       db: { isInitialized: true } as DataSource,
@@ -72,7 +74,7 @@ function createApp(onEnd: () => void = () => {}) {
       traces: { begin: async () => ({ page: (run, request) => run(request), end: () => {} }) },
       serviceRequests: null,
       log: pino({ level: "silent" }),
-    }).execute(RUN, "holder", signal);
+    }).execute({ ...RUN, payload }, "holder", signal);
   return { app, perform };
 }
 
@@ -87,6 +89,20 @@ describe("the end of a run", () => {
       expect(outcome).to.have.nested.property("error.name", "SecretLeakError");
       expect(app.endings.map(({ state }) => state)).to.deep.equal(["failed"]);
       expect(app.endings[0]!.data.text).to.not.include(SECRET);
+    }
+  });
+
+  it("tells of the payload without a secret that was set meanwhile, whoever took it in first", async () => {
+    for (const isAskedFirst of [false, true]) {
+      const { app, perform } = createApp();
+      const payload = JSON.stringify({ given: SECRET });
+      const runPage = ({ mayRequest }: PageRun) => {
+        app.version = 2;
+        if (isAskedFirst) void mayRequest?.("https://first.example/");
+      };
+      await perform(runPage, { ok: true, data: "1" }, undefined, payload);
+      expect(app.endings.map(({ state }) => state)).to.deep.equal(["completed"]);
+      expect(app.endings[0]!.data.text).to.include('"given":"«_late»"');
     }
   });
 

@@ -79,6 +79,10 @@ describe("The packages without a back end", () => {
     await load("session");
     const seen = await client.run(`(async () => {
       (await Svc.Session.get()).user.id = 8;
+      Object.prototype.toJSON = function () { if (this.user) this.user.id = 9; return this };
+      JSON.parse = () => ({ user: { id: 10 } });
+      await Svc.Session.get();
+      delete Object.prototype.toJSON;
       return [await Svc.Session.get(), await Svc.Session.user(), "__svcSession" in globalThis];
     })()`);
     expect(seen).to.deep.equal([session, session.user, false]);

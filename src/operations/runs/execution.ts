@@ -186,6 +186,9 @@ interface Result {
 
 const ours = (outcome: RunOutcome): Result => ({ outcome, cut: false, kept: null });
 
+const changedPayload = (run: HeldRun, masked: string): string | undefined =>
+  masked === run.payload ? undefined : masked;
+
 export type Execution = ReturnType<typeof createExecution>;
 
 export function createExecution(options: {
@@ -238,8 +241,7 @@ export function createExecution(options: {
       },
     );
     if (!action) return ours(failed("ActionNotFoundError", "the action was removed before it ran"));
-    const payload = await kept.maskPayload(run.payload);
-    if (payload !== run.payload) details.payload = payload;
+    details.payload = changedPayload(run, await kept.maskPayload(run.payload));
     const settings = kept.contextSettings(action.environment);
     const { packages, hasToken, revoke } = await scripts.prepare(run, action, timeLimitOf(action, timeoutMs));
     const printer = console.printer(run.id, kept.mask);
@@ -288,6 +290,7 @@ export function createExecution(options: {
     const exit = kept?.exit();
     const outcome = exit ? await judged(result.outcome, cut, exit) : result.outcome;
     const state = cancellations.has(outcome) ? "cancelled" : undefined;
+    if (exit) details.payload = changedPayload(run, await exit.maskPayload(run.payload));
     const ending = endingOf(run, outcome, details.durationMs, { state, payload: details.payload });
     const secretsVersion = exit?.version ?? null;
     if (await ledger.end(run.id, holder, { ...ending, hosts: [...details.hosts], secretsVersion })) return outcome;

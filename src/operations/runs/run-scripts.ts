@@ -106,8 +106,10 @@ export function createRunScripts(options: {
   }
 
   async function sessionScript(run: HeldRun): Promise<SourceScript> {
-    const session = JSON.stringify(await sessionOf(run));
-    return { name: "svc-run-session.js", source: `globalThis.__svcSession = ${session};`, realm: "language" };
+    const session = JSON.stringify(JSON.stringify(await sessionOf(run)));
+    // In an object literal `__proto__` would be no property like any other.
+    const source = `globalThis.__svcSession = JSON.parse(${session});`;
+    return { name: "svc-run-session.js", source, realm: "language" };
   }
 
   /** The packages by their names, each once. */

@@ -37,6 +37,8 @@ export interface RunSecrecy {
 /** What it lets pass may leave while `version` is the number of the last change of the app's secrets; null: at any time, for the run could not read them. */
 export interface RunExit {
   readonly version: number | null;
+  /** The payload as it may be kept. */
+  maskPayload(payload: string): Promise<string>;
   judgeResult(json: string): Promise<Judgement>;
   judgeError(texts: readonly ScannedText[]): Promise<Judgement>;
 }
@@ -120,6 +122,13 @@ export function createSecrecy({ settings, scans }: { settings: Settings; scans: 
         return scan;
       }
 
+      let masked: { by: Scan; text: Promise<string> } | null = null;
+      /** Once for the same secrets. */
+      function maskPayload(by: Scan, payload: string): Promise<string> {
+        if (masked?.by !== by) masked = { by, text: by.maskJson(payload) };
+        return masked.text;
+      }
+
       return {
         get needed() {
           return needed;
@@ -132,14 +141,16 @@ export function createSecrecy({ settings, scans }: { settings: Settings; scans: 
         cutOff() {
           canRead = false;
         },
-        maskPayload: async (payload) => (needed ? scan.maskJson(payload) : payload),
+        maskPayload: async (payload) => (needed ? maskPayload(scan, payload) : payload),
         mask: async (lines) => (await current()).mask(lines),
         findInUrl: async (url) => (await current()).findInUrl(url),
         exit() {
           // Its own from here on: a request that is judged beside it may take in more.
           const by = scan;
+          const isNeeded = needed;
           return {
             version: canRead ? version : null,
+            maskPayload: async (payload) => (isNeeded ? maskPayload(by, payload) : payload),
             async judgeResult(json) {
               const name = await by.findInJson(json);
               return name === null ? null : leaked("result", name);

@@ -10,15 +10,17 @@ const page = globalThis as unknown as {
   Svc?: { session?(): Promise<AppSession | null> };
 };
 
-// Taken once and removed, so that code which was not given the package does not find it.
-const ofRun = page.__svcSession;
+const { parse, stringify } = JSON;
+
+// Taken once and removed, so that code which was not given the package does not find it; as a text, which no other code can change.
+const ofRun = page.__svcSession === undefined ? undefined : stringify(page.__svcSession);
 delete page.__svcSession;
 
 /** A copy for each call: one piece of code cannot change what another reads. By the language alone, which is all that most runs have. */
-const copyOf = (session: AppSession | null): AppSession | null => JSON.parse(JSON.stringify(session));
+const copyOf = (session: AppSession | null): AppSession | null => parse(stringify(session));
 
 async function get(): Promise<AppSession | null> {
-  if (ofRun !== undefined) return copyOf(ofRun);
+  if (ofRun !== undefined) return parse(ofRun);
   return copyOf(page.ENV?.session ?? (await page.Svc?.session?.()) ?? null);
 }
 
