@@ -2,9 +2,8 @@
  * A process of its own that calls over kept connections, as cheaply as can be, and says how many answers came in a span of time and how
  * long each took. Knows nothing of who answers.
  */
-import { Agent, request } from "node:http";
-import { text } from "node:stream/consumers";
 import { setTimeout as delay } from "node:timers/promises";
+import { type Connection, openConnection, requestOf } from "./connection.js";
 
 /** What the parent asks for. */
 export interface Load {
@@ -32,31 +31,25 @@ export interface Report {
   took: number[];
 }
 
-/** A server closes what is idle for five seconds; a call just then would fail. */
-const agent = new Agent({ keepAlive: true, timeout: 3_000 });
-
-function call(url: string, { headers, body, expected }: Load): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const outgoing = request(url, { method: "POST", agent, headers }, async (response) => {
-      const answer = await text(response);
-      if (answer.includes(expected)) resolve();
-      else reject(new Error(`${url} answered ${response.statusCode}: ${answer.slice(0, 500)}`));
-    });
-    outgoing.once("error", reject).end(body);
-  });
+async function call(connection: Connection, request: Buffer, expected: string): Promise<void> {
+  const answer = await connection.ask(request);
+  if (!answer.includes(expected)) throw new Error(`another answer came: ${answer.slice(0, 500)}`);
 }
 
 async function measure(load: Load): Promise<Report> {
-  const { urls, callers, forMs, rampMs = 0, everyMs = 0 } = load;
+  const { urls, headers, body, callers, forMs, rampMs = 0, everyMs = 0 } = load;
+  const requests = urls.map((url) => requestOf(new URL(url), headers, body));
+  const expected = Buffer.from(load.expected).toString("latin1");
+  const connections = await Promise.all(Array.from({ length: callers }, () => openConnection(new URL(urls[0]!))));
   const took: number[] = [];
   let begun = 0;
   let inTime = 0;
   const from = performance.now() + rampMs;
   const until = from + forMs;
-  const caller = async () => {
+  const caller = async (connection: Connection) => {
     while (performance.now() < until) {
       const at = performance.now();
-      await call(urls[begun++ % urls.length]!, load);
+      await call(connection, requests[begun++ % requests.length]!, expected);
       const now = performance.now();
       took.push(now - at);
       if (now > from && now <= until) inTime += 1;
@@ -64,7 +57,8 @@ async function measure(load: Load): Promise<Report> {
       if (rest > 0) await delay(rest);
     }
   };
-  await Promise.all(Array.from({ length: callers }, caller));
+  await Promise.all(connections.map(caller));
+  for (const connection of connections) connection.end();
   return { perSecond: (inTime * 1_000) / forMs, took };
 }
 

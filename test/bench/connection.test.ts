@@ -1,0 +1,72 @@
+/** The callers' own connection: what they measure is told by it alone. */
+import { once } from "node:events";
+import type { AddressInfo } from "node:net";
+import { createServer, type Server, type Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "chai";
+import { type Connection, openConnection, requestOf } from "../../bench/harness/connection.js";
+
+describe("the bench's connection", () => {
+  let server: Server;
+  let url: URL;
+  let other: Socket;
+  let heard = "";
+  let connection: Connection;
+
+  beforeEach(async () => {
+    heard = "";
+    server = createServer((socket) => {
+      other = socket.on("data", (part) => {
+        heard += part;
+      });
+    }).listen(0, "127.0.0.1");
+    await once(server, "listening");
+    url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/a/b?c=1`);
+    connection = await openConnection(url);
+  });
+
+  afterEach(() => {
+    connection.end();
+    server.close();
+  });
+
+  const ask = () => connection.ask(requestOf(url, { "content-type": "application/json" }, '{"ä":1}'));
+  const answered = async (...parts: string[]) => {
+    for (const part of parts) {
+      await delay(5);
+      other.write(part);
+    }
+  };
+
+  it("sends a request as HTTP has it", async () => {
+    const answer = ask();
+    await answered("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+    await answer;
+    const head = `POST /a/b?c=1 HTTP/1.1\r\nhost: ${url.host}\r\ncontent-type: application/json\r\ncontent-length: 8`;
+    expect(heard).to.equal(`${head}\r\n\r\n{"ä":1}`);
+  });
+
+  it("hears answers that come in parts, one after the other", async () => {
+    for (const body of ["first", "the second"]) {
+      const answer = ask();
+      const head = `HTTP/1.1 200 OK\r\nx: y\r\ncontent-length: ${body.length}\r\n\r\n`;
+      await answered(head.slice(0, 20), head.slice(20) + body.slice(0, 2), body.slice(2));
+      expect((await answer).endsWith(`\r\n\r\n${body}`)).to.equal(true);
+    }
+  });
+
+  for (const [what, end] of [
+    ["an answer without its length", () => other.write("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")],
+    ["the connection was closed", () => other.destroy()],
+  ] as const) {
+    it(`fails where ${what}`, async () => {
+      const answer = ask().then(
+        () => "an answer",
+        (error: Error) => error.message,
+      );
+      await delay(5);
+      end();
+      expect(await answer).to.match(new RegExp(`^${what}`));
+    });
+  }
+});
