@@ -2,6 +2,7 @@
  * Watches the processes of one browser from outside while runs are under way, and between them: what they hold, whether they still
  * answer, how much they compute, whether they go on without a run. Knows pids, not pages.
  */
+import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Chromium } from "../browser-source.js";
 import { watchFloods } from "./floods.js";
@@ -15,6 +16,8 @@ const ANSWER_INTERVAL_MS = 100;
 const MEASURE_INTERVAL_MS = 100;
 /** How often it is looked at who computes much: until then its threads are in everybody's way. */
 const PRIORITY_INTERVAL_MS = 50;
+/** Not asked of a run that is over sooner: it fell between two looks as a rule, and is held up by one for as long as it computes. */
+const LASTING_MS = 10;
 /** How long after a kill a crash is put down to it. */
 const BLAME_MS = 5_000;
 
@@ -43,6 +46,13 @@ function every(ms: number, look: () => Promise<void>): NodeJS.Timeout {
   }, ms);
 }
 
+/** Whether a run is under way, and so a moment later, too: the same, or one of many. */
+export async function lasts(active: () => boolean): Promise<boolean> {
+  if (!active()) return false;
+  await delay(LASTING_MS);
+  return active();
+}
+
 /** `active`: a run is under way. Sees nothing where there is no /proc. */
 export function watchBrowser(chromium: Chromium, active: () => boolean, log: Logger): BrowserWatch {
   const { pid: group, connection } = chromium;
@@ -63,18 +73,19 @@ export function watchBrowser(chromium: Chromium, active: () => boolean, log: Log
 
   async function look(): Promise<void> {
     if (!active()) return idleness.look();
+    if (!(await lasts(active))) return;
     idleness.forget();
     await memory.look(await measure(floods.processes(), group!));
   }
 
   async function rank(): Promise<void> {
-    if (!active()) return;
+    if (!(await lasts(active))) return;
     const renderers = floods.processes().filter(({ renderer }) => renderer);
     priorities.look(await measure(renderers, group!));
   }
 
   const timers = [
-    every(ANSWER_INTERVAL_MS, () => floods.look(active())),
+    every(ANSWER_INTERVAL_MS, async () => floods.look(await lasts(active))),
     every(MEASURE_INTERVAL_MS, look),
     every(PRIORITY_INTERVAL_MS, rank),
   ];
