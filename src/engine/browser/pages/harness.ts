@@ -48,8 +48,8 @@ const LOCKS_MAX = 1_000;
 const LEAVE_WITHIN_MS = 200;
 /** Where the next one is begun with a run's end, it is there within this, or its page is given up. */
 export const READY_WITHIN_MS = 500;
-/** A run's end in the ledger, and its answer, take less. */
-export const PAUSE_MS = 2;
+/** A run's end in the ledger, and its answer, take less, on a machine of two slow cores too. */
+export const PAUSE_MS = 8;
 
 /** What realms leave in the memory that they share is held until their thread ends. */
 const THREAD_BOUNDS: ThreadBounds = {
