@@ -98,17 +98,10 @@ const strictWithin = {
 
 /** Addresses that others write into their pages: fixed names, told apart by ETag. */
 const CLIENT = { ...COMMON, outdir: join(OUT, "client") };
-const PACKAGES = [
-  "datasources",
-  "session",
-  "csv",
-  "encryption",
-  "barcode",
-  "audio",
-  "media",
-  "communicate",
-  "notifications",
-];
+const PLAIN = { ...CLIENT, format: "iife", plugins: [strictWithin] };
+const PACKAGES = ["datasources", "session", "csv", "encryption", "audio", "media", "communicate", "notifications"];
+/** A library of theirs decodes texts as it is loaded, also where no name is but those of the language. */
+const DECODING = ["barcode"];
 
 /** What the client library has in common with the server. */
 const SHARED_TYPES = ["src/data/action-types.ts", "src/data/media-types.ts"];
@@ -132,15 +125,12 @@ async function buildClient() {
     "app-page": "src/web/app-page/entry.ts",
     "push-worker": `${runtime}/entry-push-worker.ts`,
   };
-  const packages = PACKAGES.map((name) => [`packages/svc-${name}`, `src/web/packages/svc-${name}.ts`]);
+  const entriesOf = (names) =>
+    Object.fromEntries(names.map((name) => [`packages/svc-${name}`, `src/web/packages/svc-${name}.ts`]));
   const module = { svc: `${runtime}/entry-module.ts` };
   await Promise.all([
-    build({
-      ...CLIENT,
-      format: "iife",
-      entryPoints: { ...scripts, ...Object.fromEntries(packages) },
-      plugins: [strictWithin],
-    }),
+    build({ ...PLAIN, entryPoints: { ...scripts, ...entriesOf(PACKAGES) } }),
+    build({ ...PLAIN, entryPoints: entriesOf(DECODING), inject: [join(ROOT, "src/web/packages/atob.ts")] }),
     build({ ...CLIENT, format: "esm", entryPoints: module, outExtension: { ".js": ".mjs" } }),
   ]);
   await joinTypes(runtime);

@@ -28,6 +28,8 @@ export interface PackageEntry {
   fitsFetch?: boolean;
   /** Code with one of these words has a document all the same: functions of it open sockets or show something. */
   inDocument?: readonly string[];
+  /** Code with one of these words has a worker with a way out: functions of it send or take bytes. */
+  inNetwork?: readonly string[];
 }
 
 export type Catalogue = ReadonlyMap<string, PackageEntry>;
@@ -57,8 +59,8 @@ export function createCatalogue(extra: unknown = []): Catalogue {
 
 function packageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object; ${described(value)} came`);
-  const { name, namespace = null, path, url, standalone = false, realm = "document", inDocument = [] } = value;
-  const { mayDoWithLess = false, fitsFetch = false } = value;
+  const { name, namespace = null, path, url, standalone = false, realm = "document" } = value;
+  const { mayDoWithLess = false, fitsFetch = false, inDocument = [], inNetwork = [] } = value;
   const expect = (fits: boolean, field: string, expected: string, came: unknown) => {
     if (!fits) throw new Error(`${where}.${field} must be ${expected}; ${described(came)} came`);
   };
@@ -75,6 +77,7 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   expect(typeof mayDoWithLess === "boolean", "mayDoWithLess", "true or false", mayDoWithLess);
   expect(typeof fitsFetch === "boolean", "fitsFetch", "true or false", fitsFetch);
   expect(areNames(inDocument), "inDocument", "an array of function names", inDocument);
+  expect(areNames(inNetwork), "inNetwork", "an array of function names", inNetwork);
   return value as unknown as PackageEntry;
 }
 
@@ -205,8 +208,15 @@ export function realmOfLibrary(code: string, dependencies: readonly string[], ca
   return saysMore(code, ["App\\.V3\\.Actions", ...namespaces]) ? "document" : "network";
 }
 
-/** The least that holds a package for this code. */
-export function realmOfPackage({ realm = "document", inDocument = [] }: PackageEntry, code: string): PackageRealm {
-  const words = new RegExp(`\\b(?:${inDocument.join("|")})\\b`);
-  return inDocument.length > 0 && words.test(code) ? "document" : realm;
+/** What is said of a package for one piece of code. */
+export type PackageNeed = Required<Pick<PackageEntry, "realm" | "mayDoWithLess" | "fitsFetch">>;
+
+/** The least that holds a package for this code, and whether less may do: never where the code names what needs more. */
+export function needOfPackage(entry: PackageEntry, code: string): PackageNeed {
+  const { realm = "document", mayDoWithLess = false, fitsFetch = false, inDocument = [], inNetwork = [] } = entry;
+  const saysOneOf = (words: readonly string[]) =>
+    words.length > 0 && new RegExp(`\\b(?:${words.join("|")})\\b`).test(code);
+  const whole = (least: PackageRealm) => ({ realm: least, mayDoWithLess: false, fitsFetch: false });
+  if (saysOneOf(inDocument)) return whole("document");
+  return saysOneOf(inNetwork) ? whole("network") : { realm, mayDoWithLess, fitsFetch };
 }

@@ -30,13 +30,14 @@ describe("what stands in a run's page beside the context", () => {
     expect((await run(without, "viewer")).body.result).to.equal("undefined");
   });
 
+  const inRealms = async () => {
+    const { body } = await service.rest("GET", "/metrics");
+    const counts = [...String(body).matchAll(/^svc_runs_total\{.*room="language".*\} (\d+)$/gm)];
+    return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+  };
+
   it("is each one's own session, where those of two take turns in realms of one thread", async () => {
     const name = await create("return [(await Svc.Session.get()).user, await Svc.Session.user()]", ["svc-session"]);
-    const inRealms = async () => {
-      const { body } = await service.rest("GET", "/metrics");
-      const counts = [...String(body).matchAll(/^svc_runs_total\{.*room="language".*\} (\d+)$/gm)];
-      return counts.reduce((sum, [, count]) => sum + Number(count), 0);
-    };
     const before = await inRealms();
     const users = ["viewer", "editor", "viewer", "viewer", "editor"];
     for (const as of users) {
@@ -80,7 +81,7 @@ describe("what stands in a run's page beside the context", () => {
     const naming = await create(`return [${look}, typeof document]`);
     expect((await run(naming)).body.result).to.deep.equal(["objectfunction", "object"]);
     for (const [seen, ...dependencies] of [
-      ["undefinedundefined", "svc-csv", "svc-encryption", "svc-session"],
+      ["undefinedundefined", "svc-csv", "svc-encryption", "svc-session", "svc-barcode"],
       ["objectfunction", "svc-csv", "svc-audio"],
     ] as [string, ...string[]][]) {
       const listing = await create(`return ${look}`, dependencies);
@@ -89,12 +90,32 @@ describe("what stands in a run's page beside the context", () => {
     const withCrypto = look.replace("fetch", "fetch + typeof crypto");
     const library = await create(`return [${withCrypto}, typeof Svc.App.V3.Actions.run]`);
     expect((await run(library)).body.result).to.deep.equal(["undefinedfunctionobject", "function"]);
-    for (const name of ["svc-datasources", "svc-communicate", "svc-notifications"]) {
+    for (const name of ["svc-datasources", "svc-communicate", "svc-notifications", "svc-media"]) {
       const listing = await create(`return ${withCrypto}`, [name, "svc-csv", "svc-session"]);
       expect((await run(listing)).body.result, name).to.equal("undefinedfunctionundefined");
     }
     const both = await create("return [typeof crypto.randomUUID, typeof Svc.DataSources.get]", ["svc-datasources"]);
     expect((await run(both)).body.result).to.deep.equal(["function", "function"]);
+    const bytes = await create(`return [${withCrypto}, typeof Svc.Media.Files.upload]`, ["svc-media"]);
+    expect((await run(bytes)).body.result).to.deep.equal(["undefinedfunctionobject", "function"]);
+  });
+
+  it("draws bar codes, and what they say, the same in a realm, in a worker and in a document", async () => {
+    const draw = `Svc.Barcode.svg({ bcid: "ean13", text: "4006381333931", includetext: true })`;
+    const before = await inRealms();
+    const drawn: string[] = [];
+    for (const named of ["", "crypto", "document", "fetch"]) {
+      const name = await create(`void (0${named && `, ${named}`}); return ${draw}`, ["svc-barcode"]);
+      drawn.push((await run(name)).body.result);
+    }
+    expect(await inRealms()).to.equal(before + 1);
+    expect(drawn[0]).to.match(/^<svg .*<path .*<\/svg>\s*$/s);
+    expect(new Set(drawn).size).to.equal(1);
+    const wordless = await create(`return ${draw.replace("true", "false")}`, ["svc-barcode"]);
+    expect((await run(wordless)).body.result.length).to.be.lessThan(drawn[0]!.length / 2);
+    const png = await create(`return Svc.Barcode.png({ bcid: "ean13", text: "4006381333931" })`, ["svc-barcode"]);
+    const answer = await run(png);
+    expect(answer.body.result, JSON.stringify(answer.body)).to.match(/^data:image\/png;base64,iVBOR/);
   });
 
   it("is no token where all that is used of the library are packages that ask nobody", async () => {

@@ -8,10 +8,10 @@ import {
   BUILT_IN_PACKAGES,
   createCatalogue,
   keptPath,
+  needOfPackage,
   needsLibrary,
   readDependency,
   realmOfLibrary,
-  realmOfPackage,
 } from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
 
@@ -138,6 +138,7 @@ describe("the catalogue", () => {
       [[{ ...good, standalone: 1 }], /standalone must be true, false or an array of function names; 1 came/],
       [[{ ...good, standalone: ["a", "(b"] }], /packages\[0\]\.standalone/],
       [[{ ...good, inDocument: "a" }], /inDocument must be an array of function names; "a" came/],
+      [[{ ...good, inNetwork: ["a b"] }], /inNetwork must be an array of function names/],
       [[{ ...good, name: "A b" }], /packages\[0\]\.name/],
       [[{ ...good, namespace: "a.b" }], /packages\[0\]\.namespace/],
       [[{ ...good, path: "a.js" }], /packages\[0\]\.path/],
@@ -169,13 +170,32 @@ describe("the catalogue", () => {
 
   it("need a document in a server run where they say nothing else, and where the code names what shows something or opens a socket", () => {
     const catalogue = createCatalogue([{ name: "acme", namespace: "Acme", path: "/client/packages/acme.js" }]);
-    const realm = (name: string, code: string) => realmOfPackage(catalogue.get(name)!, code);
+    const realm = (name: string, code: string) => needOfPackage(catalogue.get(name)!, code).realm;
     expect(realm("acme", "return Acme()")).to.equal("document");
     expect(realm("svc-csv", "return Svc.CSV.parse('')")).to.equal("worker");
     expect(realm("svc-datasources", "return source.find({})")).to.equal("fetch");
     expect(realm("svc-datasources", "return source.subscribe({}, next)")).to.equal("document");
     expect(realm("svc-datasources", "return source['subscribe']({}, next)")).to.equal("document");
     expect(realm("svc-datasources", "return subscribers")).to.equal("fetch");
+    expect(realm("svc-barcode", "return Svc.Barcode.qr('1')")).to.equal("worker");
+    expect(needOfPackage(catalogue.get("svc-barcode")!, "return Svc.Barcode.png({})")).to.deep.equal({
+      realm: "document",
+      mayDoWithLess: false,
+      fitsFetch: false,
+    });
+  });
+
+  it("have a worker's network where the code names what sends or takes bytes, and a document's where it names both", () => {
+    const catalogue = createCatalogue([
+      { name: "acme", namespace: "Acme", path: "/acme.js", realm: "fetch", inNetwork: ["send"], inDocument: ["show"] },
+    ]);
+    const realm = (name: string, code: string) => needOfPackage(catalogue.get(name)!, code).realm;
+    expect(realm("acme", "return Acme.read()")).to.equal("fetch");
+    expect(realm("acme", "return Acme.send()")).to.equal("network");
+    expect(realm("acme", "return Acme.show(Acme.send())")).to.equal("document");
+    expect(realm("svc-media", "return Svc.Media.Files.getAll()")).to.equal("fetch");
+    expect(realm("svc-media", "return Svc.Media.Files.getContents(1)")).to.equal("network");
+    expect(realm("svc-media", "const { upload } = Svc.Media.Files; return upload({ file })")).to.equal("network");
   });
 
   it("leave the client library a document where more of it may be used than the operations on actions", () => {
@@ -206,6 +226,8 @@ describe("the catalogue", () => {
       "svc-datasources": [],
       "svc-session": [],
       "svc-communicate": ["navigator"],
+      "svc-media": [],
+      "svc-barcode": [],
       "svc-csv": [],
       "svc-notifications": ["navigator"],
     });

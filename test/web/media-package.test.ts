@@ -90,6 +90,22 @@ describe("Svc.Media", function () {
     expect(events!.count).to.equal(4);
   });
 
+  it("needs no worker for what has no bytes", async () => {
+    const code = `async function execute() {
+      const { Folders, Files } = Svc.Media;
+      const folder = await Folders.create({ name: "plain" });
+      await Folders.update(folder.id, { name: "still plain" });
+      const [{ name }] = (await Folders.search({ name: "STILL" })).folders;
+      const refusal = await Files.get(999999).catch(({ status }) => status);
+      await Folders.delete(folder.id);
+      return [name, refusal, (await Files.getAll()).length, (() => {})["const" + "ructor"]("return typeof crypto")()];
+    }`;
+    const body = { name: "plain", active: true, triggers: [{ trigger: "manual" }], dependencies: ["svc-media"], code };
+    expect((await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).http).to.equal(201);
+    const { body: ran } = await service.rest("POST", `/v3/apps/${service.appId}/actions/plain/runWithResult`);
+    expect(ran.result).to.deep.equal(["still plain", "FILE_NOT_FOUND", 0, "undefined"]);
+  });
+
   it("does all of it in a page, with the page's token", async () => {
     await page.evaluate(
       `Svc.configure(${JSON.stringify({ apiUrl: service.url, appId: service.appId, token: service.tokens.editor })})`,

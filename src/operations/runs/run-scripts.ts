@@ -10,10 +10,10 @@ import type { SessionOf } from "../../rules/env-script.js";
 import {
   type Catalogue,
   isKept,
+  needOfPackage,
   needsLibrary,
   notBuilt,
   realmOfLibrary,
-  realmOfPackage,
   unresolved,
 } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
@@ -101,8 +101,7 @@ export function createRunScripts(options: {
     const script = await built(path, `${dependency}.js`).catch(() => {
       throw unresolved(dependency, "has no file in this installation");
     });
-    const { mayDoWithLess = false, fitsFetch = false } = entry!;
-    return { ...script, realm: realmOfPackage(entry!, code), mayDoWithLess, fitsFetch, defines: "Svc" };
+    return { ...script, ...needOfPackage(entry!, code), defines: "Svc" };
   }
 
   async function sessionScript(run: HeldRun): Promise<SourceScript> {
