@@ -135,9 +135,9 @@ describe("The packages without a back end", () => {
       wav.setUint32(24, rate, true); wav.setUint32(28, rate, true); wav.setUint16(32, 1, true); wav.setUint16(34, 8, true);
       [..."data"].forEach((c, i) => wav.setUint8(36 + i, c.charCodeAt(0)));
       wav.setUint32(40, samples, true);
-      const { duration, channels } = await Svc.Audio.decode(wav.buffer);
-      return [Math.round(duration * 100) / 100, channels.length];
+      const { duration, sampleRate, channels } = await Svc.Audio.decode(wav.buffer);
+      return [Math.round(duration * 100) / 100, sampleRate, channels.length];
     })()`);
-    expect(heard).to.deep.equal([0.1, 1]);
+    expect(heard).to.deep.equal([0.1, 48_000, 1]);
   });
 });

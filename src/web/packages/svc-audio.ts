@@ -4,6 +4,9 @@ import { define } from "./define.js";
 /** How long sound may be held back before it fails. */
 const SOUND_WAIT_MS = 2_000;
 
+/** Samples a second of what is decoded, on every machine. */
+const DECODED_RATE = 48_000;
+
 type Source = string | ArrayBuffer;
 
 let context: AudioContext | null = null;
@@ -15,11 +18,16 @@ function audioContext(): AudioContext {
   return context;
 }
 
-async function decoded(source: Source): Promise<AudioBuffer> {
-  if (typeof source !== "string") return audioContext().decodeAudioData(source.slice(0));
+async function bytesOf(source: Source): Promise<ArrayBuffer> {
+  if (typeof source !== "string") return source.slice(0);
   const response = await fetch(source);
   if (!response.ok) throw new Error(`the sound could not be fetched: ${response.status}`);
-  return audioContext().decodeAudioData(await response.arrayBuffer());
+  return response.arrayBuffer();
+}
+
+/** Opens no device, as an AudioContext does, which takes longer than a short sound's decoding. */
+async function decoded(source: Source): Promise<AudioBuffer> {
+  return new OfflineAudioContext(1, 1, DECODED_RATE).decodeAudioData(await bytesOf(source));
 }
 
 /** What a sound is: seconds, samples a second, and the samples of each channel between -1 and 1. */

@@ -44,6 +44,6 @@ export interface Audio {
   /** Resolves when it has ended. */
   play(source: string | ArrayBuffer, options?: { volume?: number }): Promise<void>;
   tone(options?: { frequency?: number; seconds?: number; volume?: number; type?: string }): Promise<void>;
-  /** Seconds, samples a second, and each channel's samples between -1 and 1. */
+  /** Seconds, samples a second (48,000 on every machine), and each channel's samples between -1 and 1. */
   decode(source: string | ArrayBuffer): Promise<{ duration: number; sampleRate: number; channels: Float32Array[] }>;
 }
