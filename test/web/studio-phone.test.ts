@@ -56,6 +56,12 @@ for (const width of [390, 640]) {
       await page.click(".action-list .action");
       await page.waitForSelector(".code-editor .view-line");
       await fits();
+      await studio.button("Run ↓", '//*[@class="workspace-head"]');
+      await page.waitForFunction(`(() => {
+        const head = document.querySelector(".workspace-top").getBoundingClientRect();
+        const run = document.querySelector(".dock .panel button.primary").getBoundingClientRect();
+        return run.top >= head.bottom && run.bottom <= innerHeight;
+      })()`);
       await studio.button("Run", '//*[@role="tabpanel"]');
       await page.waitForSelector('.outcome[data-state="completed"]');
       await page.waitForSelector(".console li");
@@ -71,6 +77,14 @@ for (const width of [390, 640]) {
         await page.click(".workspace-head .narrow-only");
         await page.waitForSelector(".action-list .action", { visible: true });
       }
+    });
+
+    it("leads from an action that is not there to the list", async () => {
+      await page.goto(`${service.url}/studio#/${service.appId}/actions/999999`);
+      await page.waitForSelector(".welcome .fault");
+      await fits();
+      await studio.button("All actions", '//*[@class="welcome"]');
+      await page.waitForSelector(".action-list .action", { visible: true });
     });
 
     it("shows the runs, one of them, the week of schedules and the settings within the width", async () => {

@@ -76,7 +76,7 @@ export function DependencyFields({ draft: { dependencies }, assets, fault, chang
           <input
             {...tied}
             list="packages"
-            placeholder="svc-…, lodash, date-fns@4 or https://…, then Enter"
+            placeholder="svc-csv, date-fns@4, https://…"
             spellCheck={false}
             value={text}
             onChange={(event) => onText(event.target.value)}

@@ -58,6 +58,9 @@ function Tabs({ tab, setTab, whole }: { tab: Tab; setTab: (tab: Tab) => void; wh
   );
 }
 
+/** The id of what is below the code and the fields. */
+export const DOCK = "dock";
+
 export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
   const { api, appId, actions, ask, editor, draft } = props;
   const { saved, dirty, save, reload } = editor;
@@ -129,7 +132,7 @@ export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
       ),
   };
   return (
-    <section className="dock" aria-label="Run and publish">
+    <section id={DOCK} className="dock" aria-label="Run and publish">
       <Tabs tab={tab} setTab={setTab} whole={whole} />
       <div id="panel" role="tabpanel" aria-labelledby={`tab-${tab}`} className="panel">
         {panels[tab]()}

@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { CodePane } from "./code-pane.js";
 import { type Command, useCommands } from "./commands.js";
-import { Dock } from "./dock.js";
+import { DOCK, Dock } from "./dock.js";
 import { RemoveAction } from "./documents.js";
 import { Fields } from "./fields.js";
 import type { Action } from "./model.js";
@@ -27,6 +27,9 @@ function useSaveKey(save: () => void): void {
   }, [save]);
 }
 
+/** On a phone all fields are between the code and what runs it. */
+const goToRun = () => document.getElementById(DOCK)?.scrollIntoView({ block: "start" });
+
 function Heading({ editor, back }: { editor: Editor; back: () => void }) {
   const { draft, saved, dirty, busy, fault, save } = editor;
   const { theirs } = editor.others;
@@ -45,6 +48,9 @@ function Heading({ editor, back }: { editor: Editor; back: () => void }) {
         </span>
       )}
       <span className="grow" />
+      <button type="button" className="narrow-only" title="Go down to the run" onClick={goToRun}>
+        Run ↓
+      </button>
       <button
         type="button"
         className="primary"
@@ -55,6 +61,18 @@ function Heading({ editor, back }: { editor: Editor; back: () => void }) {
         {saved ? "Save" : "Create"}
       </button>
     </div>
+  );
+}
+
+/** An action that is not there, or not any longer: on a phone the list is not beside it. */
+function NotThere({ text, back }: { text: string; back: () => void }) {
+  return (
+    <>
+      <p className="fault">{text}</p>
+      <button type="button" onClick={back}>
+        All actions
+      </button>
+    </>
   );
 }
 
@@ -98,6 +116,7 @@ export function Workspace(props: WorkspaceProps) {
   );
   useCommands(commands);
 
+  const back = () => go({ item: null });
   const remove = async () => {
     if (!saved) return;
     const text = "Its live copy and its version history go with it. The execution log stays.";
@@ -112,13 +131,13 @@ export function Workspace(props: WorkspaceProps) {
   };
 
   if (!draft) {
-    return <div className="welcome">{fault ? <p className="fault">{fault.message}</p> : <p>Loading…</p>}</div>;
+    return <div className="welcome">{fault ? <NotThere text={fault.message} back={back} /> : <p>Loading…</p>}</div>;
   }
   const codeFault = fault?.field === "code" ? fault : null;
   return (
     <div className="workspace">
       <div className="workspace-top">
-        <Heading editor={editor} back={() => go({ item: null })} />
+        <Heading editor={editor} back={back} />
         <OthersBanner editor={editor} />
       </div>
       <div className="upper">
