@@ -15,6 +15,11 @@ export interface Kind {
 
 export const PAYLOAD = { a: 1, b: 2 };
 
+const SEATS = { name: "Seats", entries: Array.from({ length: 100 }, (_, at) => ({ Seat: at, Row: at % 10 })) };
+
+/** Eight samples of silence as a WAV file, which `svc-audio` decodes. */
+const WAV = "UklGRiwAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQgAAACAgICAgICAgA==";
+
 const FETCH = "await (await fetch(payload.url)).text()";
 
 export const LANGUAGE: Kind = { name: "language", body: "return payload.a + payload.b;", result: 3 };
@@ -59,6 +64,44 @@ export const KINDS: readonly Kind[] = [
     dependencies: ["svc-encryption"],
     result: 64,
   },
+  {
+    name: "svc-datasources",
+    body: `const seats = await Svc.DataSources.connectByName("Seats"); return (await seats.find({ where: { "data.Row": 3 } })).length;`,
+    dependencies: ["svc-datasources"],
+    result: 10,
+    dataSource: SEATS,
+  },
+  {
+    name: "svc-communicate",
+    body: `const to = [{ email: "ann@example.com" }];
+      return (await Svc.Communicate.sendEmail({ to, subject: "sum", text: "3" })).status;`,
+    dependencies: ["svc-communicate"],
+    result: "kept",
+  },
+  {
+    name: "svc-notifications",
+    body: `return (await Svc.Notifications.insert({ status: "draft", data: { title: "sum", message: "3" } })).status;`,
+    dependencies: ["svc-notifications"],
+    result: "draft",
+  },
+  {
+    name: "svc-media",
+    body: "return (await Svc.Media.Folders.get()).folders.length;",
+    dependencies: ["svc-media"],
+    result: 0,
+  },
+  {
+    name: "svc-barcode",
+    body: "return Svc.Barcode.qr('3').startsWith('<svg');",
+    dependencies: ["svc-barcode"],
+    result: true,
+  },
+  {
+    name: "svc-audio",
+    body: `return (await Svc.Audio.decode("data:audio/wav;base64,${WAV}")).channels.length;`,
+    dependencies: ["svc-audio"],
+    result: 1,
+  },
   { name: "fetch", body: `return (${FETCH}).length;`, result: 2, fetches: 1 },
   {
     name: "five-fetches",
@@ -72,7 +115,7 @@ export const KINDS: readonly Kind[] = [
       for (let turn = 0; turn < 10; turn += 1) sum += (await seats.find({ where: { "data.Row": turn } })).length; return sum;`,
     dependencies: ["svc-datasources"],
     result: 100,
-    dataSource: { name: "Seats", entries: Array.from({ length: 100 }, (_, at) => ({ Seat: at, Row: at % 10 })) },
+    dataSource: SEATS,
   },
 ];
 

@@ -25,6 +25,13 @@ export const ABOUT: Record<string, string> = {
   "svc-csv": "The same with a package that needs no network.",
   "svc-session": "The same with the session of whoever called.",
   "svc-encryption": "The same with WebCrypto.",
+  "svc-datasources":
+    "One read of a data source: two requests of the run to this service, of which one connects and one finds.",
+  "svc-communicate": "A mail for the outbox, which keeps it.",
+  "svc-notifications": "A draft of a notification.",
+  "svc-media": "A listing of the app's folders and files.",
+  "svc-barcode": "A QR code as SVG, most of whose time is the library's own.",
+  "svc-audio": "Eight samples of sound, decoded, which takes a document.",
   "npm-packages":
     "The same with packages of npm, which each run evaluates anew; the floor is the same run with a package of the service's own.",
   fetch:
