@@ -205,22 +205,6 @@ describe("A run that is tried in a realm of the language", function () {
     }
   });
 
-  // Chromium ends the page of a realm's code where V8 reports the end of a collection in steps (chromium-flags.ts).
-  it("goes on where V8 collects all of a thread's garbage", async () => {
-    const fill: Record<string, string> = {
-      bytes: "new Uint8Array(15e5).fill(1)",
-      objects: "new Array(131_072).fill(kept.length + 0.5)",
-      texts: "JSON.stringify(new Array(2e5).fill(kept.length))",
-    };
-    for (const [what, made] of Object.entries(fill)) {
-      const code = (count: number) =>
-        `const kept = []; while (kept.length < ${count}) kept.push(${made}); return kept.length`;
-      const run = (count: number) => seenOf("", code(count), { packages: [], isolationKey: what });
-      expect(await run(2), what).to.deep.equal({ result: 2, seen: ["language"] });
-      expect(await run(200), what).to.deep.equal({ result: 200, seen: ["language"] });
-    }
-  });
-
   it("finds a thread that its predecessors have not filled, whatever they left where nothing lets go of it", async () => {
     const code = "Map.prototype.left = new Array(131_072).fill(0.5); return Map.prototype.left.length";
     for (let count = 0; count < 80; count += 1) {
