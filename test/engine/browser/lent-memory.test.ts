@@ -41,7 +41,7 @@ describe("what a realm has given to its thread's objects", function () {
     const run = () => resultOf(host.browsers, code, { realm: "fetch" });
     for (let count = 0; count < 5; count += 1) expect(await run()).to.equal("16x");
     const early = renderersMegabytes(host.browsers.pid()!);
-    for (let count = 0; count < 40; count += 1) expect(await run()).to.equal("16x");
+    for (let count = 0; count < 20; count += 1) expect(await run()).to.equal("16x");
     expect(renderersMegabytes(host.browsers.pid()!) - early).to.be.below(150);
   });
 });
