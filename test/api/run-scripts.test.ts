@@ -102,20 +102,22 @@ describe("what stands in a run's page beside the context", () => {
 
   it("draws bar codes, and what they say, the same in a realm, in a worker and in a document", async () => {
     const draw = `Svc.Barcode.svg({ bcid: "ean13", text: "4006381333931", includetext: true })`;
-    const before = await inRealms();
+    const drawnBy = async (code: string) => (await run(await create(code, ["svc-barcode"]))).body.result;
     const drawn: string[] = [];
-    for (const named of ["", "crypto", "document", "fetch"]) {
-      const name = await create(`void (0${named && `, ${named}`}); return ${draw}`, ["svc-barcode"]);
-      drawn.push((await run(name)).body.result);
+    // A busy machine may need more than a trial has for so large a script: such code is not tried again, other code is.
+    const before = await inRealms();
+    while (drawn.length < 5 && (await inRealms()) === before) {
+      drawn.push(await drawnBy(`const turn = ${drawn.length}; return ${draw}`));
     }
+    expect(await inRealms()).to.equal(before + 1);
+    for (const named of ["crypto", "document", "fetch"]) drawn.push(await drawnBy(`void ${named}; return ${draw}`));
     expect(await inRealms()).to.equal(before + 1);
     expect(drawn[0]).to.match(/^<svg .*<path .*<\/svg>\s*$/s);
     expect(new Set(drawn).size).to.equal(1);
-    const wordless = await create(`return ${draw.replace("true", "false")}`, ["svc-barcode"]);
-    expect((await run(wordless)).body.result.length).to.be.lessThan(drawn[0]!.length / 2);
-    const png = await create(`return Svc.Barcode.png({ bcid: "ean13", text: "4006381333931" })`, ["svc-barcode"]);
-    const answer = await run(png);
-    expect(answer.body.result, JSON.stringify(answer.body)).to.match(/^data:image\/png;base64,iVBOR/);
+    const wordless = await drawnBy(`return ${draw.replace("true", "false")}`);
+    expect(wordless.length).to.be.lessThan(drawn[0]!.length / 2);
+    const png = await drawnBy(`return Svc.Barcode.png({ bcid: "ean13", text: "4006381333931" })`);
+    expect(png).to.match(/^data:image\/png;base64,iVBOR/);
   });
 
   it("is no token where all that is used of the library are packages that ask nobody", async () => {
