@@ -103,13 +103,16 @@ describe("the compose file", () => {
     for (const secret of secrets) expect(secret).to.match(/^\$\{[A-Z_]+:\?/);
   });
 
-  it("gives runners a profile that lets the sandbox be, and refuses what a container has no use for", () => {
-    const [, profile] = /seccomp=(\S+)/.exec(compose.services["runner"]!.security_opt!.join(" "))!;
+  it("gives runners and the API, which bundles, a profile that lets sandboxes be, and refuses what a container has no use for", () => {
+    const [profile, other] = ["runner", "api"].map(
+      (name) => /seccomp=(\S+)/.exec(compose.services[name]!.security_opt!.join(" "))?.[1],
+    );
+    expect(other).to.equal(profile);
     const { defaultAction, syscalls } = JSON.parse(read(profile!));
     const refused = new Set(syscalls.flatMap(({ names }: { names: string[] }) => names));
     expect(defaultAction).to.equal("SCMP_ACT_ALLOW");
-    for (const name of ["clone", "clone3", "unshare", "chroot", "setns", "seccomp"])
-      expect(refused.has(name), name).to.equal(false);
+    const ofSandboxes = ["clone", "clone3", "unshare", "chroot", "setns", "seccomp", "landlock_restrict_self"];
+    for (const name of ofSandboxes) expect(refused.has(name), name).to.equal(false);
     for (const name of ["mount", "bpf", "kexec_load", "init_module", "keyctl", "io_uring_setup", "open_by_handle_at"])
       expect(refused.has(name), name).to.equal(true);
   });
@@ -120,8 +123,10 @@ describe("the chart", () => {
     manifests.filter((one) => one.kind === kind).map(({ metadata }) => metadata.name);
   const scaled = (values: Parameters<NonNullable<Parameters<typeof renderChart>[1]>>[0]) => {
     values["autoscaling"]!["enabled"] = true;
-    values["runner"]!["seccompType"] = "Localhost";
-    values["runner"]!["seccompFile"] = "svc.json";
+    for (const name of ["runner", "api"]) {
+      values[name]!["seccompType"] = "Localhost";
+      values[name]!["seccompFile"] = "svc.json";
+    }
   };
 
   it("gives Kubernetes what its schemas allow, with and without autoscaling", () => {
@@ -133,6 +138,20 @@ describe("the chart", () => {
         expect(() => new Kind(manifest).validate(), `${manifest.kind} ${manifest.metadata.name}`).not.to.throw();
       }
     }
+  });
+
+  it("gives runners and the API, which bundles, a profile that may let namespaces be made", () => {
+    const profiles = (manifests: Manifest[]) =>
+      Object.fromEntries(
+        manifests
+          .filter(({ kind }) => kind === "Deployment")
+          .map(({ metadata, spec }) => [metadata.name, spec.template.spec.securityContext.seccompProfile]),
+      );
+    const others = { "actions-scheduler": { type: "RuntimeDefault" } };
+    const both = (profile: object) => ({ "actions-api": profile, "actions-runner": profile, ...others });
+    expect(profiles(renderChart(CHART))).to.deep.equal(both({ type: "Unconfined" }));
+    const own = { type: "Localhost", localhostProfile: "svc.json" };
+    expect(profiles(renderChart(CHART, scaled))).to.deep.equal(both(own));
   });
 
   it("scales runners by the age of the queue, and leaves their number to that then", () => {
@@ -195,13 +214,13 @@ describe("the systemd unit", () => {
     expect(lines.filter((line) => !/^\[\w+\]$|^[A-Z]\w+=/.test(line))).to.deep.equal([]);
   });
 
-  it("keeps what Chromium's sandbox needs, and by systemd's own judgement, where it is here, little else", () => {
+  it("keeps what the sandboxes of Chromium and the bundler need, and by systemd's own judgement, where it is here, little else", () => {
     expect(unit)
       .to.match(/^NoNewPrivileges=yes$/m)
       .and.match(/^CapabilityBoundingSet=$/m);
     expect(unit)
-      .to.match(/^RestrictNamespaces=.*\buser\b/m)
-      .and.match(/^SystemCallFilter=.*\bchroot\b/m);
+      .to.match(/^RestrictNamespaces=(?=.*\buser\b).*\bnet\b/m)
+      .and.match(/^SystemCallFilter=(?=.*\bchroot\b)(?=.*\bunshare\b).*\blandlock_restrict_self\b/m);
     const folder = mkdtempSync(join(tmpdir(), "svc-unit-"));
     const path = join(folder, "svc-app-actions.service");
     writeFileSync(
