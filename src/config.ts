@@ -88,9 +88,9 @@ export interface Config {
   packagesFile: string | null;
   /**
    * The registry from which dependencies are fetched, without a closing slash, its token and the licences that are allowed (SPDX; null:
-   * any); null: packages of npm are switched off.
+   * any); null: packages of npm are switched off. `sandbox` is false only by NPM_SANDBOX=off, which is warned about at every start.
    */
-  npm: { url: string; token: string | null; licences: readonly string[] | null } | null;
+  npm: { url: string; token: string | null; licences: readonly string[] | null; sandbox: boolean } | null;
   /** The operator's mail server, for apps without one of their own: smtp:// or smtps://, may hold credentials. */
   smtpUrl: string | null;
   /** The sender of what goes by it: an address, perhaps with a name. */
@@ -235,7 +235,8 @@ class Reader {
         .map((one) => one.trim()) ?? null;
     const known = licences?.every((one) => /^[A-Za-z0-9.+-]+$/.test(one)) ?? true;
     if (!known) this.fault("NPM_LICENSES", "SPDX identifiers separated by commas, such as MIT,ISC,Apache-2.0", null);
-    return isOn ? { url, token, licences } : null;
+    const sandbox = this.oneOf("NPM_SANDBOX", ["on", "off"], "on") === "on";
+    return isOn ? { url, token, licences, sandbox } : null;
   }
 
   webSockets(name: string): readonly string[] {

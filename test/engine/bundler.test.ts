@@ -1,5 +1,6 @@
 /** What a package is called in code, and what a script uses of its surroundings: found by reading. */
-import { spawnSync } from "node:child_process";
+import { spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { runInNewContext } from "node:vm";
 import { expect } from "chai";
 import { stop } from "esbuild";
@@ -8,8 +9,9 @@ import { BundlerBusyError, PackageFault } from "../../src/engine/bundler/fault.j
 import { FileTree } from "../../src/engine/bundler/file-tree.js";
 import { nameInBuild, nameInCamelCase, nameInReadme } from "../../src/engine/bundler/global-name.js";
 import { makeScript } from "../../src/engine/bundler/make-script.js";
+import { memoryOf, processorTimeOf } from "../../src/engine/bundler/process-tree.js";
 import { neededModules, parsedScript, usedNames } from "../../src/engine/bundler/used-names.js";
-import { createBundler, processorTimeOf } from "../../src/engine/bundler.js";
+import { createBundler } from "../../src/engine/bundler.js";
 import { archiveOf } from "../harness/npm-registry.js";
 
 describe("The global name of a package", () => {
@@ -129,7 +131,8 @@ describe("A package that is bundled", () => {
   /** What is said of one whose time is over at once. @param seconds of a processor that its process is told to have had */
   async function faultAfter(seconds: number): Promise<unknown> {
     const log = pino({ level: "silent" });
-    const bundler = createBundler({ log, timeLimitMs: 1, processorTime: async () => seconds });
+    const bounds = { ms: 1, bytes: 2 ** 30 };
+    const bundler = createBundler({ log, sandbox: true, bounds, processorTime: async () => seconds });
     const archive = archiveOf([{ path: "package/package.json", content: "{}" }]);
     const placed = { name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive };
     return bundler.bundle([placed]).catch((error: unknown) => error);
@@ -137,13 +140,25 @@ describe("A package that is bundled", () => {
 
   it("is not at fault where the machine gave its process no time, and is where it did", async () => {
     expect(await faultAfter(0)).to.be.instanceOf(BundlerBusyError);
-    expect(await faultAfter(0.001)).to.be.instanceOf(PackageFault);
+    const fault = await faultAfter(0.001);
+    expect(fault).to.be.instanceOf(PackageFault);
+    expect((fault as Error).message).to.equal("bundling it takes more than 0.001 s");
   });
 
   it("has had what its process and that one's children have computed", async () => {
     const before = await processorTimeOf(process.pid);
     spawnSync(process.execPath, ["-e", "while (process.cpuUsage().user < 100_000);"]);
     expect((await processorTimeOf(process.pid)) - before).to.be.within(0.09, 5);
+  });
+
+  it("holds what its process and that one's children hold", async () => {
+    const child = spawn(process.execPath, ["-e", "process.stdin.resume(); console.log(1)"]);
+    await once(child.stdout, "data");
+    const [own, theirs] = [process.memoryUsage.rss(), await memoryOf(child.pid!)];
+    expect(theirs).to.be.above(20 * 2 ** 20);
+    expect(await memoryOf(process.pid)).to.be.within(own + theirs - 20 * 2 ** 20, own + theirs + 200 * 2 ** 20);
+    child.kill("SIGKILL");
+    await once(child, "close");
   });
 });
 

@@ -3,10 +3,12 @@ import { createHash } from "node:crypto";
 import { expect } from "chai";
 import pg from "pg";
 import { ConfigError, readConfig } from "../../src/config.js";
+import { UncontainedError } from "../../src/engine/bundler/fault.js";
 import type { CheckedConnections } from "../../src/engine/checked-connections.js";
-import type { ActionError } from "../../src/errors.js";
+import { type ActionError, httpOf } from "../../src/errors.js";
 import { DECLARATIONS_PER_APP } from "../../src/limits.js";
 import { createKeptScripts } from "../../src/operations/packages/kept-scripts.js";
+import { bundlingRefused } from "../../src/operations/packages/packages.js";
 import { createRegistry } from "../../src/operations/packages/registry.js";
 import { type Published, startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -34,6 +36,7 @@ const SCOPED: Published = {
 describe("The variables of packages", () => {
   const FAULTY: [name: string, value: string][] = [
     ["NPM_PACKAGES", "sometimes"],
+    ["NPM_SANDBOX", "0"],
     ["NPM_REGISTRY", "ftp://registry.example.com"],
     ["NPM_REGISTRY", "https://user:password@registry.example.com"],
     ["NPM_TOKEN", "two words"],
@@ -46,14 +49,16 @@ describe("The variables of packages", () => {
   }
 
   it("lead to the public registry, with every licence, unless they say otherwise", () => {
-    const usual = { url: "https://registry.npmjs.org", token: null, licences: null };
+    const usual = { url: "https://registry.npmjs.org", token: null, licences: null, sandbox: true };
     expect(readConfig({}).npm).to.deep.equal(usual);
     expect(readConfig({ NPM_PACKAGES: "off" }).npm).to.equal(null);
+    expect(readConfig({ NPM_SANDBOX: "off" }).npm).to.deep.equal({ ...usual, sandbox: false });
     const own = { NPM_REGISTRY: "http://10.0.0.5:4873/npm/", NPM_TOKEN: "t", NPM_LICENSES: "MIT, Apache-2.0" };
     expect(readConfig(own).npm).to.deep.equal({
       url: "http://10.0.0.5:4873/npm",
       token: "t",
       licences: ["MIT", "Apache-2.0"],
+      sandbox: true,
     });
   });
 });
@@ -68,6 +73,14 @@ describe("What a registry says of a package", () => {
     expect(status).to.equal("DEPENDENCY_UNRESOLVED");
     expect(message).to.match(/"busy-day" cannot be chosen now/);
     expect(details.retryAfter).to.equal(30);
+  });
+});
+
+describe("A package that the service cannot bundle", () => {
+  it("is refused with 503, its name and what the operator may do where there is no room for it", () => {
+    const refusal = bundlingRefused("lodash@4", new UncontainedError()) as ActionError;
+    expect([refusal.status, httpOf(refusal)]).to.deep.equal(["DEPENDENCY_UNRESOLVED", 503]);
+    expect(refusal.message).to.match(/"lodash@4" cannot be bundled now: .*user namespaces.*operator.*NPM_SANDBOX=off/);
   });
 });
 

@@ -9,3 +9,15 @@ export class PackageFault extends Error {
 export class BundlerBusyError extends Error {
   override readonly name = "BundlerBusyError";
 }
+
+/** The machine has no room in which strangers' archives may be opened. */
+export class UncontainedError extends Error {
+  override readonly name = "UncontainedError";
+
+  constructor() {
+    super(
+      "this machine gives its bundler no user namespaces, without which it would have a network; the operator may allow them " +
+        "(docs/containers.md), or set NPM_SANDBOX=off",
+    );
+  }
+}

@@ -7,7 +7,7 @@ import type { Logger } from "pino";
 import { valid } from "semver";
 import type { DataSource } from "typeorm";
 import type { StoredAsset } from "../../data/action-types.js";
-import { BundlerBusyError, PackageFault } from "../../engine/bundler/fault.js";
+import { BundlerBusyError, PackageFault, UncontainedError } from "../../engine/bundler/fault.js";
 import { type Bundler, createBundler } from "../../engine/bundler.js";
 import { createCheckedConnections } from "../../engine/checked-connections.js";
 import { isPublicAddress } from "../../engine/egress-proxy.js";
@@ -59,8 +59,8 @@ export interface PackagesOptions {
   db: DataSource;
   catalogue: Catalogue;
   intake: Intake;
-  /** null: packages of npm are switched off. `url` without a closing slash. */
-  npm: { url: string; token: string | null; licences: readonly string[] | null } | null;
+  /** null: packages of npm are switched off. `url` without a closing slash; without its sandbox the bundler may have a network. */
+  npm: { url: string; token: string | null; licences: readonly string[] | null; sandbox: boolean } | null;
   allowPrivateNetwork: boolean;
   egressAddress: string | null;
   log: Logger;
@@ -104,14 +104,26 @@ function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOpti
   };
 }
 
+/** Why a package could not be bundled, in its author's words; 503 where that is not its own fault. */
+export function bundlingRefused(dependency: string, error: unknown): unknown {
+  if (error instanceof PackageFault) return unresolved(dependency, `cannot be used: ${error.message}`);
+  if (error instanceof BundlerBusyError || error instanceof UncontainedError)
+    return unresolved(dependency, `cannot be bundled now: ${error.message}`, AWAY_RETRY_SECONDS);
+  return error;
+}
+
 export type Packages = ReturnType<typeof createPackages>;
 
 export function createPackages(options: PackagesOptions) {
   const { db, catalogue, intake, npm, log } = options;
   const connections = connectionsOf(options);
   const scripts: KeptScripts = createKeptScripts(db);
-  const bundler: Bundler = createBundler({ log });
+  const bundler: Bundler = createBundler({ log, sandbox: npm?.sandbox ?? true });
   const registry: Registry | null = npm && createRegistry({ ...npm, connections: connections.npm });
+  if (npm?.sandbox === false)
+    log.warn(
+      "NPM_SANDBOX=off: where user namespaces are not to be had, packages are bundled in a process with a network",
+    );
   const lines = { npm: createFairLine(PACKAGES_AT_ONCE, 1), address: createFairLine(ADDRESSES_AT_ONCE, 1) };
   /** Hosts that were asked in vain a moment ago: not every save is to wait for them. */
   const hostsAway = new LRUCache<string, true>({ max: 1_000, ttl: HOST_AWAY_MS });
@@ -154,10 +166,7 @@ export function createPackages(options: PackagesOptions) {
     const { source, global, names, parts, declarations } = await bundler
       .bundle(await archives())
       .catch((error: unknown) => {
-        if (error instanceof PackageFault) throw unresolved(dependency, `cannot be used: ${error.message}`);
-        if (error instanceof BundlerBusyError)
-          throw unresolved(dependency, `cannot be bundled now: ${error.message}`, AWAY_RETRY_SECONDS);
-        throw error;
+        throw bundlingRefused(dependency, error);
       });
     judgeLicences(dependency, parts);
     const text = Buffer.from(source);

@@ -1,0 +1,37 @@
+/** What a process and those that it has started take of the machine, as `/proc` tells. Ends none. */
+import { readFile } from "node:fs/promises";
+
+const TICKS_A_SECOND = 100;
+
+async function childrenOf(pid: number): Promise<number[]> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, "utf8");
+  return children.split(" ").filter(Boolean).map(Number);
+}
+
+/** Processor time of a process and its children, in seconds; Infinity where the machine does not tell. */
+export async function processorTimeOf(pid: number): Promise<number> {
+  try {
+    const [stat, children] = await Promise.all([readFile(`/proc/${pid}/stat`, "latin1"), childrenOf(pid)]);
+    // Own time in user and kernel, and that of children that have ended.
+    const ticks = stat
+      .slice(stat.lastIndexOf(")") + 2)
+      .split(" ")
+      .slice(11, 15);
+    const theirs = await Promise.all(children.map(processorTimeOf));
+    return [...theirs, ...ticks.map((one) => Number(one) / TICKS_A_SECOND)].reduce((sum, one) => sum + one, 0);
+  } catch {
+    return Number.POSITIVE_INFINITY;
+  }
+}
+
+/** Resident memory of a process and its children, in bytes; 0 where the machine does not tell. */
+export async function memoryOf(pid: number): Promise<number> {
+  try {
+    const [status, children] = await Promise.all([readFile(`/proc/${pid}/status`, "utf8"), childrenOf(pid)]);
+    const own = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024;
+    const theirs = await Promise.all(children.map(memoryOf));
+    return theirs.reduce((sum, one) => sum + one, own);
+  } catch {
+    return 0;
+  }
+}

@@ -1,0 +1,119 @@
+/** The room that packages are bundled in: what a script in it cannot do, whatever it is, and what becomes of packages where there is none. */
+import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import pino from "pino";
+import { PackageFault, UncontainedError } from "../../src/engine/bundler/fault.js";
+import { APART } from "../../src/engine/bundler/room.js";
+import { createBundler } from "../../src/engine/bundler.js";
+import { archiveOf } from "../harness/npm-registry.js";
+import type { Errand, Report } from "./room-visitor.js";
+
+const VISITOR = fileURLToPath(new URL("./room-visitor.js", import.meta.url));
+const SECRETS = { SETTINGS_KEY: "a-key", DATABASE_URL: "postgres://someone:a-password@127.0.0.1/none" };
+type Options = Partial<Parameters<typeof createBundler>[0]>;
+
+const placed = (archive: Buffer) => ({ name: "thing", version: "1.0.0", folder: "/node_modules/thing", archive });
+const THING = placed(
+  archiveOf([
+    { path: "package/package.json", content: "{}" },
+    { path: "package/index.js", content: "module.exports = 1" },
+  ]),
+);
+
+/** A bundler, and what it logs. */
+function bundlerWith(options: Options) {
+  const lines: string[] = [];
+  const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(JSON.parse(line).msg) });
+  return { lines, bundler: createBundler({ log, sandbox: true, ...options }) };
+}
+
+/** What a package is refused with whose archive is an errand of the visitor. */
+async function refusalOf(errand: Errand, options: Options = {}): Promise<Error> {
+  const { bundler } = bundlerWith({ script: VISITOR, ...options });
+  const archive = Buffer.from(JSON.stringify(errand));
+  return bundler.bundle([placed(archive)]).then(
+    () => expect.fail("it was bundled"),
+    (error: Error) => error,
+  );
+}
+
+describe("The room that packages are bundled in", () => {
+  const server = createServer((socket) => socket.destroy());
+  let folder: string;
+  let port: number;
+
+  before(async () => {
+    Object.assign(process.env, SECRETS);
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    ({ port } = server.address() as { port: number });
+    folder = mkdtempSync(join(tmpdir(), "svc-room-"));
+    writeFileSync(join(folder, "kept"), "kept");
+  });
+  after(() => {
+    for (const name of Object.keys(SECRETS)) delete process.env[name];
+    server.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  const reportIn = async (options: Options = {}): Promise<Report> =>
+    JSON.parse((await refusalOf({ port, folder }, options)).message);
+
+  it("has no network, and of the service's environment nothing", async () => {
+    const { network, environment, outcomes } = await reportIn();
+    expect(network).to.match(/^net:/).and.not.equal(readlinkSync("/proc/self/ns/net"));
+    expect(outcomes.connect).to.equal("ENETUNREACH");
+    expect(environment.sort()).to.deep.equal(["GOMAXPROCS", "GOMEMLIMIT", "PATH", "PWD"]);
+    expect(outcomes.environ).to.equal("EACCES");
+  });
+
+  it("lets nothing be written, made or removed, be it everybody's", async () => {
+    const { isSealed, account } = await bundlerWith({}).bundler.room();
+    // Without Landlock it is the account alone that keeps files from it.
+    if (!isSealed && account === null) return;
+    if (isSealed) {
+      chmodSync(folder, 0o777);
+      chmodSync(join(folder, "kept"), 0o666);
+    }
+    const { connect: _, environ: __, ...ofFiles } = (await reportIn()).outcomes;
+    const refused = "EACCES";
+    expect(ofFiles).to.deep.equal({
+      ...{ write: refused, truncate: refused, create: refused, folder: refused, remove: refused, shell: "refused" },
+    });
+    expect(readdirSync(folder)).to.deep.equal(["kept"]);
+    expect(readFileSync(join(folder, "kept"), "utf8")).to.equal("kept");
+  });
+
+  it("is ended where more memory is held in it than may be, and the refusal says so", async () => {
+    const fault = await refusalOf({ port, folder, stays: true }, { bounds: { ms: 30_000, bytes: 2 ** 20 } });
+    expect(fault).to.be.instanceOf(PackageFault);
+    expect(fault.message).to.equal("bundling it takes more than 1 MB");
+  });
+
+  it("is looked for again at the next package where the machine has none, and until then packages are refused", async () => {
+    const apart = ["false"];
+    const { bundler, lines } = bundlerWith({ apart });
+    const refusal = await bundler.bundle([THING]).then(
+      () => expect.fail("it was bundled"),
+      (error: unknown) => error,
+    );
+    expect(refusal).to.be.instanceOf(UncontainedError);
+    expect(lines).to.deep.equal([(refusal as Error).message]);
+    apart.splice(0, 1, ...APART);
+    expect((await bundler.bundle([THING])).global).to.equal("thing");
+    expect((await bundler.room()).isApart).to.equal(true);
+  });
+
+  it("has a network where the machine has none without and the operator wants it so, yet not the service's environment", async () => {
+    const open = { apart: ["false"], sandbox: false };
+    const { bundler, lines } = bundlerWith(open);
+    expect((await bundler.bundle([THING])).global).to.equal("thing");
+    expect(lines[0]).to.contain("a process that has a network");
+    const { outcomes, environment } = await reportIn(open);
+    expect(outcomes).to.include({ connect: "done", environ: "EACCES" });
+    expect(environment).to.not.include.members(Object.keys(SECRETS));
+  });
+});

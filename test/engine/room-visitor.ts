@@ -1,0 +1,65 @@
+/** Stands in for the script that reads packages: tries what such a process must not be able to do, and answers with what became of it. */
+import { spawnSync } from "node:child_process";
+import { createWriteStream, mkdirSync, readFileSync, readlinkSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { connect } from "node:net";
+import { join } from "node:path";
+
+/** What comes in place of an archive. */
+export interface Errand {
+  /** Of a server on loopback. */
+  port: number;
+  /** Holds `kept`, a file that is not the visitor's. */
+  folder: string;
+  /** It never answers. */
+  stays?: boolean;
+}
+
+export interface Report {
+  network: string;
+  environment: string[];
+  /** Error codes, and "done" for what it could do. */
+  outcomes: Record<"connect" | "environ" | "write" | "truncate" | "create" | "folder" | "remove" | "shell", string>;
+}
+
+function attempt(act: () => unknown): string {
+  try {
+    act();
+    return "done";
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code ?? String(error);
+  }
+}
+
+async function reportOf({ port, folder }: Errand): Promise<Report> {
+  const kept = join(folder, "kept");
+  const socket = connect(port, "127.0.0.1");
+  const connected = new Promise<string>((resolve) => {
+    socket.once("connect", () => resolve("done"));
+    socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code!));
+  });
+  const outcomes = {
+    connect: await connected,
+    environ: attempt(() => readFileSync(`/proc/${process.ppid}/environ`)),
+    write: attempt(() => writeFileSync(kept, "x")),
+    truncate: attempt(() => truncateSync(kept)),
+    create: attempt(() => writeFileSync(join(folder, "made"), "")),
+    folder: attempt(() => mkdirSync(join(folder, "made"))),
+    remove: attempt(() => rmSync(kept)),
+    // As the bundler's own process might.
+    shell: spawnSync("/bin/sh", ["-c", `rm ${kept}`]).status === 0 ? "done" : "refused",
+  };
+  return { network: readlinkSync("/proc/self/ns/net"), environment: Object.keys(process.env), outcomes };
+}
+
+async function errand(): Promise<Errand | null> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of process.stdin) chunks.push(chunk as Buffer);
+  const input = Buffer.concat(chunks);
+  const text = String(input.subarray(4 + input.readUInt32BE()));
+  return text === "" ? null : JSON.parse(text);
+}
+
+const given = await errand();
+if (given?.stays) await new Promise(() => setInterval(() => undefined, 60_000));
+const answer = { fault: given === null ? "" : JSON.stringify(await reportOf(given)) };
+createWriteStream("", { fd: 3 }).end(JSON.stringify(answer), () => process.exit(0));
