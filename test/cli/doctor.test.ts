@@ -12,7 +12,11 @@ import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 const PROGRAM = fileURLToPath(new URL("../../src/cli/doctor.js", import.meta.url));
 const KEY = Buffer.alloc(32, 7).toString("base64");
 
-function doctor(environment: Record<string, string>): Promise<{ code: number; stdout: string }> {
+/** @param walls commands that run the next one with less */
+function doctor(
+  environment: Record<string, string>,
+  walls: readonly string[] = [],
+): Promise<{ code: number; stdout: string }> {
   const { PATH, PUPPETEER_CACHE_DIR, CHROME_PATH } = process.env;
   const env = {
     PATH,
@@ -21,7 +25,8 @@ function doctor(environment: Record<string, string>): Promise<{ code: number; st
     ...environment,
   };
   return new Promise((resolve) => {
-    execFile(process.execPath, ["--no-node-snapshot", PROGRAM], { env }, (error, stdout, stderr) =>
+    const [command, ...args] = [...walls, process.execPath, "--no-node-snapshot", PROGRAM];
+    execFile(command!, args, { env }, (error, stdout, stderr) =>
       resolve({ code: Number(error?.code ?? 0), stdout: stdout + stderr }),
     );
   });
@@ -52,6 +57,7 @@ describe("npm run doctor", function () {
       "DATA_DIR",
       "disk",
       "settings key",
+      "packages of npm",
       "sandbox",
       "database",
       "rights",
@@ -72,6 +78,19 @@ describe("npm run doctor", function () {
     expect(stdout).to.match(/^WRONG {2}disk: \d+ MB free under .*\n {7}-> make room: /m);
     expect(stdout).to.match(/^WRONG {2}settings key: others on this machine can read .*\n {7}-> chmod 600 /m);
     expect(stdout).to.match(/2 to mend\.\n$/);
+  });
+
+  it("knows a machine without user namespaces, on which packages of npm are refused", async () => {
+    const none = 'echo 0 > /proc/sys/user/max_user_namespaces && exec "$0" "$@"';
+    const walls = ["unshare", "--user", "--map-root-user", "sh", "-c", none];
+    const words =
+      /^WRONG {2}packages of npm: this machine gives its bundler no user namespaces.*\n {7}-> allow user namespaces/m;
+    const strict = await doctor(environment, walls);
+    expect([strict.code, words.test(strict.stdout)], strict.stdout).to.deep.equal([1, true]);
+    const open = await doctor({ ...environment, NPM_SANDBOX: "off" }, walls);
+    expect(open.stdout).to.match(
+      /^WRONG {2}packages of npm: are bundled in a process with a network \(NPM_SANDBOX=off\)$/m,
+    );
   });
 
   it("names a faulty variable and looks at the rest", async () => {

@@ -1,4 +1,4 @@
-/** What of this machine the service needs: Node, the isolate, its folder, its browser and that browser's sandbox. Mends nothing. */
+/** What of this machine the service needs: Node, the isolate, its folder, its browser, and the sandboxes of browser and bundler. Mends nothing. */
 import { accessSync, constants, existsSync, mkdtempSync, rmdirSync, statSync } from "node:fs";
 import { statfs } from "node:fs/promises";
 import { join } from "node:path";
@@ -6,6 +6,7 @@ import { pino } from "pino";
 import type { Config } from "../../config.js";
 import { createBrowsers } from "../../engine/browser/browsers.js";
 import { localBrowser } from "../../engine/browser/processes/local-browser.js";
+import { createBundler } from "../../engine/bundler.js";
 import { findChromium, usualPlaces } from "../../engine/chromium-path.js";
 import { createIsolateCheck } from "../../engine/isolate-check.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
@@ -77,6 +78,21 @@ export function keyFile({ dataDir, settingsKeys }: Config): Finding {
   if (!found) return well("settings key", `is made at the first start, in ${path}`);
   if ((found.mode & OTHERS) === 0) return well("settings key", `in ${path}, its owner's alone`);
   return ill("settings key", `others on this machine can read ${path}`, `chmod 600 ${path}`);
+}
+
+/** Whether packages of npm can be bundled in the room that they should have. */
+export async function bundling({ roles, npm }: Config): Promise<Finding> {
+  if (!npm) return well("packages of npm", "are switched off");
+  if (!roles.has("api")) return well("packages of npm", "are not bundled here: ROLES names no api");
+  try {
+    await createBundler({ log: pino({ level: "silent" }), sandbox: true }).room();
+    return well("packages of npm", "are bundled without a network");
+  } catch (error) {
+    const mend =
+      "allow user namespaces (kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns, a container's seccomp profile)";
+    const says = npm.sandbox ? (error as Error).message : "are bundled in a process with a network (NPM_SANDBOX=off)";
+    return ill("packages of npm", says, mend);
+  }
 }
 
 export async function browser({
