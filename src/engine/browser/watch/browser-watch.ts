@@ -6,7 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { Chromium } from "../browser-source.js";
 import { watchFloods } from "./floods.js";
-import { watchIdleness } from "./idleness.js";
+import { type Idleness, watchIdleness } from "./idleness.js";
 import { boundMemory } from "./memory.js";
 import { createPriorities } from "./priorities.js";
 import { askProcesses, type BrowserProcess, measure, signal } from "./processes.js";
@@ -53,6 +53,13 @@ export async function lasts(active: () => boolean): Promise<boolean> {
   return active();
 }
 
+/** One look: what goes on between runs is never what a run does, however short, and nothing is measured in a short one's way. */
+export async function lookAt(active: () => boolean, idleness: Idleness, measured: () => Promise<void>): Promise<void> {
+  if (!active()) return idleness.look();
+  idleness.forget();
+  if (await lasts(active)) await measured();
+}
+
 /** `active`: a run is under way. Sees nothing where there is no /proc. */
 export function watchBrowser(chromium: Chromium, active: () => boolean, log: Logger): BrowserWatch {
   const { pid: group, connection } = chromium;
@@ -71,12 +78,7 @@ export function watchBrowser(chromium: Chromium, active: () => boolean, log: Log
     else void chromium.stop();
   }
 
-  async function look(): Promise<void> {
-    if (!active()) return idleness.look();
-    if (!(await lasts(active))) return;
-    idleness.forget();
-    await memory.look(await measure(floods.processes(), group!));
-  }
+  const measured = async () => memory.look(await measure(floods.processes(), group));
 
   async function rank(): Promise<void> {
     if (!(await lasts(active))) return;
@@ -86,7 +88,7 @@ export function watchBrowser(chromium: Chromium, active: () => boolean, log: Log
 
   const timers = [
     every(ANSWER_INTERVAL_MS, async () => floods.look(await lasts(active))),
-    every(MEASURE_INTERVAL_MS, look),
+    every(MEASURE_INTERVAL_MS, () => lookAt(active, idleness, measured)),
     every(PRIORITY_INTERVAL_MS, rank),
   ];
 
