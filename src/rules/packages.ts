@@ -28,6 +28,8 @@ export interface PackageEntry {
   fitsFetch?: boolean;
   /** Code with one of these words has a document all the same: functions of it open sockets or show something. */
   inDocument?: readonly string[];
+  /** These functions of it need no document, others do: code that says its namespace but before one of them has a document. */
+  withoutDocument?: readonly string[];
   /** Code with one of these words has a worker with a way out: functions of it send or take bytes. */
   inNetwork?: readonly string[];
 }
@@ -60,7 +62,7 @@ export function createCatalogue(extra: unknown = []): Catalogue {
 function packageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object; ${described(value)} came`);
   const { name, namespace = null, path, url, standalone = false, realm = "document" } = value;
-  const { mayDoWithLess = false, fitsFetch = false, inDocument = [], inNetwork = [] } = value;
+  const { mayDoWithLess = false, fitsFetch = false, inDocument = [], inNetwork = [], withoutDocument = [] } = value;
   const expect = (fits: boolean, field: string, expected: string, came: unknown) => {
     if (!fits) throw new Error(`${where}.${field} must be ${expected}; ${described(came)} came`);
   };
@@ -77,6 +79,7 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   expect(typeof mayDoWithLess === "boolean", "mayDoWithLess", "true or false", mayDoWithLess);
   expect(typeof fitsFetch === "boolean", "fitsFetch", "true or false", fitsFetch);
   expect(areNames(inDocument), "inDocument", "an array of function names", inDocument);
+  expect(areNames(withoutDocument), "withoutDocument", "an array of function names", withoutDocument);
   expect(areNames(inNetwork), "inNetwork", "an array of function names", inNetwork);
   return value as unknown as PackageEntry;
 }
@@ -211,12 +214,22 @@ export function realmOfLibrary(code: string, dependencies: readonly string[], ca
 /** What is said of a package for one piece of code. */
 export type PackageNeed = Required<Pick<PackageEntry, "realm" | "mayDoWithLess" | "fitsFetch">>;
 
-/** The least that holds a package for this code, and whether less may do: never where the code names what needs more. */
-export function needOfPackage(entry: PackageEntry, code: string): PackageNeed {
-  const { realm = "document", mayDoWithLess = false, fitsFetch = false, inDocument = [], inNetwork = [] } = entry;
+/** Whether code says a package's namespace, or `Svc` itself, but before one of these functions of it. */
+function saysOthers(code: string, namespace: string | null, functions: readonly string[]): boolean {
+  return saysMore(code, [`${namespace}\\.(?:${functions.join("|")})`, `(?!${namespace}\\b)\\w+`]);
+}
+
+/**
+ * The least that holds a package for this code, and whether less may do: never where the code names what needs more.
+ * @param isShared other code, which nobody looks at, may call it too
+ */
+export function needOfPackage(entry: PackageEntry, code: string, isShared = false): PackageNeed {
+  const { namespace, realm = "document", mayDoWithLess = false, fitsFetch = false } = entry;
+  const { inDocument = [], inNetwork = [], withoutDocument = [] } = entry;
   const saysOneOf = (words: readonly string[]) =>
     words.length > 0 && new RegExp(`\\b(?:${words.join("|")})\\b`).test(code);
   const whole = (least: PackageRealm) => ({ realm: least, mayDoWithLess: false, fitsFetch: false });
-  if (saysOneOf(inDocument)) return whole("document");
+  const mayCallOthers = withoutDocument.length > 0 && (isShared || saysOthers(code, namespace, withoutDocument));
+  if (mayCallOthers || saysOneOf(inDocument)) return whole("document");
   return saysOneOf(inNetwork) ? whole("network") : { realm, mayDoWithLess, fitsFetch };
 }

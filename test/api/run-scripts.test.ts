@@ -118,6 +118,8 @@ describe("what stands in a run's page beside the context", () => {
     expect(wordless.length).to.be.lessThan(drawn[0]!.length / 2);
     const png = await drawnBy(`return Svc.Barcode.png({ bcid: "ean13", text: "4006381333931" })`);
     expect(png).to.match(/^data:image\/png;base64,iVBOR/);
+    const chosen = await drawnBy(`return Svc.Barcode[["p", "ng"].join("")]({ bcid: "ean13", text: "4006381333931" })`);
+    expect(chosen).to.equal(png);
   });
 
   it("is no token where all that is used of the library are packages that ask nobody", async () => {

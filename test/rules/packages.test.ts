@@ -138,6 +138,7 @@ describe("the catalogue", () => {
       [[{ ...good, standalone: 1 }], /standalone must be true, false or an array of function names; 1 came/],
       [[{ ...good, standalone: ["a", "(b"] }], /packages\[0\]\.standalone/],
       [[{ ...good, inDocument: "a" }], /inDocument must be an array of function names; "a" came/],
+      [[{ ...good, withoutDocument: "a" }], /withoutDocument must be an array of function names; "a" came/],
       [[{ ...good, inNetwork: ["a b"] }], /inNetwork must be an array of function names/],
       [[{ ...good, name: "A b" }], /packages\[0\]\.name/],
       [[{ ...good, namespace: "a.b" }], /packages\[0\]\.namespace/],
@@ -177,12 +178,30 @@ describe("the catalogue", () => {
     expect(realm("svc-datasources", "return source.subscribe({}, next)")).to.equal("document");
     expect(realm("svc-datasources", "return source['subscribe']({}, next)")).to.equal("document");
     expect(realm("svc-datasources", "return subscribers")).to.equal("fetch");
-    expect(realm("svc-barcode", "return Svc.Barcode.qr('1')")).to.equal("worker");
-    expect(needOfPackage(catalogue.get("svc-barcode")!, "return Svc.Barcode.png({})")).to.deep.equal({
-      realm: "document",
-      mayDoWithLess: false,
-      fitsFetch: false,
-    });
+  });
+
+  it("need a document where functions may be called that do, and a realm where the code says only others", () => {
+    const entry = createCatalogue().get("svc-barcode")!;
+    for (const code of [
+      "return Svc.Barcode.qr('1')",
+      "return Svc.CSV.parse(Svc.Barcode.svg({ png: 1 })) // png",
+      "return 1",
+    ])
+      expect(needOfPackage(entry, code), code).to.deep.include({ realm: "worker", mayDoWithLess: true });
+    for (const code of [
+      "return Svc.Barcode.png({})",
+      "return Svc.Barcode[payload.kind]({})",
+      "return Svc['Barcode'].svg({})",
+      "const { Barcode } = Svc; return Barcode[kind]()",
+      "const { svg } = Svc.Barcode; return svg({})",
+      "return Svc.Barcode.svgs()",
+    ])
+      expect(needOfPackage(entry, code), code).to.deep.equal({
+        realm: "document",
+        mayDoWithLess: false,
+        fitsFetch: false,
+      });
+    expect(needOfPackage(entry, "return draw()", true).realm).to.equal("document");
   });
 
   it("have a worker's network where the code names what sends or takes bytes, and a document's where it names both", () => {

@@ -23,7 +23,7 @@ import type { HeldRun, RunCode } from "./run-facts.js";
 /** dist/web, seen from dist/src/operations/runs. */
 const BUILT = fileURLToPath(new URL("../../../web", import.meta.url));
 const CLIENT_LIBRARY = "/client/svc-run.js";
-const EXTERNAL = /^https:/i;
+const isAddress = (dependency: string) => /^https:/i.test(dependency);
 const SESSION_PACKAGE = "svc-session";
 
 /** The token outlives the time limit by what the last request may need. */
@@ -88,20 +88,20 @@ export function createRunScripts(options: {
   }
 
   /** A package by its text. Rows of before hold addresses from which the page loads it. */
-  async function packageScript(dependency: string, { code, assets }: Listing): Promise<PageScript> {
+  async function packageScript(dependency: string, { code, assets, dependencies }: Listing): Promise<PageScript> {
     const kept = assets.find(({ name }) => name === dependency);
     if (kept && isKept(kept)) return keptScript(dependency, kept.sha256);
     const entry = catalogue.get(dependency);
     if (entry && entry.path === undefined && entry.url === undefined) throw notBuilt(dependency);
     const { path, url = dependency } = entry ?? {};
-    if (path === undefined && EXTERNAL.test(url)) return { name: dependency, url };
+    if (path === undefined && isAddress(url)) return { name: dependency, url };
     if (path === undefined) {
       throw unresolved(dependency, "cannot be loaded in a server run");
     }
     const script = await built(path, `${dependency}.js`).catch(() => {
       throw unresolved(dependency, "has no file in this installation");
     });
-    return { ...script, ...needOfPackage(entry!, code), defines: "Svc" };
+    return { ...script, ...needOfPackage(entry!, code, dependencies.some(isAddress)), defines: "Svc" };
   }
 
   async function sessionScript(run: HeldRun): Promise<SourceScript> {

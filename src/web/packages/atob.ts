@@ -1,4 +1,7 @@
-/** Stands in for the global `atob` in packages that decode as they load: a realm of the language has none. Encodes nothing. */
+/**
+ * Stands in for the global `atob` in packages that decode texts of their own as they load: a realm of the language has none. Takes what is
+ * base64 alone, and encodes nothing.
+ */
 
 const CHUNK_BYTES = 8_192;
 
