@@ -56,11 +56,13 @@ for (const width of [390, 640]) {
       await page.click(".action-list .action");
       await page.waitForSelector(".code-editor .view-line");
       await fits();
+      await studio.button("Log", '//*[@role="tablist"]');
       await studio.button("Run ↓", '//*[@class="workspace-head"]');
       await page.waitForFunction(`(() => {
         const head = document.querySelector(".workspace-top").getBoundingClientRect();
         const run = document.querySelector(".dock .panel button.primary").getBoundingClientRect();
-        return run.top >= head.bottom && run.bottom <= innerHeight;
+        const tab = document.querySelector("#tab-Run");
+        return tab === document.activeElement && run.top >= head.bottom && run.bottom <= innerHeight;
       })()`);
       await studio.button("Run", '//*[@role="tabpanel"]');
       await page.waitForSelector('.outcome[data-state="completed"]');

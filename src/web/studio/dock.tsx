@@ -58,8 +58,16 @@ function Tabs({ tab, setTab, whole }: { tab: Tab; setTab: (tab: Tab) => void; wh
   );
 }
 
-/** The id of what is below the code and the fields. */
-export const DOCK = "dock";
+const DOCK = "dock";
+
+/** Goes to the run: on a phone all fields are between it and the code. */
+export function goToRun(): void {
+  const tab = document.getElementById("tab-Run");
+  tab?.click();
+  tab?.focus({ preventScroll: true });
+  // When the panel is there: the one before it may be shorter.
+  requestAnimationFrame(() => document.getElementById(DOCK)?.scrollIntoView({ block: "start" }));
+}
 
 export function Dock(props: WorkspaceProps & { editor: Editor; draft: Draft }) {
   const { api, appId, actions, ask, editor, draft } = props;

@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { CodePane } from "./code-pane.js";
 import { type Command, useCommands } from "./commands.js";
-import { DOCK, Dock } from "./dock.js";
+import { Dock, goToRun } from "./dock.js";
 import { RemoveAction } from "./documents.js";
 import { Fields } from "./fields.js";
 import type { Action } from "./model.js";
@@ -26,9 +26,6 @@ function useSaveKey(save: () => void): void {
     return () => removeEventListener("keydown", onKey, true);
   }, [save]);
 }
-
-/** On a phone all fields are between the code and what runs it. */
-const goToRun = () => document.getElementById(DOCK)?.scrollIntoView({ block: "start" });
 
 function Heading({ editor, back }: { editor: Editor; back: () => void }) {
   const { draft, saved, dirty, busy, fault, save } = editor;
