@@ -39,7 +39,7 @@ export function startCallers(): Callers {
       urls: paths.map((path) => service.url + path),
       headers: { "auth-token": token, "content-type": "application/json" },
       body: JSON.stringify(payload),
-      expected: `"result":${JSON.stringify(result)}`,
+      expected: `"result":${JSON.stringify(result)}}`,
       ...load,
     };
     child.send(wanted);
