@@ -15,7 +15,7 @@ const AT_ONCE = 30;
 const MUCH = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) + at));";
 
 describe("runs that follow one another on a thread with fetch", function () {
-  this.timeout(120_000);
+  this.timeout(300_000);
   const here: Partial<PageRun> = { realm: "fetch" };
   let host: ReachableHost;
   let browsers: Browsers;
