@@ -8,7 +8,8 @@ import { type ActionInput, parseCreate, parseUpdate } from "../../rules/action-i
 import { faultOfReading } from "../../rules/code.js";
 import { isObject } from "../../rules/described.js";
 import { validationRow } from "../../rules/validation-table.js";
-import { type Author, NOTHING_PROMISED, NOTHING_RESOLVED, type Packages, type Resolved } from "../packages/packages.js";
+import { NOTHING_PROMISED, NOTHING_RESOLVED, type Packages, type Resolved } from "../packages/packages.js";
+import type { Author } from "../packages/script-room.js";
 import { inputOf, isNameTaken, nameTaken } from "./action-rows.js";
 import type { CodeReadings } from "./code-readings.js";
 

@@ -77,8 +77,11 @@ const USED = `
   SELECT sha256 FROM kept_script_use JOIN action_version ON action_version.id = action_version_id
     JOIN action ON action.id = action_version.action_id WHERE app_id = $1`;
 
+/** With scripts that nothing uses yet, $2, and one more, $3, which may not even be kept: it comes to $4 then. */
 const TOTAL = `
-  SELECT coalesce(sum(bytes + declaration_bytes), 0)::float8 AS bytes FROM kept_script WHERE sha256 IN (${USED})`;
+  SELECT (coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 <> $3), 0)
+          + coalesce(sum(bytes + declaration_bytes) FILTER (WHERE sha256 = $3), $4::float8))::float8 AS bytes
+    FROM kept_script WHERE sha256 = ANY (array_append($2::text[], $3::text)) OR sha256 IN (${USED})`;
 
 const DECLARATIONS = `SELECT declarations FROM kept_script WHERE sha256 = $2 AND sha256 IN (${USED})`;
 
@@ -214,9 +217,13 @@ export function createKeptScripts(db: DataSource) {
       return found?.declarations ? (JSON.parse(String(found.declarations)) as string[]) : null;
     },
 
-    /** Bytes of what the app's actions and their versions use. */
-    async bytesOf(appId: number): Promise<number> {
-      const [total] = await rows<{ bytes: number }>(db, TOTAL, [appId]);
+    /** Bytes of what the app's actions and their versions use, with more that a save brings, each script once. */
+    async bytesWith(
+      appId: number,
+      brought: readonly string[],
+      one: { sha256: string; bytes: number },
+    ): Promise<number> {
+      const [total] = await rows<{ bytes: number }>(db, TOTAL, [appId, brought, one.sha256, one.bytes]);
       return total!.bytes;
     },
 

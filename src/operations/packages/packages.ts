@@ -14,8 +14,6 @@ import { isPublicAddress } from "../../engine/egress-proxy.js";
 import { createFairLine } from "../../engine/fair-line.js";
 import { lookupFor } from "../../engine/public-lookup.js";
 import { ActionError } from "../../errors.js";
-import { KEPT_SCRIPTS_MAX_BYTES } from "../../limits.js";
-import type { Caller } from "../../rules/access.js";
 import { isObject } from "../../rules/described.js";
 import { isAllowedLicence } from "../../rules/licences.js";
 import {
@@ -32,6 +30,7 @@ import {
   assetOf,
   createKeptScripts,
   type KeptScripts,
+  keptScripts,
   type Part,
   type ScriptFacts,
   sha256In,
@@ -39,6 +38,7 @@ import {
 } from "./kept-scripts.js";
 import { gather } from "./package-tree.js";
 import { AWAY_RETRY_SECONDS, createRegistry, type Registry } from "./registry.js";
+import { type Author, createScriptRoom } from "./script-room.js";
 
 /** Packages that are fetched and bundled at once in this process, and addresses that are asked, each for another app. */
 const PACKAGES_AT_ONCE = 4;
@@ -64,12 +64,6 @@ export interface PackagesOptions {
   allowPrivateNetwork: boolean;
   egressAddress: string | null;
   log: Logger;
-}
-
-/** Who has dependencies resolved. */
-export interface Author {
-  caller: Caller;
-  appId: number;
 }
 
 /** What was found out ahead of a save: assets by their dependency, and why the first of the others has none. */
@@ -125,6 +119,7 @@ export function createPackages(options: PackagesOptions) {
       "NPM_SANDBOX=off: where user namespaces are not to be had, packages are bundled in a process with a network",
     );
   const lines = { npm: createFairLine(PACKAGES_AT_ONCE, 1), address: createFairLine(ADDRESSES_AT_ONCE, 1) };
+  const room = createScriptRoom(scripts);
   /** Hosts that were asked in vain a moment ago: not every save is to wait for them. */
   const hostsAway = new LRUCache<string, true>({ max: 1_000, ttl: HOST_AWAY_MS });
 
@@ -138,19 +133,6 @@ export function createPackages(options: PackagesOptions) {
       dependency,
       `cannot be used: ${name}@${version} ${stated}, and this service allows ${allowed.join(", ")}`,
     );
-  }
-
-  /** Counts what is about to be kept. @throws DEPENDENCY_UNRESOLVED, RATE_LIMIT_EXCEEDED, OVERLOADED */
-  async function makeRoom({ caller, appId }: Author, dependency: string, bytes: number): Promise<void> {
-    const total = (await scripts.bytesOf(appId)) + bytes;
-    if (total > KEPT_SCRIPTS_MAX_BYTES) {
-      const most = `${KEPT_SCRIPTS_MAX_BYTES / 2 ** 20} MB`;
-      throw unresolved(
-        dependency,
-        `does not fit: the scripts of one app's actions and their versions may take ${most}`,
-      );
-    }
-    intake.take(caller, appId, bytes);
   }
 
   async function made(author: Author, dependency: string, name: string, wanted: string): Promise<ScriptFacts> {
@@ -171,7 +153,9 @@ export function createPackages(options: PackagesOptions) {
     judgeLicences(dependency, parts);
     const text = Buffer.from(source);
     const types = declarations && Buffer.from(JSON.stringify(declarations));
-    await makeRoom(author, dependency, text.length + (types?.length ?? 0));
+    const bytes = text.length + (types?.length ?? 0);
+    await room.take(author, dependency, sha256Of(text), bytes);
+    intake.take(author.caller, author.appId, bytes);
     const { version } = choice;
     const licence = parts[0]!.licence;
     const facts = await scripts.keep(text, { package: name, version, licence, global, names, parts }, types);
@@ -206,7 +190,8 @@ export function createPackages(options: PackagesOptions) {
       return null;
     });
     if (source === null) return unreached;
-    await makeRoom(author, dependency, source.length);
+    await room.take(author, dependency, sha256Of(source), source.length);
+    intake.take(author.caller, author.appId, source.length);
     const none = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
     return assetOf(dependency, await scripts.keep(source, none));
   }
@@ -273,6 +258,7 @@ export function createPackages(options: PackagesOptions) {
     ): Promise<Resolved> {
       const assets = new Map<string, StoredAsset>();
       const known = [...promised.kept, ...before];
+      const had = new Set(keptScripts(before));
       const deadline = performance.now() + SAVE_LIMIT_MS;
       try {
         for (const dependency of new Set(dependencies)) {
@@ -282,8 +268,10 @@ export function createPackages(options: PackagesOptions) {
               "was not reached in time: what comes before it took too long",
               AWAY_RETRY_SECONDS,
             );
-          const asset = known.find(({ name }) => name === dependency);
-          assets.set(dependency, await assetFor(author, dependency, asset, promised.versions.get(dependency)));
+          const stands = known.find(({ name }) => name === dependency);
+          const asset = await assetFor(author, dependency, stands, promised.versions.get(dependency));
+          if (isKept(asset) && !had.has(asset.sha256)) await room.takeKept(author, asset);
+          assets.set(dependency, asset);
         }
         return { assets, fault: null };
       } catch (fault) {

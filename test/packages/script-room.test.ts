@@ -1,0 +1,60 @@
+/** How much the scripts of one app's actions may take: a save has them counted together, whoever brought them. */
+import { expect } from "chai";
+import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("The scripts of one app's actions", () => {
+  const LEFT = 3_000;
+  let registry: TestRegistry;
+  let service: TestService;
+  let fullApp: number;
+  let count = 0;
+
+  function save(dependencies: string[], appId: number) {
+    count += 1;
+    const body = { name: `a-${count}`, code: "async function execute() {}", dependencies };
+    return service.rest("POST", `/v3/apps/${appId}/actions`, { as: "admin", body });
+  }
+  async function refused(dependencies: string[], dependency: string) {
+    const { http, body } = await save(dependencies, fullApp);
+    expect({ http, status: body.status }, body.error).to.deep.equal({ http: 400, status: "DEPENDENCY_UNRESOLVED" });
+    expect(body.error).to.match(new RegExp(`"${dependency}" does not fit: .* may take 256 MB`));
+  }
+
+  before(async () => {
+    registry = await startRegistry();
+    for (const name of ["part-a", "part-b", "part-c", "part-d", "of-others"]) {
+      const code = `module.exports = "${name} ${"x".repeat(LEFT / 2)}"`;
+      registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
+    }
+    registry.publish({ name: "fills", version: "1.0.0", files: { "index.js": "module.exports = 1" } });
+    service = await startTestService({ ROLES: "api", NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
+    const app = await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "full" } });
+    fullApp = app.body.app.id;
+    // An app that has all but so much, of which this process knows nothing yet.
+    const { id } = (await save(["fills"], service.appId)).body.action;
+    await service.db.query("UPDATE action SET app_id = $1 WHERE id = $2", [fullApp, id]);
+    const sql =
+      "UPDATE kept_script SET declaration_bytes = 256 * 1024 * 1024 - $1::int - bytes WHERE package = 'fills'";
+    await service.db.query(sql, [LEFT]);
+  });
+  after(async () => {
+    await service?.stop();
+    await registry?.close();
+  });
+
+  it("are refused where those of one save are too much together, again when they are there by then", async () => {
+    await refused(["part-a", "part-b"], "part-b");
+    await refused(["part-b", "part-a"], "part-a");
+  });
+
+  it("are refused where another app has brought them", async () => {
+    expect((await save(["of-others", "part-c"], service.appId)).http).to.equal(201);
+    await refused(["of-others", "part-c"], "part-c");
+  });
+
+  it("are counted once, however many actions have them", async () => {
+    for (let at = 0; at < 3; at += 1) expect((await save(["part-d", "fills"], fullApp)).http).to.equal(201);
+    await refused(["part-a"], "part-a");
+  });
+});
