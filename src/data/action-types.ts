@@ -85,7 +85,7 @@ export interface Asset {
   usesEval?: boolean;
   /** An address served something else when the action was saved last; the script is the one that was kept before. */
   changed?: boolean;
-  /** An address could not be reached when the action was saved: pages load it from there until a save that reaches it. */
+  /** Not kept yet, as nobody answered at the address: runs and pages load it from there, until a save or a publish that reaches it. */
   unreached?: boolean;
 }
 

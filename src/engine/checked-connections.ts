@@ -54,6 +54,9 @@ export interface Download {
 /** More came than may. */
 export class TooLargeError extends Error {}
 
+/** One address led to the next more often than is followed. */
+export class RedirectsError extends Error {}
+
 export interface CheckedConnections {
   /** @throws NotConnectedError */
   connect(host: string, port: number): Promise<Socket>;
@@ -62,7 +65,7 @@ export interface CheckedConnections {
    * @throws NotConnectedError before a byte of the request was sent; any other error after that
    */
   request(url: URL, what: WebRequest): Promise<WebAnswer>;
-  /** @throws NotConnectedError, TooLargeError; any other error where the answer did not come whole, or in time */
+  /** @throws NotConnectedError, TooLargeError, RedirectsError; any other error where the answer did not come whole, or in time */
   download(url: URL, what: DownloadRequest): Promise<Download>;
 }
 
@@ -243,7 +246,7 @@ export function createCheckedConnections(options: CheckedOptions): CheckedConnec
         ]);
         const { location } = answer.headers;
         if (answer.status < 300 || answer.status > 399 || !location || !URL.canParse(location, url.href)) return answer;
-        if (redirects === REDIRECTS_MAX) throw new Error("it is led on from address to address");
+        if (redirects === REDIRECTS_MAX) throw new RedirectsError("it is led on from address to address");
         url = new URL(location, url);
       }
     },

@@ -25,13 +25,15 @@ describe("Scripts at addresses elsewhere", () => {
     response.end(content);
   });
   let origin: string;
+  let port = 0;
   const folder = mkdtempSync(join(tmpdir(), "svc-packages-"));
 
   before(async () => {
     untrust = trustLocalhost();
     server.listen(0, "127.0.0.1");
     await once(server, "listening");
-    origin = `https://localhost:${(server.address() as AddressInfo).port}`;
+    ({ port } = server.address() as AddressInfo);
+    origin = `https://localhost:${port}`;
     const file = join(folder, "packages.json");
     writeFileSync(file, JSON.stringify([{ name: "house-rules", url: `${origin}/rules.js` }]));
     service = await startTestService({ ALLOW_PRIVATE_NETWORK: "1", PACKAGES_FILE: file });
@@ -48,9 +50,22 @@ describe("Scripts at addresses elsewhere", () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  const actions = () => `/v3/apps/${service.appId}/actions`;
+  /** Does something while nobody answers at the host. */
+  async function withoutHost<T>(what: () => Promise<T>): Promise<T> {
+    server.closeAllConnections();
+    server.close();
+    await once(server, "close");
+    try {
+      return await what();
+    } finally {
+      server.listen(port, "127.0.0.1");
+      await once(server, "listening");
+    }
+  }
+
+  const actions = (appId = service.appId) => `/v3/apps/${appId}/actions`;
   let count = 0;
-  function create(dependency: string) {
+  function create(dependency: string, appId = service.appId) {
     count += 1;
     const code = "async function execute() { return said }";
     const data = {
@@ -60,7 +75,11 @@ describe("Scripts at addresses elsewhere", () => {
       triggers: [{ trigger: "manual" }],
       dependencies: [dependency],
     };
-    return service.rest("POST", actions(), { body: data });
+    return service.rest("POST", actions(appId), { body: data, as: "admin" });
+  }
+  const update = (id: number, body: object) => service.rest("PUT", `${actions()}/${id}`, { body });
+  async function anotherApp(): Promise<number> {
+    return (await service.rest("POST", "/v1/admin/apps", { as: "admin", body: { name: "other" } })).body.app.id;
   }
   const run = async (id: number) =>
     (await service.rest("POST", `${actions()}/${id}/runWithResult`, { body: {} })).body.result;
@@ -130,13 +149,126 @@ describe("Scripts at addresses elsewhere", () => {
     content = "";
     location = "http://127.0.0.1:1/x.js";
     expect(await refusal()).to.match(/without TLS/);
+    location = `${origin}/refused.js`;
+    expect(await refusal()).to.match(/led on from address to address/);
   });
 
-  it("that are away are told so, loaded from there, and kept by the next save that reaches them", async () => {
+  it("are refused for the moment where their host says that it cannot, with nothing written", async () => {
+    const address = `${origin}/busy.js`;
+    for (status of [429, 500, 503]) {
+      const { http, body, headers } = await create(address);
+      expect({ http, status: body.status }).to.deep.equal({ http: 503, status: "DEPENDENCY_UNRESOLVED" });
+      expect(body.error).to.include(`${JSON.stringify(address)} cannot be fetched: its host answers ${status}`);
+      expect(headers.get("retry-after")).to.match(/^\d+$/);
+      expect((await service.rest("GET", `${actions()}?search=a-${count}`)).body.actions).to.deep.equal([]);
+    }
+  });
+
+  it("where nobody answers are told so and loaded from there", async () => {
     const away = "https://nowhere.invalid/x.js";
     const { http, body } = await create(away);
     expect(http).to.equal(201);
     expect(body.action.assets).to.deep.equal([{ name: away, url: away, path: "/x.js", unreached: true }]);
+  });
+
+  it("are kept whatever became of others at their host, of this app or of another", async () => {
+    content = "globalThis.said = 'kept'";
+    const kept = async (path: string) => (await create(`${origin}${path}`)).body.action.assets[0].integrity;
+    const other = await anotherApp();
+    await withoutHost(() => create(`${origin}/away.js`, other));
+    expect(await kept("/after-another-app.js")).to.equal(integrityOf(content));
+    await withoutHost(() => create(`${origin}/away.js`));
+    expect(await kept("/after-another-address.js")).to.equal(integrityOf(content));
+    status = 503;
+    await create(`${origin}/busy.js`, other);
+    status = 200;
+    const { id, dependencies } = (await create(`${origin}/here.js`)).body.action;
+    status = 404;
+    expect((await update(id, { dependencies, description: "looked at" })).http).to.equal(200);
+    status = 200;
+    expect(await kept("/after-a-look.js")).to.equal(integrityOf(content));
+  });
+
+  describe("that nobody served when they were listed", () => {
+    const listed = async (path: string) => {
+      content = `globalThis.said = '${path}'`;
+      const { action } = (await withoutHost(() => create(`${origin}${path}`))).body;
+      expect(action.assets).to.deep.equal([
+        { name: `${origin}${path}`, url: `${origin}${path}`, path, unreached: true },
+      ]);
+      return action;
+    };
+    const told = async (id: number) => {
+      const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit?actionId=${id}`)).body;
+      return entries.flatMap(({ type, data }: { type: string; data: { integrity: string } }) =>
+        type === "appAction.v3.dependency" ? [data.integrity] : [],
+      );
+    };
+
+    it("are kept by the next save, one that gives no dependencies too, and told in the trail", async () => {
+      const { id } = await listed("/late.js");
+      const away = await withoutHost(() => update(id, { description: "still away" }));
+      expect([away.http, away.body.action.assets[0].unreached]).to.deep.equal([200, true]);
+      const { action } = (await update(id, { description: "back" })).body;
+      expect(action.assets[0])
+        .to.include({ integrity: integrityOf(content) })
+        .and.not.to.have.property("unreached");
+      expect(await told(id)).to.deep.equal([integrityOf(content)]);
+      content = "globalThis.said = 'moved on'";
+      expect((await update(id, { description: "again" })).body.action.assets).to.deep.equal(action.assets);
+      expect(await run(id)).to.equal("/late.js");
+    });
+
+    it("are kept by a publish, for both copies and the history", async () => {
+      await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+      const { id } = await listed("/published.js");
+      const published = (await service.rest("POST", `${actions()}/${id}/publish`)).body.action;
+      expect(published.assets[0].integrity).to.equal(integrityOf(content));
+      const master = (await service.rest("GET", `${actions()}/${id}`)).body.action;
+      expect(master.assets).to.deep.equal(published.assets);
+      const { versions } = (await service.rest("GET", `${actions()}/${id}/versions`)).body;
+      const { data } = (await service.rest("GET", `${actions()}/${id}/versions/${versions[0].id}`)).body.version;
+      expect(data.assets).to.deep.equal(published.assets);
+      expect(await told(id)).to.deep.equal([integrityOf(content)]);
+    });
+
+    it("are published where still nobody answers, and not where the host has no script", async () => {
+      await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+      const { id, dependencies } = await listed("/gone.js");
+      const publish = () => service.rest("POST", `${actions()}/${id}/publish`);
+      const away = await withoutHost(publish);
+      expect([away.http, away.body.action.assets[0].unreached]).to.deep.equal([200, true]);
+      const refused = async (save: () => ReturnType<typeof publish>) => {
+        const { http, body } = await save();
+        expect({ http, status: body.status }).to.deep.equal({
+          http: status === 404 ? 400 : 503,
+          status: "DEPENDENCY_UNRESOLVED",
+        });
+        expect(body.error).to.include(`${dependencies[0]}" cannot be fetched: its host answers ${status}`);
+      };
+      for (status of [404, 503]) {
+        await refused(publish);
+        await refused(() => update(id, { dependencies }));
+        // What a save does not give is no reason to refuse it.
+        expect((await update(id, { description: `${status}` })).body.action.assets[0].unreached).to.equal(true);
+      }
+    });
+
+    it("are kept by a restore, as what the action has by then where it has one", async () => {
+      const { id } = await listed("/restored.js");
+      const restore = async () => {
+        const { versions } = (await service.rest("GET", `${actions()}/${id}/versions`)).body;
+        const path = `${actions()}/${id}/versions/${versions.at(-1).id}/restore`;
+        return (await service.rest("POST", path)).body.action.assets[0].integrity;
+      };
+      const first = integrityOf(content);
+      expect(await restore()).to.equal(first);
+      content = "globalThis.said = 'moved on'";
+      expect(await restore()).to.equal(first);
+      expect(await told(id)).to.deep.equal([first]);
+      await update(id, { dependencies: [] });
+      expect(await restore()).to.equal(integrityOf(content));
+    });
   });
 });
 

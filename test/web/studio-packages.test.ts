@@ -72,6 +72,17 @@ describe("Dependencies in Studio", () => {
     await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='saved'])");
   });
 
+  it("tell of an address where nobody answers that it is not kept yet", async () => {
+    const address = "https://nowhere.invalid/x.js";
+    await add(address);
+    const said = "::-p-xpath(//*[contains(@class, 'became')][contains(., 'not kept yet')])";
+    expect(await page.waitForSelector(said)).not.to.equal(null);
+    await page.click(`${FIELD} [aria-label="Remove ${address}"]`);
+    await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='not saved'])");
+    await studio.press("s");
+    await page.waitForSelector("::-p-xpath(//*[@role='status'][normalize-space(.)='saved'])");
+  });
+
   it("are known to the editor by what they declare, from the save on that adds them", async () => {
     await add("typed-thing");
     await page.waitForSelector("::-p-xpath(//*[contains(@class, 'became')][contains(., 'in code: typedThing')])");

@@ -34,7 +34,8 @@ export class AssetType {
   changed?: boolean;
   @Field(() => Boolean, {
     nullable: true,
-    description: "Its address was away at the last save: it is loaded from there.",
+    description:
+      "Not kept yet, as its host did not answer: each run loads what its address serves then. The next save or publish tries again.",
   })
   unreached?: boolean;
 }

@@ -1,5 +1,5 @@
 /** Rows of actions: found, locked, named and shown to callers. Judges no input and writes nothing but through `uniquelyNamed`. */
-import type { EntityManager } from "typeorm";
+import { type DataSource, type EntityManager, IsNull } from "typeorm";
 import { ActionRow } from "../../data/action.js";
 import type { Asset, Copy, Environment, RunLimits, Trigger } from "../../data/action-types.js";
 import { isDeadlock, isDuplicate, rows } from "../../data/database.js";
@@ -93,6 +93,14 @@ export const createLockMaster =
     });
     return row;
   };
+
+/**
+ * A master as it stands, for what is asked of others ahead of the transaction that locks it; null where that is to refuse the id.
+ */
+export async function unlockedMaster(db: DataSource, { appId, id }: Target): Promise<ActionRow | null> {
+  const where = { id, appId, masterId: IsNull(), actionVersion: "v3" };
+  return storable(id) ? db.getRepository(ActionRow).findOneBy(where) : null;
+}
 
 /** The production copy of a master; null when it has none. */
 export function productionOf(manager: EntityManager, masterId: number): Promise<ActionRow | null> {

@@ -6,7 +6,14 @@ import type { Caller } from "../../rules/access.js";
 import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
 import { NOTHING_RESOLVED } from "../packages/packages.js";
 import { audit } from "../records/audit.js";
-import { type Action, findAction, type LockMaster, type ShowAction, storable, type Target } from "./action-rows.js";
+import {
+  type Action,
+  findAction,
+  type LockMaster,
+  type ShowAction,
+  type Target,
+  unlockedMaster,
+} from "./action-rows.js";
 import { once } from "./idempotency.js";
 import type { Judgement } from "./judgement.js";
 import type { Masters } from "./masters.js";
@@ -105,11 +112,9 @@ export function createActions(options: {
      *   ACTION_CHANGED
      */
     async update(caller: Caller, target: Target, data: unknown): Promise<Action> {
-      const { appId, id } = target;
-      const stored = storable(id) ? await db.getRepository(ActionRow).findOneBy({ id, appId }) : null;
-      // Whose id it is not, or which copy's, is said where it is locked.
-      const mayChange = stored !== null && stored.masterId === null && stored.actionVersion === "v3";
-      const resolved = mayChange ? await judgement.ahead({ caller, appId }, data, stored) : NOTHING_RESOLVED;
+      const { appId } = target;
+      const stored = await unlockedMaster(db, target);
+      const resolved = stored ? await judgement.ahead({ caller, appId }, data, stored) : NOTHING_RESOLVED;
       return db.transaction(async (manager) => {
         const current = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
         const judged = await judgement.updated(manager, current, data, resolved);

@@ -38,7 +38,7 @@ export function createAuthoring(options: Authoring) {
   const masters = createMasters({ log });
   return {
     actions: createActions({ db, judgement, masters, show, lockMaster }),
-    publishing: createPublishing({ db, judgement, log, show, lockMaster, triggerIndex }),
+    publishing: createPublishing({ db, judgement, masters, log, show, lockMaster, triggerIndex }),
     versions: createVersions({ db, addressed }),
     restoring: createRestoring({ db, judgement, log, show, lockMaster }),
     comparison: createComparison({ db }),

@@ -12,6 +12,7 @@ import { NOTHING_PROMISED, NOTHING_RESOLVED, type Packages, type Resolved } from
 import type { Author } from "../packages/script-room.js";
 import { inputOf, isNameTaken, nameTaken } from "./action-rows.js";
 import type { CodeReadings } from "./code-readings.js";
+import type { StoredSnapshot } from "./versions.js";
 
 export interface Judged {
   input: ActionInput;
@@ -92,8 +93,9 @@ export function createJudgement(options: { codeReadings: CodeReadings; packages:
     ): Promise<Resolved> {
       try {
         const input = await (current ? updatedInput(current, data) : createdInput(author.appId, data));
-        // What is not given stays as it is, addresses that have changed meanwhile too.
-        if (current && propertyOf(data, "dependencies") === undefined) return NOTHING_RESOLVED;
+        // What is not given stays as it is, addresses that have changed meanwhile too; what has no script yet gets it where it can.
+        if (current && propertyOf(data, "dependencies") === undefined)
+          return { ...(await packages.caughtUp(author, input.dependencies, current.assets)), fault: null };
         return await packages.resolve(author, input.dependencies, current?.assets ?? [], promised);
       } catch (error) {
         if (error instanceof ActionError) return NOTHING_RESOLVED;
@@ -114,20 +116,27 @@ export function createJudgement(options: { codeReadings: CodeReadings; packages:
       return namesFirst(manager, where, judge);
     },
 
-    /** Has the code of a stored snapshot read ahead. */
-    async readAhead(appId: number, snapshot: unknown): Promise<void> {
-      const code = propertyOf(snapshot, "code");
-      if (isText(code)) await codeReadings.read(appId, code);
+    /** Has the code of a stored snapshot read ahead, and looked for scripts that it lacks. @param current the action as it stands */
+    async revivedAhead(author: Author, snapshot: StoredSnapshot, current: ActionRow): Promise<Resolved> {
+      const { code, dependencies, assets } = snapshot;
+      if (isText(code)) await codeReadings.read(author.appId, code);
+      return { ...(await packages.caughtUp(author, dependencies, [...assets, ...current.assets])), fault: null };
     },
 
-    /** A stored snapshot by the rules of today, with the very scripts that it had. @throws as `created`, but for names */
-    async revived(appId: number, snapshot: { assets: readonly StoredAsset[] }): Promise<Judged> {
-      return withAssets(await createdInput(appId, snapshot), snapshot.assets, NOTHING_RESOLVED);
+    /**
+     * A stored snapshot by the rules of today, with the very scripts that it had; where it had none of an address, with the action's own.
+     * @throws as `created`, but for names
+     */
+    async revived(current: ActionRow, snapshot: StoredSnapshot, resolved: Resolved): Promise<Judged> {
+      const known = [...snapshot.assets, ...current.assets];
+      return withAssets(await createdInput(current.appId, snapshot), known, resolved);
     },
 
-    /** @throws DEPENDENCY_UNRESOLVED where what an action loads is not to be had any more */
-    mustLoad({ dependencies, assets }: ActionRow): void {
-      packages.settle(dependencies, assets, NOTHING_RESOLVED);
-    },
+    /** Looks for scripts that an action lacks, ahead of its publication. */
+    publishedAhead: (author: Author, { dependencies, assets }: ActionRow): Promise<Resolved> =>
+      packages.caughtUp(author, dependencies, assets),
+
+    /** What an action that is to be published loads. @throws DEPENDENCY_UNRESOLVED where something of it is not to be had */
+    published: (master: ActionRow, resolved: Resolved): Judged => withAssets(inputOf(master), master.assets, resolved),
   };
 }

@@ -28,7 +28,7 @@ export async function store(manager: EntityManager, row: ActionRow, { input, ass
 }
 
 /** What the trail is told of scripts that an action did not have before: a package, or another version of one. */
-export function scriptsAdded({ assets }: ActionRow, before: readonly StoredAsset[]): AuditFact[] {
+export function scriptsAdded({ assets }: Pick<ActionRow, "assets">, before: readonly StoredAsset[]): AuditFact[] {
   const had = new Set(before.map(({ name, sha256 }) => `${name} ${sha256}`));
   const added = assets.filter(isKept).filter(({ name, sha256 }) => !had.has(`${name} ${sha256}`));
   return added.map(({ name, version = null, licence = null, integrity }) => ({

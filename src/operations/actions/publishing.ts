@@ -6,6 +6,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { changedAfter } from "../../rules/precondition.js";
+import { NOTHING_RESOLVED, type Resolved } from "../packages/packages.js";
 import { audit } from "../records/audit.js";
 import type { TriggerIndex } from "../triggers/trigger-index.js";
 import {
@@ -17,10 +18,12 @@ import {
   type ShowAction,
   type Target,
   uniquelyNamed,
+  unlockedMaster,
   writeRow,
 } from "./action-rows.js";
 import { failingAs } from "./failures.js";
 import type { Judgement } from "./judgement.js";
+import { type Masters, scriptsAdded } from "./masters.js";
 
 /** Held until the end: an app that is being unpublished waits for its actions, or they for it. */
 async function mustBePublished(manager: EntityManager, appId: number): Promise<void> {
@@ -39,19 +42,22 @@ export type Publishing = ReturnType<typeof createPublishing>;
 export function createPublishing(options: {
   db: DataSource;
   judgement: Judgement;
+  masters: Masters;
   log: Logger;
   show: ShowAction;
   lockMaster: LockMaster;
   triggerIndex: TriggerIndex;
 }) {
-  const { db, judgement, log, show, lockMaster, triggerIndex } = options;
+  const { db, judgement, masters, log, show, lockMaster, triggerIndex } = options;
 
-  async function publish(manager: EntityManager, caller: Caller, target: Target): Promise<Action> {
+  async function publish(manager: EntityManager, caller: Caller, target: Target, resolved: Resolved): Promise<Action> {
     const { appId, id } = target;
     const master = await lockMaster(manager, target, "CANNOT_UPDATE_PRODUCTION");
     await mustBePublished(manager, appId);
     // The master may be older than a catalogue without its package: no run of the copy could succeed.
-    judgement.mustLoad(master);
+    const judged = judgement.published(master, resolved);
+    // Both copies load one script, and the history has it.
+    if (scriptsAdded(judged, master.assets).length > 0) await masters.replace(manager, caller, master, judged);
     const production = overwritten(await productionOf(manager, id), master);
     const { name } = master;
     const refusal = new ActionError("NAME_ALREADY_EXISTS", `another action is published under the name ${name}`);
@@ -60,6 +66,13 @@ export function createPublishing(options: {
     await audit(manager, caller, { appId, type: "appAction.v3.publish", actionId: id, data });
     await triggerIndex.apply(manager, production);
     return show(production);
+  }
+
+  async function publishAhead(caller: Caller, target: Target): Promise<Action> {
+    const stored = await unlockedMaster(db, target);
+    const author = { caller, appId: target.appId };
+    const resolved = stored ? await judgement.publishedAhead(author, stored) : NOTHING_RESOLVED;
+    return db.transaction((manager) => publish(manager, caller, target, resolved));
   }
 
   async function unpublish(manager: EntityManager, caller: Caller, target: Target): Promise<void> {
@@ -81,11 +94,7 @@ export function createPublishing(options: {
      *   PUBLISH_FAILED
      */
     publish: (caller: Caller, target: Target): Promise<Action> =>
-      failingAs(
-        "PUBLISH_FAILED",
-        log,
-        db.transaction((manager) => publish(manager, caller, target)),
-      ),
+      failingAs("PUBLISH_FAILED", log, publishAhead(caller, target)),
 
     /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CANNOT_UPDATE_PRODUCTION, ACTION_CHANGED, ACTION_NOT_PUBLISHED */
     unpublish: (caller: Caller, target: Target): Promise<void> =>

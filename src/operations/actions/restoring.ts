@@ -1,10 +1,19 @@
 /** The way back: a master brought to one of its snapshots (specification, Action version history). */
 import type { Logger } from "pino";
 import type { DataSource, EntityManager } from "typeorm";
+import type { ActionRow } from "../../data/action.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
+import { NOTHING_RESOLVED, type Resolved } from "../packages/packages.js";
 import { audit } from "../records/audit.js";
-import { type Action, type LockMaster, productionOf, type ShowAction, type Target } from "./action-rows.js";
+import {
+  type Action,
+  type LockMaster,
+  productionOf,
+  type ShowAction,
+  type Target,
+  unlockedMaster,
+} from "./action-rows.js";
 import { failingAs } from "./failures.js";
 import type { Judged, Judgement } from "./judgement.js";
 import { scriptsAdded, store } from "./masters.js";
@@ -29,18 +38,24 @@ export function createRestoring(options: {
   const { db, judgement, log, show, lockMaster } = options;
 
   /* What was valid once need not be today: a package may have left the catalogue. The request is not at fault then. */
-  async function judged(appId: number, { id, data }: StoredVersion): Promise<Judged> {
-    return judgement.revived(appId, data).catch((error: unknown) => {
+  async function judged(row: ActionRow, { id, data }: StoredVersion, resolved: Resolved): Promise<Judged> {
+    return judgement.revived(row, data, resolved).catch((error: unknown) => {
       if (!(error instanceof ActionError)) throw error;
       throw new ActionError("RESTORE_FAILED", `version ${id} is no longer valid (${error.status}): ${error.message}`);
     });
   }
 
-  async function restore(manager: EntityManager, caller: Caller, target: Target, versionId: number): Promise<Restored> {
+  async function restore(
+    manager: EntityManager,
+    caller: Caller,
+    target: Target,
+    versionId: number,
+    resolved: Resolved,
+  ): Promise<Restored> {
     const { appId, id: actionId } = target;
     const row = await lockMaster(manager, target, "CANNOT_RESTORE_PRODUCTION");
     const version = await findVersion(manager, actionId, versionId);
-    const revived = await judged(appId, version);
+    const revived = await judged(row, version, resolved);
     const { personId } = caller;
     const preRestoreVersionId = await recordVersion(manager, log, row, { occasion: "pre-restore", personId });
     const { assets: before } = row;
@@ -54,10 +69,15 @@ export function createRestoring(options: {
 
   async function restoreReadAhead(caller: Caller, target: Target, versionId: number) {
     const { appId, id } = target;
+    const read = async () => {
+      const row = await unlockedMaster(db, target);
+      if (!row) return NOTHING_RESOLVED;
+      const { data } = await findVersion(db.manager, id, versionId);
+      return judgement.revivedAhead({ caller, appId }, data, row);
+    };
     // Whatever is wrong with the request, or the code, is said where it is restored.
-    const read = async () => judgement.readAhead(appId, (await findVersion(db.manager, id, versionId)).data);
-    await read().catch(() => undefined);
-    return db.transaction((manager) => restore(manager, caller, target, versionId));
+    const resolved = await read().catch(() => NOTHING_RESOLVED);
+    return db.transaction((manager) => restore(manager, caller, target, versionId, resolved));
   }
 
   return {

@@ -17,7 +17,7 @@ import { findAction, inputOf, productionOf, storable } from "./action-rows.js";
 export type SnapshotOccasion = "create" | "update" | "pre-restore";
 
 /** The full configuration of a master, as it is stored. */
-interface StoredSnapshot extends ActionInput {
+export interface StoredSnapshot extends ActionInput {
   action: SnapshotOccasion;
   functions: [];
   assets: StoredAsset[];

@@ -1,41 +1,104 @@
-/** Scripts at addresses elsewhere, fetched once: https alone, public hosts alone. Keeps nothing. */
-import { type CheckedConnections, NotConnectedError, TooLargeError } from "../../engine/checked-connections.js";
-import { ActionError } from "../../errors.js";
+/**
+ * Scripts at addresses elsewhere, fetched once: https alone, public hosts alone. What becomes of one address, or of one app's, decides
+ * nothing about another.
+ */
+import { LRUCache } from "lru-cache";
+import type { StoredAsset } from "../../data/action-types.js";
+import {
+  type CheckedConnections,
+  NotConnectedError,
+  RedirectsError,
+  TooLargeError,
+} from "../../engine/checked-connections.js";
 import { unresolved } from "../../rules/packages.js";
+import type { Intake } from "../records/intake.js";
+import { assetOf, type KeptScripts, sha256Of } from "./kept-scripts.js";
 import { AWAY_RETRY_SECONDS } from "./registry.js";
+import type { Author, ScriptRoom } from "./script-room.js";
 
 const SCRIPT_MAX_BYTES = 5 * 1024 * 1024;
 const ANSWER_LIMIT_MS = 8_000;
+/** Where an action has a script, its address is looked at in passing. */
+export const LOOK_LIMIT_MS = 4_000;
+/** So long no save waits again for an address that did not answer, where the action has its script. */
+const SILENT_MS = 60_000;
 
 function judge(url: URL): void {
   if (url.protocol !== "https:") throw new NotConnectedError("it leads to an address without TLS", true);
 }
 
-/** @throws DEPENDENCY_UNRESOLVED; 503 where the host is away */
+/**
+ * @returns null where nobody answers
+ * @throws DEPENDENCY_UNRESOLVED for an answer that is no script; 503 where the host says that it is for the moment
+ */
 export async function fetchScript(
   connections: CheckedConnections,
   dependency: string,
   url: string,
-  limitMs = ANSWER_LIMIT_MS,
-): Promise<Buffer> {
+  limitMs: number,
+): Promise<Buffer | null> {
   const headers = { accept: "text/javascript, application/javascript, */*;q=0.5" };
-  const refuse = (reason: string, retryAfter?: number) =>
+  const refusal = (reason: string, retryAfter?: number) =>
     unresolved(dependency, `cannot be fetched: ${reason}`, retryAfter);
-  try {
-    const { status, body } = await connections.download(new URL(url), {
-      headers,
-      maxBytes: SCRIPT_MAX_BYTES,
-      limitMs,
-      judge,
-    });
-    if (status >= 500 || status === 429) throw refuse(`its host answers ${status}`, AWAY_RETRY_SECONDS);
-    if (status !== 200) throw refuse(`its host answers ${status}`);
-    return body;
-  } catch (error) {
-    if (error instanceof TooLargeError) throw refuse(error.message);
-    if (error instanceof NotConnectedError)
-      throw refuse(error.message, error.forbidden ? undefined : AWAY_RETRY_SECONDS);
-    if (error instanceof ActionError) throw error;
-    throw refuse("its host does not answer", AWAY_RETRY_SECONDS);
-  }
+  const what = { headers, maxBytes: SCRIPT_MAX_BYTES, limitMs, judge };
+  const answer = await connections.download(new URL(url), what).catch((error: Error) => {
+    if (error instanceof NotConnectedError && error.forbidden) throw refusal(error.message);
+    if (error instanceof NotConnectedError || error.name === "TimeoutError") return null;
+    if (error instanceof TooLargeError || error instanceof RedirectsError) throw refusal(error.message);
+    throw refusal("its host broke off its answer", AWAY_RETRY_SECONDS);
+  });
+  if (answer === null) return null;
+  const { status, body } = answer;
+  if (status >= 500 || status === 429) throw refusal(`its host answers ${status}`, AWAY_RETRY_SECONDS);
+  if (status !== 200) throw refusal(`its host answers ${status}`);
+  return body;
+}
+
+export type Addresses = ReturnType<typeof createAddresses>;
+
+export function createAddresses(options: {
+  connections: CheckedConnections;
+  scripts: KeptScripts;
+  room: ScriptRoom;
+  intake: Intake;
+}) {
+  const { connections, scripts, room, intake } = options;
+  /** Addresses that one request has asked in vain: an import may list one a hundred times. */
+  const inVain = new WeakMap<Author, Set<string>>();
+  /** An app and an address whose script it has: nothing but the time of a save depends on it. */
+  const silent = new LRUCache<string, true>({ max: 1_000, ttl: SILENT_MS });
+
+  return {
+    /**
+     * The script that an address serves now, kept. Where nobody answers, runs and pages load it from there (`unreached`): this machine
+     * may be without a way out that their browsers have.
+     * @throws DEPENDENCY_UNRESOLVED where the host answers with no script; RATE_LIMIT_EXCEEDED, OVERLOADED
+     */
+    async keep(author: Author, dependency: string, url: string, limitMs = ANSWER_LIMIT_MS): Promise<StoredAsset> {
+      const { href, pathname } = new URL(url);
+      const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
+      const asked = inVain.get(author) ?? new Set();
+      if (asked.has(href)) return unreached;
+      const source = await fetchScript(connections, dependency, url, limitMs);
+      if (source === null) {
+        inVain.set(author, asked.add(href));
+        return unreached;
+      }
+      await room.take(author, dependency, sha256Of(source), source.length);
+      intake.take(author.caller, author.appId, source.length);
+      const none = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
+      return assetOf(dependency, await scripts.keep(source, none));
+    },
+
+    /** What is kept stays; where its address serves something else by now, the asset says so. */
+    async lookAgain({ appId }: Author, dependency: string, url: string, known: StoredAsset): Promise<StoredAsset> {
+      const { changed: _, ...asset } = known;
+      const key = `${appId} ${url}`;
+      if (silent.has(key)) return known;
+      const source = await fetchScript(connections, dependency, url, LOOK_LIMIT_MS).catch(() => undefined);
+      if (source === null) silent.set(key, true);
+      if (!source) return known;
+      return sha256Of(source) === known.sha256 ? asset : { ...asset, changed: true };
+    },
+  };
 }

@@ -2,7 +2,6 @@
  * What dependencies become: files of the service, or scripts that are fetched once, ahead of the save that names them, and kept by their
  * content. Nothing is fetched for what an action has already, and nothing at all when it runs.
  */
-import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import { valid } from "semver";
 import type { DataSource } from "typeorm";
@@ -25,7 +24,7 @@ import {
   unresolved,
 } from "../../rules/packages.js";
 import type { Intake } from "../records/intake.js";
-import { fetchScript } from "./addresses.js";
+import { createAddresses, LOOK_LIMIT_MS } from "./addresses.js";
 import {
   assetOf,
   createKeptScripts,
@@ -47,9 +46,8 @@ const ADDRESSES_AT_ONCE = 16;
 const FETCH_LIMIT_MS = 60_000;
 /** What one save may have fetched; what was is kept, so that the next goes on from there. */
 const SAVE_LIMIT_MS = 120_000;
-const HOST_AWAY_MS = 60_000;
-/** Whether an address has changed is looked at in passing. */
-const LOOK_LIMIT_MS = 4_000;
+/** What a save that gives no dependencies waits for addresses that could not be reached before, all of them. */
+const CATCH_UP_LIMIT_MS = 10_000;
 const SWEEP_EVERY_MS = 600_000;
 /** As many as an action has dependencies. */
 const PROMISES_MAX = 100;
@@ -66,9 +64,13 @@ export interface PackagesOptions {
   log: Logger;
 }
 
-/** What was found out ahead of a save: assets by their dependency, and why the first of the others has none. */
+/**
+ * What was found out ahead of a save: assets by their dependency, scripts for those of the action's that had none, and why the first of the
+ * others has none.
+ */
 export interface Resolved {
   assets: ReadonlyMap<string, StoredAsset>;
+  late: readonly StoredAsset[];
   fault: unknown;
 }
 
@@ -80,7 +82,7 @@ export interface Promised {
 
 export const NOTHING_PROMISED: Promised = { kept: [], versions: new Map() };
 
-export const NOTHING_RESOLVED: Resolved = { assets: new Map(), fault: null };
+export const NOTHING_RESOLVED: Resolved = { assets: new Map(), late: [], fault: null };
 
 function connectionsOf({ allowPrivateNetwork, egressAddress, npm }: PackagesOptions) {
   const { hostname = "", port = "", protocol = "" } = npm ? new URL(npm.url) : {};
@@ -106,6 +108,9 @@ export function bundlingRefused(dependency: string, error: unknown): unknown {
   return error;
 }
 
+const keptFor = (dependency: string, assets: readonly StoredAsset[]): StoredAsset | undefined =>
+  assets.find((asset) => asset.name === dependency && isKept(asset));
+
 export type Packages = ReturnType<typeof createPackages>;
 
 export function createPackages(options: PackagesOptions) {
@@ -120,8 +125,7 @@ export function createPackages(options: PackagesOptions) {
     );
   const lines = { npm: createFairLine(PACKAGES_AT_ONCE, 1), address: createFairLine(ADDRESSES_AT_ONCE, 1) };
   const room = createScriptRoom(scripts);
-  /** Hosts that were asked in vain a moment ago: not every save is to wait for them. */
-  const hostsAway = new LRUCache<string, true>({ max: 1_000, ttl: HOST_AWAY_MS });
+  const addresses = createAddresses({ connections: connections.elsewhere, scripts, room, intake });
 
   function judgeLicences(dependency: string, parts: readonly Part[]): void {
     const allowed = npm?.licences;
@@ -179,36 +183,6 @@ export function createPackages(options: PackagesOptions) {
     return assetOf(dependency, facts);
   }
 
-  /** An address that is away is no fault of the author's: pages load it from there until a save that reaches it. */
-  async function ofAddress(author: Author, dependency: string, url: string): Promise<StoredAsset> {
-    const { host, href, pathname } = new URL(url);
-    const unreached: StoredAsset = { name: dependency, url: href, path: pathname, unreached: true };
-    if (hostsAway.has(host)) return unreached;
-    const source = await fetchScript(connections.elsewhere, dependency, url).catch((error: unknown) => {
-      if (!(error instanceof ActionError) || error.details.retryAfter === undefined) throw error;
-      hostsAway.set(host, true);
-      return null;
-    });
-    if (source === null) return unreached;
-    await room.take(author, dependency, sha256Of(source), source.length);
-    intake.take(author.caller, author.appId, source.length);
-    const none = { package: null, version: null, licence: null, global: null, names: null, parts: [] };
-    return assetOf(dependency, await scripts.keep(source, none));
-  }
-
-  /** What is kept stays; where its address serves something else by now, the asset says so. */
-  async function lookedAtAgain(dependency: string, url: string, known: StoredAsset): Promise<StoredAsset> {
-    const { changed: _, ...asset } = known;
-    const { host } = new URL(url);
-    if (hostsAway.has(host)) return known;
-    const source = await fetchScript(connections.elsewhere, dependency, url, LOOK_LIMIT_MS).catch(() => null);
-    if (source === null) {
-      hostsAway.set(host, true);
-      return known;
-    }
-    return sha256Of(source) === known.sha256 ? asset : { ...asset, changed: true };
-  }
-
   async function assetFor(
     author: Author,
     dependency: string,
@@ -217,13 +191,26 @@ export function createPackages(options: PackagesOptions) {
   ): Promise<StoredAsset> {
     const read = readDependency(dependency, catalogue);
     if (read.kind === "served") return read.asset;
-    if (known && isKept(known)) return read.kind === "address" ? lookedAtAgain(dependency, read.url, known) : known;
+    if (known && isKept(known))
+      return read.kind === "address" ? addresses.lookAgain(author, dependency, read.url, known) : known;
     const leave = await lines[read.kind].enter(author.appId);
     try {
       const wanted = read.kind === "npm" && version !== undefined ? { ...read, wanted: version } : read;
       return wanted.kind === "npm"
         ? await ofNpm(author, dependency, wanted)
-        : await ofAddress(author, dependency, wanted.url);
+        : await addresses.keep(author, dependency, wanted.url);
+    } finally {
+      leave();
+    }
+  }
+
+  /** Null for what is no address. @throws as `addresses.keep` */
+  async function scriptOfAddress(author: Author, dependency: string): Promise<StoredAsset | null> {
+    const read = readDependency(dependency, catalogue);
+    if (read.kind !== "address") return null;
+    const leave = await lines.address.enter(author.appId);
+    try {
+      return await addresses.keep(author, dependency, read.url, LOOK_LIMIT_MS);
     } finally {
       leave();
     }
@@ -273,10 +260,31 @@ export function createPackages(options: PackagesOptions) {
           if (isKept(asset) && !had.has(asset.sha256)) await room.takeKept(author, asset);
           assets.set(dependency, asset);
         }
-        return { assets, fault: null };
+        return { ...NOTHING_RESOLVED, assets };
       } catch (fault) {
-        return { assets, fault };
+        return { ...NOTHING_RESOLVED, assets, fault };
       }
+    },
+
+    /**
+     * Looks in passing for scripts of addresses that could not be reached when the action listed them. `fault` is why the first that
+     * answers has none. Never rejects.
+     */
+    async caughtUp(author: Author, dependencies: readonly string[], known: readonly StoredAsset[]): Promise<Resolved> {
+      const late: StoredAsset[] = [];
+      let fault: unknown = null;
+      const deadline = performance.now() + CATCH_UP_LIMIT_MS;
+      const missing = [...new Set(dependencies)].filter((dependency) => keptFor(dependency, known) === undefined);
+      for (const dependency of missing) {
+        if (performance.now() > deadline) break;
+        try {
+          const asset = await scriptOfAddress(author, dependency);
+          if (asset && isKept(asset)) late.push(asset);
+        } catch (error) {
+          fault ??= error;
+        }
+      }
+      return { ...NOTHING_RESOLVED, late, fault };
     },
 
     /** Reads an export's word on assets; what is none, or does not fit its dependency, is left out. */
@@ -299,16 +307,20 @@ export function createPackages(options: PackagesOptions) {
      * The assets of dependencies, from what was resolved ahead and what was there before. Asks nobody.
      * @throws DEPENDENCY_UNRESOLVED, and whatever kept the first of them from being resolved
      */
-    settle(dependencies: readonly string[], known: readonly StoredAsset[], { assets, fault }: Resolved): StoredAsset[] {
+    settle(dependencies: readonly string[], known: readonly StoredAsset[], resolved: Resolved): StoredAsset[] {
+      const { assets, late, fault } = resolved;
       return [...new Set(dependencies)].map((dependency) => {
         const found = assets.get(dependency);
         if (found) return found;
         const read = readDependency(dependency, catalogue);
         if (read.kind === "served") return read.asset;
+        // What somebody else had kept meanwhile stays, as anything that is kept.
+        const kept = keptFor(dependency, [...known, ...late]);
+        if (kept) return kept;
+        if (fault !== null) throw fault;
         const before = known.find(({ name }) => name === dependency);
         // What the catalogue held once, and does not any more, is gone; an address is where it was.
-        if (before && (isKept(before) || read.kind === "address")) return before;
-        if (fault !== null) throw fault;
+        if (before && read.kind === "address") return before;
         throw unresolved(dependency, "was changed by somebody else meanwhile", 1);
       });
     },

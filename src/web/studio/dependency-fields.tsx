@@ -26,7 +26,8 @@ function told({
   changed,
   unreached,
 }: FieldsProps["assets"][number]): string {
-  if (unreached) return "away at the last save: loaded from its address until a save that reaches it";
+  if (unreached)
+    return "not kept yet, as its host did not answer: each run loads what its address serves then; the next save or publish tries again";
   const parts = [version, licence, bytes ? sized(bytes) : null, global ? `in code: ${global}` : null];
   const change = changed ? "its address serves something else by now; remove and add it to take that" : null;
   const server = usesEval ? "uses eval: what needs it works on the server alone" : null;
