@@ -109,6 +109,14 @@ describe("A hostile package", () => {
     });
   }
 
+  it("with a part whose licence is not allowed is refused, and the part is named", async () => {
+    registry.publish({ name: "copied", version: "2.0.0", manifest: { license: "WTFPL" }, files: { "index.js": "" } });
+    const manifest = { license: "MIT", dependencies: { copied: "^2" } };
+    const files = { "index.js": "module.exports = require('copied')" };
+    registry.publish({ name: "evil", version: "1.0.0", manifest, files });
+    await saves.refused(/copied@2\.0\.0 has the licence WTFPL.*allows MIT, ISC/);
+  });
+
   it("has none of its scripts run", async () => {
     const touch = `touch ${MARK}`;
     const scripts = Object.fromEntries(

@@ -1,0 +1,187 @@
+/** What an action has stays what it is: whatever the registry says by then, whoever else asks it, and where npm is switched off. */
+import { once } from "node:events";
+import type { IncomingHttpHeaders } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import { readConfig } from "../../src/config.js";
+import { createKeptScripts } from "../../src/operations/packages/kept-scripts.js";
+import { type Service, startService } from "../../src/service.js";
+import { tlsServer, trustLocalhost } from "../harness/localhost-tls.js";
+import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const SETTINGS_KEY = Buffer.alloc(32, 3).toString("base64");
+
+interface Entry {
+  type: string;
+  data: { version: string; integrity: string };
+}
+
+describe("A package that an action has", () => {
+  let registry: TestRegistry;
+  let service: TestService;
+  /** Another process of the service, which remembers nothing of what the first one asked. */
+  let later: Service;
+
+  const release = (name: string, version: string, says: string) =>
+    registry.publish({ name, version, files: { "index.js": `module.exports = '${says}'` } });
+
+  async function startLater(npm: Record<string, string>): Promise<void> {
+    await later?.stop();
+    const environment = { PORT: "0", LOG_LEVEL: "silent", DATABASE_URL: service.databaseUrl, SETTINGS_KEY };
+    const limits = { RATE_LIMIT_MANAGE: "0", RATE_LIMIT_RUN: "0", RATE_LIMIT_PUBLISH: "0" };
+    later = await startService(readConfig({ ...environment, ...limits, ...npm }));
+  }
+
+  before(async () => {
+    registry = await startRegistry();
+    const npm = { NPM_PACKAGES: "on", NPM_REGISTRY: registry.url };
+    service = await startTestService({ SETTINGS_KEY, ROLES: "api", ...npm });
+    await startLater(npm);
+    await service.rest("POST", `/v1/apps/${service.appId}/publish`);
+  });
+  after(async () => {
+    await later?.stop();
+    await service?.stop();
+    await registry?.close();
+  });
+
+  const actions = () => `/v3/apps/${service.appId}/actions`;
+  let count = 0;
+  function dataOf(dependencies: string[], code: string) {
+    count += 1;
+    return { name: `frozen-${count}`, code, active: true, triggers: [{ trigger: "manual" }], dependencies };
+  }
+  const create = async (dependencies: string[], code = "async function execute() {}") =>
+    (await service.rest("POST", actions(), { body: dataOf(dependencies, code) })).body.action;
+
+  async function asked(method: string, path: string, body?: object) {
+    const headers = { "auth-token": service.tokens.editor, "content-type": "application/json" };
+    const answer = await fetch(later.url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) });
+    // biome-ignore lint/suspicious/noExplicitAny: whatever the path answers
+    return { http: answer.status, body: (await answer.json()) as any };
+  }
+
+  async function toldOf(id: number): Promise<string[]> {
+    const { entries } = (await service.rest("GET", `/v1/apps/${service.appId}/audit?actionId=${id}`)).body;
+    const told = (entries as Entry[]).filter(({ type }) => type === "appAction.v3.dependency");
+    return told.map(({ data }) => data.version).reverse();
+  }
+
+  it("is the one that it was through saves, a publish and the sweep, though its name means a newer one by then", async () => {
+    release("moves-on", "1.0.0", "old");
+    const code = "async function execute() { return movesOn }";
+    const { id, assets, dependencies } = await create(["moves-on"], code);
+    expect(assets[0].version).to.equal("1.0.0");
+    release("moves-on", "2.0.0", "new");
+    await service.db.query("UPDATE package_choice SET chosen_at = 'epoch'");
+    const other = await asked("POST", actions(), dataOf(["moves-on"], code));
+    expect(other.body.action.assets[0].version).to.equal("2.0.0");
+
+    const saved = await asked("PUT", `${actions()}/${id}`, { dependencies, description: "again" });
+    expect(saved.body.action.assets).to.deep.equal(assets.map(moved));
+    expect((await asked("PUT", `${actions()}/${id}`, { description: "more" })).body.action.assets).to.deep.equal(
+      assets.map(moved),
+    );
+    const published = await asked("POST", `${actions()}/${id}/publish`);
+    expect(published.body.action.assets).to.deep.equal(assets.map(moved));
+    await service.db.query("UPDATE kept_script SET touched_at = 'epoch'");
+    await createKeptScripts(service.db).sweep();
+    expect((await asked("POST", `${actions()}/${id}/runWithResult`, {})).body.result).to.equal("old");
+    expect((await asked("POST", `${actions()}/${other.body.action.id}/runWithResult`, {})).body.result).to.equal("new");
+    expect(await toldOf(id)).to.deep.equal(["1.0.0"]);
+  });
+
+  /** As the other process tells of it. */
+  const moved = (asset: { path: string }) => ({ ...asset, url: later.url + asset.path });
+
+  it("is told in the trail whenever it is another: by a save, a restore or an import", async () => {
+    release("is-told", "1.0.0", "old");
+    const { id, name } = await create(["is-told@1.0.0"]);
+    release("is-told", "1.1.0", "new");
+    await service.rest("PUT", `${actions()}/${id}`, { body: { dependencies: ["is-told@^1.1"] } });
+    expect(await toldOf(id)).to.deep.equal(["1.0.0", "1.1.0"]);
+    const { format, actions: all } = (await service.rest("GET", `${actions()}/export`)).body;
+    const { versions } = (await service.rest("GET", `${actions()}/${id}/versions`)).body;
+    await service.rest("POST", `${actions()}/${id}/versions/${versions.at(-1).id}/restore`);
+    expect(await toldOf(id)).to.deep.equal(["1.0.0", "1.1.0", "1.0.0"]);
+    const document = { format, actions: all.filter((one: { name: string }) => one.name === name) };
+    const imported = await service.rest("POST", `${actions()}/import`, { body: document });
+    expect(imported.body.updated, JSON.stringify(imported.body)).to.have.length(1);
+    expect(await toldOf(id)).to.deep.equal(["1.0.0", "1.1.0", "1.0.0", "1.1.0"]);
+    await service.rest("POST", `${actions()}/import`, { body: document });
+    expect(await toldOf(id)).to.have.length(4);
+  });
+
+  it("keeps running, and is saved and published, where npm is switched off, while no other is taken", async () => {
+    release("had-before", "1.0.0", "still here");
+    const code = "async function execute() { return hadBefore }";
+    const { id, dependencies, assets } = await create(["had-before"], code);
+    await startLater({ NPM_PACKAGES: "off" });
+    const refused = await asked("POST", actions(), dataOf(["had-before"], code));
+    expect([refused.http, refused.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
+    expect(refused.body.error).to.include('"had-before" is no package of the catalogue');
+    expect(refused.body.error).to.include("packages of npm are switched off here");
+    const added = await asked("PUT", `${actions()}/${id}`, { dependencies: [...dependencies, "moves-on"] });
+    expect([added.http, added.body.status]).to.deep.equal([400, "DEPENDENCY_UNRESOLVED"]);
+    const saved = await asked("PUT", `${actions()}/${id}`, { dependencies, description: "again" });
+    expect(saved.http).to.equal(200);
+    expect(saved.body.action.assets).to.deep.equal(assets.map(moved));
+    expect((await asked("POST", `${actions()}/${id}/publish`)).http).to.equal(200);
+    expect((await asked("POST", `${actions()}/${id}/runWithResult`, {})).body.result).to.equal("still here");
+  });
+});
+
+describe("A registry's token", () => {
+  it("goes to no other origin: where the registry leads to one, and where it says that archives are there", async () => {
+    const untrust = trustLocalhost();
+    const registry = await startRegistry();
+    const mirror = await startRegistry();
+    const seen: { path: string; headers: IncomingHttpHeaders }[] = [];
+    const tokens: (string | undefined)[] = [];
+    /** Where the mirror says that its archives are. */
+    let archives = registry.url;
+    const mirrored = async (path: string) => {
+      const answer = Buffer.from(await (await fetch(mirror.url + path)).arrayBuffer());
+      return path.endsWith(".tgz") ? answer : String(answer).replaceAll(mirror.url, archives);
+    };
+    const there = tlsServer(async ({ url, headers }, response) => {
+      seen.push({ path: url!, headers });
+      response.end(await mirrored(url!));
+    });
+    there.listen(0, "127.0.0.1");
+    await once(there, "listening");
+    const elsewhere = `https://localhost:${(there.address() as AddressInfo).port}`;
+    const npm = { NPM_PACKAGES: "on", NPM_REGISTRY: registry.url, NPM_TOKEN: "registry-secret" };
+    const service = await startTestService({ ...npm, ROLES: "api", ALLOW_PRIVATE_NETWORK: "1" });
+    const save = async (name: string) => {
+      mirror.publish({ name, version: "1.0.0", files: { "index.js": `module.exports = "${name}"` } });
+      const data = { name, code: "async function execute() {}", dependencies: [name] };
+      const { http, body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body: data });
+      expect(http, body.error).to.equal(201);
+    };
+    try {
+      registry.instead = ({ url, headers }, response) => {
+        tokens.push(headers.authorization);
+        response.writeHead(302, { location: elsewhere + url }).end();
+      };
+      await save("led-on");
+      archives = elsewhere;
+      registry.instead = async ({ url, headers }, response) => {
+        tokens.push(headers.authorization);
+        response.end(await mirrored(url!));
+      };
+      await save("lies-there");
+      const paths = ["/led-on", "/-/led-on/1.0.0.tgz", "/-/lies-there/1.0.0.tgz"];
+      expect(seen.map(({ path }) => path)).to.deep.equal(paths);
+      for (const { headers } of seen) expect(headers).not.to.have.property("authorization");
+      expect(tokens).to.deep.equal(Array(3).fill("Bearer registry-secret"));
+    } finally {
+      untrust();
+      await service.stop();
+      await Promise.all([registry.close(), mirror.close()]);
+      there.closeAllConnections();
+      there.close();
+    }
+  });
+});
