@@ -98,6 +98,25 @@ describe("secrets in every form", () => {
     });
   }
 
+  for (const [kind, value] of Object.entries(VALUES)) {
+    const scan = createSecretScan(secretsOfSetting("_key", value));
+
+    it(`finds ${kind} in ${Object.keys(FORMS).length} forms in an address, whatever that makes of them`, () => {
+      for (const [form, encode] of Object.entries(FORMS)) {
+        for (const begin of [
+          "http://h.example/x?",
+          "http://h.example/x?n=",
+          "http://h.example/x#",
+          "http://h.example/",
+        ]) {
+          // Of some no browser makes an address.
+          const address = URL.parse(begin + encode(value))?.href;
+          if (address) expect(scan.findInUrl(address), `${form} behind ${begin}`).to.equal("_key");
+        }
+      }
+    });
+  }
+
   it("finds a PEM's lines one by one, in an array and in any order", () => {
     const scan = createSecretScan(secretsOfSetting("_key", PEM));
     expect(scan.findInJson(JSON.stringify(PEM.split("\n").toReversed()))).to.equal("_key");

@@ -43,6 +43,10 @@ function writings(value: string): string[] {
   return [...forward, reversed(value), reversedUnits(value)];
 }
 
+const unique = (patterns: readonly Uint8Array[]): Uint8Array[] => [
+  ...new Map(patterns.map((pattern) => [Buffer.from(pattern).toString("latin1"), pattern])).values(),
+];
+
 function withoutTaken(text: string): string {
   return NEVER_ESCAPED.test(text) ? text : text.replace(TAKEN_AT_START, "").replace(TAKEN_AT_END, "");
 }
@@ -65,6 +69,24 @@ function base64Forms(bytes: Buffer): string[] {
     const end = Math.floor(((shift + bytes.length) * 8) / 6);
     return [padded.toString("base64").slice(first, end), padded.toString("base64url").slice(first, end)];
   });
+}
+
+/** What an address drops or turns around as it stands, and what JSON escapes by a backslash. */
+const ALTERED = /[\s"\\]/;
+const DROPPED = new Set(Buffer.from(" +\t\r\n/\\"));
+
+/** What is left of a text whatever an address or a form made of its spaces, tabs and line breaks, and of its backslashes, which may be slashes. */
+export const asInAddress = (bytes: Uint8Array): Uint8Array => bytes.filter((byte) => !DROPPED.has(byte));
+
+/** Of a value that an address alters: itself, and JSON of it, which is there for all that JSON makes of this in turn. */
+export function addressPatternsOf(value: string): Uint8Array[] {
+  if (!ALTERED.test(value)) return [];
+  const broken = ["\n", "\r\n", "\r", ""].map((lineBreak) => value.replace(LINE_BREAKS, lineBreak));
+  const inJson = [value, ...broken].map((text) => JSON.stringify(text).slice(1, -1));
+  const found = [value, reversed(value), reversedUnits(value), ...inJson]
+    .flatMap((form) => [...peelings(form)].map(asInAddress))
+    .filter(({ length }) => length >= PATTERN_MIN_BYTES);
+  return unique(found);
 }
 
 /** A host is lower case and can be decoded no more: there the encodings themselves are looked for, labels' dots and hyphens or not. */

@@ -8,7 +8,7 @@ import { decodedLayers } from "./digits.js";
 import { unescapedLayer } from "./escapes.js";
 import { shortStrings } from "./json-strings.js";
 import { type Layer, plainLayer } from "./layers.js";
-import { hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
+import { addressPatternsOf, asInAddress, hostPatternsOf, hostTexts, patternsOf } from "./patterns.js";
 import { EVERYWHERE } from "./spans.js";
 import { wordsOf } from "./words.js";
 
@@ -85,6 +85,7 @@ export function createSecretScan(secrets: readonly Secret[]) {
   const long = secrets.filter((secret) => !secret.whole);
   const finder = createFinder(long, patternsOf);
   let hostFinder: ReturnType<typeof createFinder> | null = null;
+  let addressFinder: ReturnType<typeof createFinder> | null = null;
 
   function findLong(text: string, cut = false): string | null {
     let found: string | null = null;
@@ -155,6 +156,24 @@ export function createSecretScan(secrets: readonly Secret[]) {
     return null;
   }
 
+  /** What stands in an address in no encoding, or escaped by backslashes, is not as it was written there. */
+  function findAltered(url: string): string | null {
+    const escaped = findLong(url.replaceAll("/", "\\"));
+    if (escaped !== null) return escaped;
+    addressFinder ??= createFinder(long, addressPatternsOf);
+    if (addressFinder.automaton.longest === 0) return null;
+    let found: string | null = null;
+    const tell = (hit: Hit): boolean => {
+      found = addressFinder!.name(hit);
+      return true;
+    };
+    for (const { layer, isDecoded } of layersOf(url, false, finder.automaton.longest)) {
+      if (isDecoded) return null;
+      if (addressFinder.scan({ ...layer, bytes: asInAddress(layer.bytes), fresh: EVERYWHERE }, tell)) return found;
+    }
+    return null;
+  }
+
   function maskedValue(value: unknown): unknown {
     if (typeof value === "string") return mask({ text: value });
     if (typeof value === "number") return findLong(String(value)) === null ? value : mask({ text: String(value) });
@@ -186,8 +205,8 @@ export function createSecretScan(secrets: readonly Secret[]) {
      */
     findInUrl(url: string): string | null {
       const parsed = URL.parse(url);
-      const inHost = findLong(url) ?? (parsed && findInHost(parsed));
-      if (inHost !== null || parsed === null || whole.size === 0) return inHost;
+      const held = findLong(url) ?? findAltered(url) ?? (parsed && findInHost(parsed));
+      if (held !== null || parsed === null || whole.size === 0) return held;
       for (const value of parsed.searchParams.values()) if (whole.has(value)) return whole.get(value)!;
       return null;
     },

@@ -5,40 +5,40 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { Lane } from "../../../src/engine/browser/network/lane.js";
+import { hasNetwork, type PageRun, REALM_KINDS } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { createSecretScan } from "../../../src/engine/secret-scan/scan.js";
+import { ALL_TEXTS, ENCODINGS, LINES, SECRET } from "./secret-writings.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
-const SECRET = "Canary/äß +value&of=a?setting";
+/** Rooms with a way out. */
+const ROOMS = REALM_KINDS.filter(hasNetwork);
 
-/** Expressions over `s`, the secret: each a text that ends up in an address. */
-const ENCODINGS: [string, string][] = [
-  ["plain", "s"],
-  ["reversed", "[...s].reverse().join('')"],
-  ["URL", "encodeURIComponent(s)"],
-  ["URL twice", "encodeURIComponent(encodeURIComponent(s))"],
-  ["URL three times", "encodeURIComponent(encodeURIComponent(encodeURIComponent(s)))"],
-  ["URL in lower case", "encodeURIComponent(s).replace(/%../g, (code) => code.toLowerCase())"],
-  ["encodeURI", "encodeURI(s)"],
-  ["a form's", "new URLSearchParams({ s }).toString()"],
-  ["every byte escaped", "bytes.map((b) => '%' + b.toString(16).padStart(2, '0')).join('')"],
-  ["JSON", "JSON.stringify({ s })"],
-  ["JSON, URL", "encodeURIComponent(JSON.stringify({ s }))"],
-  ["hex", "bytes.map((b) => b.toString(16).padStart(2, '0')).join('')"],
-  ["hex in capitals", "bytes.map((b) => b.toString(16).padStart(2, '0')).join('').toUpperCase()"],
-  ["base64", "base64('')"],
-  ["base64, shifted by one", "base64('x')"],
-  ["base64, shifted by two", "base64('xy')"],
-  ["base64, URL", "encodeURIComponent(base64(''))"],
-  ["base64url", "base64('').replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')"],
-  ["base64url, shifted by one", "base64('x').replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')"],
-  ["base64url, shifted by two", "base64('xy').replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')"],
-];
-
-/** Code that sends U (http) or W (ws); each another exit of a page. */
-const EXITS: [string, string][] = [
+/** Code that sends U, or TEXT to BASE; each another way to ask that all of them have. */
+const REQUESTS: [string, string][] = [
   ["fetch", "await fetch(U)"],
-  ["fetch that outlives the page", "fetch(U, { keepalive: true })"],
+  ["fetch without cors", "await fetch(U, { mode: 'no-cors' })"],
+  ["fetch that outlives its page", "await fetch(U, { keepalive: true })"],
+  ["fetch with a body", "await fetch(U, { method: 'POST', body: 'x' })"],
+  ["fetch behind a preflight", "await fetch(U, { method: 'PUT', headers: { 'x-own': '1' } })"],
+  ["fetch of a URL object", "await fetch(new URL(U))"],
+  ["fetch of what says to be an address", "await fetch({ toString: () => U })"],
+  ["a URL object's parameters", "const u = new URL(BASE); u.searchParams.set('n', TEXT); await fetch(u)"],
+  ["a URL object's path", "const u = new URL(BASE); u.pathname = TEXT; await fetch(u)"],
+  ["a path", "await fetch(BASE + TEXT)"],
+  ["a Request", "await fetch(new Request(U))"],
+  ["a Request of another", "await fetch(new Request(new Request(U), { method: 'POST' }))"],
+  ["a clone of a Request", "await fetch(new Request(U).clone())"],
+];
+/** Where there is no document the library asks the service past the browser's network. */
+const BY_LIBRARY = [
+  "the library's way to the service",
+  "await globalThis.__svcService.call('GET', U, {}, null)",
+] as const;
+
+/** Code that sends U (http) or W (ws); each another exit of a document. */
+const EXITS: [string, string][] = [
+  ["fetch that goes on", "fetch(U, { keepalive: true })"],
   ["XMLHttpRequest", "const x = new XMLHttpRequest(); x.open('GET', U); x.send()"],
   ["a synchronous XMLHttpRequest", "const x = new XMLHttpRequest(); x.open('GET', U, false); x.send()"],
   ["a beacon", "navigator.sendBeacon(U, 'x')"],
@@ -105,12 +105,15 @@ describe("addresses that a run may not send", () => {
   let server: Server;
   let port: number;
   let arrived: string[] = [];
-  const scan = createSecretScan([{ name: "_secret", value: SECRET, whole: false }]);
+  const scan = createSecretScan([SECRET, LINES].map((value) => ({ name: "_secret", value, whole: false })));
+  /** What arrived that is more than a host's name. */
+  const told = () => arrived.filter((url) => !["/", "/x", "/harmless"].includes(url));
 
+  const FORMS = `const bytes = [...new TextEncoder().encode(s)];
+    const base64 = (before) => btoa(before + String.fromCharCode(...bytes));`;
   /** Sends each text that `texts` (an expression) gives by one exit, waits, and then sends a harmless request. */
   const codeFor = (way: string, texts: string) => `const execute = async ({ payload: { s } }) => {
-    const bytes = [...new TextEncoder().encode(s)];
-    const base64 = (before) => btoa(before + String.fromCharCode(...bytes));
+    ${FORMS}
     for (const TEXT of ${texts}) {
       const BASE = "http://127.0.0.1:${port}/", U = BASE + "x?" + TEXT, W = U.replace("http", "ws");
       ${TOOLS}
@@ -123,7 +126,11 @@ describe("addresses that a run may not send", () => {
   before(async () => {
     server = createServer((request, response) => {
       arrived.push(request.url!);
-      response.setHeader("Access-Control-Allow-Origin", "*").end("here");
+      response.setHeader("Access-Control-Allow-Origin", "*");
+      response.setHeader("Access-Control-Allow-Methods", "PUT").setHeader("Access-Control-Allow-Headers", "x-own");
+      const [, status] = /^\/moved\/(\d+)/.exec(request.url!) ?? [];
+      if (status) response.writeHead(Number(status), { Location: `/x?${encodeURIComponent(SECRET)}` });
+      response.end("here");
     });
     server.on("upgrade", (request, socket) => {
       arrived.push(request.url!);
@@ -144,73 +151,103 @@ describe("addresses that a run may not send", () => {
     server.close();
   });
 
+  /** Asks with each writing of each secret, and answers what became of it by the writing's name. */
+  const codeOf = (way: string) => `const execute = async ({ payload: { secrets } }) => {
+    const outcomes = {};
+    for (const s of secrets) {
+      ${FORMS}
+      for (const [name, TEXT] of Object.entries({ ${ENCODINGS.map(([name, expression]) => `${JSON.stringify(name)}: ${expression}`).join(", ")} })) {
+        const BASE = "http://127.0.0.1:${port}/", U = BASE + "x?" + TEXT;
+        await (async () => { ${way} })().then(() => { outcomes[name] = "sent"; }, (error) => { outcomes[name] ??= error.message; });
+      }
+    }
+    return [outcomes, await fetch("http://127.0.0.1:${port}/harmless").then((answer) => answer.text(), String)];
+  }`;
+  const secrets = JSON.stringify({ secrets: [SECRET, LINES] });
+  const blocked = Object.fromEntries(ENCODINGS.map(([name]) => [name, "Failed to fetch"]));
+
   const payload = JSON.stringify({ s: SECRET });
   const mayRequest = (url: string) => scan.findInUrl(url) === null;
 
-  const allTexts = `[${ENCODINGS.map(([, expression]) => expression).join(", ")}]`;
+  /** As the service would be asked, had it been let. */
+  const service: PageRun["service"] = {
+    base: "http://127.0.0.1",
+    async send({ url }) {
+      arrived.push(new URL(url).pathname + new URL(url).search);
+      return { status: 200, headers: {}, text: (async function* () {})() };
+    },
+  };
+
   for (const [title, way] of EXITS) {
     it(`leave by ${title} in none of ${ENCODINGS.length} encodings`, async () => {
-      await browsers.run(runOf(codeFor(way, allTexts), { payload, mayRequest }));
-      expect(arrived.filter((url) => url !== "/harmless" && url !== "/" && url !== "/x")).to.deep.equal([]);
+      await browsers.run(runOf(codeFor(way, ALL_TEXTS), { payload, mayRequest }));
+      expect(told()).to.deep.equal([]);
     });
   }
 
-  for (const [title, way] of EXITS.filter(([, code]) => /^await (fetch|import)|^fetch|Worker/.test(code))) {
-    it(`leave a network realm by ${title} in none of them`, async () => {
-      await browsers.run(runOf(codeFor(way, allTexts), { payload, mayRequest, realm: "network" }));
-      expect(arrived.filter((url) => url !== "/harmless" && url !== "/" && url !== "/x")).to.deep.equal([]);
+  for (const realm of ROOMS) {
+    describe(`of a ${realm} realm`, () => {
+      const here = { realm, service };
+      const ways = realm === "document" ? REQUESTS : [...REQUESTS, BY_LIBRARY];
+      for (const [title, way] of ways) {
+        it(`leave by ${title} in none of ${ENCODINGS.length} encodings, and the run goes on`, async () => {
+          const outcome = await resultOf(browsers, codeOf(way), { ...here, payload: secrets, mayRequest });
+          expect(outcome).to.deep.equal([blocked, "here"]);
+          expect(arrived).to.deep.equal(["/harmless"]);
+        });
+
+        it(`arrive by ${title} when the judge lets them pass`, async () => {
+          await browsers.run(runOf(codeFor(way, "['plain']"), { ...here, payload, mayRequest: () => true }));
+          expect(arrived.join()).to.match(/plain.*,\/harmless$/);
+        });
+      }
+
+      it("leave by no redirect, and not as where a request comes from", async () => {
+        const code = `const execute = async ({ payload: { s } }) => {
+          const at = "http://127.0.0.1:${port}", from = ${JSON.stringify(runOf("").origin)} + "?" + encodeURIComponent(s);
+          const outcomes = [];
+          const ask = (...values) => fetch(...values).then((answer) => outcomes.push(answer.url), (error) => outcomes.push(error.message));
+          for (const status of [301, 302, 303, 307, 308]) await ask(at + "/moved/" + status);
+          await ask(at + "/from", { referrer: from, referrerPolicy: "unsafe-url" });
+          await ask(new Request(at + "/from", { referrer: from, referrerPolicy: "unsafe-url" }));
+          return [outcomes, await fetch(at + "/harmless").then((answer) => answer.text())];
+        }`;
+        const [outcomes, last] = (await resultOf(browsers, code, { ...here, payload, mayRequest })) as [
+          string[],
+          string,
+        ];
+        expect(outcomes).to.deep.equal(Array(7).fill("Failed to fetch"));
+        expect(last).to.equal("here");
+        const moved = [301, 302, 303, 307, 308].map((status) => `/moved/${status}`);
+        expect(arrived).to.deep.equal([...moved, "/harmless"]);
+      });
+
+      it("leave by no address of the page's own, which lead nowhere", async () => {
+        const code = `const execute = async ({ payload: { s } }) => {
+          const text = encodeURIComponent(s), blob = URL.createObjectURL(new Blob([s]));
+          const read = (address) => fetch(address).then((answer) => answer.text());
+          return [await read("data:text/plain;charset=utf-8," + text), await read(blob), await read(blob + "#" + text)];
+        }`;
+        expect(await resultOf(browsers, code, { ...here, payload, mayRequest })).to.deep.equal(Array(3).fill(SECRET));
+        expect(arrived).to.deep.equal([]);
+      });
+
+      it("leave nothing that has served a run whose requests nobody judged", async () => {
+        const changes = { ...here, payload, isolationKey: `judged late in ${realm}` };
+        await browsers.run(runOf(codeFor("await fetch(U)", "['plain']"), changes));
+        expect(arrived).to.deep.equal(["/x?plain", "/harmless"]);
+        arrived = [];
+        await browsers.run(runOf(codeFor("await fetch(U)", ALL_TEXTS), { ...changes, mayRequest }));
+        expect(arrived).to.deep.equal(["/harmless"]);
+      });
     });
   }
 
-  it("leave a network realm by no redirect, and not as where a request comes from", async () => {
-    const code = `const execute = async ({ payload: { s } }) => {
-      const hidden = encodeURIComponent(s);
-      const at = "http://127.0.0.1:${port}";
-      await fetch(at + "/to?" + encodeURIComponent(at + "/x?" + hidden)).catch(() => {});
-      await fetch(at + "/from", { referrer: location + "?" + hidden, referrerPolicy: "unsafe-url" }).catch(() => {});
-      await fetch(new Request(at + "/x?" + hidden)).catch(() => {});
-      return fetch(at + "/harmless").then((answer) => answer.text());
-    }`.replace("location", JSON.stringify(runOf("").origin));
-    expect(await resultOf(browsers, code, { payload, mayRequest, realm: "network" })).to.equal("here");
-    expect(arrived).to.deep.equal(["/harmless"]);
-  });
-
-  it("leave no network realm that has served a run whose requests nobody judged", async () => {
-    const changes = { payload, realm: "network" as const, isolationKey: "judged late" };
-    await browsers.run(runOf(codeFor("await fetch(U)", "['plain']"), changes));
-    expect(arrived).to.deep.equal(["/x?plain", "/harmless"]);
-    arrived = [];
-    await browsers.run(runOf(codeFor("await fetch(U)", allTexts), { ...changes, mayRequest }));
-    expect(arrived).to.deep.equal(["/harmless"]);
-  });
-
-  it("arrive from a network realm when the judge lets them pass", async () => {
-    const changes = { payload, mayRequest: () => true, realm: "network" as const };
-    await browsers.run(runOf(codeFor("await fetch(U)", "['plain']"), changes));
-    expect(arrived).to.deep.equal(["/x?plain", "/harmless"]);
-  });
-
-  const sent = "fetch|an image|a frame|EventSource|WebSocket|a worker's fetch|a worker's WebSocket|a form";
+  const sent = "an image|a frame|EventSource|WebSocket|a worker's fetch|a worker's WebSocket|a form";
   for (const [title, way] of EXITS.filter(([name]) => sent.split("|").includes(name))) {
     it(`arrive by ${title} when the judge lets them pass`, async () => {
       await browsers.run(runOf(codeFor(way, "['plain']"), { payload, mayRequest: () => true }));
       expect(arrived).to.include("/x?plain");
-    });
-  }
-
-  for (const [title, expression] of ENCODINGS) {
-    it(`fail in the page, ${title}, and the run goes on`, async () => {
-      const code = codeFor(
-        "await fetch(U).then(() => arrivedAll.push(1), (e) => told.push(e.message))",
-        `[${expression}]`,
-      )
-        .replace("const bytes", "const told = [], arrivedAll = []; const bytes")
-        .replace(
-          ".then((answer) => answer.text(), String)",
-          ".then(async (answer) => [told, arrivedAll, await answer.text()])",
-        );
-      expect(await resultOf(browsers, code, { payload, mayRequest })).to.deep.equal([["Failed to fetch"], [], "here"]);
-      expect(arrived).to.deep.equal(["/harmless"]);
     });
   }
 
@@ -258,10 +295,13 @@ describe("addresses that a run may not send", () => {
       const unasked = EXITS.filter(([, way]) => !/\(W\)|WebSocket/.test(way));
       for (const [title, way] of unasked) {
         await trusting.run(runOf(codeFor(way, "[s]"), { payload, mayRequest }));
-        expect(
-          arrived.filter((url) => url.length > "/harmless".length),
-          title,
-        ).to.deep.equal([]);
+        expect(told(), title).to.deep.equal([]);
+      }
+      for (const realm of ROOMS) {
+        for (const [title, way] of REQUESTS) {
+          await trusting.run(runOf(codeFor(way, "[s]"), { payload, mayRequest, realm }));
+          expect(told(), `${title} of a ${realm} realm`).to.deep.equal([]);
+        }
       }
     } finally {
       await trusting.stop();
