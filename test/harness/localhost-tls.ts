@@ -1,4 +1,5 @@
 /** A certificate of localhost for tests, which this process trusts once it is told to. Anybody may have its key. */
+import { createHash, X509Certificate } from "node:crypto";
 import type { RequestListener } from "node:http";
 import { createServer, type Server } from "node:https";
 import { getCACertificates, setDefaultCACertificates } from "node:tls";
@@ -20,6 +21,12 @@ MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgawpHpH/MHYx4RzUv
 3UE1SBhkZYVp66xcyIvfpqKiCQehRANCAAQhoE+gr3osEk5wKvhogEMsPIAs19tw
 fgp+IFVtZ93BGcmfaAYtX7/LLXd5asGrBgohlHj4DVW4/GNQdsqAQrLP
 -----END PRIVATE KEY-----`;
+
+const { publicKey } = new X509Certificate(CERTIFICATE);
+/** By which a browser that is told so takes the certificate for any host's. */
+export const KEY_HASH = createHash("sha256")
+  .update(publicKey.export({ type: "spki", format: "der" }))
+  .digest("base64");
 
 /** Trusts the certificate in this process, beside all others. @returns what undoes it */
 export function trustLocalhost(): () => void {

@@ -32,8 +32,8 @@ const FEATURES_OFF = [
 ];
 
 /**
- * Where a run's sound is mixed; without it that process has no sandbox. And what hosts say of their transport, which no command clears,
- * changes no request of a later run.
+ * Where a run's sound is mixed; without it that process has no sandbox. And what hosts say of their transport, which goes with what is
+ * cached (run-requests.ts), changes until then where a page goes, and nothing that it loads.
  */
 const FEATURES_ON = ["AudioServiceSandbox", "HstsTopLevelNavigationsOnly"];
 

@@ -34,11 +34,6 @@ const LEFT: [string, string, string[], RealmKind?][] = [
   ["an answer nobody read", "await fetch(url + '/cached')", ["GET /cached"]],
   ["a failed request", "await fetch(url + '/closed').catch(() => {})", ["GET /closed"]],
   [
-    "credentials, which no address may hold",
-    "await fetch(url + '/in', { mode: 'no-cors', credentials: 'include' }).catch(() => {}); await fetch(url + '/auth', { mode: 'no-cors', credentials: 'include' })",
-    ["GET /in", "GET /auth with left=1"],
-  ],
-  [
     "a picture in the page's memory",
     "const i = new Image(); i.src = url + '/picture'; await new Promise((r) => { i.onload = i.onerror = r })",
     ["GET /picture"],
@@ -46,6 +41,37 @@ const LEFT: [string, string, string[], RealmKind?][] = [
   ],
   ["a script in the page's memory", "await import(url + '/script.js').catch(() => {})", ["GET /script.js"], "document"],
 ];
+
+/**
+ * Code that asks by an address with a name and password, `named`, or by one that leads to such, `/in`; and the rooms in which that is tried.
+ * Of the first no host hears them.
+ */
+const UNHEARD: [string, string, RealmKind[]][] = [
+  ["a request", "await fetch(named + '/auth', hidden)", ["fetch", "network", "document"]],
+  ["a redirect", "await fetch(url + '/in', hidden)", ["fetch", "network", "document"]],
+  ["a redirect that is read", "await fetch(url + '/in', { credentials: 'include' })", ["fetch", "network", "document"]],
+  ["a redirect of what may go on", "await fetch(url + '/in', { ...hidden, keepalive: true })", ["fetch", "network"]],
+  ["XMLHttpRequest.open", "await loaded('/auth', 'me', 'mine')", ["document"]],
+  ["a picture's redirect", "const i = new Image(); i.src = url + '/in'; await i.decode()", ["document"]],
+  ["a script's redirect", "await import(url + '/in')", ["document"]],
+];
+/** Of these one does, and the document stays. */
+const HEARD: [string, string, RealmKind[]][] = [
+  ["a redirect of what may go on", "fetch(url + '/in', { ...hidden, keepalive: true }).catch(() => {})", ["document"]],
+  ["a beacon's redirect", "navigator.sendBeacon(url + '/in', 'x')", ["document"]],
+  ["a socket", "new WebSocket(named.replace('http', 'ws') + '/auth')", ["document"]],
+  [
+    "a socket's stream",
+    "new WebSocketStream(named.replace('http', 'ws') + '/auth').opened.catch(() => {})",
+    ["document"],
+  ],
+  ["a navigation", "location.href = named + '/auth/none'", ["document"]],
+  ["a navigation's redirect", "location.href = url + '/in/none'", ["document"]],
+];
+const NAMING = `const named = url.replace("//", "//me:mine@"), hidden = { mode: "no-cors", credentials: "include" };
+  const loaded = (path, ...who) => new Promise((resolve) => {
+    const x = new XMLHttpRequest(); x.open("GET", url + path, true, ...who); x.withCredentials = true; x.onloadend = resolve; x.send();
+  });`;
 
 function answer(request: IncomingMessage, response: ServerResponse): void {
   response.setHeader("Access-Control-Allow-Origin", ORIGIN);
@@ -57,13 +83,13 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
     const allowed = { "Access-Control-Allow-Methods": "PUT", "Access-Control-Allow-Headers": "x-own, authorization" };
     response.writeHead(204, { ...allowed, "Access-Control-Max-Age": "9999" }).end();
   } else if (url === "/moved") response.writeHead(301, { Location: "/cached" }).end();
-  else if (url === "/in") {
-    response.writeHead(302, { Location: `http://me:mine@${request.headers.host}/auth` }).end();
+  else if (url.startsWith("/in")) {
+    response.writeHead(302, { Location: `http://me:mine@${request.headers.host}${url.replace("/in", "/auth")}` }).end();
   } else if (url === "/closed") request.socket.destroy();
-  else if (url === "/auth" && request.headers.authorization === undefined) {
+  else if (url.startsWith("/auth") && request.headers.authorization === undefined) {
     response.writeHead(401, { "WWW-Authenticate": 'Basic realm="x"' }).end();
-  } else if (url === "/script.js")
-    response.writeHead(200, { "Content-Type": "text/javascript" }).end("export default 1");
+  } else if (url === "/auth/none") response.writeHead(204).end();
+  else if (url === "/script.js") response.writeHead(200, { "Content-Type": "text/javascript" }).end("export default 1");
   else response.end("answer");
 }
 
@@ -74,12 +100,15 @@ describe("what the requests of a run leave", () => {
   let url: string;
   let asked: string[] = [];
   let connections = 0;
+  const hasName = (one: string) => one.includes(" as me");
 
   before(async () => {
-    server = createServer((request, response) => {
+    server = createServer(async (request, response) => {
       const { authorization, cookie } = request.headers;
       const who = authorization ? ` as ${Buffer.from(authorization.slice(6), "base64").toString().split(":")[0]}` : "";
       asked.push(`${request.method} ${request.url}${who}${cookie ? ` with ${cookie}` : ""}`);
+      // Where nobody is named in time the run that waits for this fails.
+      if (request.url === "/told") await until(() => asked.some(hasName)).catch(() => request.destroy());
       answer(request, response);
     });
     server.on("connection", () => {
@@ -131,6 +160,22 @@ describe("what the requests of a run leave", () => {
             if (await page.renew()) renewed += 1;
             else await open();
           }
+        });
+      }
+
+      const ways = [...UNHEARD.map((one) => [...one, false] as const), ...HEARD.map((one) => [...one, true] as const)];
+      for (const [title, code, , isHeard] of ways.filter(([, , rooms]) => rooms.includes(realm))) {
+        it(`is no name and password of an address, by ${title}: ${isHeard ? "the page goes" : "no host hears them"}`, async () => {
+          const told = isHeard ? "await fetch(url + '/told')" : "";
+          const first = await askedBy(`${NAMING} await (async () => { ${code} })().catch(() => {}); ${told}`);
+          expect(first.some(hasName), first.join()).to.equal(isHeard);
+          const kept = await page.renew();
+          if (isHeard) expect(kept).to.equal(false);
+          if (!kept) await open();
+          const again = realm === "document" ? "await loaded('/auth')" : "";
+          const next = await askedBy(`${NAMING} await fetch(url + "/auth", { credentials: "include" }); ${again}`);
+          expect(next[0]).to.equal("GET /auth");
+          expect(next.filter(hasName)).to.deep.equal([]);
         });
       }
 

@@ -33,8 +33,9 @@ export interface RunRequests {
   /** Resolves when nothing that the run asked for is under way. @throws when something is */
   settled(): Promise<void>;
   /**
-   * Takes away what the run's requests have left with the browser: cached answers, preflights too, cookies, credentials. To be called
-   * when nobody is left to ask for more. @returns whether there was anything
+   * Takes away what the run's requests have left with the browser: cached answers, preflights too, cookies, what hosts say of their
+   * transport. Names and passwords that hosts took stay (traces.ts). To be called when nobody is left to ask for more.
+   * @returns whether there was anything
    */
   clear(): Promise<boolean>;
   /** Whether anything was asked for after the run's end. */
@@ -110,8 +111,8 @@ export function createRunRequests(options: {
     async clear() {
       if (lane?.used() !== true) return false;
       await Promise.all([
+        // Takes along which hosts want to be asked by https alone.
         session.send("Network.clearBrowserCache"),
-        // Takes the credentials of hosts that asked for some along.
         session.send("Network.clearBrowserCookies"),
       ]);
       return true;

@@ -114,7 +114,7 @@ export function createDocumentRealm(options: RealmOptions): Realm {
       // Not earlier: right after the commit the page may not count as active yet, and the command fails.
       await session.send("Page.resetNavigationHistory");
       // Asked last: what the page sent while it went has been told of by now, and has come to the lane.
-      return !left && !heavy && !stirred && !requests.late();
+      return !left && !heavy && !stirred && !traces.found() && !requests.late();
     },
 
     async evaluate(request) {

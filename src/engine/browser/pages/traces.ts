@@ -9,6 +9,28 @@ const OTHER_TARGETS_MAX = 16;
 /** What no page may open here. Chromium is started so that it cannot; another build may not know the switches. */
 const FORBIDDEN = ["page", "shared_worker", "service_worker"];
 
+/**
+ * Whether an address names who asks. What a host took for a name and password the browser sends it from then on, unasked, and no command
+ * clears that.
+ */
+function namesSomebody(address: string): boolean {
+  // What begins with a scheme alone is read by the scheme of the page.
+  return ["http://x/", "https://x/"].some((base) => {
+    const url = URL.parse(address, base);
+    return url !== null && url.username + url.password !== "";
+  });
+}
+
+/** What requests tell of such addresses: of their own, and of one to which a host sends them on, which is told of before it is asked. */
+function onNamed(session: CDPSession, tell: () => void): void {
+  const look = (address: string) => namesSomebody(address) && tell();
+  session.on("Network.requestWillBeSent", ({ request }) => look(request.url));
+  session.on("Network.webSocketCreated", ({ url }) => look(url));
+  session.on("Network.responseReceivedExtraInfo", ({ headers }) => {
+    for (const name of Object.keys(headers)) if (name.toLowerCase() === "location") look(headers[name]!);
+  });
+}
+
 export interface Traces {
   /** Whether anything was left, as far as the browser said by itself. */
   found(): boolean;
@@ -48,6 +70,7 @@ export function watchTraces(options: TracesOptions): Traces {
   session.on("Page.downloadWillBegin", stain);
   session.on("Storage.cacheStorageListUpdated", stain);
   session.on("Storage.indexedDBListUpdated", stain);
+  onNamed(session, stain);
 
   return {
     found: () => left,

@@ -1,0 +1,111 @@
+/** What a host says of its transport is heeded in the run that heard it, and not in the next one of the same page. */
+import { createServer, type Server } from "node:http";
+import type { Server as TlsServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { expect } from "chai";
+import type { Chromium } from "../../../src/engine/browser/browser-source.js";
+import { Page } from "../../../src/engine/browser/pages/page.js";
+import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
+import { KEY_HASH, tlsServer } from "../../harness/localhost-tls.js";
+import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
+import { remoteSource, runOf } from "./support.js";
+
+/** No name of this machine's: of those Chromium heeds no such word. */
+const HOST = "strict.test";
+const TLS_BEGINS = 0x16;
+
+const listening = (server: Server | TlsServer): Promise<number> =>
+  new Promise((resolve) => {
+    server.listen(0, "127.0.0.1", () => resolve((server.address() as AddressInfo).port));
+  });
+
+// What a page of https loads is by https, or refused, whatever a host says: only where a document goes can tell, which no other room has.
+describe("a host that wants https alone", () => {
+  let plain: Server;
+  let strict: TlsServer;
+  let proxy: EgressProxy;
+  let remote: RemoteChromium;
+  let chromium: Chromium;
+  let page: Page;
+  let urls: string;
+  let came: string[] = [];
+  let onCame: () => void = () => {};
+
+  const arrive = (what: string) => {
+    came.push(what);
+    onCame();
+  };
+
+  before(async () => {
+    plain = createServer((_request, response) => {
+      arrive("plain");
+      response.writeHead(204).end();
+    });
+    plain.on("clientError", (error: Error & { rawPacket?: Buffer }, socket) => {
+      arrive(error.rawPacket?.[0] === TLS_BEGINS ? "TLS" : error.message);
+      socket.destroy();
+    });
+    strict = tlsServer((_request, response) => {
+      const headers = { "Access-Control-Allow-Origin": "*", "Strict-Transport-Security": "max-age=9999" };
+      response.writeHead(200, headers).end();
+    });
+    urls = `const plain = "http://${HOST}:${await listening(plain)}/", strict = "https://${HOST}:${await listening(strict)}/";`;
+    const resolve = async () => [{ address: "127.0.0.1", family: 4 }];
+    proxy = createEgressProxy({ allowPrivateNetwork: true, resolve });
+    remote = await startRemoteChromium({ more: [`--ignore-certificate-errors-spki-list=${KEY_HASH}`] });
+    chromium = await remoteSource(remote.endpoint).open();
+  });
+  after(async () => {
+    await chromium.stop();
+    await remote.kill();
+    proxy.close();
+    for (const server of [plain, strict]) {
+      server.close();
+      server.closeAllConnections();
+    }
+  });
+
+  async function open(): Promise<void> {
+    do {
+      await page?.discard();
+      const opened = await Page.open(chromium.connection, await proxy.openLane(), () => null).catch(() => null);
+      if (opened !== null) page = opened;
+    } while (!page?.usable || !(await page.settle(runOf("").origin, "document")));
+  }
+
+  /** How that document's way to the plain address came, in the middle of a run. */
+  async function goes(before: string): Promise<string> {
+    came = [];
+    const first = new Promise<void>((resolve) => {
+      onCame = resolve;
+    });
+    const cancel = new AbortController();
+    const code = `${urls} ${before}; location.href = plain; await new Promise(() => {})`;
+    const ended = page.run(runOf(`const execute = async () => { ${code} }`, { signal: cancel.signal }));
+    await first;
+    cancel.abort();
+    await ended;
+    return came[0]!;
+  }
+
+  it("has it in the run that heard so", async () => {
+    await open();
+    expect(await goes("if (!(await fetch(strict)).ok) return")).to.equal("TLS");
+    await page.discard();
+  });
+
+  it("is asked by the next run as by any first one", async () => {
+    await open();
+    // A page that a busy machine was late for tells nothing of what renewal leaves.
+    for (;;) {
+      const heard = await page.run(
+        runOf(`const execute = async () => { ${urls} return (await fetch(strict)).status }`),
+      );
+      expect(heard).to.deep.equal({ ok: true, data: "200" });
+      if (await page.renew()) break;
+      await open();
+    }
+    expect(await goes("")).to.equal("plain");
+    await page.discard();
+  });
+});
