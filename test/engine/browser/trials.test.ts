@@ -1,4 +1,5 @@
 /** A library that names more than the language is tried in a realm of the language: what comes of it is what comes of it where all of that is there. */
+import type { RequestListener } from "node:http";
 import { createContext, runInContext, runInNewContext } from "node:vm";
 import { expect } from "chai";
 import pino from "pino";
@@ -10,6 +11,7 @@ import { localBrowser } from "../../../src/engine/browser/processes/local-browse
 import { type FailureCause, failed, type PageRun, type RealmKind } from "../../../src/engine/browser/run.js";
 import { createTrials } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
+import { reachableHost } from "./host.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
 const log = pino({ level: "silent" });
@@ -240,27 +242,33 @@ describe("A run that is tried in a realm of the language", function () {
   });
 });
 
+/** A browser in whose pages that is evaluated first; `taken` counts these. */
+function browserWith(source: string) {
+  const local = localBrowser({ chromePath: chromePath(), sandbox: true, log });
+  let taken = 0;
+  return {
+    ...local,
+    taken: () => taken,
+    async open() {
+      const chromium = await local.open();
+      const create = chromium.connection.createSession.bind(chromium.connection);
+      chromium.connection.createSession = async (target: Protocol.Target.TargetInfo) => {
+        const session = await create(target);
+        taken += 1;
+        await session.send("Page.enable");
+        await session.send("Page.addScriptToEvaluateOnNewDocument", { source });
+        return session;
+      };
+      return chromium;
+    },
+  };
+}
+
 describe("A browser that makes no realms", function () {
   this.timeout(60_000);
 
   it("runs code of the language, and what would be tried, in workers", async () => {
-    const local = localBrowser({ chromePath: chromePath(), sandbox: true, log });
-    let taken = 0;
-    const without = {
-      ...local,
-      async open() {
-        const chromium = await local.open();
-        const create = chromium.connection.createSession.bind(chromium.connection);
-        chromium.connection.createSession = async (target: Protocol.Target.TargetInfo) => {
-          const session = await create(target);
-          taken += 1;
-          await session.send("Page.enable");
-          await session.send("Page.addScriptToEvaluateOnNewDocument", { source: "delete self.ShadowRealm" });
-          return session;
-        };
-        return chromium;
-      },
-    };
+    const without = browserWith("delete self.ShadowRealm");
     const browsers = createBrowsers({ sources: [without], openLane: null, log });
     await browsers.start();
     try {
@@ -276,9 +284,41 @@ describe("A browser that makes no realms", function () {
       const run = { realm: undefined, packages, onRealm };
       expect(await resultOf(browsers, "async function execute() { return library }", run)).to.equal("function");
       expect(seen).to.deep.equal(["network"]);
-      expect(taken).to.be.greaterThan(0);
+      expect(without.taken()).to.be.greaterThan(0);
     } finally {
       await browsers.stop();
     }
+  });
+
+  for (const [what, source] of [
+    ["no realms", "delete self.ShadowRealm"],
+    ["none that can be lent bytes", "delete Uint8Array.fromBase64"],
+  ] as const)
+    it(`runs code with fetch in workers with a network, each run in its own: ${what}`, async () => {
+      const without = browserWith(source);
+      const answer: RequestListener = (_request, response) => {
+        response.writeHead(200, { "Access-Control-Allow-Origin": "*" }).end("answered");
+      };
+      const host = await reachableHost(answer, { sources: [without] });
+      try {
+        // Of these names a realm with fetch has none.
+        const code = `const there = [typeof addEventListener, typeof performance, typeof globalThis.left]; globalThis.left = 1;
+          const execute = async () => [...there, await (await fetch("${host.url}")).text()]`;
+        for (let turn = 0; turn < 3; turn += 1) {
+          const seen = await resultOf(host.browsers, code, { realm: "fetch" });
+          expect(seen).to.deep.equal(["function", "object", "undefined", "answered"]);
+        }
+        expect(without.taken()).to.be.greaterThan(0);
+      } finally {
+        await host.stop();
+      }
+    });
+
+  it("is not this machine's: here code with fetch has a realm", async () => {
+    const browsers = testBrowsers({ openLane: null });
+    await browsers.start();
+    const code = "const execute = async () => [typeof addEventListener, typeof performance, typeof fetch]";
+    const seen = await resultOf(browsers, code, { realm: "fetch" }).finally(() => browsers.stop());
+    expect(seen).to.deep.equal(["undefined", "undefined", "function"]);
   });
 });
