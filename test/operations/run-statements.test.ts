@@ -1,0 +1,61 @@
+/** What a run asks of the database, statement by statement: it is what bounds how many of them there are in a second. */
+import { AsyncLocalStorage } from "node:async_hooks";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import { expect } from "chai";
+import pg from "pg";
+import { startTestService, type TestService } from "../harness/service.js";
+
+/** Told as a request begins, within all that comes of it. */
+const REQUEST = "http.server.request.start";
+/** Until then the service learns who asks, and what the action is. */
+const WARM = 3;
+const RUNS = 5;
+
+describe("a run of known code", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService();
+  });
+  after(() => service.stop());
+
+  /** The statements that each request of the runs' has asked for, by their names or beginnings; not what the service asks by itself meanwhile. */
+  async function statementsOf(runs: () => Promise<unknown>): Promise<string[][]> {
+    const { query } = pg.Client.prototype;
+    const asking = new AsyncLocalStorage<string[]>();
+    const asked: string[][] = [];
+    const onRequest = () => {
+      const texts: string[] = [];
+      asked.push(texts);
+      asking.enterWith(texts);
+    };
+    // biome-ignore lint/suspicious/noExplicitAny: whatever the driver is given
+    pg.Client.prototype.query = function (this: pg.Client, ...given: any[]) {
+      const [{ text = given[0], name = String(text).replaceAll(/\s+/g, " ").slice(0, 60) }] = given;
+      asking.getStore()?.push(name);
+      return Reflect.apply(query, this, given);
+    } as typeof query;
+    subscribe(REQUEST, onRequest);
+    try {
+      await runs();
+    } finally {
+      unsubscribe(REQUEST, onRequest);
+      pg.Client.prototype.query = query;
+    }
+    return asked;
+  }
+
+  it("is two statements, of its row and of its end", async () => {
+    const code = "async function execute({ payload }) { return payload.n }";
+    const body = { name: "known", code, active: true, triggers: [{ trigger: "manual" }] };
+    await service.rest("POST", "/v3/apps/1/actions", { body });
+    const runs = async (count: number) => {
+      for (let n = 0; n < count; n += 1) {
+        const { body: answer } = await service.rest("POST", "/v3/apps/1/actions/known/runWithResult", { body: { n } });
+        expect(answer.result).to.equal(n);
+      }
+    };
+    await runs(WARM);
+    const asked = await statementsOf(() => runs(RUNS));
+    expect(asked).to.deep.equal(Array(RUNS).fill(["accept-target", "end-runs-1"]));
+  });
+});
