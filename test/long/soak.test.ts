@@ -2,6 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import pg from "pg";
+import type { RunRoom } from "../../src/operations/watch/measures.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 
@@ -17,14 +18,14 @@ const codeWith = (statement: string) => `async function execute({ payload }) {
   await new Promise((resolve) => setTimeout(resolve, payload.ms));
   return { n: payload.n, text: "x".repeat(1000) };
 }`;
-/** A context thrown away after each run, a document renewed, workers, realms, these and those with a network too: an app has one of them. */
-const CODES = [
-  codeWith('document.body.append(document.createElement("iframe"));'),
-  codeWith("document.title = 'n';"),
-  codeWith(""),
-  codeWith("crypto.randomUUID(); await (await fetch('data:,x')).text();"),
-  codeWith("await (await fetch('data:,x')).text();"),
-  'async function execute({ payload }) { return { n: payload.n, text: "x".repeat(1000) }; }',
+/** Each where it runs, and what becomes of the place: a context thrown away after each run, a document renewed, workers, realms, these and those with a network too. */
+const CODES: [RunRoom, string][] = [
+  ["document", codeWith('document.body.append(document.createElement("iframe"));')],
+  ["document", codeWith("document.title = 'n';")],
+  ["worker", codeWith("")],
+  ["network", codeWith("crypto.randomUUID(); await (await fetch('data:,x')).text();")],
+  ["fetch", codeWith("await (await fetch('data:,x')).text();")],
+  ["language", 'async function execute({ payload }) { return { n: payload.n, text: "x".repeat(1000) }; }'],
 ];
 
 interface Answer {
@@ -58,6 +59,16 @@ describe("a service that runs for long", () => {
 
   async function count(sql: string): Promise<number> {
     return Number((await db.query(sql)).rows[0].count);
+  }
+
+  /** How many runs of an app there were in that room, or in all. */
+  async function ranIn(): Promise<(app: number, room?: RunRoom) => number> {
+    const response = await fetch(`${url}/metrics`, { headers: { "auth-token": service.credentials().tokens.admin } });
+    const lines = (await response.text()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
+    return (app, room) => {
+      const its = lines.filter((line) => line.includes(`app="${app}"`) && (!room || line.includes(`room="${room}"`)));
+      return its.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
+    };
   }
 
   const chromium = () => service.offspring().filter((line) => /chrom/i.test(line));
@@ -95,7 +106,7 @@ describe("a service that runs for long", () => {
     apps = [];
     while (apps.length < APPS) {
       const { body } = await call("/v1/admin/apps", { name: `Soak ${apps.length}` });
-      await call(`/v3/apps/${body.app.id}/actions`, { ...action, code: CODES[apps.length % CODES.length] });
+      await call(`/v3/apps/${body.app.id}/actions`, { ...action, code: CODES[apps.length % CODES.length]![1] });
       apps.push(body.app.id);
     }
   });
@@ -124,6 +135,12 @@ describe("a service that runs for long", () => {
     expect(await count("SELECT count(DISTINCT run_id) FROM execution_log")).to.equal(RUNS);
     expect(await count("SELECT count(*) FROM execution_log")).to.equal(RUNS);
     expect(zombies()).to.deep.equal([]);
+    const counted = await ranIn();
+    for (const [index, app] of apps.entries()) {
+      const [room] = CODES[index % CODES.length]!;
+      // A busy machine may be late for some, which are begun anew in a worker.
+      expect(counted(app, room), `${room}, of ${counted(app)}`).to.be.above(counted(app) / 2);
+    }
   });
 
   it(`ends every run once while a browser or a renderer is killed ${KILLS} times under load`, async () => {
