@@ -27,7 +27,9 @@ my $rights = pack "Q", 0x1ff2 | ($version > 2 ? 0x4000 : 0);
 my $rules = syscall 444, $rights, 8, 0;
 exit 1 if $rules < 0 || syscall(446, $rules, 0) != 0;
 exec @ARGV`;
-const SEALED = ["setpriv", "--no-new-privs", "perl", "-e", SEAL];
+const SEALED = ["--no-new-privs", "perl", "-e", SEAL];
+/** Root outside a user namespace could read what the service's process holds, its environment too. */
+const POWERLESS = ["--bounding-set=-all", "--inh-caps=-all"];
 const NODE_FLAGS = ["--max-old-space-size=256", "--no-warnings"];
 /** The bundler's garbage is collected before the limit ends it. */
 const ENVIRONMENT = { PATH: "/usr/bin:/bin", GOMEMLIMIT: "320MiB", GOMAXPROCS: "2" };
@@ -44,11 +46,14 @@ export interface Room {
 
 /** The strictest first. @param apart the command that takes the network away; @param mayBeOpen whether it may be missing */
 export function roomsOf(apart: readonly string[], mayBeOpen: boolean): Room[] {
-  const accounts = process.getuid?.() === 0 ? [NOBODY, null] : [null];
+  const isRoot = process.getuid?.() === 0;
+  const accounts = isRoot ? [NOBODY, null] : [null];
   return (mayBeOpen ? [true, false] : [true]).flatMap((isApart) =>
     [true, false].flatMap((isSealed) =>
       accounts.map((account) => {
-        const walls = [...(isApart ? apart : []), ...(isSealed ? SEALED : [])];
+        const isPowerful = isRoot && account === null && !isApart;
+        const sealed = ["setpriv", ...(isPowerful ? POWERLESS : []), ...SEALED];
+        const walls = [...(isApart ? apart : []), ...(isSealed ? sealed : [])];
         return { walls, isApart, isSealed, account };
       }),
     ),
