@@ -15,8 +15,9 @@ const AT_ONCE = 30;
 const MUCH = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) + at));";
 
 describe("runs that follow one another on a thread with fetch", function () {
-  this.timeout(300_000);
-  const here: Partial<PageRun> = { realm: "fetch" };
+  // What fills memory makes way for all else on a busy machine.
+  this.timeout(600_000);
+  const here: Partial<PageRun> = { realm: "fetch", timeoutMs: 120_000 };
   let host: ReachableHost;
   let browsers: Browsers;
   let arrived: string[] = [];

@@ -83,7 +83,8 @@ describe("GraphiQL at GET /graphql", () => {
     expect(headers).to.contain("Auth-token");
   });
 
-  it("runs its three Monaco workers from the service itself", () => {
+  it("runs its three Monaco workers from the service itself", async () => {
+    while (page.workers().length < 3) await new Promise((resolve) => void page.once("workercreated", resolve));
     const addresses = page.workers().map((worker) => worker.url());
     expect(addresses.filter((url) => url.startsWith(`${service.origin}/assets/`))).to.have.length(3);
   });

@@ -178,6 +178,15 @@ describe("addresses that a run may not send", () => {
     },
   };
 
+  /** What arrives of a run that may ask by one exit: of the first that was not over before its request came, which a busy machine may hold up. */
+  async function arriving(way: string, wanted: RegExp, changes: Partial<PageRun> = {}): Promise<string> {
+    for (let runs = 0; runs < 5 && !wanted.test(arrived.join()); runs += 1) {
+      arrived = [];
+      await browsers.run(runOf(codeFor(way, "['plain']"), { ...changes, payload, mayRequest: () => true }));
+    }
+    return arrived.join();
+  }
+
   for (const [title, way] of EXITS) {
     it(`leave by ${title} in none of ${ENCODINGS.length} encodings`, async () => {
       await browsers.run(runOf(codeFor(way, ALL_TEXTS), { payload, mayRequest }));
@@ -197,8 +206,8 @@ describe("addresses that a run may not send", () => {
         });
 
         it(`arrive by ${title} when the judge lets them pass`, async () => {
-          await browsers.run(runOf(codeFor(way, "['plain']"), { ...here, payload, mayRequest: () => true }));
-          expect(arrived.join()).to.match(/plain.*,\/harmless$/);
+          const both = /plain.*,\/harmless$/;
+          expect(await arriving(way, both, here)).to.match(both);
         });
       }
 
@@ -246,8 +255,8 @@ describe("addresses that a run may not send", () => {
   const sent = "an image|a frame|EventSource|WebSocket|a worker's fetch|a worker's WebSocket|a form";
   for (const [title, way] of EXITS.filter(([name]) => sent.split("|").includes(name))) {
     it(`arrive by ${title} when the judge lets them pass`, async () => {
-      await browsers.run(runOf(codeFor(way, "['plain']"), { payload, mayRequest: () => true }));
-      expect(arrived).to.include("/x?plain");
+      const itself = /(^|,)\/x\?plain(,|$)/;
+      expect(await arriving(way, itself)).to.match(itself);
     });
   }
 

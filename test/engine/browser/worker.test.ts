@@ -246,11 +246,16 @@ describe("a run without a document", function () {
           source: `globalThis.which = '${which}'; var changed = []`,
           content,
         });
+        let key = "";
         const seen = (which: string, content: string, changes = {}) =>
-          resultOf(browsers, source, { ...here, isolationKey: "kept", packages: [textOf(which, content)], ...changes });
-        expect(await seen("first", "a")).to.deep.equal(["first", 1]);
-        // The content's name says that it is the same: what came first is what the page has.
-        expect(await seen("second", "a")).to.deep.equal(["first", 1]);
+          resultOf(browsers, source, { ...here, isolationKey: key, packages: [textOf(which, content)], ...changes });
+        // The content's name says that it is the same: what came first is what the page has, unless a busy machine has lost it meanwhile.
+        const both: unknown[] = [];
+        while (both.length < 5 && both.at(-1) !== "first,1,first,1") {
+          key = `kept ${both.length}`;
+          both.push([await seen("first", "a"), await seen("second", "a")].join());
+        }
+        expect(both.at(-1)).to.equal("first,1,first,1");
         expect(await seen("second", "b")).to.deep.equal(["second", 1]);
         expect(await seen("third", "")).to.deep.equal(["third", 1]);
         expect(await seen("fourth", "a", { isolationKey: "kept elsewhere" })).to.deep.equal(["fourth", 1]);
