@@ -9,11 +9,14 @@ import { NETWORK_POLICY } from "./host-page.js";
 import type { Realm, RealmOptions } from "./realm.js";
 import { createThread } from "./thread.js";
 
+/** Little: what the platform holds beside it is collected in steps, of which a realm's code must not see many (chromium-flags.ts). */
+const HELD_MAX_BYTES = 16 * 1024 * 1024;
+
 export function createFetchRealm(options: RealmOptions): Realm {
   const { session, origin, lane, onAsked } = options;
   // Nothing in such a worker opens a socket, of which the guard would have to hear first.
   const requests = createRunRequests({ session, origin, lane, caughtUp: async () => {} });
-  const thread = createThread(options, FETCH_THREAD, requests.watch, (payload) => {
+  const thread = createThread(options, FETCH_THREAD, HELD_MAX_BYTES, requests.watch, (payload) => {
     onAsked();
     void calls.take(payload);
   });

@@ -7,8 +7,11 @@ import { SILENT_POLICY } from "./host-page.js";
 import type { Realm, RealmOptions } from "./realm.js";
 import { createThread } from "./thread.js";
 
+/** With less, runs with a large package would have another thread, which compiles that anew, every few runs. */
+const HELD_MAX_BYTES = 48 * 1024 * 1024;
+
 export function createLanguageRealm(options: RealmOptions): Realm {
-  const thread = createThread(options, LANGUAGE_THREAD);
+  const thread = createThread(options, LANGUAGE_THREAD, HELD_MAX_BYTES);
   return {
     async settle() {
       await thread.watch();

@@ -17,8 +17,6 @@ const LOOK = "l";
 /** Instead of an answer. */
 const LATE = "late";
 
-/** What a thread may hold when it serves another run: V8 keeps what a realm held until the thread ends. */
-const HELD_MAX_BYTES = 16 * 1024 * 1024;
 /** One that is busy for so long is not waited for. */
 const CATCH_UP_MS = 200;
 
@@ -35,12 +33,14 @@ interface Thread {
 }
 
 /**
+ * @param heldMaxBytes what a thread may hold when it serves another run: V8 keeps what a realm held until the thread ends
  * @param onThread hears of each thread before a run has it
  * @param onCall takes what a run asks of the service
  */
 export function createThread(
   options: RealmOptions,
   harnesses: { page: string; worker: string },
+  heldMaxBytes: number,
   onThread: (thread: CDPSession) => Promise<unknown> = async () => {},
   onCall: (payload: string) => void = () => {},
 ) {
@@ -158,7 +158,7 @@ export function createThread(
     /** Has the thread in order for another run. */
     async renew(): Promise<void> {
       if (mark === LAST) await replace();
-      if (mark === LOOK && (await heldBytes()) > HELD_MAX_BYTES) await replace();
+      if (mark === LOOK && (await heldBytes()) > heldMaxBytes) await replace();
       await page.collect();
     },
     /** As of `Realm`. */
