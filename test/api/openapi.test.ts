@@ -42,7 +42,7 @@ function faults(value: unknown, schema: Schema, components: Record<string, Schem
 }
 
 describe("the OpenAPI document", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let service: TestService;
   let document: Schema;
   before(async () => {

@@ -39,7 +39,7 @@ const things = async (url: string) =>
   ).map(({ name }) => name);
 
 describe("a file that calls itself a backup", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let folder: string;
   let original: FreshDatabase;
   let place: FreshDatabase;

@@ -83,7 +83,7 @@ const source = (holders: string, instead: string, end: string) => `
   };`;
 
 describe("what a run changes of the language's own objects", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let host: ReachableHost;
   let browsers: Browsers;
   const lost: string[] = [];

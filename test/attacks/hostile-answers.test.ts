@@ -74,7 +74,7 @@ describe("hosts that answer the service as they like", function () {
   }
 
   describe("and others beside them", function () {
-    this.timeout(30_000);
+    this.timeout(180_000);
     let service: TestService;
     let hook: Awaited<ReturnType<typeof startAlertHook>>;
     let otherAppId: number;

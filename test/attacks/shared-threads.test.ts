@@ -10,7 +10,7 @@ const LEFT_BY_EACH =
   "globalThis.left = []; for (let i = 0; i < 8; i += 1) left.push(new Array(131_072).fill(i + 0.5));";
 
 describe("runs that follow one another on a thread", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   const here = { realm: "language" } as const;
   let browsers: Browsers;
 

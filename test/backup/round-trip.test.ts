@@ -42,7 +42,7 @@ async function shapeOf(db: DataSource): Promise<Shape> {
 }
 
 describe("a backup that is restored elsewhere", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let source: TestService;
   let folder: string;
   let place: FreshDatabase;

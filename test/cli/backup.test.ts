@@ -26,7 +26,7 @@ function command(name: "backup" | "restore", args: string[], environment: Record
 }
 
 describe("npm run backup and restore", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let service: TestService;
   let place: FreshDatabase;
   let folder: string;

@@ -33,7 +33,7 @@ function doctor(
 }
 
 describe("npm run doctor", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let database: FreshDatabase;
   let folder: string;
   let environment: Record<string, string>;

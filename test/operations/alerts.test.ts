@@ -34,7 +34,7 @@ async function startHook() {
 }
 
 describe("alerts", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let service: TestService;
   let hook: Awaited<ReturnType<typeof startHook>>;
   let moved = 0;

@@ -21,7 +21,7 @@ interface Entry {
 }
 
 describe("notifications", function () {
-  this.timeout(30_000);
+  this.timeout(180_000);
   let service: TestService;
   let pushService: Server;
   let moved = 0;

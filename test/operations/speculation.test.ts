@@ -179,7 +179,7 @@ const ASKING = `async function execute({ payload }) {
 const urlOf = (host: Server) => `http://127.0.0.1:${(host.address() as AddressInfo).port}/`;
 
 describe("a run whose row is long in coming", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let service: TestService;
   let host: Server;
   /** When each request came to the host. */

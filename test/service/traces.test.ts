@@ -24,7 +24,7 @@ async function startStranger() {
 }
 
 describe("traces", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let collector: TraceCollector;
   let stranger: Awaited<ReturnType<typeof startStranger>>;
   let service: TestService;

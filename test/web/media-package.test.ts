@@ -58,7 +58,7 @@ const EXPECTED = {
 };
 
 describe("Svc.Media", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let service: TestService;
   let browser: Browser;
   let page: Page;

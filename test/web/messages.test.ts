@@ -19,7 +19,7 @@ const CODE = `async function execute({ payload }) {
 }`;
 
 describe("messages in actions, pages and Studio", function () {
-  this.timeout(30_000);
+  this.timeout(180_000);
   let service: TestService;
   let browser: Browser;
   let page: Page;

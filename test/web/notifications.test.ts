@@ -7,7 +7,7 @@ import { launchChromium } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 describe("notifications in pages and Studio", function () {
-  this.timeout(30_000);
+  this.timeout(180_000);
   let service: TestService;
   let browser: Browser;
   let page: Page;

@@ -6,7 +6,7 @@ import { launchChromium } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 describe("Studio's alerts", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let service: TestService;
   let browser: Browser;
   let page: Page;

@@ -146,7 +146,7 @@ describe("What is held of a run", () => {
 });
 
 describe("A run that is held in a realm with fetch", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   const proxy = createEgressProxy({ allowPrivateNetwork: true });
   let host: ReachableHost;
   let connections = 0;

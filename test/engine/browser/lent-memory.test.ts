@@ -22,7 +22,7 @@ function renderersMegabytes(group: number): number {
 }
 
 describe("what a realm has given to its thread's objects", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let host: ReachableHost;
   before(async () => {
     host = await reachableHost((_request, response) => {

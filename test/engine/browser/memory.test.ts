@@ -6,7 +6,7 @@ import type { ConsoleLine, RealmKind } from "../../../src/engine/browser/run.js"
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 describe("the memory of a run", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let browsers: Browsers;
 
   before(async () => {

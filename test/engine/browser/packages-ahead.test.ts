@@ -16,7 +16,7 @@ const library = (source: string, name = "library.js"): PageScript => ({
 });
 
 describe("packages that are evaluated ahead of a run", function () {
-  this.timeout(30_000);
+  this.timeout(180_000);
   let host: ReachableHost;
   before(async () => {
     host = await reachableHost((_request, response) => {

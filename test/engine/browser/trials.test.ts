@@ -146,7 +146,7 @@ describe("Which runs are tried", () => {
 });
 
 describe("A run that is tried in a realm of the language", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
   let browsers: Browsers;
 
   before(async () => {
@@ -265,7 +265,7 @@ function browserWith(source: string) {
 }
 
 describe("A browser that makes no realms", function () {
-  this.timeout(60_000);
+  this.timeout(180_000);
 
   it("runs code of the language, and what would be tried, in workers", async () => {
     const without = browserWith("delete self.ShadowRealm");

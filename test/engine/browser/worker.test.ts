@@ -107,7 +107,7 @@ const WAYS: [string, string][] = [
 ];
 
 describe("a run without a document", function () {
-  this.timeout(30_000);
+  this.timeout(180_000);
   let browsers: Browsers;
   let proxy: EgressProxy;
   let server: Server;
