@@ -11,6 +11,8 @@ import { ROOT } from "./setup/steps.mjs";
 const NODE_FLAGS = ["--no-node-snapshot", "--enable-source-maps"];
 /** More than cores: tests wait for browsers and clocks more than they compute. */
 const PROCESSES = 3;
+/** Of more files there is no second try: something is broken. */
+const AGAIN_MAX_FILES = 8;
 /** These start processes or drive a browser: they take longest, so they come first, and what is short levels the end. */
 const LONG_KINDS = /^dist\/test\/(attacks|cli|engine\/browser|service|web)\//;
 
@@ -42,11 +44,26 @@ function gateFiles() {
 }
 
 /** Runs the files, each process the next of them. Resolves to the sum, to each failure, and to whether mocha itself ended badly. */
-async function runTests(node, files) {
-  const mocha = [...NODE_FLAGS, "node_modules/mocha/bin/mocha.js", "--parallel", "--jobs", PROCESSES];
+async function runTests(node, files, processes = PROCESSES) {
+  const mocha = [...NODE_FLAGS, "node_modules/mocha/bin/mocha.js", "--parallel", "--jobs", processes];
   const { code, figures } = await run(node, [...mocha, ...files]);
   const { passes = 0, failures = 0, failed = [] } = figures ?? {};
   return { passed: passes, failed: failures, failures: failed, broken: code !== 0 && failures === 0 };
+}
+
+/**
+ * Runs the files of failed tests once more, with nothing beside them: a busy machine of few cores has no time for three at once. What fails
+ * there, too, has failed; what holds there is said by name.
+ */
+async function tryAgain(node, first) {
+  const files = [...new Set(first.failures.map(({ file }) => file))];
+  if (files.length === 0 || files.length > AGAIN_MAX_FILES || files.includes("")) return first;
+  const second = await runTests(node, files, 1);
+  const stillFails = new Set(second.failures.map(({ title }) => title));
+  for (const { title, message } of first.failures)
+    if (!stillFails.has(title)) process.stdout.write(`failed beside others, held alone: ${title}\n  ${message}\n`);
+  const passed = first.passed + first.failed - second.failed;
+  return { ...second, passed, broken: first.broken || second.broken };
 }
 
 /** So that nobody looks for it in thousands of lines. */
@@ -60,7 +77,8 @@ async function main() {
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
   const node = ownNode();
   const lint = await run(node, ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."]);
-  const { passed, failed, failures, broken } = await runTests(node, files.length > 0 ? files : gateFiles());
+  const first = await runTests(node, files.length > 0 ? files : gateFiles());
+  const { passed, failed, failures, broken } = await tryAgain(node, first);
   for (const failure of failures) repeat(failure);
   const beside = broken ? ["mocha itself"] : [];
   if (lint.code !== 0) beside.push("biome check");
