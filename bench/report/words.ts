@@ -59,8 +59,10 @@ export const ABOUT: Record<string, string> = {
 export const BY_HAND = `## Measured by hand
 
 The floors use the same Chromium with the same switches, of which one (no new frame host for each navigation) saves a third of a navigation:
-with Chromium's own defaults that loop makes 93 to 100 a second where it makes 142 to 155 with it, on 2 cores. What a run in a worker
-costs in processor time there: Chromium 9 ms, nearly all of it the start of the worker's thread, in a document 13; Node about 2 and
-PostgreSQL about 1.5 with eight callers. So 138 a second is what two cores give: Directus, whose code runs in an isolate without a
-browser, was measured at 13.8 ms a call, which is slower than here, and at 175 a second, which is more.
+with Chromium's own defaults that loop makes two thirds as many (93 to 100 a second beside 142 to 155, on 2 cores of the fastest machine
+that these figures were made on; a slow one makes 50). Ratios are to be compared, times only within one day. What a run in a worker
+costs in processor time on that fast machine: Chromium 9 ms, nearly all of it the start of the worker's thread, in a document 13; Node about 2
+and PostgreSQL about 1.5 with eight callers, so that runs in workers cannot pass 138 a second there, and runs in realms do. Directus, whose
+code runs in an isolate without a browser, was measured at 1.5 of the loop beside it by eight callers, where code of the language makes
+more than 3, and at 13.8 ms a call.
 `;
