@@ -59,7 +59,8 @@ describe("runs that follow one another on a thread with fetch", function () {
   it("find nothing of each other, over more of them than a thread serves", async () => {
     const source = execute(
       "return found",
-      `const holders = [globalThis, Headers, Response, Blob, FormData, URL, ReadableStream, DOMException].flatMap((one) => [one, one.prototype ?? one]);
+      `const holders = [globalThis, Headers, Response, Blob, FormData, URL, ReadableStream, DOMException, crypto, crypto.subtle]
+         .flatMap((one) => [one, one.prototype ?? Object.getPrototypeOf(one)]);
        const found = holders.filter((one) => "left" in one).map(String);
        for (const one of holders) one.left = 1;
        setInterval(() => fetch(url + "/left"), 1); setTimeout(() => console.log("left"), 5); new Response("left").text().then(() => fetch(url + "/left"));
@@ -79,6 +80,17 @@ describe("runs that follow one another on a thread with fetch", function () {
       "a stream that is made by asking",
       "new Response(new ReadableStream({ async pull() { await fetch(url + '/late'); await fetch(url + '/left') } })).text()",
     ],
+    ...(
+      [
+        ["what WebCrypto works on, again and again", 1e3],
+        ["what WebCrypto works on for long", 4e5],
+      ] as const
+    ).map(([what, iterations]) => [
+      what,
+      `const keyed = crypto.subtle.importKey('raw', new Uint8Array(8), 'PBKDF2', false, ['deriveBits']);
+       const algorithm = { name: 'PBKDF2', hash: 'SHA-256', salt: new Uint8Array(16), iterations: ${iterations} };
+       (function again() { keyed.then((key) => crypto.subtle.deriveBits(algorithm, key, 256)).then(() => { fetch(url + (over ? '/left' : '/meanwhile')); again() }) })()`,
+    ]),
     [
       "a hundred requests",
       "for (let at = 0; at < 100; at += 1) fetch(url + '/late').catch(() => fetch(url + '/left'))",
@@ -158,6 +170,12 @@ describe("runs that follow one another on a thread with fetch", function () {
        const response = await fetch(url + "/one"); new Error("own").stack;
        const way = globalThis.__svcService; const answer = ${ASK};
        new Promise((resolve) => { setTimeout(() => { new Error("timed").stack; resolve() }, 1) });
+       const key = await crypto.subtle.importKey("raw", new Uint8Array(16), "AES-GCM", true, ["encrypt"]);
+       const iv = { get byteLength() { return 12 } }; const algorithm = { name: "AES-GCM", get iv() { seen[seen.length] = this; return new Uint8Array(12) } };
+       const sealed = await crypto.subtle.encrypt(algorithm, key, new Uint8Array(1));
+       for (const value of [crypto, crypto.subtle, crypto.subtle.digest, key, key.algorithm, key.usages, sealed, await crypto.subtle.exportKey("jwk", key)]) look(value);
+       for (const values of [["x", key], [{}, key, iv], [algorithm, iv, iv]]) await crypto.subtle.encrypt(...values).catch(look);
+       try { crypto.getRandomValues(new Uint8Array(1e6)) } catch (error) { look(error) }
        for (const value of [response, response.headers, response.body, await response.clone().blob(), response.headers.entries(), fetch, setTimeout, way, way.call, answer, answer.text, answer.headers]) look(value);
        await new Promise((resolve) => { setTimeout(resolve, 20) });
        for (let at = 0; at < seen.length; at += 1) look(seen[at]);

@@ -248,6 +248,7 @@ describe("the catalogue", () => {
       "svc-media": [],
       "svc-barcode": [],
       "svc-csv": [],
+      "svc-encryption": [],
       "svc-notifications": ["navigator"],
     });
   });

@@ -82,12 +82,15 @@ const realmsOfCode = createRealmsOfCode();
 const trials = createTrials();
 /** Code that was given up of late where it was held. */
 const givenUp = createRememberedCode();
+/** Code that ended its page of late in a realm with `fetch`. */
+const endedPages = createRememberedCode();
 
-/** Whether a package is held there. What a worker has beside the language, a realm with `fetch` has in part. */
+/** Whether a package is held there. What a worker has beside the language, a realm with `fetch` has in part; a worker can ask for nothing. */
 function holds(kind: RealmKind, script: PageScript): boolean {
   if (!("source" in script)) return kind === "document";
   const { realm = "document", fitsFetch = false } = script;
   if (kind === "fetch" && !["language", "fetch"].includes(realm)) return fitsFetch;
+  if (kind === "worker" && realm === "fetch") return false;
   return REALM_KINDS.indexOf(kind) >= REALM_KINDS.indexOf(realm);
 }
 
@@ -99,7 +102,7 @@ function placeOf(request: PageRun): { realm: RealmKind; trialOf: TrialOf | null 
   const ofSource = realmsOfCode(source, given);
   const realms = ofSource.filter((kind) => packages.every((script) => holds(kind, script)));
   const [least, next] = realms as [RealmKind, RealmKind];
-  const realm = least === "fetch" && trials.neededMore(request) ? next : least;
+  const realm = least === "fetch" && endedPages.has(request) ? next : least;
   return { realm, trialOf: trials.of(request, realm, ofSource[0]) };
 }
 
@@ -185,7 +188,7 @@ async function run(supervisors: readonly Supervisor[], request: PageRun): Promis
   const held = trialOf === null ? await ahead?.take(request) : null;
   const outcome = held ?? (await runAs(supervisors, request, whole));
   if (whole !== "fetch" || outcome.ok || !ENDED_WITH_PAGE.includes(outcome.cause)) return outcome;
-  trials.remember(request);
+  endedPages.add(request);
   if (outcome.cause !== "realm") return outcome;
   // Its page was ended there before it had asked for anything or printed a line.
   const timeoutMs = Math.max(1, request.timeoutMs - (performance.now() - begun));

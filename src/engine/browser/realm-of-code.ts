@@ -33,12 +33,12 @@ const DYNAMIC = ["globalThis", "eval", "eval()", "Function"];
 const NAVIGATOR = "navigator";
 const OF_NAVIGATOR = NAVIGATOR_MEMBERS.map((member) => `${NAVIGATOR}.${member}`);
 
-/** What code may name in each, from the least to the most. */
+/** What code may name in each, the cheapest first. */
 const KNOWN = (
   [
     ["language", LANGUAGE_GLOBALS],
-    ["worker", [PACKAGES, ...OF_NAVIGATOR, ...WORKER_GLOBALS]],
     ["fetch", FETCH_GLOBALS],
+    ["worker", [PACKAGES, ...OF_NAVIGATOR, ...WORKER_GLOBALS]],
     ["network", [PACKAGES, ...OF_NAVIGATOR, ...NETWORK_GLOBALS]],
   ] as const
 ).map(([kind, globals]) => ({

@@ -28,10 +28,11 @@ export type PageScript =
   | { name: string; url: string };
 
 /**
- * Where a script is evaluated, each with what those before it have: in a realm with LANGUAGE_GLOBALS, in a worker with WORKER_GLOBALS,
- * with the app's origin and its way out in a realm with FETCH_GLOBALS or a worker with NETWORK_GLOBALS, in a document with all that a page has, storage too.
+ * Where a script is evaluated, by what that costs: in a realm with LANGUAGE_GLOBALS, in one with FETCH_GLOBALS that has the app's origin and
+ * its way out, in a worker with WORKER_GLOBALS and no way out, in one with NETWORK_GLOBALS and with both, in a document with all that a page
+ * has, storage too. Each has what those before it have, but for the worker, which cannot ask for anything.
  */
-export const REALM_KINDS = ["language", "worker", "fetch", "network", "document"] as const;
+export const REALM_KINDS = ["language", "fetch", "worker", "network", "document"] as const;
 export type RealmKind = (typeof REALM_KINDS)[number];
 
 /** Whether a run there can reach anything. */

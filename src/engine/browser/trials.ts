@@ -44,16 +44,11 @@ export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
   const needMore = createRememberedCode(rememberedPerApp);
 
   return {
-    /** Whether the app's same code needed more of late. */
-    neededMore: needMore.has,
-    /** Remembers that it did. */
-    remember: needMore.add,
-
     /** `realm` where the run is to be tried in a realm of the language first, and its source needs no more than that has; null where not. */
     of(request: PageRun, realm: RealmKind, ofSource = realm): TrialOf | null {
       if (ofSource !== "language" || realm === "document") return null;
       const mayBe = realm === "language" || request.packages.every(mayBeTried);
-      return mayBe && !this.neededMore(request) ? realm : null;
+      return mayBe && !needMore.has(request) ? realm : null;
     },
 
     /**
@@ -74,7 +69,7 @@ export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
         trialOf,
       }).then((ended) => {
         const needsMore = lines.tooMany() || (!ended.ok && NEEDS_MORE.includes(ended.cause));
-        if (needsMore) this.remember(request);
+        if (needsMore) needMore.add(request);
         return needsMore ? null : ended;
       });
       return {

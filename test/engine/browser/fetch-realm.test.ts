@@ -2,12 +2,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import { BODY_STATES, STREAMS } from "./alike/bodies.js";
+import { CRYPTO, CRYPTO_BEFORE, CRYPTO_TAKERS } from "./alike/crypto.js";
 import { NOT_ALIKE } from "./alike/known.js";
 import type { Sample } from "./alike/outcomes.js";
 import { REQUESTS, TIMES } from "./alike/requests.js";
 import { differences } from "./alike/rooms.js";
 import { SHAPES, SHAPES_BEFORE } from "./alike/shapes.js";
-import { MATRIX } from "./alike/values.js";
+import { MATRIX, matrixOf } from "./alike/values.js";
 import { type ReachableHost, reachableHost } from "./host.js";
 import { runOf } from "./support.js";
 
@@ -73,8 +74,9 @@ describe("code in a realm with fetch", function () {
   }
 
   it("sees the same classes and functions, also where it misuses them", () => expectAlike(SHAPES, SHAPES_BEFORE));
-  it("has values of every kind converted alike, wherever they are given", () =>
-    expectAlike(MATRIX.flatMap(([, samples]) => samples)));
+  it("has values of every kind converted alike, wherever they are given", () => expectAlike(MATRIX));
+  it("has WebCrypto, with each operation of each algorithm", () => expectAlike(CRYPTO, SHAPES_BEFORE + CRYPTO_BEFORE));
+  it("has WebCrypto read values of every kind alike", () => expectAlike(matrixOf(CRYPTO_TAKERS), CRYPTO_BEFORE));
   it("reads bodies of every kind alike, in every state", () => expectAlike(BODY_STATES));
   it("goes through streams, headers, forms and files alike", () => expectAlike(STREAMS));
   it("asks hosts for the same, and is answered alike", () =>

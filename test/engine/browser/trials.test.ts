@@ -9,7 +9,7 @@ import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js
 import { STAND_INS } from "../../../src/engine/browser/pages/worker-globals.js";
 import { localBrowser } from "../../../src/engine/browser/processes/local-browser.js";
 import { type FailureCause, failed, type PageRun, type RealmKind } from "../../../src/engine/browser/run.js";
-import { createTrials } from "../../../src/engine/browser/trials.js";
+import { createRememberedCode, createTrials } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { reachableHost } from "./host.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
@@ -92,11 +92,11 @@ describe("Which runs are tried", () => {
   });
 
   it("is remembered by app: none drives out what is known of another's", () => {
-    const trials = createTrials(2);
+    const needMore = createRememberedCode(2);
     const of = (app: number, source: string) => runOf(source, { origin: `https://app-${app}.actions.internal` });
-    trials.remember(of(1, "a"));
-    for (const source of ["a", "b", "c"]) trials.remember(of(2, source));
-    const known = [of(1, "a"), of(2, "a"), of(2, "b"), of(2, "c"), of(3, "a")].map(trials.neededMore);
+    needMore.add(of(1, "a"));
+    for (const source of ["a", "b", "c"]) needMore.add(of(2, source));
+    const known = [of(1, "a"), of(2, "a"), of(2, "b"), of(2, "c"), of(3, "a")].map(needMore.has);
     expect(known).to.deep.equal([true, false, true, true, false]);
   });
 

@@ -37,7 +37,7 @@ const PROBE = `const execute = async () => {
   const found = [];
   for (const key of Reflect.ownKeys(globalThis)) if (/^left/.test(String(key))) found.push(key);
   for (const one of [Object, Array, Promise, String, Map, Set, Date, RegExp, Error, Intl.NumberFormat, Uint8Array, globalThis.EventTarget, JSON,
-    Reflect, console, globalThis.crypto]) {
+    Reflect, console, globalThis.crypto, globalThis.crypto?.subtle, globalThis.crypto && Object.getPrototypeOf(crypto)]) {
     for (const holder of [one, one?.prototype]) if (holder && "left" in holder) found.push(one.name || String(one));
   }
   try { found.push(leftLexical); } catch {}
@@ -50,7 +50,8 @@ const LEFTOVERS: [string, string, string?][] = [
   ["globals", "globalThis.left = 1; var leftVar = 1; made('leftMade = 1')"],
   ["lexical bindings", "made('return eval')('let leftLexical = 1')"],
   ["changed prototypes", "for (const one of [Object, Array, Promise, Function]) one.prototype.left = 1"],
-  ["changed events", "EventTarget.prototype.left = crypto.left = 1", "crypto"],
+  ["changed events", "EventTarget.prototype.left = 1", "EventTarget"],
+  ["a changed WebCrypto", "crypto.left = crypto.subtle.left = Object.getPrototypeOf(crypto).left = 1", "crypto"],
   [
     "changed intrinsics",
     "JSON.parse = () => 2; Array.isArray = () => 2; Promise.prototype.then = () => {}; console.left = 1",
@@ -144,7 +145,8 @@ describe("a run without a document", function () {
       return told;
     };
     expect(await realmOf("const execute = async () => Math.max(1, 2)")).to.equal("language");
-    expect(await realmOf("const execute = async () => crypto.randomUUID()")).to.equal("worker");
+    expect(await realmOf("const execute = async () => crypto.randomUUID()")).to.equal("fetch");
+    expect(await realmOf("const execute = async () => performance.now()")).to.equal("worker");
     expect(await realmOf("const execute = async () => typeof fetch")).to.equal("fetch");
     expect(await realmOf("const execute = async () => [typeof Request, typeof Event]")).to.equal("network");
     expect(await realmOf("const execute = async () => typeof document")).to.equal("document");
@@ -159,7 +161,8 @@ describe("a run without a document", function () {
     ] as const) {
       expect(await realmOf("const execute = async () => typeof fetch", [...packages])).to.equal(realm);
     }
-    expect(await realmOf("const execute = async () => typeof setTimeout", [fits])).to.equal("worker");
+    expect(await realmOf("const execute = async () => typeof setTimeout", [fits])).to.equal("fetch");
+    expect(await realmOf("const execute = async () => typeof performance", [fits])).to.equal("worker");
     // A package says that it fits a realm with fetch; what it needs is another.
     for (const realm of REALMS.filter((one) => one !== "fetch")) {
       expect(await realmOf("const execute = async () => 1", [{ ...own, realm }])).to.equal(realm);

@@ -13,7 +13,9 @@ import { type HarnessLimits, harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
 import { lentPlatform } from "./in-page/lent-platform.js";
 import { lentRows } from "./in-page/lent-rows.js";
+import { lentTimers } from "./in-page/lent-timers.js";
 import { pageTexts } from "./in-page/page-texts.js";
+import { realmFaults } from "./in-page/realm-faults.js";
 import { realmHarness } from "./in-page/realm-harness.js";
 import { realmRows } from "./in-page/realm-rows.js";
 import { realmSignals } from "./in-page/realm-signals.js";
@@ -29,6 +31,7 @@ import {
   FETCH_GLOBALS,
   LANGUAGE_GLOBALS,
   LENT_CLASSES,
+  LENT_UNNAMED,
   NAVIGATOR_MEMBERS,
   NETWORK_GLOBALS,
   STAND_INS,
@@ -121,9 +124,15 @@ function workerPage(globals: readonly string[], withOrigin: boolean): string {
 /** For a page around one thread, and for that thread. */
 function realmThread(globals: readonly string[], borrows: boolean): { page: string; worker: string } {
   const borrow = borrows
-    ? calling(borrowedPlatform, calling(realmSignals), realmRows.toString(), calling(realmTimers))
+    ? calling(borrowedPlatform, calling(realmSignals), realmRows.toString(), calling(realmTimers), calling(realmFaults))
     : "null";
-  const lent = [JSON.stringify(LENT_CLASSES), calling(lentRows), String(LENT_MAX_CHARACTERS)];
+  const lent = [
+    JSON.stringify(LENT_CLASSES),
+    JSON.stringify(LENT_UNNAMED),
+    calling(lentRows),
+    lentTimers.toString(),
+    String(LENT_MAX_CHARACTERS),
+  ];
   const lend = borrows ? calling(lentPlatform, ...lent) : "null";
   const before = [CORE, calling(codeOfText), calling(standIns), borrow, borrows ? RUN_CALLS : "null"];
   const given = [JSON.stringify(SERVICE_GLOBAL), JSON.stringify(globals), String(LOAD_MAX_MS)];

@@ -26,8 +26,10 @@ const REQUESTS =
 
 /** Of what asks for something, and of what stands beside the language, that which a realm has or can be lent (in-page/lent-platform.ts). */
 export const LENT_CLASSES: readonly string[] = ["Headers", "Request", "Response", "Blob", "File", "FormData"];
+/** Of objects that it is lent, without a name there. */
+export const LENT_UNNAMED: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 const BORROWED =
-  "fetch setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
+  "fetch crypto setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
   "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException " +
   "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
   "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";

@@ -58,5 +58,13 @@ export const NOT_ALIKE: readonly { of: RegExp; why: string }[] = [
     of: any(["the body is the stream", "a body that is another's, being read"]),
     why: "the platform reads a stream of its own, which asks the realm's for each part",
   },
+  {
+    of: any(["bytes that are taken away by a getter"]),
+    why: "bytes are copied as they are given, before the platform reads anything else of the call",
+  },
+  {
+    of: any(["settled in the order of the language"]),
+    why: "what the platform settles at once crosses the border first, and is heard a step of the language later",
+  },
   { of: any(["code of text"]), why: "evaluating a text fails in a realm where a timer of the worker's calls it" },
 ];

@@ -216,12 +216,12 @@ const TAKERS: Readonly<Record<string, string>> = {
   "an interval's id": "clearInterval(V)",
 };
 
-/** A run for each taker. */
-export const MATRIX: readonly (readonly [title: string, samples: readonly Sample[]])[] = Object.entries(TAKERS).map(
-  ([taker, code]) => [
-    taker,
+/** What each of them takes of each value. */
+export const matrixOf = (takers: Readonly<Record<string, string>>): Sample[] =>
+  Object.entries(takers).flatMap(([taker, code]) =>
     Object.entries(VALUES).map(
       ([value, made]): Sample => [`${taker}: ${value}`, code.replaceAll(/\bV\b/g, () => made)],
     ),
-  ],
-);
+  );
+
+export const MATRIX = matrixOf(TAKERS);

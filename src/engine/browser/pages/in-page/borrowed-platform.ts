@@ -3,6 +3,7 @@
  * browser, in the realm, before the author's code does.
  */
 import type { LentClass, Stand } from "./lent-platform.js";
+import type { RealmFaults } from "./realm-faults.js";
 import type { RealmRows } from "./realm-rows.js";
 import type { RealmSignals } from "./realm-signals.js";
 import type { RealmTimers } from "./realm-timers.js";
@@ -29,25 +30,25 @@ export function borrowedPlatform(
   signals: RealmSignals,
   makeRows: (signals: RealmSignals) => RealmRows,
   timersOf: RealmTimers,
+  faults: RealmFaults,
 ) {
   const rows = makeRows(signals);
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, setPrototypeOf } = Reflect;
   const { captureStackTrace } = Error as Any;
+  const { isArray } = Array;
   const { create, prototype: OBJECT } = Object;
   const { parse } = JSON;
   const { iterator, toStringTag } = Symbol;
-  const { DOMException, ReadableByteStreamController, ReadableStream, ReadableStreamBYOBRequest, URL } = scope;
+  const { ReadableByteStreamController, ReadableStream, ReadableStreamBYOBRequest, URL } = scope;
   const { ReadableStreamDefaultController } = scope;
   const OwnPromise = Promise;
   const OwnDate = Date;
   const OwnTypeError = TypeError;
-  const ERRORS: Any = { __proto__: null, TypeError, RangeError, SyntaxError };
   const { get: getOf, set: setOf } = WeakMap.prototype;
   const { add: addTo, delete: deleteFrom, has: hasIn } = WeakSet.prototype;
   const OwnWeakRef = WeakRef;
   const { deref } = OwnWeakRef.prototype;
-  const { indexOf, slice } = String.prototype;
   const getterOf = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
   const isLocked = getterOf(ReadableStream.prototype, "locked");
   const { getReader } = ReadableStream.prototype;
@@ -84,22 +85,20 @@ export function borrowedPlatform(
       at += 1;
       return row[at - 1];
     };
-    const fault = (kind: string, message: string, name: string): Any => {
-      if (kind === "DOMException") return new DOMException(message, name);
-      const error = new (ERRORS[kind] ?? OwnTypeError)(message);
-      if (trace === undefined) captureStackTrace(error, above);
-      else setFrames(error, kind, trace.stack);
-      return error;
-    };
     return function read(): Any {
       const kind = next();
       if (kind === "o") return objectOf(next(), next(), next(), signal);
       if (kind === "b") return rows.bytesOf(next(), next());
       if (kind === "s") return streamOf(next(), next(), next(), signal);
       if (kind === "i") return entriesOf(of, next());
-      if (kind === "e") throw fault(next(), next(), next());
+      if (kind === "e") throw faults.faultOf(next(), next(), next(), next(), above, trace);
       if (kind === "d") return new OwnDate(next());
       if (kind === "t") throw rows.thrownAt(next());
+      if (kind === "k") {
+        const made = {};
+        for (let left = next(); left > 0; left -= 1) define(made, next(), read(), true);
+        return made;
+      }
       if (kind !== "l") return next();
       const list: Any[] = [];
       for (let left = next(); left > 0; left -= 1) rows.put(list, read());
@@ -160,13 +159,6 @@ export function borrowedPlatform(
     return stream;
   }
 
-  /** What a failure that comes later has lost: who asked. */
-  function setFrames(error: Any, kind: string, stack: unknown): void {
-    if (typeof stack !== "string") return;
-    const frames = apply(slice, stack, [apply(indexOf, `${stack}\n`, ["\n"])]);
-    define(error, "stack", `${kind}: ${error.message}${frames}`, false);
-  }
-
   /** Asks for a member of what is lent. Answers what that comes to, a promise where it comes later. */
   function ask(stand: Stand, verb: string, member = "", row: readonly Any[] = [], asking: Asking = PLAIN): Any {
     const { of = "", take, above = ask } = asking;
@@ -220,6 +212,9 @@ export function borrowedPlatform(
     }
   }
 
+  /** A key's description is another object each time that it is asked for. */
+  const isMadeAnew = (value: Any): boolean => isArray(value) || getPrototypeOf(value) === OBJECT;
+
   /** An attribute's getter. */
   function attribute(lender: Stand, name: string, key: string): PropertyDescriptor {
     const asked = key === "signal" ? "method" : key;
@@ -231,7 +226,7 @@ export function borrowedPlatform(
         const said = ask(lender, "member", `${name}.${asked}`, rows.rowOf([this]), { __proto__: null, signal });
         // A signal of the worker's would be another than the one that the author has.
         const value = key === "signal" ? signals.following(signal ?? null) : said;
-        if (rows.isObject(value)) {
+        if (rows.isObject(value) && !isMadeAnew(value)) {
           known[key] = value;
           apply(setOf, attributes, [this, known]);
         }
@@ -247,16 +242,10 @@ export function borrowedPlatform(
     if (body !== undefined && !apply(isLocked, body, []) && ask(giverOf(body), "isLocked")) apply(getReader, body, []);
   }
 
-  /** The platform names the method where it has the whole text at once. */
-  function jsonOf(name: string, isWhole: boolean, text: string, trace: Any): unknown {
-    try {
-      return parse(text);
-    } catch (error) {
-      const { message } = error as Error;
-      const fault = new ERRORS.SyntaxError(isWhole ? `Failed to execute 'json' on '${name}': ${message}` : message);
-      setFrames(fault, "SyntaxError", trace?.stack);
-      throw fault;
-    }
+  /** What is made here of a method's value: JSON of a text, and in the author's own bytes what was written into their copy. */
+  function takeOf(name: string, key: string, isWhole: boolean, given: unknown): Asking["take"] {
+    if (key === "json") return (text, trace) => faults.jsonOf(name, isWhole, text, trace);
+    return key === "getRandomValues" ? (bytes) => rows.write(given, bytes) : undefined;
   }
 
   function methodOf(lender: Stand, { name, iterable }: LentClass, key: string): Any {
@@ -264,7 +253,7 @@ export function borrowedPlatform(
     const { [key]: method } = {
       [key](...values: Any[]): unknown {
         const isWhole = rows.isObject(this) && apply(hasIn, wholes, [this]);
-        const take = key === "json" ? (text: string, trace: Any) => jsonOf(name, isWhole, text, trace) : undefined;
+        const take = takeOf(name, key, isWhole, values[0]);
         const asking = { __proto__: null, of: name, take, above: method, signal: signalOf(this) } as Asking;
         const row = rows.rowOf([this]);
         if (takesWork && typeof values[0] === "function") {
@@ -292,16 +281,15 @@ export function borrowedPlatform(
     return made;
   }
 
+  const withoutNew = (name: string): string =>
+    `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`;
+
   /** A class of the worker's, as it looks there. */
   function makeClass(lender: Stand, one: LentClass): Any {
     const { name, length } = one;
     const made: Any = {
       [name]: function (this: unknown, ...values: Any[]) {
-        if (new.target === undefined) {
-          throw new OwnTypeError(
-            `Failed to construct '${name}': Please use the 'new' operator, this DOM object constructor cannot be called as a function.`,
-          );
-        }
+        if (new.target === undefined) throw new OwnTypeError(one.isNamed ? withoutNew(name) : "Illegal constructor");
         const asking = { __proto__: null, above: made, signal: signalOf(values[0]) } as Asking;
         const row = rows.rowOf(values);
         const object = whileLocked(values[0], () => ask(lender, "new", name, row, asking)) as object;
@@ -317,11 +305,14 @@ export function borrowedPlatform(
     defineProperty(made, "length", { __proto__: null, value: length } as Any);
     deleteProperty(prototype, "constructor");
     for (const [key, isRead, count] of one.members) {
+      if (key === "constructor") {
+        define(prototype, key, made, false);
+        continue;
+      }
       const value = isRead ? null : sized(methodOf(lender, one, key), count);
       const description = isRead ? attribute(lender, name, key) : { value, writable: true, configurable: true };
       defineProperty(prototype, key, { __proto__: null, ...description, enumerable: true } as Any);
     }
-    define(prototype, "constructor", made, false);
     defineProperty(prototype, toStringTag, { __proto__: null, value: name, configurable: true } as Any);
     for (const [key, , count] of one.statics) define(made, key, sized(staticOf(lender, name, key), count), true);
     if (one.iterable) {
@@ -356,12 +347,13 @@ export function borrowedPlatform(
     const classes: LentClass[] = parse(descriptionJson);
     for (const one of classes) {
       const made = makeClass(lender, one);
-      define(scope, one.name, made, false);
+      if (one.isNamed) define(scope, one.name, made, false);
       if (one.parent === null) continue;
       setPrototypeOf(made, scope[one.parent]);
       setPrototypeOf(made.prototype, scope[one.parent].prototype);
     }
     define(scope, "fetch", fetchOf(lender), true);
+    define(scope, "crypto", ask(lender, "call", "crypto"), true);
     const timers = timersOf(lender, ask, rows);
     for (const name of Object.keys(timers)) define(scope, name, timers[name], true);
     for (const key of ["createObjectURL", "revokeObjectURL"]) {

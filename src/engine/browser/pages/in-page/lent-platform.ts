@@ -3,6 +3,7 @@
  * function for each, for nothing but texts, numbers and functions crosses its border. Runs inside the browser, where no author's code does.
  */
 import type { Foreign, Give, LentRows } from "./lent-rows.js";
+import type { LentTimers } from "./lent-timers.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
@@ -15,14 +16,16 @@ declare const self: Any;
  * first two alone, where the realm hears them); `q` search parameters; `c` a function to call; `r` what reads a stream, and whether it is
  * locked; `f` whether an object of the author's can be called, and what does with it what the platform does; `j` the same of what JSON is made
  * of; `a` what hears of an abort; `t` the place of what the author's code has thrown; `s` whether a stream is of bytes and locked, and what
- * reads it; `i` what goes through entries; `d` a date; `l` a number of values, and they; `p` that another row comes; `e` the class, message and
- * name of an error.
+ * reads it; `i` what goes through entries; `d` a date; `l` a number of values, and they; `k` a number of members of a plain object, each
+ * by its name and value; `p` that another row comes; `e` the class, message and
+ * name of an error, and whether it has a stack.
  */
 export type Stand = (verb: string, member: string, give: Give, ...values: Any[]) => unknown;
 
 /** A class as it is to be made again: members by name, whether they are read or called, and how many values a call must have. */
 export interface LentClass {
   name: string;
+  isNamed: boolean;
   parent: string | null;
   length: number;
   members: readonly (readonly [name: string, isRead: boolean, length: number])[];
@@ -34,19 +37,28 @@ export type LentPlatform = ReturnType<typeof lentPlatform>;
 
 /**
  * As `harnessCore`: evaluated by its source text. Walks the platform's own classes, so that none of their members is forgotten.
+ * @param names the classes that a realm has by their names
+ * @param unnamed those that it meets by their objects alone
  * @param lentMaxCharacters how much may be given to objects of the platform, over all runs, before another thread is needed
  */
-export function lentPlatform(names: readonly string[], rows: LentRows, lentMaxCharacters: number) {
-  const { Thrown, foreignObject, foreignJson, bytesOf, converted } = rows;
-  const { AbortController, AbortSignal, DOMException, ReadableStream, Request, Response, URL, URLSearchParams } = self;
-  const { clearTimeout, fetch: send } = self;
+export function lentPlatform(
+  names: readonly string[],
+  unnamed: readonly string[],
+  rows: LentRows,
+  makeTimers: (convert: LentRows["converted"]) => LentTimers,
+  lentMaxCharacters: number,
+) {
+  const { Thrown, foreignObject, foreignJson, bytesOf } = rows;
+  const timersOf = makeTimers(rows.converted);
+  const { AbortController, AbortSignal, DOMException, QuotaExceededError, ReadableStream, Request, Response } = self;
+  const { URLSearchParams, crypto, fetch: send } = self;
   const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
-  const classes = names.map((name) => self[name]);
+  const classes = [...names, ...unnamed].map((name) => self[name]);
 
   function membersOf(holder: object): LentClass["members"] {
     return ownKeys(holder).flatMap((key): LentClass["members"] => {
       const { get, value } = getOwnPropertyDescriptor(holder, key)!;
-      if (typeof key === "symbol" || key === "constructor" || key === "prototype") return [];
+      if (typeof key === "symbol" || key === "prototype") return [];
       if (get) return [[key, true, 0]];
       return typeof value === "function" ? [[key, false, value.length]] : [];
     });
@@ -56,13 +68,15 @@ export function lentPlatform(names: readonly string[], rows: LentRows, lentMaxCh
     const parent = classes.find((other) => other === getPrototypeOf(one))?.name ?? null;
     const { name, length, prototype } = one;
     const iterable = getOwnPropertyDescriptor(prototype, Symbol.iterator) !== undefined;
-    return { name, parent, length, members: membersOf(prototype), statics: membersOf(one), iterable };
+    const isNamed = names.includes(name);
+    return { name, isNamed, parent, length, members: membersOf(prototype), statics: membersOf(one), iterable };
   }
 
   /** By class and name. */
   const methods = new Map<string, Any>();
   for (const one of classes) {
     for (const [key] of membersOf(one.prototype)) {
+      if (key === "constructor") continue;
       const { get, value } = getOwnPropertyDescriptor(one.prototype, key)!;
       methods.set(`${one.name}.${key}`, get ?? value);
     }
@@ -71,8 +85,11 @@ export function lentPlatform(names: readonly string[], rows: LentRows, lentMaxCh
   /** A class of ours, else the nearest of the language's by which the realm can say the same. */
   function faultRow(error: Any): Any[] {
     if (error instanceof Thrown) return ["t", error.place];
-    if (error instanceof DOMException) return ["e", "DOMException", error.message, error.name];
-    return ["e", error?.name ?? "TypeError", error?.message ?? `${error}`, ""];
+    if (error instanceof DOMException) {
+      const kind = error instanceof QuotaExceededError ? "QuotaExceededError" : "DOMException";
+      return ["e", kind, error.message, error.name, getOwnPropertyDescriptor(error, "stack") !== undefined];
+    }
+    return ["e", error?.name ?? "TypeError", error?.message ?? `${error}`, "", true];
   }
 
   /** What runs have given to the platform's objects, and what blobs have of elsewhere: held where V8 does not count it, until this thread ends. */
@@ -81,11 +98,7 @@ export function lentPlatform(names: readonly string[], rows: LentRows, lentMaxCh
   /** What one run borrows. */
   function forRun() {
     const ending = new AbortController();
-    const timers = new Set<number>();
-    const addresses = new Set<string>();
-    /** The number of a timer before the run's first, which is 1 to it. */
-    const before = self.setTimeout(() => {});
-    clearTimeout(before);
+    const timers = timersOf();
     let asked = 0;
     let revealed: unknown = null;
     const places = new WeakMap<object, number>();
@@ -139,8 +152,14 @@ export function lentPlatform(names: readonly string[], rows: LentRows, lentMaxCh
     function member(name: string, [target, ...given]: readonly Any[]): unknown {
       const method = methods.get(name);
       const found: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, given);
+      if (name === "Crypto.getRandomValues") return writtenInto(found);
       if (found instanceof ReadableStream) return streamOf(found);
       return Object(found) === found && typeof found.next === "function" ? entriesOf(found) : found;
+    }
+
+    /** The bytes of a copy, which the realm puts into the author's own. */
+    function writtenInto({ buffer, byteOffset, byteLength }: Any): Uint8Array {
+      return buffer.detached ? new Uint8Array() : new Uint8Array(buffer, byteOffset, byteLength);
     }
 
     /** A row that stands as it is. */
@@ -203,7 +222,11 @@ export function lentPlatform(names: readonly string[], rows: LentRows, lentMaxCh
       const found = classes.find(
         ({ prototype }) => typeof value === "object" && value && getPrototypeOf(value) === prototype,
       );
-      return found ? ["o", found.name, placeOf(value), standFor(value)] : ["v", value];
+      if (found) return ["o", found.name, placeOf(value), standFor(value)];
+      if (typeof value !== "object" || value === null || getPrototypeOf(value) !== Object.prototype)
+        return ["v", value];
+      const members = Object.entries(value);
+      return ["k", members.length, ...members.flatMap(([key, held]) => [key, ...rowOf(held)])];
     }
 
     /** A body that the realm makes by parts: what is wrong with one the platform says. */
@@ -304,52 +327,20 @@ export function lentPlatform(names: readonly string[], rows: LentRows, lentMaxCh
       return isReadable && target.body?.locked === false ? target.text() : apply(method, target, []);
     }
 
-    /** `ring`: does the realm's work, given the text of which to make it where there is one. Without values: none was given. */
-    function startTimer(kind: string, ring: (text?: string) => void, hasWork: boolean, given: readonly Any[]): number {
-      if (given.length === 0) return self[kind]();
-      const text = hasWork ? undefined : converted(`'${kind}' on 'WorkerGlobalScope'`, () => `${given[0]}`);
-      const onTime = () => {
-        if (kind === "setTimeout") timers.delete(id);
-        ring(text);
-      };
-      const id: number = self[kind](onTime, given[1]);
-      timers.add(id);
-      return id - before;
-    }
-
-    function stopTimer(kind: string, given: unknown): void {
-      // As the platform makes a number of it.
-      const id = before + (converted(`'${kind}' on 'WorkerGlobalScope'`, () => +(given as Any)) | 0);
-      // Both kinds are of one row of numbers.
-      if (timers.delete(id)) clearTimeout(id);
-    }
-
-    function addressOf(...given: unknown[]): string {
-      const address = URL.createObjectURL(...given);
-      addresses.add(address);
-      return address;
-    }
-
-    function forget(...given: unknown[]): void {
-      // It says what it lacks.
-      if (given.length === 0) URL.revokeObjectURL();
-      const address = converted("'revokeObjectURL' on 'URL'", () => `${given[0]}`);
-      if (addresses.delete(address)) URL.revokeObjectURL(address);
-    }
-
     const globals: Readonly<Record<string, (...values: Any[]) => unknown>> = {
       fetch: request,
-      createObjectURL: addressOf,
-      revokeObjectURL: forget,
+      crypto: () => crypto,
+      createObjectURL: timers.createObjectURL,
+      revokeObjectURL: timers.revokeObjectURL,
     };
 
     /** Stands for the worker's global scope. */
     const lender: Stand = (verb, asked, give, ...values) => {
       if (ending.signal.aborted) return;
       answer(give, () => {
-        if (verb === "timer") return startTimer(asked, values[0], values[1], readRow(values.slice(2)));
+        if (verb === "timer") return timers.start(asked, values[0], values[1], readRow(values.slice(2)));
         const given = readRow(values);
-        if (verb === "stop") return stopTimer(asked, given[0]);
+        if (verb === "stop") return timers.stop(asked, given[0]);
         if (verb === "member") return member(asked, given);
         const one = classes.find(({ name }) => name === asked);
         if (verb === "new" && one === Request && given.length > 0) return new one(given[0], bound(given[0], given[1]));
@@ -364,8 +355,7 @@ export function lentPlatform(names: readonly string[], rows: LentRows, lentMaxCh
       /** Ends all that the run has under way: from here on nothing is done for it. Answers how often it called `fetch`. */
       end(): number {
         ending.abort();
-        for (const id of timers) clearTimeout(id);
-        for (const address of addresses) URL.revokeObjectURL(address);
+        timers.end();
         return asked;
       },
     };

@@ -22,7 +22,7 @@ export function realmRows(signals: RealmSignals) {
   const { ReadableStream, ReadableStreamDefaultReader, URLSearchParams } = scope;
   const OwnUint8Array = Uint8Array as Any;
   const { fromBase64 } = OwnUint8Array;
-  const { toBase64 } = OwnUint8Array.prototype;
+  const { toBase64, set: setBytes } = OwnUint8Array.prototype;
   const { then } = Promise.prototype;
   const { get: getOf, set: setOf } = WeakMap.prototype;
   const getterOf = (holder: Any, name: string): Any => getOwnPropertyDescriptor(holder, name)!.get;
@@ -76,12 +76,18 @@ export function realmRows(signals: RealmSignals) {
     }
   }
 
-  function base64Of(value: Any): string {
+  /** The memory of bytes of any kind; null where it is gone. */
+  function memoryOf(value: Any): Any {
     const parts = !isView(value) ? null : apply(kindOfArray, value, []) === undefined ? partOfView : partOf;
     const buffer = parts === null ? value : apply(parts[0], value, []);
-    if (apply(isDetached, buffer, [])) return "";
-    if (parts === null) return apply(toBase64, new OwnUint8Array(buffer), []);
-    return apply(toBase64, new OwnUint8Array(buffer, apply(parts[1], value, []), apply(parts[2], value, [])), []);
+    if (apply(isDetached, buffer, [])) return null;
+    if (parts === null) return new OwnUint8Array(buffer);
+    return new OwnUint8Array(buffer, apply(parts[1], value, []), apply(parts[2], value, []));
+  }
+
+  function base64Of(value: Any): string {
+    const memory = memoryOf(value);
+    return memory === null ? "" : apply(toBase64, memory, []);
   }
 
   /** Their kind, the most that they can grow to, where they can, and whether they are gone. */
@@ -211,6 +217,12 @@ export function realmRows(signals: RealmSignals) {
         else putValue(row, values[at]);
       }
       return row;
+    },
+    /** Puts as many bytes as it has into it. */
+    write(value: unknown, bytes: unknown): unknown {
+      const memory = memoryOf(value);
+      if (memory !== null) apply(setBytes, memory, [bytes]);
+      return value;
     },
     bytesOf(kind: string, base64: string): unknown {
       const bytes = apply(fromBase64, OwnUint8Array, [base64]);
