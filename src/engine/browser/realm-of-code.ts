@@ -19,6 +19,7 @@ import {
   LANGUAGE_GLOBALS,
   NAVIGATOR_MEMBERS,
   NETWORK_GLOBALS,
+  PERFORMANCE_MEMBERS,
   WORKER_GLOBALS,
 } from "./pages/worker-globals.js";
 import type { RealmKind } from "./run.js";
@@ -32,14 +33,16 @@ const DYNAMIC = ["globalThis", "eval", "eval()", "Function"];
 /** Of this object a worker has a part: code names the member that it wants of it, or wants it whole. */
 const NAVIGATOR = "navigator";
 const OF_NAVIGATOR = NAVIGATOR_MEMBERS.map((member) => `${NAVIGATOR}.${member}`);
+/** Of this one a realm has, where a worker has it whole. */
+const OF_PERFORMANCE = PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
 
 /** What code may name in each, the cheapest first. */
 const KNOWN = (
   [
     ["language", LANGUAGE_GLOBALS],
-    ["fetch", FETCH_GLOBALS],
-    ["worker", [PACKAGES, ...OF_NAVIGATOR, ...WORKER_GLOBALS]],
-    ["network", [PACKAGES, ...OF_NAVIGATOR, ...NETWORK_GLOBALS]],
+    ["fetch", [...OF_PERFORMANCE, ...FETCH_GLOBALS]],
+    ["worker", [PACKAGES, ...OF_NAVIGATOR, ...OF_PERFORMANCE, ...WORKER_GLOBALS]],
+    ["network", [PACKAGES, ...OF_NAVIGATOR, ...OF_PERFORMANCE, ...NETWORK_GLOBALS]],
   ] as const
 ).map(([kind, globals]) => ({
   kind,
@@ -115,7 +118,8 @@ function undeclaredNames(program: Program): string[] {
     const { type, computed, object, property } = node as MemberExpression;
     if (type !== "MemberExpression" || computed || object.type !== "Identifier" || property.type !== "Identifier")
       return;
-    if (object.name === NAVIGATOR) members.set(object, `${NAVIGATOR}.${property.name}`);
+    const name = `${object.name}.${property.name}`;
+    if (object.name === NAVIGATOR || OF_PERFORMANCE.includes(name)) members.set(object, name);
   });
   const { globalScope } = analyze(program as Parameters<typeof analyze>[0], {
     ecmaVersion: 2024,

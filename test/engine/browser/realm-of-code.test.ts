@@ -29,11 +29,11 @@ const LANGUAGE: [string, string][] = [
 
 const WORKER: [string, string][] = [
   ["what its packages define", "const execute = async () => Svc.CSV.parse('a')"],
-  ["a clock and WebCrypto", "const execute = async () => [performance.now(), crypto.randomUUID()]"],
+  ["marks and WebCrypto", "const execute = async () => [performance.mark('a'), crypto.randomUUID()]"],
+  ["a clock taken out", "const { now } = performance; const execute = async () => now"],
   ["a word of what was collected", "const execute = async () => new FinalizationRegistry(() => {})"],
   ["tasks and copies", "const execute = async () => queueMicrotask(() => structuredClone({}))"],
   ["what browser this is", "const execute = async () => [navigator.userAgent, navigator?.language]"],
-  ["events", "const execute = async () => new AbortController().signal instanceof EventTarget"],
 ];
 
 const FETCH: [string, string][] = [
@@ -43,6 +43,9 @@ const FETCH: [string, string][] = [
   ],
   ["timers and WebCrypto", "const execute = async () => { setTimeout(console.log, 1, crypto.randomUUID()) }"],
   ["a request and WebCrypto", "const execute = async () => fetch(crypto.randomUUID())"],
+  ["a clock", "const execute = async () => performance.now() + performance.timeOrigin"],
+  ["a request and events of its own", "const execute = async () => fetch(new Event('https://example.com').type)"],
+  ["events", "const execute = async () => new AbortController().signal instanceof EventTarget"],
   ["a request", "const execute = async () => fetch('https://example.com')"],
   [
     "headers, bodies and streams",
@@ -55,12 +58,11 @@ const FETCH: [string, string][] = [
 ];
 
 const NETWORK: [string, string][] = [
-  ["a request and events of its own", "const execute = async () => fetch(new Event('https://example.com').type)"],
   [
     "a request and what its packages define",
     "const execute = async () => Svc.CSV.parse(await (await fetch('a')).text())",
   ],
-  ["a request and a clock", "const execute = async () => fetch(performance.now())"],
+  ["a request and marks", "const execute = async () => fetch(performance.mark('a').name)"],
 ];
 
 const DOCUMENT: [string, string][] = [
@@ -114,7 +116,7 @@ describe("the realm of code", () => {
     expect(kindsOf("return Math.max(1)")).to.deep.equal(["language", "fetch", "worker", "network", "document"]);
     expect(kindsOf("setTimeout(() => {}, 1)")).to.deep.equal(["fetch", "worker", "network", "document"]);
     expect(kindsOf("return crypto.randomUUID()")).to.deep.equal(["fetch", "worker", "network", "document"]);
-    expect(kindsOf("return performance.now()")).to.deep.equal(["worker", "network", "document"]);
+    expect(kindsOf("return performance.mark('a')")).to.deep.equal(["worker", "network", "document"]);
     expect(kindsOf("return fetch('/')")).to.deep.equal(["fetch", "network", "document"]);
     expect(kindsOf("return [fetch, performance]")).to.deep.equal(["network", "document"]);
     expect(kindsOf("return document")).to.deep.equal(["document"]);

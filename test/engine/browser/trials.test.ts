@@ -317,7 +317,7 @@ describe("A browser that makes no realms", function () {
   it("is not this machine's: here code with fetch has a realm", async () => {
     const browsers = testBrowsers({ openLane: null });
     await browsers.start();
-    const code = "const execute = async () => [typeof addEventListener, typeof performance, typeof fetch]";
+    const code = "const execute = async () => [typeof addEventListener, typeof structuredClone, typeof fetch]";
     const seen = await resultOf(browsers, code, { realm: "fetch" }).finally(() => browsers.stop());
     expect(seen).to.deep.equal(["undefined", "undefined", "function"]);
   });

@@ -30,7 +30,7 @@ export const LENT_CLASSES: readonly string[] = ["Headers", "Request", "Response"
 export const LENT_UNNAMED: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
 const BORROWED =
   "fetch crypto setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
-  "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException " +
+  "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget " +
   "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
   "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
@@ -39,6 +39,9 @@ export const NAVIGATOR_MEMBERS: readonly string[] =
   "appCodeName appName appVersion deviceMemory hardwareConcurrency language languages onLine platform product userAgent".split(
     " ",
   );
+
+/** What a realm is lent of `performance`: its own clock. What else that has is of all runs of its thread. */
+export const PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
 
 /** Of the names beside the language, those that are no functions. */
 const OBJECTS = ["crypto", "performance"];

@@ -59,6 +59,10 @@ export const NOT_ALIKE: readonly { of: RegExp; why: string }[] = [
     why: "the platform reads a stream of its own, which asks the realm's for each part",
   },
   {
+    of: any(["the prototype of EventTarget"]),
+    why: "observables of events, which none of the names that there are can be used for, would end the page where one throws",
+  },
+  {
     of: any(["bytes that are taken away by a getter"]),
     why: "bytes are copied as they are given, before the platform reads anything else of the call",
   },

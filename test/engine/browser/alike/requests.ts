@@ -169,6 +169,26 @@ export const TIMES: readonly Sample[] = [
     "code of text",
     "{ globalThis.said = 0; setTimeout('said = 5'); await new Promise((r) => setTimeout(r, 9)); const { said } = globalThis; delete globalThis.said; return said }",
   ],
+  [
+    "a clock",
+    "[typeof performance.now(), performance.now() >= 0, performance.now() <= performance.now(), Math.abs(Date.now() - performance.timeOrigin - performance.now()) < 1000]",
+  ],
+  [
+    "an event's way",
+    "{ const t = new EventTarget(); t.addEventListener('a', (e) => note([e.type, e.target === t, e.isTrusted])); t.addEventListener('a', { handleEvent(e) { e.preventDefault() } }); return [t.dispatchEvent(new Event('a', { cancelable: true })), t.dispatchEvent(new Event('b'))] }",
+  ],
+  [
+    "a listener that throws",
+    "{ const t = new EventTarget(); t.addEventListener('a', () => { throw new RangeError('lost') }); t.addEventListener('a', () => note('second')); const said = t.dispatchEvent(new Event('a')); await new Promise((r) => setTimeout(r, 9)); return said }",
+  ],
+  [
+    "classes of events",
+    "{ class Own extends Event { own = 1 }; class Target extends EventTarget {}; const t = new Target(); let heard; t.addEventListener('a', (e) => { heard = [e.own, e instanceof Own, e.currentTarget === t] }, { once: true }); t.dispatchEvent(new Own('a')); return heard }",
+  ],
+  [
+    "a listener that a signal takes away",
+    "{ const t = new EventTarget(); const c = new AbortController(); t.addEventListener('a', () => note('heard'), { signal: c.signal }); c.abort(); t.dispatchEvent(new Event('a')); return c.signal instanceof EventTarget }",
+  ],
   ["odd numbers cleared", "[undefined, null, NaN, -1, 1e9, '1', {}, [], true].map((id) => clearTimeout(id))"],
   [
     "a timer that throws",

@@ -211,6 +211,12 @@ const TAKERS: Readonly<Record<string, string>> = {
   ),
   "fetch's body by POST": "fetch('data:,x', { method: 'POST', body: V, duplex: 'half' })",
   queueMicrotask: "queueMicrotask(V)",
+  "new Event": "new Event(V).type",
+  "an event's options":
+    "{ const { bubbles, cancelable, composed } = new Event('a', V); return [bubbles, cancelable, composed] }",
+  "a listener": "{ const t = new EventTarget(); t.addEventListener('a', V); return t.dispatchEvent(new Event('a')) }",
+  "a listener's options": "new EventTarget().addEventListener('a', () => {}, V)",
+  "an event that is sent": "new EventTarget().dispatchEvent(V)",
   "a timer's delay": "{ const id = setTimeout(() => {}, V); clearTimeout(id); return typeof id }",
   "a timer's id": "clearTimeout(V)",
   "an interval's id": "clearInterval(V)",

@@ -342,6 +342,13 @@ export function borrowedPlatform(
     return sized(fetch, 1);
   }
 
+  const clockOf = (lender: Stand) => ({
+    now: () => ask(lender, "call", "now"),
+    get timeOrigin() {
+      return ask(lender, "call", "timeOrigin");
+    },
+  });
+
   return (lender: Stand, descriptionJson: string): void => {
     signals.install(lender);
     const classes: LentClass[] = parse(descriptionJson);
@@ -354,6 +361,7 @@ export function borrowedPlatform(
     }
     define(scope, "fetch", fetchOf(lender), true);
     define(scope, "crypto", ask(lender, "call", "crypto"), true);
+    define(scope, "performance", clockOf(lender), true);
     const timers = timersOf(lender, ask, rows);
     for (const name of Object.keys(timers)) define(scope, name, timers[name], true);
     for (const key of ["createObjectURL", "revokeObjectURL"]) {

@@ -51,7 +51,7 @@ export function lentPlatform(
   const { Thrown, foreignObject, foreignJson, bytesOf } = rows;
   const timersOf = makeTimers(rows.converted);
   const { AbortController, AbortSignal, DOMException, QuotaExceededError, ReadableStream, Request, Response } = self;
-  const { URLSearchParams, crypto, fetch: send } = self;
+  const { URLSearchParams, crypto, fetch: send, performance } = self;
   const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const classes = [...names, ...unnamed].map((name) => self[name]);
 
@@ -99,6 +99,7 @@ export function lentPlatform(
   function forRun() {
     const ending = new AbortController();
     const timers = timersOf();
+    const begun = performance.now();
     let asked = 0;
     let revealed: unknown = null;
     const places = new WeakMap<object, number>();
@@ -330,6 +331,8 @@ export function lentPlatform(
     const globals: Readonly<Record<string, (...values: Any[]) => unknown>> = {
       fetch: request,
       crypto: () => crypto,
+      now: () => performance.now() - begun,
+      timeOrigin: () => performance.timeOrigin + begun,
       createObjectURL: timers.createObjectURL,
       revokeObjectURL: timers.revokeObjectURL,
     };
