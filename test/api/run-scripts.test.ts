@@ -81,23 +81,23 @@ describe("what stands in a run's page beside the context", () => {
     const naming = await create(`return [${look}, typeof document]`);
     expect((await run(naming)).body.result).to.deep.equal(["objectfunction", "object"]);
     for (const [seen, ...dependencies] of [
-      ["undefinedundefined", "svc-csv", "svc-encryption", "svc-session", "svc-barcode"],
+      ["undefinedfunction", "svc-csv", "svc-encryption", "svc-session", "svc-barcode"],
       ["objectfunction", "svc-csv", "svc-audio"],
     ] as [string, ...string[]][]) {
       const listing = await create(`return ${look}`, dependencies);
       expect((await run(listing)).body.result, dependencies.join()).to.equal(seen);
     }
-    const withCrypto = look.replace("fetch", "fetch + typeof crypto");
-    const library = await create(`return [${withCrypto}, typeof Svc.App.V3.Actions.run]`);
-    expect((await run(library)).body.result).to.deep.equal(["undefinedfunctionobject", "function"]);
+    const withCopies = look.replace("fetch", "fetch + typeof structuredClone");
+    const library = await create(`return [${withCopies}, typeof Svc.App.V3.Actions.run]`);
+    expect((await run(library)).body.result).to.deep.equal(["undefinedfunctionfunction", "function"]);
     for (const name of ["svc-datasources", "svc-communicate", "svc-notifications", "svc-media"]) {
-      const listing = await create(`return ${withCrypto}`, [name, "svc-csv", "svc-session"]);
+      const listing = await create(`return ${withCopies}`, [name, "svc-csv", "svc-session"]);
       expect((await run(listing)).body.result, name).to.equal("undefinedfunctionundefined");
     }
-    const both = await create("return [typeof crypto.randomUUID, typeof Svc.DataSources.get]", ["svc-datasources"]);
+    const both = await create("return [typeof structuredClone, typeof Svc.DataSources.get]", ["svc-datasources"]);
     expect((await run(both)).body.result).to.deep.equal(["function", "function"]);
-    const bytes = await create(`return [${withCrypto}, typeof Svc.Media.Files.upload]`, ["svc-media"]);
-    expect((await run(bytes)).body.result).to.deep.equal(["undefinedfunctionobject", "function"]);
+    const bytes = await create(`return [${withCopies}, typeof Svc.Media.Files.upload]`, ["svc-media"]);
+    expect((await run(bytes)).body.result).to.deep.equal(["undefinedfunctionfunction", "function"]);
   });
 
   it("draws bar codes, and what they say, the same in a realm, in a worker and in a document", async () => {
@@ -110,7 +110,8 @@ describe("what stands in a run's page beside the context", () => {
       drawn.push(await drawnBy(`const turn = ${drawn.length}; return ${draw}`));
     }
     expect(await inRealms()).to.equal(before + 1);
-    for (const named of ["crypto", "document", "fetch"]) drawn.push(await drawnBy(`void ${named}; return ${draw}`));
+    for (const named of ["structuredClone", "document", "fetch"])
+      drawn.push(await drawnBy(`void ${named}; return ${draw}`));
     expect(await inRealms()).to.equal(before + 1);
     expect(drawn[0]).to.match(/^<svg .*<path .*<\/svg>\s*$/s);
     expect(new Set(drawn).size).to.equal(1);

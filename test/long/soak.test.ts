@@ -22,9 +22,9 @@ const codeWith = (statement: string) => `async function execute({ payload }) {
 const CODES: [RunRoom, string][] = [
   ["document", codeWith('document.body.append(document.createElement("iframe"));')],
   ["document", codeWith("document.title = 'n';")],
-  ["worker", codeWith("")],
-  ["network", codeWith("crypto.randomUUID(); await (await fetch('data:,x')).text();")],
-  ["fetch", codeWith("await (await fetch('data:,x')).text();")],
+  ["worker", codeWith("structuredClone(payload);")],
+  ["network", codeWith("structuredClone(payload); await (await fetch('data:,x')).text();")],
+  ["fetch", codeWith("crypto.randomUUID(); await (await fetch('data:,x')).text();")],
   ["language", 'async function execute({ payload }) { return { n: payload.n, text: "x".repeat(1000) }; }'],
 ];
 

@@ -98,7 +98,7 @@ describe("Svc.Media", function () {
       const [{ name }] = (await Folders.search({ name: "STILL" })).folders;
       const refusal = await Files.get(999999).catch(({ status }) => status);
       await Folders.delete(folder.id);
-      return [name, refusal, (await Files.getAll()).length, (() => {})["const" + "ructor"]("return typeof crypto")()];
+      return [name, refusal, (await Files.getAll()).length, (() => {})["const" + "ructor"]("return typeof structuredClone")()];
     }`;
     const body = { name: "plain", active: true, triggers: [{ trigger: "manual" }], dependencies: ["svc-media"], code };
     expect((await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).http).to.equal(201);

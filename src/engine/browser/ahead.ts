@@ -91,7 +91,7 @@ export function beginHeld(
   const outcome = run({
     ...rest,
     signal: ending.signal,
-    mayLeave: async () => (await whoTakesIt()) !== null,
+    mayLeave: async () => (await request.mayLeave?.()) !== false && (await whoTakesIt()) !== null,
     onConsole: lines.print,
     onHost: (host) => taker?.onHost?.(host),
     ...(mayRequest && {

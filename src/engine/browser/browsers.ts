@@ -94,16 +94,30 @@ function holds(kind: RealmKind, script: PageScript): boolean {
   return REALM_KINDS.indexOf(kind) >= REALM_KINDS.indexOf(realm);
 }
 
-/** The least realm that has all that the run names, and whether it is tried in one of the language first. */
-function placeOf(request: PageRun): { realm: RealmKind; trialOf: TrialOf | null } {
-  if (request.realm !== undefined) return { realm: request.realm, trialOf: trials.of(request, request.realm) };
+/** Where a run is to be, whether it is tried in a realm of the language first, and whether it names nothing that asks for anything. */
+interface Place {
+  realm: RealmKind;
+  trialOf: TrialOf | null;
+  isSilent: boolean;
+}
+
+/** The least realm that has all that the run names. */
+function placeOf(request: PageRun): Place {
+  if (request.realm !== undefined) {
+    return { realm: request.realm, trialOf: trials.of(request, request.realm), isSilent: false };
+  }
   const { packages, source } = request;
   const given = packages.flatMap((script) => ("source" in script && script.defines) || []);
   const ofSource = realmsOfCode(source, given);
   const realms = ofSource.filter((kind) => packages.every((script) => holds(kind, script)));
   const [least, next] = realms as [RealmKind, RealmKind];
   const realm = least === "fetch" && endedPages.has(request) ? next : least;
-  return { realm, trialOf: trials.of(request, realm, ofSource[0]) };
+  return { realm, trialOf: trials.of(request, realm, ofSource[0]), isSilent: realms.includes("worker") };
+}
+
+/** A run has a way out where it names one, and nowhere else. */
+function withoutWayOut({ mayRequest: _mayRequest, onRequest: _onRequest, ...request }: PageRun): PageRun {
+  return { ...request, mayLeave: async () => false };
 }
 
 /** What ends a run and leaves its page as it is. */
@@ -156,8 +170,9 @@ async function runIn(
 const beginTrial = (supervisors: readonly Supervisor[], request: PageRun, trialOf: TrialOf): BegunRun =>
   trials.begin(request, trialOf, (trial) => runAs(supervisors, trial, "language"));
 
-function beginAhead(supervisors: readonly Supervisor[], request: PageRun, hasLanes: boolean): BegunRun | null {
-  const { realm, trialOf } = placeOf(request);
+function beginAhead(supervisors: readonly Supervisor[], asked: PageRun, hasLanes: boolean): BegunRun | null {
+  const { realm, trialOf, isSilent } = placeOf(asked);
+  const request = isSilent ? withoutWayOut(asked) : asked;
   if (trialOf !== null) return beginTrial(supervisors, request, trialOf);
   if (realm !== "fetch" || !hasLanes || givenUp.has(request)) return null;
   const run = (held: PageRun) => runAs(supervisors, held, realm);
@@ -171,8 +186,9 @@ function begunIn({ begun }: PageRun, realm: RealmKind): BegunRun | null {
   return null;
 }
 
-async function run(supervisors: readonly Supervisor[], request: PageRun): Promise<PageOutcome> {
-  const { realm, trialOf } = placeOf(request);
+async function run(supervisors: readonly Supervisor[], asked: PageRun): Promise<PageOutcome> {
+  const { realm, trialOf, isSilent } = placeOf(asked);
+  const request = isSilent ? withoutWayOut(asked) : asked;
   // What does not hold in a realm has a thread of its own.
   const whole = realm === "language" ? "worker" : realm;
   const ahead = begunIn(request, trialOf === null ? whole : "language");
@@ -192,8 +208,9 @@ async function run(supervisors: readonly Supervisor[], request: PageRun): Promis
   if (outcome.cause !== "realm") return outcome;
   // Its page was ended there before it had asked for anything or printed a line.
   const timeoutMs = Math.max(1, request.timeoutMs - (performance.now() - begun));
-  request.onRealm?.("network");
-  return runAs(supervisors, { ...request, timeoutMs }, "network");
+  const instead = isSilent ? "worker" : "network";
+  request.onRealm?.(instead);
+  return runAs(supervisors, { ...request, timeoutMs }, instead);
 }
 
 async function runAs(supervisors: readonly Supervisor[], request: PageRun, realm: RealmKind): Promise<PageOutcome> {

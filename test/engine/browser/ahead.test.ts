@@ -246,7 +246,7 @@ describe("A run that is held in a realm with fetch", function () {
   it("is run once where it is begun anew", async () => {
     const request = requestOf("for (let at = 0; at < 501; at += 1) console.log(at); return (await fetch(host)).status");
     const begun = host.browsers.beginAhead(request)!;
-    await delay(100);
+    await delay(700);
     const lines: string[] = [];
     const outcome = await host.browsers.run({ ...request, begun, onConsole: ({ text }) => lines.push(text) });
     expect(outcome).to.deep.equal({ ok: true, data: "200" });

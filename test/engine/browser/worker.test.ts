@@ -169,6 +169,29 @@ describe("a run without a document", function () {
     }
   });
 
+  it("has a way out where its names ask for something, and nowhere else", async () => {
+    const ways = "(() => {})['const' + 'ructor']('return fetch')()";
+    const ask = `return ${ways}(${JSON.stringify(url)} + "/asked").then(() => "answered", ({ name }) => name)`;
+    const judged: string[] = [];
+    const mayRequest = (address: string) => judged.push(address) > 0;
+    for (const [body, said] of [
+      [`setTimeout(() => {}, 1); ${ask}`, "TypeError"],
+      [`crypto.randomUUID(); ${ask}`, "TypeError"],
+      [`void fetch; ${ask}`, "answered"],
+    ] as const) {
+      arrived = [];
+      const code = `const execute = async () => { ${body} }`;
+      expect(await resultOf(browsers, code, { realm: undefined }), body).to.equal(said);
+      const request = runOf(code, { realm: undefined, mayRequest });
+      const begun = browsers.beginAhead(request);
+      expect(begun, body).to.not.equal(null);
+      const outcome = await browsers.run({ ...request, begun: begun! });
+      expect(outcome, body).to.deep.equal({ ok: true, data: JSON.stringify(said) });
+      expect(arrived, body).to.deep.equal(said === "answered" ? ["/asked", "/asked"] : []);
+    }
+    expect(judged).to.deep.equal([`${url}/asked`]);
+  });
+
   it("is not what a package gets that names anything else of a document's", async () => {
     const source = `const execute = async () => {
       const found = [];

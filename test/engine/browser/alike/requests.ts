@@ -171,7 +171,7 @@ export const TIMES: readonly Sample[] = [
   ],
   [
     "a clock",
-    "[typeof performance.now(), performance.now() >= 0, performance.now() <= performance.now(), Math.abs(Date.now() - performance.timeOrigin - performance.now()) < 1000]",
+    "[String(performance), typeof performance.now(), performance.now() >= 0, performance.now() <= performance.now(), Math.abs(Date.now() - performance.timeOrigin - performance.now()) < 1000]",
   ],
   [
     "an event's way",

@@ -342,12 +342,17 @@ export function borrowedPlatform(
     return sized(fetch, 1);
   }
 
-  const clockOf = (lender: Stand) => ({
-    now: () => ask(lender, "call", "now"),
-    get timeOrigin() {
-      return ask(lender, "call", "timeOrigin");
-    },
-  });
+  /** What there is of `performance`. */
+  function clockOf(lender: Stand): object {
+    const prototype = {
+      now: () => ask(lender, "call", "now"),
+      get timeOrigin() {
+        return ask(lender, "call", "timeOrigin");
+      },
+    };
+    defineProperty(prototype, toStringTag, { __proto__: null, value: "Performance", configurable: true } as Any);
+    return create(prototype);
+  }
 
   return (lender: Stand, descriptionJson: string): void => {
     signals.install(lender);
