@@ -110,6 +110,7 @@ describe("runs that follow one another on a thread with fetch", function () {
     ["answers that nobody reads", "(text) => new Response(text)"],
     ["requests that nobody sends", "(text) => new Request(url, { method: 'POST', body: text })"],
     ["blobs", "(text) => new Blob([text])"],
+    ["keys", "() => crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256', length: 8e7 }, true, ['sign'])"],
   ] as const) {
     it(`have their memory, whatever the last has left in ${what}`, async () => {
       const source = execute(

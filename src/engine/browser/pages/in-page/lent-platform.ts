@@ -51,7 +51,7 @@ export function lentPlatform(
   const { Thrown, foreignObject, foreignJson, bytesOf } = rows;
   const timersOf = makeTimers(rows.converted);
   const { AbortController, AbortSignal, DOMException, QuotaExceededError, ReadableStream, Request, Response } = self;
-  const { URLSearchParams, crypto, fetch: send, performance } = self;
+  const { CryptoKey, URLSearchParams, crypto, fetch: send, performance } = self;
   const { apply, getOwnPropertyDescriptor, getPrototypeOf, ownKeys } = Reflect;
   const classes = [...names, ...unnamed].map((name) => self[name]);
 
@@ -94,6 +94,20 @@ export function lentPlatform(
 
   /** What runs have given to the platform's objects, and what blobs have of elsewhere: held where V8 does not count it, until this thread ends. */
   let lent = 0;
+  /** What WebCrypto works on, of which nobody knows yet how large it will be. */
+  let underWay = 0;
+
+  /** Keys, alone or as a pair, are held there as well; what else comes of WebCrypto V8 does count. */
+  function weighWhenDone(work: Promise<unknown>): void {
+    underWay += 1;
+    const done = (made?: Any) => {
+      underWay -= 1;
+      for (const one of [made, made?.publicKey, made?.privateKey]) {
+        if (one instanceof CryptoKey) lent += (one.algorithm.length ?? one.algorithm.modulusLength ?? 0) / 8;
+      }
+    };
+    work.then(done, () => done());
+  }
 
   /** What one run borrows. */
   function forRun() {
@@ -154,6 +168,7 @@ export function lentPlatform(
       const method = methods.get(name);
       const found: Any = name.endsWith(".json") ? readJson(method, target) : apply(method, target, given);
       if (name === "Crypto.getRandomValues") return writtenInto(found);
+      if (name.startsWith("SubtleCrypto.")) weighWhenDone(found);
       if (found instanceof ReadableStream) return streamOf(found);
       return Object(found) === found && typeof found.next === "function" ? entriesOf(found) : found;
     }
@@ -364,5 +379,9 @@ export function lentPlatform(
     };
   }
 
-  return { description: JSON.stringify(classes.map(describeClass)), forRun, isFull: () => lent > lentMaxCharacters };
+  return {
+    description: JSON.stringify(classes.map(describeClass)),
+    forRun,
+    isFull: () => underWay > 0 || lent > lentMaxCharacters,
+  };
 }
