@@ -96,6 +96,22 @@ describe("The next run's realm on a thread of them", () => {
     expect(one.realms()).to.equal(3);
   });
 
+  it("is made at once while runs come one upon the other, and no longer", async () => {
+    const one = threaded();
+    await one.answered("d1");
+    one.pass(BOUNDS.pauseMs - 1);
+    await one.answered("d2");
+    expect(one.realms()).to.equal(2);
+    one.pass(0);
+    expect([one.realms(), one.told()]).to.deep.equal([3, 3]);
+    one.pass(BOUNDS.pauseMs);
+    await one.answered("d3");
+    one.pass(BOUNDS.pauseMs - 1);
+    expect(one.realms()).to.equal(3);
+    one.pass(BOUNDS.pauseMs);
+    expect([one.realms(), one.told()]).to.deep.equal([4, 4]);
+  });
+
   it("is made at once where the thread is to be looked at", async () => {
     const one = threaded();
     for (let count = 1; count < BOUNDS.lookAfter / 2; count += 1) expect(await one.answered("d1")).to.equal("d1");

@@ -9,7 +9,10 @@ declare const self: Any;
 
 /** When a thread is given up, and with it all that realms have left in its memory; and how its answers go. */
 export interface ThreadBounds {
-  /** How long the next run's realm waits until the last one's answer has gone its way: on few cores one is in the way of the other. In ms. */
+  /**
+   * How long the next run's realm waits until the last one's answer has gone its way: on few cores one is in the way of the other. It does not
+   * where runs come one upon the other. In ms.
+   */
   pauseMs: number;
   /** How long that and the end of what the last run left may take together. In ms. */
   readyWithinMs: number;
@@ -57,6 +60,8 @@ export function realmWorker(
   /** Who may speak: the run, or what is evaluated ahead, of that number. */
   let count = 0;
   let pause: ReturnType<typeof setTimeout> | undefined;
+  /** Whether the run came sooner than that after the last: the next one may, too. */
+  let isHurried = false;
   /** What is evaluated ahead. */
   let loading: Promise<void> | null = null;
   /** Of the last run, and when it came. */
@@ -145,7 +150,7 @@ export function realmWorker(
     answer = mark + text;
     answeredAt = performance.now();
     // A thread that is given up makes no more.
-    if (mark !== "t") pause = setTimeout(prepare, mark === "" ? bounds.pauseMs : 0);
+    if (mark !== "t") pause = setTimeout(prepare, mark === "" && !isHurried ? bounds.pauseMs : 0);
     return answer.length <= bounds.messageCharacters ? answer : answer.length;
   }
 
@@ -197,6 +202,7 @@ export function realmWorker(
       trialOf: string | null,
       base: string,
     ): Promise<string | number> {
+      isHurried = runs > 0 && performance.now() - answeredAt < bounds.pauseMs;
       if (pause !== undefined) prepare();
       if (next === null) return "late";
       if (loading !== null) await loading;
