@@ -12,12 +12,12 @@ export interface TestAction {
   code: string;
   /** Of its analytics trigger. */
   where: object;
-  assets?: { name: string; url: string; path: string }[];
+  assets?: { name: string; url: string; path: string; integrity?: string }[];
 }
 
 const schema = buildSchema(`
   scalar JSON
-  type Asset { name: String!, url: String!, path: String! }
+  type Asset { name: String!, url: String!, path: String!, integrity: String }
   type TriggerWhere { type: String!, data: JSON }
   type Trigger { trigger: String!, where: TriggerWhere }
   type ClientAction { id: Int!, integrity: String!, triggers: [Trigger!]!, assets: [Asset!]! }

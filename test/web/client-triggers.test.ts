@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { expect } from "chai";
 import { until } from "../harness/until.js";
 import type { TestAction } from "./client-feed.js";
@@ -214,6 +215,21 @@ describe("A client action that fails", () => {
     await openWith({ ...returning("1"), assets: [{ name: url, url, path: "/nothing.js" }] });
     await view();
     expect((await report()).error?.message).to.contain(url);
+  });
+
+  it("loads a dependency that the service keeps as it is kept, and no other", async () => {
+    const kept = createHash("sha256").update("window.dependencyValue = 1;").digest("base64");
+    const url = `${client.service.origin}/dependency.js`;
+    const assets = [{ name: url, url, path: "/dependency.js", integrity: `sha256-${kept}` }];
+    const action = { ...returning("window.dependencyValue"), assets };
+    await openWith(action);
+    await view();
+    expect((await report()).result).to.equal(1);
+    // What comes next from there says 2.
+    await openWith(action);
+    await view();
+    expect((await report(2)).error?.message).to.contain(url);
+    expect(client.service.page.dependencyLoads).to.equal(2);
   });
 
   it("does not run when its script is not the one that was announced", async () => {

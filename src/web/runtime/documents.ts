@@ -5,7 +5,7 @@ type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
 /** Internal type. DO NOT USE DIRECTLY. */
 export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
 export const ClientTriggers: Document<ClientTriggersSubscription, ClientTriggersSubscriptionVariables> =
-  "subscription ClientTriggers($appId:Int!){clientTriggers(appId:$appId){reset actions{id integrity triggers{trigger where{type data}}assets{name url path}}removed}}";
+  "subscription ClientTriggers($appId:Int!){clientTriggers(appId:$appId){reset actions{id integrity triggers{trigger where{type data}}assets{name url path integrity}}removed}}";
 
 export const NotificationAdded: Document<NotificationAddedSubscription, NotificationAddedSubscriptionVariables> =
   "subscription NotificationAdded($appId:Int!$after:Int){notificationAdded(appId:$appId after:$after){id appId status data scope orderAt pushNotification{payload delayUntilTimestamp}publishedAt cursor readStatus createdAt updatedAt}}";
@@ -27,7 +27,7 @@ export type ClientTriggersSubscriptionVariables = Exact<{
 }>;
 
 
-export type ClientTriggersSubscription = { clientTriggers: { reset: boolean, removed: Array<number>, actions: Array<{ id: number, integrity: string, triggers: Array<{ trigger: TriggerType, where: { type: string, data: unknown } | null }>, assets: Array<{ name: string, url: string, path: string }> }> } };
+export type ClientTriggersSubscription = { clientTriggers: { reset: boolean, removed: Array<number>, actions: Array<{ id: number, integrity: string, triggers: Array<{ trigger: TriggerType, where: { type: string, data: unknown } | null }>, assets: Array<{ name: string, url: string, path: string, integrity: string | null }> }> } };
 
 export type NotificationAddedSubscriptionVariables = Exact<{
   appId: number;

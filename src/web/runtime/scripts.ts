@@ -1,21 +1,26 @@
 /** Brings scripts into the page without eval: dependencies once, an action's code with its hash. */
 
-import type { Asset } from "../../data/action-types.js";
 import { type CompiledAction, REGISTRY } from "../../rules/compile-script.js";
 import type { Connection } from "./connection.js";
+
+/** A script that comes before an action's; with its integrity where the service keeps it. */
+interface Dependency {
+  url: string;
+  integrity?: string | null;
+}
 
 export interface ActionScript {
   id: number;
   /** Subresource integrity of the compiled script, such as sha256-…. */
   integrity: string;
-  assets: Asset[];
+  assets: Dependency[];
 }
 
 export type Execute = ReturnType<CompiledAction["define"]>;
 
 interface ScriptAttributes {
   integrity?: string;
-  crossOrigin?: "use-credentials";
+  crossOrigin?: "use-credentials" | "anonymous";
   nonce?: string;
 }
 
@@ -47,9 +52,11 @@ export function createScripts({ appId, address, source, token }: Connection, non
   const dependencies = new Map<string, Promise<void>>();
   const withNonce = nonce ? { nonce } : {};
 
-  function dependency({ url }: Asset): Promise<void> {
+  function dependency({ url, integrity }: Dependency): Promise<void> {
     const src = new URL(url, address("/")).href;
-    const loading = dependencies.get(src) ?? loadScript(src, withNonce);
+    // What is read at other origins is checked only where they allow it, as this service does for what it keeps.
+    const checked = integrity ? ({ integrity, crossOrigin: "anonymous" } as const) : {};
+    const loading = dependencies.get(src) ?? loadScript(src, { ...checked, ...withNonce });
     dependencies.set(src, loading);
     // A failure is not remembered: the next run tries again.
     loading.catch(() => dependencies.delete(src));
