@@ -44,53 +44,18 @@ describe("a run of known code", () => {
     return asked;
   }
 
-  /** An action with that body; what runs it that often, one after the other, with the payload `n`. */
-  async function runsOf(name: string, does: string): Promise<(count: number, n?: number) => Promise<void>> {
-    const code = `async function execute({ payload }) { ${does} }`;
-    await service.rest("POST", "/v3/apps/1/actions", {
-      body: { name, code, active: true, triggers: [{ trigger: "manual" }] },
-    });
-    return async (count, n = 1) => {
-      for (let run = 0; run < count; run += 1) {
-        const { body } = await service.rest("POST", `/v3/apps/1/actions/${name}/runWithResult`, { body: { n } });
-        expect(body.result).to.equal(n);
+  it("is two statements, of its row and of its end", async () => {
+    const code = "async function execute({ payload }) { return payload.n }";
+    const body = { name: "known", code, active: true, triggers: [{ trigger: "manual" }] };
+    await service.rest("POST", "/v3/apps/1/actions", { body });
+    const runs = async (count: number) => {
+      for (let n = 0; n < count; n += 1) {
+        const { body: answer } = await service.rest("POST", "/v3/apps/1/actions/known/runWithResult", { body: { n } });
+        expect(answer.result).to.equal(n);
       }
     };
-  }
-
-  it("is two statements, of its row and of its end; the disk is waited for once where it can act on nothing", async () => {
-    const runs = await runsOf("known", "return payload.n");
-    await runs(WARM);
-    const asked = await statementsOf(() => runs(RUNS));
-    expect(asked).to.deep.equal(Array(RUNS).fill(["accept-target-unflushed", "end-runs-1"]));
-  });
-
-  it("waits for the disk twice where it can act, for its row first", async () => {
-    const runs = await runsOf("acting", "if (payload.n < 0) await fetch('https://host.example/'); return payload.n");
     await runs(WARM);
     const asked = await statementsOf(() => runs(RUNS));
     expect(asked).to.deep.equal(Array(RUNS).fill(["accept-target", "end-runs-1"]));
-  });
-
-  it("has its row on the disk before it begins anew elsewhere, for it needs more than it did before", async () => {
-    const runs = await runsOf(
-      "growing",
-      "for (let line = 1; line < payload.n; line += 1) console.log(line); return payload.n",
-    );
-    await runs(WARM);
-    const [asked] = await statementsOf(() => runs(1, 1_000));
-    expect(asked!.slice(0, 2)).to.deep.equal(["accept-target-unflushed", "flush-run"]);
-    expect(asked!.at(-1)).to.equal("end-runs-1");
-    expect(asked!.slice(2, -1)).to.not.be.empty;
-  });
-
-  it("has its row on the disk before who did not wait for its end hears of it", async () => {
-    const runs = await runsOf("told", "return payload.n");
-    await runs(WARM);
-    const asked = await statementsOf(async () => {
-      const { http } = await service.rest("POST", "/v3/apps/1/actions/told/run", { body: { n: 1 } });
-      expect(http).to.equal(202);
-    });
-    expect(asked[0]![0]).to.equal("accept-target");
   });
 });

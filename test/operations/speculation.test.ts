@@ -25,12 +25,8 @@ const accepted = (changes: Partial<AcceptedTarget> = {}): AcceptedTarget => ({
   ...{ id: 5, repeated: false, target: TARGET, secretsVersion: 6, ...changes },
 });
 
-/** `shared`: as `RunScripts` answers; `needed`: whether the app has secrets, by the number of their last change; `realm`: where it is begun. */
-function createPlayed(
-  shared: () => PageScript[] | null = () => [],
-  needed = (_version: number) => false,
-  realm: BegunRun["realm"] = "language",
-) {
+/** `shared`: as `RunScripts` answers; `needed`: whether the app has secrets, by the number of their last change. */
+function createPlayed(shared: () => PageScript[] | null = () => [], needed = (_version: number) => false) {
   const begun: { request: PageRun; dropped: boolean }[] = [];
   const speculations = createSpeculations({
     beginAhead(request): BegunRun {
@@ -39,7 +35,7 @@ function createPlayed(
       const drop = async () => {
         one.dropped = true;
       };
-      return { realm, take: async () => null, drop };
+      return { realm: "language", take: async () => null, drop };
     },
     secrecy: {
       begin: async (_appId: number, version = 0) =>
@@ -68,11 +64,11 @@ async function dropped({ begun }: Pick<ReturnType<typeof createPlayed>, "begun">
 }
 
 /** The database's answer, which takes its time. */
-const answer = (accepted: AcceptedTarget | Error) => async (): Promise<AcceptedTarget> => {
+async function answer(accepted: AcceptedTarget | Error): Promise<AcceptedTarget> {
   await turn();
   if (accepted instanceof Error) throw accepted;
   return accepted;
-};
+}
 
 /** The speculation of a request that follows one which was accepted so. */
 async function second(
@@ -98,29 +94,11 @@ describe("what is begun of a run before its row stands", () => {
     const { begun, speculations } = createPlayed();
     await speculations.beside(ASKED, answer(accepted()), true);
     const writing = Promise.withResolvers<AcceptedTarget>();
-    const beside = speculations.beside(ASKED, () => writing.promise, true);
+    const beside = speculations.beside(ASKED, writing.promise, true);
     await turn();
     expect(begun.length).to.equal(1);
     writing.resolve(accepted());
     await beside;
-  });
-
-  it("tells who writes the row whether what it was last can act on nothing", async () => {
-    const told = async (realm: BegunRun["realm"], shared: () => PageScript[] | null = () => []) => {
-      const { speculations } = createPlayed(shared, undefined, realm);
-      const heard: boolean[] = [];
-      for (const _ of [1, 2, 3, 4]) {
-        const accept = (hasNoWayOut: boolean) => {
-          heard.push(hasNoWayOut);
-          return answer(accepted())();
-        };
-        await speculations.beside(ASKED, accept, true);
-      }
-      return heard;
-    };
-    expect(await told("language")).to.deep.equal([false, false, true, true]);
-    expect(await told("fetch")).to.deep.equal([false, false, false, false]);
-    expect(await told("language", () => null)).to.deep.equal([false, false, false, false]);
   });
 
   const others: Record<string, ReturnType<typeof wantedOf>> = {

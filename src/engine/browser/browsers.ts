@@ -195,11 +195,11 @@ async function run(supervisors: readonly Supervisor[], asked: PageRun): Promise<
   if (trialOf !== null) {
     const outcome = await (ahead ?? beginTrial(supervisors, request, trialOf)).take(request);
     if (outcome !== null) {
-      await request.onRealm?.("language");
+      request.onRealm?.("language");
       return outcome;
     }
   }
-  await request.onRealm?.(whole);
+  request.onRealm?.(whole);
   const begun = performance.now();
   const held = trialOf === null ? await ahead?.take(request) : null;
   const outcome = held ?? (await runAs(supervisors, request, whole));
@@ -209,7 +209,7 @@ async function run(supervisors: readonly Supervisor[], asked: PageRun): Promise<
   // Its page was ended there before it had asked for anything or printed a line.
   const timeoutMs = Math.max(1, request.timeoutMs - (performance.now() - begun));
   const instead = isSilent ? "worker" : "network";
-  await request.onRealm?.(instead);
+  request.onRealm?.(instead);
   return runAs(supervisors, { ...request, timeoutMs }, instead);
 }
 

@@ -109,10 +109,10 @@ export interface PageRun {
   /** Cancels the run, waiting or running. */
   signal?: AbortSignal;
   /**
-   * Called before anything of the run is evaluated, which waits for it, or when its trial in a realm of the language has held; and again where
-   * what began in a realm with `fetch` begins anew in a worker, since its page ended before anybody had heard of it. Nothing is begun where it rejects.
+   * Called before anything of the run is evaluated, or when its trial in a realm of the language has held; and again where what began in a
+   * realm with `fetch` begins anew in a worker, since its page ended before anybody had heard of it.
    */
-  onRealm?(realm: RealmKind): void | Promise<void>;
+  onRealm?(realm: RealmKind): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, with its port. */
   onHost?(host: string): void;

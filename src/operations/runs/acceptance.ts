@@ -62,10 +62,9 @@ const accept = (keyed: boolean) => `
 
 /*
  * $9 name, $10 the same as an id or null, $11 whether it wakes somebody. One that has to wait for something does not start at once; one
- * that is debounced is written by its action's id, for its payload may become another run's. Unless it is `flushed`, the answer does not
- * wait for the disk, which gets the row before anything that is committed later.
+ * that is debounced is written by its action's id, for its payload may become another run's.
  */
-const acceptNamed = (keyed: boolean, flushed = true) => `
+const acceptNamed = (keyed: boolean) => `
   WITH target AS (${FIND_TARGET("$1", "$2", "$9", "$10")}),
   ${insert(
     keyed,
@@ -75,13 +74,11 @@ const acceptNamed = (keyed: boolean, flushed = true) => `
     `'manual', NULL::bigint, NULL::bigint, (SELECT "waitsFor" FROM target)`,
   )}
   SELECT target.*, accepted.id AS "runId", app.secrets_version AS "secretsVersion", ${woken("$11::boolean")}
-         ${flushed ? "" : ", set_config('synchronous_commit', 'off', true)"}
     FROM target JOIN app ON app.id = $1 LEFT JOIN accepted ON true`;
 
 /* A statement for keys and one without: most runs have none, and pay nothing for those that do. */
 const [ACCEPT, ACCEPT_KEYED] = [accept(false), accept(true)];
 const [ACCEPT_TARGET, ACCEPT_TARGET_KEYED] = [acceptNamed(false), acceptNamed(true)];
-const ACCEPT_TARGET_UNFLUSHED = acceptNamed(false, false);
 
 /* Of a run that is gone as well: what an app wrote too much of went with its keys. $4: and of one that came to nothing. */
 const FORGET_OLD = `
@@ -141,31 +138,18 @@ export async function acceptDebounced(manager: Executor, run: NewRun): Promise<A
   return { id: folded!.id, repeated: false };
 }
 
-/** The statement's name and text. */
-function acceptanceOf(keyed: boolean, flushed: boolean): [name: string, text: string] {
-  if (keyed) return ["accept-target-keyed", ACCEPT_TARGET_KEYED];
-  return flushed ? ["accept-target", ACCEPT_TARGET] : ["accept-target-unflushed", ACCEPT_TARGET_UNFLUSHED];
-}
-
 /**
  * Finds the action and writes the row at once, so that nothing comes between the two.
- * @param flushed false: a crash of the database may lose the row of one without a key, until something later is committed
  * @throws as `findTarget`
  */
-export async function acceptTarget(
-  db: Executor,
-  run: AskedRun,
-  holder: string | null,
-  flushed = true,
-): Promise<AcceptedTarget> {
+export async function acceptTarget(db: Executor, run: AskedRun, holder: string | null): Promise<AcceptedTarget> {
   const values = [...common(run, holder), ...targetParameters(run.nameOrId), run.wakes ?? true];
   const keyed = isKeyed(run);
-  const [name, text] = acceptanceOf(keyed, flushed);
   for (;;) {
     const [found] = await preparedRows<Target & { runId: number | null; secretsVersion: number }>(
       db,
-      name,
-      text,
+      keyed ? "accept-target-keyed" : "accept-target",
+      keyed ? ACCEPT_TARGET_KEYED : ACCEPT_TARGET,
       values,
     );
     const target = refuseUnlessRunnable(found);

@@ -7,7 +7,7 @@ import { hasNetwork, type PageOutcome, type PageRun } from "../../engine/browser
 import type { ServiceRequests } from "../../engine/service-requests.js";
 import { createThreads } from "../../engine/threads.js";
 import { ActionError } from "../../errors.js";
-import { JSON_MAX_DEPTH, OVERLOADED_RETRY_SECONDS } from "../../limits.js";
+import { JSON_MAX_DEPTH } from "../../limits.js";
 import { resultFault } from "../../rules/json-scan.js";
 import { entryData, type RunOutcome } from "../records/execution-logs.js";
 import type { Measures, RunOutcomeLabel, RunRoom } from "../watch/measures.js";
@@ -29,16 +29,6 @@ const LOAD_VERSION = "SELECT data FROM action_version WHERE id = $1";
 const OUTDATED_MAX = 20;
 /** The ledger is asked again after this when it was out of reach as a run ended. */
 const LEDGER_RETRY_MS = 500;
-
-/** A crash of the database took the run's row with it: it has never been, and whoever asked for it may ask again. */
-class GoneError extends ActionError {
-  constructor(runId: number) {
-    const retryAfter = OVERLOADED_RETRY_SECONDS;
-    super("OVERLOADED", `the database has lost run ${runId}, and nothing came of it; try again in ${retryAfter} s`, {
-      retryAfter,
-    });
-  }
-}
 
 function failed(name: string, message: string): RunOutcome {
   return { ok: false, error: { name, message, stack: `${name}: ${message}` } };
@@ -242,7 +232,7 @@ export function createExecution(options: {
     }
   }
 
-  async function evaluate(run: HeldRun, holder: string, signal: AbortSignal, details: EntryDetails): Promise<Result> {
+  async function evaluate(run: HeldRun, signal: AbortSignal, details: EntryDetails): Promise<Result> {
     const [action, kept] = await Promise.all([load(run), secrecy.begin(run.appId, run.secretsVersion)]).catch(
       (error: unknown) => {
         // Nobody looked for secrets in it.
@@ -264,10 +254,9 @@ export function createExecution(options: {
       ...evaluated,
       ...(begun && { begun }),
       signal,
-      onRealm: async (realm) => {
+      onRealm: (realm) => {
         details.room = realm;
         if (!hasNetwork(realm)) kept.cutOff();
-        if (realm !== "language" && run.isUnflushed) await flush(run, holder);
       },
       onConsole: printer.print,
       onHost: (host) => details.hosts.add(host),
@@ -284,22 +273,13 @@ export function createExecution(options: {
     return { outcome, cut: !came.ok && came.error.cut === true, kept };
   }
 
-  /** Before anything may come of the run. @throws Error where its row is gone */
-  async function flush(run: HeldRun, holder: string): Promise<void> {
-    if (!(await ledger.flush(run.id, holder))) throw new Error("the run's row is gone");
-    run.isUnflushed = false;
-  }
-
   function failureOf(run: HeldRun, error: unknown): RunOutcome {
     if (error instanceof ActionError) return failed("Error", error.message);
     log.error({ err: error, runId: run.id }, "a run could not be performed");
     return failed("InternalError", "the service could not run this action");
   }
 
-  /**
-   * Writes the end of what may leave of it. @returns what that is; null where the app's secrets have changed, and it is to be judged anew
-   * @throws GoneError
-   */
+  /** Writes the end of what may leave of it. @returns what that is; null where the app's secrets have changed, and it is to be judged anew */
   async function endOnce(
     run: HeldRun,
     holder: string,
@@ -315,7 +295,6 @@ export function createExecution(options: {
     const secretsVersion = exit?.version ?? null;
     if (await ledger.end(run.id, holder, { ...ending, hosts: [...details.hosts], secretsVersion })) return outcome;
     if (exit && (await kept?.outdated(exit))) return null;
-    if (run.isUnflushed && (await ledger.findAny(run.id)) === null) throw new GoneError(run.id);
     log.warn({ runId: run.id }, "a run had been taken away before it ended here");
     return outcome;
   }
@@ -339,7 +318,6 @@ export function createExecution(options: {
         outdated += 1;
         if (outdated === OUTDATED_MAX) next = ours(failed("Error", CHANGED_TOO_OFTEN));
       } catch (error) {
-        if (error instanceof GoneError) throw error;
         if (error instanceof ActionError) {
           next = ours(failureOf(run, error));
           continue;
@@ -369,9 +347,7 @@ export function createExecution(options: {
         durationMs: 0,
         trace,
       };
-      const result = await evaluate(run, holder, signal, details).catch((error: unknown) =>
-        ours(failureOf(run, error)),
-      );
+      const result = await evaluate(run, signal, details).catch((error: unknown) => ours(failureOf(run, error)));
       // Of a run that failed before its page.
       run.speculation?.drop();
       details.durationMs = performance.now() - details.begunAt;

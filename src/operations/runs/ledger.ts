@@ -84,9 +84,6 @@ const PUT_BACK = `
   UPDATE run SET state = 'queued', holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND state = 'running' RETURNING id`;
 
-/* Any write will do: its commit waits for the disk, which has all that was committed before by then. */
-const FLUSH = "UPDATE run SET holder = holder WHERE id = $1 AND holder = $2 AND state = 'running' RETURNING id";
-
 /* Runs whose holder's lease lapsed, with that holder, locked so that one reaper alone ends each. */
 const LOST = `
   SELECT ${HELD}, holder FROM run
@@ -109,14 +106,9 @@ export function createLedger(db: DataSource) {
      */
     accept: (run: NewRun, holder: string | null, executor: Executor = db) => acceptRun(executor, run, holder),
 
-    /** The same for an action that is named and found in the same statement; `flushed` and @throws as `acceptTarget`. */
-    acceptTarget: (run: AskedRun, holder: string | null, executor: Executor = db, flushed = true) =>
-      acceptTarget(executor, run, holder, flushed),
-
-    /** Has the row of a run that `holder` holds on the database's disk. false when it holds it no longer, or a crash has lost it. */
-    async flush(id: number, holder: string): Promise<boolean> {
-      return (await preparedRows(db, "flush-run", FLUSH, [id, holder])).length > 0;
-    },
+    /** The same for an action that is named and found in the same statement. @throws as `findTarget` */
+    acceptTarget: (run: AskedRun, holder: string | null, executor: Executor = db) =>
+      acceptTarget(executor, run, holder),
 
     /** The same for a run that is debounced: its payload may become that of one that waits. */
     acceptDebounced: (run: NewRun, manager: Executor) => acceptDebounced(manager, run),

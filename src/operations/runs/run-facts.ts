@@ -81,6 +81,4 @@ export interface HeldRun extends RunFacts {
   traceparent?: string | null;
   /** What was begun of it while its row was written. */
   speculation?: Speculation | null;
-  /** Its row may not be on the database's disk yet: until it is, nothing may come of the run. */
-  isUnflushed?: boolean;
 }

@@ -211,15 +211,11 @@ export function createRuns(options: {
     return { id, run: null, waitsFor: "debounce" };
   }
 
-  /** Of a run that is asked for by its action's name or id. `isAwaited`: nobody hears of it before its end. */
-  function acceptAsked(asked: AskedRun, isAwaited = false): Accept {
+  /** Of a run that is asked for by its action's name or id. */
+  function acceptAsked(asked: AskedRun): Accept {
     const traceparent = traces.current();
     return async (by, { executor, wakes = true } = {}) => {
-      let isUnflushed = false;
-      const accepting = (hasNoWayOut: boolean) => {
-        isUnflushed = isAwaited && hasNoWayOut;
-        return ledger.acceptTarget({ ...asked, wakes }, by, executor, !isUnflushed);
-      };
+      const accepting = ledger.acceptTarget({ ...asked, wakes }, by, executor);
       const { accepted, speculation } = await speculations.beside(asked, accepting, by !== null);
       const { id, repeated, skipped, target, secretsVersion } = accepted;
       const { id: actionId, waitsFor, ...code } = target;
@@ -228,9 +224,8 @@ export function createRuns(options: {
       if (skipped) throw skippedError(id, skipped);
       if (repeated) return { id, run: null };
       if (by === null) return { id, run: null, waitsFor };
-      const found = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion };
-      const facts = { ...found, speculation, isUnflushed, traceparent };
-      return { id, run: { ...asked, ...facts, id, actionId, code, trigger: "manual" } };
+      const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion, speculation };
+      return { id, run: { ...asked, ...facts, id, actionId, code, trigger: "manual", traceparent } };
     };
   }
 
@@ -260,7 +255,7 @@ export function createRuns(options: {
     gone: RunRequest["gone"],
   ): Promise<{ id: number; done?: Promise<RunOutcome> }> {
     const { appId, causeRunId = null, idempotencyKey, payload } = asked;
-    const accept = acceptAsked(asked, true);
+    const accept = acceptAsked(asked);
     const place = runner.placeFor(appId, causeRunId);
     if (place) return startIn(place, asked, accept, causeRunId);
     await checkTarget(asked);

@@ -43,10 +43,7 @@ export function evaluatedOf(
 /** Stands for the judge of a run that has none yet. */
 const NOBODY = () => false;
 
-/** `hasNoWayOut`: what was begun of it last could act on nothing. */
-interface Known extends Pick<AcceptedTarget, "target" | "secretsVersion"> {
-  hasNoWayOut: boolean;
-}
+type Known = Pick<AcceptedTarget, "target" | "secretsVersion">;
 
 interface Given {
   evaluated: Evaluated;
@@ -88,7 +85,6 @@ export function createSpeculations(options: {
         if (!what || !isWanted) return null;
         const { evaluated, isJudged } = what;
         const run = beginAhead(isJudged || isFollowed ? { ...evaluated, mayRequest: NOBODY } : evaluated);
-        its.hasNoWayOut = run?.realm === "language";
         return run && { what, run };
       })
       // The run meets the same, and says so.
@@ -114,29 +110,26 @@ export function createSpeculations(options: {
 
   return {
     /**
-     * Begins what that request may become while `accept` writes its row, where its action is known here and would start at once.
+     * Begins what that request may become while `accepting` writes its row, where its action is known here and would start at once.
      * `speculation` is there where it has become a run.
-     * @param accept told whether the run, as it was last, can act on nothing before it ends
      * @param startsAtOnce whether it is accepted to start here now
-     * @throws what `accept` throws
+     * @throws what `accepting` throws
      */
     async beside(
       asked: AskedRun,
-      accept: (hasNoWayOut: boolean) => Promise<AcceptedTarget>,
+      accepting: Promise<AcceptedTarget>,
       startsAtOnce: boolean,
     ): Promise<{ accepted: AcceptedTarget; speculation: Speculation | null }> {
       const key = keyOf(asked);
       const its = startsAtOnce && asked.idempotencyKey === null ? known.get(key) : undefined;
-      const begins = its !== undefined && its.target.waitsFor === null;
-      const accepting = accept(begins && its.hasNoWayOut);
-      const speculation = begins ? begin(asked, its) : null;
+      const speculation = its && its.target.waitsFor === null ? begin(asked, its) : null;
       const accepted = await accepting.catch((error: unknown) => {
         known.delete(key);
         speculation?.drop();
         throw error;
       });
       const { id, repeated, target, secretsVersion } = accepted;
-      known.set(key, { target, secretsVersion, hasNoWayOut: its?.hasNoWayOut ?? false });
+      known.set(key, { target, secretsVersion });
       if (id !== null && !repeated) return { accepted, speculation };
       speculation?.drop();
       return { accepted, speculation: null };

@@ -205,7 +205,7 @@ describe("A run that is held in a realm with fetch", function () {
     const outcome = await host.browsers.run({
       ...request,
       begun,
-      onRealm: (realm) => void heard.push(realm),
+      onRealm: (realm) => heard.push(realm),
       onHost: (one) => heard.push(one),
     });
     expect(outcome).to.deep.equal({ ok: true, data: JSON.stringify([200, 200, 200, 200, "refused", 200, 200]) });
