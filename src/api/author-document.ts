@@ -9,6 +9,11 @@ import { randomBytes } from "node:crypto";
 import { envScript, type RuntimeEnv, scriptLiteral } from "../rules/env-script.js";
 import { escapeHtml, HARDENING } from "./web-assets.js";
 
+interface Dependency {
+  url: string;
+  integrity?: string | null;
+}
+
 export interface AuthorDocument {
   title: string;
   /** With the page's own runtime token. */
@@ -19,8 +24,8 @@ export interface AuthorDocument {
   base: string;
   /** HTML before the scripts. */
   body: string;
-  /** Addresses of scripts from elsewhere, loaded in order. */
-  dependencies: readonly string[];
+  /** Scripts that come before, loaded in order; each by its integrity where it has one. */
+  dependencies: readonly Dependency[];
   /** The page's own script, under `/client/`. */
   script: string;
 }
@@ -32,8 +37,8 @@ const SANDBOX = "sandbox allow-scripts allow-forms allow-modals";
 const PLAIN_ORIGIN = /^https?:\/\/[\w.:[\]-]+$/;
 
 /** Scripts need the nonce, which the client library hands on to those that it loads, or come from where the author's come from. */
-function policy(nonce: string, dependencies: readonly string[]): string {
-  const origins = dependencies.map((url) => new URL(url).origin);
+function policy(nonce: string, dependencies: readonly Dependency[]): string {
+  const origins = dependencies.map(({ url }) => new URL(url).origin);
   const elsewhere = new Set(origins.filter((origin) => PLAIN_ORIGIN.test(origin)));
   return [
     SANDBOX,
@@ -56,7 +61,10 @@ export function authorDocument({ title, env, page, base, body, dependencies, scr
   headers: Record<string, string>;
 } {
   const nonce = randomBytes(18).toString("base64");
-  const element = (src: string) => `<script nonce="${nonce}" src="${escapeHtml(src)}"></script>`;
+  const element = ({ url, integrity }: Dependency) => {
+    const checked = integrity ? ` integrity="${escapeHtml(integrity)}" crossorigin="anonymous"` : "";
+    return `<script nonce="${nonce}" src="${escapeHtml(url)}"${checked}></script>`;
+  };
   const html = `<!doctype html>
 <html lang="en">
 <head>
@@ -67,12 +75,12 @@ export function authorDocument({ title, env, page, base, body, dependencies, scr
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem}code{font:14px/1.5 ui-monospace,monospace}</style>
 <script type="application/json" id="svc-page">${scriptLiteral(page)}</script>
 <script nonce="${nonce}">${envScript(env)}</script>
-${element(`${base}/client/svc.js`)}
+${element({ url: `${base}/client/svc.js` })}
 </head>
 <body>
 <noscript>This page needs JavaScript.</noscript>
 ${body}
-${[...dependencies, `${base}${script}`].map(element).join("\n")}
+${[...dependencies, { url: `${base}${script}` }].map(element).join("\n")}
 </body>
 </html>
 `;

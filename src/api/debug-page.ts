@@ -1,6 +1,6 @@
 /** The page that runs one action under the developer tools (specification, Debug page). Decides nothing about who may see it. */
 import type { RuntimeEnv } from "../rules/env-script.js";
-import { authorDocument } from "./author-document.js";
+import { type AuthorDocument, authorDocument } from "./author-document.js";
 import { escapeHtml } from "./web-assets.js";
 
 export interface DebuggedAction {
@@ -8,7 +8,7 @@ export interface DebuggedAction {
   name: string;
   /** The compiled action (rules/compile-script.ts). */
   script: string;
-  assets: readonly { url: string }[];
+  assets: AuthorDocument["dependencies"];
 }
 
 /**
@@ -34,7 +34,7 @@ acts as a user of the app in the viewer.</p>`;
     page: { script },
     base,
     body,
-    dependencies: assets.map(({ url }) => url),
+    dependencies: assets,
     script: "/client/debug.js",
   });
 }

@@ -28,6 +28,6 @@ export function registerKeptScripts(app: FastifyInstance, scripts: KeptScripts):
     const sha256 = FILE.exec(params.file)?.[1];
     const script = sha256 === undefined ? null : await scripts.read(sha256);
     if (!script) throw new ActionError("NOT_FOUND");
-    return reply.headers(HEADERS).send(script.source);
+    return reply.headers(HEADERS).send(script.raw ?? script.source);
   });
 }

@@ -12,7 +12,7 @@ import { startTestService, type TestService } from "../harness/service.js";
 describe("Scripts at addresses elsewhere", () => {
   let service: TestService;
   let untrust: () => void;
-  let content = "";
+  let content: string | Buffer = "";
   let status = 200;
   let location: string | null = null;
   let asked = 0;
@@ -83,7 +83,7 @@ describe("Scripts at addresses elsewhere", () => {
   }
   const run = async (id: number) =>
     (await service.rest("POST", `${actions()}/${id}/runWithResult`, { body: {} })).body.result;
-  const integrityOf = (text: string) => `sha256-${createHash("sha256").update(text).digest("base64")}`;
+  const integrityOf = (text: string | Buffer) => `sha256-${createHash("sha256").update(text).digest("base64")}`;
 
   it("are fetched once, and every run has what was fetched then", async () => {
     content = "globalThis.said = 'first'";
@@ -99,6 +99,14 @@ describe("Scripts at addresses elsewhere", () => {
     asked = 0;
     expect([await run(body.action.id), await run(body.action.id)]).to.deep.equal(["first", "first"]);
     expect(asked).to.equal(0);
+  });
+
+  it("are served byte by byte as they came, that a page may check them, also where they are no UTF-8", async () => {
+    const source = Buffer.from("globalThis.said = 'caf\xe9'.length", "latin1");
+    content = source;
+    const [asset] = (await create(`${origin}/latin.js`)).body.action.assets;
+    expect(asset.integrity).to.equal(integrityOf(source));
+    expect(Buffer.from(await (await fetch(asset.url)).arrayBuffer())).to.deep.equal(source);
   });
 
   it("are fetched once, kept and told as changed where an operator's file gives them a name", async () => {

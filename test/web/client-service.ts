@@ -89,7 +89,12 @@ export async function startClientService() {
   const script = (path: string, source: () => string) =>
     app.get(path, (_request, reply) => reply.type("text/javascript").send(source()));
   script("/env.js", () => `window.ENV = ${JSON.stringify(page.env)};`);
-  script("/dependency.js", () => `window.dependencyValue = ${++page.dependencyLoads};`);
+  // As the service sends what it keeps, to pages of no origin too.
+  app.get("/dependency.js", (_request, reply) =>
+    reply
+      .headers({ "content-type": "text/javascript", "access-control-allow-origin": "*" })
+      .send(`window.dependencyValue = ${++page.dependencyLoads};`),
+  );
   app.get<CompileRoute>("/v3/apps/1/actions/:id/compile", (request, reply) => {
     const action = feed.actions.get(Number(request.params.id));
     if (action && "html" in request.query) {

@@ -1,11 +1,13 @@
+import { createHash } from "node:crypto";
 import { expect } from "chai";
+import type { TestAction } from "./client-feed.js";
 import { useClientPage } from "./client-page.js";
 
 describe("The debug page", () => {
   const client = useClientPage();
 
-  async function openFor(code: string, name = "greet"): Promise<void> {
-    client.service.feed.actions.set(5, { id: 5, name, code, where: {} });
+  async function openFor(code: string, name = "greet", more: Partial<TestAction> = {}): Promise<void> {
+    client.service.feed.actions.set(5, { id: 5, name, code, where: {}, ...more });
     await client.page.goto(`${client.service.origin}/v3/apps/1/actions/5/compile?html`);
   }
 
@@ -42,6 +44,20 @@ describe("The debug page", () => {
     expect(await parsed)
       .to.have.property("scriptSource")
       .that.includes("/* mine */");
+  });
+
+  it("loads a dependency that the service keeps as it is kept, and no other", async () => {
+    const kept = createHash("sha256").update("window.dependencyValue = 1;").digest("base64");
+    const url = `${client.service.origin}/dependency.js`;
+    const assets = [{ name: url, url, path: "/dependency.js", integrity: `sha256-${kept}` }];
+    const values = [];
+    // What comes from there the second time says 2.
+    for (const _ of [1, 2]) {
+      await openFor("async function execute() { return window.dependencyValue ?? null; }", "greet", { assets });
+      values.push(await client.run("Svc.App.V3.Actions.runWithResult(5)"));
+    }
+    expect(values).to.deep.equal([1, null]);
+    expect(client.service.page.dependencyLoads).to.equal(2);
   });
 
   it("breaks no rule of its policy and is not broken by a name", async () => {

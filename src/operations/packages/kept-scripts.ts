@@ -1,4 +1,5 @@
 /** Scripts by their content, in the database: put there, found, used by actions and versions, swept when nobody uses them. Fetches nothing. */
+import { isUtf8 } from "node:buffer";
 import { createHash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
@@ -32,6 +33,8 @@ export interface ScriptFacts {
 
 export interface KeptScript {
   source: string;
+  /** As it was served, where that is no UTF-8, so that the text is not all of it. */
+  raw?: Buffer;
   names: readonly string[] | null;
   global: string | null;
 }
@@ -131,7 +134,7 @@ export type KeptScripts = ReturnType<typeof createKeptScripts>;
 export function createKeptScripts(db: DataSource) {
   const lately = new LRUCache<string, KeptScript>({
     maxSize: IN_MEMORY_BYTES,
-    sizeCalculation: ({ source }) => source.length * 2 + 1,
+    sizeCalculation: ({ source, raw }) => source.length * 2 + (raw?.length ?? 0) + 1,
   });
 
   const readings = createTokenBucket({ limit: DECLARATIONS_PER_APP, windowMs: RATE_WINDOW_MS });
@@ -192,7 +195,8 @@ export function createKeptScripts(db: DataSource) {
       const sql = "SELECT source, names, global FROM kept_script WHERE sha256 = $1";
       const [found] = await rows<Omit<KeptScript, "source"> & { source: Buffer }>(db, sql, [sha256]);
       if (!found) return null;
-      const script = { ...found, source: String(found.source) };
+      const { source } = found;
+      const script = { ...found, source: String(source), ...(!isUtf8(source) && { raw: source }) };
       lately.set(sha256, script);
       return script;
     },
