@@ -72,7 +72,7 @@ export function authorDocument({ title, env, page, base, body, dependencies, scr
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>${escapeHtml(title)}</title>
 <link rel="icon" href="data:,">
-<style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem}code{font:14px/1.5 ui-monospace,monospace}</style>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:44rem;margin:3rem auto;padding:0 1rem;overflow-wrap:anywhere}pre{overflow-x:auto}code{font:14px/1.5 ui-monospace,monospace}</style>
 <script type="application/json" id="svc-page">${scriptLiteral(page)}</script>
 <script nonce="${nonce}">${envScript(env)}</script>
 ${element({ url: `${base}/client/svc.js` })}

@@ -60,6 +60,12 @@ describe("The debug page", () => {
     expect(client.service.page.dependencyLoads).to.equal(2);
   });
 
+  it("is no wider than a phone", async () => {
+    await client.page.setViewport({ width: 390, height: 800 });
+    await openFor("async function execute() {}", "an action with a name that is longer than the line of a phone");
+    expect(await client.page.evaluate("document.documentElement.scrollWidth")).to.equal(390);
+  });
+
   it("breaks no rule of its policy and is not broken by a name", async () => {
     await openFor("async function execute() { return 1; }", `"><script>alert(1)</script>`);
     expect(await client.run("Svc.App.V3.Actions.runWithResult(5)")).to.equal(1);
