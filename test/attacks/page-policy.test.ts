@@ -1,16 +1,27 @@
 /** Addresses of scripts that an author gives stand in the policy of the page: none of them may say more there than where a script is. */
 import { expect } from "chai";
 import { authorDocument } from "../../src/api/author-document.js";
+import type { RuntimeEnv } from "../../src/rules/env-script.js";
 
 const POLICY = "content-security-policy";
 const NONCE = /'nonce-[^']*'/;
 /** What would let others frame the page, were it read as a directive. */
 const SAID = "frame-ancestors";
+const ENV: RuntimeEnv & { token: string } = {
+  appId: 1,
+  apiUrl: "https://apps.example",
+  environment: "viewer",
+  appSettings: {},
+  clientTimeoutMs: 1000,
+  session: { appId: 1, user: null, environment: "master" },
+  token: "x",
+};
 const CHARACTERS = Array.from({ length: 0x80 }, (_, code) => String.fromCharCode(code));
 
-function policyOf(dependencies: readonly string[]): string {
-  const document = { title: "x", env: { token: "x" }, page: {}, base: "", body: "", script: "/client/debug.js" };
-  const { headers } = authorDocument({ ...document, dependencies } as unknown as Parameters<typeof authorDocument>[0]);
+function policyOf(addresses: readonly string[]): string {
+  const dependencies = addresses.map((url) => ({ url }));
+  const plain = { title: "x", env: ENV, page: {}, base: "", body: "", script: "/client/debug.js" };
+  const { headers } = authorDocument({ ...plain, dependencies });
   return headers[POLICY]!.replace(NONCE, "");
 }
 
