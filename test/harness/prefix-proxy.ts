@@ -39,6 +39,8 @@ export async function startPrefixProxy(prefix: string): Promise<PrefixProxy> {
       answer.pipe(reply);
     });
     onward.on("error", () => reply.destroy());
+    // What nobody reads any more would keep its connection, the service's end of it closed or not.
+    reply.on("close", () => onward.destroy());
     asked.pipe(onward);
   });
   server.on("upgrade", (asked, near, head) => {
