@@ -8,13 +8,20 @@ import { createClient } from "../postgres.js";
 
 const CHECK_MS = 10_000;
 const RECONNECT_MS = 500;
+/** A channel that nobody follows any more is heard for so long: the next who does need not wait for it. */
+const LINGER_MS = 30_000;
 
 export type NoticeListener = (payload: string) => void;
 
 export interface Notifications {
   start(): Promise<void>;
-  /** Calls `listener` for each notice on `channel`; the returned function ends that. */
+  /** Calls `listener` for each notice on `channel`, one of `channels`; the returned function ends that. */
   listen(channel: string, listener: NoticeListener): () => void;
+  /**
+   * The same of one of `followed`, to which the process listens only while somebody follows it. `onGap` is called whenever notices may have
+   * been missed since the call: when they begin to come, unless they came before, and after the connection came back.
+   */
+  follow(channel: string, listener: NoticeListener, onGap: () => void): () => void;
   /** Calls `listener` after the connection came back: notices may have been missed. */
   onGap(listener: () => void): () => void;
   /** false while notices may be missed. */
@@ -22,10 +29,32 @@ export interface Notifications {
   stop(): Promise<void>;
 }
 
-/** `channels` is the closed list of channels, each a plain identifier. */
-export function createNotifications(options: { url: string; channels: readonly string[]; log: Logger }): Notifications {
-  const { url, channels, log } = options;
+interface Follower {
+  hear: NoticeListener;
+  onGap: () => void;
+}
+
+/** A channel that is followed. */
+interface Followed {
+  followers: Set<Follower>;
+  /** The connection that listens to it, or was asked to. */
+  askedOf: pg.Client | null;
+  leaving: NodeJS.Timeout | undefined;
+}
+
+/** `channels` and `followed` are the closed lists of channels, each a plain identifier. */
+export function createNotifications(options: {
+  url: string;
+  channels: readonly string[];
+  followed?: readonly string[];
+  lingerMs?: number;
+  log: Logger;
+}): Notifications {
+  const { url, channels, followed = [], lingerMs = LINGER_MS, log } = options;
   const listeners = new Map<string, Set<NoticeListener>>(channels.map((channel) => [channel, new Set()]));
+  const follows = new Map<string, Followed>(
+    followed.map((channel) => [channel, { followers: new Set(), askedOf: null, leaving: undefined }]),
+  );
   const gapListeners = new Set<() => void>();
   let client: pg.Client | null = null;
   let timer: NodeJS.Timeout | undefined;
@@ -33,8 +62,9 @@ export function createNotifications(options: { url: string; channels: readonly s
 
   async function connect(): Promise<void> {
     const next = createClient(url, "svc-app-actions notices");
-    next.on("notification", ({ channel, payload }) => {
-      for (const listener of listeners.get(channel) ?? []) listener(payload ?? "");
+    next.on("notification", ({ channel, payload = "" }) => {
+      for (const listener of listeners.get(channel) ?? []) listener(payload);
+      for (const { hear } of follows.get(channel)?.followers ?? []) hear(payload);
     });
     next.on("error", (error) => lose(next, error));
     next.on("end", () => lose(next, new Error("the connection ended")));
@@ -48,6 +78,27 @@ export function createNotifications(options: { url: string; channels: readonly s
     }
     client = next;
     timer = setTimeout(check, CHECK_MS);
+    for (const [channel, one] of follows) if (one.followers.size > 0) void hear(channel, one);
+  }
+
+  /** Has the channel heard; what was missed until then is its followers' to read. Without a connection the next one does it. */
+  async function hear(channel: string, one: Followed): Promise<void> {
+    const asked = client;
+    if (!asked || one.askedOf === asked) return;
+    one.askedOf = asked;
+    try {
+      await asked.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
+    } catch (error) {
+      return lose(asked, error as Error);
+    }
+    for (const { onGap } of one.followers) onGap();
+  }
+
+  function leave(channel: string, one: Followed): void {
+    const asked = one.askedOf;
+    one.askedOf = null;
+    if (asked === null || asked !== client) return;
+    asked.query(`UNLISTEN ${pg.escapeIdentifier(channel)}`).catch((error: Error) => lose(asked, error));
   }
 
   function lose(lost: pg.Client, error: Error): void {
@@ -89,6 +140,7 @@ export function createNotifications(options: { url: string; channels: readonly s
   async function stop(): Promise<void> {
     stopped = true;
     clearTimeout(timer);
+    for (const { leaving } of follows.values()) clearTimeout(leaving);
     const last = client;
     client = null;
     await last?.end();
@@ -101,6 +153,18 @@ export function createNotifications(options: { url: string; channels: readonly s
       if (!set) throw new Error(`unknown channel ${channel}`);
       set.add(listener);
       return () => set.delete(listener);
+    },
+    follow(channel, hearNotice, onGap) {
+      const one = follows.get(channel);
+      if (!one) throw new Error(`nobody can follow the channel ${channel}`);
+      const follower = { hear: hearNotice, onGap };
+      one.followers.add(follower);
+      clearTimeout(one.leaving);
+      void hear(channel, one);
+      return () => {
+        if (!one.followers.delete(follower) || one.followers.size > 0 || stopped) return;
+        one.leaving = setTimeout(leave, lingerMs, channel, one).unref();
+      };
     },
     onGap(listener) {
       gapListeners.add(listener);

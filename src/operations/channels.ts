@@ -14,14 +14,12 @@ import { AWAITED_CHANNEL, CANCEL_CHANNEL } from "./runs/run-facts.js";
 import { LIMITS_CHANNEL } from "./runs/waits.js";
 import { SCHEDULE_CHANNEL } from "./triggers/trigger-index.js";
 
-/** Every channel of notices between processes. */
+/** Every channel of notices between processes that each of them hears. */
 export const CHANNELS = [
   CREDENTIAL_CHANNEL,
-  LOG_CHANNEL,
   CANCEL_CHANNEL,
   AWAITED_CHANNEL,
   LIMITS_CHANNEL,
-  CONSOLE_CHANNEL,
   SCHEDULE_CHANNEL,
   ACTION_CHANNEL,
   ACTION_EDITED_CHANNEL,
@@ -32,3 +30,6 @@ export const CHANNELS = [
   READER_CHANNEL,
   ALERT_CHANNEL,
 ];
+
+/** Those of what runs say and come to, many a second: heard only where somebody waits for it. */
+export const FOLLOWED_CHANNELS = [LOG_CHANNEL, CONSOLE_CHANNEL];

@@ -21,7 +21,7 @@ import { createNotifications } from "../engine/notifications.js";
 import { createQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
-import { CHANNELS } from "../operations/channels.js";
+import { CHANNELS, FOLLOWED_CHANNELS } from "../operations/channels.js";
 import type { Operations } from "../operations/operations.js";
 import { LIMITS_CHANNEL } from "../operations/runs/waits.js";
 import { createTracing, type Tracing } from "../operations/watch/tracing.js";
@@ -77,7 +77,7 @@ export class Starting {
     });
     const db = await openDatabase(config.databaseUrl ?? url, undefined, url);
     releases.add("database", () => db.destroy());
-    const notifications = createNotifications({ url, channels: CHANNELS, log });
+    const notifications = createNotifications({ url, channels: CHANNELS, followed: FOLLOWED_CHANNELS, log });
     await notifications.start();
     releases.add("notices", () => notifications.stop());
     parts["database"] = () => db.isInitialized && notifications.healthy();

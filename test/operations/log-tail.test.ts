@@ -1,5 +1,9 @@
 import { expect } from "chai";
-import { LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
+import { pino } from "pino";
+import { createNotifications } from "../../src/engine/notifications.js";
+import { createLogs, LOG_CHANNEL, type LogEntry } from "../../src/operations/records/execution-logs.js";
+import { createLogTail } from "../../src/operations/records/log-tail.js";
+import { connectedDatabase } from "../harness/connected-database.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";
 
@@ -55,5 +59,45 @@ describe("following execution logs", () => {
     }
     expect(seen).to.deep.equal([1, 2]);
     await client.dispose();
+  });
+});
+
+describe("what is written before the first follower is heard", () => {
+  it("is told once, though its notice comes too", async () => {
+    const { db, url, stop } = await connectedDatabase(4);
+    const log = pino({ level: "silent" });
+    const notifications = createNotifications({ url, channels: [], followed: [LOG_CHANNEL], log });
+    try {
+      await db.query("INSERT INTO organization (name) VALUES ('o')");
+      await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
+      const write = async () => {
+        const text = `INSERT INTO execution_log (app_id, task_id, run_id, type, data)
+          VALUES (1, 1, 1, 'app.task.completed', '{}') RETURNING id`;
+        return (await db.query(text))[0].id as number;
+      };
+      const notify = (id: number) => db.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `1:${id}:1`]);
+      await write();
+      const seen: number[] = [];
+      const tail = createLogTail({ logs: createLogs(db), notifications, log });
+      const end = tail.follow({ appId: 1 }).listen((entry: LogEntry) => seen.push(entry.id));
+      const first = await write();
+      await db.transaction(async (manager) => {
+        // What was missed is not read before its notice has come as well.
+        await manager.query("LOCK TABLE execution_log IN ACCESS EXCLUSIVE MODE");
+        await notifications.start();
+        const waits =
+          "SELECT count(*) AS n FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        await until(async () => Number((await db.query(waits))[0].n) > 0);
+        await notify(first);
+      });
+      const second = await write();
+      await notify(second);
+      await until(() => seen.includes(second));
+      expect(seen).to.deep.equal([first, second]);
+      end();
+    } finally {
+      await notifications.stop();
+      await stop();
+    }
   });
 });

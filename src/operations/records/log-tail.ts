@@ -35,7 +35,10 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
   const followers = new Map<number, Set<Follower>>();
   /** Ids whose notices have come and that nobody has read yet. */
   const noticed: number[] = [];
+  /** Ids that the last gap was read by: their notices may come still. */
+  const ofGap = new Set<number>();
   let newest = 0;
+  let unfollow = () => {};
   let order: Promise<void> = Promise.resolve();
 
   function deliver(one: FollowedEntry): void {
@@ -68,25 +71,30 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
     }
   }
 
-  const readNoticed = (): Promise<void> => readAll(noticed.splice(0, READ_TOGETHER));
+  /** Those of a gap are there already, should their notices have come as well. */
+  const readNoticed = (): Promise<void> => readAll(noticed.splice(0, READ_TOGETHER).filter((id) => !ofGap.delete(id)));
 
   // While one reading is under way the next notices gather, and one reading takes them all.
-  notifications.listen(LOG_CHANNEL, (notice) => {
+  function hear(notice: string): void {
     const [appId, id] = notice.split(":").map(Number) as [number, number];
     if (!followers.has(appId)) return;
     noticed.push(id);
     inOrder(readNoticed);
-  });
+  }
 
-  notifications.onGap(() => {
+  function readGap(): void {
     const last = newest;
+    // Of a gap before that, notices that were to come have come.
+    inOrder(async () => ofGap.clear());
     for (const [appId, set] of followers) {
       const since = new Date(Math.min(...[...set].map((follower) => follower.since.getTime())));
       inOrder(async () => {
-        await readAll(await reading(() => logs.missed(appId, last, since)));
+        const missed = await reading(() => logs.missed(appId, last, since));
+        for (const id of missed) ofGap.add(id);
+        await readAll(missed);
       });
     }
-  });
+  }
 
   return {
     follow(filter) {
@@ -95,8 +103,9 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
         const follower: Follower = { ...filter, since: new Date(), push };
         const set = followers.get(appId) ?? new Set();
         followers.set(appId, set.add(follower));
+        if (followers.size === 1 && set.size === 1) unfollow = notifications.follow(LOG_CHANNEL, hear, readGap);
         return () => {
-          if (set.delete(follower) && set.size === 0) followers.delete(appId);
+          if (set.delete(follower) && set.size === 0 && followers.delete(appId) && followers.size === 0) unfollow();
         };
       });
     },

@@ -12,13 +12,14 @@ export async function entryOfRun(
 ): Promise<LogEntry> {
   const { promise, resolve, reject } = Promise.withResolvers<LogEntry>();
   const look = () => void logs.ofRun(runId).then((entry) => entry && resolve(entry), reject);
-  const unlisten = notifications.listen(LOG_CHANNEL, (notice) => {
+  const hear = (notice: string) => {
     if (notice.endsWith(`:${runId}`)) look();
-  });
+  };
+  const unfollow = notifications.follow(LOG_CHANNEL, hear, look);
   const timer = setInterval(look, LOOK_MS);
   look();
   return promise.finally(() => {
-    unlisten();
+    unfollow();
     clearInterval(timer);
   });
 }

@@ -64,17 +64,17 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
     return run.ended;
   }
 
-  /** Resolves at the next notice about the run, or after a second: notices can be lost. */
+  /** Resolves at the next notice about the run, where one may have been missed, or after a second: notices can be lost. */
   function news(runId: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const unlisten = [
-      notifications.listen(CONSOLE_CHANNEL, (notice) => notice === String(runId) && resolve()),
-      notifications.listen(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && resolve()),
+    const unfollow = [
+      notifications.follow(CONSOLE_CHANNEL, (notice) => notice === String(runId) && resolve(), resolve),
+      notifications.follow(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && resolve(), resolve),
     ];
     const timer = setTimeout(resolve, LOOK_MS);
     return promise.finally(() => {
       clearTimeout(timer);
-      for (const end of unlisten) end();
+      for (const end of unfollow) end();
     });
   }
 

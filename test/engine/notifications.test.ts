@@ -1,0 +1,118 @@
+import { expect } from "chai";
+import pg from "pg";
+import { pino } from "pino";
+import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
+import { freshDatabase } from "../harness/postgres.js";
+import { until } from "../harness/until.js";
+
+const LINGER_MS = 100;
+
+describe("a channel of notices that is followed", () => {
+  let database: Awaited<ReturnType<typeof freshDatabase>>;
+  let notifications: Notifications;
+  let client: pg.Client;
+  let told: string[];
+
+  before(async () => {
+    database = await freshDatabase();
+    const channels = { channels: ["always"], followed: ["now_and_then"] };
+    const log = pino({ level: "silent" });
+    notifications = createNotifications({ url: database.url, ...channels, lingerMs: LINGER_MS, log });
+    await notifications.start();
+    client = new pg.Client(database.url);
+    await client.connect();
+  });
+  after(async () => {
+    await client?.end();
+    await notifications?.stop();
+    await database?.drop();
+  });
+  beforeEach(() => {
+    told = [];
+  });
+
+  /** `name` and what it is told, into `told`. */
+  const follow = (name: string) =>
+    notifications.follow(
+      "now_and_then",
+      (notice) => told.push(`${name} ${notice}`),
+      () => told.push(`${name} gap`),
+    );
+  const notify = (notice: string, channel = "now_and_then") =>
+    client.query("SELECT pg_notify($1, $2)", [channel, notice]);
+  /** Resolves once what was sent before has come. */
+  async function caughtUp(): Promise<void> {
+    let has = false;
+    const end = notifications.listen("always", () => {
+      has = true;
+    });
+    await notify("", "always");
+    await until(() => has);
+    end();
+  }
+  const lastAsked = async () =>
+    (await client.query("SELECT query FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices'"))
+      .rows[0]?.query;
+
+  it("is heard from the first follower on, who is told when; others need not wait", async () => {
+    await notify("before");
+    await caughtUp();
+    const end = follow("first");
+    await until(() => told.length > 0);
+    const endOther = follow("second");
+    await notify("1");
+    await caughtUp();
+    expect(told).to.deep.equal(["first gap", "first 1", "second 1"]);
+    end();
+    await notify("2");
+    await caughtUp();
+    expect(told.slice(3)).to.deep.equal(["second 2"]);
+    endOther();
+  });
+
+  it("is left some time after its last follower, and not where another came meanwhile", async () => {
+    const end = follow("first");
+    await until(() => told.length > 0 || lastAsked().then((text) => text === 'LISTEN "now_and_then"'));
+    end();
+    follow("second")();
+    const endThird = follow("third");
+    await new Promise((resolve) => setTimeout(resolve, 3 * LINGER_MS));
+    told = [];
+    await notify("still");
+    await caughtUp();
+    expect(told).to.deep.equal(["third still"]);
+    endThird();
+    await until(async () => (await lastAsked()) === 'UNLISTEN "now_and_then"');
+    follow("fourth")();
+    await until(() => lastAsked().then((text) => text === 'LISTEN "now_and_then"'));
+  });
+
+  it("is heard again after the connection was lost, of which each follower is told", async () => {
+    const end = follow("first");
+    await until(async () => {
+      told = [];
+      await notify("there");
+      await caughtUp();
+      return told.length > 0;
+    });
+    told = [];
+    await client.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices'",
+    );
+    await until(() => told.length > 0);
+    await notify("again");
+    await caughtUp();
+    expect(told).to.deep.equal(["first gap", "first again"]);
+    end();
+  });
+
+  it("is one of those that can be", () => {
+    expect(() =>
+      notifications.follow(
+        "always",
+        () => {},
+        () => {},
+      ),
+    ).to.throw("nobody can follow the channel always");
+  });
+});
