@@ -57,6 +57,8 @@ export function createNotifications(options: {
   );
   const gapListeners = new Set<() => void>();
   let client: pg.Client | null = null;
+  /** What was asked last of the connection: one thing after the other. */
+  let asking: Promise<unknown> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
   let stopped = false;
 
@@ -81,24 +83,25 @@ export function createNotifications(options: {
     for (const [channel, one] of follows) if (one.followers.size > 0) void hear(channel, one);
   }
 
+  function ask(whom: pg.Client, text: string): Promise<unknown> {
+    asking = asking.then(() => whom.query(text)).catch((error: Error) => lose(whom, error));
+    return asking;
+  }
+
   /** Has the channel heard; what was missed until then is its followers' to read. Without a connection the next one does it. */
   async function hear(channel: string, one: Followed): Promise<void> {
     const asked = client;
     if (!asked || one.askedOf === asked) return;
     one.askedOf = asked;
-    try {
-      await asked.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
-    } catch (error) {
-      return lose(asked, error as Error);
-    }
-    for (const { onGap } of one.followers) onGap();
+    await ask(asked, `LISTEN ${pg.escapeIdentifier(channel)}`);
+    if (asked === client) for (const { onGap } of one.followers) onGap();
   }
 
   function leave(channel: string, one: Followed): void {
     const asked = one.askedOf;
     one.askedOf = null;
     if (asked === null || asked !== client) return;
-    asked.query(`UNLISTEN ${pg.escapeIdentifier(channel)}`).catch((error: Error) => lose(asked, error));
+    void ask(asked, `UNLISTEN ${pg.escapeIdentifier(channel)}`);
   }
 
   function lose(lost: pg.Client, error: Error): void {
@@ -128,10 +131,8 @@ export function createNotifications(options: {
     if (!asked) return;
     const silence = setTimeout(() => lose(asked, new Error("no answer in time")), CHECK_MS);
     try {
-      await asked.query("SELECT 1");
+      await ask(asked, "SELECT 1");
       if (client === asked) timer = setTimeout(check, CHECK_MS);
-    } catch (error) {
-      lose(asked, error as Error);
     } finally {
       clearTimeout(silence);
     }

@@ -6,6 +6,8 @@ import { freshDatabase } from "../harness/postgres.js";
 import { until } from "../harness/until.js";
 
 const LINGER_MS = 100;
+/** Other tests share the server. */
+const OURS = "datname = current_database() AND application_name = 'svc-app-actions notices'";
 
 describe("a channel of notices that is followed", () => {
   let database: Awaited<ReturnType<typeof freshDatabase>>;
@@ -50,9 +52,7 @@ describe("a channel of notices that is followed", () => {
     await until(() => has);
     end();
   }
-  const lastAsked = async () =>
-    (await client.query("SELECT query FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices'"))
-      .rows[0]?.query;
+  const lastAsked = async () => (await client.query(`SELECT query FROM pg_stat_activity WHERE ${OURS}`)).rows[0]?.query;
 
   it("is heard from the first follower on, who is told when; others need not wait", async () => {
     await notify("before");
@@ -96,9 +96,7 @@ describe("a channel of notices that is followed", () => {
       return told.length > 0;
     });
     told = [];
-    await client.query(
-      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices'",
-    );
+    await client.query(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${OURS}`);
     await until(() => told.length > 0);
     await notify("again");
     await caughtUp();

@@ -1,5 +1,6 @@
 /** Live execution logs: turns notices into entries, each read once, for whoever follows that app. */
 import { setTimeout as delay } from "node:timers/promises";
+import { LRUCache } from "lru-cache";
 import type { Logger } from "pino";
 import type { Notifications } from "../../engine/notifications.js";
 import { type FollowedEntry, LOG_CHANNEL, type LogEntry, type Logs } from "./execution-logs.js";
@@ -10,6 +11,9 @@ const READ_TOGETHER = 25;
 /** A reading that fails is tried again, for half a minute in all: the database may be restarting under it. */
 const READ_ATTEMPTS = 60;
 const READ_AGAIN_MS = 500;
+/** How far ids may lie behind the newest whose notices come later than its own. */
+const OUT_OF_ORDER_MAX = 1_000;
+const DELIVERED_MAX = 4 * OUT_OF_ORDER_MAX;
 
 export interface TailFilter {
   appId: number;
@@ -35,13 +39,15 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
   const followers = new Map<number, Set<Follower>>();
   /** Ids whose notices have come and that nobody has read yet. */
   const noticed: number[] = [];
-  /** Ids that the last gap was read by: their notices may come still. */
-  const ofGap = new Set<number>();
+  /** Ids that were delivered last: what is read for a gap and what is noticed may be the same. */
+  const delivered = new LRUCache<number, true>({ max: DELIVERED_MAX });
   let newest = 0;
   let unfollow = () => {};
   let order: Promise<void> = Promise.resolve();
 
   function deliver(one: FollowedEntry): void {
+    if (delivered.has(one.entry.id)) return;
+    delivered.set(one.entry.id, true);
     newest = Math.max(newest, one.entry.id);
     for (const follower of followers.get(one.appId) ?? []) if (fits(follower, one)) follower.push(one.entry);
   }
@@ -63,16 +69,15 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
     return read();
   }
 
-  async function readAll(ids: readonly number[]): Promise<void> {
-    for (let rest = ids; rest.length > 0; ) {
+  async function readNew(ids: readonly number[]): Promise<void> {
+    for (let rest: readonly number[] = ids.filter((id) => !delivered.has(id)); rest.length > 0; ) {
       const { found, left } = await reading(() => logs.findSome(rest.slice(0, READ_TOGETHER)));
       for (const one of found) deliver(one);
       rest = [...left, ...rest.slice(READ_TOGETHER)];
     }
   }
 
-  /** Those of a gap are there already, should their notices have come as well. */
-  const readNoticed = (): Promise<void> => readAll(noticed.splice(0, READ_TOGETHER).filter((id) => !ofGap.delete(id)));
+  const readNoticed = (): Promise<void> => readNew(noticed.splice(0, READ_TOGETHER));
 
   // While one reading is under way the next notices gather, and one reading takes them all.
   function hear(notice: string): void {
@@ -83,16 +88,11 @@ export function createLogTail(options: { logs: Logs; notifications: Notification
   }
 
   function readGap(): void {
-    const last = newest;
-    // Of a gap before that, notices that were to come have come.
-    inOrder(async () => ofGap.clear());
+    // Not all that is written before the newest was told of before it.
+    const last = newest - OUT_OF_ORDER_MAX;
     for (const [appId, set] of followers) {
       const since = new Date(Math.min(...[...set].map((follower) => follower.since.getTime())));
-      inOrder(async () => {
-        const missed = await reading(() => logs.missed(appId, last, since));
-        for (const id of missed) ofGap.add(id);
-        await readAll(missed);
-      });
+      inOrder(async () => readNew(await reading(() => logs.missed(appId, last, since))));
     }
   }
 
