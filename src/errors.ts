@@ -99,6 +99,10 @@ export class ActionError extends Error {
   }
 }
 
+/** Answers who has gone: it is read by nobody. */
+export const nobodyWaits = (): ActionError =>
+  new ActionError("REQUEST_INVALID", "nobody waits for this answer any more");
+
 /** The HTTP code of a failure (contract, section 4): a dependency that may be resolved later is no fault of the request. */
 export function httpOf({ status, details }: ActionError): number {
   if (status === "DEPENDENCY_UNRESOLVED" && details.retryAfter !== undefined) return 503;

@@ -3,6 +3,7 @@ import { buildSchema, parse } from "graphql";
 import { pino } from "pino";
 import { createAnswers } from "../../src/api/answers.js";
 import { createSharedResults, type Receiver } from "../../src/api/live/shared-results.js";
+import { leavable } from "../../src/operations/records/leavable.js";
 import { type LiveSource, liveSource } from "../../src/operations/records/live-source.js";
 
 const EVENT = { text: "x".repeat(10_000) };
@@ -88,5 +89,25 @@ describe("one event to sockets that each ask for it in words of their own", () =
     await emit({ text: "short" });
     expect(sockets.every(({ results }) => String(results[0]).includes("short"))).to.equal(true);
     expect(answers.held()).to.equal(0);
+  });
+});
+
+describe("a subscription whose events are for one socket alone", () => {
+  it("ends its source as soon as it is completed, though no event comes", async () => {
+    const schema = buildSchema("type Query { none: Int } type Subscription { added: Int }");
+    const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 1_000 });
+    const { subscribe } = createSharedResults(answers, pino({ level: "silent" }));
+    let isOver = false;
+    const source = leavable(async function* (left) {
+      yield { added: 1 };
+      await new Promise<void>((resolve) => left.addEventListener("abort", () => resolve()));
+      isOver = true;
+    });
+    const document = parse("subscription { added }");
+    const events = (await subscribe({ schema, document, rootValue: { added: source } })) as AsyncGenerator;
+    expect((await events.next()).value.data.added).to.equal(1);
+    const next = events.next();
+    await events.return(undefined);
+    expect([isOver, (await next).done]).to.deep.equal([true, true]);
   });
 });

@@ -2,6 +2,7 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, ID, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
+import { leavable, leftWith } from "../../operations/records/leavable.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
 import type { RequestContext } from "../context.js";
@@ -45,9 +46,10 @@ async function followed({
   return console.follow(appId, runId);
 }
 
-async function* oneByOne(batches: AsyncIterable<PrintedLine[]>): AsyncGenerator<PrintedLine> {
-  for await (const lines of batches) yield* lines;
-}
+const oneByOne = (batches: AsyncIterable<PrintedLine[]>): AsyncGenerator<PrintedLine, void, void> =>
+  leavable(async function* (left) {
+    for await (const lines of leftWith(batches, left)) yield* lines;
+  });
 
 @Resolver()
 export class RunResolver {

@@ -6,6 +6,7 @@
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
+import { leavable, leftWith } from "../../operations/records/leavable.js";
 import { isLiveSource, type LiveSource } from "../../operations/records/live-source.js";
 import { writeJson } from "../../rules/json-text.js";
 import { type Answers, sizeOf } from "../answers.js";
@@ -63,12 +64,10 @@ function refused(error: Error): AsyncGenerator<never, void, void> {
 }
 
 /** Events of one subscription alone. */
-async function* executed(
-  source: AsyncIterable<unknown>,
-  args: ExecutionArgs,
-): AsyncGenerator<ExecutionResult, void, void> {
-  for await (const event of source) yield await execute({ ...args, rootValue: event });
-}
+const executed = (source: AsyncIterable<unknown>, args: ExecutionArgs): AsyncGenerator<ExecutionResult, void, void> =>
+  leavable(async function* (left) {
+    for await (const event of leftWith(source, left)) yield await execute({ ...args, rootValue: event });
+  });
 
 /** Each event's texts by shape. They are counted by `answers` where they are long, and never written where that has no room. */
 function createTexts(answers: Pick<Answers, "share">, log: Logger) {

@@ -6,6 +6,7 @@ import type { Notifications } from "../../engine/notifications.js";
 import type { ScannedText } from "../../engine/secret-scan.js";
 import { ActionError } from "../../errors.js";
 import { LOG_CHANNEL } from "../records/execution-logs.js";
+import { leavable } from "../records/leavable.js";
 
 /** Channel of the notice that the run of that id has printed more. */
 export const CONSOLE_CHANNEL = "svc_console";
@@ -64,9 +65,14 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
     return run.ended;
   }
 
-  /** Resolves at the next notice about the run, where one may have been missed, or after a second: notices can be lost. */
-  function news(runId: number): Promise<void> {
+  /**
+   * Resolves at the next notice about the run, where one may have been missed, where nobody reads any more, or after a second: notices can
+   * be lost.
+   */
+  function news(runId: number, left: AbortSignal): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>();
+    const leave = () => resolve();
+    left.addEventListener("abort", leave);
     const unfollow = [
       notifications.follow(CONSOLE_CHANNEL, (notice) => notice === String(runId) && resolve(), resolve),
       notifications.follow(LOG_CHANNEL, (notice) => notice.endsWith(`:${runId}`) && resolve(), resolve),
@@ -74,8 +80,25 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
     const timer = setTimeout(resolve, LOOK_MS);
     return promise.finally(() => {
       clearTimeout(timer);
+      left.removeEventListener("abort", leave);
       for (const end of unfollow) end();
     });
+  }
+
+  async function* lines(appId: number, runId: number, left: AbortSignal): AsyncGenerator<PrintedLine[], void, void> {
+    // Lines are read by the run's number alone: it has to be the app's before any is.
+    await ended(appId, runId);
+    for (let last = -1, over = false; !left.aborted; ) {
+      const some = await read(runId, last, READ_AT_ONCE);
+      if (some.length > 0) yield some;
+      last = some.at(-1)?.seq ?? last;
+      if (some.length === READ_AT_ONCE) continue;
+      if (over) return;
+      // Listening starts before the state is read, so that no end falls in between.
+      const next = news(runId, left);
+      over = await ended(appId, runId);
+      if (!over) await next;
+    }
   }
 
   return {
@@ -127,20 +150,7 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
     },
 
     /** The run's lines from the first on, some at once, then those that it prints, until it has ended. @throws RUN_NOT_FOUND */
-    async *follow(appId: number, runId: number): AsyncGenerator<PrintedLine[]> {
-      // Lines are read by the run's number alone: it has to be the app's before any is.
-      await ended(appId, runId);
-      for (let last = -1, over = false; ; ) {
-        const lines = await read(runId, last, READ_AT_ONCE);
-        if (lines.length > 0) yield lines;
-        last = lines.at(-1)?.seq ?? last;
-        if (lines.length === READ_AT_ONCE) continue;
-        if (over) return;
-        // Listening starts before the state is read, so that no end falls in between.
-        const next = news(runId);
-        over = await ended(appId, runId);
-        if (!over) await next;
-      }
-    },
+    follow: (appId: number, runId: number): AsyncGenerator<PrintedLine[], void, void> =>
+      leavable((left) => lines(appId, runId, left)),
   };
 }

@@ -300,7 +300,7 @@ export function createRuns(options: {
      */
     async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
       const { id: runId, done } = await startAwaited(askedBy(caller, request), request.gone);
-      const outcome = done ? await done : outcomeIn(await entryOfRun({ logs, notifications }, runId));
+      const outcome = done ? await done : outcomeIn(await entryOfRun({ logs, notifications }, runId, request.gone?.()));
       if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
       const { name, message } = outcome.error;
       throw new ActionError("EXECUTION_FAILED", name === "Error" ? message : `${name}: ${message}`, { runId });

@@ -3,7 +3,7 @@
  * yet: it has no row, and who goes takes it along. The line is for what moves; who would wait long is sent to the ledger's queue, where
  * every runner looks. Knows apps by their number, and no run.
  */
-import { ActionError } from "../../errors.js";
+import { ActionError, nobodyWaits } from "../../errors.js";
 import {
   CALLERS_WAITING_BYTES,
   CALLERS_WAITING_BYTES_PER_APP,
@@ -31,8 +31,6 @@ interface OfApp {
   bytes: number;
   stalled: NodeJS.Timeout;
 }
-
-const unwanted = () => new ActionError("REQUEST_INVALID", "nobody waits for this answer any more");
 
 export type WaitingCallers = ReturnType<typeof createWaitingCallers>;
 
@@ -105,12 +103,12 @@ export function createWaitingCallers() {
      * @throws REQUEST_INVALID when the caller has gone, OVERLOADED when this process stops
      */
     async wait(appId: number, size: number, gone?: AbortSignal): Promise<Place | null> {
-      if (gone?.aborted) throw unwanted();
+      if (gone?.aborted) throw nobodyWaits();
       if (!hasRoom(appId, size)) return null;
       return new Promise((resolve, reject) => {
         const leaves = () => {
           remove(appId, one);
-          reject(unwanted());
+          reject(nobodyWaits());
         };
         const end = <T>(settle: (value: T) => void) => {
           return (value: T) => {

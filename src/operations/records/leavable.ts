@@ -1,0 +1,35 @@
+/**
+ * Async iterables that their reader may leave while they wait. A generator alone hears of that once what it waits for has come: until then
+ * it goes on for nobody.
+ */
+
+/** What `make` yields. Its reader's leaving aborts `left`, after which it is to wait for nothing more. */
+export function leavable<T>(make: (left: AbortSignal) => AsyncGenerator<T, void, void>): AsyncGenerator<T, void, void> {
+  const leaving = new AbortController();
+  const made = make(leaving.signal);
+  return {
+    next: () => made.next(),
+    return() {
+      leaving.abort();
+      return made.return();
+    },
+    throw(error) {
+      leaving.abort();
+      return made.throw(error);
+    },
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    async [Symbol.asyncDispose]() {
+      await this.return();
+    },
+  };
+}
+
+/** `source` for whom it is made into something else: it is left as soon as `left` aborts. */
+export function leftWith<T>(source: AsyncIterable<T>, left: AbortSignal): AsyncIterable<T> {
+  const iterator = source[Symbol.asyncIterator]();
+  const leave = () => void iterator.return?.().catch(() => undefined);
+  left.addEventListener("abort", leave, { once: true });
+  return { [Symbol.asyncIterator]: () => iterator };
+}

@@ -1,0 +1,52 @@
+import { expect } from "chai";
+import { leavable, leftWith } from "../../src/operations/records/leavable.js";
+
+/** 1, and after that nothing until it is left. */
+const numbers = (heard: string[]) =>
+  leavable(async function* (left) {
+    try {
+      yield 1;
+      await new Promise<void>((resolve) => left.addEventListener("abort", () => resolve()));
+      heard.push("left");
+    } finally {
+      heard.push("over");
+    }
+  });
+
+describe("an iterable that may be left while it waits", () => {
+  let heard: string[];
+  beforeEach(() => {
+    heard = [];
+  });
+
+  it("ends at once when its reader leaves, who waits for the next", async () => {
+    const reader = numbers(heard);
+    expect(await reader.next()).to.deep.equal({ done: false, value: 1 });
+    const next = reader.next();
+    await reader.return();
+    expect(heard).to.deep.equal(["left", "over"]);
+    expect(await next).to.deep.equal({ done: true, value: undefined });
+  });
+
+  it("ends the source of what is made of it", async () => {
+    const doubled = leavable(async function* (left) {
+      for await (const one of leftWith(numbers(heard), left)) yield 2 * one;
+    });
+    expect((await doubled.next()).value).to.equal(2);
+    const next = doubled.next();
+    await doubled.return();
+    expect(heard).to.deep.equal(["left", "over"]);
+    expect((await next).done).to.equal(true);
+  });
+
+  it("ends by a loop that is left, and by an error of its reader's", async () => {
+    for await (const one of numbers(heard)) if (one === 1) break;
+    expect(heard.splice(0)).to.deep.equal(["over"]);
+    const reader = numbers(heard);
+    await reader.next();
+    const next = reader.next();
+    await reader.throw(new Error("enough")).catch(() => {});
+    expect((await next).done).to.equal(true);
+    expect(heard).to.deep.equal(["left", "over"]);
+  });
+});

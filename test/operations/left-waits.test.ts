@@ -1,0 +1,63 @@
+/** Who waits for what a run prints or comes to, and goes before it does: nothing is asked for on their account any more. */
+import { expect } from "chai";
+import { pino } from "pino";
+import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
+import { createLogs, LOG_CHANNEL } from "../../src/operations/records/execution-logs.js";
+import { entryOfRun } from "../../src/operations/records/log-wait.js";
+import { CONSOLE_CHANNEL, createRunConsole } from "../../src/operations/runs/console.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+import { until } from "../harness/until.js";
+
+const FOLLOWED = [LOG_CHANNEL, CONSOLE_CHANNEL];
+
+describe("a wait for a run that is left", () => {
+  let database: ConnectedDatabase;
+  let notifications: Notifications;
+  let runId: number;
+
+  before(async () => {
+    database = await connectedDatabase(4);
+    const { db, url } = database;
+    const log = pino({ level: "silent" });
+    notifications = createNotifications({ url, channels: [], followed: FOLLOWED, lingerMs: 0, log });
+    await notifications.start();
+    await db.query("INSERT INTO organization (name) VALUES ('o')");
+    await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
+    const text = `INSERT INTO run (app_id, action_id, copy, trigger, state, holder, started_at, payload)
+      VALUES (1, 1, 'master', 'manual', 'running', gen_random_uuid(), now(), '{}') RETURNING id`;
+    runId = Number((await db.query(text))[0].id);
+  });
+  after(async () => {
+    await notifications?.stop();
+    await database?.stop();
+  });
+
+  /** What the connection for notices was asked last: a channel that nobody follows is left at once. */
+  const isLeft = async () => {
+    const text =
+      "SELECT query FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices' AND datname = current_database()";
+    return (await database.db.query(text))[0].query.startsWith("UNLISTEN");
+  };
+  const isHeard = async () => !(await isLeft());
+
+  it("ends with the reader of the run's lines, though the run prints nothing", async () => {
+    const reader = createRunConsole({ db: database.db, notifications }).follow(1, runId);
+    const next = reader.next();
+    await until(isHeard);
+    await reader.return();
+    expect((await next).done).to.equal(true);
+    await until(isLeft);
+  });
+
+  it("ends with the caller who would have had its result", async () => {
+    const caller = new AbortController();
+    const answer = entryOfRun({ logs: createLogs(database.db), notifications }, runId, caller.signal);
+    await until(isHeard);
+    caller.abort();
+    const error = await answer.catch((reason: unknown) => reason);
+    expect(error).to.include({ status: "REQUEST_INVALID", message: "nobody waits for this answer any more" });
+    await until(isLeft);
+    const late = await entryOfRun({ logs: createLogs(database.db), notifications }, runId, caller.signal).catch(String);
+    expect(late).to.include("nobody waits");
+  });
+});
