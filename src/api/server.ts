@@ -173,7 +173,8 @@ export async function createApi(options: ApiOptions): Promise<Api> {
     const caller = token === null ? null : await credentials.resolve(token);
     const answer = answers.open(caller);
     whenOver(request.raw, reply.raw, answer.close);
-    const gone = () => overSignal(request.raw, reply.raw);
+    let over: AbortSignal | undefined;
+    const gone = () => (over ??= overSignal(request.raw, reply.raw));
     request.context = { caller, idempotencyKey: null, answer, gone, ...(address && { address }) };
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
     request.context.retryFailed = readIdempotencyRetry(request.headers["idempotency-retry"]);

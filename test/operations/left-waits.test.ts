@@ -8,6 +8,8 @@ import { CONSOLE_CHANNEL, createRunConsole } from "../../src/operations/runs/con
 import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
 import { until } from "../harness/until.js";
 
+/** Longer than from one look at the run to the next. */
+const LINGER_MS = 500;
 const FOLLOWED = [LOG_CHANNEL, CONSOLE_CHANNEL];
 
 describe("a wait for a run that is left", () => {
@@ -19,7 +21,7 @@ describe("a wait for a run that is left", () => {
     database = await connectedDatabase(4);
     const { db, url } = database;
     const log = pino({ level: "silent" });
-    notifications = createNotifications({ url, channels: [], followed: FOLLOWED, lingerMs: 0, log });
+    notifications = createNotifications({ url, channels: [], followed: FOLLOWED, lingerMs: LINGER_MS, log });
     await notifications.start();
     await db.query("INSERT INTO organization (name) VALUES ('o')");
     await db.query("INSERT INTO app (organization_id, name) VALUES (1, 'a')");
@@ -32,13 +34,14 @@ describe("a wait for a run that is left", () => {
     await database?.stop();
   });
 
-  /** What the connection for notices was asked last: a channel that nobody follows is left at once. */
-  const isLeft = async () => {
+  /** Of the connection for notices: a channel that nobody follows is left soon. */
+  const lastAsked = async (): Promise<string> => {
     const text =
       "SELECT query FROM pg_stat_activity WHERE application_name = 'svc-app-actions notices' AND datname = current_database()";
-    return (await database.db.query(text))[0].query.startsWith("UNLISTEN");
+    return (await database.db.query(text))[0].query;
   };
-  const isHeard = async () => !(await isLeft());
+  const isLeft = async () => (await lastAsked()).startsWith("UNLISTEN");
+  const isHeard = async () => (await lastAsked()).startsWith("LISTEN");
 
   it("ends with the reader of the run's lines, though the run prints nothing", async () => {
     const reader = createRunConsole({ db: database.db, notifications }).follow(1, runId);

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import { pino } from "pino";
 import { createNotifications } from "../../src/engine/notifications.js";
@@ -77,6 +78,8 @@ describe("what is written before the first follower is heard", () => {
       };
       const notify = (id: number) => db.query("SELECT pg_notify($1, $2)", [LOG_CHANNEL, `1:${id}:1`]);
       await write();
+      // Moments are told apart by milliseconds.
+      await delay(5);
       const seen: number[] = [];
       const tail = createLogTail({ logs: createLogs(db), notifications, log });
       const end = tail.follow({ appId: 1 }).listen((entry: LogEntry) => seen.push(entry.id));

@@ -13,7 +13,8 @@ const READ_ATTEMPTS = 60;
 const READ_AGAIN_MS = 500;
 /** How far ids may lie behind the newest whose notices come later than its own. */
 const OUT_OF_ORDER_MAX = 1_000;
-const DELIVERED_MAX = 4 * OUT_OF_ORDER_MAX;
+/** A gap may bring a thousand of each app. */
+const DELIVERED_MAX = 20 * OUT_OF_ORDER_MAX;
 
 export interface TailFilter {
   appId: number;

@@ -88,12 +88,12 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
   async function* lines(appId: number, runId: number, left: AbortSignal): AsyncGenerator<PrintedLine[], void, void> {
     // Lines are read by the run's number alone: it has to be the app's before any is.
     await ended(appId, runId);
-    for (let last = -1, over = false; !left.aborted; ) {
+    for (let last = -1, over = false; ; ) {
       const some = await read(runId, last, READ_AT_ONCE);
       if (some.length > 0) yield some;
       last = some.at(-1)?.seq ?? last;
       if (some.length === READ_AT_ONCE) continue;
-      if (over) return;
+      if (over || left.aborted) return;
       // Listening starts before the state is read, so that no end falls in between.
       const next = news(runId, left);
       over = await ended(appId, runId);
