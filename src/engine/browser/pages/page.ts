@@ -23,6 +23,8 @@ const OPEN_TIMEOUT_MS = 5_000;
 /** The word on what a crash came from comes by another pipe, and may come after it. */
 const CAUSE_WITHIN_MS = 1_000;
 const CAUSE_LOOK_MS = 25;
+/** Runs of which each begins so soon after the last one's end come one upon the other. */
+const HURRIED_MS = 20;
 
 const REALMS: Readonly<Record<RealmKind, (options: RealmOptions) => Realm>> = {
   language: createLanguageRealm,
@@ -48,6 +50,8 @@ export class Page {
   /** The run under way has printed something. */
   private heard = false;
   private runs = 0;
+  private endedAt = Number.NEGATIVE_INFINITY;
+  private isHurried = false;
   private unlisten: () => void = () => {};
   targetId = "";
 
@@ -100,6 +104,11 @@ export class Page {
 
   get runCount(): number {
     return this.runs;
+  }
+
+  /** Whether its last run came upon the one before: the next one may, too. */
+  get hurried(): boolean {
+    return this.isHurried;
   }
 
   private listen(): void {
@@ -212,6 +221,7 @@ export class Page {
     this.fresh = false;
     this.heard = false;
     this.runs += 1;
+    this.isHurried = performance.now() - this.endedAt < HURRIED_MS;
     this.print = request.onConsole ? createLineReader(request.onConsole) : null;
     const outcome = await new Promise<PageOutcome>((resolve) => {
       const { timeoutMs } = request;
@@ -231,6 +241,7 @@ export class Page {
     this.lane?.end();
     this.realm.end();
     this.release();
+    this.endedAt = performance.now();
     this.onLost = null;
     this.print = null;
     return this.realm.explain(outcome);

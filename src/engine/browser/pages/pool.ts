@@ -6,6 +6,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Chromium } from "../browser-source.js";
 import type { Lane } from "../network/lane.js";
 import type { RealmKind } from "../run.js";
+import { PAUSE_MS } from "./harness.js";
 import type { Loss } from "./loss.js";
 import { Page } from "./page.js";
 
@@ -55,6 +56,8 @@ interface Shelf {
   origin: string;
   idle: Page[];
   renewing: number;
+  /** Of those, each has one that pauses first renewed at once. */
+  pausing: (() => void)[];
   /** Each answers whether it takes the page. */
   waiting: ((page: Page | null) => boolean)[];
 }
@@ -206,7 +209,7 @@ export class Pool {
   private shelfOf({ key, origin }: Room): Shelf {
     const found = this.shelves.get(key);
     if (found !== undefined) return found;
-    const shelf: Shelf = { origin, idle: [], renewing: 0, waiting: [] };
+    const shelf: Shelf = { origin, idle: [], renewing: 0, pausing: [], waiting: [] };
     this.shelves.set(key, shelf);
     return shelf;
   }
@@ -232,6 +235,7 @@ export class Pool {
   /** A page under renewal is nearer than a new context, unless others wait for it already. */
   private takeRenewed(shelf: Shelf): Promise<Page | null> {
     if (shelf.renewing <= shelf.waiting.length) return Promise.resolve(null);
+    shelf.pausing[0]?.();
     return new Promise((resolve) =>
       shelf.waiting.push((page) => {
         resolve(page);
@@ -250,10 +254,24 @@ export class Pool {
     throw new Error("the browser gave no page");
   }
 
+  /** On few cores a renewal would be in the way of the last run's end, for which somebody waits; nobody has waited for the page yet. */
+  private pause(shelf: Shelf): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const over = () => {
+      clearTimeout(timer);
+      shelf.pausing.splice(shelf.pausing.indexOf(over), 1);
+      resolve();
+    };
+    const timer = setTimeout(over, PAUSE_MS);
+    shelf.pausing.push(over);
+    return promise;
+  }
+
   private async restock(page: Page, room: Room, reusable: boolean): Promise<void> {
     const { key } = room;
     const shelf = this.shelfOf(room);
     shelf.renewing += 1;
+    if (reusable && !page.hurried && shelf.waiting.length === 0) await this.pause(shelf);
     const fresh = reusable && (await page.renew()) ? page : await this.replace(page, room);
     shelf.renewing -= 1;
     const taken = shelf.waiting.shift()?.(fresh);

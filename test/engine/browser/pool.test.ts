@@ -1,0 +1,73 @@
+/** When a page that has served a run is made fresh: out of the way of the run's end, and never later than somebody wants it. */
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "chai";
+import type { Chromium } from "../../../src/engine/browser/browser-source.js";
+import type { Page } from "../../../src/engine/browser/pages/page.js";
+import { Pool } from "../../../src/engine/browser/pages/pool.js";
+import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
+import { chromePath } from "../../harness/remote-chromium.js";
+import { until } from "../../harness/until.js";
+import { runOf } from "./support.js";
+
+const { origin } = runOf("");
+const ROOM = { key: "key", origin, kind: "language" } as const;
+
+describe("a page that comes back from a run", () => {
+  let chromium: Chromium;
+  let pool: Pool;
+  let page: Page;
+  let renewed = 0;
+
+  before(async () => {
+    chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
+    const openings = { enter: async () => () => undefined };
+    pool = new Pool({ chromium, blame: () => null, openLane: null, openings, spares: 1, warmPages: 4 });
+    page = await pool.acquire(ROOM);
+    const renew = page.renew.bind(page);
+    page.renew = (...given) => {
+      renewed += 1;
+      return renew(...given);
+    };
+  });
+  after(() => chromium.stop());
+
+  async function runIt(): Promise<void> {
+    const outcome = await page.run(runOf("async function execute() { return 1; }", { realm: "language" }));
+    expect(outcome.ok).to.equal(true);
+    renewed = 0;
+    pool.release(page, ROOM, true);
+  }
+
+  it("is not renewed while the run's end is written, and then by itself", async () => {
+    await runIt();
+    await Promise.resolve();
+    expect(renewed).to.equal(0);
+    await until(() => pool.idle("key") === 1);
+    expect(renewed).to.equal(1);
+    expect(page.ready).to.equal(true);
+  });
+
+  it("is renewed at once where somebody wants it", async () => {
+    // The last run is long over.
+    await delay(50);
+    expect(await pool.acquire(ROOM)).to.equal(page);
+    await runIt();
+    const next = pool.acquire(ROOM);
+    await Promise.resolve();
+    expect(renewed).to.equal(1);
+    expect(await next).to.equal(page);
+    expect(page.ready).to.equal(true);
+  });
+
+  it("is renewed at once where runs come one upon the other", async () => {
+    await runIt();
+    // A busy machine may be late with it.
+    for (let tries = 0; tries < 20 && !page.hurried; tries += 1) {
+      expect(await pool.acquire(ROOM)).to.equal(page);
+      await runIt();
+    }
+    expect(page.hurried).to.equal(true);
+    expect(renewed).to.equal(1);
+    expect(await pool.acquire(ROOM)).to.equal(page);
+  });
+});
