@@ -1,6 +1,6 @@
 /** The browser's life: its sandbox, its limits on a run's time, its death and its end. */
 
-import { spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { chmodSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -18,6 +18,30 @@ const QUIET_WINDOW_MS = 500;
 const QUIET_TICKS = 4;
 
 const folders = () => readdirSync(tmpdir()).filter((name) => name.startsWith(`svc-chromium-${process.pid}-`));
+
+/** A process that is known by a browser's folder, once it has got so far as to speak. */
+async function idleProcessOn(folder: string): Promise<ChildProcess> {
+  const script = "setInterval(() => {}, 1e6); console.log('on')";
+  const child = spawn(process.execPath, ["-e", script, "--", `--user-data-dir=${folder}`]);
+  await once(child.stdout, "data");
+  return child;
+}
+
+/** Every service that starts beside this one sweeps the machine's folder. */
+async function withOwnTmpdir(body: (place: string) => Promise<void>): Promise<void> {
+  const { TMPDIR } = process.env;
+  const place = mkdtempSync(join(tmpdir(), "swept-"));
+  // The browser's account passes through it.
+  chmodSync(place, 0o711);
+  process.env["TMPDIR"] = place;
+  try {
+    await body(place);
+  } finally {
+    if (TMPDIR === undefined) delete process.env["TMPDIR"];
+    else process.env["TMPDIR"] = TMPDIR;
+    rmSync(place, { recursive: true });
+  }
+}
 
 describe("the browser's life", () => {
   let browsers: Browsers;
@@ -50,21 +74,23 @@ describe("the browser's life", () => {
   });
 
   it("ends the browser that a killed service left, and removes its folder", async () => {
-    const dead = spawnSync("true").pid;
-    const folder = mkdtempSync(join(tmpdir(), `svc-chromium-${dead}-`));
-    const idle = ["-e", "setInterval(() => {}, 1e6)", "--", `--user-data-dir=${folder}`];
-    const orphan = spawn(process.execPath, idle, { stdio: "ignore" });
-    const other = spawn(process.execPath, [...idle.slice(0, 3), `--user-data-dir=${folder}-of-another`], {
-      stdio: "ignore",
-    });
-    const ended = once(orphan, "exit");
     const next = testBrowsers();
-    await next.start();
-    expect(await ended).to.deep.equal([null, "SIGKILL"]);
-    expect(existsSync(folder)).to.equal(false);
-    expect(other.exitCode ?? other.signalCode).to.equal(null);
-    other.kill();
-    await next.stop();
+    await withOwnTmpdir(async (place) => {
+      const folder = mkdtempSync(join(place, `svc-chromium-${spawnSync("true").pid}-`));
+      const orphan = await idleProcessOn(folder);
+      const other = await idleProcessOn(`${folder}-of-another`);
+      try {
+        const ended = once(orphan, "exit");
+        await next.start();
+        expect(await ended).to.deep.equal([null, "SIGKILL"]);
+        expect(existsSync(folder)).to.equal(false);
+        expect(other.exitCode ?? other.signalCode).to.equal(null);
+      } finally {
+        orphan.kill();
+        other.kill();
+        await next.stop();
+      }
+    });
   });
 
   it("is quiet while nothing runs, and not while a loop does: the tests of runs that would not end can tell", async () => {
