@@ -7,7 +7,6 @@ import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 
 const RUNS = 7_000;
-/** A page serves 500 runs: those of twelve apps are as old after run 6,500 as after run 500, and hold as much garbage. */
 const APPS = 12;
 const CALLERS = 4;
 const KILLS = 100;

@@ -10,8 +10,11 @@ import { PAUSE_MS } from "./harness.js";
 import type { Loss } from "./loss.js";
 import { Page } from "./page.js";
 
-/** A page that ran this often is replaced, whatever its state. */
-const RUNS_PER_PAGE = 500;
+/**
+ * A page that ran this often is replaced, whatever its state. It holds no more after thousands of runs than after a few, and a young
+ * one is slow: its renderer has compiled nothing yet.
+ */
+const RUNS_PER_PAGE = 10_000;
 const OPEN_ATTEMPTS = 3;
 /** A key's further pages, which it needed while its runs overlapped, are given up when it has not needed them for so long. */
 const SURPLUS_IDLE_MS = 10_000;
