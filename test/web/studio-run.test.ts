@@ -6,6 +6,8 @@ import { launchChromium, type PageWatch, watchPage } from "./chromium.js";
 import { type StudioPage, studioPage } from "./studio-page.js";
 
 const LIMIT = 20;
+/** Runs have what the page and the other tests leave of the processors, which is little where these draw without a graphics card. */
+const RUN_MS = 120_000;
 
 const CODES = {
   lines:
@@ -49,7 +51,7 @@ describe("a run in Studio", () => {
       const { top, bottom } = document.querySelector(${JSON.stringify(selector)}).getBoundingClientRect();
       return top >= 0 && bottom <= innerHeight;
     })()`);
-  const outcome = (state: string) => page.waitForSelector(`.outcome[data-state="${state}"]`);
+  const outcome = (state: string) => page.waitForSelector(`.outcome[data-state="${state}"]`, { timeout: RUN_MS });
 
   it("shows as many lines as are kept while it runs, the last one in sight, few of them drawn", async () => {
     await studio.press("Enter");
