@@ -33,6 +33,13 @@ export const CSV: Kind = {
 
 /** With packages of npm that are installed here (installed-packages.ts), from a small one to a large one. */
 export const PACKAGES: readonly Kind[] = [
+  // What svc-csv is made of, as its author publishes it.
+  {
+    name: "papaparse",
+    body: "return Papa.parse('a,b\\n1,2\\n3,4').data.length;",
+    dependencies: ["papaparse"],
+    result: 3,
+  },
   {
     name: "dayjs",
     body: "return dayjs('2026-02-28').add(1, 'day').format('YYYY-MM-DD');",

@@ -13,7 +13,8 @@ export interface ConsoleLine {
 /**
  * A script by its text, or by the address from which a document loads it. `realm`: the least that holds it; default a document. `defines`:
  * the global that later scripts find it under. `content`: names the text for good, so that a page which has it is not sent it again.
- * `mayDoWithLess`: that realm has all that it names, of which it may have no need (trials.ts). `fitsFetch`: a realm with FETCH_GLOBALS holds it as well.
+ * `mayDoWithLess`: that realm has all that it names, of which it may have no need (trials.ts). `ofDocuments`: a document's names that stand in
+ * its text, by whatever right; absent where nobody has looked. `fitsFetch`: a realm with FETCH_GLOBALS holds it as well.
  */
 export type PageScript =
   | {
@@ -23,6 +24,7 @@ export type PageScript =
       defines?: string;
       content?: string;
       mayDoWithLess?: boolean;
+      ofDocuments?: readonly string[] | undefined;
       fitsFetch?: boolean;
     }
   | { name: string; url: string };
@@ -85,7 +87,7 @@ export interface PageRun {
   /** Default: the least that holds the source and the packages. Where `language` does not hold it, a worker does. `mayRequest` and `onHost` have something to do only where there is a network. */
   realm?: RealmKind;
   /** In a realm of the language: the one whose other names are stood in for there. Touched, one ends the run with the cause `realm`. */
-  trialOf?: Exclude<RealmKind, "document">;
+  trialOf?: RealmKind;
   /** What `Browsers.beginAhead` has begun of it. */
   begun?: BegunRun;
   /** Asked whenever the run asks for something, which leaves its page when that says so; false: it does not. Heeded where it has a way out of its own. */

@@ -23,8 +23,10 @@ function keyOf({ packages, source }: PageRun): string {
   return hash("sha256", [...contents, source].join("\n"));
 }
 
-const mayBeTried = (script: PageScript): boolean =>
-  "source" in script && (script.realm === "language" || script.mayDoWithLess === true);
+function mayBeTried(script: PageScript, realm: RealmKind): boolean {
+  if (!("source" in script) || (realm === "document" && script.ofDocuments === undefined)) return false;
+  return script.realm === "language" || script.mayDoWithLess === true;
+}
 
 /** What showed of code, by app. */
 export function createRememberedCode(perApp = REMEMBERED_PER_APP) {
@@ -46,8 +48,8 @@ export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
   return {
     /** `realm` where the run is to be tried in a realm of the language first, and its source needs no more than that has; null where not. */
     of(request: PageRun, realm: RealmKind, ofSource = realm): TrialOf | null {
-      if (ofSource !== "language" || realm === "document") return null;
-      const mayBe = realm === "language" || request.packages.every(mayBeTried);
+      if (ofSource !== "language") return null;
+      const mayBe = realm === "language" || request.packages.every((script) => mayBeTried(script, realm));
       return mayBe && !needMore.has(request) ? realm : null;
     },
 

@@ -4,7 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { fitsFetchRealm, realmOfNames } from "../../engine/browser/realm-of-code.js";
+import { documentNamesIn, fitsFetchRealm, realmOfNames } from "../../engine/browser/realm-of-code.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import {
@@ -17,7 +17,7 @@ import {
   unresolved,
 } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
-import type { KeptScripts } from "../packages/kept-scripts.js";
+import type { KeptScript, KeptScripts } from "../packages/kept-scripts.js";
 import type { HeldRun, RunCode } from "./run-facts.js";
 
 /** dist/web, seen from dist/src/operations/runs. */
@@ -28,6 +28,11 @@ const SESSION_PACKAGE = "svc-session";
 
 /** The token outlives the time limit by what the last request may need. */
 const TOKEN_SLACK_MS = 10_000;
+
+/** A text is looked through once in this process, and every run waits for that: at a longer one nobody looks. */
+const LOOKED_THROUGH_CHARACTERS = 512 * 1024;
+/** It sees what is around the call, where a trial's does not; any other use of the name is held there, as libraries that list the language do. */
+const DIRECT_EVAL = /\beval\s*\(/;
 
 type SourceScript = Extract<PageScript, { source: string }>;
 
@@ -57,13 +62,28 @@ export function createRunScripts(options: {
 }): RunScripts {
   const { sessionOf, credentials, catalogue, keptScripts, apiUrl } = options;
   const known = new Map<string, Promise<SourceScript>>();
+  const namesIn = new WeakMap<object, readonly string[]>();
 
   /** A file of the build, read once. */
   function built(path: string, name: string): Promise<SourceScript> {
     const script =
-      known.get(path) ?? readFile(BUILT + path, "utf8").then((source) => ({ name, source, content: path }));
+      known.get(path) ??
+      readFile(BUILT + path, "utf8").then((source) => ({
+        name,
+        source,
+        content: path,
+        ofDocuments: documentNamesIn(source),
+      }));
     known.set(path, script);
     return script;
+  }
+
+  /** A document's names in a kept script. */
+  function documentNamesOf(script: KeptScript): readonly string[] | undefined {
+    if (script.source.length > LOOKED_THROUGH_CHARACTERS) return undefined;
+    const found = namesIn.get(script) ?? documentNamesIn(script.source);
+    namesIn.set(script, found);
+    return found;
   }
 
   /** A script that was kept when the action was saved: nothing is fetched for a run. */
@@ -73,8 +93,8 @@ export function createRunScripts(options: {
     const { source, names, global } = script;
     const realm = names ? realmOfNames(names) : "document";
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
-    // Where it is tried, `eval` does not see what is around the call.
-    const mayDoWithLess = names !== null && !names.includes("eval");
+    const seesAround = names?.includes("eval") && DIRECT_EVAL.test(source);
+    const mayDoWithLess = names !== null && !seesAround && !names.includes("import()");
     const fitsFetch = names !== null && fitsFetchRealm(names);
     return {
       name,
@@ -83,6 +103,10 @@ export function createRunScripts(options: {
       content: sha256,
       mayDoWithLess,
       fitsFetch,
+      // Few runs are tried by them.
+      get ofDocuments() {
+        return documentNamesOf(script);
+      },
       ...(global !== null && { defines: global }),
     };
   }
@@ -108,7 +132,7 @@ export function createRunScripts(options: {
     const session = JSON.stringify(JSON.stringify(await sessionOf(run)));
     // In an object literal `__proto__` would be no property like any other.
     const source = `globalThis.__svcSession = JSON.parse(${session});`;
-    return { name: "svc-run-session.js", source, realm: "language" };
+    return { name: "svc-run-session.js", source, realm: "language", ofDocuments: [] };
   }
 
   /** The packages by their names, each once. */

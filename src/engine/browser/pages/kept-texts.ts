@@ -3,7 +3,8 @@
  * run: those alone whose content has a name, so that no run can tell whether it was the first. They do as they are told here; nothing of an
  * author's runs where they are.
  */
-import type { PageRun } from "../run.js";
+import type { PageRun, PageScript } from "../run.js";
+import { documentStandIns } from "./worker-globals.js";
 
 /** Of one of them, in characters; the oldest go. */
 const KEPT_MAX_CHARACTERS = 4 * 1024 * 1024;
@@ -15,6 +16,12 @@ export type SentScript = readonly [name: string, text: string | null, content: s
 const named = ({ name, source }: { name: string; source: string }): string => `${source}\n//# sourceURL=${name}`;
 /** The author's own comes to what is to be called. */
 const EXECUTE = "\n;typeof execute === 'undefined' ? undefined : execute";
+
+/** For a trial of a document: what of its names stands in any of the packages. */
+function standInsOf(packages: readonly PageScript[]): string {
+  const names = packages.flatMap((script) => ("source" in script && script.ofDocuments) || []);
+  return JSON.stringify(documentStandIns([...new Set(names)]));
+}
 
 export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
   const lengths = new Map<string, number>();
@@ -35,7 +42,7 @@ export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
   }
 
   return {
-    /** A run as it is sent there: payload, settings, the contents to forget when it has begun, the scripts, and whose trial it is. */
+    /** A run as it is sent there: payload, settings, the contents to forget when it has begun, the scripts, whose trial it is, and what it stands in for. */
     valuesOf(request: PageRun): unknown[] {
       const { payload, settings, packages, sourceName: name = "action.js", source, trialOf = null } = request;
       const gone: string[] = [];
@@ -51,7 +58,14 @@ export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
       });
       sent.push([name, named({ name, source: source + EXECUTE }), "", false]);
       // One that went for another may have come again.
-      return [payload, settings, gone.filter((content) => !lengths.has(content)), sent, trialOf];
+      return [
+        payload,
+        settings,
+        gone.filter((content) => !lengths.has(content)),
+        sent,
+        trialOf,
+        trialOf === "document" ? standInsOf(packages) : null,
+      ];
     },
   };
 }

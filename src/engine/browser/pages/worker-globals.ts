@@ -48,8 +48,11 @@ const OBJECTS = ["crypto", "performance"];
 /** Functions of which an instance may be made that does nothing until it is used, and that never refuse to be made without a value. */
 const INERT = ["TextEncoder", "TextDecoder", "AbortController"];
 
-/** How a name is stood in for where it is not there (in-page/stand-ins.ts). */
-export type StandIn = readonly [name: string, kind: "object" | "function" | "inert"];
+/**
+ * How a name is stood in for where it is not there (in-page/stand-ins.ts): `scope` is the global object itself, `said` what `navigator` says;
+ * of what is `asked` it is told as soon as anybody looks at it.
+ */
+export type StandIn = readonly [name: string, kind: "object" | "function" | "inert" | "scope" | "said" | "asked"];
 
 export const LANGUAGE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
 
@@ -70,3 +73,28 @@ export const STAND_INS = {
   fetch: beyondLanguage(FETCH_GLOBALS),
   network: beyondLanguage(NETWORK_GLOBALS),
 } as const;
+
+/** Names by which a document's scope knows itself. */
+const SCOPES = "window self frames parent top".split(" ");
+/** Of what else a document has, that which libraries hold, or look at the type of, for what they may do later. */
+const DOCUMENT_OBJECTS =
+  "document location history screen localStorage sessionStorage indexedDB caches WebAssembly".split(" ");
+const DOCUMENT_FUNCTIONS = (
+  "XMLHttpRequest FileReader Worker WebSocket EventSource MessageChannel MessagePort BroadcastChannel Image Audio Node NodeList Element " +
+  "HTMLElement HTMLCanvasElement HTMLImageElement HTMLVideoElement SVGElement Document DocumentFragment DOMParser XMLSerializer Range " +
+  "MutationObserver FileList ImageData OffscreenCanvas CustomEvent MessageEvent KeyboardEvent MouseEvent Window CSSStyleSheet " +
+  "requestAnimationFrame cancelAnimationFrame requestIdleCallback getComputedStyle matchMedia postMessage addEventListener " +
+  "removeEventListener dispatchEvent alert"
+).split(" ");
+
+const DOCUMENT_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[1]>([
+  ...STAND_INS.network,
+  ...SCOPES.map((name) => [name, "scope"] as const),
+  ...DOCUMENT_OBJECTS.map((name) => [name, "object"] as const),
+  ...DOCUMENT_FUNCTIONS.map((name) => [name, "function"] as const),
+  ["navigator", "said"],
+]);
+
+/** Those of a trial of a document, for names that it has: there are too many to stand in for each, in each run. */
+export const documentStandIns = (names: readonly string[]): StandIn[] =>
+  names.filter((name) => !LANGUAGE_GLOBALS.includes(name)).map((name) => [name, DOCUMENT_KINDS.get(name) ?? "asked"]);

@@ -192,7 +192,8 @@ export function realmWorker(
     },
     /**
      * Answers by what the code came to, marked: a text, or its length where it is long. `late`: it has not begun, and never will. Where realms
-     * are lent something, that is said. `base`: that of the service, where the run may ask it for something.
+     * are lent something, that is said. `standInsJson`: the names to stand in for, where they are the scripts' own. `base`: that of the service,
+     * where the run may ask it for something.
      */
     async run(
       payload: string,
@@ -200,6 +201,7 @@ export function realmWorker(
       forget: readonly string[],
       scripts: readonly Sent[],
       trialOf: string | null,
+      standInsJson: string | null,
       base: string,
     ): Promise<string | number> {
       isHurried = runs > 0 && performance.now() - answeredAt < bounds.pauseMs;
@@ -208,7 +210,7 @@ export function realmWorker(
       if (loading !== null) await loading;
       answer = "";
       const flat = take(forget, scripts);
-      const namesJson = (trialOf !== null && standIns[trialOf]) || null;
+      const namesJson = standInsJson ?? ((trialOf !== null && standIns[trialOf]) || null);
       const key = keyOf(scripts, trialOf);
       const isAhead = aheadKey !== null && aheadKey === key;
       if (aheadKey !== null && !isAhead) makeRealm();

@@ -1,6 +1,6 @@
 /**
- * Puts something in the place of each global that a realm of the language lacks and the run's own realm has: it can be held, compared and asked for its
- * type, as libraries do with what they may want later. Runs inside the browser, before any other code does.
+ * Puts something in the place of each global that a realm of the language lacks and the run's own realm has: most can be held, compared and asked for
+ * their type, as libraries do with what they may want later. Runs inside the browser, before any other code does.
  */
 import type { StandIn } from "../worker-globals.js";
 
@@ -15,6 +15,7 @@ export type StandInsOf = ReturnType<typeof standIns>;
  */
 export function standIns() {
   const { defineProperty, ownKeys } = Reflect;
+  const { hasOwn } = Object;
   const Refusal = ReferenceError;
   const operations = ownKeys(Reflect).filter((key) => typeof key === "string");
 
@@ -33,7 +34,16 @@ export function standIns() {
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
     const ofInert = { __proto__: null, ...ofFunctions, construct };
 
+    /** A document's says more: that is not known here. */
+    function said(): object {
+      const known = JSON.parse(navigatorJson);
+      const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
+      return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });
+    }
+
     function standIn(kind: StandIn[1]): object {
+      if (kind === "scope") return globalThis;
+      if (kind === "said") return said();
       if (kind === "object") return inert();
       // biome-ignore lint/complexity/useArrowFunction: an arrow function is no constructor
       const target = function () {};
@@ -44,7 +54,10 @@ export function standIns() {
     const define = (name: string, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
     const names: readonly StandIn[] = JSON.parse(namesJson);
-    for (const [name, kind] of names) define(name, standIn(kind));
     define("navigator", JSON.parse(navigatorJson));
+    for (const [name, kind] of names) {
+      if (kind === "asked") defineProperty(globalThis, name, { get: refuse, set: refuse, configurable: true });
+      else define(name, standIn(kind));
+    }
   };
 }

@@ -108,6 +108,7 @@ export function workerHost(
       forget: readonly string[],
       scripts: readonly Any[],
       trialOf: string | null,
+      _standInsJson: string | null,
       base: string,
     ): Promise<string> {
       const texts = take(forget, scripts);

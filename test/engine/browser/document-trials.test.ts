@@ -1,0 +1,133 @@
+/** A library that names a document's names is tried in a realm of the language, and has a document as soon as it uses one. */
+import { createContext, runInContext } from "node:vm";
+import { expect } from "chai";
+import globals from "globals";
+import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
+import {
+  documentStandIns,
+  LANGUAGE_GLOBALS,
+  NETWORK_GLOBALS,
+  type StandIn,
+} from "../../../src/engine/browser/pages/worker-globals.js";
+import { documentNamesIn } from "../../../src/engine/browser/realm-of-code.js";
+import type { PageRun } from "../../../src/engine/browser/run.js";
+import { resultOf, testBrowsers } from "./support.js";
+
+const library = (source: string) => ({
+  name: "library.js",
+  source,
+  content: source,
+  realm: "document" as const,
+  mayDoWithLess: true,
+  ofDocuments: documentNamesIn(source),
+  defines: "library",
+});
+
+/** Every name that a document's scope has, but for what all objects have. */
+const EVERY_NAME = `const execute = async () => {
+  const names = [];
+  for (let holder = globalThis; holder !== Object.prototype; holder = Object.getPrototypeOf(holder))
+    names.push(...Object.getOwnPropertyNames(holder));
+  return [...new Set(names)].filter((name) => !(name in {}));
+}`;
+
+describe("What stands in for a document's names", () => {
+  const touches = (kind: StandIn[1], operation: string): number => {
+    let count = 0;
+    const touched = () => {
+      count += 1;
+    };
+    const context = createContext({ touched });
+    const names = JSON.stringify(JSON.stringify([["it", kind]]));
+    runInContext(`(${standIns.toString()})()(${names}, '{"language":"en"}', touched)`, context);
+    runInContext(`try { ${operation} } catch (error) { if (!(error instanceof ReferenceError)) throw error }`, context);
+    return count;
+  };
+
+  it("tells of a look at what has no stand-in of its type, and of a value that it is given", () => {
+    for (const operation of ["typeof it", "it", "it = 1", "globalThis.it", "globalThis.it = 1"])
+      expect(touches("asked", operation), operation).to.be.at.least(1);
+  });
+
+  it("is the scope itself under each of its names", () => {
+    expect(touches("scope", "if (it !== globalThis || it.it !== it || it.Map !== Map) throw new Error()")).to.equal(0);
+  });
+
+  it("says of navigator what is known, and tells of what else is asked of it", () => {
+    expect(touches("said", "if (it.language !== 'en') throw new Error()")).to.equal(0);
+    for (const operation of ["it.clipboard", "it.toString", "'language' in it", "it.language = 1", "Object.keys(it)"])
+      expect(touches("said", operation), operation).to.equal(1);
+  });
+
+  it("is found wherever a name stands in a text", () => {
+    const source = "window['local' + 'Storage'], { document: 1 }, 'XMLHttpRequest', own /* FileReader */";
+    expect(documentNamesIn(source)).to.have.members(["window", "Storage", "document", "XMLHttpRequest", "FileReader"]);
+  });
+});
+
+describe("A run whose library names a document", function () {
+  this.timeout(120_000);
+  let browsers: Browsers;
+  before(async () => {
+    browsers = testBrowsers();
+    await browsers.start();
+  });
+  after(() => browsers.stop());
+
+  async function seenOf(source: string, code: string, changes: Partial<PageRun> = {}) {
+    const seen: string[] = [];
+    const result = await resultOf(browsers, `async function execute() { ${code} }`, {
+      realm: undefined,
+      packages: [library(source)],
+      onRealm: (realm) => void seen.push(realm),
+      ...changes,
+    });
+    return { result, seen };
+  }
+
+  it("stays in a realm while it holds what it does not use", async () => {
+    const source = `globalThis.library = {
+      send: () => new XMLHttpRequest(), parts: [window, document, FileReader], hasWorkers: !!self.Worker,
+      isPage: window === globalThis && typeof window.document === "object", sum: (a, b) => a + b }`;
+    const { result, seen } = await seenOf(source, "return [library.sum(1, 2), library.isPage, library.hasWorkers]");
+    expect({ result, seen }).to.deep.equal({ result: [3, true, true], seen: ["language"] });
+  });
+
+  it("begins anew in a document where it uses one, and is remembered to", async () => {
+    const source =
+      "globalThis.library = { count: 0, tag: () => document.createElement('p').tagName, width: () => typeof innerWidth }";
+    for (const [call, expected] of [
+      ["tag", "P"],
+      ["width", "number"],
+    ])
+      for (let turn = 0; turn < 2; turn += 1) {
+        const { result, seen } = await seenOf(source, `library.count += 1; return [library.${call}(), library.count]`);
+        expect({ result, seen }).to.deep.equal({ result: [expected, 1], seen: ["document"] });
+      }
+  });
+
+  it("has a document at once where nobody has looked through the text of one of its packages", async () => {
+    const { ofDocuments: _, ...unread } = library("globalThis.library = 1");
+    const packages = [unread, library("globalThis.more = 1")];
+    expect((await seenOf("", "return library", { packages })).seen).to.deep.equal(["document"]);
+  });
+
+  it("finds of each of a document's names the type that it has there, or a document", async () => {
+    const every = (await resultOf(browsers, EVERY_NAME)) as string[];
+    const names = every.filter((name) => /^[\w$]+$/.test(name) && !LANGUAGE_GLOBALS.includes(name));
+    expect(names).to.have.lengthOf.greaterThan(500);
+    // Others would be missing where they are asked for.
+    expect(documentNamesIn(names.join(" "))).to.have.members(names);
+    const known = new Set([...Object.keys(globals.browser), ...NETWORK_GLOBALS]);
+    const held = documentStandIns([...known]).filter(([, kind]) => kind !== "asked");
+    expect(held).to.have.lengthOf.greaterThan(90);
+    const types = `globalThis.library = [${held.map(([name]) => `["${name}", typeof ${name}, typeof globalThis.${name}]`)}]`;
+    const { result, seen } = await seenOf(types, "return library");
+    expect(seen).to.deep.equal(["language"]);
+    const there = await resultOf(browsers, "async function execute() { return library }", {
+      packages: [library(types)],
+    });
+    expect(result).to.deep.equal(there);
+  });
+});

@@ -1,0 +1,62 @@
+/** Where a package of npm runs: where what it uses is, not all that it names. */
+import { expect } from "chai";
+import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+describe("A package that names what its uses never touch", () => {
+  let registry: TestRegistry;
+  let service: TestService;
+
+  before(async () => {
+    registry = await startRegistry();
+    const one = (name: string, code: string) =>
+      registry.publish({ name, version: "1.0.0", files: { "index.js": code } });
+    one("half-page", "exports.sum = (a, b) => a + b; exports.load = () => new XMLHttpRequest().readyState;");
+    one("lists-all", "exports.all = { eval, window }; exports.sum = (a, b) => a + b;");
+    one("sees-around", "exports.sum = (a, b) => eval('a + b');");
+    one("asks-for-more", "exports.sum = (a, b) => a + b; exports.more = () => import('https://example.com/x.js');");
+    service = await startTestService({ NPM_PACKAGES: "on", NPM_REGISTRY: registry.url });
+  });
+  after(async () => {
+    await service?.stop();
+    await registry?.close();
+  });
+
+  /** How many runs each room has had. */
+  async function rooms(): Promise<Record<string, number>> {
+    const text = await (await fetch(`${service.url}/metrics`)).text();
+    const found = [...text.matchAll(/^svc_runs_total\{[^}]*room="(\w+)"[^}]*\} (\d+)$/gm)];
+    return Object.fromEntries(found.map(([, room, count]) => [room, Number(count)]));
+  }
+
+  let count = 0;
+  /** What the call came to, and the room that it had. */
+  async function placeOf(dependency: string, call: string) {
+    count += 1;
+    const action = {
+      name: `least-${count}`,
+      code: `async function execute() { return ${call}; }`,
+      dependencies: [dependency],
+      active: true,
+      triggers: [{ trigger: "manual" }],
+    };
+    const path = `/v3/apps/${service.appId}/actions`;
+    const { id } = (await service.rest("POST", path, { body: action })).body.action;
+    const before = await rooms();
+    const { result } = (await service.rest("POST", `${path}/${id}/runWithResult`, { body: {} })).body;
+    const after = await rooms();
+    return [result, Object.keys(after).filter((room) => after[room] !== before[room])];
+  }
+
+  it("has a realm where it is not touched, and a document where it is", async () => {
+    expect(await placeOf("half-page", "halfPage.sum(1, 2)")).to.deep.equal([3, ["language"]]);
+    expect(await placeOf("half-page", "halfPage.load()")).to.deep.equal([0, ["document"]]);
+    expect(await placeOf("half-page", "halfPage.sum(3, 4)")).to.deep.equal([7, ["language"]]);
+  });
+
+  it("has a realm where it holds eval, and none where it calls it by its name, or asks for a module", async () => {
+    expect(await placeOf("lists-all", "listsAll.sum(1, 2)")).to.deep.equal([3, ["language"]]);
+    expect(await placeOf("sees-around", "seesAround.sum(1, 2)")).to.deep.equal([3, ["worker"]]);
+    expect(await placeOf("asks-for-more", "asksForMore.sum(1, 2)")).to.deep.equal([3, ["document"]]);
+  });
+});
