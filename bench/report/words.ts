@@ -33,7 +33,7 @@ export const ABOUT: Record<string, string> = {
   "svc-barcode": "A QR code as SVG, most of whose time is the library's own.",
   "svc-audio": "Eight samples of sound, decoded, which takes a document.",
   "npm-packages":
-    "The same with packages of npm, which each run evaluates anew; the floor is the same run with a package of the service's own.",
+    "The same with packages of npm, which each run evaluates anew, so that a large one takes longer; `papaparse` is what `svc-csv` is made of. The floor is the same run with `svc-csv`.",
   fetch:
     "The same for code that fetches once, from a server on this machine. The floor of the single call is the same run without it and a bare fetch.",
   "five-fetches": "Five fetches, one after the other.",

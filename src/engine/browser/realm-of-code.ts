@@ -63,12 +63,12 @@ export function isOfDocuments(name: string): boolean {
   return !IDENTIFIER.test(name) || Object.hasOwn(globals.browser, name) || FURTHER.test(name);
 }
 
-/** Any word of a text, in code, in a text of its own or in a comment. */
-const WORD = /[A-Za-z_$][\w$]*/g;
+/** A word, or an escape, which begins none. */
+const WORD = /\\.|[A-Za-z_$][\w$]*/g;
 
-/** The names of a document's that stand in a script, in whatever place: what is spelled nowhere is not asked for by its name. */
+/** The names of a document's that a script spells, in code, in a text or in a comment. */
 export function documentNamesIn(source: string): string[] {
-  return [...new Set(source.match(WORD))].filter((word) => NETWORK_GLOBALS.includes(word) || isOfDocuments(word));
+  return [...new Set(source.match(WORD))].filter((word) => Object.hasOwn(globals.browser, word) || FURTHER.test(word));
 }
 
 /** Libraries ask what there is around them: the ways to names that do not stand in them, and names that no document has, are no need. */

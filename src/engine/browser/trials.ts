@@ -23,10 +23,23 @@ function keyOf({ packages, source }: PageRun): string {
   return hash("sha256", [...contents, source].join("\n"));
 }
 
-function mayBeTried(script: PageScript, realm: RealmKind): boolean {
-  if (!("source" in script) || (realm === "document" && script.ofDocuments === undefined)) return false;
-  return script.realm === "language" || script.mayDoWithLess === true;
+const mayBeTried = (script: PageScript): boolean =>
+  "source" in script && (script.realm === "language" || script.mayDoWithLess === true);
+
+/** What a document's names are looked for in, once for each text, while every other run waits. */
+const SPELLED_MAX_CHARACTERS = 512 * 1024;
+
+/** Whether it can be told which of a document's names they spell. */
+function areSpelled(packages: readonly PageScript[]): boolean {
+  const texts = packages.map((script) =>
+    "source" in script && script.documentNames ? script.source.length : Infinity,
+  );
+  return texts.reduce((sum, length) => sum + length, 0) <= SPELLED_MAX_CHARACTERS;
 }
+
+/** A name that was made of parts is not stood in for, and a document has twice the stack: what fails may be for want of either. */
+const failedThere = (ended: PageOutcome, trialOf: TrialOf): boolean =>
+  trialOf === "document" && !ended.ok && ended.cause === "script";
 
 /** What showed of code, by app. */
 export function createRememberedCode(perApp = REMEMBERED_PER_APP) {
@@ -48,9 +61,9 @@ export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
   return {
     /** `realm` where the run is to be tried in a realm of the language first, and its source needs no more than that has; null where not. */
     of(request: PageRun, realm: RealmKind, ofSource = realm): TrialOf | null {
-      if (ofSource !== "language") return null;
-      const mayBe = realm === "language" || request.packages.every((script) => mayBeTried(script, realm));
-      return mayBe && !needMore.has(request) ? realm : null;
+      if (ofSource !== "language" || needMore.has(request)) return null;
+      const mayBe = realm === "language" || request.packages.every(mayBeTried);
+      return mayBe && (realm !== "document" || areSpelled(request.packages)) ? realm : null;
     },
 
     /**
@@ -72,7 +85,7 @@ export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
       }).then((ended) => {
         const needsMore = lines.tooMany() || (!ended.ok && NEEDS_MORE.includes(ended.cause));
         if (needsMore) needMore.add(request);
-        return needsMore ? null : ended;
+        return needsMore || failedThere(ended, trialOf) ? null : ended;
       });
       return {
         realm: "language",

@@ -4,6 +4,7 @@
  */
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
+import { LRUCache } from "lru-cache";
 import { documentNamesIn, fitsFetchRealm, realmOfNames } from "../../engine/browser/realm-of-code.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { SessionOf } from "../../rules/env-script.js";
@@ -17,7 +18,7 @@ import {
   unresolved,
 } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
-import type { KeptScript, KeptScripts } from "../packages/kept-scripts.js";
+import type { KeptScripts } from "../packages/kept-scripts.js";
 import type { HeldRun, RunCode } from "./run-facts.js";
 
 /** dist/web, seen from dist/src/operations/runs. */
@@ -29,10 +30,10 @@ const SESSION_PACKAGE = "svc-session";
 /** The token outlives the time limit by what the last request may need. */
 const TOKEN_SLACK_MS = 10_000;
 
-/** A text is looked through once in this process, and every run waits for that: at a longer one nobody looks. */
-const LOOKED_THROUGH_CHARACTERS = 512 * 1024;
-/** It sees what is around the call, where a trial's does not; any other use of the name is held there, as libraries that list the language do. */
+/** It sees what is around the call, where a trial's does not. */
 const DIRECT_EVAL = /\beval\s*\(/;
+/** Texts of which is remembered what was seen in them. */
+const SEEN_MAX = 1_000;
 
 type SourceScript = Extract<PageScript, { source: string }>;
 
@@ -62,7 +63,16 @@ export function createRunScripts(options: {
 }): RunScripts {
   const { sessionOf, credentials, catalogue, keptScripts, apiUrl } = options;
   const known = new Map<string, Promise<SourceScript>>();
-  const namesIn = new WeakMap<object, readonly string[]>();
+  /** By content. */
+  const spelled = new LRUCache<string, readonly string[]>({ max: SEEN_MAX });
+  const callsEval = new LRUCache<string, boolean>({ max: SEEN_MAX });
+
+  /** A document's names in a text. */
+  const documentNames = (content: string, source: string) => () => {
+    const names = spelled.get(content) ?? documentNamesIn(source);
+    spelled.set(content, names);
+    return names;
+  };
 
   /** A file of the build, read once. */
   function built(path: string, name: string): Promise<SourceScript> {
@@ -72,18 +82,17 @@ export function createRunScripts(options: {
         name,
         source,
         content: path,
-        ofDocuments: documentNamesIn(source),
+        documentNames: documentNames(path, source),
       }));
     known.set(path, script);
     return script;
   }
 
-  /** A document's names in a kept script. */
-  function documentNamesOf(script: KeptScript): readonly string[] | undefined {
-    if (script.source.length > LOOKED_THROUGH_CHARACTERS) return undefined;
-    const found = namesIn.get(script) ?? documentNamesIn(script.source);
-    namesIn.set(script, found);
-    return found;
+  /** Whether a script that names `eval` calls it so: libraries that list what the language has do not. */
+  function seesAround(content: string, source: string): boolean {
+    const calls = callsEval.get(content) ?? DIRECT_EVAL.test(source);
+    callsEval.set(content, calls);
+    return calls;
   }
 
   /** A script that was kept when the action was saved: nothing is fetched for a run. */
@@ -93,8 +102,8 @@ export function createRunScripts(options: {
     const { source, names, global } = script;
     const realm = names ? realmOfNames(names) : "document";
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
-    const seesAround = names?.includes("eval") && DIRECT_EVAL.test(source);
-    const mayDoWithLess = names !== null && !seesAround && !names.includes("import()");
+    const sees = names?.includes("eval") && seesAround(sha256, source);
+    const mayDoWithLess = names !== null && !sees && !names.includes("import()");
     const fitsFetch = names !== null && fitsFetchRealm(names);
     return {
       name,
@@ -103,10 +112,7 @@ export function createRunScripts(options: {
       content: sha256,
       mayDoWithLess,
       fitsFetch,
-      // Few runs are tried by them.
-      get ofDocuments() {
-        return documentNamesOf(script);
-      },
+      documentNames: documentNames(sha256, source),
       ...(global !== null && { defines: global }),
     };
   }
@@ -132,7 +138,7 @@ export function createRunScripts(options: {
     const session = JSON.stringify(JSON.stringify(await sessionOf(run)));
     // In an object literal `__proto__` would be no property like any other.
     const source = `globalThis.__svcSession = JSON.parse(${session});`;
-    return { name: "svc-run-session.js", source, realm: "language", ofDocuments: [] };
+    return { name: "svc-run-session.js", source, realm: "language", documentNames: () => [] };
   }
 
   /** The packages by their names, each once. */

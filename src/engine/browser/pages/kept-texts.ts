@@ -3,7 +3,8 @@
  * run: those alone whose content has a name, so that no run can tell whether it was the first. They do as they are told here; nothing of an
  * author's runs where they are.
  */
-import type { PageRun, PageScript } from "../run.js";
+import { documentNamesIn } from "../realm-of-code.js";
+import type { PageRun } from "../run.js";
 import { documentStandIns } from "./worker-globals.js";
 
 /** Of one of them, in characters; the oldest go. */
@@ -17,10 +18,10 @@ const named = ({ name, source }: { name: string; source: string }): string => `$
 /** The author's own comes to what is to be called. */
 const EXECUTE = "\n;typeof execute === 'undefined' ? undefined : execute";
 
-/** For a trial of a document: what of its names stands in any of the packages. */
-function standInsOf(packages: readonly PageScript[]): string {
-  const names = packages.flatMap((script) => ("source" in script && script.ofDocuments) || []);
-  return JSON.stringify(documentStandIns([...new Set(names)]));
+/** For a trial of a document: what of its names stands in any of the scripts, the author's too. */
+function standInsOf({ packages, source }: PageRun): string {
+  const names = packages.flatMap((script) => ("source" in script && script.documentNames?.()) || []);
+  return JSON.stringify(documentStandIns([...names, ...documentNamesIn(source)]));
 }
 
 export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
@@ -64,7 +65,7 @@ export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
         gone.filter((content) => !lengths.has(content)),
         sent,
         trialOf,
-        trialOf === "document" ? standInsOf(packages) : null,
+        trialOf === "document" ? standInsOf(request) : null,
       ];
     },
   };

@@ -4,7 +4,7 @@
  * taken off it.
  */
 
-const LANGUAGE =
+const LANGUAGE_NAMES =
   "Object Function Array Number Infinity NaN undefined Boolean String Symbol Date Promise RegExp Error AggregateError " +
   "EvalError RangeError ReferenceError SuppressedError SyntaxError TypeError URIError JSON Math Intl Temporal ArrayBuffer " +
   "Atomics DataView Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array BigInt64Array " +
@@ -49,12 +49,15 @@ const OBJECTS = ["crypto", "performance"];
 const INERT = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * How a name is stood in for where it is not there (in-page/stand-ins.ts): `scope` is the global object itself, `said` what `navigator` says;
- * of what is `asked` it is told as soon as anybody looks at it.
+ * How a name is stood in for where it is not there (in-page/stand-ins.ts): by what can be held and compared, by the global object itself
+ * (`scope`), by what is known of `navigator`, or by a refusal to whoever reads it (`refused`).
  */
-export type StandIn = readonly [name: string, kind: "object" | "function" | "inert" | "scope" | "said" | "asked"];
+export type StandIn = readonly [
+  name: string,
+  kind: "object" | "function" | "inert" | "scope" | "navigator" | "refused",
+];
 
-export const LANGUAGE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
+export const LANGUAGE_GLOBALS: readonly string[] = `${LANGUAGE_NAMES} console`.split(" ");
 
 export const WORKER_GLOBALS: readonly string[] = [...LANGUAGE_GLOBALS, ...`${LATE} ${BESIDE}`.split(" ")];
 
@@ -74,6 +77,8 @@ export const STAND_INS = {
   network: beyondLanguage(NETWORK_GLOBALS),
 } as const;
 
+const LANGUAGE = new Set(LANGUAGE_GLOBALS);
+
 /** Names by which a document's scope knows itself. */
 const SCOPES = "window self frames parent top".split(" ");
 /** Of what else a document has, that which libraries hold, or look at the type of, for what they may do later. */
@@ -92,9 +97,11 @@ const DOCUMENT_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[
   ...SCOPES.map((name) => [name, "scope"] as const),
   ...DOCUMENT_OBJECTS.map((name) => [name, "object"] as const),
   ...DOCUMENT_FUNCTIONS.map((name) => [name, "function"] as const),
-  ["navigator", "said"],
+  ["navigator", "navigator"],
 ]);
 
-/** Those of a trial of a document, for names that it has: there are too many to stand in for each, in each run. */
+/** In a trial of a document: for what a network has, and for those of its names. It has too many to stand in for each, in each run. */
 export const documentStandIns = (names: readonly string[]): StandIn[] =>
-  names.filter((name) => !LANGUAGE_GLOBALS.includes(name)).map((name) => [name, DOCUMENT_KINDS.get(name) ?? "asked"]);
+  [...new Set([...NETWORK_GLOBALS, ...names])]
+    .filter((name) => !LANGUAGE.has(name))
+    .map((name) => [name, DOCUMENT_KINDS.get(name) ?? "refused"]);

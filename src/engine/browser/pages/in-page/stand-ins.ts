@@ -34,16 +34,15 @@ export function standIns() {
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
     const ofInert = { __proto__: null, ...ofFunctions, construct };
 
-    /** A document's says more: that is not known here. */
-    function said(): object {
+    /** In a document it says more than is known here. */
+    function ofDocument(): object {
       const known = JSON.parse(navigatorJson);
       const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
       return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });
     }
 
     function standIn(kind: StandIn[1]): object {
-      if (kind === "scope") return globalThis;
-      if (kind === "said") return said();
+      if (kind === "navigator") return ofDocument();
       if (kind === "object") return inert();
       // biome-ignore lint/complexity/useArrowFunction: an arrow function is no constructor
       const target = function () {};
@@ -51,13 +50,22 @@ export function standIns() {
       return new Proxy(target, kind === "inert" ? ofInert : ofFunctions);
     }
 
-    const define = (name: string, value: unknown) =>
+    const define = (name: PropertyKey, value: unknown) =>
       defineProperty(globalThis, name, { value, configurable: true, writable: true });
+    // What is no function there is not replaced by a value: that is lost, refused, or leads the page elsewhere.
+    const defineFixed = (name: string, get: () => unknown) =>
+      defineProperty(globalThis, name, { get, set: refuse, configurable: true });
     const names: readonly StandIn[] = JSON.parse(namesJson);
     define("navigator", JSON.parse(navigatorJson));
     for (const [name, kind] of names) {
-      if (kind === "asked") defineProperty(globalThis, name, { get: refuse, set: refuse, configurable: true });
-      else define(name, standIn(kind));
+      if (kind === "refused") defineFixed(name, refuse);
+      else if (kind === "scope") defineFixed(name, () => globalThis);
+      else {
+        const value = standIn(kind);
+        if (kind === "object") defineFixed(name, () => value);
+        else define(name, value);
+      }
+      if (kind === "scope") define(Symbol.toStringTag, "Window");
     }
   };
 }
