@@ -58,6 +58,14 @@ describe("What stands in for a document's names", () => {
     expect(touches("scope", "if (it !== globalThis || it.it !== it || it.Map !== Map) throw new Error()")).to.equal(0);
   });
 
+  it("has a clock, and tells of what else is asked of it", () => {
+    const asked =
+      "const { timeOrigin } = it; if (!(it.now() >= 0) || Math.abs(timeOrigin - Date.now()) > 1000) throw new Error()";
+    expect(touches("clock", asked)).to.equal(0);
+    for (const operation of ["it.mark('a')", "it.toJSON", "it.now = 1", "it = 1"])
+      expect(touches("clock", operation), operation).to.be.at.least(1);
+  });
+
   it("says of navigator what is known, and tells of what else is asked of it", () => {
     expect(touches("navigator", "if (it.language !== 'en') throw new Error()")).to.equal(0);
     for (const operation of ["it.clipboard", "it.toString", "'language' in it", "it.language = 1", "Object.keys(it)"])

@@ -43,18 +43,16 @@ export const NAVIGATOR_MEMBERS: readonly string[] =
 /** What a realm is lent of `performance`: its own clock. What else that has is of all runs of its thread. */
 export const PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
 
-/** Of the names beside the language, those that are no functions. */
-const OBJECTS = ["crypto", "performance"];
 /** Functions of which an instance may be made that does nothing until it is used, and that never refuse to be made without a value. */
 const INERT = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * How a name is stood in for where it is not there (in-page/stand-ins.ts): by what can be held and compared, by the global object itself
- * (`scope`), by what is known of `navigator`, or by a refusal to whoever reads it (`refused`).
+ * How a name is stood in for where it is not there (in-page/stand-ins.ts): by what can be held and compared, by a clock, by the global object
+ * itself (`scope`), by what is known of `navigator`, or by a refusal to whoever reads it (`refused`).
  */
 export type StandIn = readonly [
   name: string,
-  kind: "object" | "function" | "inert" | "scope" | "navigator" | "refused",
+  kind: "object" | "function" | "inert" | "clock" | "scope" | "navigator" | "refused",
 ];
 
 export const LANGUAGE_GLOBALS: readonly string[] = `${LANGUAGE_NAMES} console`.split(" ");
@@ -65,10 +63,16 @@ export const FETCH_GLOBALS: readonly string[] = [...LANGUAGE_GLOBALS, ...LENT_CL
 
 export const NETWORK_GLOBALS: readonly string[] = [...WORKER_GLOBALS, ...REQUESTS.split(" ")];
 
+function kindBesideLanguage(name: string): StandIn[1] {
+  if (name === "crypto") return "object";
+  if (name === "performance") return "clock";
+  return INERT.includes(name) ? "inert" : "function";
+}
+
 const beyondLanguage = (globals: readonly string[]): StandIn[] =>
   globals
     .filter((name) => !LANGUAGE_GLOBALS.includes(name) && name !== "navigator")
-    .map((name) => [name, OBJECTS.includes(name) ? "object" : INERT.includes(name) ? "inert" : "function"]);
+    .map((name) => [name, kindBesideLanguage(name)]);
 
 /** What a trial of each realm lacks in one of the language; what `navigator` says is given to it. */
 export const STAND_INS = {

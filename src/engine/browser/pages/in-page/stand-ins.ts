@@ -16,6 +16,7 @@ export type StandInsOf = ReturnType<typeof standIns>;
 export function standIns() {
   const { defineProperty, ownKeys } = Reflect;
   const { hasOwn } = Object;
+  const { now } = Date;
   const Refusal = ReferenceError;
   const operations = ownKeys(Reflect).filter((key) => typeof key === "string");
 
@@ -34,16 +35,19 @@ export function standIns() {
     const construct = (_: unknown, values: unknown[]) => (values.length === 0 ? inert() : refuse());
     const ofInert = { __proto__: null, ...ofFunctions, construct };
 
-    /** In a document it says more than is known here. */
-    function ofDocument(): object {
-      const known = JSON.parse(navigatorJson);
+    /** There it has more than is known here. */
+    function partOf(known: Any): object {
       const getKnown = (_: unknown, key: string) => (hasOwn(known, key) ? known[key] : refuse());
       return new Proxy({}, { __proto__: null, ...refusals, get: getKnown });
     }
 
     function standIn(kind: StandIn[1]): object {
-      if (kind === "navigator") return ofDocument();
+      if (kind === "navigator") return partOf(JSON.parse(navigatorJson));
       if (kind === "object") return inert();
+      if (kind === "clock") {
+        const timeOrigin = now();
+        return partOf({ timeOrigin, now: () => now() - timeOrigin });
+      }
       // biome-ignore lint/complexity/useArrowFunction: an arrow function is no constructor
       const target = function () {};
       target.prototype = inert();
@@ -62,7 +66,7 @@ export function standIns() {
       else if (kind === "scope") defineFixed(name, () => globalThis);
       else {
         const value = standIn(kind);
-        if (kind === "object") defineFixed(name, () => value);
+        if (kind === "object" || kind === "clock") defineFixed(name, () => value);
         else define(name, value);
       }
       if (kind === "scope") define(Symbol.toStringTag, "Window");
