@@ -30,8 +30,8 @@ describe("A package that names what its uses never touch", () => {
   }
 
   let count = 0;
-  /** What the call came to, and the room that it had. */
-  async function placeOf(dependency: string, call: string) {
+  const actions = () => `/v3/apps/${service.appId}/actions`;
+  async function create(dependency: string, call: string): Promise<number> {
     count += 1;
     const action = {
       name: `least-${count}`,
@@ -40,10 +40,16 @@ describe("A package that names what its uses never touch", () => {
       active: true,
       triggers: [{ trigger: "manual" }],
     };
-    const path = `/v3/apps/${service.appId}/actions`;
-    const { id } = (await service.rest("POST", path, { body: action })).body.action;
+    return (await service.rest("POST", actions(), { body: action })).body.action.id;
+  }
+  const run = async (id: number) =>
+    (await service.rest("POST", `${actions()}/${id}/runWithResult`, { body: {} })).body.result;
+
+  /** What the call came to, and the room that it had. */
+  async function placeOf(dependency: string, call: string) {
+    const id = await create(dependency, call);
     const before = await rooms();
-    const { result } = (await service.rest("POST", `${path}/${id}/runWithResult`, { body: {} })).body;
+    const result = await run(id);
     const after = await rooms();
     return [result, Object.keys(after).filter((room) => after[room] !== before[room])];
   }
@@ -52,6 +58,24 @@ describe("A package that names what its uses never touch", () => {
     expect(await placeOf("half-page", "halfPage.sum(1, 2)")).to.deep.equal([3, ["language"]]);
     expect(await placeOf("half-page", "halfPage.load()")).to.deep.equal([0, ["document"]]);
     expect(await placeOf("half-page", "halfPage.sum(3, 4)")).to.deep.equal([7, ["language"]]);
+  });
+
+  it("is evaluated before its run's row is written, as code without packages is", async () => {
+    const id = await create("half-page", "[Date.now(), halfPage.sum(1, 2)]");
+    await run(id);
+    await service.db.query(`
+      CREATE TABLE written (at double precision);
+      CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS
+      $$ BEGIN PERFORM pg_sleep(2); INSERT INTO written VALUES (extract(epoch FROM clock_timestamp()) * 1000); RETURN NEW; END $$;
+      CREATE TRIGGER slow BEFORE INSERT ON run FOR EACH ROW EXECUTE FUNCTION slow()`);
+    try {
+      const [at, sum] = await run(id);
+      expect(sum).to.equal(3);
+      const [{ at: writtenAt }] = await service.db.query("SELECT at FROM written");
+      expect(at).to.be.below(writtenAt);
+    } finally {
+      await service.db.query("DROP TRIGGER slow ON run");
+    }
   });
 
   it("has a realm where it holds eval, and none where it calls it by its name, or asks for a module", async () => {

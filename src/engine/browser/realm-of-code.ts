@@ -66,9 +66,18 @@ export function isOfDocuments(name: string): boolean {
 /** A word, or an escape, which begins none. */
 const WORD = /\\.|[A-Za-z_$][\w$]*/g;
 
-/** The names of a document's that a script spells, in code, in a text or in a comment. */
-export function documentNamesIn(source: string): string[] {
-  return [...new Set(source.match(WORD))].filter((word) => Object.hasOwn(globals.browser, word) || FURTHER.test(word));
+/** Texts of which that is remembered. */
+const SPELLED_MAX = 1_000;
+const spelled = new LRUCache<string, readonly string[]>({ max: SPELLED_MAX });
+
+/** The names of a document's that a script spells, in code, in a text or in a comment. `content`: what names the text for good, if anything does. */
+export function documentNamesIn(source: string, content?: string): readonly string[] {
+  const known = content === undefined ? undefined : spelled.get(content);
+  if (known !== undefined) return known;
+  const words = [...new Set(source.match(WORD))];
+  const names = words.filter((word) => Object.hasOwn(globals.browser, word) || FURTHER.test(word));
+  if (content !== undefined) spelled.set(content, names);
+  return names;
 }
 
 /** Libraries ask what there is around them: the ways to names that do not stand in them, and names that no document has, are no need. */

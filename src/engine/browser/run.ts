@@ -13,8 +13,7 @@ export interface ConsoleLine {
 /**
  * A script by its text, or by the address from which a document loads it. `realm`: the least that holds it; default a document. `defines`:
  * the global that later scripts find it under. `content`: names the text for good, so that a page which has it is not sent it again.
- * `mayDoWithLess`: that realm has all that it names, of which it may have no need (trials.ts). `documentNames`: those of a document's
- * that it spells, looked for when they are asked for. `fitsFetch`: a realm with FETCH_GLOBALS holds it as well.
+ * `mayDoWithLess`: that realm has all that it names, of which it may have no need (trials.ts). `fitsFetch`: a realm with FETCH_GLOBALS holds it as well.
  */
 export type PageScript =
   | {
@@ -24,7 +23,6 @@ export type PageScript =
       defines?: string;
       content?: string;
       mayDoWithLess?: boolean;
-      documentNames?: () => readonly string[];
       fitsFetch?: boolean;
     }
   | { name: string; url: string };

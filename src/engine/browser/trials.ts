@@ -26,15 +26,12 @@ function keyOf({ packages, source }: PageRun): string {
 const mayBeTried = (script: PageScript): boolean =>
   "source" in script && (script.realm === "language" || script.mayDoWithLess === true);
 
-/** What a document's names are looked for in, once for each text, while every other run waits. */
-const SPELLED_MAX_CHARACTERS = 512 * 1024;
+/** In so much text of a run's a document's names are looked for (kept-texts.ts), once for each, while every other run waits. */
+const LOOKED_THROUGH_CHARACTERS = 512 * 1024;
 
-/** Whether it can be told which of a document's names they spell. */
-function areSpelled(packages: readonly PageScript[]): boolean {
-  const texts = packages.map((script) =>
-    "source" in script && script.documentNames ? script.source.length : Infinity,
-  );
-  return texts.reduce((sum, length) => sum + length, 0) <= SPELLED_MAX_CHARACTERS;
+function areLookedThrough(packages: readonly PageScript[]): boolean {
+  const lengths = packages.map((script) => ("source" in script ? script.source.length : 0));
+  return lengths.reduce((sum, length) => sum + length, 0) <= LOOKED_THROUGH_CHARACTERS;
 }
 
 /** A name that was made of parts is not stood in for, and a document has twice the stack: what fails may be for want of either. */
@@ -63,7 +60,7 @@ export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
     of(request: PageRun, realm: RealmKind, ofSource = realm): TrialOf | null {
       if (ofSource !== "language" || needMore.has(request)) return null;
       const mayBe = realm === "language" || request.packages.every(mayBeTried);
-      return mayBe && (realm !== "document" || areSpelled(request.packages)) ? realm : null;
+      return mayBe && (realm !== "document" || areLookedThrough(request.packages)) ? realm : null;
     },
 
     /**

@@ -5,7 +5,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { LRUCache } from "lru-cache";
-import { documentNamesIn, fitsFetchRealm, realmOfNames } from "../../engine/browser/realm-of-code.js";
+import { fitsFetchRealm, realmOfNames } from "../../engine/browser/realm-of-code.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import {
@@ -32,7 +32,7 @@ const TOKEN_SLACK_MS = 10_000;
 
 /** It sees what is around the call, where a trial's does not. */
 const DIRECT_EVAL = /\beval\s*\(/;
-/** Texts of which is remembered what was seen in them. */
+/** Texts of which that is remembered. */
 const SEEN_MAX = 1_000;
 
 type SourceScript = Extract<PageScript, { source: string }>;
@@ -64,15 +64,7 @@ export function createRunScripts(options: {
   const { sessionOf, credentials, catalogue, keptScripts, apiUrl } = options;
   const known = new Map<string, Promise<SourceScript>>();
   /** By content. */
-  const spelled = new LRUCache<string, readonly string[]>({ max: SEEN_MAX });
   const callsEval = new LRUCache<string, boolean>({ max: SEEN_MAX });
-
-  /** A document's names in a text. */
-  const documentNames = (content: string, source: string) => () => {
-    const names = spelled.get(content) ?? documentNamesIn(source);
-    spelled.set(content, names);
-    return names;
-  };
 
   /** A file of the build, read once. */
   function built(path: string, name: string): Promise<SourceScript> {
@@ -82,7 +74,6 @@ export function createRunScripts(options: {
         name,
         source,
         content: path,
-        documentNames: documentNames(path, source),
       }));
     known.set(path, script);
     return script;
@@ -112,7 +103,6 @@ export function createRunScripts(options: {
       content: sha256,
       mayDoWithLess,
       fitsFetch,
-      documentNames: documentNames(sha256, source),
       ...(global !== null && { defines: global }),
     };
   }
@@ -138,7 +128,7 @@ export function createRunScripts(options: {
     const session = JSON.stringify(JSON.stringify(await sessionOf(run)));
     // In an object literal `__proto__` would be no property like any other.
     const source = `globalThis.__svcSession = JSON.parse(${session});`;
-    return { name: "svc-run-session.js", source, realm: "language", documentNames: () => [] };
+    return { name: "svc-run-session.js", source, realm: "language" };
   }
 
   /** The packages by their names, each once. */

@@ -140,7 +140,9 @@ describe("Which runs are tried", () => {
     expect(of({}, "worker")).to.equal("worker");
     expect(of({}, "network")).to.equal("network");
     expect(of({ mayDoWithLess: false }, "language")).to.equal("language");
-    expect([of({}, "document"), of({}, "worker", "worker")]).to.deep.equal([null, null]);
+    expect(of({}, "document")).to.equal("document");
+    expect(of({ source: "x".repeat(512 * 1024 + 1) }, "document")).to.equal(null);
+    expect([of({}, "document", "document"), of({}, "worker", "worker")]).to.deep.equal([null, null]);
     expect(of({ mayDoWithLess: false }, "worker")).to.equal(null);
   });
 });

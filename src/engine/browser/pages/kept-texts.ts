@@ -20,7 +20,9 @@ const EXECUTE = "\n;typeof execute === 'undefined' ? undefined : execute";
 
 /** For a trial of a document: what of its names stands in any of the scripts, the author's too. */
 function standInsOf({ packages, source }: PageRun): string {
-  const names = packages.flatMap((script) => ("source" in script && script.documentNames?.()) || []);
+  const names = packages.flatMap((script) =>
+    "source" in script ? documentNamesIn(script.source, script.content) : [],
+  );
   return JSON.stringify(documentStandIns([...names, ...documentNamesIn(source)]));
 }
 
