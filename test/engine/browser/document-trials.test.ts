@@ -11,8 +11,7 @@ import {
   type StandIn,
 } from "../../../src/engine/browser/pages/worker-globals.js";
 import { documentNamesIn } from "../../../src/engine/browser/realm-of-code.js";
-import type { PageRun } from "../../../src/engine/browser/run.js";
-import { resultOf, testBrowsers } from "./support.js";
+import { resultOf, seenOf, testBrowsers } from "./support.js";
 
 const library = (source: string) => ({
   name: "library.js",
@@ -50,7 +49,8 @@ describe("What stands in for a document's names", () => {
   });
 
   it("tells of a value that is given to an object's name, which a document does not keep", () => {
-    for (const kind of ["object", "scope"] as const) expect(touches(kind, "it = 1"), kind).to.be.at.least(1);
+    for (const kind of ["object", "scope", "navigator"] as const)
+      expect(touches(kind, "it = 1"), kind).to.be.at.least(1);
   });
 
   it("is the scope itself under each of its names", () => {
@@ -87,22 +87,13 @@ describe("A run whose library names a document", function () {
   });
   after(() => browsers.stop());
 
-  async function seenOf(source: string, code: string, changes: Partial<PageRun> = {}) {
-    const seen: string[] = [];
-    const result = await resultOf(browsers, `async function execute() { ${code} }`, {
-      realm: undefined,
-      packages: [library(source)],
-      onRealm: (realm) => void seen.push(realm),
-      ...changes,
-    });
-    return { result, seen };
-  }
+  const ran = (source: string, body: string, packages = [library(source)]) => seenOf(browsers, body, { packages });
 
   it("stays in a realm while it holds what it does not use", async () => {
     const source = `globalThis.library = {
       send: () => new XMLHttpRequest(), parts: [window, document, FileReader], hasWorkers: !!self.Worker,
       isPage: window === globalThis && typeof window.document === "object", sum: (a, b) => a + b }`;
-    const { result, seen } = await seenOf(source, "return [library.sum(1, 2), library.isPage, library.hasWorkers]");
+    const { result, seen } = await ran(source, "return [library.sum(1, 2), library.isPage, library.hasWorkers]");
     expect({ result, seen }).to.deep.equal({ result: [3, true, true], seen: ["language"] });
   });
 
@@ -114,7 +105,7 @@ describe("A run whose library names a document", function () {
       ["width", "number"],
     ])
       for (let turn = 0; turn < 2; turn += 1) {
-        const { result, seen } = await seenOf(source, `library.count += 1; return [library.${call}(), library.count]`);
+        const { result, seen } = await ran(source, `library.count += 1; return [library.${call}(), library.count]`);
         expect({ result, seen }).to.deep.equal({ result: [expected, 1], seen: ["document"] });
       }
   });
@@ -127,7 +118,7 @@ describe("A run whose library names a document", function () {
       ["deep(7_000)", 7_000],
     ])
       for (let turn = 0; turn < 2; turn += 1)
-        expect(await seenOf(source, `return library.${call}`)).to.deep.equal({ result: expected, seen: ["document"] });
+        expect(await ran(source, `return library.${call}`)).to.deep.equal({ result: expected, seen: ["document"] });
   });
 
   it("finds the names that its author's texts spell, and what a network has, in code that it makes of text", async () => {
@@ -136,7 +127,7 @@ describe("A run whose library names a document", function () {
       ["[typeof btoa, typeof structuredClone, typeof sessionStorage]", ["function", "function", "object"]],
       ["Object.prototype.toString.call(globalThis)", "[object Window]"],
     ])
-      expect(await seenOf(source, `return library.make("${text}")`)).to.deep.equal({
+      expect(await ran(source, `return library.make("${text}")`)).to.deep.equal({
         result: expected,
         seen: ["language"],
       });
@@ -144,9 +135,9 @@ describe("A run whose library names a document", function () {
 
   it("has a document at once where one of its packages says nothing of less, or they are long", async () => {
     const packages = [{ ...library("globalThis.library = 1"), mayDoWithLess: false }, library("globalThis.more = 1")];
-    expect((await seenOf("", "return library", { packages })).seen).to.deep.equal(["document"]);
+    expect((await ran("", "return library", packages)).seen).to.deep.equal(["document"]);
     const long = [library(`globalThis.library = 1; // ${"x".repeat(512 * 1024)}`)];
-    expect((await seenOf("", "return library", { packages: long })).seen).to.deep.equal(["document"]);
+    expect((await ran("", "return library", long)).seen).to.deep.equal(["document"]);
   });
 
   it("finds of each of a document's names the type that it has there, or a document", async () => {
@@ -161,7 +152,7 @@ describe("A run whose library names a document", function () {
     const held = documentStandIns([...known]).filter(([, kind]) => kind !== "refused");
     expect(held).to.have.lengthOf.greaterThan(90);
     const types = `globalThis.library = [${held.map(([name]) => `["${name}", typeof ${name}, typeof globalThis.${name}]`)}]`;
-    const { result, seen } = await seenOf(types, "return library");
+    const { result, seen } = await ran(types, "return library");
     expect(seen).to.deep.equal(["language"]);
     const there = await resultOf(browsers, "async function execute() { return library }", {
       packages: [library(types)],

@@ -62,3 +62,15 @@ export async function failureOf(
   if (outcome.ok) throw new Error(`expected a failure, got ${outcome.data}`);
   return outcome;
 }
+
+/** What `execute` with that body returned, and in turn where it was and what it printed. */
+export async function seenOf(browsers: Browsers, body: string, changes: Partial<PageRun>) {
+  const seen: string[] = [];
+  const result = await resultOf(browsers, `async function execute() { ${body} }`, {
+    realm: undefined,
+    onRealm: (realm) => void seen.push(realm),
+    onConsole: ({ text }) => void seen.push(text),
+    ...changes,
+  });
+  return { result, seen };
+}

@@ -12,7 +12,7 @@ import { type FailureCause, failed, type PageRun, type RealmKind } from "../../.
 import { createRememberedCode, createTrials } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { reachableHost } from "./host.js";
-import { resultOf, runOf, testBrowsers } from "./support.js";
+import { resultOf, runOf, seenOf, testBrowsers } from "./support.js";
 
 const log = pino({ level: "silent" });
 
@@ -157,28 +157,19 @@ describe("A run that is tried in a realm of the language", function () {
   });
   after(() => browsers.stop());
 
-  async function seenOf(source: string, code: string, changes: Partial<PageRun> = {}) {
-    const seen: string[] = [];
-    const result = await resultOf(browsers, `async function execute() { ${code} }`, {
-      realm: undefined,
-      packages: [library(source)],
-      onRealm: (realm) => void seen.push(realm),
-      onConsole: ({ text }) => void seen.push(text),
-      ...changes,
-    });
-    return { result, seen };
-  }
+  const ran = (source: string, body: string, changes: Partial<PageRun> = {}) =>
+    seenOf(browsers, body, { packages: [library(source)], ...changes });
 
   it("is where there are no events, as there are in a worker: this machine's browser makes realms", async () => {
     const here = { realm: "language", packages: [] } as const;
-    const { result, seen } = await seenOf("", "return typeof addEventListener", here);
+    const { result, seen } = await ran("", "return typeof addEventListener", here);
     expect([result, seen]).to.deep.equal(["undefined", ["language"]]);
   });
 
   it("stays there while its library holds what it does not use", async () => {
     const source =
       "globalThis.library = { wait: setTimeout, random: typeof crypto, send: fetch, agent: navigator.userAgent }";
-    const { result, seen } = await seenOf(
+    const { result, seen } = await ran(
       source,
       "console.log('here'); return [library.random, typeof library.wait, library.agent.length > 9]",
     );
@@ -190,7 +181,7 @@ describe("A run that is tried in a realm of the language", function () {
     for (const realm of ["worker", "network"] as const) {
       const names = STAND_INS[realm].map(([name]) => `["${name}", typeof ${name}, typeof globalThis.${name}]`);
       const packages = [library(`globalThis.library = [${names.join(",")}]`, realm)];
-      const { result, seen } = await seenOf("", "return library", { packages });
+      const { result, seen } = await ran("", "return library", { packages });
       expect(seen).to.deep.equal(["language"]);
       const there = await resultOf(browsers, "async function execute() { return library }", { realm, packages });
       expect(result).to.deep.equal(there);
@@ -203,7 +194,7 @@ describe("A run that is tried in a realm of the language", function () {
     const code =
       "console.log('once'); library.count += 1; try { return [await library.later(1), library.count] } catch { return 'caught' }";
     for (let turn = 0; turn < 2; turn += 1) {
-      const { result, seen } = await seenOf(source, code);
+      const { result, seen } = await ran(source, code);
       expect(result).to.deep.equal([1, 1]);
       expect(seen).to.deep.equal(["network", "once"]);
     }
@@ -212,7 +203,7 @@ describe("A run that is tried in a realm of the language", function () {
   it("finds a thread that its predecessors have not filled, whatever they left where nothing lets go of it", async () => {
     const code = "Map.prototype.left = new Array(131_072).fill(0.5); return Map.prototype.left.length";
     for (let count = 0; count < 80; count += 1) {
-      expect(await seenOf("", code, { packages: [], isolationKey: "left" })).to.deep.equal({
+      expect(await ran("", code, { packages: [], isolationKey: "left" })).to.deep.equal({
         result: 131_072,
         seen: ["language"],
       });
@@ -222,24 +213,24 @@ describe("A run that is tried in a realm of the language", function () {
   it("is remembered to need more in its own app alone", async () => {
     const code = "const end = Date.now() + 600; while (Date.now() < end); return 1";
     const run = (app: number) =>
-      seenOf("", code, { packages: [], timeoutMs: 2_000, origin: `https://app-${app}.actions.internal` });
+      ran("", code, { packages: [], timeoutMs: 2_000, origin: `https://app-${app}.actions.internal` });
     expect((await run(1)).seen).to.deep.equal(["worker"]);
     const quick = { packages: [], origin: "https://app-2.actions.internal" };
-    expect((await seenOf("", code, quick)).seen).to.deep.equal(["language"]);
+    expect((await ran("", code, quick)).seen).to.deep.equal(["language"]);
   });
 
   it("asks for a module, as code that is made of text can, in a worker alone", async () => {
     const made = "(() => {})['construct' + 'or']";
     const code = (text: string) => `return ${made}(${JSON.stringify(text)})().then(() => 1, ({ name }) => name)`;
     for (const text of ["return import('x')", "return import\n/**/('x')", "return import<!--\n('x')"]) {
-      const { result, seen } = await seenOf("", code(text), { packages: [], isolationKey: "import" });
+      const { result, seen } = await ran("", code(text), { packages: [], isolationKey: "import" });
       expect([typeof result, seen], text).to.deep.equal(["string", ["worker"]]);
     }
   });
 
   it("begins anew where it takes longer than a trial may, with all of its time", async () => {
     const code = "const end = Date.now() + library; while (Date.now() < end); return 1";
-    const { result, seen } = await seenOf("globalThis.library = 900", code, { timeoutMs: 2_000, isolationKey: "long" });
+    const { result, seen } = await ran("globalThis.library = 900", code, { timeoutMs: 2_000, isolationKey: "long" });
     expect([result, seen]).to.deep.equal([1, ["network"]]);
   });
 });

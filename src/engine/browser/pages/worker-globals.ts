@@ -4,7 +4,7 @@
  * taken off it.
  */
 
-const LANGUAGE_NAMES =
+const LANGUAGE =
   "Object Function Array Number Infinity NaN undefined Boolean String Symbol Date Promise RegExp Error AggregateError " +
   "EvalError RangeError ReferenceError SuppressedError SyntaxError TypeError URIError JSON Math Intl Temporal ArrayBuffer " +
   "Atomics DataView Int8Array Uint8Array Uint8ClampedArray Int16Array Uint16Array Int32Array Uint32Array BigInt64Array " +
@@ -55,7 +55,7 @@ export type StandIn = readonly [
   kind: "object" | "function" | "inert" | "clock" | "scope" | "navigator" | "refused",
 ];
 
-export const LANGUAGE_GLOBALS: readonly string[] = `${LANGUAGE_NAMES} console`.split(" ");
+export const LANGUAGE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
 
 export const WORKER_GLOBALS: readonly string[] = [...LANGUAGE_GLOBALS, ...`${LATE} ${BESIDE}`.split(" ")];
 
@@ -81,8 +81,6 @@ export const STAND_INS = {
   network: beyondLanguage(NETWORK_GLOBALS),
 } as const;
 
-const LANGUAGE = new Set(LANGUAGE_GLOBALS);
-
 /** Names by which a document's scope knows itself. */
 const SCOPES = "window self frames parent top".split(" ");
 /** Of what else a document has, that which libraries hold, or look at the type of, for what they may do later. */
@@ -107,5 +105,5 @@ const DOCUMENT_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[
 /** In a trial of a document: for what a network has, and for those of its names. It has too many to stand in for each, in each run. */
 export const documentStandIns = (names: readonly string[]): StandIn[] =>
   [...new Set([...NETWORK_GLOBALS, ...names])]
-    .filter((name) => !LANGUAGE.has(name))
+    .filter((name) => !LANGUAGE_GLOBALS.includes(name))
     .map((name) => [name, DOCUMENT_KINDS.get(name) ?? "refused"]);

@@ -42,6 +42,7 @@ export function standIns() {
     }
 
     function standIn(kind: StandIn[1]): object {
+      if (kind === "scope") return globalThis;
       if (kind === "navigator") return partOf(JSON.parse(navigatorJson));
       if (kind === "object") return inert();
       if (kind === "clock") {
@@ -62,13 +63,10 @@ export function standIns() {
     const names: readonly StandIn[] = JSON.parse(namesJson);
     define("navigator", JSON.parse(navigatorJson));
     for (const [name, kind] of names) {
+      const value = kind === "refused" ? null : standIn(kind);
       if (kind === "refused") defineFixed(name, refuse);
-      else if (kind === "scope") defineFixed(name, () => globalThis);
-      else {
-        const value = standIn(kind);
-        if (kind === "object" || kind === "clock") defineFixed(name, () => value);
-        else define(name, value);
-      }
+      else if (kind === "function" || kind === "inert") define(name, value);
+      else defineFixed(name, () => value);
       if (kind === "scope") define(Symbol.toStringTag, "Window");
     }
   };
