@@ -63,6 +63,16 @@ export function isOfDocuments(name: string): boolean {
   return !IDENTIFIER.test(name) || Object.hasOwn(globals.browser, name) || FURTHER.test(name);
 }
 
+/** Of these, those that Chromium has: a text may spell any number of others. */
+const FURTHER_OF_CHROMIUM = new Set(
+  (
+    "webkitURL webkitRTCPeerConnection webkitMediaStream WebKitMutationObserver WebKitCSSMatrix webkitSpeechRecognitionError " +
+    "webkitSpeechRecognitionEvent webkitSpeechRecognition webkitSpeechGrammar webkitSpeechGrammarList webkitCancelAnimationFrame " +
+    "webkitRequestAnimationFrame webkitRequestFileSystem webkitResolveLocalFileSystemURL onwebkitanimationend onwebkitanimationiteration " +
+    "onwebkitanimationstart onwebkittransitionend AnimationTrigger BeforeInstallPromptEvent captureEvents releaseEvents"
+  ).split(" "),
+);
+
 /** A word, or an escape, which begins none. */
 const WORD = /\\.|[A-Za-z_$][\w$]*/g;
 
@@ -75,7 +85,7 @@ export function documentNamesIn(source: string, content?: string): readonly stri
   const known = content === undefined ? undefined : spelled.get(content);
   if (known !== undefined) return known;
   const words = [...new Set(source.match(WORD))];
-  const names = words.filter((word) => Object.hasOwn(globals.browser, word) || FURTHER.test(word));
+  const names = words.filter((word) => Object.hasOwn(globals.browser, word) || FURTHER_OF_CHROMIUM.has(word));
   if (content !== undefined) spelled.set(content, names);
   return names;
 }

@@ -75,6 +75,8 @@ describe("What stands in for a document's names", () => {
     const source = "window['local' + 'Storage'], { document: 1 }, 'XMLHttpRequest', '\\nalert', own /* FileReader */";
     const names = ["window", "Storage", "document", "XMLHttpRequest", "alert", "FileReader"];
     expect(documentNamesIn(source)).to.have.members(names);
+    const invented = Array.from({ length: 10_000 }, (_, at) => `webkit${at}`).join(" ");
+    expect(documentNamesIn(`webkitURL ${invented}`)).to.deep.equal(["webkitURL"]);
   });
 });
 
