@@ -19,7 +19,6 @@ import { createRunScripts } from "./runs/run-scripts.js";
 import { createRunTraces } from "./runs/run-traces.js";
 import { createRuns } from "./runs/runs.js";
 import { createSecrecy } from "./runs/secrecy.js";
-import { createSpeculations } from "./runs/speculation.js";
 import { createWaits } from "./runs/waits.js";
 import { createSettings } from "./settings/settings.js";
 import type { Surroundings } from "./surroundings.js";
@@ -66,14 +65,10 @@ export function createRunning(
   const console = createRunConsole({ db, notifications });
   const traces = createRunTraces({ db, tracing, apiUrl });
   const scripts = createRunScripts({ sessionOf, credentials, catalogue, keptScripts, apiUrl });
-  const given = { secrecy: createSecrecy({ settings, scans }), scripts, timeoutMs: config.serverTimeoutMs };
-  const speculations = createSpeculations({
-    ...given,
-    isFollowed: tracing.isOn,
-    beginAhead: (request) => browsers!.beginAhead(request),
-  });
   const execution = createExecution({
-    ...given,
+    secrecy: createSecrecy({ settings, scans }),
+    scripts,
+    timeoutMs: config.serverTimeoutMs,
     db,
     ledger,
     runPage: async (request) => browsers!.run(request),
@@ -93,7 +88,6 @@ export function createRunning(
     ...rooms,
     logs,
     execution,
-    speculations,
     traces,
     waits,
     notifications,

@@ -66,7 +66,6 @@ function createApp(onEnd: () => void = () => {}) {
       secrecy: createSecrecy({ settings, scans }),
       scripts: {
         prepare: async () => ({ packages: [], hasToken: true, revoke: async () => {} }),
-        shared: async () => null,
       },
       console: { printer: () => printer } as unknown as RunConsole,
       timeoutMs: 1_000,

@@ -4,13 +4,11 @@
  */
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { StartError } from "../../errors.js";
-import { beginHeld } from "./ahead.js";
 import type { BrowserSource } from "./browser-source.js";
 import type { Room } from "./pages/pool.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
 import { createRealmsOfCode } from "./realm-of-code.js";
 import {
-  type BegunRun,
   type FailureCause,
   failed,
   type PageOutcome,
@@ -32,11 +30,6 @@ export interface Browsers {
   start(): Promise<void>;
   /** Runs a script once, at most once, and answers what became of it. Never rejects. */
   run(request: PageRun): Promise<PageOutcome>;
-  /**
-   * Begins what may become a run, where nothing of it can leave before it is taken, and nobody hears of it: null where there is no such
-   * place for it. To be given to `run`, or dropped. `mayRequest` stands for whatever judge the run will have.
-   */
-  beginAhead(request: PageRun): BegunRun | null;
   /** A browser is up. */
   ready(): boolean;
   /** Runs under way. */
@@ -80,8 +73,6 @@ async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> 
 
 const realmsOfCode = createRealmsOfCode();
 const trials = createTrials();
-/** Code that was given up of late where it was held. */
-const givenUp = createRememberedCode();
 /** Code that ended its page of late in a realm with `fetch`. */
 const endedPages = createRememberedCode();
 
@@ -167,33 +158,13 @@ async function runIn(
   }
 }
 
-const beginTrial = (supervisors: readonly Supervisor[], request: PageRun, trialOf: TrialOf): BegunRun =>
-  trials.begin(request, trialOf, (trial) => runAs(supervisors, trial, "language"));
-
-function beginAhead(supervisors: readonly Supervisor[], asked: PageRun, hasLanes: boolean): BegunRun | null {
-  const { realm, trialOf, isSilent } = placeOf(asked);
-  const request = isSilent ? withoutWayOut(asked) : asked;
-  if (trialOf !== null) return beginTrial(supervisors, request, trialOf);
-  if (realm !== "fetch" || !hasLanes || givenUp.has(request)) return null;
-  const run = (held: PageRun) => runAs(supervisors, held, realm);
-  return beginHeld(request, run, () => givenUp.add(request));
-}
-
-/** What was begun of it where it is to begin there still. */
-function begunIn({ begun }: PageRun, realm: RealmKind): BegunRun | null {
-  if (begun?.realm === realm) return begun;
-  void begun?.drop();
-  return null;
-}
-
 async function run(supervisors: readonly Supervisor[], asked: PageRun): Promise<PageOutcome> {
   const { realm, trialOf, isSilent } = placeOf(asked);
   const request = isSilent ? withoutWayOut(asked) : asked;
   // What does not hold in a realm has a thread of its own.
   const whole = realm === "language" ? "worker" : realm;
-  const ahead = begunIn(request, trialOf === null ? whole : "language");
   if (trialOf !== null) {
-    const outcome = await (ahead ?? beginTrial(supervisors, request, trialOf)).take(request);
+    const outcome = await trials.run(request, trialOf, (trial) => runAs(supervisors, trial, "language"));
     if (outcome !== null) {
       request.onRealm?.("language");
       return outcome;
@@ -201,8 +172,7 @@ async function run(supervisors: readonly Supervisor[], asked: PageRun): Promise<
   }
   request.onRealm?.(whole);
   const begun = performance.now();
-  const held = trialOf === null ? await ahead?.take(request) : null;
-  const outcome = held ?? (await runAs(supervisors, request, whole));
+  const outcome = await runAs(supervisors, request, whole);
   if (whole !== "fetch" || outcome.ok || !ENDED_WITH_PAGE.includes(outcome.cause)) return outcome;
   endedPages.add(request);
   if (outcome.cause !== "realm") return outcome;
@@ -250,7 +220,6 @@ export function createBrowsers(options: BrowsersOptions): Browsers {
   return {
     start: () => start(supervisors),
     run: (request) => run(supervisors, request),
-    beginAhead: (request) => beginAhead(supervisors, request, options.openLane !== null),
     ready: () => first() !== null,
     busy: () => supervisors.reduce((sum, supervisor) => sum + supervisor.busy(), 0),
     figures() {

@@ -68,26 +68,12 @@ export interface ServiceWay {
   send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceAnswer>;
 }
 
-/** What was begun of a run before anybody may hear of it: tried in a realm of the language (trials.ts), or held in one with `fetch` (ahead.ts). */
-export interface BegunRun {
-  readonly realm: "language" | "fetch";
-  /**
-   * From here on it is that run's, of the same script, values and limits, which hears of all that came of it.
-   * @returns null where that is to begin anew: nobody has heard of this one, and nothing of it has left its page
-   */
-  take(request: PageRun): Promise<PageOutcome | null>;
-  /** Nobody takes it: it comes to its end, and nothing of it leaves. Resolves when its page is on its way back, where that is soon. */
-  drop(): Promise<void>;
-}
-
 /** One script to run to its end in a realm of its own. */
 export interface PageRun {
   /** Default: the least that holds the source and the packages. Where `language` does not hold it, a worker does. `mayRequest` and `onHost` have something to do only where there is a network. */
   realm?: RealmKind;
   /** In a realm of the language: the one whose other names are stood in for there. Touched, one ends the run with the cause `realm`. */
   trialOf?: RealmKind;
-  /** What `Browsers.beginAhead` has begun of it. */
-  begun?: BegunRun;
   /** Asked whenever the run asks for something, which leaves its page when that says so; false: it does not. Heeded where it has a way out of its own. */
   mayLeave?(): Promise<boolean>;
   /** What may share a browser context over time; two keys never do. */

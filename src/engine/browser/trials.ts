@@ -5,8 +5,7 @@
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import { aheadMs, createWaitingLines, endSoon } from "./ahead.js";
-import type { BegunRun, PageOutcome, PageRun, PageScript, RealmKind } from "./run.js";
+import type { ConsoleLine, PageOutcome, PageRun, PageScript, RealmKind } from "./run.js";
 
 /** What is remembered to need more, by app, so that none drives out another's, and for how long: then it is found out again, for the machine may only have been busy. */
 const REMEMBERED_APPS = 1_000;
@@ -14,6 +13,12 @@ const REMEMBERED_PER_APP = 100;
 const REMEMBERED_MS = 600_000;
 /** What a run fills its memory with shows in the worker that has it next. */
 const NEEDS_MORE: readonly string[] = ["realm", "memory", "timeout"];
+
+/** Time limit of a trial in milliseconds, and as a share of the run's own: a longer run would delay the others of its thread. */
+const TRIAL_MAX_MS = 1_000;
+const TRIAL_MAX_SHARE = 1 / 4;
+/** Console lines that are held during a trial. A run that prints more is repeated, so that its lines can be followed live. */
+const LINES_MAX = 500;
 
 export type TrialOf = NonNullable<PageRun["trialOf"]>;
 
@@ -50,6 +55,20 @@ export function createRememberedCode(perApp = REMEMBERED_PER_APP) {
   };
 }
 
+/** Holds the console lines of a trial until its outcome counts. @param end called if there are too many */
+function createHeldLines(end: () => void) {
+  const lines: ConsoleLine[] = [];
+  return {
+    print(line: ConsoleLine): void {
+      if (lines.length <= LINES_MAX && lines.push(line) > LINES_MAX) end();
+    },
+    areTooMany: (): boolean => lines.length > LINES_MAX,
+    passTo(onConsole: PageRun["onConsole"]): void {
+      if (onConsole) for (const line of lines) onConsole(line);
+    },
+  };
+}
+
 export type Trials = ReturnType<typeof createTrials>;
 
 export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
@@ -64,38 +83,29 @@ export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
     },
 
     /**
-     * Begins its trial there. One that needs more, which is remembered, is nobody's: the run begins anew.
-     * @param run what runs it there
+     * Runs the trial.
+     * @param run runs a request in the language isolate
+     * @returns null if the run needs more than the language isolate has; its code is remembered, and the caller repeats the run
      */
-    begin(request: PageRun, trialOf: TrialOf, run: (request: PageRun) => Promise<PageOutcome>): BegunRun {
-      const { onConsole: _console, signal: _signal, begun: _begun, ...rest } = request;
+    async run(
+      request: PageRun,
+      trialOf: TrialOf,
+      run: (request: PageRun) => Promise<PageOutcome>,
+    ): Promise<PageOutcome | null> {
       const ending = new AbortController();
       const end = () => ending.abort();
-      const lines = createWaitingLines(end);
-      const outcome = run({
-        ...rest,
-        onConsole: lines.print,
-        signal: ending.signal,
-        // A longer run has a thread of its own, and all of its time.
-        timeoutMs: aheadMs(request.timeoutMs),
-        trialOf,
-      }).then((ended) => {
-        const needsMore = lines.tooMany() || (!ended.ok && NEEDS_MORE.includes(ended.cause));
-        if (needsMore) needMore.add(request);
-        return needsMore || failedThere(ended, trialOf) ? null : ended;
-      });
-      return {
-        realm: "language",
-        async take({ onConsole, signal }) {
-          if (signal?.aborted) end();
-          signal?.addEventListener("abort", end, { once: true });
-          const ended = await outcome;
-          signal?.removeEventListener("abort", end);
-          if (ended !== null) lines.passTo(onConsole);
-          return ended;
-        },
-        drop: () => endSoon(outcome, end),
-      };
+      const lines = createHeldLines(end);
+      if (request.signal?.aborted) end();
+      request.signal?.addEventListener("abort", end, { once: true });
+      const timeoutMs = Math.min(TRIAL_MAX_MS, request.timeoutMs * TRIAL_MAX_SHARE);
+      const { signal } = ending;
+      const outcome = await run({ ...request, onConsole: lines.print, signal, timeoutMs, trialOf });
+      request.signal?.removeEventListener("abort", end);
+      const needsMore = lines.areTooMany() || (!outcome.ok && NEEDS_MORE.includes(outcome.cause));
+      if (needsMore) needMore.add(request);
+      if (needsMore || failedThere(outcome, trialOf)) return null;
+      lines.passTo(request.onConsole);
+      return outcome;
     },
   };
 }

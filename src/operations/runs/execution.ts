@@ -18,7 +18,6 @@ import type { HeldRun, RunCode } from "./run-facts.js";
 import type { RunScripts } from "./run-scripts.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
 import { CHANGED_TOO_OFTEN, type RunExit, type RunSecrecy, type Secrecy } from "./secrecy.js";
-import { evaluatedOf, timeLimitOf } from "./speculation.js";
 
 const LOAD_ACTION =
   'SELECT name, code, environment, dependencies, assets, timeout_ms AS "timeoutMs" FROM action WHERE id = $1';
@@ -35,6 +34,9 @@ function failed(name: string, message: string): RunOutcome {
 }
 
 const EMPTY = "{}";
+
+/** Time limit of a run in milliseconds: the smaller of the action's own and the service's. */
+const timeLimitOf = ({ timeoutMs }: RunCode, serviceMs: number): number => Math.min(serviceMs, timeoutMs ?? serviceMs);
 
 /** A run's end as the ledger keeps it; `durationMs` is wall time. `payload`: what the entry says instead of the run's own. */
 function endingOf(
@@ -243,16 +245,21 @@ export function createExecution(options: {
     if (!action) return ours(failed("ActionNotFoundError", "the action was removed before it ran"));
     details.payload = changedPayload(run, await kept.maskPayload(run.payload));
     const settings = kept.contextSettings(action.environment);
-    const { packages, hasToken, revoke } = await scripts.prepare(run, action, timeLimitOf(action, timeoutMs));
+    const limitMs = timeLimitOf(action, timeoutMs);
+    const { packages, hasToken, revoke } = await scripts.prepare(run, action, limitMs);
     const printer = console.printer(run.id, kept.mask);
-    const evaluated = evaluatedOf(run, action, packages, settings, timeoutMs);
+    const origin = `https://app-${run.appId}.actions.internal`;
     // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
     const isJudged = kept.needed || hasToken;
-    const begun = await run.speculation?.begunOf(evaluated, isJudged);
-    if (begun) details.begunAt = run.speculation!.begunAt;
     const page: PageRun = {
-      ...evaluated,
-      ...(begun && { begun }),
+      isolationKey: `${run.appId}:${run.copy}`,
+      origin,
+      source: action.code,
+      sourceName: `${action.name}.js`,
+      packages,
+      payload: run.payload,
+      settings,
+      timeoutMs: limitMs,
       signal,
       onRealm: (realm) => {
         details.room = realm;
@@ -261,7 +268,7 @@ export function createExecution(options: {
       onConsole: printer.print,
       onHost: (host) => details.hosts.add(host),
       ...(isJudged && { mayRequest: judgeOf(kept, printer) }),
-      ...(hasToken && serviceWay(evaluated.origin)),
+      ...(hasToken && serviceWay(origin)),
     };
     const came = await details.trace
       .page(runPage, page)
@@ -348,8 +355,6 @@ export function createExecution(options: {
         trace,
       };
       const result = await evaluate(run, signal, details).catch((error: unknown) => ours(failureOf(run, error)));
-      // Of a run that failed before its page.
-      run.speculation?.drop();
       details.durationMs = performance.now() - details.begunAt;
       const tell = (outcome: RunOutcome) => {
         const { appId, trigger } = run;

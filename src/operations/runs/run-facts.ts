@@ -1,7 +1,6 @@
 /** What is known of a run at each stage of its life, and how one is asked to end. Data alone. */
 import type { ActionRow } from "../../data/action.js";
 import type { Copy, RunWait, TriggerType } from "../../data/action-types.js";
-import type { BegunRun, PageRun } from "../../engine/browser/run.js";
 
 /** Channel of the notice that a run is to be cancelled, whoever holds it. */
 export const CANCEL_CHANNEL = "svc_cancel";
@@ -52,25 +51,6 @@ export interface NewRun extends RunFacts {
   versionId?: number | null;
 }
 
-/** What decides what a run comes to, as far as it is known before it is there. */
-export type Evaluated = Pick<
-  PageRun,
-  "isolationKey" | "origin" | "source" | "sourceName" | "packages" | "payload" | "settings" | "timeoutMs"
->;
-
-/** What was begun of a run that may come. */
-export interface Speculation {
-  /** `performance.now()` of its beginning. */
-  readonly begunAt: number;
-  /**
-   * What was begun of just that, which is the caller's from here on; null where there is none, and what was begun is dropped.
-   * @param isJudged whether the addresses that it asks for are judged
-   */
-  begunOf(wanted: Evaluated, isJudged: boolean): Promise<BegunRun | null>;
-  /** Drops what was begun, unless somebody has it. */
-  drop(): void;
-}
-
 /** A run that this process holds. */
 export interface HeldRun extends RunFacts {
   id: number;
@@ -79,6 +59,4 @@ export interface HeldRun extends RunFacts {
   startedAt: Date | null;
   /** The trace that it belongs to, as it is known of a run that starts at once (W3C Trace Context). */
   traceparent?: string | null;
-  /** What was begun of it while its row was written. */
-  speculation?: Speculation | null;
 }

@@ -49,8 +49,6 @@ export interface RunScripts {
     action: Listing,
     timeoutMs: number,
   ): Promise<{ packages: PageScript[]; hasToken: boolean; revoke: () => Promise<void> }>;
-  /** The same where all runs of the action have the same scripts; null where one has some of its own. @throws as `prepare` */
-  shared(action: Listing): Promise<PageScript[] | null>;
 }
 
 export function createRunScripts(options: {
@@ -157,11 +155,6 @@ export function createRunScripts(options: {
       const client = await built(CLIENT_LIBRARY, "svc.js");
       packages.unshift({ ...client, realm }, { name: "svc-run.js", source: configuration, realm });
       return { packages, hasToken: true, revoke: () => credentials.expire(id) };
-    },
-
-    async shared(action) {
-      const hasOwn = action.dependencies.includes(SESSION_PACKAGE) || usesLibrary(action);
-      return hasOwn ? null : packageScripts(action);
     },
   };
 }

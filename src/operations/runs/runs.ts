@@ -28,7 +28,6 @@ import type { Place } from "./places.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type HeldRun, type NewRun } from "./run-facts.js";
 import type { RunTraces } from "./run-traces.js";
 import { createRunner } from "./runner.js";
-import type { Speculations } from "./speculation.js";
 import { findTarget } from "./targets.js";
 import type { Waits } from "./waits.js";
 
@@ -113,7 +112,6 @@ export function createRuns(options: {
   intake: Intake;
   logs: Logs;
   execution: Execution;
-  speculations: Speculations;
   traces: RunTraces;
   waits: Waits;
   notifications: Notifications;
@@ -122,7 +120,7 @@ export function createRuns(options: {
   /** How many runs this process performs at once while few apps run; 0 where it is no runner. */
   concurrency: number;
 }) {
-  const { db, ledger, queueRoom, intake, logs, execution, speculations, traces, waits, notifications } = options;
+  const { db, ledger, queueRoom, intake, logs, execution, traces, waits, notifications } = options;
   const { holder, concurrency } = options;
   /** Actions that were found a moment ago. */
   const found = new LRUCache<string, true>({ max: FOUND_MAX, ttl: FOUND_MS });
@@ -215,16 +213,18 @@ export function createRuns(options: {
   function acceptAsked(asked: AskedRun): Accept {
     const traceparent = traces.current();
     return async (by, { executor, wakes = true } = {}) => {
-      const accepting = ledger.acceptTarget({ ...asked, wakes }, by, executor);
-      const { accepted, speculation } = await speculations.beside(asked, accepting, by !== null);
-      const { id, repeated, skipped, target, secretsVersion } = accepted;
+      const { id, repeated, skipped, target, secretsVersion } = await ledger.acceptTarget(
+        { ...asked, wakes },
+        by,
+        executor,
+      );
       const { id: actionId, waitsFor, ...code } = target;
       if (id === null)
         return by === null ? acceptDebounced({ ...asked, actionId, trigger: "manual", wakes }, executor) : null;
       if (skipped) throw skippedError(id, skipped);
       if (repeated) return { id, run: null };
       if (by === null) return { id, run: null, waitsFor };
-      const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion, speculation };
+      const facts = { replayOf: null, versionId: null, startedAt: new Date(), secretsVersion };
       return { id, run: { ...asked, ...facts, id, actionId, code, trigger: "manual", traceparent } };
     };
   }

@@ -72,8 +72,7 @@ describe("Which runs are tried", () => {
       const trialOf = trials.of(request, "network", "language");
       if (trialOf === null) seen.push("not tried");
       else {
-        const trial = trials.begin(request, trialOf, async () => (cause ? failed(cause, "Error", "x") : ok));
-        const outcome = await trial.take(request);
+        const outcome = await trials.run(request, trialOf, async () => (cause ? failed(cause, "Error", "x") : ok));
         seen.push(outcome && (outcome.ok ? "held" : outcome.cause));
       }
     }
@@ -108,13 +107,11 @@ describe("Which runs are tried", () => {
       const trials = createTrials();
       const got: number[] = [];
       const request = runOf("a", { packages, onConsole: ({ at }) => got.push(at) });
-      const trial = trials.begin(request, "network", async ({ onConsole, signal }) => {
+      const outcome = await trials.run(request, "network", async ({ onConsole, signal }) => {
         for (let at = 0; at < count; at += 1) onConsole!({ level: "log", at, text: "" });
         expect([got, signal!.aborted]).to.deep.equal([[], !held]);
         return held ? ok : failed("cancelled", "Error", "x");
       });
-      expect(got).to.deep.equal([]);
-      const outcome = await trial.take(request);
       expect(outcome).to.equal(held ? ok : null);
       expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
       expect(trials.of(request, "network", "language")).to.equal(held ? "network" : null);
@@ -126,11 +123,8 @@ describe("Which runs are tried", () => {
     const request = runOf("a", { packages, signal: cancelled });
     const ended = failed("cancelled", "Error", "x");
     const trials = createTrials();
-    const trial = trials.begin(request, "network", async ({ signal }) => {
-      await Promise.resolve();
-      return signal!.aborted ? ended : ok;
-    });
-    expect(await trial.take(request)).to.equal(ended);
+    const outcome = await trials.run(request, "network", async ({ signal }) => (signal!.aborted ? ended : ok));
+    expect(outcome).to.equal(ended);
   });
 
   it("are those of packages that may do with less, and of code that names the language alone", () => {

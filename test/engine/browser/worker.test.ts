@@ -182,10 +182,7 @@ describe("a run without a document", function () {
       arrived = [];
       const code = `const execute = async () => { ${body} }`;
       expect(await resultOf(browsers, code, { realm: undefined }), body).to.equal(said);
-      const request = runOf(code, { realm: undefined, mayRequest });
-      const begun = browsers.beginAhead(request);
-      expect(begun, body).to.not.equal(null);
-      const outcome = await browsers.run({ ...request, begun: begun! });
+      const outcome = await browsers.run(runOf(code, { realm: undefined, mayRequest }));
       expect(outcome, body).to.deep.equal({ ok: true, data: JSON.stringify(said) });
       expect(arrived, body).to.deep.equal(said === "answered" ? ["/asked", "/asked"] : []);
     }
