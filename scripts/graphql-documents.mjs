@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { codegen } from "@graphql-codegen/core";
 import * as operations from "@graphql-codegen/typescript-operations";
-import { Kind, parse, print, separateOperations, stripIgnoredCharacters } from "graphql";
+import { Kind, parse, print, separateOperations, stripIgnoredCharacters, visit } from "graphql";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 
@@ -50,9 +50,22 @@ function constants(document) {
     .join("\n\n");
 }
 
+const ROOTS = ["Query", "Mutation", "Subscription"];
+
+/** The schema as these clients see it: they reject an answer with an error, so that no root field is null in what they return. */
+function withoutNullRoots(schema) {
+  return visit(schema, {
+    ObjectTypeDefinition: (node) => (ROOTS.includes(node.name.value) ? undefined : false),
+    FieldDefinition: (node) =>
+      node.type.kind === Kind.NON_NULL_TYPE
+        ? undefined
+        : { ...node, type: { kind: Kind.NON_NULL_TYPE, type: node.type } },
+  });
+}
+
 /** The operations of a document as TypeScript; throws where they ask for what the schema has not. */
 export async function typed(root, text) {
-  const schema = parse(readFileSync(join(root, "schema/schema.graphql"), "utf8"));
+  const schema = withoutNullRoots(parse(readFileSync(join(root, "schema/schema.graphql"), "utf8")));
   const document = parse(text, { noLocation: true });
   const source = await codegen({
     filename: "documents.ts",

@@ -46,6 +46,7 @@ export const STATUS = {
   ENTRY_NOT_FOUND: { http: 404, message: "no such entry" },
   NOTIFICATION_NOT_FOUND: { http: 404, message: "no such notification" },
   NOT_FOUND: { http: 404, message: "there is nothing at this address" },
+  METHOD_NOT_ALLOWED: { http: 405, message: "this address does not support that method" },
   ACTION_INACTIVE: { http: 409, message: "the action is inactive" },
   CLIENT_ACTION_NOT_RUNNABLE: { http: 409, message: "a client action runs in the browser only" },
   APP_NOT_PUBLISHED: { http: 409, message: "the app is not published" },

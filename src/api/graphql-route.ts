@@ -2,9 +2,15 @@
 import { ApolloServer } from "@apollo/server";
 import { fastifyApolloHandler } from "@as-integrations/fastify";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { type FormattedExecutionResult, GraphQLError, type GraphQLSchema } from "graphql";
+import {
+  type DocumentNode,
+  type FormattedExecutionResult,
+  GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+} from "graphql";
 import type { Logger } from "pino";
-import { ActionError, STATUS } from "../errors.js";
+import { ActionError } from "../errors.js";
 import type { Measures } from "../operations/watch/measures.js";
 import type { Tracing } from "../operations/watch/tracing.js";
 import { isObject } from "../rules/described.js";
@@ -12,17 +18,16 @@ import { writeJson } from "../rules/json-text.js";
 import { quotaHeaders, type RequestContext } from "./context.js";
 import { type FormatError, formatterOf } from "./error-reply.js";
 import type { Documents } from "./graphql/documents.js";
+import { sharedKeyFault } from "./graphql/idempotency.js";
 import { createKnownAnswers, QUESTION_MAX_CHARACTERS } from "./graphql/introspection.js";
 import { refusalOf, textOf } from "./graphql/persisted.js";
+import { createRefusals, sendText } from "./graphql/refusals.js";
 import { senderOf } from "./sender.js";
 import { traced } from "./traces.js";
 import { type WebPages, wantsPage } from "./web-assets.js";
 
 /** A known question with what stands around it in a request. */
 const ANONYMOUS_MAX_BYTES = 2 * QUESTION_MAX_CHARACTERS;
-
-/** As GraphQL tells every refusal: the status stands in the error, and browsers do not report a fault of the network. */
-const GRAPHQL_REFUSED = 200;
 
 /** The document whose check the request has passed. */
 const CHECKED = Symbol("checked document");
@@ -41,10 +46,34 @@ export interface GraphqlOptions {
   log: Logger;
 }
 
-/** What a request asks, wherever it says so; Apollo says what is wrong with a request that asks nothing. */
+const OTHER_METHODS = ["PUT", "DELETE", "PATCH"];
+
+/** The value of a parameter that an address carries as JSON; what is no JSON stays text, which Apollo refuses. */
+function jsonIn(text: unknown): unknown {
+  try {
+    return typeof text === "string" ? JSON.parse(text) : text;
+  } catch {
+    return text;
+  }
+}
+
+/** The parameters of a request, from its address or body; Apollo refuses one that asks nothing. */
 function askedIn({ method, body, query }: FastifyRequest): Record<string, unknown> {
-  const asked: unknown = method === "GET" ? query : body;
-  return isObject(asked) ? asked : {};
+  if (method !== "GET") return isObject(body) ? body : {};
+  const asked = query as Record<string, unknown>;
+  return { ...asked, variables: jsonIn(asked["variables"]) };
+}
+
+/** Null, or the refusal of an operation that this method cannot carry. @throws METHOD_NOT_ALLOWED */
+function methodFault(method: string, document: DocumentNode, operationName: string | null): GraphQLError | null {
+  const operation = getOperationAST(document, operationName)?.operation;
+  if (operation === "subscription") {
+    return new GraphQLError("subscriptions need a websocket (graphql-transport-ws on this path)");
+  }
+  if (operation === "mutation" && method === "GET") {
+    throw new ActionError("METHOD_NOT_ALLOWED", "a mutation needs POST (got GET)");
+  }
+  return null;
 }
 
 /** The result, or the refusal in its place where it would be written too large. */
@@ -66,6 +95,8 @@ function createApollo({ schema, documents }: GraphqlOptions, format: FormatError
     persistedQueries: false,
     allowBatchedHttpRequests: false,
     includeStacktraceInErrorResponses: false,
+    // A GET changes nothing, a POST must be JSON, and the cookie of a request from another origin is ignored or refused (`caller.ts`).
+    csrfPrevention: false,
     formatError: (_formatted, error) => format(error),
     stringifyResult: (result) => `${writeJson(result)}\n`,
     // Its keys end in the hash of the text. What has passed the check is neither parsed nor validated again.
@@ -101,11 +132,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
   await apollo.start();
   const execute = fastifyApolloHandler(apollo, { context: async (request) => request.context as Context });
 
-  const refuse = (reply: FastifyReply, http: number, errors: readonly unknown[]) =>
-    reply
-      .code(http)
-      .header("Cache-Control", "no-store")
-      .send({ errors: errors.map(format) });
+  const { refuse, fail } = createRefusals(format);
 
   const isOfNobody = (request: FastifyRequest) => request.context.caller === null;
 
@@ -114,42 +141,64 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
     if (!isOfNobody(request) || length <= ANONYMOUS_MAX_BYTES) return undefined;
     request.context.refused = true;
-    return refuse(reply.header("Connection", "close"), GRAPHQL_REFUSED, [new ActionError("UNAUTHORIZED")]);
+    return refuse(request, reply.header("Connection", "close"), [new ActionError("UNAUTHORIZED")]);
+  }
+
+  /** Why the document is not executed. */
+  async function judge(
+    { method, context, headers }: FastifyRequest,
+    query: string,
+    { operationName, variables }: Record<string, unknown>,
+  ): Promise<readonly unknown[]> {
+    const refusal = refusalOf(query, context.caller, graphqlDocuments);
+    if (refusal) return [refusal];
+    const name = typeof operationName === "string" ? operationName : null;
+    const bytes = method === "GET" ? query.length : Number(headers["content-length"] ?? Number.POSITIVE_INFINITY);
+    const checked = await documents.checkInTurn(senderOf(context), bytes, {
+      query,
+      operationName: name,
+      variables: isObject(variables) ? variables : null,
+    });
+    if (!("kind" in checked)) return checked;
+    const fault =
+      methodFault(method, checked, name) ??
+      (context.idempotencyKey === null ? null : sharedKeyFault(schema, checked, name));
+    return fault === null ? [] : [fault];
   }
 
   async function data(this: FastifyInstance, request: FastifyRequest, reply: FastifyReply): Promise<unknown> {
     const asked = askedIn(request);
     const answer = known(asked);
-    if (answer !== null) return reply.header("Cache-Control", "no-store").type("application/json").send(answer);
+    if (answer !== null) return sendText(request, reply, answer);
     if (isOfNobody(request)) {
       request.context.refused = true;
-      return refuse(reply, GRAPHQL_REFUSED, [new ActionError("UNAUTHORIZED")]);
+      return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
     }
-    const { operationName, variables } = asked;
     // Of a GET Apollo reads the address, where nothing can be put in its place.
     const query = textOf(request.method === "GET" ? { query: asked["query"] } : asked);
-    if (query instanceof GraphQLError) return refuse(reply, STATUS.REQUEST_INVALID.http, [query]);
+    if (query instanceof GraphQLError) return fail(request, reply, query);
     if (query !== null) {
-      const refusal = refusalOf(query, request.context.caller, graphqlDocuments);
-      if (refusal) return refuse(reply, STATUS.REQUEST_INVALID.http, [refusal]);
       // Apollo reads it there.
       asked["query"] = query;
-      const name = typeof operationName === "string" ? operationName : null;
-      const bytes = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
-      const checked = await documents.checkInTurn(senderOf(request.context), bytes, {
-        query,
-        operationName: name,
-        variables: isObject(variables) ? variables : null,
-      });
-      if (!("kind" in checked)) return refuse(reply, STATUS.REQUEST_INVALID.http, checked);
+      const faults = await judge(request, query, asked);
+      if (faults.length > 0) return refuse(request, reply, faults);
       (request.context as Context)[CHECKED] = query;
     }
     return traced(tracing, request.context, () => execute.call(this, request, reply));
   }
 
-  app.get("/graphql", async (request, reply) =>
+  const errorHandler = (error: unknown, request: FastifyRequest, reply: FastifyReply) => {
+    const isRefusedMethod = error instanceof ActionError && error.status === "METHOD_NOT_ALLOWED";
+    if (isRefusedMethod) reply.header("Allow", request.method === "GET" ? "POST" : "GET, POST");
+    fail(request, reply, error);
+  };
+  app.get("/graphql", { errorHandler }, async (request, reply) =>
     wantsPage(request) ? pages.send(reply, "graphiql") : data.call(app, request, reply),
   );
-  app.post("/graphql", { onRequest: unread }, data);
+  app.post("/graphql", { errorHandler, onRequest: unread }, data);
+  const refuseMethod = async () => {
+    throw new ActionError("METHOD_NOT_ALLOWED");
+  };
+  app.route({ method: OTHER_METHODS, url: "/graphql", errorHandler, onRequest: refuseMethod, handler: refuseMethod });
   return () => apollo.stop();
 }

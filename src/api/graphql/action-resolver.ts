@@ -7,6 +7,7 @@ import type { Actions, PublishedCopy } from "../../operations/actions/actions.js
 import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
+import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { ActionChangeType } from "./version-types.js";
 
@@ -58,9 +59,10 @@ export class ActionResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("data", () => CreateActionInput, { nullable: true }) data: unknown,
+    @IdempotencyKey() key?: string | null,
   ): Promise<Action> {
     const caller = await this.gate.enter(context, "createAction", appId);
-    return this.service.create(caller, appId, data, context.idempotencyKey);
+    return this.service.create(caller, appId, data, keyOf(context, key));
   }
 
   @Mutation(() => ActionType, { description: "Omitted properties stay as they are." })

@@ -9,6 +9,7 @@ import type { ClientRuns } from "../../operations/client/client-runs.js";
 import type { RequestContext } from "../context.js";
 import { AssetType, TriggerObjectType } from "./action-types.js";
 import { AnalyticsEventInput, ClientRunInput } from "./event-types.js";
+import { IdempotencyKey, keyOf } from "./idempotency.js";
 
 @ObjectType("ClientAction", { description: "An action that this client may run on analytics events, less its code." })
 class ClientActionType {
@@ -77,10 +78,10 @@ export class ClientResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
     @Arg("report", () => ClientRunInput, { nullable: true }) body: unknown,
+    @IdempotencyKey() key?: string | null,
   ): Promise<ReportedRunType> {
     const caller = await this.gate.enter(context, "reportClientRun", appId);
-    const { idempotencyKey } = context;
-    return this.clientRuns.report(caller, { appId, actionId: id, body, idempotencyKey });
+    return this.clientRuns.report(caller, { appId, actionId: id, body, idempotencyKey: keyOf(context, key) });
   }
 
   @Mutation(() => RecordedEventsType, {

@@ -5,6 +5,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { Receipt } from "../../operations/communicate/acceptance.js";
 import type { Messages } from "../../operations/communicate/messages.js";
 import type { RequestContext } from "../context.js";
+import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { MessageDecisionEnum, MessageKindEnum, MessageStatusEnum } from "./leaf-types.js";
 import {
   EmailInput,
@@ -57,10 +58,11 @@ export class MessageResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("options", () => EmailInput, { nullable: true }) options: unknown,
     @Arg("data", () => GraphQLJSON, { nullable: true }) data?: unknown,
+    @IdempotencyKey() key?: string | null,
   ): Promise<Receipt> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
     const body = data === undefined ? options : { options, data };
-    return this.service.sendEmail(caller, appId, body, context.idempotencyKey);
+    return this.service.sendEmail(caller, appId, body, keyOf(context, key));
   }
 
   @Mutation(() => [MessageReceiptType], { description: "All of them are stored, or none." })
@@ -68,9 +70,10 @@ export class MessageResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("messages", () => [EmailOfBatchInput], { nullable: true }) messages: unknown,
+    @IdempotencyKey() key?: string | null,
   ): Promise<Receipt[]> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
-    return this.service.sendEmails(caller, appId, messages, context.idempotencyKey);
+    return this.service.sendEmails(caller, appId, messages, keyOf(context, key));
   }
 
   @Mutation(() => MessageReceiptType, { description: "Answers when the message is stored." })
@@ -78,9 +81,10 @@ export class MessageResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("message", () => SmsInput, { nullable: true }) message: unknown,
+    @IdempotencyKey() key?: string | null,
   ): Promise<Receipt> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
-    return this.service.sendSms(caller, appId, message, context.idempotencyKey);
+    return this.service.sendSms(caller, appId, message, keyOf(context, key));
   }
 
   @Mutation(() => [MessageReceiptType], { description: "All of them are stored, or none." })
@@ -88,9 +92,10 @@ export class MessageResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("messages", () => [SmsInput], { nullable: true }) messages: unknown,
+    @IdempotencyKey() key?: string | null,
   ): Promise<Receipt[]> {
     const caller = await this.gate.enter(context, "sendMessage", appId);
-    return this.service.sendSmsBatch(caller, appId, messages, context.idempotencyKey);
+    return this.service.sendSmsBatch(caller, appId, messages, keyOf(context, key));
   }
 
   @Mutation(() => MessageType, {

@@ -6,6 +6,7 @@ import { leavable, leftWith } from "../../operations/records/leavable.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
 import type { RequestContext } from "../context.js";
+import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("QueuedRun")
@@ -99,9 +100,11 @@ export class RunResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("nameOrId", () => ID) nameOrId: string,
     @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
+    @IdempotencyKey() key?: string | null,
   ): Promise<QueuedRunType> {
     const caller = await this.gate.enter(context, "runAction", appId);
-    const { idempotencyKey, retryFailed = false } = context;
+    const { retryFailed = false } = context;
+    const idempotencyKey = keyOf(context, key);
     return this.service.run(caller, { appId, nameOrId, payload, idempotencyKey, retryFailed });
   }
 
@@ -111,9 +114,11 @@ export class RunResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("nameOrId", () => ID) nameOrId: string,
     @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
+    @IdempotencyKey() key?: string | null,
   ): Promise<ExecutedRunType> {
     const caller = await this.gate.enter(context, "runAction", appId);
-    const { idempotencyKey, retryFailed = false, gone } = context;
+    const { retryFailed = false, gone } = context;
+    const idempotencyKey = keyOf(context, key);
     return this.service.runWithResult(caller, { appId, nameOrId, payload, idempotencyKey, retryFailed, gone });
   }
 

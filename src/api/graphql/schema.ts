@@ -1,6 +1,12 @@
 /** Builds the GraphQL schema from the resolvers, each an instance that is handed in. */
 import { createPubSub } from "@graphql-yoga/subscription";
-import { defaultFieldResolver, type GraphQLArgument, type GraphQLField, type GraphQLSchema } from "graphql";
+import {
+  defaultFieldResolver,
+  type GraphQLArgument,
+  type GraphQLField,
+  type GraphQLSchema,
+  getNullableType,
+} from "graphql";
 import { buildSchema, type NonEmptyArray } from "type-graphql";
 import type { RequestContext } from "../context.js";
 import { ActionResolver } from "./action-resolver.js";
@@ -70,6 +76,12 @@ function inWrittenOrder(schema: GraphQLSchema): GraphQLSchema {
   return schema;
 }
 
+/** One failing root field leaves the results of the others: null instead of them all (contract, section 5). */
+function withNullableRoots(schema: GraphQLSchema): GraphQLSchema {
+  for (const field of rootFields(schema)) field.type = getNullableType(field.type);
+  return schema;
+}
+
 /** Each field of a query or mutation is one part of the answer: one after the other, and counted (see `api/answers.ts`). */
 function inTurn(schema: GraphQLSchema): GraphQLSchema {
   for (const root of [schema.getQueryType(), schema.getMutationType()]) {
@@ -96,5 +108,5 @@ export async function createSchema(resolvers: Resolvers): Promise<GraphQLSchema>
     // Asked for, and never used: every subscription brings its own source.
     pubSub: createPubSub(),
   });
-  return inTurn(inWrittenOrder(schema));
+  return inTurn(withNullableRoots(inWrittenOrder(schema)));
 }

@@ -838,7 +838,7 @@ export type ReadDeclarationsQueryVariables = Exact<{
 }>;
 
 
-export type ReadDeclarationsQuery = { files: Array<string> | null };
+export type ReadDeclarationsQuery = { files: Array<string> };
 
 export type LearnPayloadsQueryVariables = Exact<{
   appId: number;

@@ -1,0 +1,62 @@
+/** The `idempotencyKey` of single fields, and the check that one `Idempotency-Key` stands for one field only. Stores no key. */
+import {
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLSchema,
+  getOperationAST,
+  Kind,
+  type SelectionSetNode,
+} from "graphql";
+import { Arg } from "type-graphql";
+import { type RequestContext, readIdempotencyKey } from "../context.js";
+
+const ARGUMENT = "idempotencyKey";
+
+const description =
+  "Repeats of this field with the same key, within 24 hours, get the first answer. Takes precedence over the Idempotency-Key header.";
+
+/** The argument of a field that honors an idempotency key. */
+export const IdempotencyKey = () => Arg(ARGUMENT, () => String, { nullable: true, description });
+
+/** The field's own key, else the request's. @throws REQUEST_INVALID for a malformed key */
+export const keyOf = ({ idempotencyKey }: RequestContext, given: string | null | undefined): string | null =>
+  given == null ? idempotencyKey : readIdempotencyKey(given);
+
+/** Response names of the operation's root fields that would take the key of the request. */
+function takersOf(schema: GraphQLSchema, document: DocumentNode, operationName: string | null): Set<string> {
+  const operation = getOperationAST(document, operationName);
+  const fields = operation && schema.getRootType(operation.operation)?.getFields();
+  const takers = new Set<string>();
+  const walk = ({ selections }: SelectionSetNode): void => {
+    for (const selection of selections) {
+      if (selection.kind === Kind.INLINE_FRAGMENT) walk(selection.selectionSet);
+      else if (selection.kind === Kind.FRAGMENT_SPREAD) {
+        const name = selection.name.value;
+        const fragment = document.definitions.find(
+          (one) => one.kind === Kind.FRAGMENT_DEFINITION && one.name.value === name,
+        );
+        if (fragment?.kind === Kind.FRAGMENT_DEFINITION) walk(fragment.selectionSet);
+      } else {
+        const { name, alias, arguments: given } = selection;
+        const honorsKeys = fields?.[name.value]?.args.some((argument) => argument.name === ARGUMENT);
+        if (honorsKeys && !given?.some((argument) => argument.name.value === ARGUMENT))
+          takers.add((alias ?? name).value);
+      }
+    }
+  };
+  if (operation) walk(operation.selectionSet);
+  return takers;
+}
+
+/** Null, or the refusal of a request whose one key would stand for several fields: the second would get the first one's answer. */
+export function sharedKeyFault(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operationName: string | null,
+): GraphQLError | null {
+  const takers = [...takersOf(schema, document, operationName)];
+  if (takers.length < 2) return null;
+  return new GraphQLError(
+    `Idempotency-Key stands for one field of a document (got ${takers.length}: ${takers.slice(0, 5).join(", ")}); give each its own ${ARGUMENT}`,
+  );
+}

@@ -1,0 +1,49 @@
+/** How GraphQL over HTTP refuses a request: the media type that the client accepts, the HTTP code, the errors. Judges no document. */
+import type { FastifyReply, FastifyRequest } from "fastify";
+import type { GraphQLFormattedError } from "graphql";
+import Negotiator from "negotiator";
+import { STATUS, type Status } from "../../errors.js";
+import { quotaHeaders } from "../context.js";
+import type { FormatError } from "../error-reply.js";
+
+const JSON_TYPE = "application/json";
+const RESPONSE_TYPE = "application/graphql-response+json";
+
+/** The media type that the client prefers; JSON if it accepts neither. */
+function mediaTypeOf({ headers: { accept = "*/*" } }: FastifyRequest): string {
+  return new Negotiator({ headers: { accept } }).mediaType([JSON_TYPE, RESPONSE_TYPE]) ?? JSON_TYPE;
+}
+
+/** Sends JSON text as the media type that the client prefers. */
+export function sendText(request: FastifyRequest, reply: FastifyReply, text: string): FastifyReply {
+  return reply
+    .header("Cache-Control", "no-store")
+    .type(`${mediaTypeOf(request)}; charset=utf-8`)
+    .send(text);
+}
+
+export interface Refusals {
+  /** Answers a well-formed request that is not executed: 200 as JSON, the status's own code as a GraphQL response. */
+  refuse(request: FastifyRequest, reply: FastifyReply, errors: readonly unknown[]): FastifyReply;
+  /** Answers a request that cannot be read, with the status's own code in both media types. */
+  fail(request: FastifyRequest, reply: FastifyReply, error: unknown): FastifyReply;
+}
+
+const codeOf = ({ extensions }: GraphQLFormattedError): number => STATUS[extensions?.["status"] as Status].http;
+
+export function createRefusals(format: FormatError): Refusals {
+  return {
+    refuse(request, reply, errors) {
+      const formatted = errors.map(format);
+      const isJson = mediaTypeOf(request) === JSON_TYPE;
+      return sendText(request, reply.code(isJson ? 200 : codeOf(formatted[0]!)), JSON.stringify({ errors: formatted }));
+    },
+    fail(request, reply, error) {
+      const formatted = format(error);
+      const retryAfter = formatted.extensions?.["retryAfter"];
+      reply.code(codeOf(formatted)).headers(quotaHeaders(request.context ?? { caller: null }));
+      if (typeof retryAfter === "number") reply.header("Retry-After", String(retryAfter));
+      return sendText(request, reply, JSON.stringify({ errors: [formatted] }));
+    },
+  };
+}

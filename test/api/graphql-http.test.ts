@@ -1,0 +1,216 @@
+import { expect } from "chai";
+import { serverAudits } from "graphql-http";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+
+const RESPONSE = "application/graphql-response+json";
+const MEDIA_TYPES = ["application/json", RESPONSE] as const;
+
+const ACTION = "query Action($id: Int!) { action(appId: 1, id: $id) { id name } }";
+const CODE = "async function execute(context) { return context.payload; }";
+
+describe("GraphQL over HTTP", () => {
+  let service: TestService;
+  let id: number;
+
+  before(async () => {
+    service = await startTestService({ RUNNER_CONCURRENCY: "1" });
+    const { body } = await service.rest("POST", "/v3/apps/1/actions", {
+      body: { name: "echo", code: CODE, active: true, triggers: [{ trigger: "manual" }] },
+    });
+    id = body.action.id;
+  });
+  after(() => service.stop());
+
+  const authorized: typeof fetch = (url, init) =>
+    fetch(url, { ...init, headers: { ...init?.headers, "auth-token": service.tokens.editor } });
+  for (const { id: name, name: title } of serverAudits({ url: "http://127.0.0.1" })) {
+    it(`passes the audit of graphql-http: ${name}, ${title}`, async () => {
+      const audits = serverAudits({ url: `${service.url}/graphql`, fetchFn: authorized });
+      const result = await audits.find((audit) => audit.id === name)!.fn();
+      expect(result.status, "reason" in result ? result.reason : "").to.equal("ok");
+    });
+  }
+
+  function address(parameters: Record<string, unknown>): string {
+    const search = new URLSearchParams();
+    for (const [name, value] of Object.entries(parameters)) {
+      search.set(name, typeof value === "string" ? value : JSON.stringify(value));
+    }
+    return `/graphql?${search}`;
+  }
+
+  it("answers a GET with variables, an operation name and extensions", async () => {
+    const parameters = { query: ACTION, operationName: "Action", variables: { id }, extensions: {} };
+    for (const accept of MEDIA_TYPES) {
+      const { http, headers, body } = await service.rest("GET", address(parameters), { headers: { accept } });
+      expect([http, body]).to.deep.equal([200, { data: { action: { id, name: "echo" } } }]);
+      expect(headers.get("content-type")).to.equal(`${accept}; charset=utf-8`);
+    }
+  });
+
+  it("refuses variables of a GET that are no JSON object", async () => {
+    for (const variables of ["{", "[]", '"a"']) {
+      const { http, body } = await service.rest("GET", address({ query: ACTION, variables }));
+      expect(body.errors[0].extensions.status, variables).to.equal("REQUEST_INVALID");
+      expect(http).to.be.within(200, 400);
+    }
+  });
+
+  const expectError = ({ http, headers, body }: Answer, code: number, status: string, accept: string) => {
+    expect(Object.keys(body)).to.deep.equal(["errors"]);
+    expect(body.errors[0].message).to.be.a("string").and.not.equal("");
+    expect(body.errors[0].extensions.status).to.equal(status);
+    expect([http, headers.get("content-type")]).to.deep.equal([code, `${accept}; charset=utf-8`]);
+  };
+
+  const unreadable: [string, number, string, object][] = [
+    ["malformed JSON", 400, "REQUEST_INVALID", { body: "{" }],
+    ["another content type", 400, "REQUEST_INVALID", { body: "a=b", headers: { "content-type": "text/plain" } }],
+    ["a form", 400, "REQUEST_INVALID", { body: "", headers: { "content-type": "multipart/form-data; boundary=x" } }],
+    ["a body over 1 MB", 413, "PAYLOAD_TOO_LARGE", { body: { query: "x".repeat(1_100_000) } }],
+    ["a malformed Idempotency-Key", 400, "REQUEST_INVALID", { body: {}, headers: { "idempotency-key": "a b" } }],
+  ];
+  for (const accept of MEDIA_TYPES) {
+    for (const [what, code, status, call] of unreadable) {
+      it(`answers ${what} with ${code} and GraphQL's errors as ${accept}`, async () => {
+        const { headers, ...rest } = call as { headers?: object };
+        const answer = await service.rest("POST", "/graphql", { ...rest, headers: { ...headers, accept } });
+        expectError(answer, code, status, accept);
+      });
+    }
+
+    it(`answers a foreign page's cookie with 403 and GraphQL's errors as ${accept}`, async () => {
+      const headers = { accept, cookie: `auth_token=${service.tokens.editor}`, origin: "https://evil.example" };
+      const answer = await service.rest("POST", "/graphql", { as: null, body: { query: "{ __typename }" }, headers });
+      expect(answer.http).to.equal(403);
+      expect(answer.body.errors[0].extensions.status).to.be.oneOf(["FORBIDDEN", "CROSS_SITE_REQUEST"]);
+    });
+
+    it(`answers every other method with 405, the methods that are allowed, and GraphQL's errors as ${accept}`, async () => {
+      for (const method of ["PUT", "DELETE", "PATCH"]) {
+        const answer = await service.rest(method, "/graphql", {
+          body: { query: "{ __typename }" },
+          headers: { accept },
+        });
+        expectError(answer, 405, "METHOD_NOT_ALLOWED", accept);
+        expect(answer.headers.get("allow")).to.equal("GET, POST");
+      }
+    });
+
+    it(`refuses a subscription by POST and by GET, and says where it goes, as ${accept}`, async () => {
+      const query = "subscription { actionLogAdded(appId: 1) { id } }";
+      const code = accept === RESPONSE ? 400 : 200;
+      for (const answer of [
+        await service.rest("POST", "/graphql", { body: { query }, headers: { accept } }),
+        await service.rest("GET", address({ query }), { headers: { accept } }),
+      ]) {
+        expectError(answer, code, "REQUEST_INVALID", accept);
+        expect(answer.body.errors[0].message).to.contain("websocket");
+      }
+    });
+
+    it(`refuses a mutation by GET as ${accept}, and runs nothing`, async () => {
+      const query = `mutation { runAction(appId: 1, nameOrId: "echo") { runId } }`;
+      const before = await service.db.query("SELECT count(*)::int AS n FROM run");
+      expectError(
+        await service.rest("GET", address({ query }), { headers: { accept } }),
+        405,
+        "METHOD_NOT_ALLOWED",
+        accept,
+      );
+      expect(await service.db.query("SELECT count(*)::int AS n FROM run")).to.deep.equal(before);
+    });
+
+    it(`answers a caller without a credential as ${accept}`, async () => {
+      const call = { as: null, body: { query: "{ apps { id } }" }, headers: { accept } };
+      const code = accept === RESPONSE ? 401 : 200;
+      expectError(await service.rest("POST", "/graphql", call), code, "UNAUTHORIZED", accept);
+    });
+  }
+});
+
+describe("several root fields in one document", () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startTestService({ RATE_LIMIT_RUN: "3", RUNNER_CONCURRENCY: "1" });
+    await service.rest("POST", "/v3/apps/1/actions", {
+      body: { name: "echo", code: CODE, active: true, triggers: [{ trigger: "manual" }] },
+    });
+  });
+  after(() => service.stop());
+
+  it("keep what succeeded where others fail: each failure is null, with its path", async () => {
+    const names = Array.from({ length: 5 }, (_, index) => `run${index}`);
+    const fields = names.map((name) => `${name}: runAction(appId: 1, nameOrId: "echo") { runId }`);
+    const { data, errors } = await service.graphql(`mutation { ${fields.join(" ")} }`);
+    expect(names.map((name) => typeof data[name]?.runId)).to.deep.equal([
+      ...Array(3).fill("number"),
+      ...Array(2).fill("undefined"),
+    ]);
+    expect([data.run3, data.run4]).to.deep.equal([null, null]);
+    expect(errors!.map(({ path, extensions }) => [path, extensions.status])).to.deep.equal([
+      [["run3"], "RATE_LIMIT_EXCEEDED"],
+      [["run4"], "RATE_LIMIT_EXCEEDED"],
+    ]);
+  });
+
+  it("keep what was read where another query fails", async () => {
+    const { data, errors } = await service.graphql(
+      "{ apps { id } action(appId: 1, id: 999) { id } actions(appId: 1) { total: pagination { total } } }",
+    );
+    expect(data.apps).to.deep.equal([{ id: 1 }]);
+    expect(data.action).to.equal(null);
+    expect(data.actions).to.not.equal(null);
+    expect(errors!.map(({ path }) => path)).to.deep.equal([["action"]]);
+  });
+});
+
+describe("an idempotency key over GraphQL", () => {
+  let service: TestService;
+  const runs = async () => (await service.db.query("SELECT count(*)::int AS n FROM run"))[0].n;
+
+  before(async () => {
+    service = await startTestService({ RUNNER_CONCURRENCY: "1" });
+    await service.rest("POST", "/v3/apps/1/actions", {
+      body: { name: "echo", code: CODE, active: true, triggers: [{ trigger: "manual" }] },
+    });
+  });
+  after(() => service.stop());
+
+  const RUN = (alias: string, payload: string, more = "") =>
+    `${alias}: runActionWithResult(appId: 1, nameOrId: "echo", payload: ${payload}${more}) { runId result }`;
+  const ask = (query: string, headers = {}) => service.graphql(query, {}, { headers });
+
+  const two: [string, string][] = [
+    ["two runs", `mutation { ${RUN("a", "{n: 1}")} ${RUN("b", "{n: 2}")} }`],
+    ["two runs, one in a fragment", `mutation { ${RUN("a", "{}")} ...F } fragment F on Mutation { ${RUN("b", "{}")} }`],
+    [
+      "a run and a message",
+      `mutation { ${RUN("a", "{}")} sendSms(appId: 1, message: {to: "+41790000000", body: "a"}) { id } }`,
+    ],
+  ];
+  for (const [what, query] of two) {
+    it(`is refused as a header for ${what}, before anything runs`, async () => {
+      const before = await runs();
+      const { data, errors } = await ask(query, { "idempotency-key": `key-${what.length}` });
+      expect(data).to.equal(undefined);
+      expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
+      expect(errors![0].message).to.contain("idempotencyKey");
+      expect(await runs()).to.equal(before);
+    });
+  }
+
+  it("stands for one field as its argument: a repeat gets the same run, the other field its own", async () => {
+    const query = `mutation { ${RUN("a", "{n: 1}", ', idempotencyKey: "first"')} ${RUN("b", "{n: 2}", ', idempotencyKey: "second"')} }`;
+    const { data: first } = await ask(query);
+    expect([first.a.result, first.b.result]).to.deep.equal([{ n: 1 }, { n: 2 }]);
+    const { data: again } = await ask(query, { "idempotency-key": "unused" });
+    expect(again).to.deep.equal(first);
+  });
+
+  it("is REQUEST_INVALID where it is malformed, as a header's is", async () => {
+    const { errors } = await ask(`mutation { ${RUN("a", "{}", ', idempotencyKey: "two words"')} }`);
+    expect(errors![0].extensions.status).to.equal("REQUEST_INVALID");
+  });
+});
