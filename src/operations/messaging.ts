@@ -51,10 +51,10 @@ export function createMessaging(
     verification: createVerification({ db, ...store, settings, userChanged, acceptance }),
     alerts: createAlerts({ ...shared, settings, notice: communicate.notice }),
 
-    /** Lets go of what dead processes held. */
-    async recover(): Promise<void> {
-      await communicate.recover();
-      await notify.push.recover();
+    /** Releases what this process holds without knowing it, and, if `mayDeclareDead`, what dead processes held. */
+    async recover(mayDeclareDead: boolean): Promise<void> {
+      await communicate.recover(mayDeclareDead);
+      await notify.push.recover(mayDeclareDead);
     },
   };
 }

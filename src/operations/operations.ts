@@ -135,7 +135,10 @@ export async function createOperations(surroundings: Surroundings) {
   const scans = createSecretScans();
   const { scripts: keptScripts } = packages;
   const ofRuns = { credentials, catalogue, keptScripts, queueRoom, intake, settings, sessionOf, scans };
-  const running = createRunning(surroundings, { ...ofRuns, onBeat: () => messaging.recover() });
+  const running = createRunning(surroundings, {
+    ...ofRuns,
+    onBeat: (mayDeclareDead) => messaging.recover(mayDeclareDead),
+  });
   const { ledger, instance, runs, runWords } = running;
   const ofMessages = { settings, store, scans, logEvents, intake, userChanged, holder: instance.id };
   const messaging = createMessaging(surroundings, ofMessages);

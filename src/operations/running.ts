@@ -13,7 +13,7 @@ import { createRunWords } from "./records/run-words.js";
 import { createBacklogs } from "./runs/backlog.js";
 import { createRunConsole } from "./runs/console.js";
 import { createExecution, lostEnding } from "./runs/execution.js";
-import { createInstance } from "./runs/instance.js";
+import { createInstance, type OnBeat } from "./runs/instance.js";
 import { createLedger } from "./runs/ledger.js";
 import { createRunScripts } from "./runs/run-scripts.js";
 import { createRunTraces } from "./runs/run-traces.js";
@@ -35,8 +35,8 @@ export function createRunning(
     settings: ReturnType<typeof createSettings>;
     sessionOf: SessionOf;
     scans: SecretScans;
-    /** What else is to be looked at from time to time. */
-    onBeat: () => Promise<void>;
+    /** Further work of each heartbeat. */
+    onBeat: OnBeat;
   },
 ) {
   const { config, db, notifications, browsers, apiUrl, alone, measures, tracing, log } = surroundings;
@@ -48,18 +48,18 @@ export function createRunning(
     db,
     roles: config.roles,
     alone,
-    onBeat: async () => {
+    onBeat: async (mayDeclareDead) => {
       const settled = await runs.settleOrphans();
-      const lost = (await ledger.endLost(lostEnding)) + settled.lost;
+      const lost = (mayDeclareDead ? await ledger.endLost(lostEnding) : 0) + settled.lost;
       if (lost > 0) log.warn({ lost }, "ended runs that nobody performed any longer");
       measures.runsLost(lost);
       const { queuedAgain } = settled;
       if (queuedAgain > 0) log.warn({ queuedAgain }, "queued runs again that had been taken and not begun");
       measures.ticks("late", await ledger.skipLate());
       await runs.lookForAwaited();
-      await onBeat();
+      await onBeat(mayDeclareDead);
     },
-    onLapse: () => runs.abandon(),
+    onLateRenewal: () => runs.abandonTaken(),
     log,
   });
   const console = createRunConsole({ db, notifications });

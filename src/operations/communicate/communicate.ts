@@ -63,9 +63,9 @@ export function createCommunicate(options: {
     notice: createNotice({ outbox, destinations, now }),
     reports: createDeliveryReports({ db, destinations, logEvents }),
     sender,
-    /** Lets go of messages that nobody holds any longer. */
-    async recover(): Promise<void> {
-      const count = await outbox.letGo(holder, sender.known());
+    /** Releases messages that are not being sent; those of dead processes only if `mayDeclareDead`. */
+    async recover(mayDeclareDead: boolean): Promise<void> {
+      const count = await outbox.letGo(holder, sender.known(), mayDeclareDead);
       if (count > 0) log.warn({ count }, "let go of messages whose sender is gone");
     },
     /** The way out, for other parts that send to hosts which somebody names. */

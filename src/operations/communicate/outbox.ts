@@ -192,9 +192,12 @@ export function createOutbox(db: DataSource) {
       return (await rows(executor, SETTLE, values)).length > 0;
     },
 
-    /** Lets go of what dead processes held, and of what the database gave to `holder` without its knowing. Returns how many. */
-    async letGo(holder: string, known: readonly number[]): Promise<number> {
-      const lost = await rows(db, LET_GO_LOST);
+    /**
+     * Releases what the database gave to `holder` without its knowing, and, if `mayDeclareDead`, what dead processes held. Returns how
+     * many.
+     */
+    async letGo(holder: string, known: readonly number[], mayDeclareDead: boolean): Promise<number> {
+      const lost = mayDeclareDead ? await rows(db, LET_GO_LOST) : [];
       const orphans = await rows(db, LET_GO_ORPHANS, [holder, known]);
       return lost.length + orphans.length;
     },

@@ -55,12 +55,15 @@ const CLAIM = `
                JOIN push_subscription AS device ON device.id = taken.subscription_id`;
 const DONE = "DELETE FROM push_delivery WHERE id = $1 AND holder = $2";
 const AGAIN = "UPDATE push_delivery SET holder = NULL, due_at = $3 WHERE id = $1 AND holder = $2";
-/* $1 holder, $2 what it knows of: the answer to a claim may have been lost. What was tried often enough is given up. */
+/*
+ * $1 holder, $2 what it knows of: the answer to a claim may have been lost. $3 true if processes with a lapsed lease are dead. What was tried
+ * often enough is given up.
+ */
 const LET_GO = `
   WITH lost AS (
     SELECT id FROM push_delivery
      WHERE holder IS NOT NULL AND
-           (NOT EXISTS (SELECT FROM instance WHERE instance.id = holder AND lease_until >= now())
+           (($3 AND NOT EXISTS (SELECT FROM instance WHERE instance.id = holder AND lease_until >= now()))
             OR (holder = $1 AND id <> ALL ($2::bigint[]) AND claimed_at < now() - interval '10 seconds'))),
   given_up AS (DELETE FROM push_delivery USING lost WHERE push_delivery.id = lost.id AND attempts >= ${ATTEMPTS})
   UPDATE push_delivery SET holder = NULL FROM lost WHERE push_delivery.id = lost.id AND attempts < ${ATTEMPTS} RETURNING push_delivery.id`;
@@ -175,9 +178,9 @@ export function createPushSender(options: {
       return next !== null && next > now() ? next : null;
     },
 
-    /** Lets go of what dead processes held, and of what the database gave to this one without its knowing. */
-    async recover(): Promise<void> {
-      const lost = await rows(db, LET_GO, [holder, inHand.ids()]);
+    /** Releases what the database gave to this process without its knowing, and, if `mayDeclareDead`, what dead processes held. */
+    async recover(mayDeclareDead: boolean): Promise<void> {
+      const lost = await rows(db, LET_GO, [holder, inHand.ids(), mayDeclareDead]);
       if (lost.length > 0) log.warn({ count: lost.length }, "let go of push messages whose sender is gone");
     },
 

@@ -14,6 +14,7 @@ import type { Measures, RunOutcomeLabel, RunRoom } from "../watch/measures.js";
 import type { Printer, RunConsole } from "./console.js";
 import type { Ending } from "./endings.js";
 import type { Ledger } from "./ledger.js";
+import { throughOutage } from "./outage.js";
 import type { HeldRun, RunCode } from "./run-facts.js";
 import type { RunScripts } from "./run-scripts.js";
 import type { RunTrace, RunTraces } from "./run-traces.js";
@@ -111,10 +112,10 @@ async function judged(outcome: RunOutcome, cut: boolean, exit: RunExit): Promise
 const BLOCKED_LINES_MAX = 100;
 
 /** Lets an address pass unless it would carry a secret out: then the console names the key (contract, section 6). */
-function judgeOf(secrecy: RunSecrecy, { print }: Printer): (url: string) => Promise<boolean> {
+function judgeOf(secrecy: RunSecrecy, { print }: Printer, signal: AbortSignal): (url: string) => Promise<boolean> {
   let blocked = 0;
   return async (url) => {
-    const key = await secrecy.findInUrl(url);
+    const key = await throughOutage(signal, () => secrecy.findInUrl(url));
     if (key !== null && blocked < BLOCKED_LINES_MAX) {
       blocked += 1;
       const text = `A request was blocked: its URL holds the value of the setting ${key}`;
@@ -235,18 +236,18 @@ export function createExecution(options: {
   }
 
   async function evaluate(run: HeldRun, signal: AbortSignal, details: EntryDetails): Promise<Result> {
-    const [action, kept] = await Promise.all([load(run), secrecy.begin(run.appId, run.secretsVersion)]).catch(
-      (error: unknown) => {
-        // Nobody looked for secrets in it.
-        details.payload = EMPTY;
-        throw error;
-      },
-    );
+    const [action, kept] = await throughOutage(signal, () =>
+      Promise.all([load(run), secrecy.begin(run.appId, run.secretsVersion)]),
+    ).catch((error: unknown) => {
+      // The payload has not been searched for secrets.
+      details.payload = EMPTY;
+      throw error;
+    });
     if (!action) return ours(failed("ActionNotFoundError", "the action was removed before it ran"));
     details.payload = changedPayload(run, await kept.maskPayload(run.payload));
     const settings = kept.contextSettings(action.environment);
     const limitMs = timeLimitOf(action, timeoutMs);
-    const { packages, hasToken, revoke } = await scripts.prepare(run, action, limitMs);
+    const { packages, hasToken, revoke } = await throughOutage(signal, () => scripts.prepare(run, action, limitMs));
     const printer = console.printer(run.id, kept.mask);
     const origin = `https://app-${run.appId}.actions.internal`;
     // Judging costs: a run of an app without secrets that reads no settings itself is spared it.
@@ -267,7 +268,7 @@ export function createExecution(options: {
       },
       onConsole: printer.print,
       onHost: (host) => details.hosts.add(host),
-      ...(isJudged && { mayRequest: judgeOf(kept, printer) }),
+      ...(isJudged && { mayRequest: judgeOf(kept, printer, signal) }),
       ...(hasToken && serviceWay(origin)),
     };
     const came = await details.trace

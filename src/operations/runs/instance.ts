@@ -1,11 +1,14 @@
-/** This process among the others: its lease on the runs that it holds, and the burial of instances whose lease lapsed. */
+/** This process's lease on the runs that it holds, and when it may end the runs of other processes. Read it for what happens in an outage. */
 import { randomUUID } from "node:crypto";
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
 import type { Role } from "../../config.js";
+import { createDatabaseContact } from "./database-contact.js";
 
 const LEASE_MS = 12_000;
 const HEARTBEAT_MS = 3_000;
+/** A failed heartbeat is repeated sooner: after an outage every process must renew before any other declares it dead. */
+const RETRY_MS = 500;
 
 export interface Instance {
   /** The fence: every write to a run that this process holds names it. */
@@ -14,25 +17,32 @@ export interface Instance {
   stop(): Promise<void>;
 }
 
+/** Work of each heartbeat beside the renewal. `mayDeclareDead`: processes whose lease has lapsed are dead. */
+export type OnBeat = (mayDeclareDead: boolean) => Promise<void>;
+
 /**
- * `onBeat` is called after each heartbeat, for what must be looked at from time to time; `onLapse` when this process can no longer
- * be sure that its lease holds: what it runs belongs to others now.
+ * A failed renewal ends no run: in an outage of the database no other process can take the runs. `onLateRenewal` is called after a
+ * renewal that came later than the lease lasts: another process may have ended runs of this one.
  */
 export function createInstance(options: {
   db: DataSource;
   roles: ReadonlySet<Role>;
-  /** The database serves this process alone: whoever else is in the table is dead. */
+  /** The database serves this process only: every other row in the table belongs to a dead process. */
   alone: boolean;
-  onBeat: () => Promise<void>;
-  onLapse: () => void;
+  onBeat: OnBeat;
+  onLateRenewal: () => Promise<void>;
   log: Logger;
 }): Instance {
-  const { db, roles, alone, onBeat, onLapse, log } = options;
+  const { db, roles, alone, onBeat, onLateRenewal, log } = options;
   const id = randomUUID();
+  const contact = createDatabaseContact(LEASE_MS);
   let timer: NodeJS.Timeout | undefined;
   let beating: Promise<void> = Promise.resolve();
+  /** Runs beside the heartbeats: a slow statement must not let the lease lapse. */
+  let upkeep: Promise<void> | null = null;
   let stopped = false;
   let lastRenewal = 0;
+  let isLate = false;
 
   async function renew(): Promise<void> {
     const asked = performance.now();
@@ -41,18 +51,34 @@ export function createInstance(options: {
        ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until`,
       [id, [...roles], LEASE_MS],
     );
+    if (lastRenewal > 0 && asked - lastRenewal > LEASE_MS) isLate = true;
     lastRenewal = asked;
+    contact.reached();
+  }
+
+  async function lookAfter(): Promise<void> {
+    try {
+      if (isLate) await onLateRenewal();
+      isLate = false;
+      await onBeat(alone || contact.isSteady());
+    } catch (error) {
+      log.warn({ err: error }, "the work of a heartbeat failed");
+    } finally {
+      upkeep = null;
+    }
   }
 
   async function beat(): Promise<void> {
+    let next = HEARTBEAT_MS;
     try {
       await renew();
-      await onBeat();
+      upkeep ??= lookAfter();
     } catch (error) {
+      contact.lost();
+      next = RETRY_MS;
       log.warn({ err: error }, "a heartbeat failed");
-      if (performance.now() - lastRenewal > LEASE_MS) onLapse();
     }
-    if (!stopped) timer = setTimeout(() => (beating = beat()), HEARTBEAT_MS);
+    if (!stopped) timer = setTimeout(() => (beating = beat()), next);
   }
 
   return {
@@ -66,6 +92,7 @@ export function createInstance(options: {
       stopped = true;
       clearTimeout(timer);
       await beating;
+      await upkeep;
       await db.query("DELETE FROM instance WHERE id = $1", [id]);
     },
   };

@@ -80,6 +80,11 @@ const SKIP_LATE = `
 /* $1 holder, $2 the runs that it knows of. */
 const ORPHANS = `SELECT ${HELD} FROM run WHERE holder = $1 AND id <> ALL ($2::bigint[]) ORDER BY id LIMIT 100`;
 
+/* $1 holder, $2 runs that it performs. */
+const TAKEN = `
+  SELECT id FROM unnest($2::bigint[]) AS performed (id)
+   WHERE NOT EXISTS (SELECT FROM run WHERE run.id = performed.id AND run.holder = $1)`;
+
 const PUT_BACK = `
   UPDATE run SET state = 'queued', holder = NULL, started_at = NULL
    WHERE id = $1 AND holder = $2 AND state = 'running' RETURNING id`;
@@ -162,6 +167,11 @@ export function createLedger(db: DataSource) {
     /** Runs that `holder` holds beside those that it knows of, some at a time. */
     async orphans(holder: string, known: readonly number[]): Promise<HeldRun[]> {
       return rows(db, ORPHANS, [holder, known]);
+    },
+
+    /** Those of the runs that `holder` does not hold any longer. */
+    async taken(holder: string, performed: readonly number[]): Promise<number[]> {
+      return (await rows<{ id: number }>(db, TAKEN, [holder, performed])).map(({ id }) => id);
     },
 
     /** Queues a run again that `holder` holds and never began. false when it holds it no longer. */

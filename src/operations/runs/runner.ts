@@ -163,8 +163,8 @@ export function createRunner(options: {
     takeAwaited();
   }
 
-  function abortAll(reason: "lost" | "shutdown"): void {
-    for (const { controller } of underWay.values()) controller.abort(reason);
+  function abortAll(): void {
+    for (const { controller } of underWay.values()) controller.abort("shutdown");
   }
 
   return {
@@ -237,19 +237,20 @@ export function createRunner(options: {
       for (const { id, causeRunId } of await ledger.queuedBy([...underWay.keys()])) expectRun(causeRunId, id);
     },
 
-    /** Aborts what this process holds: it cannot be sure any longer that the runs are its own. */
-    abandon: (): void => abortAll("lost"),
+    /** Aborts the runs that another process has ended meanwhile: the lease of this one had lapsed. */
+    async abandonTaken(): Promise<void> {
+      for (const id of await ledger.taken(holder, [...underWay.keys()])) underWay.get(id)?.controller.abort("lost");
+    },
 
     /** Takes no more, lets what runs end, and aborts what is left when `impatience` aborts. */
     async drain(impatience: AbortSignal): Promise<void> {
       stopping = impatience;
       callers.refuseAll();
-      const abort = () => abortAll("shutdown");
-      impatience.addEventListener("abort", abort);
-      if (impatience.aborted) abort();
+      impatience.addEventListener("abort", abortAll);
+      if (impatience.aborted) abortAll();
       // Places, not held runs: one may be between its row and its page.
       await places.empty();
-      impatience.removeEventListener("abort", abort);
+      impatience.removeEventListener("abort", abortAll);
     },
   };
 }

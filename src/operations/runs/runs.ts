@@ -344,7 +344,7 @@ export function createRuns(options: {
     look: runner.look,
     places: runner.places,
     lookForAwaited: runner.lookForAwaited,
-    abandon: runner.abandon,
+    abandonTaken: runner.abandonTaken,
     drain: runner.drain,
   };
 }

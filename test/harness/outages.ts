@@ -1,0 +1,153 @@
+/** Outages of the database around runs that each insert once into a witness outside it: what the ledger and the witness hold afterwards. */
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { DataSource } from "typeorm";
+import { migrate, openDatabase } from "../../src/data/database.js";
+import { type Fleet, startFleet } from "./fleet.js";
+import { type Loss, type RestartablePostgres, startRestartablePostgres } from "./gateway.js";
+import { publishDirectly } from "./production-copies.js";
+import { firstCredentials } from "./service.js";
+import { until } from "./until.js";
+
+/** Two of each role. */
+export const SIX = ["api", "api", "scheduler", "scheduler", "runner", "runner"];
+
+const ANSWER_LIMIT_MS = 90_000;
+const CASE_LIMIT_MS = 180_000;
+const REPEAT_MS = 300;
+
+/** Inserts into the witness, then waits; returns its key. */
+const CODE = `async function execute({ payload: { witness, key, ms } }) {
+  await fetch(witness + key, { method: "POST" });
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  return key;
+}`;
+
+export interface Outage {
+  loss: Loss;
+  /** How long the database is away. */
+  awayMs: number;
+  /** How long each run goes on that is under way when the database goes. */
+  underWay: readonly number[];
+  /** Milliseconds after the database's return at which a further run is started. */
+  after: readonly number[];
+}
+
+export interface Verdict {
+  runs: number;
+  /** Keys whose run inserted more than once. */
+  doubled: string[];
+  /** Keys whose run inserted never, or whose caller never got its result. */
+  missing: string[];
+  /** Runs that did not complete, with the error. */
+  ended: string[];
+}
+
+/** Counts the inserts of each key. */
+async function startWitness() {
+  const inserts = new Map<string, number>();
+  const server = createServer((request, response) => {
+    const key = request.url!.slice(1);
+    if (request.method === "POST") inserts.set(key, (inserts.get(key) ?? 0) + 1);
+    response.writeHead(204, { "access-control-allow-origin": "*", "access-control-allow-methods": "*" }).end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  return { url, inserts, stop: () => new Promise((resolve) => server.close(resolve).closeAllConnections()) };
+}
+
+/** Services and a database that can be lost, for one outage after the other. */
+export async function startOutages(roles: readonly string[]) {
+  const postgres: RestartablePostgres = await startRestartablePostgres();
+  await migrate(postgres.url);
+  const dataDir = mkdtempSync(join(tmpdir(), "svc-outages-"));
+  const { appId, tokens } = await firstCredentials(postgres.url, dataDir);
+  const db: DataSource = await openDatabase(postgres.url, 2);
+  const witness = await startWitness();
+  const environment = { ALLOW_PRIVATE_NETWORK: "1", RUNNER_CONCURRENCY: "24" };
+  const fleet: Fleet = await startFleet({
+    ...{ roles, databaseUrl: postgres.url, environment, began: Date.now(), rate: 1 },
+  });
+  await publishDirectly(db, appId, [{ name: "witnessed", code: CODE, triggers: [{ trigger: "manual" as const }] }]);
+  let cases = 0;
+
+  /** Calls until the run has answered, as the documentation tells callers to do. Resolves to whether it has returned its key. */
+  async function call(key: string, ms: number): Promise<boolean> {
+    for (let attempt = 0; ; attempt += 1) {
+      const urls = fleet.urls();
+      const response = await fetch(`${urls[attempt % urls.length]}/v3/apps/${appId}/actions/witnessed/runWithResult`, {
+        method: "POST",
+        headers: {
+          "auth-token": tokens.api,
+          "content-type": "application/json",
+          "idempotency-key": key,
+          "idempotency-retry": "failed",
+        },
+        body: JSON.stringify({ witness: witness.url, key, ms }),
+        signal: AbortSignal.timeout(ANSWER_LIMIT_MS),
+      }).catch(() => null);
+      if (response?.status === 200) return ((await response.json()) as { result: unknown }).result === key;
+      await response?.text();
+      await delay(REPEAT_MS);
+    }
+  }
+
+  async function verdictOf(keys: ReadonlySet<string>, answered: ReadonlySet<string>): Promise<Verdict> {
+    const count = (key: string) => witness.inserts.get(key) ?? 0;
+    const ended = await db.query(
+      `SELECT run.id, state, run.payload->>'key' AS key, execution_log.data->'error'->>'name' AS error
+         FROM run LEFT JOIN execution_log ON execution_log.run_id = run.id
+        WHERE state <> 'completed' AND payload->>'key' LIKE $1`,
+      [`case-${cases}-%`],
+    );
+    return {
+      runs: keys.size,
+      doubled: [...keys].filter((key) => count(key) > 1),
+      missing: [...keys].filter((key) => count(key) === 0 || !answered.has(key)),
+      ended: ended.map((run: Record<string, string>) => `${run["key"]}: ${run["state"]} ${run["error"]}`),
+    };
+  }
+
+  return {
+    /** The runs of one outage, each to its end. */
+    async experience({ loss, awayMs, underWay, after }: Outage): Promise<Verdict> {
+      cases += 1;
+      const keys = new Set<string>();
+      const answered = new Set<string>();
+      const callers: Promise<void>[] = [];
+      const start = (name: string, ms: number) => {
+        const key = `case-${cases}-${name}`;
+        keys.add(key);
+        callers.push(call(key, ms).then((isRight) => void (isRight && answered.add(key))));
+      };
+      for (const [at, ms] of underWay.entries()) start(`before-${at}`, ms);
+      await until(() => [...keys].every((key) => witness.inserts.has(key)), CASE_LIMIT_MS);
+      const restore = await postgres.lose(loss);
+      await delay(awayMs);
+      await restore();
+      const late = after.map(async (ms, at) => {
+        await delay(ms);
+        start(`after-${at}`, 500);
+      });
+      await Promise.all(late);
+      await Promise.race([Promise.all(callers), delay(CASE_LIMIT_MS, undefined, { ref: false })]);
+      return verdictOf(keys, answered);
+    },
+    crashes: () => fleet.crashes(),
+    async stop() {
+      await fleet.stop();
+      await db.destroy();
+      await postgres.stop();
+      await witness.stop();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+export type Outages = Awaited<ReturnType<typeof startOutages>>;

@@ -1,0 +1,33 @@
+/** An outage of the database that outlasts the lease of every process. The generated outages are in test/long/outages.test.ts. */
+import { expect } from "chai";
+import { EVERYTHING } from "../harness/fleet.js";
+import { type Outages, startOutages } from "../harness/outages.js";
+
+/** Longer than a lease of 12 s. */
+const AWAY_MS = 16_000;
+
+describe("an outage of the database that lasts longer than a lease", () => {
+  for (const [name, roles] of [
+    ["one process", [EVERYTHING]],
+    ["two processes", [EVERYTHING, EVERYTHING]],
+  ] as const) {
+    describe(`with ${name}`, () => {
+      let outages: Outages;
+      before(async () => {
+        outages = await startOutages(roles);
+      });
+      after(() => outages.stop());
+
+      it("ends no run of a live process, and repeats none", async () => {
+        const verdict = await outages.experience({
+          loss: "SIGINT",
+          awayMs: AWAY_MS,
+          underWay: [1_000, 8_000, 14_000, 18_000, 25_000],
+          after: [0, 100, 200, 300, 400, 500, 600, 700],
+        });
+        expect(verdict).to.deep.equal({ runs: 13, doubled: [], missing: [], ended: [] });
+        expect(outages.crashes()).to.deep.equal([]);
+      });
+    });
+  }
+});
