@@ -31,7 +31,12 @@ function allowedByTable(): Record<string, readonly string[]> {
 }
 
 /** What the server and the browser must do alike is one file, bundled into both; but for types it imports nothing that is not so too. */
-const SHARED_WITH_WEB = ["src/limits.ts", "src/rules/trigger-match.ts", "src/rules/compile-script.ts"];
+const SHARED_WITH_WEB = [
+  "src/limits.ts",
+  "src/rules/csv.ts",
+  "src/rules/trigger-match.ts",
+  "src/rules/compile-script.ts",
+];
 
 interface Import {
   from: string;

@@ -5,7 +5,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, IMPORT_MAX_BYTES } from "../limits.js";
 import { type ExportFormat, exportFormat } from "../operations/data-sources/entry-export.js";
-import { type RowFormat, readRows } from "../operations/data-sources/row-streams.js";
+import { delimiterOf, newLayout, type RowFormat, readRows } from "../operations/data-sources/row-streams.js";
 import { quotaHeaders } from "./context.js";
 import { asFormRefusal } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
@@ -96,15 +96,16 @@ async function fileOf(request: FastifyRequest): Promise<{ bytes: Readable; forma
 async function importFile(request: FastifyRequest<FileRoute>, reply: FastifyReply, entries: Resolvers["entries"]) {
   const { context, params, query } = request;
   const append = flagOf(query, "append");
+  const layout = newLayout(delimiterOf(query["delimiter"]));
   // What a page brings has the bound of every other request of it.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
   const most = isVisitor ? BODY_MAX_BYTES : IMPORT_MAX_BYTES;
   const rows = async function* () {
     const { bytes, format } = await fileOf(request);
-    yield* readRows(bounded(bytes, most, request), format);
+    yield* readRows(bounded(bytes, most, request), format, { layout, mayBeEmpty: append });
   };
   try {
-    const imported = await entries.importFile(context, toId(params.appId), params.ds, { append, rows });
+    const imported = await entries.importFile(context, toId(params.appId), params.ds, { append, rows, layout });
     return reply.headers(quotaHeaders(context)).header("Cache-Control", "no-store").send(imported);
   } catch (error) {
     // What is still on its way is not read to its end.
@@ -116,7 +117,10 @@ async function importFile(request: FastifyRequest<FileRoute>, reply: FastifyRepl
 async function exportFile(request: FastifyRequest<FileRoute>, reply: FastifyReply, entries: Resolvers["entries"]) {
   const { context, params, query } = request;
   const format = exportFormat(query["format"]);
-  const { name, texts } = await entries.exportFile(context, toId(params.appId), params.ds, format);
+  const { name, texts } = await entries.exportFile(context, toId(params.appId), params.ds, {
+    format,
+    spreadsheet: flagOf(query, "spreadsheet"),
+  });
   reply
     .headers(quotaHeaders(context))
     .header("Cache-Control", "no-store")

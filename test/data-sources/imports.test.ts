@@ -42,12 +42,16 @@ describe("imports of entries", () => {
     const id = await make();
     const csv = '\uFEFFName,Zip,"Multi\nline"\r\n"Ada ""Countess""",00123,"a\r\nb"\r\nGrace,,é\r\n\r\n';
     const { http, body } = await upload(id, "text/csv", csv);
-    expect([http, body]).to.deep.equal([200, { inserted: 2 }]);
+    expect([http, body]).to.deep.equal([200, { inserted: 2, columns: ["Name", "Zip", "Multi\nline"], delimiter: "," }]);
     expect(await dataOf(id)).to.deep.equal([
       { Name: 'Ada "Countess"', Zip: "00123", "Multi\nline": "a\r\nb" },
       { Name: "Grace", Zip: "", "Multi\nline": "é" },
     ]);
-    expect((await upload(id, "text/csv", "a;b\n1;2\n")).body).to.deep.equal({ inserted: 1 });
+    expect((await upload(id, "text/csv", "a;b\n1;2\n")).body).to.deep.equal({
+      inserted: 1,
+      columns: ["a", "b"],
+      delimiter: ";",
+    });
     expect(await dataOf(id)).to.deep.equal([{ a: "1", b: "2" }]);
   });
 
@@ -55,9 +59,11 @@ describe("imports of entries", () => {
     const id = await make([{ n: 0 }]);
     expect((await upload(id, "application/json", '[{"n":1},{"n":{"deep":[2]}}]', "?append=true")).body).to.deep.equal({
       inserted: 2,
+      columns: ["n"],
+      delimiter: null,
     });
     expect(await dataOf(id)).to.deep.equal([{ n: 0 }, { n: 1 }, { n: { deep: [2] } }]);
-    expect((await upload(id, "application/x-ndjson", '{"n":3}\n\n{"n":4}')).body).to.deep.equal({ inserted: 2 });
+    expect((await upload(id, "application/x-ndjson", '{"n":3}\n\n{"n":4}')).body.inserted).to.equal(2);
     expect(await dataOf(id)).to.deep.equal([{ n: 3 }, { n: 4 }]);
     const form = new FormData();
     form.set("file", new Blob(["n\n5\n"], { type: "application/octet-stream" }), "people.csv");
@@ -66,13 +72,16 @@ describe("imports of entries", () => {
       headers: { "auth-token": service.tokens.editor },
       body: form,
     });
-    expect([response.status, await response.json()]).to.deep.equal([200, { inserted: 1 }]);
+    expect([response.status, await response.json()]).to.deep.equal([
+      200,
+      { inserted: 1, columns: ["n"], delimiter: "," },
+    ]);
     expect(await dataOf(id)).to.deep.equal([{ n: 3 }, { n: 4 }, { n: "5" }]);
     const graphql = await service.graphql(
-      "mutation ($app: Int!, $id: ID!) { importEntries(appId: $app, dataSourceId: $id, entries: [{n: 6}], append: true) { inserted } }",
+      "mutation ($app: Int!, $id: ID!) { importEntries(appId: $app, dataSourceId: $id, entries: [{n: 6}], append: true) { inserted columns delimiter } }",
       { app: service.appId, id: String(id) },
     );
-    expect(graphql.data.importEntries).to.deep.equal({ inserted: 1 });
+    expect(graphql.data.importEntries).to.deep.equal({ inserted: 1, columns: ["n"], delimiter: null });
   });
 
   it("of many rows keep their order, their texts and an exact tally", async () => {
@@ -84,7 +93,7 @@ describe("imports of entries", () => {
       JSON.stringify(texts.map((text) => ({ text }))),
       "?append=true",
     );
-    expect(body).to.deep.equal({ inserted: 3_000 });
+    expect(body).to.deep.equal({ inserted: 3_000, columns: ["text"], delimiter: null });
     const found = (await dataOf(id)) as { text?: string }[];
     expect(found.map(({ text }) => text)).to.deep.equal([undefined, ...texts]);
     const [counted] = await rows<{ entries: number; bytes: number }>(
@@ -94,6 +103,101 @@ describe("imports of entries", () => {
     );
     expect(await tally(id)).to.deep.equal(counted);
     expect((await service.rest("GET", `${base}/${id}`)).body.dataSource.columns).to.deep.equal(["old", "text"]);
+  });
+
+  it("read CSV with the delimiter that the query or the first line names", async () => {
+    const id = await make();
+    const semicolon = await upload(id, "text/csv", "a,x;b\n1;2,5\n", "?delimiter=%3B");
+    expect(semicolon.body).to.deep.equal({ inserted: 1, columns: ["a,x", "b"], delimiter: ";" });
+    expect(await dataOf(id)).to.deep.equal([{ "a,x": "1", b: "2,5" }]);
+    const named = await upload(id, "text/csv", "sep=;\r\na,x;b\r\n1;2,5\r\n");
+    expect(named.body).to.deep.equal({ inserted: 1, columns: ["a,x", "b"], delimiter: ";" });
+    const bars = await upload(id, "text/csv", "Title|Sub,Note|x\n1,2\n");
+    expect(bars.body).to.deep.equal({ inserted: 1, columns: ["Title|Sub", "Note|x"], delimiter: "," });
+    for (const query of [
+      "?delimiter=",
+      "?delimiter=ab",
+      "?delimiter=%22",
+      "?delimiter=%0A",
+      "?delimiter=a&delimiter=b",
+    ]) {
+      const { http, body } = await upload(id, "text/csv", "a\n1\n", query);
+      expect([http, body.status, body.error], query).to.deep.equal([
+        400,
+        "REQUEST_INVALID",
+        body.error.match(/^delimiter must be one character other than a quote or a line break \(got .*\)$/)?.[0],
+      ]);
+    }
+  });
+
+  it("keep rows whose cells are all blank", async () => {
+    const id = await make();
+    expect((await upload(id, "text/csv", "a,b\n1,2\n,\n3,4")).body.inserted).to.equal(3);
+    expect(await dataOf(id)).to.deep.equal([
+      { a: "1", b: "2" },
+      { a: "", b: "" },
+      { a: "3", b: "4" },
+    ]);
+  });
+
+  it("take their own export back, byte for byte", async () => {
+    const entries = [{ a: '"q" \r\n;' }, { a: "" }, { a: "=1+1" }];
+    const id = await make(entries);
+    const exported = (await service.rest("GET", `${base}/${id}/export?format=csv`)).body;
+    expect((await upload(id, "text/csv", exported)).body.inserted).to.equal(3);
+    expect(await dataOf(id)).to.deep.equal(entries);
+    expect((await service.rest("GET", `${base}/${id}/export?format=csv`)).body).to.equal(exported);
+  });
+
+  for (const [format, type, blank] of [
+    ["CSV", "text/csv", "\uFEFF\r\n\r\n"],
+    ["JSON lines", "application/x-ndjson", "\n"],
+  ] as const) {
+    it(`of an empty file replace nothing: ${format}`, async () => {
+      const id = await make([{ kept: 1 }]);
+      for (const text of ["", blank]) {
+        const { http, body } = await upload(id, type, text);
+        expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+        expect(body.error).to.match(/^the file is empty/);
+      }
+      expect((await upload(id, type, "", "?append=true")).body.inserted).to.equal(0);
+      expect(await dataOf(id)).to.deep.equal([{ kept: 1 }]);
+    });
+  }
+
+  it("of a header or an empty JSON array replace the entries by none", async () => {
+    for (const [type, text] of [
+      ["text/csv", "a,b\n"],
+      ["application/json", "[]"],
+    ] as const) {
+      const id = await make([{ old: 1 }]);
+      expect((await upload(id, type, text)).body.inserted).to.equal(0);
+      expect(await dataOf(id)).to.deep.equal([]);
+    }
+  });
+
+  it("of a header with a megabyte of columns are refused at once", async () => {
+    const id = await make();
+    for (const header of [",".repeat(950_000), Array.from({ length: 100_000 }, (_, at) => `c${at}`).join()]) {
+      const { http, body } = await upload(id, "text/csv", header);
+      expect([http, body.error]).to.deep.equal([400, "row 1 of the file has more than 1,000 fields"]);
+    }
+  });
+
+  it("are exported for spreadsheets with an apostrophe before what would be a formula", async () => {
+    const id = await make([
+      { "=a": "=1+1\n2" },
+      { "=a": "+1" },
+      { "=a": "-1" },
+      { "=a": "@x" },
+      { "=a": -1 },
+      { "=a": "1=1" },
+    ]);
+    const exported = (await service.rest("GET", `${base}/${id}/export?format=csv&spreadsheet=true`)).body;
+    expect(exported).to.equal(`"'=a"\r\n"'=1+1\n2"\r\n"'+1"\r\n"'-1"\r\n"'@x"\r\n-1\r\n1=1\r\n`);
+    const exact = (await service.rest("GET", `${base}/${id}/export?format=csv`)).body;
+    expect(exact).to.equal(`=a\r\n"=1+1\n2"\r\n+1\r\n-1\r\n@x\r\n-1\r\n1=1\r\n`);
+    expect((await service.rest("GET", `${base}/${id}/export?format=csv&spreadsheet=yes`)).http).to.equal(400);
   });
 
   const bad: [string, string, string, RegExp][] = [

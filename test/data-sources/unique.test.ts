@@ -60,7 +60,7 @@ describe("a unique index of a data source", () => {
     await make("Replaced", { entries: [{ Email: "a@x.org" }, { Email: null }, {}] });
     expect((await insert("Replaced", { Name: "nobody" })).http).to.equal(201);
     const file = { headers: { "content-type": "text/csv" }, body: "Email\na@x.org\nb@x.org\n" };
-    expect((await service.rest("POST", `${base}/Replaced/import`, file)).body).to.deep.equal({ inserted: 2 });
+    expect((await service.rest("POST", `${base}/Replaced/import`, file)).body.inserted).to.equal(2);
     const commit = { entries: [{ data: { Email: "a@x.org" } }], append: false };
     expect((await service.rest("POST", `${base}/Replaced/commit`, { body: commit })).http).to.equal(200);
     expect(await emails("Replaced")).to.deep.equal(["a@x.org"]);

@@ -65,6 +65,9 @@ describe("Studio's page of data sources", () => {
       "Row",
       "Seat",
     ]);
+    expect(await page.$eval(".data-import select", (field) => field.selectedOptions[0]!.textContent)).to.equal(
+      "detected: commas",
+    );
     await studio.button("Make it from this file");
     await rows(6);
     expect((await cells()).sort()).to.deep.equal(["A|1", "A|2", "B|1"]);
@@ -128,7 +131,7 @@ describe("Studio's page of data sources", () => {
     await page.click('.data-import input[type="checkbox"]');
     await studio.button("Import", "//*[contains(@class,'data-import')]");
     await page.waitForFunction(
-      '/1 entry was taken in/.test(document.querySelector(".data-import")?.textContent ?? "")',
+      '/1 entry was imported: 1 column, cells separated by commas/.test(document.querySelector(".data-import")?.textContent ?? "")',
     );
     expect(await stored("Seats")).to.deep.equal([{ Row: "Z" }]);
     await studio.button("Versions", '//*[@role="tablist"]');
@@ -211,7 +214,7 @@ describe("Studio's page of data sources", () => {
       headers: { "auth-token": service.tokens.editor, "content-type": "text/csv" },
       body: lines,
     });
-    expect(await sent.json()).to.deep.equal({ inserted: 100_000 });
+    expect(await sent.json()).to.deep.equal({ inserted: 100_000, columns: ["N"], delimiter: "," });
     await page.goto(`${service.url}/studio#/${service.appId}/data/${dataSource.id}`);
     await page.reload();
     await rows(5);

@@ -143,6 +143,10 @@ export class CommittedType {
 @ObjectType("ImportedEntries")
 export class ImportedType {
   @Field(() => Int) inserted: number;
+  @Field(() => [String], { nullable: true, description: "Of the rows, in the order of their first appearance." })
+  columns?: string[];
+  @Field(() => String, { nullable: true, description: "Between the cells of a CSV; null for other formats." })
+  delimiter?: string | null;
 }
 
 @InputType("CommitEntryInput", { description: "Without an id it is inserted, with one updated." })

@@ -2,11 +2,12 @@
 import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, ID, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
-import type { Entries } from "../../operations/data-sources/entries.js";
+import type { Entries, ImportFile } from "../../operations/data-sources/entries.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
 import type { Committed } from "../../operations/data-sources/entry-commits.js";
-import type { ExportFormat } from "../../operations/data-sources/entry-export.js";
+import type { ExportWish } from "../../operations/data-sources/entry-export.js";
 import type { EntryNews } from "../../operations/data-sources/entry-feed.js";
+import type { Imported } from "../../operations/data-sources/entry-imports.js";
 import type { Found } from "../../operations/data-sources/entry-reads.js";
 import type { RequestContext } from "../context.js";
 import {
@@ -178,7 +179,7 @@ export class EntryResolver {
     @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
     @Arg("entries", () => [GraphQLJSON]) entries: unknown[],
     @Arg("append", () => Boolean, { nullable: true }) append?: boolean,
-  ): Promise<ImportedType> {
+  ): Promise<Imported> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     const rows = async function* () {
       yield* entries;
@@ -187,18 +188,13 @@ export class EntryResolver {
   }
 
   /** All entries that the caller may see, as REST sends them. */
-  async exportFile(context: RequestContext, appId: number, ref: string, format: ExportFormat) {
+  async exportFile(context: RequestContext, appId: number, ref: string, wish: ExportWish) {
     const visit = await this.gate.admit(context, "readEntries", appId);
-    return this.service.export(visit, { appId, ref }, format);
+    return this.service.export(visit, { appId, ref }, wish);
   }
 
   /** A file, as REST brings it. */
-  async importFile(
-    context: RequestContext,
-    appId: number,
-    ref: string,
-    file: { append: boolean; rows: () => AsyncIterable<unknown> },
-  ): Promise<ImportedType> {
+  async importFile(context: RequestContext, appId: number, ref: string, file: ImportFile): Promise<Imported> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.import(visit, { appId, ref }, file);
   }

@@ -16,20 +16,30 @@ import type { DataSourceRef, DataSourceRows, StoredDataSource } from "./data-sou
 import { type Entry, entryView, type HeldEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
 import type { Committed, EntryCommits } from "./entry-commits.js";
-import type { EntryExport, ExportFormat } from "./entry-export.js";
+import type { EntryExport, ExportWish } from "./entry-export.js";
 import type { EntryFeed, EntryNews } from "./entry-feed.js";
-import type { EntryImports } from "./entry-imports.js";
+import type { EntryImports, Imported } from "./entry-imports.js";
 import type { Found } from "./entry-reads.js";
 import type { EntryRights, Rights } from "./entry-rights.js";
 import type { EntrySearches } from "./entry-searches.js";
 import type { EntryVersion, EntryVersions } from "./entry-versions.js";
 import type { EntryWrites } from "./entry-writes.js";
 import type { RecentQueries, RecentQuery } from "./recent-queries.js";
+import type { Layout } from "./row-streams.js";
 
 /** Of which app, and which data source of it. */
 export interface Place {
   appId: number;
   ref: DataSourceRef;
+}
+
+/** Rows to import. */
+export interface ImportFile {
+  append: boolean;
+  /** Called once the caller's right is known. */
+  rows: () => AsyncIterable<unknown>;
+  /** Of a file, filled while it is read. */
+  layout?: Layout;
 }
 
 const ONE = `
@@ -99,10 +109,10 @@ export function createEntries(options: {
     },
 
     /** What the data source is called, and the texts of all entries that the caller may see. @throws as `get` */
-    async export(visit: Admission, place: Place, format: ExportFormat) {
+    async export(visit: Admission, place: Place, wish: ExportWish) {
       const { rights, source } = await open(visit, place, "select");
       const scope = rights.scope(source, null);
-      return { name: source.name, texts: exports.exportRows(source, source.columns, scope, format) };
+      return { name: source.name, texts: exports.exportRows(source, source.columns, scope, wish) };
     },
 
     /** Changes as they are committed. @throws as `get`; REQUEST_INVALID */
@@ -151,14 +161,9 @@ export function createEntries(options: {
       return commits.commit(rights, source, commit, Buffer.byteLength(JSON.stringify(body)));
     },
 
-    /** @param rows what is imported; read only once the caller's right is known */
-    async import(
-      visit: Admission,
-      place: Place,
-      { append, rows }: { append: boolean; rows: () => AsyncIterable<unknown> },
-    ): Promise<{ inserted: number }> {
+    async import(visit: Admission, place: Place, { append, rows, layout }: ImportFile): Promise<Imported> {
       const { rights, source } = await open(visit, place, "insert");
-      return imports.import(rights, source, { append, rows: rows(), operation: append ? "append" : "import" });
+      return imports.import(rights, source, { append, rows: rows(), layout, operation: append ? "append" : "import" });
     },
 
     async listVersions({ appId, ref }: Place): Promise<EntryVersion[]> {

@@ -7,6 +7,12 @@ import { Statement } from "../../rules/entry-query/statement.js";
 import { bounded, type DataSourceKey, entriesOf, type RawRow, rowColumns, viewOf } from "./entry-rows.js";
 import type { Read } from "./read-pool.js";
 
+export interface ExportWish {
+  format: ExportFormat;
+  /** Of CSV: no cell is a formula for a spreadsheet. */
+  spreadsheet: boolean;
+}
+
 export const EXPORT_FORMATS = ["csv", "json", "jsonl"] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
@@ -33,8 +39,16 @@ interface Writer {
   end: string;
 }
 
-function csv(columns: readonly string[]): Writer {
-  const line = (cells: readonly unknown[]) => `${Papa.unparse([[...cells]])}\r\n`;
+/** Papa Parse's own expression misses formulas of several lines. */
+const FORMULA = /^[=+\-@\t\r]/;
+
+/** @param spreadsheet texts that a spreadsheet would run as formulas, names of columns too, get a `'` before them */
+function csv(columns: readonly string[], spreadsheet: boolean): Writer {
+  const line = (cells: readonly unknown[]) => {
+    const text = Papa.unparse([[...cells]], { escapeFormulae: spreadsheet && FORMULA });
+    // A line without a character is no row when it is imported again.
+    return `${text === "" ? '""' : text}\r\n`;
+  };
   return {
     begin: columns.length === 0 ? "" : line(columns),
     some: (data) =>
@@ -84,10 +98,10 @@ export function createEntryExport({ read }: { read: Read }) {
       key: DataSourceKey,
       columns: readonly string[],
       scope: EntryScope,
-      format: ExportFormat,
+      { format, spreadsheet }: ExportWish,
     ): AsyncGenerator<string> {
       const seen = columns.filter((column) => scope.sees(column));
-      const writer = format === "csv" ? csv(seen) : format === "json" ? JSON_LIST : JSON_LINES;
+      const writer = format === "csv" ? csv(seen, spreadsheet) : format === "json" ? JSON_LIST : JSON_LINES;
       yield writer.begin;
       let first = true;
       for await (const data of pages(key, scope)) {

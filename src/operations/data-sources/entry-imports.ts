@@ -8,6 +8,7 @@ import { rows as rowsOf } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, IMPORT_LIMIT_MS } from "../../limits.js";
 import { isObject } from "../../rules/described.js";
+import { MetColumns } from "../../rules/entries/columns.js";
 import { denied } from "../../rules/entries/entry-access.js";
 import { bareData, type EntryData } from "../../rules/entries/entry-input.js";
 import type { Intake } from "../records/intake.js";
@@ -18,6 +19,7 @@ import type { Rights } from "./entry-rights.js";
 import { insertTexts, removeOthers } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { isUnique } from "./index-definitions.js";
+import type { Layout } from "./row-streams.js";
 
 /** Large ones: each holds a connection of the pool until its last row, and one app holds one. */
 const AT_ONCE = 3;
@@ -35,6 +37,16 @@ export interface ImportWish {
   append: boolean;
   /** What the log calls it. */
   operation: string;
+  /** Of a file, filled while it is read. */
+  layout?: Layout;
+}
+
+export interface Imported {
+  inserted: number;
+  /** A CSV's header; else the columns of the rows, in the order of their first appearance. */
+  columns: string[];
+  /** Of a CSV; null for other formats. */
+  delimiter: string | null;
 }
 
 type Ready = AsyncGenerator<ReadyEntry & { bytes: number }>;
@@ -72,17 +84,18 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     return () => void working.delete(appId);
   }
 
-  async function* readied(rights: Rights, source: StoredDataSource, rows: AsyncIterable<unknown>): Ready {
+  async function* readied(rights: Rights, source: StoredDataSource, wish: ImportWish, met: MetColumns): Ready {
     const { trusted } = rights.as;
     const judge = createJudge(source, "insert", { grant: rights.grant(source, "insert"), trusted });
     let row = 0;
     let unlooked = 0;
-    for await (const given of rows) {
+    for await (const given of wish.rows) {
       row += 1;
       const data = bareData(given);
       if (!isObject(data))
         throw new ActionError("REQUEST_INVALID", `entry ${row} of the import must be an object of columns`);
       const ready = await judge(data as EntryData, `entry ${row} of the import`);
+      met.meet(data);
       const bytes = Buffer.byteLength(ready.text);
       // What the app itself brings is bounded by the disk and its quota; what pages bring by theirs.
       if (!trusted) intake.take(rights.writer.emitter, source.appId, bytes);
@@ -169,11 +182,12 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
      * Makes an entry of each row, and of none where one is refused.
      * @throws DATA_SOURCE_ACCESS_DENIED, REQUEST_INVALID naming the row, RATE_LIMIT_EXCEEDED, OVERLOADED
      */
-    async import(rights: Rights, source: StoredDataSource, wish: ImportWish): Promise<{ inserted: number }> {
+    async import(rights: Rights, source: StoredDataSource, wish: ImportWish): Promise<Imported> {
       rights.grant(source, "insert");
       if (!wish.append) mayReplace(rights, source);
       intake.checkRoom();
-      const ready = readied(rights, source, wish.rows);
+      const met = new MetColumns([]);
+      const ready = readied(rights, source, wish, met);
       // What is small has come in whole before a connection is taken for it, however slowly it came.
       const came = { ...(await take(ready, BULK_ENTRIES)), ready };
       const leave = came.more ? enter(source.appId) : () => undefined;
@@ -181,7 +195,8 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
         return await changes.commit(source, rights.writer, async (change) => {
           change.operation = wish.operation;
           await load(change, rights, wish, came);
-          return { inserted: change.counts.inserted };
+          const { columns = null, delimiter = null } = wish.layout ?? {};
+          return { inserted: change.counts.inserted, columns: columns ?? met.added, delimiter };
         });
       } finally {
         leave();

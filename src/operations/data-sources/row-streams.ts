@@ -1,10 +1,12 @@
 /** Rows out of a file as it comes in: CSV, a JSON array, or JSON a line. Holds one chunk at a time; knows no data source. */
-import { Readable } from "node:stream";
+import type { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
-import Papa from "papaparse";
 import streamArray from "stream-json/streamers/stream-array.js";
 import { ActionError } from "../../errors.js";
 import { ENTRY_MAX_BYTES } from "../../limits.js";
+import { CsvError, CsvParser, detectDelimiter, isDelimiter, SAMPLE_CHARACTERS } from "../../rules/csv.js";
+import { described } from "../../rules/described.js";
+import { checkColumnName } from "../../rules/entries/columns.js";
 
 export const ROW_FORMATS = ["csv", "json", "jsonl"] as const;
 export type RowFormat = (typeof ROW_FORMATS)[number];
@@ -58,10 +60,10 @@ function* jsonLines(text: string): Generator<unknown> {
 async function* rowsOfJsonLines(bytes: Readable): AsyncGenerator<unknown> {
   let rest = "";
   for await (const text of textOf(bytes)) {
-    rest += text;
-    const cut = rest.lastIndexOf("\n") + 1;
-    yield* jsonLines(rest.slice(0, cut));
-    rest = rest.slice(cut);
+    // Only new text is searched: a long line in small parts would be searched again with each of them.
+    const cut = text.lastIndexOf("\n") + 1;
+    if (cut > 0) yield* jsonLines(rest + text.slice(0, cut));
+    rest = cut > 0 ? text.slice(cut) : rest + text;
     if (rest.length > ROW_MAX_CHARACTERS) throw tooLong();
   }
   yield* jsonLines(rest);
@@ -87,72 +89,117 @@ async function* rowsOfJson(bytes: Readable): AsyncGenerator<unknown> {
   }
 }
 
-type CsvChunk = Papa.ParseResult<string[]>;
-
-/**
- * Papa Parse's chunks, the next one parsed when the one before has been taken. A parser that is paused goes on gathering what its input
- * brings: the input waits with it.
- */
-async function* csvChunks(text: AsyncIterable<string>): AsyncGenerator<CsvChunk> {
-  const input = Readable.from(text, { highWaterMark: 1 });
-  let parser: Papa.Parser | null = null;
-  let next = Promise.withResolvers<CsvChunk | null>();
-  Papa.parse<string[]>(input, {
-    skipEmptyLines: "greedy",
-    chunk(chunk, own) {
-      parser = own;
-      own.pause();
-      input.pause();
-      next.resolve(chunk);
-    },
-    complete: () => next.resolve(null),
-    error: (error) => next.reject(error),
-  });
-  try {
-    for (let chunk = await next.promise; chunk !== null; chunk = await next.promise) {
-      yield chunk;
-      next = Promise.withResolvers();
-      parser!.resume();
-      input.resume();
+/** The first characters of a text, as many as the delimiter is detected from, however the text was cut; then the rest. */
+async function* withSample(text: AsyncIterable<string>): AsyncGenerator<{ part: string; isWhole: boolean }> {
+  let sample: string | null = "";
+  for await (const part of text) {
+    if (sample === null) {
+      yield { part, isWhole: false };
+      continue;
     }
-  } finally {
-    input.destroy();
+    sample += part;
+    if (sample.length < SAMPLE_CHARACTERS) continue;
+    yield { part: sample.slice(0, SAMPLE_CHARACTERS), isWhole: false };
+    if (sample.length > SAMPLE_CHARACTERS) yield { part: sample.slice(SAMPLE_CHARACTERS), isWhole: false };
+    sample = null;
   }
+  if (sample !== null) yield { part: sample, isWhole: true };
 }
 
+/** @throws CsvError, REQUEST_INVALID */
+async function* csvRows(bytes: Readable, layout: Layout): AsyncGenerator<string[]> {
+  let parser: CsvParser | null = null;
+  for await (const { part, isWhole } of withSample(textOf(bytes))) {
+    let text = part;
+    if (!parser) {
+      const { delimiter, skip } = detectDelimiter(part, isWhole);
+      layout.delimiter ??= delimiter;
+      parser = new CsvParser(layout.delimiter);
+      text = part.slice(skip);
+    }
+    yield* parser.write(text);
+    if (parser.held > ROW_MAX_CHARACTERS) throw tooLong();
+  }
+  if (parser) yield* parser.end();
+}
+
+/** The names of the columns. @throws REQUEST_INVALID */
 function headerOf(cells: string[]): string[] {
-  const twice = cells.find((name, at) => cells.indexOf(name) !== at);
-  if (twice !== undefined) throw invalid(`the header of the file names ${JSON.stringify(twice.slice(0, 60))} twice`);
+  const names = new Set<string>();
+  for (const name of cells) {
+    checkColumnName(name, "the header of the file");
+    if (names.has(name)) throw invalid(`the header of the file names ${JSON.stringify(name.slice(0, 60))} twice`);
+    names.add(name);
+  }
   return cells;
 }
 
-/** The first row of all names the columns. */
-async function* rowsOfCsv(bytes: Readable): AsyncGenerator<unknown> {
-  const bound = new RowBound();
-  let header: string[] | null = null;
+/** The first row names the columns. */
+async function* rowsOfCsv(bytes: Readable, layout: Layout): AsyncGenerator<unknown> {
   let row = 0;
-  for await (const { data, errors } of csvChunks(bound.watch(textOf(bytes)))) {
-    if (data.length > 0) bound.rowEnded();
-    const fault = errors.find(({ type }) => type === "Quotes");
-    if (fault)
-      throw invalid(`row ${row + (fault.row ?? 0) + 1} of the file has a quote that does not end, or ends too early`);
-    for (const cells of data) {
+  try {
+    for await (const cells of csvRows(bytes, layout)) {
       row += 1;
-      if (header === null) {
-        header = headerOf(cells);
+      if (layout.columns === null) {
+        layout.columns = headerOf(cells);
         continue;
       }
-      const names: string[] = header;
+      const names: string[] = layout.columns;
       if (cells.length > names.length) {
         throw invalid(`row ${row} of the file has ${cells.length} fields, its header ${names.length}`);
       }
       yield Object.fromEntries(cells.map((cell, at) => [names[at]!, cell]));
     }
+  } catch (error) {
+    throw error instanceof CsvError ? invalid(error.message) : error;
   }
 }
 
-/** @throws (as it is read) REQUEST_INVALID naming the row, where there is one */
-export function readRows(bytes: Readable, format: RowFormat): AsyncGenerator<unknown> {
-  if (format === "csv") return rowsOfCsv(bytes);
-  return format === "json" ? rowsOfJson(bytes) : rowsOfJsonLines(bytes);
+/** Form of a file of rows. Filled while the file is read. */
+export interface Layout {
+  /** The header of a CSV; null for other formats. */
+  columns: string[] | null;
+  /** Between the cells of a CSV; null for other formats. */
+  delimiter: string | null;
+}
+
+export const newLayout = (delimiter: string | null = null): Layout => ({ columns: null, delimiter });
+
+/** `delimiter=` of an import. @throws REQUEST_INVALID */
+export function delimiterOf(value: unknown): string | null {
+  if (value === undefined) return null;
+  if (typeof value === "string" && isDelimiter(value)) return value;
+  throw invalid(`delimiter must be one character other than a quote or a line break (got ${described(value)})`);
+}
+
+/** Rows, where at least one thing must be there. @throws REQUEST_INVALID */
+async function* filled(rows: AsyncIterable<unknown>, isThere: () => boolean): AsyncGenerator<unknown> {
+  let count = 0;
+  for await (const row of rows) {
+    count += 1;
+    yield row;
+  }
+  if (count === 0 && !isThere())
+    throw invalid("the file is empty; an import that replaces entries must have rows or a header");
+}
+
+/**
+ * The rows of a file.
+ * @param wish.layout filled while the rows are read; a delimiter that stands there is not detected
+ * @param wish.mayBeEmpty false: a file without a row and without a header is refused
+ * @throws (as it is read) REQUEST_INVALID naming the row, where there is one
+ */
+export function readRows(
+  bytes: Readable,
+  format: RowFormat,
+  { layout = newLayout(), mayBeEmpty = true }: { layout?: Layout; mayBeEmpty?: boolean } = {},
+): AsyncGenerator<unknown> {
+  if (format === "csv") {
+    const rows = rowsOfCsv(bytes, layout);
+    return mayBeEmpty ? rows : filled(rows, () => layout.columns !== null);
+  }
+  layout.delimiter = null;
+  // `[]` says that there are no entries; nothing at all says nothing.
+  if (format === "json") return rowsOfJson(bytes);
+  return mayBeEmpty ? rowsOfJsonLines(bytes) : filled(rowsOfJsonLines(bytes), () => false);
 }

@@ -21,9 +21,12 @@ export interface StringifyOptions {
   escapeFormulae?: boolean;
 }
 
+/** Papa Parse's own expression misses formulas of several lines. */
+const FORMULA = /^[=+\-@\t\r]/;
+
 function parse(text: string, { header = true, delimiter = "", dynamicTyping = false }: ParseOptions = {}): unknown[] {
   if (typeof text !== "string") throw new TypeError("Svc.CSV.parse takes the CSV text as a string");
-  const { data, errors } = Papa.parse(text, { header, delimiter, dynamicTyping, skipEmptyLines: "greedy" });
+  const { data, errors } = Papa.parse(text, { header, delimiter, dynamicTyping, skipEmptyLines: true });
   const fault = errors.find(({ code }) => code !== "UndetectableDelimiter");
   if (fault) throw new Error(`CSV row ${(fault.row ?? 0) + 1}: ${fault.message}`);
   return data;
@@ -32,7 +35,12 @@ function parse(text: string, { header = true, delimiter = "", dynamicTyping = fa
 function stringify(rows: unknown[], options: StringifyOptions = {}): string {
   if (!Array.isArray(rows)) throw new TypeError("Svc.CSV.stringify takes an array of rows");
   const { delimiter = ",", header = true, escapeFormulae = true, columns } = options;
-  return Papa.unparse(rows, { delimiter, header, escapeFormulae, ...(columns ? { columns } : {}) });
+  return Papa.unparse(rows, {
+    delimiter,
+    header,
+    escapeFormulae: escapeFormulae && FORMULA,
+    ...(columns ? { columns } : {}),
+  });
 }
 
 define("CSV", { parse, stringify });

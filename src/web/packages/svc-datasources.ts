@@ -124,7 +124,10 @@ function follow(ref: string | number, where: unknown, callback: (news: EntryNews
 
 /** What an import takes: rows, the text of a CSV or of a JSON array, a file, or a form with one. */
 async function send(path: string, given: string | unknown[] | FormData | Blob): Promise<{ inserted: number }> {
-  if (Array.isArray(given)) return ask("POST", path, given);
+  if (Array.isArray(given)) {
+    const { inserted } = await ask<{ inserted: number }>("POST", path, given);
+    return { inserted };
+  }
   const form = given instanceof FormData ? given : new FormData();
   if (typeof given === "string") {
     const [type, name] = /^\s*\[/.test(given) ? ["application/json", "import.json"] : ["text/csv", "import.csv"];
@@ -132,7 +135,8 @@ async function send(path: string, given: string | unknown[] | FormData | Blob): 
   } else if (given instanceof Blob) form.append("file", given);
   else if (form !== given) throw new TypeError("an import takes CSV, JSON, an array of rows, a file or a FormData");
   const answer = await connection().exchange("POST", path, form);
-  return (await answer.json()) as { inserted: number };
+  const { inserted } = (await answer.json()) as { inserted: number };
+  return { inserted };
 }
 
 function connectionTo(ref: string | number): DataSourceConnection {

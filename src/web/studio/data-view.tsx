@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useState } from "react";
 import { asApiError } from "./api.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
-import { DataImport, sendFile } from "./data-import.js";
+import { type ChosenFile, DataImport, delimiterName, sendFile } from "./data-import.js";
 import { CreateDataSource, DeleteDataSource, ListDataSources } from "./documents.js";
 import { EntriesPanel, type PanelProps } from "./entries-panel.js";
 import { counted } from "./format.js";
@@ -32,10 +32,12 @@ function Source(props: SourceProps) {
       setFault(asApiError(error).message);
     }
   };
-  const take = async (file: File, append: boolean) => {
-    const count = await sendFile(appId, source.id, file, append);
+  const take = async (chosen: ChosenFile) => {
+    const { inserted, columns, delimiter } = await sendFile(appId, source.id, chosen);
     reload();
-    return `${counted(count, "entry was", "entries were")} taken in.`;
+    const entries = counted(inserted, "entry was", "entries were");
+    const layout = delimiter === null ? "" : `, cells separated by ${delimiterName(delimiter)}`;
+    return `${entries} imported: ${counted(columns.length, "column", "columns")}${layout}.`;
   };
   const panels = {
     Entries: () => <EntriesPanel {...props} />,
@@ -79,10 +81,10 @@ function NewSource({
       setFault(asApiError(error).message);
     }
   };
-  const take = async (file: File) => {
+  const take = async (chosen: ChosenFile) => {
     const made = await make();
     try {
-      await sendFile(appId, made.id, file, false);
+      await sendFile(appId, made.id, chosen);
     } catch (error) {
       await api.ask(DeleteDataSource, { appId, id: made.id }).catch(() => undefined);
       throw error;

@@ -52,8 +52,11 @@ export function EntriesPanel({ api, appId, ask, source, reload }: PanelProps) {
     setFault(await insert());
     reload();
   };
-  const file = (format: string) =>
-    serviceAddress(`/v1/apps/${appId}/data-sources/${source.id}/export?format=${format}`).href;
+  // A person opens a CSV in a spreadsheet, where a cell that begins with = would run.
+  const file = (format: string) => {
+    const query = `format=${format}${format === "csv" ? "&spreadsheet=true" : ""}`;
+    return serviceAddress(`/v1/apps/${appId}/data-sources/${source.id}/export?${query}`).href;
+  };
   return (
     <section className="entries-panel" aria-label="Entries">
       <div className="row">

@@ -2,7 +2,7 @@
 import { Readable } from "node:stream";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { type RowFormat, readRows } from "../../../src/operations/data-sources/row-streams.js";
+import { newLayout, type RowFormat, readRows } from "../../../src/operations/data-sources/row-streams.js";
 
 const PART_BYTES = 64 * 1024;
 const PARTS = 120;
@@ -40,4 +40,51 @@ describe("a file that comes faster than its rows are taken", () => {
       expect(count).to.equal(rowsInPart * PARTS + (format === "json" ? 1 : 0));
     });
   }
+});
+
+describe("a file that arrives in packets", () => {
+  const rows = [
+    { Näme: 'Ada "Countess"', Note: "a\r\nb; c" },
+    { Näme: "", Note: "" },
+    { Näme: "😀", Note: "x, y" },
+  ];
+  const csv = (newline: string, mark = "") =>
+    mark + ["Näme;Note", '"Ada ""Countess""";"a\r\nb; c"', ";", '😀;"x, y"', ""].join(newline);
+  const files: [string, RowFormat, string][] = [
+    ["CSV with CRLF", "csv", csv("\r\n")],
+    ["CSV with LF and a byte order mark", "csv", csv("\n", "\uFEFF")],
+    ["CSV with CR and a line that names the delimiter", "csv", csv("\r", "sep=;\r")],
+    ["JSON", "json", JSON.stringify(rows)],
+    ["JSON lines", "jsonl", rows.map((row) => JSON.stringify(row)).join("\r\n")],
+  ];
+  const read = async (format: RowFormat, packets: readonly Buffer[]) => {
+    const layout = newLayout();
+    const found: unknown[] = [];
+    for await (const row of readRows(Readable.from(packets), format, { layout })) found.push(row);
+    return { found, layout };
+  };
+  for (const [title, format, text] of files) {
+    it(`has the same rows and layout for every cut position: ${title}`, async () => {
+      const bytes = Buffer.from(text);
+      const layout = format === "csv" ? { columns: ["Näme", "Note"], delimiter: ";" } : newLayout();
+      const expected = { found: rows, layout };
+      for (let at = 0; at <= bytes.length; at += 1) {
+        const packets = [bytes.subarray(0, at), bytes.subarray(at)];
+        expect(await read(format, packets), `cut at ${at}`).to.deep.equal(expected);
+      }
+      const single = Array.from(bytes, (byte) => Buffer.from([byte]));
+      expect(await read(format, single)).to.deep.equal(expected);
+    });
+  }
+
+  it("detects the delimiter from the same characters, however they arrive", async () => {
+    // The sample ends inside the rows: later rows do not count.
+    const text = `a,b\n${"1,2\n".repeat(20_000)}${"1;2,3;4\n".repeat(20_000)}`;
+    for (const size of [1_000, 65_536, 65_537, 1_000_000]) {
+      const packets: Buffer[] = [];
+      for (let at = 0; at < text.length; at += size) packets.push(Buffer.from(text.slice(at, at + size)));
+      const { found, layout } = await read("csv", packets);
+      expect([found.length, layout]).to.deep.equal([40_000, { columns: ["a", "b"], delimiter: "," }]);
+    }
+  });
 });
