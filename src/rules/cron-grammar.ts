@@ -76,8 +76,8 @@ function addItem(values: Set<number>, item: string, { min, max }: FieldRange): s
   return null;
 }
 
-/** Both day fields restricted means either of them, as cron has it; a bare `*` leaves the choice to the other. */
-function everyDay({ days, weekdays, anyDay, anyWeekday }: CronFields): boolean {
+/** True if no day is left out. If both day fields are restricted, either is enough; a bare `*` leaves the choice to the other. */
+export function firesEveryDay({ days, weekdays, anyDay, anyWeekday }: CronFields): boolean {
   const allDays = days.size === 31;
   const allWeekdays = weekdays.size === 7;
   return anyDay || anyWeekday ? allDays && allWeekdays : allDays || allWeekdays;
@@ -85,7 +85,7 @@ function everyDay({ days, weekdays, anyDay, anyWeekday }: CronFields): boolean {
 
 /** However it is written: all minutes of all hours of all days. */
 export function firesEveryMinute(fields: CronFields): boolean {
-  return fields.minutes.size === 60 && fields.hours.size === 24 && fields.months.size === 12 && everyDay(fields);
+  return fields.minutes.size === 60 && fields.hours.size === 24 && fields.months.size === 12 && firesEveryDay(fields);
 }
 
 /** Whether any year has one of its days: `0 0 31 2 *` has none, `0 0 29 2 *` one in four years. */

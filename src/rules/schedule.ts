@@ -1,19 +1,21 @@
 /**
- * When an action fires: which expressions and zones are accepted, and the ticks that follow. Keeps no time and no row.
+ * Accepted cron expressions and time zones, and the ticks that follow from them. Pure: reads no clock and no row.
  *
- * The rule for clock changes, which is croner 11's. An expression is matched against the wall clock of its time zone.
- * - A single time of day (`30 2 * * *`) fires once on every day that the zone has: one that the clock skips when it goes
- *   forward fires as soon as the clock goes on (03:00), one that the clock repeats when it goes back fires the first time.
- * - Every other expression (`0,30 * * * *`, `0 1,2 * * *`) fires whenever the clock shows a match: not at all in a
- *   skipped span, twice in a repeated one.
+ * croner matches an expression against a wall clock without clock changes; this file maps each match to the zone:
+ * - A single time of day (`30 2 * * *`) fires once on every day that the zone has. If the clock skips it, it fires when
+ *   the clock goes on (03:00); if the clock repeats it, it fires the first time.
+ * - Every other expression (`0,30 * * * *`, `0 1,2 * * *`) fires whenever the clock shows a match: never in a skipped
+ *   span, twice in a repeated one.
  * - A day that a zone leaves out (Apia, 30 December 2011) has no ticks.
+ *
+ * croner's own handling of zones loses a daily time when the skipped hour ends at midnight (Nuuk, 23:00 to 24:00).
  */
 import { Cron } from "croner";
-import cronstrue from "cronstrue";
 import { ActionError, type Status } from "../errors.js";
 import { everFires, firesEveryMinute, parseCron } from "./cron-grammar.js";
 import { described } from "./described.js";
 import links from "./time-zone-links.json" with { type: "json" };
+import { endOfSkip, instantsOf, zoneOffset } from "./zone-clock.js";
 
 export interface ScheduleFault {
   status: Extract<Status, "FREQUENCY_INVALID" | "FREQUENCY_TOO_FREQUENT" | "TIMEZONE_INVALID">;
@@ -64,21 +66,35 @@ export function checkTimezone(value: unknown): asserts value is string {
  * @param frequency and @param timezone as checked by {@link checkFrequency} and {@link checkTimezone}
  */
 export function nextRuns(frequency: string, timezone: string, from: Date, count: number): Date[] {
-  // A fresh options object each time: croner writes into it.
-  return new Cron(frequency, { timezone, mode: "5-part" }).nextRuns(count, from);
+  const start = from.getTime();
+  const matches = new Cron(frequency, { timezone: "UTC", mode: "5-part" });
+  const isDaily = firesOncePerDay(frequency);
+  const ticks: number[] = [];
+  let wall = matches.nextRun(new Date(start + firstOffset(timezone, start)));
+  for (; wall !== null; wall = matches.nextRun(wall)) {
+    const instants = isDaily ? dailyInstant(timezone, wall.getTime()) : instantsOf(timezone, wall.getTime());
+    // A match in a repeated hour has two instants, and the second may come after those of later matches.
+    if (ticks.length >= count && instants.length > 0 && instants[0]! > ticks[count - 1]!) break;
+    ticks.push(...instants.filter((instant) => instant > start));
+    ticks.sort((a, b) => a - b);
+  }
+  return ticks.slice(0, count).map((tick) => new Date(tick));
 }
 
-/** The expression as a plain English sentence: "At 09:30, Monday through Friday". */
-export function describeFrequency(frequency: string): string {
-  return cronstrue.toString(frequency, { use24HourTimeFormat: true, verbose: false });
+/** The offset to start matching with. If the clock goes back within a day, matches from before that are still due once more. */
+function firstOffset(timezone: string, start: number): number {
+  return Math.min(zoneOffset(timezone, start), zoneOffset(timezone, start + 86_400_000));
 }
 
-/** A moment on the wall clock of a zone, with its offset: 2026-11-01T01:30:00-04:00. */
-export function localTime(moment: Date, timeZone: string): string {
-  const clock = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" }).format(moment);
-  const zone = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset" }).formatToParts(moment);
-  const offset = zone.find(({ type }) => type === "timeZoneName")?.value.slice("GMT".length) || "+00:00";
-  return `${clock.replace(" ", "T")}${offset}`;
+function firesOncePerDay(frequency: string): boolean {
+  const fields = parseCron(frequency);
+  return !("fault" in fields) && fields.minutes.size === 1 && fields.hours.size === 1;
+}
+
+function dailyInstant(timezone: string, wall: number): number[] {
+  const [first] = instantsOf(timezone, wall);
+  const instant = first ?? endOfSkip(timezone, wall);
+  return instant === null ? [] : [instant];
 }
 
 function isKnownToIntl(timeZone: string): boolean {

@@ -1,5 +1,7 @@
 /** The ticks around clock changes, golden, in zones whose changes differ in size, hour and direction. */
 import { expect } from "chai";
+import fc from "fast-check";
+import { parseCron } from "../../src/rules/cron-grammar.js";
 import { nextRuns } from "../../src/rules/schedule.js";
 
 /** Title, frequency, time zone, the moment asked from, the ticks that follow (UTC, to the minute). */
@@ -142,6 +144,22 @@ const CLOCK_CHANGES: [string, string, string, string, string[]][] = [
     "2011-12-30T03:00Z",
     ["2011-12-30T04:00Z", "2011-12-30T10:00Z", "2011-12-30T16:00Z"],
   ],
+  // Nuuk and Ittoqqortoormiit skip the last hour of a day: 28 March 2026, 23:00 to 24:00 at 01:00Z.
+  [
+    "a skipped time before midnight fires at midnight",
+    "30 23 * * *",
+    "America/Nuuk",
+    "2026-03-27T12:00Z",
+    ["2026-03-28T01:30Z", "2026-03-29T01:00Z", "2026-03-30T00:30Z"],
+  ],
+  [
+    "the hour itself, too",
+    "0 23 * * *",
+    "America/Scoresbysund",
+    "2026-03-27T12:00Z",
+    ["2026-03-28T01:00Z", "2026-03-29T01:00Z", "2026-03-30T00:00Z"],
+  ],
+  ["also where its weekday is named", "59 23 * * 6", "America/Nuuk", "2026-03-27T12:00Z", ["2026-03-29T01:00Z"]],
 ];
 
 describe("schedule: clock changes", () => {
@@ -161,4 +179,77 @@ describe("schedule: clock changes", () => {
       }
     }
   });
+
+  it("fires at the minutes that a walk over the zone's clock finds, around every clock change of 2026", () => {
+    const changes = Intl.supportedValuesOf("timeZone").flatMap((zone) => clockChanges(zone));
+    expect(changes.length).to.be.above(100);
+    const number = (size: number) => fc.nat(size - 1).map(String);
+    const minutes = fc.oneof(number(60), fc.constantFrom("*/20", "0,30", "59"));
+    const hours = fc.oneof(number(24), fc.constantFrom("*", "23", "0", "1,2", "22-23"));
+    const cases = fc.tuple(fc.constantFrom(...changes), minutes, hours, fc.constantFrom("*", "6", "0"), fc.nat(2_879));
+    const property = fc.property(cases, ([change, minute, hour, weekday, before]) => {
+      const frequency = `${minute} ${hour} * * ${weekday}`;
+      const from = change.at - before * 60_000;
+      const expected = ticksByWalking(frequency, change.zone, from);
+      const ticks = nextRuns(frequency, change.zone, new Date(from), expected.length + 1).map((tick) => tick.getTime());
+      const until = from + WALK_MINUTES * 60_000;
+      expect(
+        ticks.filter((tick) => tick <= until),
+        `${frequency} ${change.zone} from ${new Date(from).toISOString()}`,
+      ).to.deep.equal(expected);
+    });
+    fc.assert(property, { numRuns: 150 });
+  });
 });
+
+const WALK_MINUTES = 3 * 24 * 60;
+const clocks = new Map<string, Intl.DateTimeFormat>();
+
+/** The wall clock as text that sorts by time: "2026-03-28 23:30". */
+function wallClock(zone: string, at: number): string {
+  const known = clocks.get(zone);
+  const clock = known ?? new Intl.DateTimeFormat("sv-SE", { timeZone: zone, dateStyle: "short", timeStyle: "short" });
+  clocks.set(zone, clock);
+  return clock.format(at);
+}
+
+/** The first minutes after each clock change of 2026, found hour by hour. */
+function clockChanges(zone: string): { zone: string; at: number }[] {
+  const offset = (at: number) => Date.parse(`${wallClock(zone, at).replace(" ", "T")}:00Z`) - at;
+  const changes: { zone: string; at: number }[] = [];
+  for (let at = Date.UTC(2026, 0, 1); at < Date.UTC(2027, 0, 1); at += 86_400_000) {
+    if (offset(at) === offset(at + 86_400_000)) continue;
+    let minute = at;
+    while (offset(minute) === offset(at)) minute += 60_000;
+    changes.push({ zone, at: minute });
+  }
+  return changes;
+}
+
+/** Walks minute by minute and applies the rule at the top of schedule.ts. */
+function ticksByWalking(frequency: string, zone: string, from: number): number[] {
+  const fields = parseCron(frequency);
+  if ("fault" in fields) throw new Error(fields.fault);
+  const isDaily = fields.minutes.size === 1 && fields.hours.size === 1;
+  const onDay = (date: string) => fields.weekdays.has(new Date(`${date}T00:00Z`).getUTCDay());
+  const time = `${String([...fields.hours][0]).padStart(2, "0")}:${String([...fields.minutes][0]).padStart(2, "0")}`;
+  const ticks: number[] = [];
+  const fired = new Set<string>();
+  const dates = new Set<string>();
+  for (let minute = -24 * 60; minute <= WALK_MINUTES; minute += 1) {
+    const at = from + minute * 60_000;
+    const [date, clock] = wallClock(zone, at).split(" ") as [string, string];
+    let fires = false;
+    if (isDaily) {
+      dates.add(date);
+      for (const day of dates) {
+        if (fired.has(day) || !onDay(day) || `${date} ${clock}` < `${day} ${time}`) continue;
+        fired.add(day);
+        fires = true;
+      }
+    } else
+      fires = onDay(date) && fields.hours.has(Number(clock.slice(0, 2))) && fields.minutes.has(Number(clock.slice(3)));
+    if (fires && minute > 0) ticks.push(at);
+  }
+  return ticks;
+}

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import fc from "fast-check";
 import { parseCron } from "../../src/rules/cron-grammar.js";
-import { checkFrequency, checkTimezone, describeFrequency, nextRuns } from "../../src/rules/schedule.js";
+import { checkFrequency, checkTimezone, nextRuns } from "../../src/rules/schedule.js";
 import { refusal } from "./refusal.js";
 
 const BAD_FREQUENCIES: unknown[] = [
@@ -326,10 +326,6 @@ describe("schedule: what is accepted", () => {
     expect(ticks.map((tick) => tick.getUTCDate())).to.deep.equal([2, 9, 13, 16]);
   });
 
-  it("says what an expression means in a plain sentence", () => {
-    expect(describeFrequency("30 9 * * 1-5")).to.equal("At 09:30, Monday through Friday");
-  });
-
   it("runs by croner exactly the minutes that the checked fields name", () => {
     fc.assert(fc.property(expressions, fc.integer({ min: 0, max: 40_000_000 }), sameMinutes), { numRuns: 400 });
   });
@@ -352,7 +348,6 @@ const expressions = fc
 function sameMinutes(frequency: string, minute: number): void {
   const fields = parseCron(frequency);
   if ("fault" in fields) throw new Error(`${frequency}: ${fields.fault}`);
-  expect(describeFrequency(frequency)).to.be.a("string").and.not.equal("");
   const matches = (at: Date): boolean => {
     const day = fields.days.has(at.getUTCDate());
     const weekday = fields.weekdays.has(at.getUTCDay());

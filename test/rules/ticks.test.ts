@@ -1,6 +1,6 @@
 import { expect } from "chai";
-import { localTime } from "../../src/rules/schedule.js";
 import { MISSED_COUNTED, MISSED_LISTED, ticksOwed } from "../../src/rules/ticks.js";
+import { localTime } from "../../src/rules/zone-clock.js";
 
 const at = (text: string) => new Date(`2026-03-02T${text}Z`);
 const iso = (dates: Date[]) => dates.map((date) => date.toISOString().slice(11, 19));

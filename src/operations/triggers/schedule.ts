@@ -2,8 +2,10 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource, EntityManager } from "typeorm";
 import { rows } from "../../data/database.js";
-import { checkFrequency, checkTimezone, describeFrequency, localTime, nextRuns } from "../../rules/schedule.js";
+import { checkFrequency, checkTimezone, nextRuns } from "../../rules/schedule.js";
+import { describeFrequency } from "../../rules/schedule-text.js";
 import { MISSED_COUNTED, type Owed, TICK_LATE_MS, ticksOwed } from "../../rules/ticks.js";
+import { localTime } from "../../rules/zone-clock.js";
 import type { Measures, TickFateLabel } from "../watch/measures.js";
 
 /** Rows locked in one transaction. */

@@ -2,7 +2,8 @@
 import { setImmediate as breathe } from "node:timers/promises";
 import type { DataSource } from "typeorm";
 import { rows } from "../../data/database.js";
-import { describeFrequency, nextRuns } from "../../rules/schedule.js";
+import { nextRuns } from "../../rules/schedule.js";
+import { describeFrequency } from "../../rules/schedule-text.js";
 
 /** The coming ticks of one production copy; times are ISO 8601. */
 export interface ScheduledAction {

@@ -1,0 +1,54 @@
+/**
+ * A cron expression as a plain English sentence: "At 09:30, Monday through Friday".
+ *
+ * cronstrue describes how an expression is written, which is wrong for some spellings: `0 0 *\/1 * 1` fires daily and reads
+ * "only on Monday". This file therefore gives it the values that each field stands for, in the forms that it reads rightly.
+ */
+import cronstrue from "cronstrue";
+import { type CronFields, firesEveryDay, parseCron } from "./cron-grammar.js";
+
+/** @param frequency as checked by `checkFrequency` */
+export function describeFrequency(frequency: string): string {
+  const fields = parseCron(frequency);
+  if ("fault" in fields) throw new Error(`frequency ${fields.fault}`);
+  const minutes = stepText(fields.minutes, 60) ?? listText(fields.minutes, 60);
+  const everyFewHours = fields.minutes.size === 1 ? stepText(fields.hours, 24) : null;
+  const time = `${minutes} ${everyFewHours ?? listText(fields.hours, 24)}`;
+  const sentence = describe(`${time} * * *`);
+  const part = (days: string) => describe(`${time} ${days}`).slice(sentence.length);
+  return sentence + dayText(fields, part) + part(`* ${listText(fields.months, 12)} *`);
+}
+
+/** cron's rule: if both day fields are restricted, either of them is enough. */
+function dayText(fields: CronFields, part: (days: string) => string): string {
+  if (firesEveryDay(fields)) return "";
+  const days = part(`${listText(fields.days, 31)} * *`);
+  const weekdays = part(`* * ${listText(fields.weekdays, 7)}`);
+  if (fields.anyDay || fields.anyWeekday) return days + weekdays;
+  return `${days}, or ${weekdays.replace(/^, (only )?/, "")}`;
+}
+
+const describe = (expression: string) => cronstrue.toString(expression, { use24HourTimeFormat: true, verbose: false });
+
+/** `*\/n`, if these are all values of the field that n leaves, evenly to its end. */
+function stepText(values: ReadonlySet<number>, size: number): string | null {
+  const step = size / values.size;
+  const isEven =
+    values.size > 2 && step > 1 && Number.isInteger(step) && [...values].every((value) => value % step === 0);
+  return isEven ? `*/${step}` : null;
+}
+
+/** The values as a list of numbers and ranges; `*` for all of them. */
+function listText(values: ReadonlySet<number>, size: number): string {
+  if (values.size === size) return "*";
+  const sorted = [...values].sort((a, b) => a - b);
+  const items: string[] = [];
+  for (let first = 0; first < sorted.length; ) {
+    let last = first;
+    while (sorted[last + 1] === sorted[last]! + 1) last += 1;
+    if (last - first >= 2) items.push(`${sorted[first]}-${sorted[last]}`);
+    else items.push(...sorted.slice(first, last + 1).map(String));
+    first = last + 1;
+  }
+  return items.join(",");
+}

@@ -1,0 +1,54 @@
+/** Converts between instants and the wall clock of an IANA time zone. Read this when a tick is wrong around a clock change. */
+
+const DAY_MS = 86_400_000;
+
+/** One formatter per zone: making one takes 50 times as long as using it. */
+const formatters = new Map<string, Intl.DateTimeFormat>();
+
+/** Milliseconds that the wall clock of the zone is ahead of UTC at an instant. */
+export function zoneOffset(timeZone: string, instant: number): number {
+  let formatter = formatters.get(timeZone);
+  if (formatter === undefined) {
+    formatter = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short", timeStyle: "medium" });
+    formatters.set(timeZone, formatter);
+  }
+  const wholeSecond = Math.floor(instant / 1000) * 1000;
+  return Date.parse(`${formatter.format(wholeSecond).replace(" ", "T")}Z`) - wholeSecond;
+}
+
+/**
+ * The instants at which the zone's clock shows a wall-clock time, oldest first: one, two where the clock goes back over
+ * it, none where the clock skips it.
+ * @param wall the wall-clock time, written as if it were UTC
+ */
+export function instantsOf(timeZone: string, wall: number): number[] {
+  const offsets = new Set([zoneOffset(timeZone, wall - DAY_MS), zoneOffset(timeZone, wall + DAY_MS)]);
+  const instants = [...offsets].map((offset) => wall - offset);
+  return instants.filter((instant) => zoneOffset(timeZone, instant) === wall - instant).sort((a, b) => a - b);
+}
+
+/**
+ * The instant at which the clock goes on after skipping a wall-clock time, or null if the zone leaves out the whole day
+ * (Apia, 30 December 2011).
+ * @param wall a time that {@link instantsOf} has no instant for
+ */
+export function endOfSkip(timeZone: string, wall: number): number | null {
+  const before = zoneOffset(timeZone, wall - DAY_MS);
+  let earlier = wall - DAY_MS - before;
+  let later = wall + DAY_MS - zoneOffset(timeZone, wall + DAY_MS);
+  if (zoneOffset(timeZone, later) - before >= DAY_MS) return null;
+  while (later - earlier > 1000) {
+    const middle = Math.floor((earlier + later) / 2000) * 1000;
+    if (zoneOffset(timeZone, middle) === before) earlier = middle;
+    else later = middle;
+  }
+  return later;
+}
+
+/** A moment on the wall clock of a zone, with its offset: 2026-11-01T01:30:00-04:00. */
+export function localTime(moment: Date, timeZone: string): string {
+  const clock = new Date(moment.getTime() + zoneOffset(timeZone, moment.getTime())).toISOString().slice(0, 19);
+  const zone = new Intl.DateTimeFormat("en", { timeZone, timeZoneName: "longOffset" }).formatToParts(moment);
+  const offset = zone.find(({ type }) => type === "timeZoneName")?.value.slice("GMT".length) || "+00:00";
+  return `${clock}${offset}`;
+}
