@@ -45,8 +45,8 @@ export const RATE_WINDOW_MS = 60_000;
 export const RATE_LIMIT_MANAGE = 60;
 export const RATE_LIMIT_RUN = 30;
 export const RATE_LIMIT_PUBLISH = 10;
-/** Of RATE_LIMIT_RUN: what visitors without a person of their own have together; the rest is left to the app's own. */
-export const RUNS_VISITORS_SHARE = 2 / 3;
+/** Share of a rate limit beyond which the requests of visitors no longer count against the app's own credentials. */
+export const VISITORS_SHARE = 2 / 3;
 
 /** Requests of Communicate per its own window and app (packages). */
 export const RATE_LIMIT_COMMUNICATE = 20;

@@ -28,9 +28,15 @@ const TAKE = `
 const OLDEST = `
   SELECT hits[greatest(1, cardinality(hits) + 1 - $3::int)] AS hit FROM rate_window WHERE app_id = $1 AND class = $2`;
 
+const COUNT = `
+  SELECT count(*)::int AS hits FROM rate_window, unnest(hits) AS hit
+   WHERE app_id = $1 AND class = $2 AND hit > clock_timestamp() - $3::int * interval '1 millisecond'`;
+
 export interface RateWindow {
   /** Counts one call of `limit` per window for (appId, rateClass), or refuses it. A class has one window. */
   take(appId: number, rateClass: string, { limit, windowMs }: { limit: number; windowMs: number }): Promise<RateAnswer>;
+  /** Calls that count at this moment, at most the limit that they were taken with. */
+  count(appId: number, rateClass: string, windowMs: number): Promise<number>;
 }
 
 export function createRateWindow(db: DataSource): RateWindow {
@@ -46,6 +52,11 @@ export function createRateWindow(db: DataSource): RateWindow {
       }
       const [oldest]: { hit: Date }[] = await db.query(OLDEST, parameters);
       return { accepted: false, remaining: 0, freesAt: oldest ? leaves(oldest.hit) : new Date() };
+    },
+
+    async count(appId, rateClass, windowMs) {
+      const [row]: { hits: number }[] = await db.query(COUNT, [appId, rateClass, windowMs]);
+      return row!.hits;
     },
   };
 }

@@ -26,9 +26,9 @@ describe("a visitor", () => {
   }
   const calm = () => service.db.query("TRUNCATE rate_window");
 
-  it("has two thirds of an app's runs, with all other visitors: a third is left to editors and backends", async () => {
+  it("has an app's 30 runs a minute, and leaves editors and backends a third of that beyond the limit", async () => {
     await calm();
-    expect(await passed(visitor, 25)).to.equal(20);
+    expect(await passed(visitor, 32)).to.equal(30);
     expect(await passed("api", 12)).to.equal(10);
     const { body, headers } = await service.rest("POST", `/v3/apps/${service.appId}/actions/none/run`, {
       as: visitor,
@@ -42,6 +42,18 @@ describe("a visitor", () => {
     await calm();
     expect(await passed(appUser, 32)).to.equal(30);
     expect(await passed(visitor, 1)).to.equal(0);
+  });
+
+  it("shares the 30 runs with editors and backends while it uses less than two thirds", async () => {
+    await calm();
+    expect(await passed(visitor, 15)).to.equal(15);
+    expect(await passed("api", 17)).to.equal(15);
+    expect(await passed(visitor, 1)).to.equal(0);
+  });
+
+  it("leaves the app's own credentials no more than 30 where no visitor runs anything", async () => {
+    await calm();
+    expect(await passed("api", 32)).to.equal(30);
   });
 
   it("reads of the app its name, and not what belongs to those who make it, over REST and GraphQL", async () => {

@@ -6,7 +6,7 @@ import { rows } from "../../data/database.js";
 import type { DiskRoom, RoomLevel } from "../../engine/disk-room.js";
 import type { RateAnswer, RateWindow } from "../../engine/rate-window.js";
 import { ActionError } from "../../errors.js";
-import { LOW_DISK_RETRY_SECONDS, RUNS_VISITORS_SHARE } from "../../limits.js";
+import { LOW_DISK_RETRY_SECONDS, VISITORS_SHARE } from "../../limits.js";
 import {
   ACCESS,
   ADDS,
@@ -80,20 +80,31 @@ export function createGate(options: {
   /** Apps that were there a moment ago: the service deletes none. */
   const existing = new LRUCache<number, true>({ max: EXISTING_MAX, ttl: EXISTING_MS });
 
-  /** @param whose those who share the window, as the refusal names them */
+  /**
+   * Counts one request in the app's window. Visitors may use all of it. If they used more than their share, requests with
+   * the app's own credentials get that much beyond the limit, so that visitors cannot lock out editors and backends.
+   */
   async function countIn(
     visitor: Visitor,
     appId: number,
-    { name, limit, windowMs, whose }: { name: string; limit: number; windowMs: number; whose: string },
+    { name, limit, windowMs, isVisitor }: { name: string; limit: number; windowMs: number; isVisitor: boolean },
   ): Promise<void> {
-    const answer = await window.take(appId, name, { limit, windowMs });
+    const ofVisitors = `${name} of visitors`;
+    let answer = await window.take(appId, name, { limit, windowMs });
+    if (isVisitor && answer.accepted) await window.take(appId, ofVisitors, { limit, windowMs });
+    if (!isVisitor && !answer.accepted) {
+      const share = Math.max(1, Math.floor(limit * VISITORS_SHARE));
+      const overdrawn = (await window.count(appId, ofVisitors, windowMs)) - share;
+      if (overdrawn > 0) answer = await window.take(appId, name, { limit: limit + overdrawn, windowMs });
+    }
     // A document of several limited fields leaves the scarcest quota.
-    if (answer.remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...answer, limit };
+    const remaining = Math.min(limit, answer.remaining);
+    if (remaining <= (visitor.quota?.remaining ?? limit)) visitor.quota = { ...answer, remaining, limit };
     if (answer.accepted) return;
     const retryAfter = Math.max(1, Math.ceil((answer.freesAt.getTime() - Date.now()) / 1000));
     throw new ActionError(
       "RATE_LIMIT_EXCEEDED",
-      `${whose} limit is ${limit} such requests in ${windowMs / 1000} seconds; try again in ${retryAfter} s`,
+      `this app's limit is ${limit} such requests in ${windowMs / 1000} seconds; try again in ${retryAfter} s`,
       { retryAfter, nextValidRequestDate: answer.freesAt.toISOString() },
     );
   }
@@ -101,26 +112,20 @@ export function createGate(options: {
   async function count(visitor: Visitor, caller: Caller, rateClass: RateClass, appId: number): Promise<void> {
     const limit = limits[rateClass];
     if (limit === 0) return;
-    const windowMs = rateWindowOf(rateClass);
-    // Whoever opens the app's page has such a token: what all of them ask for is not to be what its editors cannot.
-    if (rateClass === "run" && isVisitor(caller) && caller.personId === null) {
-      const share = Math.max(1, Math.floor(limit * RUNS_VISITORS_SHARE));
-      const whose = "the visitors of this app together: their";
-      await countIn(visitor, appId, { name: "run of visitors", limit: share, windowMs, whose });
-    }
-    await countIn(visitor, appId, { name: rateClass, limit, windowMs, whose: "this app's" });
+    const isAnonymous = rateClass === "run" && isVisitor(caller) && caller.personId === null;
+    await countIn(visitor, appId, {
+      name: rateClass,
+      limit,
+      windowMs: rateWindowOf(rateClass),
+      isVisitor: isAnonymous,
+    });
   }
 
   async function countMessages(appId: number, sender: Pick<Caller, "kind">): Promise<void> {
     const limit = limits.communicate;
     if (limit === 0) return;
     const windowMs = rateWindowOf("communicate");
-    if (isVisitor(sender)) {
-      const share = Math.max(1, Math.floor(limit * RUNS_VISITORS_SHARE));
-      const whose = "the visitors of this app together: their";
-      await countIn({ caller: null }, appId, { name: "communicate of visitors", limit: share, windowMs, whose });
-    }
-    await countIn({ caller: null }, appId, { name: "communicate", limit, windowMs, whose: "this app's" });
+    await countIn({ caller: null }, appId, { name: "communicate", limit, windowMs, isVisitor: isVisitor(sender) });
   }
 
   async function appExists(appId: number): Promise<boolean> {
