@@ -77,11 +77,13 @@ async function main() {
   if (setUp.code !== 0) return { passed: 0, failed: 1 };
   const node = ownNode();
   const lint = await run(node, ["node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."]);
+  const promises = await run(node, ["node_modules/oxlint/bin/oxlint", "--deny-warnings", "."]);
   const first = await runTests(node, files.length > 0 ? files : gateFiles());
   const { passed, failed, failures, broken } = await tryAgain(node, first);
   for (const failure of failures) repeat(failure);
   const beside = broken ? ["mocha itself"] : [];
   if (lint.code !== 0) beside.push("biome check");
+  if (promises.code !== 0) beside.push("oxlint");
   for (const check of beside) process.stdout.write(`failed beside the tests: ${check}, see its output above\n`);
   return { passed, failed: failed + beside.length };
 }

@@ -119,7 +119,9 @@ const FOR_ANY_VALUES = "SET plan_cache_mode = force_generic_plan; SET enable_seq
  * With values they would be planned anew each time, which costs a large ledger more than the statement itself.
  */
 export function createStatementPool(url: string, size: number): pg.Pool {
-  const onConnect = async (client: pg.ClientBase) => void (await client.query(FOR_ANY_VALUES));
+  const onConnect = async (client: pg.ClientBase) => {
+    await client.query(FOR_ANY_VALUES);
+  };
   const options = { ...BOUNDED_POOL, application_name: "svc-app-actions", onConnect };
   const pool = new pg.Pool({ connectionString: url, max: size, ...options });
   return pool.on("error", () => undefined).on("connect", () => undefined);

@@ -101,8 +101,8 @@ export function createFrontDoor(parts: Parts): FrontDoor {
     },
 
     refuse(error, socket) {
-      if (error.code === "ECONNRESET" || !socket.writable) return void socket.destroy();
-      socket.end(refusal(error));
+      if (error.code === "ECONNRESET" || !socket.writable) socket.destroy();
+      else socket.end(refusal(error));
     },
 
     open(next) {

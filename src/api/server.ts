@@ -99,7 +99,9 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
   const app = Fastify({
     bodyLimit: BODY_MAX_BYTES,
     routerOptions: { ignoreTrailingSlash: true, maxParamLength: PARAM_MAX_CHARACTERS },
-    frameworkErrors: (error, _request, reply) => void fail(error, reply as FastifyReply),
+    frameworkErrors(error, _request, reply) {
+      fail(error, reply as FastifyReply);
+    },
     // A server that never listens: the port is the front door's, and closing the API must not wait for the port's connections.
     serverFactory: (listener) => {
       handle = listener;
@@ -116,7 +118,9 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
 /** What leaves: a large text by slices, and refusals of who has no credential at a pace. */
 function registerLeaving(app: FastifyInstance, patience: Patience): void {
   app.addHook("onSend", ({ context }, reply, payload, done) => {
-    const end = () => void reply.raw.destroy();
+    const end = () => {
+      reply.raw.destroy();
+    };
     const isLarge = typeof payload === "string" && payload.length > LARGE_CHARACTERS;
     const leave = () => done(null, isLarge ? sliced([payload], end) : payload);
     const refused = reply.statusCode >= 400 || context?.refused === true;

@@ -1,10 +1,12 @@
 /** GraphQL over websockets on the same port and path: credentials, origin, caps, and the end of sockets whose credential died. */
+
 import type { IncomingMessage } from "node:http";
 import type { Duplex } from "node:stream";
 import { type ExecutionArgs, execute, GraphQLError, type GraphQLSchema } from "graphql";
 import { GRAPHQL_TRANSPORT_WS_PROTOCOL } from "graphql-ws";
 import type { Logger } from "pino";
 import { WebSocketServer } from "ws";
+import { runInBackground } from "../background.js";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { Measures } from "../operations/watch/measures.js";
@@ -203,16 +205,18 @@ export function createSockets({
     log,
   );
 
-  const timer = setInterval(recheck.all, RECHECK_MS);
-  const unwatch = credentials.watch((id) => void (id === null ? recheck.all() : recheck.ofCredential(id)));
+  const timer = setInterval(() => runInBackground(recheck.all()), RECHECK_MS);
+  const unwatch = credentials.watch((id) => runInBackground(id === null ? recheck.all() : recheck.ofCredential(id)));
 
   return {
     upgrade(request, socket, head) {
       // Until the protocol has taken over, nobody else listens for the peer's going away.
       socket.on("error", () => socket.destroy());
       const [path] = (request.url ?? "").split("?");
-      if (path !== PATH || request.headers.host?.toLowerCase() === runtimeHost)
-        return void socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
+      if (path !== PATH || request.headers.host?.toLowerCase() === runtimeHost) {
+        socket.end("HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n");
+        return;
+      }
       server.handleUpgrade(request, socket, head, (upgraded) => {
         upgraded.on("error", (error) => log.debug({ err: error }, "a socket failed"));
         take(upgraded, request, { token: null, caller: null });

@@ -39,7 +39,10 @@ export interface TurnsClock {
 
 const REAL: TurnsClock = {
   now: () => performance.now(),
-  wait: (ms, then) => void (ms <= 0 ? setImmediate(then) : setTimeout(then, Math.ceil(ms))),
+  wait(ms, then) {
+    if (ms <= 0) setImmediate(then);
+    else setTimeout(then, Math.ceil(ms));
+  },
 };
 
 export function createTurns(clock: TurnsClock = REAL): Turns {

@@ -61,6 +61,10 @@ export function withDatabase<T>(config: Config, work: (database: CommandDatabase
     await migrate(url);
     const db = await openDatabase(url, 2);
     const notifications = createNotifications({ url, channels: [CREDENTIAL_CHANNEL], log: LOG() });
-    return work({ db, credentials: createCredentials({ db, notifications }) }).finally(() => db.destroy());
+    try {
+      return await work({ db, credentials: createCredentials({ db, notifications }) });
+    } finally {
+      await db.destroy();
+    }
   });
 }

@@ -19,7 +19,7 @@ const USAGE =
 
 const OPTIONS = { ...SECRET_OPTIONS, replace: { type: "boolean", default: false } } as const;
 
-const warn = (words: string) => void process.stderr.write(`warning: ${words}\n`);
+const warn = (words: string) => process.stderr.write(`warning: ${words}\n`);
 
 function keysHere({ settingsKeys, dataDir }: Config): readonly Buffer[] {
   const path = settingsKeyFile(dataDir);

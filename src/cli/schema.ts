@@ -19,7 +19,8 @@ await runCommand(async () => {
   try {
     await migrate(postgres.url);
     const db = await openDatabase(postgres.url, 1);
-    const files = await contracts(db, ROOT).finally(() => db.destroy());
+    const files = await contracts(db, ROOT);
+    await db.destroy();
     mkdirSync(join(ROOT, "schema"), { recursive: true });
     for (const [name, content] of Object.entries(files)) writeFileSync(join(ROOT, "schema", name), content);
     process.stdout.write(`wrote ${Object.keys(files).join(", ")} to schema/\n`);

@@ -297,7 +297,11 @@ export async function bringSchema(url: string, migrations: readonly (typeof MIGR
     await source.destroy();
   }
   const pgPool = createPool(url, 1, "svc-app-actions queue");
-  await runMigrations({ pgPool }).finally(() => pgPool.end());
+  try {
+    await runMigrations({ pgPool });
+  } finally {
+    await pgPool.end();
+  }
 }
 
 /** Brings the schema up to date. Safe from any number of processes at once. */

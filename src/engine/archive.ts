@@ -20,7 +20,11 @@ const READ_BYTES = 256 * 1024;
 
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(dirname(path), "r");
-  await folder.sync().finally(() => folder.close());
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
 }
 
 /**

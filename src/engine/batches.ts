@@ -2,6 +2,7 @@
  * Work that costs nearly the same for one item as for many: what comes while it is under way is gathered, and done together next. Who
  * comes alone waits for nobody. Knows not what is done.
  */
+import { runInBackground } from "../background.js";
 
 export interface Batches<Item, Result> {
   /** Does the item, with others where others came. @throws what its work throws */
@@ -45,10 +46,12 @@ export function createBatches<Item, Result>(options: {
       const batch = waiting.slice(0, most);
       waiting = waiting.slice(most);
       underWay += 1;
-      void workOn(batch).then(() => {
-        underWay -= 1;
-        begin();
-      });
+      runInBackground(
+        workOn(batch).then(() => {
+          underWay -= 1;
+          begin();
+        }),
+      );
     }
   }
 

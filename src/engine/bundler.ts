@@ -2,12 +2,14 @@
  * Makes one script for browsers out of strangers' packages, in a process of its own for each, which is thrown away: in the strictest room
  * that there is (bundler/room.ts), bounded in time, memory and result. Nothing of a package is run there. Knows no registry and no app.
  */
+
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { fileURLToPath } from "node:url";
 import type { Logger } from "pino";
+import { runInBackground } from "../background.js";
 import { BundlerBusyError, PackageFault, UncontainedError } from "./bundler/fault.js";
 import type { Placed, Script } from "./bundler/make-script.js";
 import { memoryOf, processorTimeOf } from "./bundler/process-tree.js";
@@ -106,13 +108,15 @@ export function createBundler(options: {
       refuse(why);
       kill(child);
     };
-    const timer = setTimeout(async () => {
+    const checkTime = async () => {
       const isStarved = (await processorTime(pid)) * 1_000 < ms * KEPT_FROM_IT;
       end(isStarved ? new BundlerBusyError("the machine is too busy to bundle it") : takesMore(inSeconds(ms)));
-    }, ms);
-    const looks = setInterval(async () => {
+    };
+    const checkMemory = async () => {
       if ((await memoryOf(pid)) > bytes) end(takesMore(inMegabytes(bytes)));
-    }, LOOK_EVERY_MS);
+    };
+    const timer = setTimeout(() => runInBackground(checkTime()), ms);
+    const looks = setInterval(() => runInBackground(checkMemory()), LOOK_EVERY_MS);
     return () => {
       clearTimeout(timer);
       clearInterval(looks);

@@ -1,5 +1,7 @@
 /** How much room the database has left, looked at from time to time. Knows neither what is measured nor who is refused. */
+
 import type { Logger } from "pino";
+import { runInBackground } from "../background.js";
 
 /** `low`: only what must be written may be; `spent`: the rest is for ending what runs. */
 export type RoomLevel = "enough" | "low" | "spent";
@@ -44,7 +46,7 @@ export function createDiskRoom(options: {
       // What was seen last goes on to hold.
       log.warn({ err: error }, "the room for the database could not be measured");
     }
-    if (!stopped) timer = setTimeout(look, everyMs).unref();
+    if (!stopped) timer = setTimeout(() => runInBackground(look()), everyMs).unref();
   }
 
   return {

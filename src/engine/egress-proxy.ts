@@ -235,7 +235,7 @@ class Lane implements EgressLane {
     if (this.closed) return;
     this.closed = true;
     this.end();
-    void this.server.close(true).catch(() => {});
+    this.server.close(true).catch(() => {});
     this.onClose(this);
   }
 }

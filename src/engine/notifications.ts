@@ -2,8 +2,10 @@
  * Notices between the processes on one database, by LISTEN and NOTIFY: short texts, ids alone.
  * Knows no meaning of a notice; what was missed while the connection was down is the listener's to read again.
  */
+
 import pg from "pg";
 import type { Logger } from "pino";
+import { runInBackground } from "../background.js";
 import { createClient } from "../postgres.js";
 
 const CHECK_MS = 10_000;
@@ -75,12 +77,12 @@ export function createNotifications(options: {
       for (const channel of channels) await next.query(`LISTEN ${pg.escapeIdentifier(channel)}`);
     } catch (error) {
       // A half-open client must not outlive the attempt.
-      void next.end().catch(() => undefined);
+      next.end().catch(() => undefined);
       throw error;
     }
     client = next;
-    timer = setTimeout(check, CHECK_MS);
-    for (const [channel, one] of follows) if (one.followers.size > 0) void hear(channel, one);
+    timer = setTimeout(() => runInBackground(check()), CHECK_MS);
+    for (const [channel, one] of follows) if (one.followers.size > 0) runInBackground(hear(channel, one));
   }
 
   function ask(whom: pg.Client, text: string): Promise<unknown> {
@@ -101,27 +103,27 @@ export function createNotifications(options: {
     const asked = one.askedOf;
     one.askedOf = null;
     if (asked === null || asked !== client) return;
-    void ask(asked, `UNLISTEN ${pg.escapeIdentifier(channel)}`);
+    runInBackground(ask(asked, `UNLISTEN ${pg.escapeIdentifier(channel)}`));
   }
 
   function lose(lost: pg.Client, error: Error): void {
     if (client !== lost) return;
     client = null;
     clearTimeout(timer);
-    void lost.end().catch(() => undefined);
+    lost.end().catch(() => undefined);
     if (stopped) return;
     log.warn({ err: error }, "lost the connection for notices");
-    timer = setTimeout(reconnect, RECONNECT_MS);
+    timer = setTimeout(() => runInBackground(reconnect()), RECONNECT_MS);
   }
 
   async function reconnect(): Promise<void> {
     try {
       await connect();
-      if (stopped) return void (await stop());
+      if (stopped) return await stop();
       log.info("notices are back");
       for (const listener of gapListeners) listener();
     } catch {
-      if (!stopped) timer = setTimeout(reconnect, RECONNECT_MS);
+      if (!stopped) timer = setTimeout(() => runInBackground(reconnect()), RECONNECT_MS);
     }
   }
 
@@ -132,7 +134,7 @@ export function createNotifications(options: {
     const silence = setTimeout(() => lose(asked, new Error("no answer in time")), CHECK_MS);
     try {
       await ask(asked, "SELECT 1");
-      if (client === asked) timer = setTimeout(check, CHECK_MS);
+      if (client === asked) timer = setTimeout(() => runInBackground(check()), CHECK_MS);
     } finally {
       clearTimeout(silence);
     }
@@ -161,7 +163,7 @@ export function createNotifications(options: {
       const follower = { hear: hearNotice, onGap };
       one.followers.add(follower);
       clearTimeout(one.leaving);
-      void hear(channel, one);
+      runInBackground(hear(channel, one));
       return () => {
         if (!one.followers.delete(follower) || one.followers.size > 0 || stopped) return;
         one.leaving = setTimeout(leave, lingerMs, channel, one).unref();

@@ -54,7 +54,11 @@ export async function sweepQueue(url: string): Promise<void> {
   const pgPool = createPool(url, 1, NAME);
   try {
     const utils = await makeWorkerUtils({ pgPool });
-    await utils.cleanup({ tasks: ["DELETE_PERMAFAILED_JOBS"] }).finally(() => utils.release());
+    try {
+      await utils.cleanup({ tasks: ["DELETE_PERMAFAILED_JOBS"] });
+    } finally {
+      await utils.release();
+    }
   } finally {
     await pgPool.end();
   }

@@ -97,7 +97,7 @@ function heard<T>(
   return new Promise((resolve, reject) => {
     const lost = (error?: Error) => reject(error ?? new Error("the connection was lost"));
     connection.once("error", lost).once("end", lost);
-    const stop = () => void connection.off("error", lost).off("end", lost);
+    const stop = () => connection.off("error", lost).off("end", lost);
     ask((error, value) => {
       stop();
       if (error) reject(error);

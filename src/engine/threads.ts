@@ -1,5 +1,7 @@
 /** Calls a pure function beside the event loop, within bounds of time and memory. Knows not what the function does. */
+
 import { Worker } from "node:worker_threads";
+import { runInBackground } from "../background.js";
 
 /** What the function answered, or which limit it passed. */
 export type Called<T> = { ok: true; value: T } | { ok: false; limit: "time" | "memory" };
@@ -49,7 +51,7 @@ export function createThreads<I, O>(options: ThreadsOptions): Threads<I, O> {
 
   function end(worker: Worker): void {
     idle.delete(worker);
-    void worker.terminate();
+    runInBackground(worker.terminate());
   }
 
   return {

@@ -1,4 +1,5 @@
 /** How the parts that serve are made, started and given back. The order, which is also that of the stop, is service.ts's. */
+
 import { randomUUID } from "node:crypto";
 import { availableParallelism } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
@@ -11,6 +12,7 @@ import { createResolvers } from "../api/resolvers.js";
 import { createApi } from "../api/server.js";
 import { createSockets, type Sockets } from "../api/sockets.js";
 import { createTurns } from "../api/turns.js";
+import { runInBackground } from "../background.js";
 import { migrate, openDatabase, poolUse } from "../data/database.js";
 import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
 import type { DiskRoom } from "../engine/disk-room.js";
@@ -63,8 +65,10 @@ export class Starting {
     if (!url) {
       const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
       releases.add("postgres", () => embedded.stop());
-      void embedded.failed.then(() =>
-        fail(new StartError("PostgreSQL ended by itself; a new start recovers what it held")),
+      runInBackground(
+        embedded.failed.then(() =>
+          fail(new StartError("PostgreSQL ended by itself; a new start recovers what it held")),
+        ),
       );
       url = embedded.socketUrl;
     }

@@ -1,4 +1,5 @@
 /** What a process does by the clock and by notices: the schedule, messages, notifications, alerts, upkeep. Each is given back by the plan. */
+import { runInBackground } from "../background.js";
 import type { Notifications } from "../engine/notifications.js";
 import { sweepQueue } from "../engine/queue.js";
 import { createTicker, type Ticker } from "../engine/ticker.js";
@@ -111,7 +112,7 @@ export function startCleaner(
     packages.sweep,
   ];
   const tickers = works.map((one) => createTicker({ work: one, ...every }));
-  for (const ticker of tickers) void ticker.start();
+  for (const ticker of tickers) runInBackground(ticker.start());
   store.start();
   releases.add("cleaner", () => {
     retention.stop();

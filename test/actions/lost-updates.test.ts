@@ -159,6 +159,6 @@ describe("a change of an action that names the state it started from", () => {
     const removals = [await next(), await next()].filter(({ removed }) => removed);
     expect(removals).to.have.length(1);
     expect(removals[0]).to.deep.include({ id, type: "appAction.v3.remove", updatedAt: null });
-    socket.dispose();
+    await socket.dispose();
   });
 });

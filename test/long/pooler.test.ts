@@ -67,7 +67,7 @@ describeWhereInstalled("the service behind a pooler in transaction mode", functi
       ({ value }) => (value as { data: { actionLogAdded: { type: string } } }).data.actionLogAdded.type,
     );
     let done = false;
-    heard.then(() => {
+    void heard.then(() => {
       done = true;
     });
     await until(async () => {

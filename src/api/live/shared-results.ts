@@ -53,7 +53,9 @@ function endless(onEnd: () => void): AsyncGenerator<never, void, void> {
     [Symbol.asyncIterator]() {
       return this;
     },
-    [Symbol.asyncDispose]: async () => void (await end()),
+    async [Symbol.asyncDispose]() {
+      await end();
+    },
   };
 }
 

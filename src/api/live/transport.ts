@@ -50,7 +50,9 @@ function boundUntilAdmitted(socket: WebSocket, wire: Socket): () => void {
     if (wire.bytesRead - begun > BEFORE_INIT_MAX_BYTES) socket.terminate();
   };
   wire.on("data", count);
-  return () => void wire.off("data", count);
+  return () => {
+    wire.off("data", count);
+  };
 }
 
 /** One message after the other, each in its peer's turn where it is large; nothing more is read meanwhile. */
@@ -104,16 +106,22 @@ export function createTransport<Held extends object>(
           return outbox.room();
         },
         // What was sent before it goes before it.
-        close: (code, reason) => void setImmediate(() => socket.close(code, reason)),
+        close(code, reason) {
+          setImmediate(() => socket.close(code, reason));
+        },
         onMessage(take) {
-          socket.on("message", (data) => receive(String(data), (text) => void take(text).catch(fail)));
+          socket.on("message", (data) =>
+            receive(String(data), (text) => {
+              take(text).catch(fail);
+            }),
+          );
         },
       },
       link,
     );
     socket.once("close", (code, reason) => {
       unwatch();
-      void closed(code, String(reason)).catch(fail);
+      closed(code, String(reason)).catch(fail);
     });
   };
 }

@@ -10,7 +10,11 @@ const isAbsent = (error: unknown): boolean => (error as NodeJS.ErrnoException).c
 /** A name is as safe as what it names once its folder is on the disk too. */
 async function syncFolder(path: string): Promise<void> {
   const folder = await open(path, "r");
-  await folder.sync().finally(() => folder.close());
+  try {
+    await folder.sync();
+  } finally {
+    await folder.close();
+  }
 }
 
 /** @param root absolute */

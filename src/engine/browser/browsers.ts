@@ -2,7 +2,9 @@
  * Runs strangers' scripts in Chromium: browsers that are up, the least busy of them for each run, as many runs at once
  * as are asked for. Knows no app and no action, only opaque keys, and nothing of what a script is for.
  */
+
 import { setTimeout as setTimeoutPromise } from "node:timers/promises";
+import { runInBackground } from "../../background.js";
 import { StartError } from "../../errors.js";
 import type { BrowserSource } from "./browser-source.js";
 import type { Room } from "./pages/pool.js";
@@ -201,7 +203,9 @@ async function runAs(supervisors: readonly Supervisor[], request: PageRun, realm
 async function start(supervisors: readonly Supervisor[]): Promise<void> {
   const down: { supervisor: Supervisor; fault: Error }[] = [];
   const open = (supervisor: Supervisor) =>
-    supervisor.replace().catch((fault: Error) => void down.push({ supervisor, fault }));
+    supervisor.replace().catch((fault: Error) => {
+      down.push({ supervisor, fault });
+    });
   await Promise.all(supervisors.map(open));
   if (down.length === supervisors.length) {
     await Promise.all(supervisors.map((supervisor) => supervisor.stop()));
@@ -210,7 +214,7 @@ async function start(supervisors: readonly Supervisor[]): Promise<void> {
   }
   for (const { supervisor, fault } of down) {
     supervisor.tell(fault);
-    void supervisor.restart();
+    runInBackground(supervisor.restart());
   }
 }
 

@@ -2,7 +2,9 @@
  * Keeps one browser present: opens it, opens another when it dies or has grown old, ends it. Knows neither how a browser comes
  * about nor of any browser beside it.
  */
+
 import type { Logger } from "pino";
+import { runInBackground } from "../../background.js";
 import type { BrowserSource, Chromium } from "./browser-source.js";
 import type { Lane } from "./network/lane.js";
 import { type Openings, Pool } from "./pages/pool.js";
@@ -40,8 +42,9 @@ export interface Generation {
  * is seen by its size (watch/memory.ts). After it each app has its context made anew, which takes a busy machine up to half a second each.
  */
 const RUNS_PER_BROWSER = 50_000;
-/** A browser that lives shorter than this died of itself: the next start waits longer. */
+/** A browser that ended sooner than this makes the next start wait longer, up to EARLY_END_MAX_MS: its runs must not wait for seconds. */
 const STABLE_MS = 10_000;
+const EARLY_END_MAX_MS = 1_000;
 const BACKOFF_FIRST_MS = 100;
 const AT_ONCE: Openings = { enter: async () => () => undefined };
 
@@ -75,10 +78,12 @@ export class Supervisor {
     const counts = { startedAt: Date.now(), runs: 0, active: 0, retired: false };
     const generation: Generation = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
-    void chromium.ended.then(() => {
-      watch.stop();
-      this.onEnded(generation);
-    });
+    runInBackground(
+      chromium.ended.then(() => {
+        watch.stop();
+        this.onEnded(generation);
+      }),
+    );
     return generation;
   }
 
@@ -123,7 +128,7 @@ export class Supervisor {
   }
 
   endIfDone(generation: Generation): void {
-    if (generation.retired && generation.active === 0) void generation.chromium.stop();
+    if (generation.retired && generation.active === 0) runInBackground(generation.chromium.stop());
   }
 
   private onEnded(generation: Generation): void {
@@ -134,8 +139,9 @@ export class Supervisor {
     this.options.onLoss?.("browser");
     const { pid } = generation.chromium;
     this.options.log.error({ browser: this.source.name, pid, runs: generation.active }, "the browser is gone");
-    if (Date.now() - generation.startedAt > STABLE_MS) this.backoff = 0;
-    void this.restart();
+    const isStable = Date.now() - generation.startedAt > STABLE_MS;
+    this.backoff = isStable ? 0 : Math.min(this.backoff, EARLY_END_MAX_MS);
+    runInBackground(this.restart());
   }
 
   /** Tries until a browser is present. A fault that goes on is told once. */

@@ -126,7 +126,9 @@ async function launch(context: ClusterContext, args: string[], log: Logger): Pro
 function supervise(child: ChildProcess, port: number, clusterDir: string, log: Logger): Postmaster {
   let stopping: Promise<void> | null = null;
   const watchdog = watchOver(child.pid!);
-  const closed = once(child, "close").finally(() => watchdog.dismiss());
+  const closed = new Promise<void>((resolve) => {
+    child.once("close", () => resolve(watchdog.dismiss()));
+  });
   child.once("exit", (code, signal) => {
     if (!stopping) log.error({ code, signal }, "PostgreSQL ended by itself");
   });

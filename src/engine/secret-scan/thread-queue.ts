@@ -1,5 +1,7 @@
 /** Hands requests to the scanning thread one at a time, the askers in turn. Starts it when it is needed and ends it when it is not. */
+
 import { Worker } from "node:worker_threads";
+import { runInBackground } from "../../background.js";
 import type { Secret } from "./scan.js";
 import type { Task } from "./task.js";
 import type { Reply, Request } from "./thread.js";
@@ -72,7 +74,7 @@ export function createThreadQueue(): ThreadQueue {
       idle = setTimeout(() => {
         const idling = worker;
         worker = null;
-        void idling?.terminate();
+        if (idling) runInBackground(idling.terminate());
       }, IDLE_MS).unref();
       return;
     }

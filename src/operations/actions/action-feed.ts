@@ -1,6 +1,8 @@
 /** What an app's editors are told of its actions as these change: which one, by whom and what. Holds no code. */
+
 import type { Logger } from "pino";
 import type { DataSource } from "typeorm";
+import { runInBackground } from "../../background.js";
 import { rows } from "../../data/database.js";
 import { type Person, personJson } from "../../data/person.js";
 import type { Notifications } from "../../engine/notifications.js";
@@ -86,7 +88,7 @@ export function createActionFeed({
       log.warn({ err: error, appId }, "a change of an action could not be read");
       return { ...RESET };
     });
-    void change.then((known) => tell(listeners, known));
+    runInBackground(change.then((known) => tell(listeners, known)));
   });
 
   notifications.onGap(() => {

@@ -124,7 +124,9 @@ export function createPageSessions(options: {
 
   return {
     /** @throws UNAUTHORIZED; FORBIDDEN to all but editors of the app; APP_NOT_FOUND (to admins alone) */
-    judge: async (caller: Caller | null, preview: Preview): Promise<void> => void (await judge(caller, preview)),
+    async judge(caller: Caller | null, preview: Preview): Promise<void> {
+      await judge(caller, preview);
+    },
 
     /**
      * A new session, without a person, of a visitor of a published app.

@@ -81,7 +81,9 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
       throw new ActionError("OVERLOADED", "other imports are under way", { retryAfter: RETRY_SECONDS });
     }
     working.add(appId);
-    return () => void working.delete(appId);
+    return () => {
+      working.delete(appId);
+    };
   }
 
   async function* readied(rights: Rights, source: StoredDataSource, wish: ImportWish, met: MetColumns): Ready {

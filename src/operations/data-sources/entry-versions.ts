@@ -98,7 +98,10 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
       total.part = read!.next;
       after = read!.last;
     }
-    if (total.entries === 0) return void (await rows(executor, EMPTY, [source.appId, head!.id]));
+    if (total.entries === 0) {
+      await rows(executor, EMPTY, [source.appId, head!.id]);
+      return;
+    }
     await rows(executor, COUNTED, [source.appId, head!.id, total.entries, total.bytes]);
   }
 

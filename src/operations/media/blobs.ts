@@ -104,7 +104,9 @@ export function createBlobs({ db, quotaBytes, log }: { db: DataSource; quotaByte
     },
 
     /** Whoever received it is done with it. */
-    let: (key: string): void => void held.delete(key),
+    let(key: string): void {
+      held.delete(key);
+    },
 
     /** In the transaction that deletes their files: nobody needs them from then on. */
     async giveUp(executor: Executor, keys: readonly string[]): Promise<void> {

@@ -29,7 +29,9 @@ export function leavable<T>(make: (left: AbortSignal) => AsyncGenerator<T, void,
 /** `source` for whom it is made into something else: it is left as soon as `left` aborts. */
 export function leftWith<T>(source: AsyncIterable<T>, left: AbortSignal): AsyncIterable<T> {
   const iterator = source[Symbol.asyncIterator]();
-  const leave = () => void iterator.return?.().catch(() => undefined);
+  const leave = () => {
+    iterator.return?.().catch(() => undefined);
+  };
   left.addEventListener("abort", leave, { once: true });
   return { [Symbol.asyncIterator]: () => iterator };
 }

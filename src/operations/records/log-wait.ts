@@ -16,7 +16,9 @@ export async function entryOfRun(
   if (gone?.aborted) throw nobodyWaits();
   const leave = () => reject(nobodyWaits());
   gone?.addEventListener("abort", leave);
-  const look = () => void logs.ofRun(runId).then((entry) => entry && resolve(entry), reject);
+  const look = () => {
+    logs.ofRun(runId).then((entry) => entry && resolve(entry), reject);
+  };
   const hear = (notice: string) => {
     if (notice.endsWith(`:${runId}`)) look();
   };

@@ -271,11 +271,15 @@ export function createExecution(options: {
       ...(isJudged && { mayRequest: judgeOf(kept, printer, signal) }),
       ...(hasToken && serviceWay(origin)),
     };
-    const came = await details.trace
-      .page(runPage, page)
-      .finally(() =>
-        Promise.all([afterwards(run, "end its token", revoke), afterwards(run, "keep its console", printer.finish)]),
-      );
+    let came: PageOutcome;
+    try {
+      came = await details.trace.page(runPage, page);
+    } finally {
+      await Promise.all([
+        afterwards(run, "end its token", revoke),
+        afterwards(run, "keep its console", printer.finish),
+      ]);
+    }
     const outcome = await outcomeOf(came, signal);
     if (isCancelled(outcome)) return ours(outcome);
     return { outcome, cut: !came.ok && came.error.cut === true, kept };

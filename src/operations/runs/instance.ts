@@ -78,7 +78,11 @@ export function createInstance(options: {
       next = RETRY_MS;
       log.warn({ err: error }, "a heartbeat failed");
     }
-    if (!stopped) timer = setTimeout(() => (beating = beat()), next);
+    if (!stopped) {
+      timer = setTimeout(() => {
+        beating = beat();
+      }, next);
+    }
   }
 
   return {

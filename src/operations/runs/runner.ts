@@ -2,6 +2,7 @@
  * What this process performs: whose run is next, and each run to its end. Takes from the ledger's queue and from the callers who wait
  * here, in turn. Knows places and holders, not pages, and no caller's right.
  */
+import { runInBackground } from "../../background.js";
 import type { RunOutcome } from "../records/execution-logs.js";
 import type { Cancellation } from "./execution.js";
 import type { Ledger } from "./ledger.js";
@@ -97,7 +98,7 @@ export function createRunner(options: {
     const ofCaller = callers.fewest(places.taken(), open.share);
     const share = ofCaller === null ? open.share : Math.min(open.share, ofCaller + (queueFirst ? 1 : 0));
     const begin = (run: HeldRun | null) => {
-      if (run) void perform(run, open.give(run.appId));
+      if (run) runInBackground(perform(run, open.give(run.appId)));
       else open.free();
       return run ? "taken" : "none";
     };
@@ -152,7 +153,12 @@ export function createRunner(options: {
       if (children.size === 0) awaited.delete(parent);
       // Another process may have taken it, or its caller cancelled it.
       const claimed = ledger.claimOne(holder, child!).catch(() => null);
-      void orphans.taking(claimed, (run) => (run ? void perform(run, place) : place.free()));
+      runInBackground(
+        orphans.taking(claimed, (run) => {
+          if (run) runInBackground(perform(run, place));
+          else place.free();
+        }),
+      );
     }
   }
 

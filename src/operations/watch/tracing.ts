@@ -84,7 +84,9 @@ export async function createTracing(endpoint: string | null, instance: string): 
       const span = tracer.startSpan(name, { kind: kinds[kind], attributes: values }, contextOf(parent));
       return {
         traceparent: traceparentOf(span),
-        set: (more) => void span.setAttributes(more),
+        set(more) {
+          span.setAttributes(more);
+        },
         end(failed = false) {
           if (!span.isRecording()) return;
           if (failed) span.setStatus({ code: api.SpanStatusCode.ERROR });

@@ -100,7 +100,7 @@ function useFound({ find }: Actions, search: string): ActionSummary[] | null {
     let over = false;
     const timer = setTimeout(() => {
       const asked = find(search.trim()) ?? Promise.resolve(null);
-      asked.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
+      void asked.catch(() => null).then((actions) => over || setFound({ of: search, actions }));
     }, TYPED_MS);
     return () => {
       over = true;

@@ -69,7 +69,10 @@ export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): S
     try {
       admitted = await admit(request);
       signal.throwIfAborted();
-      if (admitted === null) return void (await last(null));
+      if (admitted === null) {
+        await last(null);
+        return;
+      }
       const answer = await way.send({ ...request, headers: { ...request.headers, ...admitted.headers } }, signal);
       status = answer.status;
       head = JSON.stringify([status, answer.headers]);
@@ -106,7 +109,8 @@ export function createServiceCalls(admit: RunRequests["admit"], reply: Reply): S
       if (way === undefined || id === null) return;
       const request = readRequest(payload.slice(id[0].length), way.base);
       if (request === null || underWay >= AT_ONCE_MAX) {
-        return void (await reply(Number(id[1]), null, null, true).catch(() => {}));
+        await reply(Number(id[1]), null, null, true).catch(() => {});
+        return;
       }
       underWay += 1;
       await perform(Number(id[1]), request, way, run);

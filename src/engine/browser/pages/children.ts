@@ -2,7 +2,9 @@
  * Attaches to every worker that a page starts, and every frame of another process, before its first line runs. Knows nothing of
  * what is to be set up in them.
  */
+
 import type { CDPSession, Protocol } from "puppeteer";
+import { runInBackground } from "../../../background.js";
 
 export interface Children {
   /** From here on each child waits until it is prepared. */
@@ -34,7 +36,7 @@ export function createChildren(page: CDPSession, prepare: Prepare): Children {
   }
 
   function attachTo(session: CDPSession): Promise<unknown> {
-    session.on("Target.attachedToTarget", (event) => void adopt(event));
+    session.on("Target.attachedToTarget", (event) => runInBackground(adopt(event)));
     session.on("Target.detachedFromTarget", ({ sessionId }) => {
       for (const one of sessions) if (one.id() === sessionId) sessions.delete(one);
     });

@@ -2,6 +2,7 @@
  * A realm for each run, on one thread at the app's origin, which lends it `fetch` and what goes with it, and its library the way to the
  * service: its requests go the way of all requests, and end with the run. Half the cost of a worker for each.
  */
+import { runInBackground } from "../../../background.js";
 import { createRunRequests } from "../network/run-requests.js";
 import { createServiceCalls } from "../network/service-calls.js";
 import { FETCH_THREAD } from "./harness.js";
@@ -18,7 +19,7 @@ export function createFetchRealm(options: RealmOptions): Realm {
   const requests = createRunRequests({ session, origin, lane, caughtUp: async () => {} });
   const thread = createThread(options, FETCH_THREAD, HELD_MAX_BYTES, requests.watch, (payload) => {
     onAsked();
-    void calls.take(payload);
+    runInBackground(calls.take(payload));
   });
   const calls = createServiceCalls(requests.admit, thread.answer);
   /** How often the last run called `fetch`; null: it has not said. */

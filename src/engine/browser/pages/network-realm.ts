@@ -2,7 +2,9 @@
  * A dedicated worker for each run, at the app's origin and with a way out: what it asks for goes the way of all requests. Its global scope has
  * no names but those that are listed (worker-globals.ts).
  */
+
 import type { CDPSession, Protocol } from "puppeteer";
+import { runInBackground } from "../../../background.js";
 import { createRunRequests } from "../network/run-requests.js";
 import { createServiceCalls } from "../network/service-calls.js";
 import { NETWORK_HARNESS } from "./harness.js";
@@ -55,7 +57,7 @@ export function createNetworkRealm(options: RealmOptions): Realm {
       await page.open(NETWORK_POLICY);
       // Nothing is said of the page's own requests: it makes none but those for its workers' first line.
       session.on("Fetch.requestPaused", (event) => requests.answer(session, event));
-      await page.listenService((payload) => void calls.take(payload));
+      await page.listenService((payload) => runInBackground(calls.take(payload)));
     },
 
     async renew() {

@@ -2,7 +2,9 @@
  * Owns the pages of one browser: contexts made ahead, and pages kept for the key that they served, each renewed right
  * after its run, or replaced by one in a new context, so that the next one pays for nothing. A context never serves two keys.
  */
+
 import { setTimeout as delay } from "node:timers/promises";
+import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import type { Lane } from "../network/lane.js";
 import type { RealmKind } from "../run.js";
@@ -84,9 +86,11 @@ export class Pool {
   private turnsAwaited = 0;
 
   constructor(private readonly options: PoolOptions) {
-    void options.chromium.ended.then(() => {
-      for (const page of this.pages) page.lose("browser");
-    });
+    runInBackground(
+      options.chromium.ended.then(() => {
+        for (const page of this.pages) page.lose("browser");
+      }),
+    );
   }
 
   /** A page with a fresh realm for the room. Rejects when the browser cannot give one. */
@@ -156,14 +160,16 @@ export class Pool {
   /** One of the origin's runs took more than it may: the next new page of it comes later, or it would go on doing nothing else. */
   rest(origin: string): void {
     if (this.resting.has(origin)) return;
-    const over = delay(REST_MS, undefined, { ref: false }).then(() => void this.resting.delete(origin));
+    const over = delay(REST_MS, undefined, { ref: false }).then(() => {
+      this.resting.delete(origin);
+    });
     this.resting.set(origin, over);
   }
 
   /** Takes the page back, and has the room's next run find one: the same, renewed, where it is `intact`, or another. */
   release(page: Page, room: Room, intact: boolean): void {
     if (this.retired) this.discard(page);
-    else void this.restock(page, room, intact && page.usable && page.runCount < RUNS_PER_PAGE);
+    else runInBackground(this.restock(page, room, intact && page.usable && page.runCount < RUNS_PER_PAGE));
   }
 
   /** From here on pages that come back are thrown away. */
@@ -206,7 +212,7 @@ export class Pool {
 
   private discard(page: Page): void {
     this.pages.delete(page);
-    void page.discard();
+    runInBackground(page.discard());
   }
 
   private shelfOf({ key, origin }: Room): Shelf {

@@ -74,7 +74,9 @@ export function createThread(
   }
 
   function lookIn(ms: number): void {
-    looking ??= setTimeout(() => void look().catch(() => {}), ms);
+    looking ??= setTimeout(() => {
+      look().catch(() => {});
+    }, ms);
     looking.unref();
   }
 

@@ -81,6 +81,8 @@ export function watchTraces(options: TracesOptions): Traces {
       ]);
       return cookies.length > 0 || usage > 0 || left;
     },
-    stop: () => void connection.off("Target.targetCreated", count),
+    stop() {
+      connection.off("Target.targetCreated", count);
+    },
   };
 }

@@ -2,6 +2,7 @@
  * Owns one Chromium process: its account, its folder, its arguments, the protocol connection and its end. Knows nothing
  * of contexts, pages or runs.
  */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomInt } from "node:crypto";
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from "node:fs";
@@ -9,6 +10,7 @@ import { setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { ConnectionTransport } from "puppeteer";
+import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import { type Chromium, openConnection } from "../browser-source.js";
 import { browserFlags } from "../chromium-flags.js";
@@ -180,7 +182,7 @@ export async function startChromium(options: ChromiumOptions): Promise<Chromium>
   });
   const killWithService = () => killGroup(child);
   process.once("exit", killWithService);
-  void ended.then(() => process.off("exit", killWithService));
+  runInBackground(ended.then(() => process.off("exit", killWithService)));
 
   const timer = setTimeout(() => killGroup(child), START_TIMEOUT_MS);
   try {

@@ -2,9 +2,11 @@
  * Browsers that somebody else started, reached by their DevTools address. Makes and ends nothing but what is its own in them: the
  * contexts made over its connection, which end with it.
  */
+
 import { networkInterfaces } from "node:os";
 import type { Logger } from "pino";
 import type { Connection } from "puppeteer";
+import { runInBackground } from "../../../background.js";
 import { StartError } from "../../../errors.js";
 import { type BrowserSource, type Chromium, openConnection } from "../browser-source.js";
 import { containmentFaults } from "../chromium-flags.js";
@@ -66,9 +68,11 @@ async function check(connection: Connection, peer: string, options: RemoteOption
 function chromiumOver(connection: Connection, transport: SocketTransport): Chromium {
   let open = true;
   const ended = transport.closed;
-  void ended.then(() => {
-    open = false;
-  });
+  runInBackground(
+    ended.then(() => {
+      open = false;
+    }),
+  );
   const stop = () => {
     transport.close();
     return ended;

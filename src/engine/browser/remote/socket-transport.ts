@@ -39,7 +39,10 @@ export async function openSocketTransport(url: string, pingMs = PING_MS): Promis
 function transportOver(socket: WebSocket, peer: string, pingMs: number): SocketTransport {
   let unanswered = 0;
   const pinging = setInterval(() => {
-    if (unanswered >= PINGS_UNANSWERED_MAX) return void socket.terminate();
+    if (unanswered >= PINGS_UNANSWERED_MAX) {
+      socket.terminate();
+      return;
+    }
     unanswered += 1;
     socket.ping();
   }, pingMs);

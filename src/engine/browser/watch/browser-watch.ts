@@ -2,8 +2,10 @@
  * Watches the processes of one browser from outside while runs are under way, and between them: what they hold, whether they still
  * answer, how much they compute, whether they go on without a run. Knows pids, not pages.
  */
+
 import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
+import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import { watchFloods } from "./floods.js";
 import { type Idleness, watchIdleness } from "./idleness.js";
@@ -75,7 +77,7 @@ export function watchBrowser(chromium: Chromium, active: () => boolean, log: Log
       "a process of the browser went on working after the last run; it is ended",
     );
     if (renderer) signal(pid, "SIGKILL");
-    else void chromium.stop();
+    else runInBackground(chromium.stop());
   }
 
   const measured = async () => memory.look(await measure(floods.processes(), group));

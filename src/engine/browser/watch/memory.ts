@@ -2,6 +2,7 @@
  * Bounds what the processes of a browser hold: each renderer by itself, and the browser's own together. Heap limits inside V8 do
  * not count buffers; this does. Knows pids, not pages.
  */
+import { runInBackground } from "../../../background.js";
 import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { findFiller } from "./filler.js";
 import { takeFromIdle } from "./idle-group.js";
@@ -48,7 +49,7 @@ export function boundMemory(group: number, endBrowser: () => Promise<void>): Mem
     endedAt = Date.now();
     dying.add(pid);
     signal(pid, "SIGKILL");
-    void takeFromIdle(pid);
+    runInBackground(takeFromIdle(pid));
   }
 
   /** Whether those that were there before have grown in a rush, as nothing does that means no harm. */

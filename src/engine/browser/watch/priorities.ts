@@ -3,8 +3,10 @@
  * priority, and behind everything where the kernel has a group for it. Knows pids and processor times, not pages. Where the service is
  * not root, there is no such group, and one that has gone behind stays there until it ends.
  */
+
 import { readdir } from "node:fs/promises";
 import { setPriority } from "node:os";
+import { runInBackground } from "../../../background.js";
 import { putIdle, takeFromIdle } from "./idle-group.js";
 import type { MeasuredProcess } from "./processes.js";
 
@@ -56,11 +58,11 @@ async function setAll(pid: number, priority: number): Promise<void> {
 /** Moves it where it belongs. @returns its `idleUntil` from now on */
 function idleUntil(pid: number, isInTheWay: boolean, at: number, until: number): number {
   if (isInTheWay) {
-    if (until === 0) void putIdle(pid);
+    if (until === 0) runInBackground(putIdle(pid));
     return at + IDLE_MS;
   }
   if (until === 0 || at < until) return until;
-  void takeFromIdle(pid);
+  runInBackground(takeFromIdle(pid));
   return 0;
 }
 

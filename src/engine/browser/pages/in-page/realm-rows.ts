@@ -117,7 +117,7 @@ export function realmRows(signals: RealmSignals) {
         if (one === undefined || one.done) give("l", 0);
         else apply(give, undefined, apply(rowOfValue, undefined, [one.value]));
       };
-      apply(then, part, [onPart, (error: unknown) => give("t", keep(error))]);
+      void apply(then, part, [onPart, (error: unknown) => give("t", keep(error))]);
     };
   }
 

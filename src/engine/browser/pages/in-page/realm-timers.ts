@@ -78,7 +78,7 @@ export function realmTimers() {
             // As in a worker: nobody hears of it.
           }
         };
-        apply(then, soon, [ring]);
+        void apply(then, soon, [ring]);
       },
     };
   };

@@ -1,0 +1,19 @@
+/** Runs work that no caller awaits, so that its failure is reported instead of being lost. Read it before you start a promise without `await`. */
+
+/** Receives the failure of background work. */
+export type ReportFailure = (error: unknown) => void;
+
+/** Default: throws again, so that a test or a command fails. */
+let report: ReportFailure = (error) => {
+  throw error;
+};
+
+/** Sends the failures of background work to `next`, for the whole process. */
+export function reportFailuresTo(next: ReportFailure): void {
+  report = next;
+}
+
+/** Starts work that no caller awaits. Its failure is a fault of the service and is reported. */
+export function runInBackground(work: Promise<unknown>): void {
+  work.catch((error: unknown) => report(error));
+}
