@@ -136,7 +136,7 @@ export function createPictures({ log }: { log: Logger }) {
     const child = start(job);
     const kill = () => child.kill("SIGKILL");
     const timer = setTimeout(kill, TIME_LIMIT_MS);
-    const closed = once(child, "close");
+    const closed = once(child, "close").catch(() => undefined);
     // At once: what nobody reads yet when a process ends is thrown away.
     const answer = (child.stdio[3] as Readable).pipe(new PassThrough());
     try {
@@ -149,7 +149,7 @@ export function createPictures({ log }: { log: Logger }) {
       clearTimeout(timer);
       kill();
       source.destroy();
-      await closed.catch(() => undefined);
+      await closed;
     }
   }
 

@@ -2,8 +2,10 @@
  * Owns one browser context with its one page: makes it, gives it a fresh realm for each run, runs, and ends it. Knows
  * nothing of other pages; which key gets which page is decided in pool.ts.
  */
+
 import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
+import { runInBackground } from "../../../background.js";
 import type { Lane } from "../network/lane.js";
 import { failed, type PageOutcome, type PageRun, type RealmKind } from "../run.js";
 import { readAnswer } from "./answer.js";
@@ -67,11 +69,11 @@ export class Page {
    */
   static async open(connection: Connection, lane: Lane | null, blame: () => Loss | null): Promise<Page> {
     const page = new Page(connection, lane, blame);
-    const made = page.make();
-    if (await page.within(OPEN_TIMEOUT_MS, made)) return page;
-    void page.discard();
-    // What is made late is not kept either.
-    void made.catch(() => {}).then(() => page.discard());
+    const made = page.make().catch(() => false);
+    if (await page.within(OPEN_TIMEOUT_MS, () => made)) return page;
+    runInBackground(page.discard());
+    // A page that is made too late is discarded as well.
+    runInBackground(made.then(() => page.discard()));
     throw new Error("the browser made no page");
   }
 
@@ -115,7 +117,7 @@ export class Page {
     const { connection, session, targetId } = this;
     const crash = (event: Protocol.Target.TargetCrashedEvent) => {
       if (event.targetId !== targetId) return;
-      void this.causeOfCrash().then((loss) => this.lose(loss));
+      runInBackground(this.causeOfCrash().then((loss) => this.lose(loss)));
     };
     const detach = (event: Protocol.Target.DetachedFromTargetEvent) => {
       if (event.sessionId === session.id()) this.lose("closed");
@@ -172,8 +174,12 @@ export class Page {
     this.onIdleLoss = onLoss;
   }
 
-  /** What `work` answers; false when it fails, takes longer, or the page is lost meanwhile. */
-  private async within(ms: number, work: Promise<boolean>): Promise<boolean> {
+  /**
+   * Resolves with the answer of `work`, or with false if it fails, takes longer, or the page is lost meanwhile. Takes a function, so that
+   * nothing starts in a lost page and each promise that starts has its handler at once.
+   */
+  private async within(ms: number, work: () => Promise<boolean>): Promise<boolean> {
+    if (!this.usable) return false;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<boolean>((resolve) => {
       timer = setTimeout(resolve, ms, false);
@@ -181,7 +187,7 @@ export class Page {
     const lost = new Promise<boolean>((resolve) => {
       this.onLost = () => resolve(false);
     });
-    const done = this.usable && (await Promise.race([work.catch(() => false), late, lost])) && this.usable;
+    const done = (await Promise.race([work().catch(() => false), late, lost])) && this.usable;
     clearTimeout(timer);
     this.onLost = null;
     return done;
@@ -193,7 +199,7 @@ export class Page {
    */
   async renew(timeoutMs = RENEW_TIMEOUT_MS): Promise<boolean> {
     this.print = null;
-    this.fresh = await this.within(timeoutMs, this.realm.renew());
+    this.fresh = await this.within(timeoutMs, () => this.realm.renew());
     return this.fresh;
   }
 
@@ -213,7 +219,7 @@ export class Page {
       await this.realm.settle();
       return true;
     };
-    return (await this.within(OPEN_TIMEOUT_MS, settle())) && this.renew(OPEN_TIMEOUT_MS);
+    return (await this.within(OPEN_TIMEOUT_MS, settle)) && this.renew(OPEN_TIMEOUT_MS);
   }
 
   /** Runs once in the fresh realm (`ready` holds). Never rejects: whatever happens is an PageOutcome. */

@@ -1,0 +1,65 @@
+/** The browser dies in the milliseconds between a run's answer and the renewal of its page, while promises of that renewal are pending. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "chai";
+import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
+import { until } from "../../harness/until.js";
+import { resultOf, testBrowsers } from "./support.js";
+
+/** Each kill comes so many milliseconds after the answer. */
+const DELAYS_MS = [0, 1, 2, 3];
+const REALMS = ["language", "fetch", "document"] as const;
+/** Reads one answer and leaves a request that gets none, so that the renewal has something to clear and to wait for. */
+const CODE = `async function execute({ payload: { url } }) {
+  if (typeof fetch === "undefined") return "read";
+  fetch(url + "/never").catch(() => {});
+  return (await fetch(url + "/read")).text();
+}`;
+
+describe("a browser that is killed right after an answer", function () {
+  this.timeout(120_000);
+  let host: Server;
+  let payload: string;
+  let proxy: EgressProxy;
+  let browsers: Browsers;
+  const unhandled: unknown[] = [];
+  const note = (error: unknown) => unhandled.push(error);
+  let others: NodeJS.UnhandledRejectionListener[] = [];
+  before(async () => {
+    // Mocha's own listener would end the test at the first one.
+    others = process.listeners("unhandledRejection");
+    process.removeAllListeners("unhandledRejection").on("unhandledRejection", note);
+    host = createServer((request, response) => {
+      response.setHeader("access-control-allow-origin", "*");
+      if (request.url === "/read") response.end("read");
+    });
+    await new Promise<void>((resolve) => host.listen(0, "127.0.0.1", resolve));
+    payload = JSON.stringify({ url: `http://127.0.0.1:${(host.address() as AddressInfo).port}` });
+    proxy = createEgressProxy({ allowPrivateNetwork: true });
+    browsers = testBrowsers({ openLane: () => proxy.openLane() });
+    await browsers.start();
+  });
+  after(async () => {
+    await browsers.stop();
+    proxy.close();
+    host.close();
+    host.closeAllConnections();
+    process.off("unhandledRejection", note);
+    for (const one of others) process.on("unhandledRejection", one);
+  });
+
+  for (const realm of REALMS) {
+    it(`leaves no rejection without a handler: ${realm}`, async () => {
+      for (const ms of DELAYS_MS) {
+        expect(await resultOf(browsers, CODE, { realm, payload })).to.equal("read");
+        await delay(ms);
+        const killed = browsers.pid()!;
+        process.kill(killed, "SIGKILL");
+        await until(() => browsers.ready() && browsers.pid() !== killed, 30_000);
+      }
+      expect(unhandled.map(String)).to.deep.equal([]);
+    });
+  }
+});
