@@ -38,7 +38,7 @@ const complain = (error: unknown) => process.stderr.write(`${faultLine(error)}\n
 try {
   const config = readConfig();
   hearConsole(createLog(config.logLevel));
-  service = await startService(config, { unwanted: unwanted.signal });
+  service = await startService(config, { unwanted: unwanted.signal, ownsProcess: true });
   // For people. Standard output is for machines: lines of JSON alone.
   if (config.roles.has("api") && config.logLevel !== "silent") process.stderr.write(greeting(service));
   const wanted = new Promise<null>((resolve) => {

@@ -13,6 +13,7 @@ import { bootstrap } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
 import { createMeasures } from "./operations/watch/measures.js";
 import { type Clock, type Plan, partsOf } from "./service/plan.js";
+import { surviveRejections } from "./service/rejections.js";
 import { Releases } from "./service/releases.js";
 import { Starting } from "./service/starting.js";
 import { startAlerts, startCleaner, startMessages, startNotifications, startScheduler } from "./service/timed-work.js";
@@ -42,6 +43,8 @@ export interface StartOptions {
   clock?: Clock;
   /** Aborts when the service is wanted no more: a start that is under way is undone. */
   unwanted?: AbortSignal;
+  /** The process serves nothing else: unhandled rejections are logged and counted, and do not end it. */
+  ownsProcess?: boolean;
 }
 
 async function listen(server: Server, { host, port }: Config): Promise<string> {
@@ -132,6 +135,7 @@ export async function startService(config: Config, options: StartOptions = {}): 
   const impatient = new AbortController();
   const { promise: failed, resolve: fail } = Promise.withResolvers<Error>();
   const measures = createMeasures();
+  if (options.ownsProcess) surviveRejections(log, measures);
   const plan = {
     config,
     clock,

@@ -77,6 +77,11 @@ export function createMeasures() {
     labelNames: ["status"],
     registers,
   });
+  const rejections = new Counter({
+    name: "svc_unhandled_rejections_total",
+    help: "Rejected promises that no code handled: faults of the service, each with a line in the log.",
+    registers,
+  });
 
   return {
     register,
@@ -90,5 +95,6 @@ export function createMeasures() {
     ticks: (fate: TickFateLabel, count = 1): void => ticks.inc({ fate }, count),
     browserLost: (kind: string): void => losses.inc({ kind }),
     refused: (status: string): void => refusals.inc({ status }),
+    rejectionUnhandled: (): void => rejections.inc(),
   };
 }
