@@ -3,7 +3,7 @@
  * unsure. nodemailer speaks the protocol; its own pool sends a message again when a connection is lost, so that is not used.
  * Knows no outbox.
  */
-import type { Socket } from "node:net";
+import { isIPv4, type Socket } from "node:net";
 import { Readable } from "node:stream";
 import SMTPConnection from "nodemailer/lib/smtp-connection";
 import { type Delivery, outcomeOfError, outcomeOfSuccess } from "./smtp/outcome.js";
@@ -59,8 +59,9 @@ async function* guarded({ content, mayBegin }: Handover, begun: { value: boolean
 
 class FencedError extends Error {}
 
-/** A host of this machine: TLS would add nothing, and its certificate is nobody's. */
-const isLoopback = (host: string): boolean => host === "localhost" || host === "::1" || host.startsWith("127.");
+/** True for a host of this machine, where TLS adds nothing. Only an address counts: `127.example.com` is a name that may lead anywhere. */
+const isLoopback = (host: string): boolean =>
+  host === "localhost" || host === "::1" || (isIPv4(host) && host.startsWith("127."));
 
 async function open(server: SmtpServer, times: SmtpTimes): Promise<SMTPConnection> {
   const { host, port, secure, user, password } = server;
