@@ -115,6 +115,15 @@ describe("text messages and reports", function () {
     expect(request.headers.authorization).to.equal(`Basic ${Buffer.from(`AC1:${TOKEN}`).toString("base64")}`);
   });
 
+  it("end, or wait for their next try, whatever the setting's url is", async () => {
+    for (const odd of [`${url} `, `${url}?x=1`, `${url}#x`, `${url}/%zz/`, ` ${url}\\a`]) {
+      await set({ __sms: { provider: "twilio", sid: "AC1", token: TOKEN, from: "+15550100", url: odd } });
+      const { body } = await sms({ to: "+15550101", body: "x" });
+      expect((await ended(body.id)).status, odd).to.equal("sent");
+    }
+    expect(asked.every(({ url: path }) => path.includes("/2010-04-01/Accounts/AC1/Messages.json"))).to.equal(true);
+  });
+
   it("end as the provider answers: certainly refused ones wait, certain faults end, doubt is left to a person", async () => {
     await useWebhook();
     const outcome = async (said: typeof answer) => {

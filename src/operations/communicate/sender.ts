@@ -71,9 +71,25 @@ export function createSender(options: {
     }
   }
 
+  /** One try. Every message gets an outcome: without it, a message whose try failed in an unforeseen way would stay claimed. */
+  async function attempt(message: HeldMessage): Promise<TryOutcome> {
+    let hasBegun = false;
+    const mayBegin = async () => {
+      hasBegun = await outbox.handOver(holder, message.id);
+      return hasBegun;
+    };
+    try {
+      return await deliver[message.content.kind](message, { mayBegin, signal: inHand.signal });
+    } catch (err) {
+      log.error({ err, messageId: message.id }, "a message's try failed in an unforeseen way");
+      const { recipients } = message;
+      if (hasBegun) return { kind: "done", status: "unknown", recipients, detail: "the try failed within the service" };
+      return { kind: "later", recipients, detail: "the message could not be prepared" };
+    }
+  }
+
   async function send(message: HeldMessage): Promise<void> {
-    const mayBegin = () => outbox.handOver(holder, message.id);
-    const outcome = await deliver[message.content.kind](message, { mayBegin, signal: inHand.signal });
+    const outcome = await attempt(message);
     if (outcome.kind !== "fenced") await settle(message, settlementOf(message, outcome));
   }
 

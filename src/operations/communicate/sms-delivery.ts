@@ -38,7 +38,8 @@ function twilioRequest(
   if (callback !== null) form.set("StatusCallback", callback);
   const authorization = `Basic ${Buffer.from(`${sid}:${token}`).toString("base64")}`;
   const headers = { authorization, "content-type": "application/x-www-form-urlencoded" };
-  const address = new URL(`${url.replace(/\/$/, "")}/2010-04-01/Accounts/${sid}/Messages.json`);
+  const address = new URL(url);
+  address.pathname = `${address.pathname.replace(/\/$/, "")}/2010-04-01/Accounts/${sid}/Messages.json`;
   return { url: address, headers, body: form.toString(), idField: "sid" };
 }
 
