@@ -10,8 +10,11 @@ export type Scalar = string | number | boolean;
 
 /** All that are given must hold. A text may hold `{{user.Column}}`. */
 export interface ValueTest {
+  /** The whole value: a list never equals one of its elements. */
   equals?: Scalar;
+  /** Neither the value nor an element of a list. */
   notequals?: Scalar;
+  /** A part of a text, case aside, or of one of the texts of a list. */
   contains?: string;
 }
 
@@ -77,7 +80,39 @@ export function checkAllow(value: unknown, field: string): asserts value is Allo
   checkTests(value["user"], `${field}.user`);
 }
 
-const PLACEHOLDER = /\{\{\s*user\.(?:\[([^\]]+)\]|([^}]+?))\s*\}\}/g;
+/** No name of a column in it holds braces, so that no character is read for more than one start. */
+const PLACEHOLDER = /\{\{\s*user\.([^{}]+)\}\}/g;
+const PLACEHOLDER_START = /\{\{\s*user\./;
+/** Templates that are kept parsed, the most recent last. A visitor's request may meet hundreds of them. */
+const PARSED_MAX = 2_000;
+
+/** A text of a rule in parts: as it is written, and columns of the user. Null if a placeholder in it cannot be read. */
+type Template = readonly (string | { column: string })[] | null;
+
+function parseTemplate(text: string): Template {
+  const parts: (string | { column: string })[] = [];
+  let at = 0;
+  for (const match of text.matchAll(PLACEHOLDER)) {
+    const name = match[1]!.trimEnd();
+    const column = name.startsWith("[") && name.endsWith("]") && name.length > 2 ? name.slice(1, -1) : name;
+    parts.push(text.slice(at, match.index), { column });
+    at = match.index + match[0].length;
+  }
+  parts.push(text.slice(at));
+  const isRead = parts.every((part) => typeof part !== "string" || !PLACEHOLDER_START.test(part));
+  return isRead ? parts.filter((part) => part !== "") : null;
+}
+
+const parsed = new Map<string, Template>();
+
+function templateOf(text: string): Template {
+  const known = parsed.get(text);
+  if (known !== undefined) return known;
+  const template = parseTemplate(text);
+  if (parsed.size >= PARSED_MAX) parsed.delete(parsed.keys().next().value!);
+  parsed.set(text, template);
+  return template;
+}
 
 function isScalar(value: unknown): value is Scalar {
   return (typeof value === "string" && value !== "") || typeof value === "number" || typeof value === "boolean";
@@ -92,12 +127,11 @@ function ofUser(user: UserData | null, column: string): Scalar | undefined {
 /** The value with the user's columns in it: alone as they are, within a text as text. */
 function filled(value: Scalar, user: UserData | null): Scalar | undefined {
   if (typeof value !== "string") return value;
-  const found = [...value.matchAll(PLACEHOLDER)];
-  const values = found.map(([, bracketed, plain]) => ofUser(user, bracketed ?? plain!));
+  const template = templateOf(value);
+  if (template === null) return undefined;
+  const values = template.map((part) => (typeof part === "string" ? part : ofUser(user, part.column)));
   if (values.includes(undefined)) return undefined;
-  if (found.length === 1 && found[0]![0] === value) return values[0];
-  let at = 0;
-  return value.replace(PLACEHOLDER, () => String(values[at++]));
+  return values.length === 1 ? values[0] : values.join("");
 }
 
 function filledTest(test: ValueTest, user: UserData | null): ValueTest | null {
@@ -112,8 +146,8 @@ export function filledTests(tests: ColumnTests, user: UserData | null): ColumnTe
   return entries.some(([, test]) => test === null) ? null : (Object.fromEntries(entries) as ColumnTests);
 }
 
-/** As the query language's `$eq`, which also looks into arrays. */
-const isEqual = (value: unknown, expected: Scalar): boolean =>
+/** True if the value is this one, or a list that holds it. */
+const holdsValue = (value: unknown, expected: Scalar): boolean =>
   value === expected || (Array.isArray(value) && value.includes(expected));
 
 function holdsPart(value: unknown, part: string): boolean {
@@ -127,8 +161,9 @@ const valueIn = (data: UserData, column: string): unknown => (Object.hasOwn(data
 export function meets(data: UserData, tests: ColumnTests): boolean {
   return Object.entries(tests).every(([column, { equals, notequals, contains }]) => {
     const value = valueIn(data, column);
-    if (equals !== undefined && !isEqual(value, equals)) return false;
-    if (notequals !== undefined && isEqual(value, notequals)) return false;
+    // A list that holds the owner among others is not the owner's: equality is of the whole value.
+    if (equals !== undefined && value !== equals) return false;
+    if (notequals !== undefined && holdsValue(value, notequals)) return false;
     return contains === undefined || holdsPart(value, contains);
   });
 }

@@ -77,7 +77,8 @@ export function testsAsWhere(tests: ColumnTests): Record<string, unknown> | null
   const conditions = Object.entries(tests).flatMap(([column, { equals, notequals, contains }]) => {
     const path = `data.${column.replaceAll(".", "\\.")}`;
     return [
-      ...(equals === undefined ? [] : [{ [path]: { $eq: equals } }]),
+      // `$eq` also finds lists that hold the value.
+      ...(equals === undefined ? [] : [{ [path]: { $eq: equals, $not: { $type: "array" } } }]),
       ...(notequals === undefined ? [] : [{ [path]: { $ne: notequals } }]),
       ...(contains === undefined ? [] : [{ [path]: { $iLike: contains } }]),
     ];

@@ -1,7 +1,7 @@
 /** Access rules as pure functions: what generated rules, users and wheres may never do. */
 import { expect } from "chai";
 import fc from "fast-check";
-import { allows, meets } from "../../../src/rules/caller-rules.js";
+import { allows, filledTests, meets } from "../../../src/rules/caller-rules.js";
 import type { AccessRule } from "../../../src/rules/entries/access-rules.js";
 import { parseAccessRules } from "../../../src/rules/entries/access-rules.js";
 import { demandedColumns, grantFor, testsAsWhere } from "../../../src/rules/entries/entry-access.js";
@@ -107,8 +107,30 @@ describe("access rules, generated", () => {
   it("test what an entry holds, not how JavaScript's objects are built", () => {
     expect(meets({}, { constructor: { notequals: "x" } })).to.equal(true);
     expect(meets({}, { toString: { contains: "native" } })).to.equal(false);
-    expect(meets({ a: ["x", "y"] }, { a: { equals: "x" } })).to.equal(true);
     expect(meets({ a: "5" }, { a: { equals: 5 } })).to.equal(false);
+  });
+
+  it("take no list for one of its elements, but for `contains` and `notequals`", () => {
+    for (const list of [["x"], ["x", "y"], [["x"]], { 0: "x" }]) {
+      expect(meets({ a: list }, { a: { equals: "x" } }), JSON.stringify(list)).to.equal(false);
+      expect(allows({ user: { a: { equals: "x" } } }, { a: list }), JSON.stringify(list)).to.equal(false);
+    }
+    expect(meets({ a: ["x", "y"] }, { a: { contains: "X" } })).to.equal(true);
+    expect(meets({ a: ["x", "y"] }, { a: { notequals: "x" } })).to.equal(false);
+  });
+
+  it("fill placeholders however they are written, and fit nobody where one cannot be read", () => {
+    const filled = (text: string) =>
+      filledTests({ a: { equals: text } }, { Email: "me", "a b": "ab", "[x": 1 })?.a?.equals;
+    expect(filled("{{user.Email}}")).to.equal("me");
+    expect(filled("{{ user.Email  }}!")).to.equal("me!");
+    expect(filled("{{{user.[a b]}}}")).to.equal("{ab}");
+    expect(filled("{{user.[x}}")).to.equal(1);
+    expect(filled("{{user.Email}} and {{user.Email}}")).to.equal("me and me");
+    expect(filled("{{other.Email}}")).to.equal("{{other.Email}}");
+    for (const text of ["{{user.Email", "{{user.{{user.Email", "{{ user.[a}b]}}", "{{user.Nobody}}"]) {
+      expect(filled(text), text).to.equal(undefined);
+    }
   });
 
   it("let in nobody by a column in which they have nothing, whatever the test", () => {
