@@ -260,7 +260,7 @@ class Reader {
     }
     const endpoint = url.searchParams.get("endpoint");
     const region = url.searchParams.get("region") ?? "us-east-1";
-    const prefix = url.pathname.replace(/^\/+|\/+$/g, "");
+    const prefix = url.pathname.split("/").filter(Boolean).join("/");
     const fits =
       BUCKET.test(url.hostname) &&
       /^[\w!.*'()/-]*$/.test(prefix) &&

@@ -2,8 +2,9 @@
 import { fileTypeFromBuffer } from "file-type";
 
 const HTML =
-  /^(?:<!--[\s\S]*?-->|<\?xml[^>]*\?>|\s)*<(?:!doctype html|html|head|body|script|iframe|style|title|h1|div|font|table|a|b|br|p|img|object|embed|meta|link|form|svg:|base)(?:[\s/>]|$)/i;
-const SVG = /^(?:<!--[\s\S]*?-->|<\?[\s\S]*?\?>|<!doctype svg[^>]*>|\s)*<(?:\w+:)?svg[\s>]/i;
+  /<(?:!doctype html|html|head|body|script|iframe|style|title|h1|div|font|table|a|b|br|p|img|object|embed|meta|link|form|svg:|base)(?:[\s/>]|$)/iy;
+const SVG = /<(?:\w+:)?svg[\s>]/iy;
+const SPACE = /\s*/y;
 const XML = /^\s*<\?xml\s/i;
 /** Characters that no text has: of these a binary file has some within its first bytes. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
@@ -22,9 +23,50 @@ function textOf(head: Buffer): string | null {
   }
 }
 
+/** A part of markup that may precede the root element: its first characters and its end. */
+interface Preamble {
+  open: string;
+  close: string;
+  /** Where the search for the end begins, from `open`: `<!-->` is a whole comment. */
+  closesFrom: number;
+}
+
+const COMMENT: Preamble = { open: "<!--", close: "-->", closesFrom: 2 };
+const BEFORE_HTML: readonly Preamble[] = [COMMENT, { open: "<?xml", close: ">", closesFrom: 5 }];
+const BEFORE_SVG: readonly Preamble[] = [
+  COMMENT,
+  { open: "<?", close: "?>", closesFrom: 2 },
+  { open: "<!doctype svg", close: ">", closesFrom: 13 },
+];
+
+function matchesAt(text: string, at: number, pattern: RegExp): boolean {
+  pattern.lastIndex = at;
+  return pattern.test(text);
+}
+
+function afterSpace(text: string, at: number): number {
+  return matchesAt(text, at, SPACE) ? SPACE.lastIndex : at;
+}
+
+/**
+ * True if the text begins with this root element, after space and preambles. A scan that reads each character once: as a regular
+ * expression, 29 comments of a 204-byte upload took 4.7 s.
+ */
+function beginsWith(text: string, root: RegExp, preambles: readonly Preamble[]): boolean {
+  let at = afterSpace(text, 0);
+  while (!matchesAt(text, at, root)) {
+    const preamble = preambles.find(({ open }) => text.slice(at, at + open.length).toLowerCase() === open);
+    if (preamble === undefined) return false;
+    const end = text.indexOf(preamble.close, at + preamble.closesFrom);
+    if (end === -1) return false;
+    at = afterSpace(text, end + preamble.close.length);
+  }
+  return true;
+}
+
 function typeOfText(text: string): string {
-  if (SVG.test(text)) return "image/svg+xml";
-  if (HTML.test(text)) return "text/html";
+  if (beginsWith(text, SVG, BEFORE_SVG)) return "image/svg+xml";
+  if (beginsWith(text, HTML, BEFORE_HTML)) return "text/html";
   return XML.test(text) ? "application/xml" : "text/plain";
 }
 

@@ -39,7 +39,8 @@ function readable(response: IncomingMessage, origin: string): Record<string, str
     "content-type",
     ...String(exposed)
       .toLowerCase()
-      .split(/\s*,\s*/),
+      .split(",")
+      .map((name) => name.trim()),
   ];
   return Object.fromEntries(
     names.flatMap((name) => {
@@ -69,7 +70,9 @@ export type ServiceRequests = ReturnType<typeof createServiceRequests>;
 export function createServiceRequests(apiUrl: string) {
   const { protocol, origin: apiOrigin, pathname } = new URL(apiUrl);
   if (protocol !== "http:") return null;
-  const base = apiOrigin + pathname.replace(/\/*$/, "/");
+  let path = pathname;
+  while (path.endsWith("/")) path = path.slice(0, -1);
+  const base = `${apiOrigin}${path}/`;
   // Kept connections keep no process: the service that is asked shuts them when it ends.
   const agent = new Agent({ keepAlive: true });
 

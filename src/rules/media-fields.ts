@@ -24,7 +24,10 @@ export function mediaName(value: unknown, field = "name"): string {
 /** What a browser says that a file is called, as a name: the end of a path, without what a name may not have. */
 export function uploadName(given: string | undefined): string {
   const last = (given ?? "").toWellFormed().split(/[/\\]/).at(-1)!;
-  const fit = last.replaceAll(new RegExp(UNFIT, "g"), "").trim().normalize("NFC");
+  const fit = Array.from(last, (character) => (UNFIT.test(character) ? "" : character))
+    .join("")
+    .trim()
+    .normalize("NFC");
   const short = Array.from(fit)
     .slice(0, MEDIA_NAME_MAX_CHARACTERS / 2)
     .join("");

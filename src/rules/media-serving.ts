@@ -9,7 +9,12 @@ const SHOWN = new Set([
 
 /** Types that a browser would make a page or a script of; sent as bytes. */
 const ACTIVE =
-  /^(?:text\/(?!plain$)|application\/(?:.*xml|.*json|.*javascript|xhtml.*|pdf|x-shockwave-flash|wasm|x-mimearchive)$|image\/svg|multipart\/|message\/)/;
+  /^(?:text\/(?!plain$)|application\/(?:xhtml|(?:pdf|x-shockwave-flash|wasm|x-mimearchive)$)|image\/svg|multipart\/|message\/)/;
+const ACTIVE_ENDS = ["xml", "json", "javascript"];
+
+const isActive = (contentType: string): boolean =>
+  ACTIVE.test(contentType) ||
+  (contentType.startsWith("application/") && ACTIVE_ENDS.some((end) => contentType.endsWith(end)));
 
 /** An SVG keeps its type, for `<img>` takes no other; as a document it is saved, and has no scripts. */
 const SVG = "image/svg+xml";
@@ -24,7 +29,7 @@ export interface Serving {
 export function servingOf(contentType: string, isReadable: boolean): Serving {
   const isShown = SHOWN.has(contentType) && (isReadable || !contentType.startsWith("image/"));
   if (contentType === "text/plain") return { contentType: "text/plain; charset=utf-8", disposition: "inline" };
-  const sent = contentType !== SVG && ACTIVE.test(contentType) ? "application/octet-stream" : contentType;
+  const sent = contentType !== SVG && isActive(contentType) ? "application/octet-stream" : contentType;
   return { contentType: sent, disposition: isShown ? "inline" : "attachment" };
 }
 

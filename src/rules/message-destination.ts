@@ -1,4 +1,5 @@
 /** Where an app's messages go, as its protected settings `__smtp` and `__sms` say. Names faults by the field, never by its value. */
+import addressparser from "nodemailer/lib/addressparser";
 import { isObject, kindOf } from "./described.js";
 import { isEmailAddress } from "./message-fields.js";
 import { SMS_PROVIDERS } from "./message-input.js";
@@ -22,12 +23,18 @@ export type SmsDestination =
 const TWILIO = "https://api.twilio.com";
 const SUBMISSION = 587;
 const SUBMISSION_OVER_TLS = 465;
-const NAMED_ADDRESS = /^\s*(?:"?([^"<>\p{Cc}]*?)"?\s*)?<([^<>]+)>\s*$/u;
+/** Maximum length of a line of a message's head (RFC 5322, section 2.1.1). */
+const SENDER_MAX_CHARACTERS = 998;
 
 /** `ann@example.com` or `Ann <ann@example.com>`; null for anything else. */
 export function parseSender(text: string): { from: string; fromName: string | null } | null {
-  const [, name = "", inner = text.trim()] = NAMED_ADDRESS.exec(text) ?? [];
-  return isEmailAddress(inner) ? { from: inner, fromName: name || null } : null;
+  if (text.length > SENDER_MAX_CHARACTERS || /\p{Cc}/u.test(text)) return null;
+  const [sender, ...more] = addressparser(text);
+  if (sender?.address === undefined || more.length > 0 || !isEmailAddress(sender.address)) return null;
+  const { address: from, name } = sender;
+  // The parser also finds an address within other text: only one in angle brackets at the end, or alone, is meant.
+  const isWhole = text.trim() === from || text.trimEnd().endsWith(`<${from}>`);
+  return isWhole ? { from, fromName: name || null } : null;
 }
 
 /** A setting that cannot be used, named by its field and never by its value. */
@@ -61,7 +68,7 @@ class Fields {
       fallback !== undefined && this.value[field] === undefined ? fallback : this.text(field, "an https address");
     const url = URL.parse(text);
     const isPlain = url !== null && /^https?:$/.test(url.protocol) && url.username === "" && url.password === "";
-    if (isPlain) return text;
+    if (isPlain) return url.href;
     throw this.fault(field, "an https address without credentials");
   }
 }

@@ -29,11 +29,11 @@ const EMAIL_MAX = 254;
 const LOCAL_PART_MAX = 64;
 
 const LOCAL_PART = /^[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+)*$/;
-const DOMAIN = /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*$/;
+const LABEL = /^[A-Za-z0-9-]{1,63}$/;
 const HEADER_NAME = /^[A-Za-z][A-Za-z0-9-]{0,63}$/;
 /** The message's own, which say who sent what to whom in which form. */
 const OWN_HEADER =
-  /^(from|sender|to|cc|bcc|subject|date|message-id|mime-version|content-.*|return-path|received|dkim-.*|arc-.*|authentication-results|resent-.*)$/i;
+  /^(?:(?:content|dkim|arc|resent)-|(?:from|sender|to|cc|bcc|subject|date|message-id|mime-version|return-path|received|authentication-results)$)/i;
 const MEDIA_TYPE = /^[a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}$/i;
 const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
 /** A line break in a header begins another header; other control characters have no business in one line either. */
@@ -61,11 +61,13 @@ export function optionalBody(value: unknown, field: string): string | null {
   return refuse(field, "a text without characters that cannot be stored", value);
 }
 
+const isLabel = (text: string): boolean => LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
+
 export function isEmailAddress(text: string): boolean {
   const at = text.lastIndexOf("@");
   const [local, domain] = [text.slice(0, at), text.slice(at + 1)];
   const isShort = text.length <= EMAIL_MAX && local.length <= LOCAL_PART_MAX;
-  return at > 0 && isShort && LOCAL_PART.test(local) && DOMAIN.test(domain);
+  return at > 0 && isShort && LOCAL_PART.test(local) && domain.split(".").every(isLabel);
 }
 
 function recipient(value: unknown, field: string): EmailRecipient {

@@ -111,7 +111,7 @@ const AUTH_BYTES = 16;
 
 function keyOf(value: unknown, field: string, bytes: number): string {
   const fits = typeof value === "string" && /^[A-Za-z0-9_-]{1,100}={0,2}$/.test(value);
-  if (fits && Buffer.from(value, "base64url").length === bytes) return value.replace(/=+$/, "");
+  if (fits && Buffer.from(value, "base64url").length === bytes) return value.replaceAll("=", "");
   return refuse(field, `${bytes} bytes in base64url`, typeof value);
 }
 

@@ -37,11 +37,15 @@ class Templates {
   }
 }
 
+function inCamelCase(path: string): string {
+  const [first = "", ...words] = path.split(/\W+/);
+  return [first, ...words.map((word) => `${word[0]?.toUpperCase() ?? ""}${word.slice(1)}`)].join("");
+}
+
 function operationIds(): (name: string | null, route: Route) => string {
   const used = new Set<string>();
   return (name, { method, path }) => {
-    const plain =
-      name ?? `${method.toLowerCase()}${path.replaceAll(/\W+(\w)/g, (_, letter: string) => letter.toUpperCase())}`;
+    const plain = name ?? `${method.toLowerCase()}${inCamelCase(path)}`;
     const last = path.split("/").at(-1)!.replaceAll(/\W/g, "");
     const id = [plain, `${plain}By${last[0]?.toUpperCase()}${last.slice(1)}`, `${plain}${used.size}`].find(
       (one) => !used.has(one),

@@ -126,10 +126,12 @@ export function browserFlags(egressHost: string): string[] {
   ];
 }
 
+const nameOf = (flag: string): string => flag.split("=", 1)[0]!;
+
 /** As Chromium itself reads them: the last of several counts. Values are not quoted where it tells of them, but on Windows. */
 function readSwitches(commandLine: string): Map<string, string> {
-  const parts = commandLine.replaceAll('"', "").split(/ +(?=--)/);
-  return new Map(parts.map((part) => [part.replace(/=.*$/s, "").trim(), part.trim()]));
+  const parts = commandLine.replaceAll('"', "").split(/ (?=--)/);
+  return new Map(parts.map((part) => [nameOf(part).trim(), part.trim()]));
 }
 
 const listed = (value: string | undefined) => (value ?? "").replace(/^[^=]*=?/, "").split(",");
@@ -148,7 +150,7 @@ function resolvesOthers(value: string | undefined, egressHost: string): boolean 
  */
 export function containmentFaults(commandLine: string, egressHost: string, sandbox: boolean): string[] {
   const switches = readSwitches(commandLine);
-  const missing = CONTAINMENT.filter((flag) => switches.get(flag.replace(/=.*$/, "")) !== flag);
+  const missing = CONTAINMENT.filter((flag) => switches.get(nameOf(flag)) !== flag);
   if (resolvesOthers(switches.get(HOST_RULES), egressHost)) {
     missing.push(`${HOST_RULES}=${NOTHING_RESOLVES} , EXCLUDE ${egressHost}`);
   }

@@ -30,7 +30,8 @@ function unzipped(archive: Buffer): Buffer {
 
 /** The path in the package: archives have one folder, of whatever name, around all. */
 function placed({ path }: ReadEntry): string {
-  const segments = path.replace(/\/+$/, "").split("/");
+  const segments = path.split("/");
+  while (segments.length > 1 && segments.at(-1) === "") segments.pop();
   const odd = segments.some(
     (segment) => segment === "" || segment === "." || segment === ".." || /[\\\0]/.test(segment),
   );

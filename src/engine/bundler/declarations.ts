@@ -22,10 +22,30 @@ const BESIDE: readonly [RegExp, string][] = [
   [/\.jsx?$/, ".d.ts"],
 ];
 
-/** Where a declaration names another module: of its package, or of one that it needs. */
-const NAMED = /(\bfrom\s*|\bimport\s*\(\s*|\bimport\s+|\brequire\s*\(\s*|\bmodule\s+)(["'])([^"'\n]{1,300})\2/g;
-/** Where a script's declarations name another's. */
-const BROUGHT = /(<reference\s+path\s*=\s*)(["'])([^"'\n]{1,300})\2/g;
+/** Words that may precede the name of a module: of the package, or of one that it needs. */
+const NAMING = /\b(?:from|import|require|module)\b/g;
+/** The name behind such a word, and in a script's reference. */
+const NAME = /(\s*(?:\(\s*)?)["']([^"'\n]+)["']/y;
+/** In `<reference path="…">`, by which a script's declarations name another's. */
+const REFERENCE = /<reference\s+path\s*=/g;
+const SPECIFIER_MAX_CHARACTERS = 300;
+
+const isShort = (specifier: string): boolean => specifier.length <= SPECIFIER_MAX_CHARACTERS;
+
+/** The text with each module's name replaced that follows a match of `before`. Two steps, because one expression for both is not linear. */
+function renamed(text: string, before: RegExp, replace: (specifier: string) => string): string {
+  let written = "";
+  let from = 0;
+  for (const match of text.matchAll(before)) {
+    NAME.lastIndex = match.index + match[0].length;
+    const [all, space, specifier] = NAME.exec(text) ?? [];
+    if (all === undefined || match.index < from || !isShort(specifier!)) continue;
+    if (space!.includes("(") && match[0] !== "import" && match[0] !== "require") continue;
+    written += `${text.slice(from, match.index)}${match[0]}${space}"${replace(specifier!)}"`;
+    from = match.index + match[0].length + all.length;
+  }
+  return written + text.slice(from);
+}
 
 export const isDeclaration = (path: string): boolean => DECLARATION.test(path);
 
@@ -117,7 +137,11 @@ class Declared {
 
   private async numbered(text: string, folder: string): Promise<string> {
     const numbers = new Map<string, number>();
-    const specifiers = new Set([...text.matchAll(NAMED)].map(([, , , specifier]) => specifier!));
+    const specifiers = new Set<string>();
+    renamed(text, NAMING, (specifier) => {
+      specifiers.add(specifier);
+      return specifier;
+    });
     this.named += specifiers.size;
     for (const specifier of [...specifiers].slice(0, NAMED_MAX)) {
       const file = await this.find(specifier, folder);
@@ -127,11 +151,10 @@ class Declared {
       const file = join(folder, specifier);
       return isDeclaration(file) && this.tree.read(file) ? `./${this.numberOf(file)}.d.ts` : specifier;
     };
-    return text
-      .replace(NAMED, (all, before, quote, specifier) =>
-        numbers.has(specifier) ? `${before}${quote}./${numbers.get(specifier)}${quote}` : all,
-      )
-      .replace(BROUGHT, (_all, before, quote, specifier) => `${before}${quote}${brought(specifier)}${quote}`);
+    const numbered = renamed(text, NAMING, (specifier) =>
+      numbers.has(specifier) ? `./${numbers.get(specifier)}` : specifier,
+    );
+    return renamed(numbered, REFERENCE, brought);
   }
 }
 

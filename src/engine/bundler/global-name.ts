@@ -110,10 +110,11 @@ export function nameInReadme(readme: string, packageName: string): GlobalName | 
   const [first] = found.sort((a, b) => a.at - b.at);
   if (first) return { name: first.name, namespace: first.namespace };
   // Who takes single exports out of it finds them under its name.
-  const parts = new RegExp(
-    `\\bimport\\s*\\{[^}]*\\}\\s*from\\s*["']${named}["']|\\{[^}]*\\}\\s*=\\s*require\\(\\s*["']${named}["']`,
-  );
-  const namespace = parts.test(text);
+  const parts = [
+    new RegExp(`\\bimport\\s*\\{[^{}]*\\}\\s*from\\s*["']${named}["']`),
+    new RegExp(`\\{[^{}]*\\}\\s*=\\s*require\\(\\s*["']${named}["']`),
+  ];
+  const namespace = parts.some((form) => form.test(text));
   const name = spelledIn(text, packageName) ?? (namespace ? nameInCamelCase(packageName) : null);
   return name === null ? null : { name, namespace };
 }

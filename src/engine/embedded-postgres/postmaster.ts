@@ -20,8 +20,9 @@ const START_ATTEMPTS = 40;
 const RETRY_MS = 100;
 
 /** Passes by itself: the port was taken meanwhile, or the last backend of a killed server is still on its way out. */
-const PASSING_FAULT =
-  /pre-existing shared memory block|lock file ".*" already exists|could not create any TCP\/IP sockets/;
+const isPassing = (fault: string): boolean =>
+  /pre-existing shared memory block|could not create any TCP\/IP sockets/.test(fault) ||
+  (fault.includes("lock file") && fault.includes("already exists"));
 
 export interface Postmaster {
   port: number;
@@ -161,7 +162,7 @@ export async function startPostmaster(
     const { child, fault } = await launch(context, serverArguments(context.clusterDir, port, settings), log);
     if (fault === null) return supervise(child, port, context.clusterDir, log);
     if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) await shutDown(child.pid);
-    if (attempt === START_ATTEMPTS || !PASSING_FAULT.test(fault)) {
+    if (attempt === START_ATTEMPTS || !isPassing(fault)) {
       throw new EmbeddedPostgresError(`PostgreSQL did not start: ${fault}`);
     }
     await delay(RETRY_MS);

@@ -21,7 +21,7 @@ const SHAPE = /^\$argon2id\$v=19\$m=([1-9]\d{2,4}),t=([1-9]),p=([1-9])\$([\w+/]{
 
 const compute = promisify(argon2) as (algorithm: "argon2id", parameters: Argon2Parameters) => Promise<Buffer>;
 
-const plain = (bytes: Buffer): string => bytes.toString("base64").replace(/=+$/, "");
+const plain = (bytes: Buffer): string => bytes.toString("base64").replaceAll("=", "");
 
 let working = 0;
 const waiting: (() => void)[] = [];

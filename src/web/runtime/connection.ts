@@ -42,7 +42,9 @@ function apiBase(apiUrl: string): string {
   const url = URL.parse(apiUrl, scope.location?.href);
   const usable = url !== null && /^https?:$/.test(url.protocol) && !url.username && !url.password;
   if (!usable) throw failure("REQUEST_INVALID", "apiUrl must be an http or https address without credentials");
-  return url.origin + url.pathname.replace(/\/*$/, "/");
+  let path = url.pathname;
+  while (path.endsWith("/")) path = path.slice(0, -1);
+  return `${url.origin}${path}/`;
 }
 
 const noAnswer = (from: string, answered = false) => failure("NETWORK_ERROR", `no answer from ${from}`, { answered });
@@ -57,7 +59,7 @@ function jsonOf(body: unknown): string {
 }
 
 /** The service that a library came from. */
-const servedBy = (library: string): string => library.replace(/\/client\/svc\.m?js([?#].*)?$/, "");
+const servedBy = (library: string): string => library.split(/[?#]/, 1)[0]!.replace(/\/client\/svc\.m?js$/, "");
 
 async function answer(response: Reply, { origin }: URL): Promise<Body> {
   const text = await response.text().catch(() => {

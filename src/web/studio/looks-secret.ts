@@ -7,21 +7,27 @@ const KEYS =
 const apart = (name: string) => name.replace(/([a-z\d])([A-Z])/g, "$1 $2");
 
 /** Beginnings that well-known services give their secrets, and forms that are secrets as a rule. */
-const VALUES = [
-  /\b(sk|rk)_(live|test)_\w{8,}/,
-  /\bsk-[\w-]{16,}/,
-  /\bgh[pousr]_\w{20,}/,
-  /\bgithub_pat_\w{20,}/,
-  /\bglpat-[\w-]{16,}/,
-  /\bxox[abposr]-[\w-]{10,}/,
-  /\bAKIA[0-9A-Z]{16}\b/,
-  /\bAIza[\w-]{30,}/,
-  /\bSG\.[\w-]{16,}\.[\w-]{16,}/,
-  /\bsvc_(editor|api|live|viewer|task|admin)_\w+/,
-  /-----BEGIN [A-Z ]*PRIVATE KEY-----/,
-  /\beyJ[\w-]+\.eyJ[\w-]+\.[\w-]+/,
-  /^[a-z][a-z\d+.-]*:\/\/[^/\s:@]+:[^/\s:@]+@/i,
+const WORDS = [
+  /^(sk|rk)_(live|test)_\w{8,}/,
+  /^sk-[\w-]{16,}/,
+  /^gh[pousr]_\w{20,}/,
+  /^github_pat_\w{20,}/,
+  /^glpat-[\w-]{16,}/,
+  /^xox[abposr]-[\w-]{10,}/,
+  /^AKIA[0-9A-Z]{16}\b/,
+  /^AIza[\w-]{30,}/,
+  /^SG\.[\w-]{16,}\.[\w-]{16,}/,
+  /^svc_(editor|api|live|viewer|task|admin)_\w+/,
+  /^eyJ[\w-]+\.eyJ[\w-]+\.[\w-]+/,
 ];
+const WORD = /[\w.-]+/g;
+const PRIVATE_KEY = /-----BEGIN [^-]*-----/;
+const ADDRESS_WITH_PASSWORD = /^[a-z][a-z\d+.-]*:\/\/[^/\s:@]+:[^/\s:@]+@/i;
+
+const holdsSecret = (text: string): boolean =>
+  (PRIVATE_KEY.exec(text)?.[0].includes("PRIVATE KEY") ?? false) ||
+  ADDRESS_WITH_PASSWORD.test(text) ||
+  (text.match(WORD) ?? []).some((word) => WORDS.some((form) => form.test(word)));
 
 const RANDOM_MIN_CHARACTERS = 24;
 
@@ -47,6 +53,6 @@ const namesIn = (value: unknown): string[] =>
 export function looksSecret(key: string, value: unknown): boolean {
   return (
     [key, ...namesIn(value)].some((name) => KEYS.test(apart(name))) ||
-    stringsIn(value).some((text) => isRandom(text) || VALUES.some((form) => form.test(text)))
+    stringsIn(value).some((text) => isRandom(text) || holdsSecret(text))
   );
 }

@@ -61,7 +61,7 @@ function Recipients({ message }: { message: Message }) {
 }
 
 function bytesOf({ content, encoding }: Message["attachments"][number]): number {
-  return encoding === "base64" ? Math.floor((content.replace(/=+$/, "").length * 3) / 4) : new Blob([content]).size;
+  return encoding === "base64" ? Math.floor((content.replaceAll("=", "").length * 3) / 4) : new Blob([content]).size;
 }
 
 /** Saved, never opened here: the address is data, and the browser is told to download it. */

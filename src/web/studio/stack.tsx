@@ -4,7 +4,7 @@ import type { ScriptError } from "./model.js";
 import { hrefOf } from "./place.js";
 
 /** Of `at execute (book-seat.js:12:7)`: the place alone. */
-const PLACE = /([\w-]+)\.js:(\d+):(\d+)/g;
+const PLACE = /(?<![\w-])([\w-]+)\.js:(\d+):(\d+)/g;
 
 /** A stack begins with the error as a rule; then it says it all. */
 function textOf({ name, message, stack }: ScriptError): string {

@@ -8,11 +8,13 @@ export const TEXT_MAX_CHARACTERS = 16_384;
 /** The name under which the harness's own frames appear in a stack; they are removed before anyone sees them. */
 export const HARNESS_NAME = "svc-harness.js";
 
-const HARNESS_FRAME = new RegExp(`\\n\\s+at [^\\n]*${HARNESS_NAME.replace(".", "\\.")}:\\d+:\\d+\\)?`, "g");
+/** The place in a frame of the harness, and what closes it. */
+const HARNESS_PLACE = /\d+:\d+\)?/y;
+const FRAME = /^\s+at /;
 
 /** How the top level of a source appears that was evaluated, and the frame of what evaluated it. */
-const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/gm;
-const EVALUATING_FRAME = /\n\s+at eval \(<anonymous>\)/g;
+const EVAL_FRAME = /^(\s+at )eval \(([^()]+:\d+:\d+)\)$/;
+const EVALUATING_FRAME = "at eval (<anonymous>)";
 
 /** Blink puts this before the message of a syntax error in a script that was appended. */
 const PARSED_BY = /^Failed to execute 'appendChild' on 'Node': /;
@@ -24,16 +26,39 @@ function text(value: unknown, fallback: string): string {
 /** The page cuts texts at the same length. */
 export const wasCut = (value: unknown): boolean => typeof value === "string" && value.length >= TEXT_MAX_CHARACTERS;
 
-/** Takes the harness's frames out of a stack, or out of a text that holds one. */
+/** The part of a line that follows a frame of the harness; null if the line is not such a frame. */
+function afterHarnessFrame(line: string): string | null {
+  const at = line.lastIndexOf(`${HARNESS_NAME}:`);
+  if (at === -1 || !FRAME.test(line)) return null;
+  HARNESS_PLACE.lastIndex = at + HARNESS_NAME.length + 1;
+  return HARNESS_PLACE.test(line) ? line.slice(HARNESS_PLACE.lastIndex) : null;
+}
+
+function afterEvaluatingFrame(line: string): string | null {
+  const frame = line.trimStart();
+  return frame !== line && frame.startsWith(EVALUATING_FRAME) ? frame.slice(EVALUATING_FRAME.length) : null;
+}
+
+/**
+ * Removes frames, each from its line break to its end; a console line may hold text behind it. Works line by line: an expression that
+ * begins with `\n\s+` reads a text of line breaks once for each of them.
+ */
+function withoutFrames(text: string, afterFrame: (line: string) => string | null): string {
+  const [first = "", ...lines] = text.split("\n");
+  const kept = lines.map((line) => afterFrame(line) ?? `\n${line}`);
+  return [first, ...kept].join("");
+}
+
+/** Removes the harness's frames from a stack, or from a text that holds one. */
 export function withoutHarness(stack: string): string {
-  if (!stack.includes(HARNESS_NAME)) return stack;
-  return stack.replace(HARNESS_FRAME, "");
+  return stack.includes(HARNESS_NAME) ? withoutFrames(stack, afterHarnessFrame) : stack;
 }
 
 /** The author's own frames only; with the place of a failure that has no frame, such as a syntax error. */
 function cleanStack(stack: string, at: string): string {
-  const lines = withoutHarness(stack).replace(EVALUATING_FRAME, "").replace(EVAL_FRAME, "$1$2").split("\n");
-  if (at !== "" && !lines.some((line) => /^\s+at /.test(line))) lines.push(`    at ${at}`);
+  const frames = withoutFrames(withoutHarness(stack), afterEvaluatingFrame);
+  const lines = frames.split("\n").map((line) => line.replace(EVAL_FRAME, "$1$2"));
+  if (at !== "" && !lines.some((line) => FRAME.test(line))) lines.push(`    at ${at}`);
   return lines.join("\n");
 }
 

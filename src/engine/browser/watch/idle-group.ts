@@ -13,6 +13,15 @@ const PREFIX = "svc-idle-";
 const WEIGHT = "5";
 const SHARES = "51";
 
+/** The path of this process's group; lines are `<number>:<controllers, comma-separated>:<path>`, the second version's `0::<path>`. */
+function pathOf(groups: string, type: string): string | undefined {
+  const lines = groups.split("\n").map((line) => line.split(":"));
+  const found = lines.find(([number, controllers]) =>
+    type === "cgroup2" ? number === "0" && controllers === "" : controllers?.split(",").includes("cpu"),
+  );
+  return found?.slice(2).join(":");
+}
+
 /** Where this process stands in the hierarchy of groups that divides processor time; null where there is none. */
 function ownGroup(): string | null {
   for (const line of readFileSync(MOUNTS, "utf8").split("\n")) {
@@ -21,8 +30,7 @@ function ownGroup(): string | null {
     const [type = "", , options = ""] = after.split(" ");
     const divides = type === "cgroup2" || (type === "cgroup" && options.split(",").includes("cpu"));
     if (!divides) continue;
-    const name = type === "cgroup2" ? /^0::(.*)$/m : /^\d+:(?:[^:]*,)?cpu(?:,[^:]*)?:(.*)$/m;
-    const path = name.exec(readFileSync(OWN_GROUPS, "utf8"))?.[1];
+    const path = pathOf(readFileSync(OWN_GROUPS, "utf8"), type);
     if (path === undefined) continue;
     const group = join(mount, path.startsWith(root) ? path.slice(root.length) : path);
     if (existsSync(join(group, "cgroup.procs")) && hasProcessorTime(group, type)) return group;

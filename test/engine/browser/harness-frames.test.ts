@@ -1,0 +1,27 @@
+/** What a run's console and stack show of the harness: nothing. */
+import { expect } from "chai";
+import { HARNESS_NAME, readAnswer, withoutHarness } from "../../../src/engine/browser/pages/answer.js";
+
+const HARNESS = `    at run (${HARNESS_NAME}:12:7)`;
+
+describe("frames of the harness", () => {
+  it("are removed with their line break, and what follows one stays", () => {
+    const stack = `Error: a\n    at execute (shop.js:1:2)\n${HARNESS}\n    at ${HARNESS_NAME}:3:4`;
+    expect(withoutHarness(stack)).to.equal("Error: a\n    at execute (shop.js:1:2)");
+    expect(withoutHarness(`Error: a\n${HARNESS} {"b": 1}\nmore`)).to.equal('Error: a {"b": 1}\nmore');
+    expect(withoutHarness(`about ${HARNESS_NAME}:1:2\nand ${HARNESS_NAME}`)).to.include(HARNESS_NAME);
+  });
+
+  it("are found in texts of line breaks and spaces", () => {
+    for (const part of ["\n", "\n    at ", " ", `\n    at ${HARNESS_NAME}:`]) {
+      const text = `${part.repeat(100_000 / part.length)}\n${HARNESS}`;
+      expect(withoutHarness(text).length, JSON.stringify(part)).to.equal(text.length - HARNESS.length - 1);
+    }
+  });
+
+  it("and those of what evaluated the code are in no stack", () => {
+    const stack = "Error: a\n    at eval (shop.js:1:2)\n    at eval (<anonymous>)\n    at x (b.js:1:1)";
+    const answer = readAnswer(`e${JSON.stringify({ name: "Error", message: "a", stack, cause: "script" })}`);
+    expect(answer).to.have.nested.property("error.stack", "Error: a\n    at shop.js:1:2\n    at x (b.js:1:1)");
+  });
+});

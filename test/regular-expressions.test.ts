@@ -1,0 +1,131 @@
+/**
+ * Proves every regular expression of src/ linear: one that backtracks over text from outside stops the process for all apps. Read it when
+ * it names an expression: write a parser or a scan instead, or one that cannot match the same characters in two ways.
+ */
+import { globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { type AnyNode, type Program, parse } from "acorn";
+import { full } from "acorn-walk";
+import { expect } from "chai";
+import { stop, transformSync } from "esbuild";
+
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+/** Expressions that were proven once, with the checker's version: the proof of all takes half a minute of two cores. */
+const CACHE = join(ROOT, "node_modules/.cache/regular-expressions.json");
+const { version } = createRequire(import.meta.url)("recheck/package.json") as { version: string };
+// In this process: its other ways leave processes behind. Read when the module is loaded.
+process.env["RECHECK_BACKEND"] = "pure";
+const { checkSync } = await import("recheck");
+/** The verdict is not to depend on how busy the machine is: no step has a time limit, and no attack is timed. */
+const TIMELESS = {
+  ...{ timeout: null, attackTimeout: null, incubationTimeout: null, mutationTimeout: null, seedingTimeout: null },
+  recallTimeout: -1,
+};
+/** Stands for each value that a template puts into an expression. */
+const SAMPLE = "sample";
+
+/** Expressions that are not proven, each with the reason why they may stay. Empty; see the head of this file before you add to it. */
+const EXCEPTIONS: Readonly<Record<string, string>> = {};
+
+interface Expression {
+  source: string;
+  flags: string;
+  file: string;
+}
+
+const written = ({ source, flags }: Pick<Expression, "source" | "flags">): string => `/${source}/${flags}`;
+
+function programOf(file: string): Program {
+  const tsconfigRaw = { compilerOptions: { experimentalDecorators: true, jsx: "react-jsx" as const } };
+  const loader = file.endsWith("x") ? "tsx" : "ts";
+  const { code } = transformSync(readFileSync(join(ROOT, file), "utf8"), { loader, tsconfigRaw });
+  return parse(code, { ecmaVersion: "latest", sourceType: "module" });
+}
+
+/** The text of an argument, with samples for the values in it; null where it is known only when it runs. */
+function textOf(node: AnyNode | undefined): string | null {
+  if (node === undefined) return "";
+  if (node.type === "Literal" && typeof node.value === "string") return node.value;
+  return node.type === "TemplateLiteral" ? node.quasis.map(({ value }) => value.cooked).join(SAMPLE) : null;
+}
+
+/** Methods of strings that make an expression of a string. */
+const MAKING = new Set(["match", "matchAll", "search"]);
+
+function expressionsOf(file: string): { found: Expression[]; unreadable: string[] } {
+  const found: Expression[] = [];
+  const unreadable: string[] = [];
+  full(programOf(file), (node) => {
+    if (node.type === "Literal" && node.regex)
+      found.push({ source: node.regex.pattern, flags: node.regex.flags, file });
+    if (node.type !== "NewExpression" && node.type !== "CallExpression") return;
+    const { callee } = node;
+    const [first, second] = node.arguments as AnyNode[];
+    if (callee.type === "Identifier" && callee.name === "RegExp") {
+      const [source, flags] = [textOf(first), textOf(second)];
+      if (source === null || flags === null) unreadable.push(`${file}: RegExp(…) of a value that is made elsewhere`);
+      else found.push({ source, flags, file });
+    }
+    const method = callee.type === "MemberExpression" && callee.property.type === "Identifier" && callee.property.name;
+    if (method && MAKING.has(method) && first !== undefined && textOf(first) !== null) {
+      unreadable.push(`${file}: .${method}() of a string, which makes an expression of it`);
+    }
+  });
+  return { found, unreadable };
+}
+
+function readCache(): Set<string> {
+  try {
+    const kept = JSON.parse(readFileSync(CACHE, "utf8")) as { version: string; linear: string[] };
+    return new Set(kept.version === version ? kept.linear : []);
+  } catch {
+    return new Set();
+  }
+}
+
+/** null for a proof that it is linear, else the checker's verdict. */
+function faultOf({ source, flags }: Pick<Expression, "source" | "flags">): string | null {
+  const verdict = checkSync(source, flags, TIMELESS);
+  if (verdict.status === "safe") return null;
+  return verdict.status === "vulnerable" ? verdict.complexity.summary : `not proven: ${verdict.error.kind}`;
+}
+
+describe("regular expressions", () => {
+  const files = globSync("src/**/*.{ts,tsx}", { cwd: ROOT }).filter((file) => !file.endsWith(".d.ts"));
+  const all = files.map(expressionsOf);
+  const expressions = new Map(all.flatMap(({ found }) => found).map((one) => [written(one), one]));
+
+  after(() => stop());
+
+  it("are written where they can be read", () => {
+    expect(all.flatMap(({ unreadable }) => unreadable)).to.deep.equal([]);
+    expect(expressions.size).to.be.greaterThan(200);
+  });
+
+  it("take time in proportion to the text", () => {
+    const cache = readCache();
+    const faults: string[] = [];
+    for (const [text, expression] of expressions) {
+      if (cache.has(text) || text in EXCEPTIONS) continue;
+      const fault = faultOf(expression);
+      if (fault === null) cache.add(text);
+      else faults.push(`${expression.file}: ${text} is ${fault}`);
+    }
+    mkdirSync(dirname(CACHE), { recursive: true });
+    const linear = [...cache].filter((text) => expressions.has(text)).sort();
+    writeFileSync(CACHE, JSON.stringify({ version, linear }));
+    expect(faults).to.deep.equal([]);
+  }).timeout(600_000);
+
+  it("have no exception that none of them needs", () => {
+    expect(Object.keys(EXCEPTIONS).filter((text) => !expressions.has(text))).to.deep.equal([]);
+  });
+
+  it("are refused where they are quadratic or worse", () => {
+    for (const source of ["=+$", "^(?:a|\\s)*\\s*<b", "^(a+)+$", "\\s*,\\s*"]) {
+      expect(faultOf({ source, flags: "" }), source).not.to.equal(null);
+    }
+  }).timeout(120_000);
+});
