@@ -114,6 +114,14 @@ export const CHAIN_RUNS_PER_MINUTE = 100;
 /** Events that a filter is tried on (back-test). */
 export const BACKTEST_EVENTS = 1_000;
 
+/** Requests in progress in one process: of one credential, of one visitor's, and of one address (its visitors, and its anonymous callers). */
+export const REQUESTS_IN_PROGRESS_PER_CREDENTIAL = 512;
+export const REQUESTS_IN_PROGRESS_PER_VISITOR = 64;
+export const REQUESTS_IN_PROGRESS_PER_ADDRESS = 512;
+
+/** Lookups of unknown tokens that one network address may cause in one process, per RATE_WINDOW_MS. */
+export const UNKNOWN_TOKENS_PER_ADDRESS = 300;
+
 /** New sessions that the live app's page gives to visitors of one network address, per RATE_WINDOW_MS. */
 export const PAGE_SESSIONS_PER_ADDRESS = 120;
 

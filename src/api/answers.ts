@@ -43,7 +43,7 @@ export interface Answer {
   readonly reserve: (bytes: number) => Promise<void>;
   /**
    * Does one part after the other, and counts what it gave; parts that are asked for at once wait here and not in the database. What
-   * a part has done stands, whatever it gave: the next one is refused. The first is done whether or not anybody waits for it.
+   * a part has done stands, whatever it gave: the next one is refused. None is begun once the caller is gone.
    * @throws as `reserve`, before the part is begun; OVERLOADED after it where its result has no room
    */
   part<T>(work: () => Promise<T>): Promise<T>;
@@ -52,8 +52,10 @@ export interface Answer {
    * @throws REQUEST_INVALID where it would be several times what an answer holds
    */
   whole(result: unknown): void;
-  /** The answer has left, or nobody waits for it any more. What a part holds that is under way is counted until that has ended. */
+  /** To be called when the answer has left, or its caller is gone. What a part holds is counted until that part has ended. */
   readonly close: () => void;
+  /** Calls `call` once, when the answer is closed and the last part of its work has ended. */
+  readonly whenEnded: (call: () => void) => void;
 }
 
 function defaults(): AnswersOptions {
@@ -122,8 +124,8 @@ export function createAnswers(
       const owner = ownerOf(caller);
       let held = 0;
       let open = true;
-      let begun = false;
       let parts = 0;
+      const endings: (() => void)[] = [];
       let order: Promise<unknown> | null = null;
 
       function admit(bytes: number): void {
@@ -142,12 +144,12 @@ export function createAnswers(
         if (open || parts > 0) return;
         add(owner, -held);
         held = 0;
+        for (const call of endings.splice(0)) call();
       }
 
       async function counted<T>(work: () => Promise<T>): Promise<T> {
         try {
-          if (begun || open) admit(0);
-          begun = true;
+          admit(0);
           const before = held;
           const result = await work();
           const bytes = Math.max(0, sizeOf(result) - (held - before));
@@ -186,6 +188,10 @@ export function createAnswers(
         },
         close() {
           open = false;
+          giveBack();
+        },
+        whenEnded(call) {
+          endings.push(call);
           giveBack();
         },
       };

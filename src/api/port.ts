@@ -2,6 +2,7 @@
 import { createServer, type IncomingMessage, type RequestListener, type Server } from "node:http";
 import type { Socket } from "node:net";
 import type { FrontDoor } from "./health.js";
+import { handleInTurn } from "./pipelining.js";
 
 export interface PortLimits {
   /** For a request's head, and for all of it; a form with files has longer. */
@@ -81,8 +82,6 @@ export function createPort(door: Pick<FrontDoor, "handle" | "refuse">, limits: P
     connectionsCheckingInterval: limits.checkMs,
   });
   server.maxConnections = limits.connections;
-  return server
-    .on("connection", createSilence(limits.silentPerAddress).enter)
-    .on("request", timed(door, limits.requestMs))
-    .on("clientError", door.refuse);
+  handleInTurn(server, timed(door, limits.requestMs));
+  return server.on("connection", createSilence(limits.silentPerAddress).enter).on("clientError", door.refuse);
 }

@@ -8,6 +8,7 @@ import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { Patience } from "../operations/access/patience.js";
+import { createRequestLimiter } from "../operations/access/request-limiter.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
 import type { KeptScripts } from "../operations/packages/kept-scripts.js";
@@ -164,6 +165,7 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   const { patience, turns, measures, tracing, graphqlDocuments, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
+  const limiter = createRequestLimiter();
   const { app, handle } = createFastify(options);
   const addresses: { method: string; path: string }[] = [];
   app.addHook("onRoute", ({ method, url }) => {
@@ -173,13 +175,15 @@ export async function createApi(options: ApiOptions): Promise<Api> {
   app.decorateRequest("context");
   app.addHook("onRequest", async (request, reply) => {
     const address = addressOf(request.raw);
-    const token = tokenIn(request.method, request.headers);
-    const caller = token === null ? null : await credentials.resolve(token);
-    const answer = answers.open(caller);
-    whenOver(request.raw, reply.raw, answer.close);
     let over: AbortSignal | undefined;
     const gone = () => (over ??= overSignal(request.raw, reply.raw));
-    request.context = { caller, idempotencyKey: null, answer, gone, ...(address && { address }) };
+    request.context = { caller: null, idempotencyKey: null, gone, ...(address && { address }) };
+    const token = tokenIn(request.method, request.headers);
+    const caller = token === null ? null : await credentials.resolve(token, address);
+    const answer = answers.open(caller);
+    whenOver(request.raw, reply.raw, answer.close);
+    Object.assign(request.context, { caller, answer });
+    answer.whenEnded(await limiter.enter(request.context, gone));
     request.context.idempotencyKey = readIdempotencyKey(request.headers["idempotency-key"]);
     request.context.retryFailed = readIdempotencyRetry(request.headers["idempotency-retry"]);
   });

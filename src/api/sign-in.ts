@@ -33,9 +33,10 @@ export function registerSignIn(
 
   app.post("/v1/session", async (request, reply) => {
     refuseForeign(request);
+    const { address } = request.context;
     const { token, keep = true } = (request.body ?? {}) as { token?: unknown; keep?: unknown };
     if (typeof keep !== "boolean") throw new ActionError("REQUEST_INVALID", "keep must be true or false");
-    const caller = typeof token === "string" ? await credentials.resolve(token) : null;
+    const caller = typeof token === "string" ? await credentials.resolve(token, address) : null;
     if (!caller) throw new ActionError("UNAUTHORIZED");
     const seconds = Math.min(SIGNED_IN_SECONDS, Math.floor((caller.expiresAt - Date.now()) / 1000));
     reply.header("set-cookie", cookie(token as string, keep ? seconds : null)).header("cache-control", "no-store");

@@ -1,16 +1,21 @@
-/** A line before few places, in which keys take turns, so that one who asks often waits behind himself alone. Knows not what is done in a place. */
+/** Fair semaphore: round-robin over keys, so that a key with many requests only delays itself. Knows no work. */
 
 export type LineKey = number | string;
 
 export interface FairLine {
-  /** Waits for its turn. @returns what leaves the place */
-  enter(key: LineKey): Promise<() => void>;
+  /**
+   * Waits for a slot.
+   * @param gone makes the signal that takes the request out of the line; it is called only if the request has to wait
+   * @returns a function that frees the slot
+   * @throws the signal's reason
+   */
+  enter(key: LineKey, gone?: () => AbortSignal): Promise<() => void>;
 }
 
-/** @param places in all @param placesOfOne of them, for one key */
+/** @param places slots in total @param placesOfOne slots that one key may hold */
 export function createFairLine(places: number, placesOfOne: number): FairLine {
-  /** In the order of turns: a key that has had its turn goes to the end. */
-  const waiting = new Map<LineKey, (() => void)[]>();
+  /** In the order of turns: a key that got a slot goes to the end. */
+  const waiting = new Map<LineKey, Set<() => void>>();
   const inside = new Map<LineKey, number>();
   let taken = 0;
 
@@ -33,22 +38,40 @@ export function createFairLine(places: number, placesOfOne: number): FairLine {
   function callNext(): void {
     for (const [key, calls] of waiting) {
       if (!mayEnter(key)) continue;
-      const call = calls.shift()!;
+      const [call] = calls;
       waiting.delete(key);
-      if (calls.length > 0) waiting.set(key, calls);
-      call();
+      calls.delete(call!);
+      if (calls.size > 0) waiting.set(key, calls);
+      call!();
       return;
     }
   }
 
+  /** Adds a request to the line. */
+  function wait(key: LineKey, signal: AbortSignal | undefined): Promise<() => void> {
+    return new Promise((resolve, reject) => {
+      const calls = waiting.get(key) ?? new Set();
+      const call = () => {
+        signal?.removeEventListener("abort", drop);
+        resolve(take(key));
+      };
+      const drop = () => {
+        const line = waiting.get(key);
+        line?.delete(call);
+        if (line?.size === 0) waiting.delete(key);
+        reject(signal!.reason as Error);
+      };
+      waiting.set(key, calls.add(call));
+      signal?.addEventListener("abort", drop, { once: true });
+    });
+  }
+
   return {
-    async enter(key) {
+    async enter(key, gone) {
       if (mayEnter(key) && !waiting.has(key)) return take(key);
-      return new Promise((resolve) => {
-        const calls = waiting.get(key) ?? [];
-        calls.push(() => resolve(take(key)));
-        waiting.set(key, calls);
-      });
+      const signal = gone?.();
+      signal?.throwIfAborted();
+      return wait(key, signal);
     },
   };
 }

@@ -13,7 +13,7 @@ import { createSchema, type Resolvers } from "../../src/api/graphql/schema.js";
 import { ROUTES } from "../../src/api/rest/routes.js";
 import { CREDENTIAL_KINDS, type CredentialKind } from "../../src/data/credential.js";
 import { rows } from "../../src/data/database.js";
-import { hashToken, newToken } from "../../src/operations/access/credentials.js";
+import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import { ACCESS, type Operation } from "../../src/rules/access.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { SAMPLES } from "./access-samples.js";

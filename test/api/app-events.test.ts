@@ -1,7 +1,7 @@
 /** The log events that the service emits itself: an app changed, an app's page opened. */
 import { expect } from "chai";
 import { VIEWS_PER_VIEWER } from "../../src/limits.js";
-import { hashToken, newToken } from "../../src/operations/access/credentials.js";
+import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import { publishDirectly } from "../harness/production-copies.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { until } from "../harness/until.js";

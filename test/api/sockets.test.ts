@@ -128,7 +128,7 @@ describe("the websocket", () => {
   it("ends with all else of a visitor's session as soon as the app is unpublished", async () => {
     await service.rest("POST", "/v1/apps/1/publish");
     const page = await service.rest("GET", "/apps/1", { as: null });
-    const [token] = /svc_live_[\w-]{43}/.exec(page.body)!;
+    const [token] = /svc_live_[\w-]{49}/.exec(page.body)!;
     const { init, next, closed } = open();
     await init({ authToken: token });
     expect(await next()).to.deep.equal({ type: "connection_ack" });

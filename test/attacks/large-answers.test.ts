@@ -219,12 +219,24 @@ describe("the account of answers under way", () => {
     expect([begun, answers.held()]).to.deep.equal([1, 0]);
   });
 
-  it("does what was asked by who has gone before it could begin, and reads nothing for them", async () => {
+  it("begins nothing for a caller that is gone, and has ended only when its last part has", async () => {
     const answers = createAnswers({ totalBytes: 100, ofOwnerBytes: 100, ofAnswerBytes: 100 });
     const answer = answers.open(caller(1));
+    const events: string[] = [];
+    answer.whenEnded(() => events.push("ended"));
+    const work = Promise.withResolvers<void>();
+    const part = answer.part(() => work.promise).then(() => events.push("part done"));
     answer.close();
-    expect(await answer.part(async () => "done")).to.equal("done");
-    expect(await statusOf(answer.reserve(60))).to.equal("REQUEST_INVALID");
+    expect(events).to.deep.equal([]);
+    work.resolve();
+    await part;
+    expect(events).to.deep.equal(["ended", "part done"]);
+    const late = answers.open(caller(1));
+    late.close();
+    late.whenEnded(() => events.push("ended at once"));
+    expect(await statusOf(late.part(async () => void events.push("not begun")))).to.equal("REQUEST_INVALID");
+    expect(await statusOf(late.reserve(60))).to.equal("REQUEST_INVALID");
+    expect(events.slice(2)).to.deep.equal(["ended at once"]);
     expect(answers.held()).to.equal(0);
   });
 

@@ -1,6 +1,6 @@
 /** An app with one thing of each kind, all of one number, and the app and its organization of that number too. Judges nothing. */
 import type { DataSource } from "typeorm";
-import { hashToken, newToken } from "../../src/operations/access/credentials.js";
+import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import { logData } from "../harness/log-entries.js";
 import type { TestService } from "../harness/service.js";
 

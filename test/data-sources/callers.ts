@@ -1,7 +1,7 @@
 /** Those who meet a data source's access rules, with their tokens, and the forms of a rule with the pages that each lets in. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { hashToken, newToken } from "../../src/operations/access/credentials.js";
+import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import type { TestService } from "../harness/service.js";
 
 const HOOKS = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];

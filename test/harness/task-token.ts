@@ -1,6 +1,6 @@
 /** A task token that the test may use: of a run that it names, or without the run that it would belong to. */
 import type { DataSource } from "typeorm";
-import { hashToken, newToken } from "../../src/operations/access/credentials.js";
+import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 
 export async function taskToken(db: DataSource, appId: number, runId: number | null = null): Promise<string> {
   const token = newToken("task");

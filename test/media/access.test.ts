@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { CredentialKind } from "../../src/data/credential.js";
 import { rows } from "../../src/data/database.js";
-import { hashToken, newToken } from "../../src/operations/access/credentials.js";
+import { hashToken, newToken } from "../../src/operations/access/tokens.js";
 import type { MediaRight } from "../../src/rules/media-access.js";
 import { startTestService, type TestService } from "../harness/service.js";
 import { taskToken } from "../harness/task-token.js";

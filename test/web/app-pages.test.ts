@@ -218,7 +218,7 @@ describe("The app's own pages", () => {
     const open = (path: string, cookie = "") =>
       fetch(service.url + path, { headers: { accept: "text/html", ...(cookie && { cookie }) }, redirect: "manual" });
     const visit = (cookie = "") => open(`/apps/${service.appId}`, cookie);
-    const tokenIn = async (response: Response) => /svc_[a-z]+_[\w-]{43}/.exec(await response.text())?.[0] ?? "";
+    const tokenIn = async (response: Response) => /svc_[a-z]+_[\w-]{49}/.exec(await response.text())?.[0] ?? "";
     const cookieOf = (token: string) => `auth_token=${token}`;
     const envBy = async (token: string) =>
       (await service.rest("GET", `/v1/apps/${service.appId}/env.js`, { as: token })).http;
@@ -290,7 +290,7 @@ describe("The app's own pages", () => {
       expect([response.status, response.headers.get("set-cookie")]).to.deep.equal([200, null]);
       const text = await response.text();
       expect(text.match(/svc_[a-z]+_/g)).to.deep.equal(["svc_viewer_"]);
-      const as = /svc_viewer_[\w-]{43}/.exec(text)![0];
+      const as = /svc_viewer_[\w-]{49}/.exec(text)![0];
       const asked = [`${actions()}/${own}/compile`, `${actions()}/${other}/compile`, actions(), `${actions()}/${own}`];
       const answers = await Promise.all(asked.map(async (path) => (await service.rest("GET", path, { as })).http));
       expect(answers).to.deep.equal([200, 404, 403, 403]);

@@ -1,13 +1,16 @@
-/** Credentials: makes tokens, finds who a token stands for, revokes at once. Knows nothing of headers and cookies. */
-import { hash, randomBytes } from "node:crypto";
+/** Credentials: issues them, resolves a token to its caller, revokes at once. Knows nothing of headers and cookies. */
+import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
 import type { DataSource } from "typeorm";
 import type { CredentialKind } from "../../data/credential.js";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
-import { ActionError } from "../../errors.js";
-import { TOKENS_PER_APP } from "../../limits.js";
+import { createTokenBucket } from "../../engine/token-bucket.js";
+import { ActionError, tooOften } from "../../errors.js";
+import { RATE_WINDOW_MS, TOKENS_PER_APP, UNKNOWN_TOKENS_PER_ADDRESS } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
+import { addressBlock } from "../../rules/address-block.js";
+import { hashToken, isWellFormedToken, newToken } from "./tokens.js";
 
 /** Channel of the notice that a credential, by its id, has ended; without one, that any credential or right may have changed. */
 export const CREDENTIAL_CHANNEL = "svc_credential";
@@ -18,9 +21,6 @@ const CACHE_MAX = 10_000;
 
 /** The kinds that an editor may make for an app. */
 export const APP_TOKEN_KINDS = ["api", "viewer", "live"] as const satisfies readonly CredentialKind[];
-
-/** Tokens open with a mark, so that scanners of leaked secrets can know them. */
-const TOKEN_SHAPE = /^svc_(editor|admin|api|task|viewer|live)_[\w-]{43}$/;
 
 export interface NewCredential {
   kind: CredentialKind;
@@ -91,15 +91,6 @@ const EXPIRE = `
 /** Told the id of the one credential that has ended; null: any may have, or somebody's rights have changed. */
 type Watcher = (id: number | null) => void;
 
-/** The SHA-256 by which a token is stored and looked up. */
-export function hashToken(token: string): Buffer {
-  return hash("sha256", token, "buffer");
-}
-
-export function newToken(kind: CredentialKind): string {
-  return `svc_${kind}_${randomBytes(32).toString("base64url")}`;
-}
-
 function toCaller(row: FoundRow): Caller {
   return {
     credentialId: row.id,
@@ -115,10 +106,40 @@ function toCaller(row: FoundRow): Caller {
   };
 }
 
+const keyOf = (token: string): string => hash("sha256", token, "base64");
+
+/** Tokens that turned out to be unknown: remembered for a moment, and counted by the address that sent them. */
+function createUnknownTokens() {
+  const lately = new LRUCache<string, true>({ max: CACHE_MAX, ttl: CACHE_MS });
+  /** Tokens that were valid here once: a flood of unknown ones from the same address does not get them refused. */
+  const once = new LRUCache<string, true>({ max: CACHE_MAX });
+  const lookups = createTokenBucket({ limit: UNKNOWN_TOKENS_PER_ADDRESS, windowMs: RATE_WINDOW_MS });
+  return {
+    has: (key: string): boolean => lately.has(key),
+    add(key: string): void {
+      lately.set(key, true);
+    },
+    found(key: string): void {
+      once.set(key, true);
+    },
+    clear: () => lately.clear(),
+
+    /** Counts a lookup. @returns a function that takes the count back @throws RATE_LIMIT_EXCEEDED */
+    count(key: string, address: string | undefined): () => void {
+      if (address === undefined || once.has(key)) return () => undefined;
+      const sender = addressBlock(address);
+      const retryAfter = lookups.take(sender);
+      if (retryAfter > 0) throw tooOften("too many unknown tokens from this address", retryAfter);
+      return () => lookups.charge(sender, -1);
+    },
+  };
+}
+
 export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
   const known = new LRUCache<string, Caller>({ max: CACHE_MAX, ttl: CACHE_MS });
+  const unknown = createUnknownTokens();
   /** Tokens of runs that were issued here and have not ended, each with its key in `known`, empty until it is there. */
   const ofRuns = new LRUCache<number, string>({ max: CACHE_MAX });
   const watchers = new Set<Watcher>();
@@ -126,6 +147,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
   const forget = () => {
     epoch += 1;
     known.clear();
+    unknown.clear();
     for (const watcher of watchers) watcher(null);
   };
   notifications.listen(CREDENTIAL_CHANNEL, (id) => {
@@ -155,6 +177,7 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       const { pageSession = false, parentId = null, actionId = null, secret: token = newToken(kind) } = credential;
       const values = [kind, hashToken(token), name, appId, personId, runId, expiresAt, pageSession, parentId, actionId];
       const [row] = await preparedRows<{ id: number }>(executor, "issue-credential", ISSUE, values);
+      unknown.found(keyOf(token));
       if (kind === "task") ofRuns.set(row!.id, "");
       return { id: row!.id, token };
     },
@@ -167,15 +190,27 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       throw new ActionError("REQUEST_INVALID", message);
     },
 
-    /** Who the token stands for; null when it is unknown, revoked or expired. */
-    async resolve(token: string): Promise<Caller | null> {
-      if (!TOKEN_SHAPE.test(token)) return null;
-      const key = hash("sha256", token, "base64");
+    /**
+     * Returns the token's caller; null when the token is unknown, revoked or expired. No query is made for a token that the service
+     * cannot have issued, nor for one that was unknown a moment ago.
+     * @param address where the token was sent from; unknown tokens are counted by it
+     * @throws RATE_LIMIT_EXCEEDED for a token that was never valid here, from an address that sent too many unknown ones
+     */
+    async resolve(token: string, address?: string): Promise<Caller | null> {
+      if (!isWellFormedToken(token)) return null;
+      const key = keyOf(token);
       const hit = known.get(key);
       if (hit && hit.expiresAt > Date.now() && notifications.healthy()) return hit;
+      if (unknown.has(key) && notifications.healthy()) return null;
+      const refund = unknown.count(key, address);
       const asked = epoch;
       const [row] = await preparedRows<FoundRow>(db, "find-credential", FIND, [hashToken(token)]);
-      if (!row) return null;
+      if (!row) {
+        if (asked === epoch) unknown.add(key);
+        return null;
+      }
+      refund();
+      unknown.found(key);
       const caller = toCaller(row);
       // A run's token dies with it: only who issued it hears of that at once.
       const mayBeKept = row.kind !== "task" || ofRuns.has(row.id);

@@ -5,7 +5,6 @@
  * None is the session that it was made in: such a page holds a token of its app and copy alone, which everybody's code in it may read.
  * It ends soon, with the right that it was made by, and with the sign-in.
  */
-import { randomBytes } from "node:crypto";
 import type { DataSource } from "typeorm";
 import { type Executor, rows } from "../../data/database.js";
 import type { DiskRoom } from "../../engine/disk-room.js";
@@ -15,7 +14,8 @@ import { PAGE_SESSIONS_PER_ADDRESS, RATE_WINDOW_MS, VIEWS_PER_APP, VIEWS_PER_VIE
 import { type Caller, mayEnter } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import { appView } from "../../rules/app-events.js";
-import { type Credentials, hashToken, type NewCredential, newToken } from "../access/credentials.js";
+import type { Credentials, NewCredential } from "../access/credentials.js";
+import { hashToken, newSecret, newToken } from "../access/tokens.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -150,7 +150,7 @@ export function createPageSessions(options: {
     /** The same for a page of another origin: a code that is good once, for a minute, and no credential. @throws as `preview` */
     async handOver(caller: Caller | null, preview: Preview): Promise<string> {
       const { caller: editor } = await judge(caller, preview);
-      return mintPreview(editor, preview, `once_${randomBytes(32).toString("base64url")}`);
+      return mintPreview(editor, preview, newSecret("once"));
     },
 
     /** The session that a code stands for; null for one that is spent, old, or of another page. */

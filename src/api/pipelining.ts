@@ -1,0 +1,113 @@
+/**
+ * Feeds the HTTP parser of each connection one request at a time, so that a pipelined request waits as bytes in the socket until the
+ * one before it has been answered. Without it Node parses and dispatches all that a client sends ahead. Knows no request's content.
+ */
+import type { IncomingMessage, RequestListener, Server, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+const HEAD_END = "\r\n\r\n";
+/** Bytes given to the parser at once where the end of a request cannot be computed: of a chunked body, or of a head without an end. */
+const SLICE_BYTES = 1_024;
+
+type Parse = (bytes: Buffer) => void;
+
+/** State of one connection. */
+class RequestFeed {
+  /** Bytes received and not yet given to the parser. */
+  private rest: Buffer = Buffer.alloc(0);
+  private current: IncomingMessage | null = null;
+  private isAnswered = true;
+  /** Bytes of the current body that the parser has not received; null where the length is not known. */
+  private bodyLeft: number | null = null;
+  /** Requests whose heads came in the same slice as the end of the one before: rare, and bounded by the slice. */
+  private readonly early: (() => void)[] = [];
+
+  constructor(
+    private readonly socket: Socket,
+    private readonly parse: Parse,
+  ) {
+    socket.off("data", parse);
+    socket.on("data", this.receive).on("resume", this.feed);
+  }
+
+  private readonly receive = (chunk: Buffer): void => {
+    this.rest = this.rest.length === 0 ? chunk : Buffer.concat([this.rest, chunk]);
+    this.feed();
+  };
+
+  /** True while the next request has to wait: the current one has arrived and is not answered. */
+  private isBusy(): boolean {
+    return this.current?.complete === true && !this.isAnswered;
+  }
+
+  /** Returns how many of the waiting bytes reach no further than one request. */
+  private sliceLength(): number {
+    if (this.current && !this.current.complete) return this.bodyLeft || SLICE_BYTES;
+    const head = this.rest.indexOf(HEAD_END);
+    return head === -1 ? SLICE_BYTES : head + HEAD_END.length;
+  }
+
+  private readonly feed = (): void => {
+    const { socket } = this;
+    while (this.rest.length > 0 && !socket.destroyed && !socket.isPaused() && !this.isBusy()) {
+      const slice = this.rest.subarray(0, this.sliceLength());
+      this.rest = this.rest.subarray(slice.length);
+      if (this.current && !this.current.complete && this.bodyLeft !== null) this.bodyLeft -= slice.length;
+      this.parse(slice);
+      // The parser has left the socket to the new protocol.
+      if (!(socket as Socket & { parser?: object | null }).parser) {
+        this.release();
+        return;
+      }
+    }
+    // A socket that is not paused goes on reporting the peer's end, so it is paused only while bytes wait.
+    if (this.rest.length > 0 && this.isBusy()) socket.pause();
+  };
+
+  private release(): void {
+    this.socket.off("data", this.receive).off("resume", this.feed);
+    if (this.rest.length > 0 && !this.socket.destroyed) this.socket.unshift(this.rest);
+    this.rest = Buffer.alloc(0);
+  }
+
+  private begin(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
+    this.current = request;
+    this.isAnswered = false;
+    const { "transfer-encoding": encoding, "content-length": length } = request.headers;
+    this.bodyLeft = encoding === undefined && this.early.length === 0 ? Number(length ?? 0) : null;
+    response.once("close", () => this.answered());
+    handle(request, response);
+  }
+
+  /** Handles the request now, or once the one before it has been answered. */
+  accept(request: IncomingMessage, response: ServerResponse, handle: RequestListener): void {
+    if (this.isAnswered) this.begin(request, response, handle);
+    else this.early.push(() => this.begin(request, response, handle));
+  }
+
+  private answered(): void {
+    this.isAnswered = true;
+    if (this.socket.destroyed) return;
+    const next = this.early.shift();
+    if (next) next();
+    else if (this.rest.length > 0) {
+      if (this.socket.isPaused()) this.socket.resume();
+      else this.feed();
+    }
+  }
+}
+
+/** Registers `handle` for the requests of the server, one at a time on each connection. */
+export function handleInTurn(server: Server, handle: RequestListener): void {
+  const feeds = new WeakMap<Socket, RequestFeed>();
+  server.on("connection", (socket: Socket) => {
+    const [parse] = socket.listeners("data") as Parse[];
+    if (!parse) throw new Error("the HTTP server reads its connections in an unknown way");
+    feeds.set(socket, new RequestFeed(socket, parse));
+  });
+  server.on("request", (request, response) => {
+    const feed = feeds.get(request.socket);
+    if (feed) feed.accept(request, response, handle);
+    else handle(request, response);
+  });
+}

@@ -1,0 +1,60 @@
+/**
+ * Bounds the requests in progress of one credential and of one network address; more of them wait unread, in their order, and leave
+ * the line with their caller. A request counts until the last part of its work has ended. Knows no route.
+ */
+import { createFairLine } from "../../engine/fair-line.js";
+import { nobodyWaits } from "../../errors.js";
+import {
+  REQUESTS_IN_PROGRESS_PER_ADDRESS,
+  REQUESTS_IN_PROGRESS_PER_CREDENTIAL,
+  REQUESTS_IN_PROGRESS_PER_VISITOR,
+} from "../../limits.js";
+import { isVisitor } from "../../rules/access.js";
+import { addressBlock } from "../../rules/address-block.js";
+import type { Visitor } from "./gate.js";
+
+export interface RequestLimiter {
+  /** Waits for a slot. @returns a function that frees it @throws REQUEST_INVALID once the caller is gone */
+  enter(visitor: Pick<Visitor, "caller" | "address">, gone: () => AbortSignal): Promise<() => void>;
+}
+
+const LIMITS = {
+  credential: REQUESTS_IN_PROGRESS_PER_CREDENTIAL,
+  visitor: REQUESTS_IN_PROGRESS_PER_VISITOR,
+  address: REQUESTS_IN_PROGRESS_PER_ADDRESS,
+};
+
+export function createRequestLimiter(limits = LIMITS): RequestLimiter {
+  const line = (most: number) => createFairLine(Number.POSITIVE_INFINITY, most);
+  const credentials = line(limits.credential);
+  const visitors = line(limits.visitor);
+  // A visitor does not wait behind requests without a credential from the same address.
+  const ofVisitors = line(limits.address);
+  const anonymous = line(limits.address);
+
+  async function enterVisitor(id: number, address: string, gone: () => AbortSignal): Promise<() => void> {
+    const leaveOwn = await visitors.enter(id, gone);
+    try {
+      const leaveAddress = await ofVisitors.enter(address, gone);
+      return () => {
+        leaveAddress();
+        leaveOwn();
+      };
+    } catch (error) {
+      leaveOwn();
+      throw error;
+    }
+  }
+
+  return {
+    async enter({ caller, address = "" }, gone) {
+      try {
+        if (!caller) return await anonymous.enter(addressBlock(address), gone);
+        if (!isVisitor(caller)) return await credentials.enter(caller.credentialId, gone);
+        return await enterVisitor(caller.credentialId, addressBlock(address), gone);
+      } catch {
+        throw nobodyWaits();
+      }
+    },
+  };
+}

@@ -1,0 +1,141 @@
+/** Requests sent ahead on one connection: how many are in progress at once, and that each gets its answer in order. */
+import { once } from "node:events";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type AddressInfo, connect, type Socket } from "node:net";
+import { expect } from "chai";
+import { createFrontDoor } from "../../src/api/health.js";
+import { createPort } from "../../src/api/port.js";
+import { until } from "../harness/until.js";
+
+const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
+const post = (path: string, body: string) =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+const chunked = (path: string, body: string) =>
+  `POST ${path} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n${body.length.toString(16)}\r\n${body}\r\n0\r\n\r\n`;
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const parts: Buffer[] = [];
+  for await (const part of request) parts.push(part as Buffer);
+  return Buffer.concat(parts).toString();
+}
+
+describe("pipelined requests", () => {
+  const closings: (() => void)[] = [];
+  afterEach(() => {
+    for (const close of closings.splice(0)) close();
+  });
+
+  /** A port whose requests stay open until the test answers them. */
+  async function listen(): Promise<{
+    port: number;
+    open: { request: IncomingMessage; response: ServerResponse }[];
+    seen: string[];
+    connection: () => Socket;
+    server: ReturnType<typeof createPort>;
+  }> {
+    const open: { request: IncomingMessage; response: ServerResponse }[] = [];
+    const seen: string[] = [];
+    const door = createFrontDoor({});
+    door.open((request, response) => {
+      seen.push(request.url!);
+      open.push({ request, response });
+    });
+    const server = createPort(door);
+    let connection: Socket | null = null;
+    server.on("connection", (socket) => (connection = socket));
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+    closings.push(() => server.close().closeAllConnections());
+    return { port: (server.address() as AddressInfo).port, open, seen, connection: () => connection!, server };
+  }
+
+  function dial(port: number): { socket: Socket; text: () => string } {
+    const socket = connect(port, "127.0.0.1");
+    closings.push(() => socket.destroy());
+    let text = "";
+    socket.on("data", (data) => (text += data)).on("error", () => undefined);
+    return { socket, text: () => text };
+  }
+
+  it("wait in the socket: one of 5,000 is in progress, and no other has been read", async () => {
+    const { port, open, seen, connection } = await listen();
+    const { socket } = dial(port);
+    socket.write(Array.from({ length: 5_000 }, (_, n) => get(`/${n}`)).join(""));
+    await until(() => seen.length > 0 && connection().isPaused());
+    expect(seen).to.deep.equal(["/0"]);
+    open.shift()!.response.end();
+    await until(() => open.length > 0);
+    expect(seen).to.deep.equal(["/0", "/1"]);
+  });
+
+  it("each get their answer, in order, with bodies of every kind and however the network cuts them", async () => {
+    const { port, open } = await listen();
+    const { socket, text } = dial(port);
+    const bodies = [
+      (n: number) => `body ${n}`,
+      (n: number) => `a\r\n\r\nGET /inner${n} HTTP/1.1\r\n\r\n`,
+      () => "x".repeat(3_000),
+      () => "y\r\n\r\n".repeat(900),
+    ];
+    const requests = Array.from({ length: 240 }, (_, n) => {
+      const path = `/${n}`;
+      const body = bodies[n % bodies.length]!(n);
+      if (n % 3 === 0) return { path, body: "", bytes: get(path) };
+      return { path, body, bytes: (n % 3 === 1 ? post : chunked)(path, body) };
+    });
+    const serving = (async () => {
+      for (const _ of requests) {
+        await until(() => open.length > 0);
+        const { request, response } = open.shift()!;
+        response.end(`<${request.url} ${(await bodyOf(request)).length}>`);
+      }
+    })();
+    const bytes = requests.map((one) => one.bytes).join("");
+    for (let at = 0, step = 1; at < bytes.length; at += step, step = (step * 7 + 3) % 5_003) {
+      socket.write(bytes.slice(at, at + step));
+      if (step % 5 === 0) await new Promise(setImmediate);
+    }
+    await serving;
+    const answers = () => text().match(/<[^>]*>/g) ?? [];
+    await until(() => answers().length === requests.length);
+    expect(answers()).to.deep.equal(requests.map(({ path, body }) => `<${path} ${body.length}>`));
+  });
+
+  it("are dropped with their connection: none is dispatched after it was cut", async () => {
+    const { port, open, seen } = await listen();
+    const { socket } = dial(port);
+    socket.write(get("/first") + get("/second").repeat(100));
+    await until(() => open.length > 0);
+    socket.resetAndDestroy();
+    open[0]!.response.end("x".repeat(100_000));
+    await once(open[0]!.response, "close").catch(() => undefined);
+    await new Promise(setImmediate);
+    expect(seen).to.deep.equal(["/first"]);
+  });
+
+  it("notice that a caller has gone while the first of them is in progress", async () => {
+    const { port, open } = await listen();
+    const { socket } = dial(port);
+    socket.write(get("/first") + get("/second"));
+    await until(() => open.length > 0);
+    socket.resetAndDestroy();
+    await once(open[0]!.response, "close");
+  });
+
+  it("leave what follows an upgrade to the new protocol", async () => {
+    const { port, server } = await listen();
+    const got: string[] = [];
+    server.on("upgrade", (_request, socket, head) => {
+      closings.push(() => socket.destroy());
+      socket.unshift(head);
+      socket.on("data", (data: Buffer) => got.push(String(data)));
+      socket.write("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n");
+    });
+    const { socket } = dial(port);
+    socket.write("GET / HTTP/1.1\r\nHost: x\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\nfirst\r\n\r\nsecond");
+    await until(() => got.join("").length === "first\r\n\r\nsecond".length);
+    socket.write("third");
+    await until(() => got.join("").endsWith("third"));
+    expect(got.join("")).to.equal("first\r\n\r\nsecondthird");
+  });
+});

@@ -1,0 +1,147 @@
+/** Tokens that stand for no credential: which of them cost a query, and how many one address may send. */
+import { hash } from "node:crypto";
+import { crc32 } from "node:zlib";
+import { expect } from "chai";
+import { pino } from "pino";
+import type { DataSource } from "typeorm";
+import type { CredentialKind } from "../../src/data/credential.js";
+import { createNotifications, type Notifications } from "../../src/engine/notifications.js";
+import type { ActionError } from "../../src/errors.js";
+import { UNKNOWN_TOKENS_PER_ADDRESS } from "../../src/limits.js";
+import { CREDENTIAL_CHANNEL, createCredentials } from "../../src/operations/access/credentials.js";
+import { hashToken, isWellFormedToken, newToken } from "../../src/operations/access/tokens.js";
+import { type ConnectedDatabase, connectedDatabase } from "../harness/connected-database.js";
+
+const KINDS: CredentialKind[] = ["editor", "admin", "api", "task", "viewer", "live"];
+const BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+describe("a token", () => {
+  it("is svc_<kind>_, 43 characters of base64url and the CRC32 of all that in six digits of base62", () => {
+    for (const kind of KINDS) {
+      for (let count = 0; count < 200; count += 1) {
+        const token = newToken(kind);
+        expect(token).to.match(new RegExp(`^svc_${kind}_[\\w-]{43}[0-9A-Za-z]{6}$`));
+        const sum = [...token.slice(-6)].reduce((value, digit) => value * 62n + BigInt(BASE62.indexOf(digit)), 0n);
+        expect(sum).to.equal(BigInt(crc32(token.slice(0, -6))));
+        expect(isWellFormedToken(token)).to.equal(true);
+      }
+    }
+  });
+
+  it("is recognized in no other form: one changed character, another kind, more or fewer characters", () => {
+    const token = newToken("live");
+    for (let at = 0; at < token.length; at += 1) {
+      const other = token[at] === "A" ? "B" : "A";
+      const changed = token.slice(0, at) + other + token.slice(at + 1);
+      expect(isWellFormedToken(changed), changed).to.equal(false);
+    }
+    for (const text of [
+      token.replace("live", "viewer"),
+      `${token}A`,
+      token.slice(0, -1),
+      ` ${token}`,
+      `${token}\n`,
+      "",
+    ]) {
+      expect(isWellFormedToken(text), text).to.equal(false);
+    }
+  });
+});
+
+describe("an unknown token", () => {
+  let database: ConnectedDatabase;
+  let db: DataSource;
+  let notifications: Notifications;
+  before(async () => {
+    database = await connectedDatabase(4);
+    ({ db } = database);
+    const log = pino({ level: "silent" });
+    notifications = createNotifications({ url: database.url, channels: [CREDENTIAL_CHANNEL], log });
+    await notifications.start();
+    await db.query(
+      "INSERT INTO organization (name) VALUES ('o'); INSERT INTO app (organization_id, name) VALUES (1, 'a')",
+    );
+  });
+  after(async () => {
+    await notifications.stop();
+    await database.stop();
+  });
+
+  /** Credentials on a connection whose queries are counted. */
+  function counted() {
+    let queries = 0;
+    const counting = {
+      query: (sql: string, values: unknown[]) => {
+        queries += 1;
+        return db.query(sql, values);
+      },
+    };
+    return {
+      credentials: createCredentials({ db: counting as unknown as DataSource, notifications }),
+      queries: () => queries,
+    };
+  }
+
+  const statusOf = (work: Promise<unknown>) =>
+    work.then(
+      (caller) => (caller ? "known" : "unknown"),
+      (error: ActionError) => error.status,
+    );
+
+  it("costs no query where the service cannot have made it, and one where it was unknown a moment ago", async () => {
+    const { credentials, queries } = counted();
+    for (const kind of KINDS) {
+      const madeUp = `svc_${kind}_${"A".repeat(43)}000000`;
+      for (let time = 0; time < 20; time += 1) expect(await credentials.resolve(madeUp, "203.0.113.1")).to.equal(null);
+    }
+    expect(queries()).to.equal(0);
+    for (const token of [newToken("live"), `svc_live_${"A".repeat(43)}`]) {
+      const before = queries();
+      for (let time = 0; time < 20; time += 1) expect(await credentials.resolve(token, "203.0.113.1")).to.equal(null);
+      expect(queries() - before).to.equal(1);
+    }
+  });
+
+  it("is known as soon as rights change in its favour", async () => {
+    const { credentials } = counted();
+    const token = newToken("live");
+    expect(await credentials.resolve(token)).to.equal(null);
+    await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, 1)", [hashToken(token)]);
+    await credentials.announce();
+    expect(await credentials.resolve(token)).to.include({ kind: "live", appId: 1 });
+  });
+
+  it("without a checksum is looked up: a token of an earlier release goes on working", async () => {
+    const { credentials } = counted();
+    const token = `svc_api_${hash("sha256", "an earlier release", "base64url")}`;
+    await db.query("INSERT INTO credential (kind, hash, app_id) VALUES ('api', $1, 1)", [hashToken(token)]);
+    expect(await credentials.resolve(token, "203.0.113.1")).to.include({ kind: "api", appId: 1 });
+  });
+
+  it("counts for its address: too many are refused without a query, those of other addresses and known ones are not", async () => {
+    const { credentials, queries } = counted();
+    const flooding = "203.0.113.2";
+    const { token: known } = await credentials.issue({ kind: "live", appId: 1 });
+    const statuses: string[] = [];
+    for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS * 2; sent += 1) {
+      statuses.push(await statusOf(credentials.resolve(newToken("live"), flooding)));
+    }
+    expect(statuses.slice(0, UNKNOWN_TOKENS_PER_ADDRESS)).to.not.include("RATE_LIMIT_EXCEEDED");
+    expect(statuses.at(-1)).to.equal("RATE_LIMIT_EXCEEDED");
+    const before = queries();
+    const refusal = await credentials.resolve(newToken("live"), flooding).catch((error: ActionError) => error);
+    expect((refusal as ActionError).details).to.have.keys("retryAfter", "nextValidRequestDate");
+    expect(queries()).to.equal(before);
+    expect(await statusOf(credentials.resolve(newToken("live"), "203.0.113.3"))).to.equal("unknown");
+    expect(await statusOf(credentials.resolve(known, flooding))).to.equal("known");
+  });
+
+  it("is not what known tokens count as: an address may bring as many of those as it has", async () => {
+    const { credentials } = counted();
+    const elsewhere = createCredentials({ db, notifications });
+    for (let sent = 0; sent < UNKNOWN_TOKENS_PER_ADDRESS + 50; sent += 1) {
+      const { token } = await elsewhere.issue({ kind: "live", appId: 1 });
+      expect(await statusOf(credentials.resolve(token, "203.0.113.4"))).to.equal("known");
+    }
+  });
+});
