@@ -8,10 +8,13 @@ import type { DataSource } from "typeorm";
 import { createFrontDoor } from "./api/health.js";
 import { createPort } from "./api/port.js";
 import type { Config } from "./config.js";
+import { isDatabaseAway } from "./data/database.js";
 import { createLog } from "./engine/log.js";
+import { StartError } from "./errors.js";
 import { bootstrap } from "./operations/access/bootstrap.js";
 import { createOperations, type Operations } from "./operations/operations.js";
 import { createMeasures } from "./operations/watch/measures.js";
+import { databaseFault } from "./service/database-start.js";
 import { type Clock, type Plan, partsOf } from "./service/plan.js";
 import { surviveRejections } from "./service/rejections.js";
 import { Releases } from "./service/releases.js";
@@ -160,6 +163,8 @@ export async function startService(config: Config, options: StartOptions = {}): 
     return { url, baseUrl, ...started, failed, stop };
   } catch (error) {
     await stop({ now: true });
+    // One line instead of a stack: a supervisor starts this process again.
+    if (isDatabaseAway(error)) throw new StartError(`the database went away: ${databaseFault(error, config)}`);
     throw error;
   }
 }

@@ -65,6 +65,7 @@ import {
 } from "../postgres.js";
 import { ActionRow } from "./action.js";
 import { AppRow } from "./app.js";
+import { checkSchema, declareSchema, type Query } from "./schema-guard.js";
 
 /** The tables that are read and written as objects. All others are met in SQL alone. */
 export const ROWS = [ActionRow, AppRow];
@@ -128,8 +129,10 @@ const BRIEF_TABLE_LOCKS: EntitySubscriberInterface = {
   afterTransactionStart: ({ queryRunner }) => queryRunner.query(`SET LOCAL lock_timeout = '${TABLE_LOCK_WAIT}'`),
 };
 
-/** Of the connections of a pool, how many more there are for statements that are kept. */
-const STATEMENT_CONNECTIONS = 0.6;
+/** Connections of a process's pool, and further ones for prepared statements. */
+export const POOL_CONNECTIONS = 10;
+export const STATEMENT_CONNECTIONS = 6;
+const STATEMENT_SHARE = STATEMENT_CONNECTIONS / POOL_CONNECTIONS;
 
 /** A pool, and beside it connections for statements that are planned once. */
 class Database extends DataSource {
@@ -137,7 +140,7 @@ class Database extends DataSource {
 
   constructor(options: ConstructorParameters<typeof DataSource>[0], sessionUrl: string, poolSize: number) {
     super(options);
-    this.statements = createStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_CONNECTIONS));
+    this.statements = createStatementPool(sessionUrl, Math.ceil(poolSize * STATEMENT_SHARE));
   }
 
   override async destroy(): Promise<void> {
@@ -236,6 +239,11 @@ export function isRefusedData(error: unknown): boolean {
   return /^(22|54)/.test(code);
 }
 
+/** True if the database refused a connection because it has no more. */
+export function isFull(error: unknown): boolean {
+  return driverErrorOf(error).code === "53300";
+}
+
 /** Whether a statement did not get its locks in the time that it gave them. */
 export function isLockTimeout(error: unknown): boolean {
   return driverErrorOf(error).code === "55P03";
@@ -250,20 +258,20 @@ export function isTimeout(error: unknown): boolean {
  * Opens a pool of `poolSize` connections to a database whose schema is current.
  * @param sessionUrl where `url` is a pooler's, the database itself: for statements that a session keeps
  */
-export async function openDatabase(url: string, poolSize = 10, sessionUrl = url): Promise<DataSource> {
+export async function openDatabase(url: string, poolSize = POOL_CONNECTIONS, sessionUrl = url): Promise<DataSource> {
   const extra = sessionUrl === url ? BOUNDED_POOL : POOLED_POOL;
   return dataSource(url, poolSize, extra, MIGRATIONS, sessionUrl).initialize();
 }
 
 /** Lets `work` change the schema: one process does at a time, the others wait for it. */
-export async function withSchemaLock<T>(url: string, work: () => Promise<T>): Promise<T> {
+export async function withSchemaLock<T>(url: string, work: (query: Query) => Promise<T>): Promise<T> {
   const source = await dataSource(url, 1, PATIENT_POOL).initialize();
   const runner = source.createQueryRunner();
   try {
     // Asked again and again: who waits within a statement is waited for by the indexes that are built beside it.
     const lock = "SELECT pg_try_advisory_lock($1) AS taken";
     while (!(await rows<{ taken: boolean }>(runner, lock, [MIGRATION_LOCK]))[0]!.taken) await delay(LOCK_ASKED_MS);
-    return await work();
+    return await work((sql) => rows(runner, sql));
   } finally {
     await runner.release();
     await source.destroy();
@@ -304,5 +312,20 @@ export async function bringSchema(url: string, migrations: readonly (typeof MIGR
   }
 }
 
-/** Brings the schema up to date. Safe from any number of processes at once. */
-export const migrate = (url: string): Promise<void> => withSchemaLock(url, () => bringSchema(url, MIGRATIONS));
+const OWN = MIGRATIONS.map(({ name }) => name);
+
+/** Brings the schema to this release's version, and declares which releases run with it. For callers with the schema's lock. */
+export async function bringCurrentSchema(url: string, query: Query): Promise<void> {
+  await bringSchema(url, MIGRATIONS);
+  await declareSchema(query, OWN);
+}
+
+/**
+ * Brings the schema up to date. Safe from any number of processes at once.
+ * @throws StartError if the schema is of a newer release that this one cannot run with: nothing is changed then
+ */
+export const migrate = (url: string): Promise<void> =>
+  withSchemaLock(url, async (query) => {
+    await checkSchema(query, OWN);
+    await bringCurrentSchema(url, query);
+  });

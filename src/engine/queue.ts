@@ -22,6 +22,9 @@ const RESTART_MS = 1_000;
 const STOP_LIMIT_MS = 2_000;
 const NAME = "svc-app-actions queue";
 
+/** Connections that a queue of that concurrency opens at most. */
+export const queueConnections = (concurrency: number): number => Math.max(3, concurrency);
+
 /*
  * Jobs are marked done in batches, at once: the way without batches awaits nobody's answer, and the connection's loss in that moment
  * would end the process.
@@ -71,7 +74,7 @@ export function createQueue(options: {
   log: Logger;
 }): Queue {
   const { url, concurrency, take, log } = options;
-  const pgPool = releasedOnce(createPool(url, Math.max(3, concurrency), NAME), log);
+  const pgPool = releasedOnce(createPool(url, queueConnections(concurrency), NAME), log);
   const atWork = new Set<Promise<void>>();
   let runner: Runner | null = null;
   let restart: NodeJS.Timeout | undefined;

@@ -13,22 +13,21 @@ import { createApi } from "../api/server.js";
 import { createSockets, type Sockets } from "../api/sockets.js";
 import { createTurns } from "../api/turns.js";
 import { runInBackground } from "../background.js";
-import { migrate, openDatabase, poolUse } from "../data/database.js";
+import { poolUse } from "../data/database.js";
 import { type Browsers, createBrowsers } from "../engine/browser/browsers.js";
 import type { DiskRoom } from "../engine/disk-room.js";
 import { createEgressProxy } from "../engine/egress-proxy.js";
 import { startEmbeddedPostgres } from "../engine/embedded-postgres.js";
 import { createFairLine } from "../engine/fair-line.js";
-import { createNotifications } from "../engine/notifications.js";
 import { createQueue } from "../engine/queue.js";
 import { createTicker } from "../engine/ticker.js";
 import { StartError } from "../errors.js";
-import { CHANNELS, FOLLOWED_CHANNELS } from "../operations/channels.js";
 import type { Operations } from "../operations/operations.js";
 import { LIMITS_CHANNEL } from "../operations/runs/waits.js";
 import { createTracing, type Tracing } from "../operations/watch/tracing.js";
-import { isPooler, lostConnections } from "../postgres.js";
+import { lostConnections } from "../postgres.js";
 import { browserSources } from "./browser-sources.js";
+import { openService } from "./database-start.js";
 import { diskRoom } from "./disk-room.js";
 import type { Opened, Plan, Work } from "./plan.js";
 
@@ -55,13 +54,7 @@ export class Starting {
   async database(): Promise<Opened> {
     const { config, log, releases, parts, unwanted, fail } = this.plan;
     unwanted.throwIfAborted();
-    const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
     let url = config.databaseDirectUrl ?? config.databaseUrl;
-    if (url && (await isPooler(url))) {
-      throw new StartError(
-        `${variable} leads to a pooler: DATABASE_DIRECT_URL must lead past it, to the database itself (docs/containers.md)`,
-      );
-    }
     if (!url) {
       const embedded = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
       releases.add("postgres", () => embedded.stop());
@@ -72,17 +65,8 @@ export class Starting {
       );
       url = embedded.socketUrl;
     }
-    unwanted.throwIfAborted();
-    await migrate(url).catch((error: Error) => {
-      const which = config.databaseUrl ? `the database of ${variable}` : "the embedded database";
-      throw new StartError(`${which} could not be opened: ${error.message || (error as NodeJS.ErrnoException).code}`, {
-        cause: error,
-      });
-    });
-    const db = await openDatabase(config.databaseUrl ?? url, undefined, url);
+    const { db, notifications } = await openService(config, url, { log, unwanted });
     releases.add("database", () => db.destroy());
-    const notifications = createNotifications({ url, channels: CHANNELS, followed: FOLLOWED_CHANNELS, log });
-    await notifications.start();
     releases.add("notices", () => notifications.stop());
     parts["database"] = () => db.isInitialized && notifications.healthy();
     return { url, db, notifications };

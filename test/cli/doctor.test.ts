@@ -63,6 +63,7 @@ describe("npm run doctor", function () {
       "rights",
       "clock",
       "schema",
+      "connections",
     ]) {
       expect(stdout).to.match(new RegExp(`^ok {5}${what}: `, "m"));
     }
@@ -110,6 +111,22 @@ describe("npm run doctor", function () {
       .and.to.not.contain("a-password");
   });
 
+  it("says where PostgreSQL gives fewer connections than the processes need", async () => {
+    const client = new Client({ connectionString: database.url });
+    await client.connect();
+    try {
+      await client.query(`ALTER DATABASE ${client.database} CONNECTION LIMIT 20`);
+      const { code, stdout } = await doctor({ ...environment, ROLES: "api" });
+      expect(code).to.equal(1);
+      expect(stdout).to.match(
+        /^WRONG {2}connections: a process of these ROLES needs up to 23, PostgreSQL gives 20\n {7}-> raise max_connections/m,
+      );
+    } finally {
+      await client.query(`ALTER DATABASE ${client.database} CONNECTION LIMIT -1`);
+      await client.end();
+    }
+  });
+
   it("knows keys that are not the database's, a schema that is newer, and a scheduler that is dead", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();
@@ -133,7 +150,9 @@ describe("npm run doctor", function () {
       expect(code).to.equal(1);
       expect(stdout)
         .to.contain("WRONG  keys: are not those")
-        .and.to.contain("WRONG  schema: is newer than this version by 1 changes");
+        .and.to.contain(
+          "WRONG  schema: the database's schema is of a newer release (it has the migration OfTomorrow1)",
+        );
       expect(stdout).to.match(/^WRONG {2}schedules: a tick has been due for 12\d s$/m);
     } finally {
       await client.end();

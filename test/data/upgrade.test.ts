@@ -2,8 +2,8 @@
 import { expect } from "chai";
 import type { DataSource } from "typeorm";
 import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
+import { LAST_OF_RELEASE_BEFORE, versionOf } from "../../src/data/schema-guard.js";
 import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
-import { LAST_OF_RELEASE, timeOf } from "../harness/release-before.js";
 import { until } from "../harness/until.js";
 import { type Catalogue, catalogueOf, takenAway } from "./schema-growth.js";
 
@@ -23,7 +23,7 @@ const STATEMENTS = [
 ];
 
 const WAIT_LIMIT_MS = 10_000;
-const released = MIGRATIONS.filter(({ name }) => timeOf(name) <= timeOf(LAST_OF_RELEASE));
+const released = MIGRATIONS.filter(({ name }) => versionOf(name) <= versionOf(LAST_OF_RELEASE_BEFORE));
 
 describe("the schema beside the release before", () => {
   let database: FreshDatabase;
@@ -42,7 +42,7 @@ describe("the schema beside the release before", () => {
   });
 
   it("takes nothing from it that its statements name, and asks nothing of them that they do not give", async () => {
-    expect(released.at(-1)!.name).to.equal(LAST_OF_RELEASE);
+    expect(released.at(-1)!.name).to.equal(LAST_OF_RELEASE_BEFORE);
     await migrate(database.url);
     expect(takenAway(before, await catalogueOf(db))).to.deep.equal([]);
   });

@@ -4,20 +4,16 @@ import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync 
 import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { LAST_OF_RELEASE_BEFORE, versionOf } from "../../src/data/schema-guard.js";
 
 const ROOT = fileURLToPath(new URL("../../../", import.meta.url));
-
-/** The last migration of the last release; to be moved on when a release is made. */
-export const LAST_OF_RELEASE = "Alerts1763600190100";
-
-export const timeOf = (migration: string): number => Number(migration.slice(-13));
 
 const git = (...args: string[]): string => execFileSync("git", args, { cwd: ROOT, encoding: "utf8" }).trim();
 
 /** The commit before the first migration that is newer than this one. */
 function commitBefore(migration: string): string {
   const files = readdirSync(join(ROOT, "migrations")).sort();
-  const newer = files.find((file) => Number.parseInt(file, 10) > timeOf(migration));
+  const newer = files.find((file) => Number.parseInt(file, 10) > versionOf(migration));
   if (!newer) throw new Error(`no migration is newer than ${migration}: what is beside it is itself`);
   const added = git("log", "--diff-filter=A", "--format=%H", "--", `migrations/${newer}`).split("\n").at(-1);
   return git("rev-parse", "--verify", `${added}^`);
@@ -26,7 +22,7 @@ function commitBefore(migration: string): string {
 /** RELEASE_BEFORE names another commit than the last release's, or a tag. */
 function lastRelease(): string {
   const given = process.env["RELEASE_BEFORE"];
-  return given ? git("rev-parse", "--verify", `${given}^{commit}`) : commitBefore(LAST_OF_RELEASE);
+  return given ? git("rev-parse", "--verify", `${given}^{commit}`) : commitBefore(LAST_OF_RELEASE_BEFORE);
 }
 
 interface Packages {

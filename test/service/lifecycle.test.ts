@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
+import { startTestServer } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 import { type Editor, ENDLESS, editorOf, get, QUICK, runningIn, WAITING } from "./support.js";
@@ -206,10 +207,14 @@ describe("a service process that does not come up", function () {
   });
 
   it("says in one line that its database cannot be opened, or its packages cannot be read", async () => {
-    const unreachable = start({ DATABASE_URL: "postgres://nobody:a-password-7788@127.0.0.1:9/none" });
-    expect(await unreachable.ended).to.deep.equal({ code: 1, signal: null });
-    expect(unreachable.stderr().trim().split("\n")).to.have.length(1);
-    expect(unreachable.stderr()).to.contain("DATABASE_URL").and.to.not.contain("7788");
+    const url = new URL(await startTestServer());
+    url.pathname = "/none-of-this-name";
+    const unusable = start({ DATABASE_URL: url.href });
+    expect(await unusable.ended).to.deep.equal({ code: 1, signal: null });
+    expect(unusable.stderr().trim().split("\n")).to.have.length(1);
+    expect(unusable.stderr())
+      .to.contain("DATABASE_URL")
+      .and.to.not.contain(url.password || "password");
     const misled = start({ PACKAGES_FILE: "/nowhere/packages.json" });
     expect(await misled.ended).to.deep.equal({ code: 1, signal: null });
     expect(misled.stderr().trim().split("\n")).to.have.length(1);

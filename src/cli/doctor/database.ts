@@ -2,11 +2,18 @@
 
 import { existsSync } from "node:fs";
 import type { Client } from "pg";
-import type { Config } from "../../config.js";
-import { MIGRATIONS } from "../../data/database.js";
+import type { Config, Role } from "../../config.js";
+import { isFull, MIGRATIONS } from "../../data/database.js";
+import { readSchema, schemaFault } from "../../data/schema-guard.js";
 import { fingerprint } from "../../engine/cipher.js";
 import { attachEmbeddedPostgres } from "../../engine/embedded-postgres.js";
 import { readKeyFile } from "../../engine/key-ring.js";
+import {
+  CONNECTION_FACTS,
+  type ConnectionFacts,
+  connectionsOf,
+  tooFewConnections,
+} from "../../operations/connections.js";
 import { settingsKeyFile } from "../../operations/settings/data-keys.js";
 import { createClient } from "../../postgres.js";
 import { type Finding, ill, well } from "./finding.js";
@@ -62,21 +69,15 @@ function ofClock({ clockMs }: Facts, askedAt: number, answeredAt: number): Findi
 }
 
 async function ofSchema(client: Client): Promise<Finding> {
-  const { rows } = await client.query<{ name: string }>("SELECT name FROM migration");
-  const applied = new Set(rows.map(({ name }) => name));
+  const { applied, declared } = await readSchema(async (sql) => (await client.query(sql)).rows);
   const own = MIGRATIONS.map(({ name }) => name);
-  const missing = own.filter((name) => !applied.has(name));
-  const unknown = rows.filter(({ name }) => !own.includes(name));
-  if (unknown.length > 0)
-    return ill(
-      "schema",
-      `is newer than this version by ${unknown.length} changes`,
-      "run the newer version: an older one does not know what those changed",
-    );
-  return well(
-    "schema",
-    missing.length === 0 ? "is this version's" : `${missing.length} changes are made at the next start`,
-  );
+  const fault = schemaFault(own, applied, declared);
+  if (fault !== null)
+    return ill("schema", fault, "start the newer release, or restore a backup that this release can read");
+  const missing = own.filter((name) => !applied.includes(name)).length;
+  const newer = applied.filter((name) => !own.includes(name)).length;
+  if (newer > 0) return well("schema", `is the next release's, which this release runs with`);
+  return well("schema", missing === 0 ? "is this release's" : `${missing} migrations run at the next start`);
 }
 
 async function ofKeys(client: Client, { settingsKeys, dataDir }: Config): Promise<Finding> {
@@ -109,13 +110,32 @@ async function ofLife(client: Client): Promise<Finding[]> {
   ];
 }
 
+/** Every process that lives needs its connections at the same time. */
+async function ofConnections(client: Client, config: Config): Promise<Finding> {
+  const [{ most }] = (await client.query<ConnectionFacts>(CONNECTION_FACTS)).rows as [ConnectionFacts];
+  const living = await client.query<{ roles: Role[] }>("SELECT roles FROM instance WHERE lease_until >= now()");
+  const { runnerConcurrency } = config;
+  const needs = living.rows.map(({ roles }) => connectionsOf({ roles: new Set(roles), runnerConcurrency }));
+  const needed = needs.length > 0 ? needs.reduce((sum, one) => sum + one) : connectionsOf(config);
+  const who = needs.length > 0 ? `the ${needs.length} processes that live need` : "a process of these ROLES needs";
+  const says = `${who} up to ${needed}, PostgreSQL gives ${most}`;
+  if (most >= needed) return well("connections", says);
+  return ill("connections", says, "raise max_connections, or run fewer processes (docs/several-machines.md)");
+}
+
 async function examine(client: Client, config: Config): Promise<Finding[]> {
   const askedAt = Date.now();
   const { rows } = await client.query<Facts>(FACTS);
   const facts = rows[0]!;
   const found = [...ofServer(facts), ofClock(facts, askedAt, Date.now())];
   if (!facts.isMigrated) return [...found, well("schema", "is made at the first start")];
-  return [...found, await ofSchema(client), await ofKeys(client, config), ...(await ofLife(client))];
+  return [
+    ...found,
+    await ofSchema(client),
+    await ofKeys(client, config),
+    await ofConnections(client, config),
+    ...(await ofLife(client)),
+  ];
 }
 
 /** Looks at DATABASE_URL's, else at the embedded one that a service is running. Changes nothing in it. */
@@ -130,6 +150,7 @@ export async function database(config: Config): Promise<Finding[]> {
     return await examine(client, config);
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
+    if (isFull(error)) return [ill("connections", message, tooFewConnections(connectionsOf(config)))];
     // The address holds a password.
     const mend =
       "check DATABASE_URL: host, port, user, password, name of the database; and that the server takes connections from here";

@@ -3,7 +3,7 @@
  * schema is brought up to this release's. What fails leaves the database as it was. Nobody else changes the schema meanwhile.
  */
 import type { Client } from "pg";
-import { bringSchema, MIGRATIONS, withSchemaLock } from "../../data/database.js";
+import { bringCurrentSchema, bringSchema, MIGRATIONS, withSchemaLock } from "../../data/database.js";
 import { ArchiveError } from "../../engine/archive/failure.js";
 import type { Secret } from "../../engine/archive/sealing.js";
 import { readArchive } from "../../engine/archive.js";
@@ -143,7 +143,7 @@ async function fill(client: Client, options: RestoreOptions, contents: Contents)
   try {
     await bringSchema(url, migrationsOf(contents.manifest));
     const summary = await load(work, options, contents);
-    await bringSchema(url, MIGRATIONS);
+    await bringCurrentSchema(url, async (sql) => (await client.query(sql)).rows);
     await client.query(`DROP SCHEMA IF EXISTS ${ASIDE} CASCADE`);
     return summary;
   } catch (error) {

@@ -8,7 +8,7 @@ import { ActionError } from "../../errors.js";
 import { OVERLOADED_RETRY_SECONDS, QUERY_TIMEOUT_MS } from "../../limits.js";
 import { createPool } from "../../postgres.js";
 
-const CONNECTIONS = 6;
+export const READ_CONNECTIONS = 6;
 /** So that one app whose queries take their five seconds leaves half to all others. */
 const CONNECTIONS_PER_APP = 3;
 const WAITING_PER_APP = 200;
@@ -49,11 +49,11 @@ export type ReadPool = ReturnType<typeof createReadPool>;
 
 /** @param timeoutMs of one statement */
 export function createReadPool(url: string, timeoutMs = QUERY_TIMEOUT_MS) {
-  const pool = createPool(url, CONNECTIONS, "svc-app-actions entries", async (client) => {
+  const pool = createPool(url, READ_CONNECTIONS, "svc-app-actions entries", async (client) => {
     await client.query(settings(timeoutMs));
     await client.query(TEMP_FILES).catch(() => undefined);
   });
-  const line = createFairLine(CONNECTIONS, CONNECTIONS_PER_APP);
+  const line = createFairLine(READ_CONNECTIONS, CONNECTIONS_PER_APP);
   const waiting = new Map<number, number>();
 
   async function enter(appId: number): Promise<() => void> {

@@ -1,0 +1,72 @@
+/**
+ * Schema versions that this release runs with; a version is the number of the last migration. Read it when a start is refused because of
+ * the schema, and when you make a release.
+ */
+import { StartError } from "../errors.js";
+
+/** Resolves with the rows of a statement without parameters. */
+export type Query = <Row>(sql: string) => Promise<Row[]>;
+
+/** The last migration of the release before. Its processes run with this release's schema; older releases do not. */
+export const LAST_OF_RELEASE_BEFORE = "Alerts1763600190100";
+
+/** What the newest release that has changed a database's schema declares in it. */
+interface Declaration {
+  /** The schema's version. */
+  newest: number;
+  /** The version of the oldest release that runs with that schema. */
+  oldest: number;
+}
+
+const VERSION_DIGITS = 13;
+export const versionOf = (migration: string): number => Number(migration.slice(-VERSION_DIGITS));
+
+/** Returns why this release cannot run with the schema, null if it can. `own` and `applied` are names of migrations. */
+export function schemaFault(
+  own: readonly string[],
+  applied: readonly string[],
+  declared: Declaration | null,
+): string | null {
+  const unknown = applied.filter((name) => !own.includes(name));
+  if (unknown.length === 0) return null;
+  const last = Math.max(...own.map(versionOf));
+  const isComplete = own.every((name) => applied.includes(name));
+  const isDeclared = (name: string) => versionOf(name) > last && versionOf(name) <= declared!.newest;
+  if (declared !== null && declared.oldest <= last && isComplete && unknown.every(isDeclared)) return null;
+  const newest = unknown.reduce((one, other) => (versionOf(other) > versionOf(one) ? other : one));
+  return `the database's schema is of a newer release (it has the migration ${newest}); this release runs with schemas up to version ${last}, and with the next release's`;
+}
+
+/** The schema's migrations and declaration. For databases that have been migrated before. */
+export async function readSchema(query: Query): Promise<{ applied: string[]; declared: Declaration | null }> {
+  const applied = await query<{ name: string }>("SELECT name FROM migration");
+  const [comment] = await query<{ text: string | null }>(
+    "SELECT obj_description('migration'::regclass, 'pg_class') AS text",
+  );
+  const declared = comment!.text === null ? null : (JSON.parse(comment!.text) as Declaration);
+  return { applied: applied.map(({ name }) => name), declared };
+}
+
+const REMEDY = "start the newer release, or restore a backup that this release can read";
+
+/** @throws StartError if this release cannot run with the schema */
+export async function checkSchema(query: Query, own: readonly string[]): Promise<void> {
+  const [found] = await query<{ isMigrated: boolean }>(`SELECT to_regclass('migration') IS NOT NULL AS "isMigrated"`);
+  if (!found!.isMigrated) return;
+  const { applied, declared } = await readSchema(query);
+  const fault = schemaFault(own, applied, declared);
+  if (fault !== null) throw new StartError(`${fault}: ${REMEDY}`);
+}
+
+/** Declares in the database, for older releases, which of them run with the schema. Call it once the schema is this release's. */
+export async function declareSchema(query: Query, own: readonly string[]): Promise<void> {
+  const { applied, declared } = await readSchema(query);
+  // A newer release's declaration stands.
+  if (applied.some((name) => !own.includes(name))) return;
+  const declaration: Declaration = {
+    newest: Math.max(...own.map(versionOf)),
+    oldest: versionOf(LAST_OF_RELEASE_BEFORE),
+  };
+  if (declared?.newest === declaration.newest && declared.oldest === declaration.oldest) return;
+  await query(`COMMENT ON TABLE migration IS '${JSON.stringify(declaration)}'`);
+}

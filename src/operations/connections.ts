@@ -1,0 +1,39 @@
+/** Database connections that a process opens at most, by its roles. Read it to set PostgreSQL's `max_connections`. */
+import type { Config } from "../config.js";
+import { POOL_CONNECTIONS, STATEMENT_CONNECTIONS } from "../data/database.js";
+import { queueConnections } from "../engine/queue.js";
+import { READ_CONNECTIONS } from "./data-sources/read-pool.js";
+
+/** One listens for notices; each process has it. */
+const NOTICES = 1;
+/** One sweeps the queue, one builds the indexes of data sources. */
+const UPKEEP = 2;
+
+/** Connections that one process of these roles opens at most. */
+export function connectionsOf({ roles, runnerConcurrency }: Pick<Config, "roles" | "runnerConcurrency">): number {
+  return (
+    POOL_CONNECTIONS +
+    STATEMENT_CONNECTIONS +
+    NOTICES +
+    READ_CONNECTIONS +
+    (roles.has("runner") ? queueConnections(runnerConcurrency) : 0) +
+    (roles.has("scheduler") ? UPKEEP : 0)
+  );
+}
+
+export interface ConnectionFacts {
+  /** Connections that this user may open, together with every other user. */
+  most: number;
+  open: number;
+}
+
+/* Sessions of other users show little else than their database. */
+export const CONNECTION_FACTS = `
+  SELECT least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int,
+               (SELECT nullif(rolconnlimit, -1) FROM pg_roles WHERE rolname = current_user),
+               (SELECT nullif(datconnlimit, -1) FROM pg_database WHERE datname = current_database())) AS "most",
+         (SELECT count(*)::int FROM pg_stat_activity WHERE datid IS NOT NULL) AS "open"`;
+
+/** The advice for a database that has no connection left. */
+export const tooFewConnections = (needed: number): string =>
+  `PostgreSQL has no connection left: this process needs up to ${needed}. Raise max_connections, or run fewer processes (docs/several-machines.md)`;

@@ -1,0 +1,97 @@
+/** Opens the database at the start of a process, and waits for one that does not answer yet. */
+import { setTimeout as delay } from "node:timers/promises";
+import type { Logger } from "pino";
+import type { DataSource } from "typeorm";
+import type { Config } from "../config.js";
+import { isDatabaseAway, isFull, migrate, openDatabase, rows } from "../data/database.js";
+import { createNotifications, type Notifications } from "../engine/notifications.js";
+import { StartError } from "../errors.js";
+import { CHANNELS, FOLLOWED_CHANNELS } from "../operations/channels.js";
+import { CONNECTION_FACTS, type ConnectionFacts, connectionsOf, tooFewConnections } from "../operations/connections.js";
+import { isPooler } from "../postgres.js";
+
+const FIRST_WAIT_MS = 500;
+const WAIT_MAX_MS = 10_000;
+const LOG_EVERY_MS = 60_000;
+
+/** What an operator reads of an error of the database. It holds no address: that has a password. */
+export function databaseFault(error: unknown, config: Pick<Config, "roles" | "runnerConcurrency">): string {
+  if (isFull(error)) return tooFewConnections(connectionsOf(config));
+  const { message, code } = error as NodeJS.ErrnoException;
+  return (message || code || String(error)).replaceAll("\n", " ");
+}
+
+/**
+ * Repeats `work` while the database is away, with growing pauses. Logs at the first failure, then once a minute.
+ * @throws other errors of `work`, and the reason of `unwanted`
+ */
+export async function untilReachable<T>(
+  work: () => Promise<T>,
+  { log, unwanted, faultOf }: { log: Logger; unwanted: AbortSignal; faultOf: (error: unknown) => string },
+): Promise<T> {
+  let lastLine = Number.NEGATIVE_INFINITY;
+  for (let wait = FIRST_WAIT_MS; ; wait = Math.min(2 * wait, WAIT_MAX_MS)) {
+    unwanted.throwIfAborted();
+    try {
+      const result = await work();
+      if (lastLine > 0) log.info("the database answers");
+      return result;
+    } catch (error) {
+      if (!isDatabaseAway(error)) throw error;
+      if (performance.now() - lastLine >= LOG_EVERY_MS) {
+        log.warn({ reason: faultOf(error) }, "waiting for the database");
+        lastLine = performance.now();
+      }
+      await delay(wait, undefined, { signal: unwanted }).catch(() => undefined);
+    }
+  }
+}
+
+/** Warns if this process may run out of connections. Those that it has opened itself are few. */
+async function checkConnections(db: DataSource, config: Config, log: Logger): Promise<void> {
+  const [facts] = await rows<ConnectionFacts>(db, CONNECTION_FACTS);
+  const { most, open } = facts!;
+  const needed = connectionsOf(config);
+  const left = most - open;
+  if (left < needed) log.warn({ needed, left, most }, "PostgreSQL has too few connections left: raise max_connections");
+}
+
+export interface OpenedDatabase {
+  db: DataSource;
+  notifications: Notifications;
+}
+
+/** @throws StartError in one line if the database cannot be used as it is */
+export async function openService(
+  config: Config,
+  url: string,
+  { log, unwanted }: { log: Logger; unwanted: AbortSignal },
+): Promise<OpenedDatabase> {
+  const variable = config.databaseDirectUrl ? "DATABASE_DIRECT_URL" : "DATABASE_URL";
+  const which = config.databaseUrl ? `the database of ${variable}` : "the embedded database";
+  const faultOf = (error: unknown) => databaseFault(error, config);
+
+  async function open(): Promise<OpenedDatabase> {
+    if (config.databaseUrl && (await isPooler(url))) {
+      throw new StartError(
+        `${variable} leads to a pooler: DATABASE_DIRECT_URL must lead past it, to the database itself (docs/containers.md)`,
+      );
+    }
+    await migrate(url);
+    const db = await openDatabase(config.databaseUrl ?? url, undefined, url);
+    const notifications = createNotifications({ url, channels: CHANNELS, followed: FOLLOWED_CHANNELS, log });
+    try {
+      await checkConnections(db, config, log);
+      await notifications.start();
+      return { db, notifications };
+    } catch (error) {
+      await db.destroy();
+      throw error;
+    }
+  }
+
+  return untilReachable(open, { log, unwanted, faultOf }).catch((error: Error) => {
+    if (error instanceof StartError || unwanted.aborted) throw error;
+    throw new StartError(`${which} could not be opened: ${faultOf(error)}`, { cause: error });
+  });
+}

@@ -1,0 +1,23 @@
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { ROLES, type Role } from "../../src/config.js";
+import { connectionsOf } from "../../src/operations/connections.js";
+
+const PAGE = readFileSync(fileURLToPath(new URL("../../../docs/several-machines.md", import.meta.url)), "utf8");
+
+describe("the connections of a process", () => {
+  const base = (roles: readonly Role[]) =>
+    connectionsOf({ roles: new Set(roles), runnerConcurrency: 8 }) - (roles.includes("runner") ? 8 : 0);
+
+  it("are as the page on several machines says", () => {
+    for (const role of ROLES) expect(PAGE, role).to.match(new RegExp(`^\\| \`${role}\` \\| ${base([role])}\\b`, "m"));
+    expect(PAGE).to.contain(`| all three in one process | ${base(ROLES)}, and`);
+  });
+});
+
+it("the systemd unit never gives up starting the service", () => {
+  const unit = readFileSync(fileURLToPath(new URL("../../../deploy/svc-app-actions.service", import.meta.url)), "utf8");
+  expect(unit).to.match(/^StartLimitIntervalSec=0$/m);
+  expect(unit).to.match(/^Restart=on-failure$/m);
+});
