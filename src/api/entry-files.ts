@@ -6,6 +6,7 @@ import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, IMPORT_MAX_BYTES } from "../limits.js";
 import { type ExportFormat, exportFormat } from "../operations/data-sources/entry-export.js";
 import { delimiterOf, newLayout, type RowFormat, readRows } from "../operations/data-sources/row-streams.js";
+import { type Reference, referenceKind, referenceOf } from "../rules/reference.js";
 import { quotaHeaders } from "./context.js";
 import { asFormRefusal } from "./form-refusal.js";
 import type { Resolvers } from "./graphql/schema.js";
@@ -56,6 +57,10 @@ function flagOf(query: FileRoute["Querystring"], name: string): boolean {
   throw new ActionError("REQUEST_INVALID", `${name} must be true or false`);
 }
 
+/** @throws REQUEST_INVALID */
+const refOf = ({ params, query }: FastifyRequest<FileRoute>): Reference =>
+  referenceOf(params.ds, referenceKind(query["by"]));
+
 /** No more than `most` bytes, and none that let wait for long. */
 function bounded(bytes: Readable, most: number, { raw }: FastifyRequest): Readable {
   let left = most;
@@ -105,7 +110,7 @@ async function importFile(request: FastifyRequest<FileRoute>, reply: FastifyRepl
     yield* readRows(bounded(bytes, most, request), format, { layout, mayBeEmpty: append });
   };
   try {
-    const imported = await entries.importFile(context, toId(params.appId), params.ds, { append, rows, layout });
+    const imported = await entries.importFile(context, toId(params.appId), refOf(request), { append, rows, layout });
     return reply.headers(quotaHeaders(context)).header("Cache-Control", "no-store").send(imported);
   } catch (error) {
     // What is still on its way is not read to its end.
@@ -117,7 +122,7 @@ async function importFile(request: FastifyRequest<FileRoute>, reply: FastifyRepl
 async function exportFile(request: FastifyRequest<FileRoute>, reply: FastifyReply, entries: Resolvers["entries"]) {
   const { context, params, query } = request;
   const format = exportFormat(query["format"]);
-  const { name, texts } = await entries.exportFile(context, toId(params.appId), params.ds, {
+  const { name, texts } = await entries.exportFile(context, toId(params.appId), refOf(request), {
     format,
     spreadsheet: flagOf(query, "spreadsheet"),
   });

@@ -45,7 +45,7 @@ const CASES: Case[] = [
   },
   {
     call: "run('hello', {a: 1})",
-    sends: ["POST", "/v3/apps/1/actions/hello/run", { a: 1 }],
+    sends: ["POST", "/v3/apps/1/actions/hello/run?by=name", { a: 1 }],
     answer: { status: "ACTION_QUEUED", runId: 9 },
     gives: undefined,
   },
@@ -130,7 +130,7 @@ describe("Svc.App.V3.Actions in a browser", () => {
     await actions("run('\\ud800')");
     expect(client.service.received.map(({ path }) => path)).to.deep.equal([
       "/v3/apps/1/actions",
-      "/v3/apps/1/actions/%EF%BF%BD/run",
+      "/v3/apps/1/actions/%EF%BF%BD/run?by=name",
     ]);
   });
 
@@ -157,7 +157,7 @@ describe("Svc.App.V3.Actions in a browser", () => {
     }
     await actions("run('../../v1/admin')");
     expect(client.service.received.map(({ path }) => path)).to.deep.equal([
-      "/v3/apps/1/actions/..%2F..%2Fv1%2Fadmin/run",
+      "/v3/apps/1/actions/..%2F..%2Fv1%2Fadmin/run?by=name",
     ]);
   });
 });

@@ -1,5 +1,5 @@
 /** Data sources over GraphQL: the lists themselves, their snapshots. Each method: the gate, then one call. */
-import { Arg, Ctx, ID, Int, Mutation, Query, Resolver } from "type-graphql";
+import { Arg, Ctx, Int, Mutation, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { AccessTrials, Trial } from "../../operations/data-sources/access-trials.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
@@ -7,6 +7,7 @@ import type { DataSources } from "../../operations/data-sources/data-sources.js"
 import type { Entries } from "../../operations/data-sources/entries.js";
 import type { EntryVersion } from "../../operations/data-sources/entry-versions.js";
 import type { RecentQuery } from "../../operations/data-sources/recent-queries.js";
+import type { Reference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import {
   AccessTrialInput,
@@ -19,8 +20,7 @@ import {
   UpdateDataSourceInput,
 } from "./data-source-types.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
-
-const DATA_SOURCE = { description: "Its id or its name." };
+import { By, Ref } from "./reference-arguments.js";
 
 @Resolver(() => DataSourceType)
 export class DataSourceResolver {
@@ -41,7 +41,8 @@ export class DataSourceResolver {
   async dataSource(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => ID, DATA_SOURCE) ref: string,
+    @Ref("id") ref: Reference,
+    @By() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
     await this.gate.enter(context, "readDataSources", appId);
     return this.service.get(appId, ref);
@@ -61,9 +62,10 @@ export class DataSourceResolver {
   async updateDataSource(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => ID, DATA_SOURCE) ref: string,
+    @Ref("id") ref: Reference,
     @Arg("data", () => UpdateDataSourceInput, { nullable: true }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @By() _by?: ReferenceKind | null,
   ): Promise<DataSourceView> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
     return this.service.update(caller, { appId, ref, precondition: preconditionOf(ifUpdatedAt ?? null) }, data);
@@ -73,7 +75,8 @@ export class DataSourceResolver {
   async deleteDataSource(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("id", () => ID, DATA_SOURCE) ref: string,
+    @Ref("id") ref: Reference,
+    @By() _by?: ReferenceKind | null,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeDataSources", appId);
     await this.service.remove(caller, appId, ref);
@@ -87,7 +90,8 @@ export class DataSourceResolver {
   async dataSourceQueries(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
+    @By() _by?: ReferenceKind | null,
   ): Promise<RecentQuery[]> {
     await this.gate.enter(context, "readDataSources", appId);
     return this.entries.listQueries({ appId, ref });
@@ -97,7 +101,8 @@ export class DataSourceResolver {
   async dataSourceVersions(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
+    @By() _by?: ReferenceKind | null,
   ): Promise<EntryVersion[]> {
     await this.gate.enter(context, "readDataSources", appId);
     return this.entries.listVersions({ appId, ref });
@@ -109,8 +114,9 @@ export class DataSourceResolver {
   async restoreDataSourceVersion(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("versionId", () => Int) versionId: number,
+    @By() _by?: ReferenceKind | null,
   ): Promise<ImportedType> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
     return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId);
@@ -123,8 +129,9 @@ export class DataSourceResolver {
   async tryAccess(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("trial", () => AccessTrialInput, { nullable: true }) trial: unknown,
+    @By() _by?: ReferenceKind | null,
   ): Promise<Trial> {
     await this.gate.enter(context, "readEntries", appId);
     return this.trials.try({ appId, ref }, trial, context.answer?.reserve);

@@ -1,6 +1,6 @@
 /** Entries of data sources over GraphQL. Each method: the gate, then one call; whom the gate does not trust the access rules judge. */
 import { GraphQLJSON } from "graphql-scalars";
-import { Arg, Ctx, ID, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
+import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Entries, ImportFile } from "../../operations/data-sources/entries.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
@@ -9,6 +9,7 @@ import type { ExportWish } from "../../operations/data-sources/entry-export.js";
 import type { EntryNews } from "../../operations/data-sources/entry-feed.js";
 import type { Imported } from "../../operations/data-sources/entry-imports.js";
 import type { Found } from "../../operations/data-sources/entry-reads.js";
+import { type Reference, type ReferenceKind, referenceOf } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import {
   CommitInput,
@@ -21,8 +22,7 @@ import {
   ImportedType,
 } from "./data-source-types.js";
 import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
-
-const DATA_SOURCE = { description: "Its id or its name." };
+import { By, Ref } from "./reference-arguments.js";
 
 /** What the subscription needs of its context: decorators know no instance. */
 export interface EntryFeedContext extends RequestContext {
@@ -33,6 +33,7 @@ export interface EntryFeedContext extends RequestContext {
 interface FollowArguments {
   appId: number;
   dataSourceId: string;
+  by?: ReferenceKind | null;
   where?: unknown;
   since?: string;
 }
@@ -56,8 +57,9 @@ export class EntryResolver {
   async dataSourceEntry(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("id", () => Int) id: number,
+    @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.get(visit, { appId, ref }, id);
@@ -67,8 +69,9 @@ export class EntryResolver {
   async dataSourceEntries(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("query", () => EntryQueryInput, { nullable: true }) query?: EntryQueryInput | null,
+    @By() _by?: ReferenceKind | null,
   ): Promise<EntryListType> {
     const { entries, ...pages } = await this.find(context, appId, ref, given(query));
     const isAggregate = query?.aggregate != null;
@@ -79,8 +82,9 @@ export class EntryResolver {
   async dataSourceIndexes(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("columns", () => [String]) columns: string[],
+    @By() _by?: ReferenceKind | null,
   ): Promise<object> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.distinct(visit, { appId, ref }, columns);
@@ -90,18 +94,19 @@ export class EntryResolver {
     description:
       "Entries as they come into view of the where, change there or leave it. The first message gives the position to come back with.",
     subscribe: async ({ args, context }) => {
-      const { appId, dataSourceId: ref, where, since } = args as FollowArguments;
+      const { appId, dataSourceId, by, where, since } = args as FollowArguments;
       const { gate, entries, ...visitor } = context as EntryFeedContext;
       const visit = await gate.admit(visitor, "readEntries", appId);
-      return entries.follow(visit, { appId, ref }, { where, since });
+      return entries.follow(visit, { appId, ref: referenceOf(dataSourceId, by) }, { where, since });
     },
   })
   dataSourceChanged(
     @Root() news: EntryNews,
     @Arg("appId", () => Int) _appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) _ref: string,
+    @Ref("dataSourceId") _ref: Reference,
     @Arg("where", () => GraphQLJSON, { nullable: true }) _where?: unknown,
     @Arg("since", () => String, { nullable: true, description: "A position that a message gave." }) _since?: string,
+    @By() _by?: ReferenceKind | null,
   ): EntryNews {
     return news;
   }
@@ -110,15 +115,16 @@ export class EntryResolver {
   async deleteEntries(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("where", () => GraphQLJSON) where: unknown,
+    @By() _by?: ReferenceKind | null,
   ): Promise<DeletedType> {
     const visit = await this.gate.admit(context, "removeEntries", appId);
     return this.service.removeWhere(visit, { appId, ref }, where);
   }
 
   /** As REST answers it. */
-  async find(context: RequestContext, appId: number, ref: string, query: unknown): Promise<Found> {
+  async find(context: RequestContext, appId: number, ref: Reference, query: unknown): Promise<Found> {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.find(visit, { appId, ref }, query, context.answer?.reserve);
   }
@@ -127,8 +133,9 @@ export class EntryResolver {
   async insertEntry(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("data", () => GraphQLJSON, { nullable: true }) data: unknown,
+    @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.insert(visit, { appId, ref }, data);
@@ -138,10 +145,11 @@ export class EntryResolver {
   async updateEntry(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("id", () => Int) id: number,
     @Arg("data", () => GraphQLJSON, { nullable: true }) data: unknown,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.update(visit, { appId, ref }, id, data, preconditionOf(ifUpdatedAt ?? null));
@@ -151,9 +159,10 @@ export class EntryResolver {
   async deleteEntry(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("id", () => Int) id: number,
     @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+    @By() _by?: ReferenceKind | null,
   ): Promise<Entry> {
     const visit = await this.gate.admit(context, "removeEntries", appId);
     return this.service.remove(visit, { appId, ref }, id, preconditionOf(ifUpdatedAt ?? null));
@@ -163,8 +172,9 @@ export class EntryResolver {
   async commitEntries(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("commit", () => CommitInput, { nullable: true }) commit: unknown,
+    @By() _by?: ReferenceKind | null,
   ): Promise<Committed> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.commit(visit, { appId, ref }, commit);
@@ -176,9 +186,10 @@ export class EntryResolver {
   async importEntries(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, DATA_SOURCE) ref: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("entries", () => [GraphQLJSON]) entries: unknown[],
     @Arg("append", () => Boolean, { nullable: true }) append?: boolean,
+    @By() _by?: ReferenceKind | null,
   ): Promise<Imported> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     const rows = async function* () {
@@ -188,13 +199,13 @@ export class EntryResolver {
   }
 
   /** All entries that the caller may see, as REST sends them. */
-  async exportFile(context: RequestContext, appId: number, ref: string, wish: ExportWish) {
+  async exportFile(context: RequestContext, appId: number, ref: Reference, wish: ExportWish) {
     const visit = await this.gate.admit(context, "readEntries", appId);
     return this.service.export(visit, { appId, ref }, wish);
   }
 
   /** A file, as REST brings it. */
-  async importFile(context: RequestContext, appId: number, ref: string, file: ImportFile): Promise<Imported> {
+  async importFile(context: RequestContext, appId: number, ref: Reference, file: ImportFile): Promise<Imported> {
     const visit = await this.gate.admit(context, "writeEntries", appId);
     return this.service.import(visit, { appId, ref }, file);
   }

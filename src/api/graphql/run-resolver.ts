@@ -1,13 +1,15 @@
 /** Runs over GraphQL: on demand, cancelled, and what they print. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
-import { Arg, Ctx, Field, ID, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
+import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import { leavable, leftWith } from "../../operations/records/leavable.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
+import type { Reference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { IdempotencyKey, keyOf } from "./idempotency.js";
 import { DateTime } from "./leaf-types.js";
+import { By, Ref } from "./reference-arguments.js";
 
 @ObjectType("QueuedRun")
 export class QueuedRunType {
@@ -98,28 +100,30 @@ export class RunResolver {
   async runAction(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("nameOrId", () => ID) nameOrId: string,
+    @Ref("nameOrId") ref: Reference,
     @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
     @IdempotencyKey() key?: string | null,
+    @By() _by?: ReferenceKind | null,
   ): Promise<QueuedRunType> {
     const caller = await this.gate.enter(context, "runAction", appId);
     const { retryFailed = false } = context;
     const idempotencyKey = keyOf(context, key);
-    return this.service.run(caller, { appId, nameOrId, payload, idempotencyKey, retryFailed });
+    return this.service.run(caller, { appId, ref, payload, idempotencyKey, retryFailed });
   }
 
   @Mutation(() => ExecutedRunType, { description: "Answers when the run has ended." })
   async runActionWithResult(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("nameOrId", () => ID) nameOrId: string,
+    @Ref("nameOrId") ref: Reference,
     @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
     @IdempotencyKey() key?: string | null,
+    @By() _by?: ReferenceKind | null,
   ): Promise<ExecutedRunType> {
     const caller = await this.gate.enter(context, "runAction", appId);
     const { retryFailed = false, gone } = context;
     const idempotencyKey = keyOf(context, key);
-    return this.service.runWithResult(caller, { appId, nameOrId, payload, idempotencyKey, retryFailed, gone });
+    return this.service.runWithResult(caller, { appId, ref, payload, idempotencyKey, retryFailed, gone });
   }
 
   @Mutation(() => Boolean, { description: "Ends a queued or running run, by its starter or an editor." })

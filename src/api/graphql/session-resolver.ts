@@ -1,12 +1,14 @@
 /** The session of a page over GraphQL: its user signs in and out. Each method: the gate, then one call. */
 import { GraphQLJSON } from "graphql-scalars";
-import { Arg, Ctx, Field, ID, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
+import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import type { Sessions } from "../../operations/data-sources/sessions.js";
 import type { CodeAsked, Verification } from "../../operations/data-sources/verification.js";
 import type { AppSession } from "../../rules/env-script.js";
+import type { Reference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { DateTime } from "./leaf-types.js";
+import { By, Ref } from "./reference-arguments.js";
 import { AppSessionType } from "./setting-resolver.js";
 
 @ObjectType("VerificationAnswer", {
@@ -35,11 +37,13 @@ export class SessionResolver {
   async authorizeAppUser(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
-    @Arg("dataSourceId", () => ID, { description: "Its id or its name." }) dataSourceId: string,
+    @Ref("dataSourceId") ref: Reference,
     @Arg("where", () => GraphQLJSON) where: unknown,
     @Arg("passport", () => String, { nullable: true }) passport?: string,
+    @By() _by?: ReferenceKind | null,
   ): Promise<AppSession> {
-    return this.authorize(context, appId, { dataSourceId, where, passport: passport ?? undefined });
+    const source = "id" in ref ? { dataSourceId: ref.id } : { dataSourceName: ref.name };
+    return this.authorize(context, appId, { ...source, where, passport: passport ?? undefined });
   }
 
   @Mutation(() => AppSessionType)

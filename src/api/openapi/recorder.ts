@@ -10,6 +10,7 @@ import {
   isListType,
   isObjectType,
 } from "graphql";
+import { REFERENCE_KINDS } from "../../rules/reference.js";
 import { rootFields } from "../graphql/schema.js";
 import type { RestRequest } from "../rest/request.js";
 import type { Route } from "../rest/route.js";
@@ -30,6 +31,11 @@ export interface RouteNotes {
 
 /** How deep an answer is looked into before it is left to its named type. */
 const DEPTH_MAX = 3;
+
+const BY: Schema = {
+  ...{ type: "string", enum: REFERENCE_KINDS },
+  description: "Says whether the path has an id or a name. Without it digits alone are an id.",
+};
 
 const ANY_NAME = "*";
 
@@ -97,6 +103,10 @@ class Recording {
         return name;
       },
       id: (name) => noted("path", name, { type: "integer", minimum: 1 }),
+      reference: (name) => {
+        notes.query.set("by", BY);
+        return noted("path", name, { type: "string" });
+      },
       number: (name) => noted("query", name, { type: "integer", minimum: 0 }),
       text: (name) => noted("query", name, { type: "string" }),
       flag: (name) => {

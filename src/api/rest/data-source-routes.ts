@@ -42,7 +42,7 @@ const sourceRoutes: readonly Route[] = [
     path: SOURCE,
     updatedAt: ofSource,
     answer: async ({ dataSources }, q) => ({
-      dataSource: await dataSources.dataSource(q.context, q.id("appId"), q.param("ds")),
+      dataSource: await dataSources.dataSource(q.context, q.id("appId"), q.reference("ds")),
     }),
   },
   {
@@ -50,14 +50,20 @@ const sourceRoutes: readonly Route[] = [
     path: SOURCE,
     updatedAt: ofSource,
     answer: async ({ dataSources }, q) => ({
-      dataSource: await dataSources.updateDataSource(q.context, q.id("appId"), q.param("ds"), q.object(), q.ifMatch()),
+      dataSource: await dataSources.updateDataSource(
+        q.context,
+        q.id("appId"),
+        q.reference("ds"),
+        q.object(),
+        q.ifMatch(),
+      ),
     }),
   },
   {
     method: "DELETE",
     path: SOURCE,
     answer: async ({ dataSources }, q) => {
-      await dataSources.deleteDataSource(q.context, q.id("appId"), q.param("ds"));
+      await dataSources.deleteDataSource(q.context, q.id("appId"), q.reference("ds"));
       return { status: "DATA_SOURCE_DELETED" };
     },
   },
@@ -65,26 +71,26 @@ const sourceRoutes: readonly Route[] = [
     method: "GET",
     path: `${SOURCE}/queries`,
     answer: async ({ dataSources }, q) => ({
-      queries: await dataSources.dataSourceQueries(q.context, q.id("appId"), q.param("ds")),
+      queries: await dataSources.dataSourceQueries(q.context, q.id("appId"), q.reference("ds")),
     }),
   },
   {
     method: "GET",
     path: `${SOURCE}/versions`,
     answer: async ({ dataSources }, q) => ({
-      versions: await dataSources.dataSourceVersions(q.context, q.id("appId"), q.param("ds")),
+      versions: await dataSources.dataSourceVersions(q.context, q.id("appId"), q.reference("ds")),
     }),
   },
   {
     method: "POST",
     path: `${SOURCE}/versions/:versionId/restore`,
     answer: ({ dataSources }, q) =>
-      dataSources.restoreDataSourceVersion(q.context, q.id("appId"), q.param("ds"), q.id("versionId")),
+      dataSources.restoreDataSourceVersion(q.context, q.id("appId"), q.reference("ds"), q.id("versionId")),
   },
   {
     method: "POST",
     path: `${SOURCE}/try`,
-    answer: ({ dataSources }, q) => dataSources.tryAccess(q.context, q.id("appId"), q.param("ds"), q.object()),
+    answer: ({ dataSources }, q) => dataSources.tryAccess(q.context, q.id("appId"), q.reference("ds"), q.object()),
   },
 ];
 
@@ -95,14 +101,14 @@ const entryRoutes: readonly Route[] = [
     http: 201,
     open: true,
     updatedAt: ofEntry,
-    answer: ({ entries }, q) => entries.insertEntry(q.context, q.id("appId"), q.param("ds"), q.body),
+    answer: ({ entries }, q) => entries.insertEntry(q.context, q.id("appId"), q.reference("ds"), q.body),
   },
   {
     method: "GET",
     path: `${ENTRIES}/:entryId`,
     open: true,
     updatedAt: ofEntry,
-    answer: ({ entries }, q) => entries.dataSourceEntry(q.context, q.id("appId"), q.param("ds"), q.id("entryId")),
+    answer: ({ entries }, q) => entries.dataSourceEntry(q.context, q.id("appId"), q.reference("ds"), q.id("entryId")),
   },
   {
     method: "PUT",
@@ -110,14 +116,14 @@ const entryRoutes: readonly Route[] = [
     open: true,
     updatedAt: ofEntry,
     answer: ({ entries }, q) =>
-      entries.updateEntry(q.context, q.id("appId"), q.param("ds"), q.id("entryId"), q.body, q.ifMatch()),
+      entries.updateEntry(q.context, q.id("appId"), q.reference("ds"), q.id("entryId"), q.body, q.ifMatch()),
   },
   {
     method: "DELETE",
     path: `${ENTRIES}/:entryId`,
     open: true,
     answer: ({ entries }, q) =>
-      entries.deleteEntry(q.context, q.id("appId"), q.param("ds"), q.id("entryId"), q.ifMatch()),
+      entries.deleteEntry(q.context, q.id("appId"), q.reference("ds"), q.id("entryId"), q.ifMatch()),
   },
   {
     method: "POST",
@@ -125,8 +131,9 @@ const entryRoutes: readonly Route[] = [
     open: true,
     answer: ({ entries }, q) => {
       const { type = "select" } = q.object();
-      if (type === "delete") return entries.deleteEntries(q.context, q.id("appId"), q.param("ds"), whereIn(q.object()));
-      if (type === "select") return entries.find(q.context, q.id("appId"), q.param("ds"), q.object());
+      if (type === "delete")
+        return entries.deleteEntries(q.context, q.id("appId"), q.reference("ds"), whereIn(q.object()));
+      if (type === "select") return entries.find(q.context, q.id("appId"), q.reference("ds"), q.object());
       throw new ActionError("REQUEST_INVALID", `type must be "select" or "delete"; ${described(type)} came`);
     },
   },
@@ -135,13 +142,13 @@ const entryRoutes: readonly Route[] = [
     path: `${SOURCE}/indexes/:columns`,
     open: true,
     answer: ({ entries }, q) =>
-      entries.dataSourceIndexes(q.context, q.id("appId"), q.param("ds"), q.param("columns").split(",")),
+      entries.dataSourceIndexes(q.context, q.id("appId"), q.reference("ds"), q.param("columns").split(",")),
   },
   {
     method: "POST",
     path: `${SOURCE}/commit`,
     open: true,
-    answer: ({ entries }, q) => entries.commitEntries(q.context, q.id("appId"), q.param("ds"), q.body),
+    answer: ({ entries }, q) => entries.commitEntries(q.context, q.id("appId"), q.reference("ds"), q.body),
   },
 ];
 

@@ -3,6 +3,7 @@ import type { FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { described } from "../../rules/described.js";
 import { type Precondition, readIfMatch } from "../../rules/precondition.js";
+import { type Reference, referenceKind, referenceOf } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 
 export interface RestRequest {
@@ -13,6 +14,8 @@ export interface RestRequest {
   param(name: string): string;
   /** A path parameter as an id; 0, which nothing has, for what is no positive integer. */
   id(name: string): number;
+  /** A path parameter that is an id, or a name: always a name with `?by=name`. @throws REQUEST_INVALID for another `by` */
+  reference(name: string): Reference;
   /** A whole number of the query. @throws REQUEST_INVALID */
   number(name: string): number | undefined;
   /** A text of the query. @throws REQUEST_INVALID when it is there twice */
@@ -51,6 +54,7 @@ export function restRequest(request: FastifyRequest, context: RequestContext): R
     body,
     param: (name) => params[name] ?? "",
     id: (name) => toId(params[name]),
+    reference: (name) => referenceOf(params[name] ?? "", referenceKind(query["by"])),
     number(name) {
       const text = query[name];
       if (text === undefined) return undefined;

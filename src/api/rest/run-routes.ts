@@ -10,7 +10,7 @@ export const runRoutes: readonly Route[] = [
     http: 202,
     answer: async ({ runs }, q) => ({
       status: "ACTION_QUEUED",
-      ...(await runs.runAction(q.context, q.id("appId"), q.param("nameOrId"), q.body)),
+      ...(await runs.runAction(q.context, q.id("appId"), q.reference("nameOrId"), q.body)),
     }),
   },
   {
@@ -18,7 +18,7 @@ export const runRoutes: readonly Route[] = [
     path: `${ACTIONS}/:nameOrId/runWithResult`,
     answer: async ({ runs }, q) => ({
       status: "ACTION_EXECUTED",
-      ...(await runs.runActionWithResult(q.context, q.id("appId"), q.param("nameOrId"), q.body)),
+      ...(await runs.runActionWithResult(q.context, q.id("appId"), q.reference("nameOrId"), q.body)),
     }),
   },
   {

@@ -11,6 +11,7 @@ import { ENTRY_VERBS, type EntryVerb, parseAccessRules } from "../../rules/entri
 import { decidingRule, testsAsWhere } from "../../rules/entries/entry-access.js";
 import { type EntryData, entryId } from "../../rules/entries/entry-input.js";
 import type { Reserve } from "../../rules/page.js";
+import { referenceOf } from "../../rules/reference.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { Place } from "./entries.js";
 import { visible } from "./entry.js";
@@ -71,7 +72,7 @@ export function createAccessTrials(options: {
       const message = `user must be null, {dataSourceId, entryId} or {data}; ${described(given)} came`;
       throw new ActionError("REQUEST_INVALID", message);
     }
-    const source = await sources.find(appId, ref);
+    const source = await sources.find(appId, referenceOf(ref));
     const values = [appId, source.id, entryId(given["entryId"], "user.entryId")];
     const [entry] = await rows<{ data: EntryData }>(db, ONE, values);
     if (!entry) throw new ActionError("ENTRY_NOT_FOUND");

@@ -5,6 +5,7 @@ import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
 import type { Hook } from "../../rules/entries/hooks.js";
+import { type Reference, referenceKey, referenceParameters } from "../../rules/reference.js";
 import type { IndexWish } from "./index-definitions.js";
 
 /** Channel of the notice that a data source was changed or removed: `appId`. */
@@ -41,18 +42,11 @@ export const FIELDS = `
   hashed_columns AS "hashedColumns", indexes, created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 const FIND = `
-  SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND (name = $2 OR id = $3) ORDER BY id = $3 DESC LIMIT 1`;
+  SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND (name = $2 OR id = $3::bigint)`;
 
 export function viewOf({ hashedColumns: _, createdAt, updatedAt, ...row }: StoredDataSource): DataSourceView {
   return { ...row, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
 }
-
-/** What a path or an argument calls a data source: its id or its name. An id goes first. */
-export type DataSourceRef = string | number;
-
-/** 0, which none has, for what is no id. */
-const idIn = (ref: DataSourceRef): number =>
-  /^[1-9]\d{0,8}$/.test(String(ref)) && Number(ref) < 2 ** 31 ? Number(ref) : 0;
 
 export type DataSourceRows = ReturnType<typeof createDataSourceRows>;
 
@@ -76,13 +70,13 @@ export function createDataSourceRows({ db, notifications }: { db: Database; noti
     forget,
 
     /** @throws DATA_SOURCE_NOT_FOUND */
-    async find(appId: number, ref: DataSourceRef): Promise<StoredDataSource> {
-      const key = `${appId}:${ref}`;
+    async find(appId: number, ref: Reference): Promise<StoredDataSource> {
+      const key = `${appId}:${referenceKey(ref)}`;
       const hit = known.get(key);
       const now = Date.now();
       if (hit && hit.until > now && notifications.healthy()) return hit.row;
       const asked = epoch;
-      const values = [appId, String(ref), idIn(ref)];
+      const values = [appId, ...referenceParameters(ref)];
       const [row] = await preparedRows<StoredDataSource>(db, "find-data-source", FIND, values);
       if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
       if (known.size >= KNOWN_MAX) known.clear();

@@ -16,16 +16,10 @@ import type { EntryData } from "../../rules/entries/entry-input.js";
 import { hashedBy } from "../../rules/entries/hooks.js";
 import type { Reserve } from "../../rules/page.js";
 import type { Precondition } from "../../rules/precondition.js";
+import type { Reference } from "../../rules/reference.js";
 import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
-import {
-  type DataSourceRef,
-  type DataSourceRows,
-  type DataSourceView,
-  FIELDS,
-  type StoredDataSource,
-  viewOf,
-} from "./data-source-rows.js";
+import { type DataSourceRows, type DataSourceView, FIELDS, type StoredDataSource, viewOf } from "./data-source-rows.js";
 import { type EntryChange, finishNew } from "./entry-changes.js";
 import type { EntryIndexes } from "./entry-indexes.js";
 import { createJudge, type ReadyEntry } from "./entry-judgement.js";
@@ -129,7 +123,7 @@ export function createDataSources(options: {
     },
 
     /** @throws DATA_SOURCE_NOT_FOUND */
-    async get(appId: number, ref: DataSourceRef): Promise<DataSourceView> {
+    async get(appId: number, ref: Reference): Promise<DataSourceView> {
       return viewOf(await sources.find(appId, ref));
     },
 
@@ -168,11 +162,11 @@ export function createDataSources(options: {
       sources.forget();
       if (wishes.length > 0) {
         await index(made, wishes, async () => undefined).catch(async (error: unknown) => {
-          await this.remove(caller, appId, made.id);
+          await this.remove(caller, appId, made);
           throw error;
         });
       }
-      return this.get(appId, made.id);
+      return this.get(appId, made);
     },
 
     /**
@@ -181,7 +175,7 @@ export function createDataSources(options: {
      */
     async update(
       caller: Caller,
-      { appId, ref, precondition }: { appId: number; ref: DataSourceRef; precondition?: Precondition },
+      { appId, ref, precondition }: { appId: number; ref: Reference; precondition?: Precondition },
       body: unknown,
     ): Promise<DataSourceView> {
       const fields = parseDataSourceChange(body);
@@ -200,11 +194,11 @@ export function createDataSources(options: {
         throw nameTaken(error);
       }
       sources.forget();
-      return this.get(appId, id);
+      return this.get(appId, { id });
     },
 
     /** Removes it with its entries and snapshots. @throws DATA_SOURCE_NOT_FOUND */
-    async remove(caller: Caller, appId: number, ref: DataSourceRef): Promise<void> {
+    async remove(caller: Caller, appId: number, ref: Reference): Promise<void> {
       const source = await sources.find(appId, ref);
       await db.transaction(async (manager) => {
         // In parts: no statement takes as long as millions of entries.

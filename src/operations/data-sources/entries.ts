@@ -10,9 +10,10 @@ import { bareData, type EntryData, parseCommit } from "../../rules/entries/entry
 import type { JsonText } from "../../rules/json-text.js";
 import type { Reserve } from "../../rules/page.js";
 import type { Precondition } from "../../rules/precondition.js";
+import type { Reference } from "../../rules/reference.js";
 import type { Admission } from "../access/gate.js";
 import type { LiveSource } from "../records/live-source.js";
-import type { DataSourceRef, DataSourceRows, StoredDataSource } from "./data-source-rows.js";
+import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import { type Entry, entryView, type HeldEntry } from "./entry.js";
 import type { EntryChanges } from "./entry-changes.js";
 import type { Committed, EntryCommits } from "./entry-commits.js";
@@ -30,7 +31,7 @@ import type { Layout } from "./row-streams.js";
 /** Of which app, and which data source of it. */
 export interface Place {
   appId: number;
-  ref: DataSourceRef;
+  ref: Reference;
 }
 
 /** Rows to import. */

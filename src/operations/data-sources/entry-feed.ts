@@ -152,7 +152,7 @@ export function createEntryFeed(options: {
       const changes = await rows<StoredChange>(db, SINCE, [room.appId, room.id, from]);
       const newest = changes.at(-1)?.id;
       if (newest === undefined) return;
-      const source = await sources.find(room.appId, room.id);
+      const source = await sources.find(room.appId, room);
       const behind = started.filter(({ position }) => position! < newest);
       for (const group of await groups(source, behind)) {
         const news = await newsFor(source, group, changes);

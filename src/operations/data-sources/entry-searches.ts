@@ -101,11 +101,9 @@ export function createEntrySearches(options: {
     ids: number[] | undefined,
   ): Reader<StoredDataSource> {
     const joined = async (wanted: Join["dataSource"]) => {
-      const found = await sources
-        .find(source.appId, "id" in wanted ? wanted.id : wanted.name)
-        .catch((error: unknown) => {
-          throw rights.as.trusted ? error : rights.refused();
-        });
+      const found = await sources.find(source.appId, wanted).catch((error: unknown) => {
+        throw rights.as.trusted ? error : rights.refused();
+      });
       return found;
     };
     return { scope, ...(ids && { ids }), joined, scopeOf: (of, where) => rights.scope(of, where) };

@@ -5,10 +5,11 @@ import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
 import type { AppSession, SessionOf } from "../../rules/env-script.js";
+import { type Reference, referenceOf } from "../../rules/reference.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { AppUsers } from "./app-users.js";
-import type { DataSourceRef, DataSourceRows } from "./data-source-rows.js";
+import type { DataSourceRows } from "./data-source-rows.js";
 
 /** The only way to sign in there is. */
 const PASSPORT = "dataSource";
@@ -22,10 +23,13 @@ function localeOf(value: unknown): string {
   throw new ActionError("REQUEST_INVALID", `locale must be a language tag such as en-GB; ${described(value)} came`);
 }
 
-const refOf = (value: unknown): DataSourceRef => {
-  if (typeof value === "string" || typeof value === "number") return value;
-  throw new ActionError("REQUEST_INVALID", `dataSourceId must be an id or a name; ${described(value)} came`);
-};
+/** @throws REQUEST_INVALID */
+function refOf({ dataSourceId, dataSourceName }: Record<string, unknown>): Reference {
+  const isGiven = dataSourceId !== undefined && dataSourceId !== null;
+  if (!isGiven && typeof dataSourceName === "string") return { name: dataSourceName };
+  if (typeof dataSourceId === "string" || typeof dataSourceId === "number") return referenceOf(dataSourceId);
+  throw new ActionError("REQUEST_INVALID", `dataSourceId must be an id or a name (got ${described(dataSourceId)})`);
+}
 
 export type Sessions = ReturnType<typeof createSessions>;
 
@@ -64,11 +68,11 @@ export function createSessions(options: {
     async authorize(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
       if (!isObject(body))
         throw new ActionError("REQUEST_INVALID", `the body must be an object; ${described(body)} came`);
-      const { passport = PASSPORT, dataSourceId, dataSourceName, where } = body;
+      const { passport = PASSPORT, where } = body;
       if (passport !== PASSPORT) {
         throw new ActionError("REQUEST_INVALID", `passport must be "${PASSPORT}"; ${described(passport)} came`);
       }
-      await appUsers.signIn(caller, await sources.find(appId, refOf(dataSourceId ?? dataSourceName)), where);
+      await appUsers.signIn(caller, await sources.find(appId, refOf(body)), where);
       await userChanged(caller, appId);
       return session(caller, appId);
     },

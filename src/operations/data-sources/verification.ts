@@ -9,6 +9,7 @@ import type { Caller } from "../../rules/access.js";
 import { addressBlock } from "../../rules/address-block.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
+import { referenceOf } from "../../rules/reference.js";
 import {
   codeMessage,
   VERIFY_SETTING,
@@ -100,7 +101,7 @@ export function createVerification(options: {
     if (address !== null && by === "sms" && rules.secondFactor) {
       throw new ActionError("REQUEST_INVALID", "text messages are this app's second factor: sign in first");
     }
-    const source = await sources.find(appId, rules.dataSource);
+    const source = await sources.find(appId, referenceOf(rules.dataSource));
     return address === null ? bySignIn(caller, source, column) : byAddress(source, column, by, address);
   }
 

@@ -4,12 +4,13 @@
  */
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { IDEMPOTENCY_HOURS } from "../../limits.js";
+import { type Reference, referenceParameters } from "../../rules/reference.js";
 import type { NewRun } from "./run-facts.js";
-import { FIND_TARGET, RUNNABLE, refuseUnlessRunnable, type Target, targetParameters } from "./targets.js";
+import { FIND_TARGET, RUNNABLE, refuseUnlessRunnable, type Target } from "./targets.js";
 
 /** A run on demand of an action that the caller names. */
 export type AskedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
-  nameOrId: string | number;
+  ref: Reference;
 };
 
 /** The first run of that idempotency key, where it is `repeated`: then nothing was written. */
@@ -143,7 +144,7 @@ export async function acceptDebounced(manager: Executor, run: NewRun): Promise<A
  * @throws as `findTarget`
  */
 export async function acceptTarget(db: Executor, run: AskedRun, holder: string | null): Promise<AcceptedTarget> {
-  const values = [...common(run, holder), ...targetParameters(run.nameOrId), run.wakes ?? true];
+  const values = [...common(run, holder), ...referenceParameters(run.ref), run.wakes ?? true];
   const keyed = isKeyed(run);
   for (;;) {
     const [found] = await preparedRows<Target & { runId: number | null; secretsVersion: number }>(

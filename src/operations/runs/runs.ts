@@ -17,6 +17,7 @@ import type { Caller } from "../../rules/access.js";
 import { nestsDeeperThan } from "../../rules/described.js";
 import { memberText } from "../../rules/json-scan.js";
 import { JsonText } from "../../rules/json-text.js";
+import { type Reference, referenceKey } from "../../rules/reference.js";
 import type { LogEntry, Logs, RunOutcome, ScriptError } from "../records/execution-logs.js";
 import type { Intake } from "../records/intake.js";
 import { entryOfRun } from "../records/log-wait.js";
@@ -34,7 +35,7 @@ import type { Waits } from "./waits.js";
 /** A request to run on demand. */
 export interface RunRequest {
   appId: number;
-  nameOrId: string | number;
+  ref: Reference;
   /** The payload object; undefined stands for `{}`. */
   payload: unknown;
   idempotencyKey: string | null;
@@ -230,10 +231,10 @@ export function createRuns(options: {
   }
 
   /** Who does not start at once hears at once that there is nothing to start. @throws as `findTarget` */
-  async function checkTarget({ appId, copy, nameOrId }: AskedRun): Promise<void> {
-    const key = `${appId}:${copy}:${nameOrId}`;
+  async function checkTarget({ appId, copy, ref }: AskedRun): Promise<void> {
+    const key = `${appId}:${copy}:${referenceKey(ref)}`;
     if (found.has(key)) return;
-    await findTarget(db, appId, copy, nameOrId);
+    await findTarget(db, appId, copy, ref);
     found.set(key, true);
   }
 
@@ -266,7 +267,7 @@ export function createRuns(options: {
 
   /** The run that is asked for, as far as it can be judged without its action. */
   function askedBy(caller: Caller, request: RunRequest): AskedRun {
-    const { appId, nameOrId, idempotencyKey, retryFailed = false } = request;
+    const { appId, ref, idempotencyKey, retryFailed = false } = request;
     const payload = payloadText(request.payload);
     const { copy, personId, credentialId, runId: causeRunId, runDepth } = caller;
     intake.takePayload(caller, appId, Buffer.byteLength(payload));
@@ -276,7 +277,7 @@ export function createRuns(options: {
         `recursion: runs that cause runs are more than ${CHAIN_DEPTH_MAX} deep`,
       );
     }
-    return { appId, nameOrId, copy, payload, personId, credentialId, idempotencyKey, retryFailed, causeRunId };
+    return { appId, ref, copy, payload, personId, credentialId, idempotencyKey, retryFailed, causeRunId };
   }
 
   function mayCancel(caller: Caller, run: HeldRun | null): boolean {

@@ -3,6 +3,7 @@ import type { DataSource } from "typeorm";
 import type { Copy, RunWait, Trigger } from "../../data/action-types.js";
 import { preparedRows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
+import { type Reference, referenceParameters } from "../../rules/reference.js";
 import type { RunCode } from "./run-facts.js";
 
 export interface Target extends RunCode {
@@ -14,8 +15,8 @@ export interface Target extends RunCode {
 }
 
 /**
- * Selects the copy from the texts of its parameters: app, copy, name, id. An id names a family, whichever of its two copies it is the id
- * of; a name names the action that bears it in the caller's copy. Text that is all digits is an id first: names may be digits too.
+ * Selects the copy from the texts of its parameters: app, copy, and a name or an id (`referenceParameters`). The id of either copy finds
+ * the caller's copy; a name finds the action that has it in the caller's copy.
  */
 export const FIND_TARGET = (app: string, copy: string, name: string, id: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
@@ -34,17 +35,6 @@ export const RUNNABLE = `
   active AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS one WHERE one->>'trigger' = 'manual')`;
 
-function asId(nameOrId: string | number): number | null {
-  const id = typeof nameOrId === "number" || /^[1-9]\d{0,15}$/.test(nameOrId) ? Number(nameOrId) : 0;
-  return Number.isSafeInteger(id) && id > 0 ? id : null;
-}
-
-/** Name and id as `FIND_TARGET` takes them. A text column holds no NUL, so no action bears a name that has one: no name does. */
-export function targetParameters(nameOrId: string | number): [name: string, id: number | null] {
-  const name = String(nameOrId);
-  return name.includes("\0") ? ["", null] : [name, asId(nameOrId)];
-}
-
 /** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED */
 export function refuseUnlessRunnable<Found extends Target>(target: Found | undefined): Found {
   if (!target) throw new ActionError("ACTION_NOT_FOUND");
@@ -61,13 +51,8 @@ export function refuseUnlessRunnable<Found extends Target>(target: Found | undef
  * The copy to run on demand.
  * @throws as `refuseUnlessRunnable`
  */
-export async function findTarget(
-  db: DataSource,
-  appId: number,
-  copy: Copy,
-  nameOrId: string | number,
-): Promise<Target> {
+export async function findTarget(db: DataSource, appId: number, copy: Copy, ref: Reference): Promise<Target> {
   const text = FIND_TARGET("$1", "$2", "$3", "$4");
-  const values = [appId, copy, ...targetParameters(nameOrId)];
+  const values = [appId, copy, ...referenceParameters(ref)];
   return refuseUnlessRunnable((await preparedRows<Target>(db, "find-target", text, values))[0]);
 }

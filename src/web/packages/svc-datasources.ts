@@ -12,8 +12,8 @@ import type {
 import { connection } from "./connection.js";
 import { define } from "./define.js";
 
-const FOLLOW = `subscription DataSourceChanged($appId: Int!, $dataSourceId: ID!, $where: JSON, $since: String) {
-  dataSourceChanged(appId: $appId, dataSourceId: $dataSourceId, where: $where, since: $since) {
+const FOLLOW = `subscription DataSourceChanged($appId: Int!, $dataSourceId: ID!, $by: ReferenceKind, $where: JSON, $since: String) {
+  dataSourceChanged(appId: $appId, dataSourceId: $dataSourceId, by: $by, where: $where, since: $since) {
     reset position
     inserted { id dataSourceId data createdAt updatedAt order }
     updated { id dataSourceId data createdAt updatedAt order }
@@ -83,7 +83,7 @@ function withNeighbours(
 }
 
 /** Follows from the last position that was heard, so that nothing is lost while it is paused or away. */
-function follow(ref: string | number, where: unknown, callback: (news: EntryNews) => void): EntrySubscription {
+function follow({ ref, by }: SourceRef, where: unknown, callback: (news: EntryNews) => void): EntrySubscription {
   let status: ReturnType<EntrySubscription["status"]> = "connecting";
   let since: string | undefined;
   let end: (() => void) | null = null;
@@ -99,7 +99,7 @@ function follow(ref: string | number, where: unknown, callback: (news: EntryNews
   function begin(): void {
     status = "connecting";
     const { appId, follow: subscribe } = connection();
-    const variables = () => ({ appId: appId(), dataSourceId: String(ref), where, since });
+    const variables = () => ({ appId: appId(), dataSourceId: String(ref), by, where, since });
     const refused = (cause: unknown) => {
       status = "refused";
       console.warn("svc: the service refuses to tell of this data source", cause);
@@ -139,10 +139,20 @@ async function send(path: string, given: string | unknown[] | FormData | Blob): 
   return { inserted };
 }
 
-function connectionTo(ref: string | number): DataSourceConnection {
-  const source = () => `${root()}/${segment(ref, "a data source")}`;
-  const entry = (id: number) => `${source()}/entries/${idOf(id)}`;
-  const query = (body: object) => ask<Found>("POST", `${source()}/query`, { type: "select", ...body });
+/** How a connection refers to its data source. By name, digits are a name too. */
+interface SourceRef {
+  ref: string | number;
+  by?: "name";
+}
+
+function connectionTo(to: SourceRef): DataSourceConnection {
+  const byName: Record<string, string> = to.by === "name" ? { by: "name" } : {};
+  const source = (path: string, query: Record<string, string> = {}) => {
+    const text = String(new URLSearchParams({ ...query, ...byName }));
+    return `${root()}/${segment(to.ref, "a data source")}/${path}${text && `?${text}`}`;
+  };
+  const entry = (id: number) => source(`entries/${idOf(id)}`);
+  const query = (body: object) => ask<Found>("POST", source("query"), { type: "select", ...body });
   const at = (options: EntryQuery, cursor: string | true): Promise<EntryPage> =>
     query({ ...options, cursor }).then((found) => pageOf(found, (next) => at(options, next)));
 
@@ -156,21 +166,21 @@ function connectionTo(ref: string | number): DataSourceConnection {
     findOne: async (options = {}) => (await query({ ...options, limit: 1 })).entries[0],
     findById: (id) => ask("GET", entry(id)),
     findWithCursor: (options = {}) => at(options, true),
-    insert: (data) => ask("POST", `${source()}/entries`, { data }),
+    insert: (data) => ask("POST", source("entries"), { data }),
     update: (id, data, { ifUpdatedAt } = {}) => ask("PUT", entry(id), { data }, ifMatch(ifUpdatedAt)),
     removeById: (id, { ifUpdatedAt } = {}) => ask("DELETE", entry(id), undefined, ifMatch(ifUpdatedAt)),
-    remove: ({ where }) => ask("POST", `${source()}/query`, { type: "delete", where }),
-    append: (rows) => send(`${source()}/import?append=true`, rows),
-    replaceWith: (rows) => send(`${source()}/import`, rows),
-    import: (given) => send(`${source()}/import`, given),
-    commit: (changes) => ask("POST", `${source()}/commit`, changes),
+    remove: ({ where }) => ask("POST", source("query"), { type: "delete", where }),
+    append: (rows) => send(source("import", { append: "true" }), rows),
+    replaceWith: (rows) => send(source("import"), rows),
+    import: (given) => send(source("import"), given),
+    commit: (changes) => ask("POST", source("commit"), changes),
     async getIndex(column) {
-      const found = await ask<Record<string, unknown[]>>("GET", `${source()}/indexes/${segment(column, "a column")}`);
+      const found = await ask<Record<string, unknown[]>>("GET", source(`indexes/${segment(column, "a column")}`));
       return found[column] ?? [];
     },
     getIndexes: (columns) =>
-      ask("GET", `${source()}/indexes/${columns.map((column) => segment(column, "a column")).join(",")}`),
-    subscribe: ({ where } = {}, callback) => follow(ref, where, callback),
+      ask("GET", source(`indexes/${columns.map((column) => segment(column, "a column")).join(",")}`)),
+    subscribe: ({ where } = {}, callback) => follow(to, where, callback),
   };
 }
 
@@ -186,6 +196,6 @@ define("DataSources", {
   async delete(ref) {
     await ask("DELETE", `${root()}/${segment(ref, "a data source")}`);
   },
-  connect: async (ref) => connectionTo(ref),
-  connectByName: async (name) => connectionTo(name),
+  connect: async (ref) => connectionTo({ ref }),
+  connectByName: async (name) => connectionTo({ ref: name, by: "name" }),
 } satisfies DataSources);

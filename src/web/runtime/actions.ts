@@ -18,7 +18,10 @@ function query(options: { limit?: number; offset?: number } | null): string {
 
 export function createActions({ appId, request }: Pick<Connection, "appId" | "request">): Actions {
   const list = () => `/v3/apps/${appId()}/actions`;
-  const one = (nameOrId: string | number, verb = "") => `${list()}/${segment(nameOrId)}${verb}`;
+  const one = (id: number, verb = "") => `${list()}/${segment(id)}${verb}`;
+  /** A text is a name even where it consists of digits. */
+  const named = (nameOrId: string | number, verb: string) =>
+    `${list()}/${segment(nameOrId)}${verb}${typeof nameOrId === "string" ? "?by=name" : ""}`;
 
   return {
     async get(options = {}) {
@@ -38,10 +41,10 @@ export function createActions({ appId, request }: Pick<Connection, "appId" | "re
       await request("DELETE", one(id));
     },
     async run(nameOrId, payload = {}) {
-      await request("POST", one(nameOrId, "/run"), payload);
+      await request("POST", named(nameOrId, "/run"), payload);
     },
     async runWithResult<Result>(nameOrId: string | number, payload: object = {}) {
-      return (await request("POST", one(nameOrId, "/runWithResult"), payload))["result"] as Result;
+      return (await request("POST", named(nameOrId, "/runWithResult"), payload))["result"] as Result;
     },
     async publish(id) {
       return { action: (await request("POST", one(id, "/publish")))["action"] as Action };

@@ -1,0 +1,42 @@
+/** How a request refers to an action or a data source: by its id or by its name (contract, section 3). Pure. */
+import { ActionError } from "../errors.js";
+import { described } from "./described.js";
+
+export type Reference = { readonly id: number } | { readonly name: string };
+
+/** What the text of a path segment or an argument is. */
+export const REFERENCE_KINDS = ["id", "name"] as const;
+export type ReferenceKind = (typeof REFERENCE_KINDS)[number];
+
+const ID = /^[1-9]\d{0,15}$/;
+
+/** An id that nothing has, for digits that are no id. */
+const NO_ID = { id: 0 } as const;
+
+function byId(text: string): Reference {
+  const id = ID.test(text) ? Number(text) : 0;
+  return Number.isSafeInteger(id) ? { id } : NO_ID;
+}
+
+/** Digits alone are an id and any other text is a name, unless `by` says which it is. A number is an id. */
+export function referenceOf(value: string | number, by?: ReferenceKind | null): Reference {
+  const text = String(value);
+  if (by === "name") return { name: text };
+  return by === "id" || typeof value === "number" || /^\d+$/.test(text) ? byId(text) : { name: text };
+}
+
+/** The `by` of a query. @throws REQUEST_INVALID */
+export function referenceKind(value: unknown): ReferenceKind | null {
+  if (value === undefined) return null;
+  if ((REFERENCE_KINDS as readonly unknown[]).includes(value)) return value as ReferenceKind;
+  throw new ActionError("REQUEST_INVALID", `by must be id or name (got ${described(value)})`);
+}
+
+/** A text that no other reference has. */
+export const referenceKey = (ref: Reference): string => ("id" in ref ? `#${ref.id}` : `=${ref.name}`);
+
+/** The name and the id as parameters of a statement: null for the one that the reference does not have. No name has U+0000. */
+export function referenceParameters(ref: Reference): [name: string | null, id: number | null] {
+  if ("id" in ref) return [null, ref.id];
+  return [ref.name.includes("\0") ? null : ref.name, null];
+}

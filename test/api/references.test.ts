@@ -1,0 +1,187 @@
+/** Ids and names in paths and arguments: digits alone are an id, `by=name` makes them a name, on every route that takes either. */
+import { expect } from "chai";
+import type { FastifyRequest } from "fastify";
+import { type GraphQLArgument, getNamedType } from "graphql";
+import { createSchema, type Resolvers, rootFields } from "../../src/api/graphql/schema.js";
+import { restRequest } from "../../src/api/rest/request.js";
+import { ROUTES } from "../../src/api/rest/routes.js";
+import { referenceOf } from "../../src/rules/reference.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const TAKES_EITHER = /:(?:ds|nameOrId)\b/;
+
+describe("ids and names", () => {
+  let service: TestService;
+  let base: string;
+  /** Two data sources and two actions: the first of each has the id that is the other's name. */
+  let sourceId: number;
+  let actionId: number;
+
+  const code = (answer: string) => `async function execute() { return ${JSON.stringify(answer)}; }`;
+  const action = async (name: string, answer: string): Promise<number> => {
+    const body = { name, code: code(answer), active: true, triggers: [{ trigger: "manual" }] };
+    return (await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body })).body.action.id;
+  };
+
+  before(async () => {
+    service = await startTestService();
+    base = `/v1/apps/${service.appId}`;
+    const source = async (name: string, Which: string) =>
+      (await service.rest("POST", `${base}/data-sources`, { body: { name, entries: [{ Which }] } })).body.dataSource.id;
+    sourceId = await source("plain", "id");
+    await source(String(sourceId), "name");
+    actionId = await action("plain", "id");
+    await action(String(actionId), "name");
+  });
+  after(() => service.stop());
+
+  it("are told apart by digits alone, by `by`, and by the type of a value", () => {
+    const cases: [string | number, "id" | "name" | undefined, object][] = [
+      ["20", undefined, { id: 20 }],
+      [20, undefined, { id: 20 }],
+      ["20", "name", { name: "20" }],
+      ["0", undefined, { id: 0 }],
+      ["007", undefined, { id: 0 }],
+      ["9".repeat(30), undefined, { id: 0 }],
+      ["-5", undefined, { name: "-5" }],
+      ["5.0", undefined, { name: "5.0" }],
+      ["٢", undefined, { name: "٢" }],
+      ["Seats", undefined, { name: "Seats" }],
+      ["Seats", "id", { id: 0 }],
+    ];
+    for (const [value, by, expected] of cases) {
+      expect(referenceOf(value, by), `${value} ${by}`).to.deep.equal(expected);
+    }
+  });
+
+  for (const route of ROUTES.filter(({ path }) => TAKES_EITHER.test(path))) {
+    it(`are read alike by ${route.method} ${route.path}`, async () => {
+      const called = async (query: object): Promise<unknown[]> => {
+        const params = { appId: "1", ds: "20", nameOrId: "20", entryId: "3", versionId: "4", columns: "a" };
+        const request = { params, query, body: {}, headers: {}, url: "" } as unknown as FastifyRequest;
+        let seen: unknown[] = [];
+        const note = async (...values: unknown[]) => {
+          seen = values;
+          return {};
+        };
+        const take = new Proxy({}, { get: () => note });
+        await route.answer(new Proxy({}, { get: () => take }) as never, restRequest(request, {} as never));
+        return seen;
+      };
+      expect(await called({})).to.deep.include({ id: 20 });
+      expect(await called({ by: "name" })).to.deep.include({ name: "20" });
+      for (const by of ["names", ["name", "name"]]) {
+        const refused = await called({ by }).catch((error: unknown) => error);
+        expect(refused).to.include({ status: "REQUEST_INVALID" });
+        expect((refused as Error).message).to.match(/^by must be id or name \(got /);
+      }
+    });
+  }
+
+  it("stand beside `by` in every field of GraphQL that takes either", async () => {
+    const fields = rootFields(await createSchema({} as Resolvers));
+    // `against` is a version, which has no name.
+    const isId = ({ name, type }: GraphQLArgument) => getNamedType(type).name === "ID" && name !== "against";
+    const either = fields.filter(({ args }) => args.some(isId));
+    expect(either).to.have.length.greaterThan(15);
+    const without = either.filter(({ args }) => !args.some(({ type }) => getNamedType(type).name === "ReferenceKind"));
+    expect(without.map(({ name }) => name)).to.deep.equal([]);
+  });
+
+  it("of data sources find what they say, over REST", async () => {
+    const one = `${base}/data-sources/${sourceId}`;
+    const which = async (path: string) => (await service.rest("POST", path, { body: {} })).body.entries[0].data.Which;
+    expect([await which(`${one}/query`), await which(`${one}/query?by=name`)]).to.deep.equal(["id", "name"]);
+    const exported = async (query: string) => (await service.rest("GET", `${one}/export?format=csv${query}`)).body;
+    expect([await exported(""), await exported("&by=name")]).to.deep.equal(["Which\r\nid\r\n", "Which\r\nname\r\n"]);
+    const csv = { body: "Which\nname\n", headers: { "content-type": "text/csv" } };
+    expect((await service.rest("POST", `${one}/import?append=true&by=name`, csv)).http).to.equal(200);
+    const { total } = (await service.rest("POST", `${one}/query?by=name`, { body: {} })).body.pagination;
+    expect(total).to.equal(2);
+    const unnamed = await service.rest("GET", `${base}/data-sources/99999999999`);
+    expect([unnamed.http, unnamed.body.status]).to.deep.equal([404, "DATA_SOURCE_NOT_FOUND"]);
+    const nul = await service.rest("GET", `${base}/data-sources/a%00`);
+    expect([nul.http, nul.body.status]).to.deep.equal([404, "DATA_SOURCE_NOT_FOUND"]);
+  });
+
+  it("that are digits are no name: another data source of that name is not found by them", async () => {
+    const { dataSource } = (await service.rest("POST", `${base}/data-sources`, { body: { name: "77777" } })).body;
+    const bare = await service.rest("GET", `${base}/data-sources/77777`);
+    expect([bare.http, bare.body.status]).to.deep.equal([404, "DATA_SOURCE_NOT_FOUND"]);
+    const named = await service.rest("GET", `${base}/data-sources/77777?by=name`);
+    expect(named.body.dataSource.id).to.equal(dataSource.id);
+    await action("88888", "digits");
+    const run = (query: string) =>
+      service.rest("POST", `/v3/apps/${service.appId}/actions/88888/runWithResult${query}`, { body: {} });
+    expect((await run("")).body.status).to.equal("ACTION_NOT_FOUND");
+    expect((await run("?by=name")).body.result).to.equal("digits");
+  });
+
+  it("of actions find what they say, over REST and GraphQL", async () => {
+    const rest = async (query: string) => {
+      const path = `/v3/apps/${service.appId}/actions/${actionId}/runWithResult${query}`;
+      return (await service.rest("POST", path, { body: {} })).body.result;
+    };
+    expect([await rest(""), await rest("?by=name")]).to.deep.equal(["id", "name"]);
+    const graphql = async (by: string) => {
+      const query = `mutation { runActionWithResult(appId: ${service.appId}, nameOrId: "${actionId}"${by}) { result } }`;
+      return (await service.graphql(query)).data.runActionWithResult.result;
+    };
+    expect([await graphql(""), await graphql(", by: name")]).to.deep.equal(["id", "name"]);
+  });
+
+  it("of the data source that signs a page in find what they say", async () => {
+    const make = async (name: string, Email: string): Promise<string> => {
+      const hooks = [{ type: "operations", runOn: ["insert"], fields: { Password: ["hash"] } }];
+      const body = { name, hooks, isUsers: true, entries: [{ Email, Password: "a long one" }] };
+      const made = await service.rest("POST", `${base}/data-sources`, { body });
+      if (made.http === 201) return String(made.body.dataSource.id);
+      delete (body as { isUsers?: boolean }).isUsers;
+      return String((await service.rest("POST", `${base}/data-sources`, { body })).body.dataSource.id);
+    };
+    const id = await make("users", "id@example.org");
+    await make(id, "name@example.org");
+    const signIn = async (source: object, Email: string) => {
+      const body = { ...source, where: { Email, Password: "a long one" } };
+      const { http } = await service.rest("POST", `${base}/session`, { body, as: "live" });
+      return http;
+    };
+    expect(await signIn({ dataSourceId: id }, "id@example.org")).to.equal(200);
+    expect(await signIn({ dataSourceName: id }, "name@example.org")).to.equal(200);
+    expect(await signIn({ dataSourceName: id }, "id@example.org")).to.equal(401);
+  });
+
+  it("of data sources find what they say, over GraphQL", async () => {
+    const ask = async (by: string) => {
+      const query = `query { dataSourceEntries(appId: ${service.appId}, dataSourceId: "${sourceId}"${by}) { entries { data } } }`;
+      return (await service.graphql(query)).data.dataSourceEntries.entries[0].data.Which;
+    };
+    expect([await ask(""), await ask(", by: name")]).to.deep.equal(["id", "name"]);
+  });
+
+  it("mean in connectByName and in a string given to run a name, in connect and in a number an id", async () => {
+    const body = {
+      name: "caller",
+      active: true,
+      triggers: [{ trigger: "manual" }],
+      dependencies: ["svc-datasources"],
+      code: `async function execute() {
+        const { run, runWithResult } = Svc.App.V3.Actions;
+        const of = async (source) => (await source.findOne()).data.Which;
+        const named = await Svc.DataSources.connectByName("${sourceId}");
+        await named.insert({ Which: "inserted" });
+        return [
+          await of(named), await of(await Svc.DataSources.connect(${sourceId})), await of(await Svc.DataSources.connect("${sourceId}")),
+          (await named.getIndex("Which")).length,
+          await runWithResult("${actionId}"), await runWithResult(${actionId}),
+          await run("${actionId + 100000}").catch(({ status }) => status),
+        ];
+      }`,
+    };
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, { body });
+    const { result } = (
+      await service.rest("POST", `/v3/apps/${service.appId}/actions/caller/runWithResult`, { body: {} })
+    ).body;
+    expect(result).to.deep.equal(["name", "id", "id", 2, "name", "id", "ACTION_NOT_FOUND"]);
+  });
+});
