@@ -287,6 +287,7 @@ CREATE TABLE data_source (
   created_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
   updated_at timestamp(3) with time zone DEFAULT clock_timestamp() NOT NULL,
   hashed_columns jsonb DEFAULT '[]'::jsonb NOT NULL,
+  is_users boolean DEFAULT false NOT NULL,
   CONSTRAINT data_source_pkey PRIMARY KEY (app_id, id),
   CONSTRAINT data_source_app_id_name_key UNIQUE (app_id, name),
   CONSTRAINT data_source_id_key UNIQUE (id),

@@ -54,6 +54,7 @@ import { Alerts1763600190100 } from "../../migrations/1763600190100-alerts.js";
 import { RunLimits1763600200000 } from "../../migrations/1763600200000-run-limits.js";
 import { ScriptUses1763600240000 } from "../../migrations/1763600240000-script-uses.js";
 import { Declarations1763600260000 } from "../../migrations/1763600260000-declarations.js";
+import { AppUsers1764000400000 } from "../../migrations/1764000400000-app-users.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -112,6 +113,7 @@ export const MIGRATIONS = [
   RunLimits1763600200000,
   ScriptUses1763600240000,
   Declarations1763600260000,
+  AppUsers1764000400000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

@@ -33,7 +33,7 @@ export const FORMS: Record<string, { rule: object | null; lets: readonly Who[] }
 export async function tokensOf(service: TestService): Promise<Partial<Record<Who, string>>> {
   const tokens: Partial<Record<Who, string>> = {};
   const base = `/v1/apps/${service.appId}/data-sources`;
-  await service.rest("POST", base, { body: { name: "Users", hooks: HOOKS } });
+  await service.rest("POST", base, { body: { name: "Users", hooks: HOOKS, isUsers: true } });
   for (const kind of ["editor", "admin", "api", "live", "viewer"] as const) tokens[kind] = service.tokens[kind];
   tokens.task = newToken("task");
   await rows(service.db, "INSERT INTO credential (kind, hash, app_id) VALUES ('task', $1, $2)", [

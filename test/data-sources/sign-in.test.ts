@@ -18,7 +18,7 @@ describe("users of an app", () => {
     service = await startTestService({ ROLES: "api", TRUST_PROXY: "1" });
     base = `/v1/apps/${service.appId}/data-sources`;
     session = `/v1/apps/${service.appId}/session`;
-    const { body } = await service.rest("POST", base, { body: { name: "Users", hooks: HOOKS } });
+    const { body } = await service.rest("POST", base, { body: { name: "Users", hooks: HOOKS, isUsers: true } });
     sourceId = body.dataSource.id;
   });
   after(() => service.stop());
@@ -118,7 +118,6 @@ describe("users of an app", () => {
 
   for (const [what, where] of [
     ["an operator in the place of the password", { Email: "a", Password: { $ne: "" } }],
-    ["no password", { Email: "a" }],
     ["nothing but a password", { Password: "a" }],
     ["null for a password", { Email: "a", Password: null }],
     ["an operator at the top", { $or: [{}], Password: "a" }],
@@ -131,22 +130,73 @@ describe("users of an app", () => {
     });
   }
 
-  it("are let in by two values at least where nothing is hashed, and for as long as both are the entry's", async () => {
-    await service.db.query("DELETE FROM app_user_failure");
-    const { body } = await service.rest("POST", base, {
-      body: { name: "Plain", entries: [{ Email: "a", Pin: "b", n: 1 }] },
-    });
+  it("are only those of a data source that says so, named with a hashed column", async () => {
+    const create = (name: string, more: object) => service.rest("POST", base, { body: { name, ...more } });
+    await create("Feedback", { accessRules: [{ type: ["insert"], allow: "all" }] });
+    await create("Hashed", { hooks: HOOKS, accessRules: [{ type: ["insert"], allow: "all" }] });
     const page = await newPage();
-    const asked = async (where: object) =>
-      refusal(await service.rest("POST", session, { as: page, body: { dataSourceId: "Plain", where } }));
-    expect(await asked({ Email: "a" })).to.equal("400 REQUEST_INVALID");
-    expect(await asked({ Email: "a", Pin: "c" })).to.equal("401 UNAUTHORIZED");
-    expect(await asked({ Email: "a", Pin: { $ne: "c" } })).to.equal("400 REQUEST_INVALID");
-    expect(await asked({ Email: "a", Pin: "b" })).to.equal("200 undefined");
-    expect((await userOf(page)).data).to.deep.equal({ Email: "a", Pin: "b", n: 1 });
-    const { entries } = (await service.rest("POST", `${base}/${body.dataSource.id}/query`, { body: {} })).body;
-    await service.rest("PUT", `${base}/Plain/entries/${entries[0].id}`, { body: { data: { Pin: "d" } } });
+    const forged = { Email: "a@example.org", Role: "staff", Password: "chosen" };
+    for (const name of ["Feedback", "Hashed"]) {
+      const { http } = await service.rest("POST", `${base}/${name}/entries`, { as: page, body: forged });
+      expect(http, name).to.equal(201);
+    }
+    const { Email, Role, Password } = forged;
+    const user = await newUser({ Role });
+    for (const [source, where] of [
+      ["Feedback", { Email, Role }],
+      ["Feedback", { Email, Password }],
+      ["Hashed", { Email, Password }],
+      ["Hashed", { Email, Role }],
+      ["There is none", { Email, Password }],
+      ["Users", { Email: user.data.Email }],
+      ["Users", { Email: user.data.Email, Role }],
+      ["Users", {}],
+    ] as const) {
+      const body = { dataSourceId: source, where };
+      const answer = await service.rest("POST", session, { as: page, body });
+      expect(refusal(answer), `${source} ${Object.keys(where)}`).to.equal("403 DATA_SOURCE_ACCESS_DENIED");
+      const text = `mutation ($app: Int!, $id: ID!, $where: JSON!) {
+        authorizeAppUser(appId: $app, dataSourceId: $id, where: $where) { appId } }`;
+      const told = await service.graphql(text, { app: service.appId, id: source, where }, { as: page });
+      expect(told.errors?.[0].extensions.status).to.equal("DATA_SOURCE_ACCESS_DENIED");
+    }
     expect(await userOf(page)).to.equal(null);
+  });
+
+  it("are nobody once their data source no longer says that it holds users", async () => {
+    await service.rest("POST", base, { body: { name: "Members", hooks: HOOKS, isUsers: true } });
+    await service.rest("POST", base, {
+      body: { name: "Secrets", accessRules: [{ type: ["select"], allow: "loggedIn" }] },
+    });
+    await service.rest("POST", `${base}/Members/entries`, { body: { Email: "m@example.org", Password: "m" } });
+    const page = await newPage();
+    const where = { Email: "m@example.org", Password: "m" };
+    expect((await service.rest("POST", session, { as: page, body: { dataSourceId: "Members", where } })).http).to.equal(
+      200,
+    );
+    const read = async () => (await service.rest("POST", `${base}/Secrets/query`, { as: page, body: {} })).http;
+    expect(await read()).to.equal(200);
+    await service.rest("PUT", `${base}/Members`, { body: { isUsers: false } });
+    expect([await read(), await userOf(page)]).to.deep.equal([403, null]);
+  });
+
+  it("are marked by an editor, with a hashed column to prove a sign-in by", async () => {
+    const create = async (name: string, more: object, as?: string) =>
+      service.rest("POST", base, { body: { name, ...more }, ...(as && { as }) });
+    expect(refusal(await create("M1", { isUsers: true }))).to.equal("400 REQUEST_INVALID");
+    expect(refusal(await create("M1", { isUsers: "yes", hooks: HOOKS }))).to.equal("400 REQUEST_INVALID");
+    expect(refusal(await create("M1", { isUsers: true, hooks: HOOKS }, service.tokens.api))).to.equal("403 FORBIDDEN");
+    const { body } = await create("M1", { hooks: HOOKS }, service.tokens.api);
+    expect(body.dataSource.isUsers).to.equal(false);
+    const put = (fields: object, as = service.tokens.editor) => service.rest("PUT", `${base}/M1`, { body: fields, as });
+    expect(refusal(await put({ isUsers: true }, service.tokens.api))).to.equal("403 FORBIDDEN");
+    expect((await put({ isUsers: true })).body.dataSource.isUsers).to.equal(true);
+    expect((await put({ isUsers: true, name: "M2" }, service.tokens.api)).body.dataSource).to.include({
+      isUsers: true,
+    });
+    const text = `mutation ($app: Int!) { updateDataSource(appId: $app, id: "M2", data: { isUsers: false }) { isUsers } }`;
+    const { data } = await service.graphql(text, { app: service.appId });
+    expect(data.updateDataSource.isUsers).to.equal(false);
   });
 
   it("have their failures counted whatever else is named beside", async () => {

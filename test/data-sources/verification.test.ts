@@ -15,7 +15,7 @@ describe("verification by code", () => {
   before(async () => {
     service = await startTestService({ ROLES: "api", TRUST_PROXY: "1" });
     app = `/v1/apps/${service.appId}`;
-    await service.rest("POST", `${app}/data-sources`, { body: { name: "Users", hooks: HOOKS } });
+    await service.rest("POST", `${app}/data-sources`, { body: { name: "Users", hooks: HOOKS, isUsers: true } });
     await use({ dataSource: "Users", email: "Email", sms: "Phone" });
   });
   after(() => service.stop());

@@ -110,6 +110,7 @@ describe("media: who may", () => {
     const source = await service.rest("POST", `${root}/data-sources`, {
       body: {
         name: "people",
+        isUsers: true,
         hooks: [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }],
       },
     });

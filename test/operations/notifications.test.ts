@@ -274,7 +274,7 @@ describe("notifications", function () {
   async function signedIn(Office: string) {
     const app = `/v1/apps/${service.appId}`;
     const hooks = [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }];
-    await service.rest("POST", `${app}/data-sources`, { body: { name: "Users", hooks } });
+    await service.rest("POST", `${app}/data-sources`, { body: { name: "Users", hooks, isUsers: true } });
     const Email = `user${Math.random()}@example.org`;
     const body = { data: { Email, Password: "a secret", Office } };
     const { id } = (await service.rest("POST", `${app}/data-sources/Users/entries`, { body })).body;

@@ -195,6 +195,7 @@ describe("Svc.DataSources", () => {
   it("signs the page's user in and out, and means that user in the rules and in the actions that the page runs", async () => {
     const users = {
       name: "Users",
+      isUsers: true,
       hooks: [{ type: "operations", runOn: ["insert"], fields: { Password: ["hash"] } }],
       accessRules: [{ type: ["select"], allow: "loggedIn", exclude: ["Password"] }],
       entries: [{ Email: "ada@example.com", Password: "enchantress" }],

@@ -35,6 +35,8 @@ export class DataSourceType {
   @Field(() => AccessRules) accessRules: unknown;
   @Field(() => Hooks) hooks: unknown;
   @Field(() => Indexes) indexes: unknown;
+  @Field(() => Boolean, { description: "True if it holds the app's users: pages sign in by its entries." })
+  isUsers: boolean;
   @Field(() => DateTime) createdAt: string;
   @Field(() => DateTime) updatedAt: string;
 }
@@ -179,6 +181,8 @@ export class CreateDataSourceInput {
   @Field(() => AccessRules, { nullable: true }) accessRules?: unknown;
   @Field(() => Hooks, { nullable: true }) hooks?: unknown;
   @Field(() => Indexes, { nullable: true }) indexes?: unknown;
+  @Field(() => Boolean, { nullable: true, description: "Only editors can change it; it needs a hashed column." })
+  isUsers?: unknown;
   @Field(() => [GraphQLJSON], { nullable: true, description: "The data of its first entries." }) entries?: unknown;
 }
 
@@ -189,6 +193,8 @@ export class UpdateDataSourceInput {
   @Field(() => AccessRules, { nullable: true }) accessRules?: unknown;
   @Field(() => Hooks, { nullable: true }) hooks?: unknown;
   @Field(() => Indexes, { nullable: true }) indexes?: unknown;
+  @Field(() => Boolean, { nullable: true, description: "Only editors can change it; it needs a hashed column." })
+  isUsers?: unknown;
 }
 
 @InputType("AccessTrialUserInput", { description: "An entry, or one that is not there: its data." })

@@ -123,18 +123,41 @@ async function ofConnections(client: Client, config: Config): Promise<Finding> {
   return ill("connections", says, "raise max_connections, or run fewer processes (docs/several-machines.md)");
 }
 
+const APP_USERS = `
+  SELECT source.app_id AS "appId", source.name,
+         EXISTS (SELECT FROM audit_entry WHERE audit_entry.app_id = source.app_id AND type = 'dataSource.update'
+                    AND data->>'by' = 'upgrade' AND (data->>'id')::int = source.id) AS "byUpgrade"
+    FROM data_source AS source WHERE is_users ORDER BY 1, 2 LIMIT 20`;
+
+/** The data sources that pages sign in by. An upgrade marked those that had been used so: an operator reviews them. */
+async function ofAppUsers(client: Client): Promise<Finding> {
+  const { rows } = await client.query<{ appId: number; name: string; byUpgrade: boolean }>(APP_USERS);
+  const named = rows.map(
+    ({ appId, name, byUpgrade }) =>
+      `${JSON.stringify(name)} of app ${appId}${byUpgrade ? " (marked by an upgrade)" : ""}`,
+  );
+  return well("app users", named.length === 0 ? "no data source holds any (isUsers)" : `in ${named.join(", ")}`);
+}
+
+async function hasColumn(client: Client, table: string, column: string): Promise<boolean> {
+  const text = "SELECT FROM information_schema.columns WHERE table_name = $1 AND column_name = $2";
+  return ((await client.query(text, [table, column])).rowCount ?? 0) > 0;
+}
+
 async function examine(client: Client, config: Config): Promise<Finding[]> {
   const askedAt = Date.now();
   const { rows } = await client.query<Facts>(FACTS);
   const facts = rows[0]!;
   const found = [...ofServer(facts), ofClock(facts, askedAt, Date.now())];
   if (!facts.isMigrated) return [...found, well("schema", "is made at the first start")];
+  const users = (await hasColumn(client, "data_source", "is_users")) ? [await ofAppUsers(client)] : [];
   return [
     ...found,
     await ofSchema(client),
     await ofKeys(client, config),
     await ofConnections(client, config),
     ...(await ofLife(client)),
+    ...users,
   ];
 }
 

@@ -6,6 +6,7 @@ import type { DataSource as Database } from "typeorm";
 import { type Executor, preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
+import { denied } from "../../rules/entries/entry-access.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
 import { parseSignIn } from "../../rules/entries/sign-in.js";
@@ -32,6 +33,12 @@ export interface AddressProof {
   by: VerifiedBy;
 }
 
+/*
+ * Only these data sources have users: those that say so, and for a proven address the one that the setting of verification names. A
+ * sign-in by any other, from a release before, is no sign-in.
+ */
+const HOLDS_USERS = "(source.is_users OR session.verified <> '{}')";
+
 const FIND = `
   SELECT entry.id, entry.data_source_id AS "dataSourceId", entry.data, source.hashed_columns AS hashed, session.columns, session.proof,
          session.verified, session.pending
@@ -39,7 +46,7 @@ const FIND = `
     JOIN data_source AS source ON source.app_id = session.app_id AND source.id = session.data_source_id
     JOIN data_source_entry AS entry
       ON entry.app_id = session.app_id AND entry.id = session.entry_id AND entry.data_source_id = session.data_source_id
-   WHERE session.credential_id = $1 AND session.app_id = $2`;
+   WHERE session.credential_id = $1 AND session.app_id = $2 AND ${HOLDS_USERS}`;
 
 /*
  * The oldest: whoever enters the same address later does not become its owner. All that match are looked for, so that it takes as long
@@ -150,9 +157,11 @@ export function createAppUsers(options: {
 
     /**
      * Signs the page's user in.
-     * @throws UNAUTHORIZED, alike for a wrong and an unknown one; RATE_LIMIT_EXCEEDED; REQUEST_INVALID, OVERLOADED
+     * @throws UNAUTHORIZED, alike for a wrong and an unknown one; DATA_SOURCE_ACCESS_DENIED for a data source without users, or a where
+     * without a hashed column; RATE_LIMIT_EXCEEDED; REQUEST_INVALID, OVERLOADED
      */
     async signIn(caller: Caller, source: StoredDataSource, where: unknown): Promise<AppUser> {
+      if (!source.isUsers) throw denied();
       const { known, secrets, subjects } = parseSignIn(where, source.hashedColumns);
       const normal = textHooks(source.hooks, null);
       const named = normal(known);
@@ -164,8 +173,7 @@ export function createAppUsers(options: {
         return proves(normal(secrets), found?.data);
       });
       if (!proven) throw wrong();
-      // Where nothing is hashed, all of it proved who it is.
-      await begin(caller, source, found!, Object.keys(Object.keys(secrets).length > 0 ? secrets : known));
+      await begin(caller, source, found!, Object.keys(secrets));
       const hashed = source.hashedColumns;
       return {
         id: found!.id,

@@ -27,6 +27,8 @@ export interface StoredDataSource {
   /** Columns that are hashed or ever were: nobody reads them. */
   hashedColumns: string[];
   indexes: IndexWish[];
+  /** True if pages may sign in by its entries. */
+  isUsers: boolean;
   createdAt: Date;
   updatedAt: Date;
 }
@@ -39,7 +41,7 @@ export type DataSourceView = Omit<StoredDataSource, "createdAt" | "updatedAt" | 
 
 export const FIELDS = `
   id, app_id AS "appId", organization_id AS "organizationId", name, columns, access_rules AS "accessRules", hooks,
-  hashed_columns AS "hashedColumns", indexes, created_at AS "createdAt", updated_at AS "updatedAt"`;
+  hashed_columns AS "hashedColumns", indexes, is_users AS "isUsers", created_at AS "createdAt", updated_at AS "updatedAt"`;
 
 const FIND = `
   SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND (name = $2 OR id = $3::bigint)`;

@@ -5,9 +5,10 @@ import type { DataSource as Database } from "typeorm";
 import { isDuplicate, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCES_PER_APP } from "../../limits.js";
-import type { Caller } from "../../rules/access.js";
+import { type Caller, isAuthor } from "../../rules/access.js";
 import { MetColumns } from "../../rules/entries/columns.js";
 import {
+  checkUsersMark,
   type DataSourceFields,
   parseDataSourceChange,
   parseNewDataSource,
@@ -33,8 +34,8 @@ const SIZE = `
          AS bytes FROM data_source WHERE app_id = $1`;
 
 const CREATE = `
-  INSERT INTO data_source (app_id, organization_id, name, columns, access_rules, hooks, hashed_columns, indexes)
-  SELECT id, organization_id, $2, $3, $4, $5, $6, $7 FROM app WHERE id = $1 RETURNING ${FIELDS}`;
+  INSERT INTO data_source (app_id, organization_id, name, columns, access_rules, hooks, hashed_columns, indexes, is_users)
+  SELECT id, organization_id, $2, $3, $4, $5, $6, $7, $8 FROM app WHERE id = $1 RETURNING ${FIELDS}`;
 
 /* What has been hashed stays hidden, whatever becomes of the hook. */
 const UPDATE = `
@@ -42,7 +43,7 @@ const UPDATE = `
      SET name = coalesce($3, name), columns = coalesce($4, columns), access_rules = coalesce($5, access_rules),
          hooks = coalesce($6, hooks),
          hashed_columns = (SELECT coalesce(jsonb_agg(DISTINCT one), '[]') FROM jsonb_array_elements(hashed_columns || $7::jsonb) AS one),
-         indexes = coalesce($8, indexes),
+         indexes = coalesce($8, indexes), is_users = coalesce($9, is_users),
          updated_at = greatest(clock_timestamp(), updated_at + interval '1 ms')
    WHERE app_id = $1 AND id = $2 RETURNING ${FIELDS}`;
 
@@ -133,6 +134,8 @@ export function createDataSources(options: {
       const wishes = checkIndexes(more.indexes ?? []);
       const hashedColumns = [...new Set(hashedBy(hooks))];
       checkUnique(wishes, hashedColumns);
+      const { isUsers = false } = more;
+      checkUsersMark(isUsers, { before: false, mayMark: isAuthor(caller), hashed: hashedColumns });
       await checkCount(appId);
       const first = await judged({ hooks, hashedColumns }, entries);
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
@@ -145,6 +148,7 @@ export function createDataSources(options: {
         asJson(hooks),
         asJson(hashedColumns),
         asJson(wishes),
+        isUsers,
       ];
       const made = await db
         .transaction(async (manager) => {
@@ -180,8 +184,10 @@ export function createDataSources(options: {
     ): Promise<DataSourceView> {
       const fields = parseDataSourceChange(body);
       const wishes = fields.indexes === undefined ? undefined : checkIndexes(fields.indexes ?? []);
-      const { id, indexes: before, hashedColumns } = await sources.find(appId, ref);
-      checkUnique(wishes ?? before, [...hashedColumns, ...hashedBy(fields.hooks ?? [])]);
+      const { id, indexes: before, hashedColumns, isUsers } = await sources.find(appId, ref);
+      const hashed = [...hashedColumns, ...hashedBy(fields.hooks ?? [])];
+      checkUnique(wishes ?? before, hashed);
+      checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isAuthor(caller), hashed });
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const target = { appId, id, precondition };
       const save = () => db.transaction((manager) => change(manager, caller, target, { ...fields, indexes: wishes }));
@@ -227,9 +233,9 @@ export function createDataSources(options: {
     if (precondition && !precondition.includes(before.updatedAt.toISOString())) {
       throw new ActionError("ENTRY_CHANGED", "the data source was changed meanwhile", { entry: viewOf(before) });
     }
-    const { name, columns, accessRules, hooks, indexes } = fields;
+    const { name, columns, accessRules, hooks, indexes, isUsers = null } = fields;
     const lists = [columns, accessRules, hooks, hashedBy(hooks ?? []), indexes].map(asJson);
-    const values = [name ?? null, ...lists];
+    const values = [name ?? null, ...lists, isUsers];
     const [after] = await rows<StoredDataSource>(manager, UPDATE, [appId, id, ...values]);
     await audit(manager, caller, { appId, type: "dataSource.update", data: { id, fields: Object.keys(fields) } });
     await sources.announce(manager, appId);

@@ -4,12 +4,13 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject } from "../../rules/described.js";
+import { denied } from "../../rules/entries/entry-access.js";
 import type { AppSession, SessionOf } from "../../rules/env-script.js";
 import { type Reference, referenceOf } from "../../rules/reference.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import type { AppUsers } from "./app-users.js";
-import type { DataSourceRows } from "./data-source-rows.js";
+import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 
 /** The only way to sign in there is. */
 const PASSPORT = "dataSource";
@@ -53,6 +54,12 @@ export function createSessions(options: {
     return pending ? { ...session, awaits: "secondFactor" } : { ...session, entries: { dataSource } };
   };
 
+  /** A page does not learn which data sources the app has. @throws DATA_SOURCE_ACCESS_DENIED */
+  const usersOf = (appId: number, ref: Reference): Promise<StoredDataSource> =>
+    sources.find(appId, ref).catch((error: unknown) => {
+      throw error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND" ? denied() : error;
+    });
+
   /** What `Svc.Session.get()` gives. */
   const session = async ({ personId, credentialId, copy }: Caller, appId: number): Promise<AppSession> =>
     sessionOf({ appId, personId, credentialId, copy });
@@ -63,7 +70,8 @@ export function createSessions(options: {
 
     /**
      * Signs the page's user in by an entry.
-     * @throws UNAUTHORIZED, alike for a wrong and an unknown one, and a data source without users; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
+     * @throws UNAUTHORIZED, alike for a wrong and an unknown one; DATA_SOURCE_ACCESS_DENIED, alike for a data source without users and
+     * one that does not exist; RATE_LIMIT_EXCEEDED; REQUEST_INVALID
      */
     async authorize(caller: Caller, appId: number, body: unknown): Promise<AppSession> {
       if (!isObject(body))
@@ -72,7 +80,7 @@ export function createSessions(options: {
       if (passport !== PASSPORT) {
         throw new ActionError("REQUEST_INVALID", `passport must be "${PASSPORT}"; ${described(passport)} came`);
       }
-      await appUsers.signIn(caller, await sources.find(appId, refOf(body)), where);
+      await appUsers.signIn(caller, await usersOf(appId, refOf(body)), where);
       await userChanged(caller, appId);
       return session(caller, appId);
     },

@@ -36,7 +36,11 @@ const ENTRIES = `
   SELECT entry.id, entry.data_source_id AS "dataSourceId", entry.doc - ARRAY(SELECT jsonb_array_elements_text(source.hashed_columns)) AS data
     FROM unnest($2::int[], $3::bigint[]) AS wanted (source_id, id)
     JOIN data_source_entry AS entry ON entry.app_id = $1 AND entry.id = wanted.id AND entry.data_source_id = wanted.source_id
-    JOIN data_source AS source ON source.app_id = $1 AND source.id = wanted.source_id`;
+    JOIN data_source AS source ON source.app_id = $1 AND source.id = wanted.source_id
+   WHERE source.is_users
+      OR EXISTS (SELECT FROM app_user_session AS session
+                  WHERE session.app_id = $1 AND session.data_source_id = source.id AND session.entry_id = entry.id
+                    AND session.verified <> '{}')`;
 const PERSONS = `
   SELECT id, first_name AS "firstName", last_name AS "lastName", email FROM person WHERE id = ANY ($1::bigint[])`;
 

@@ -7,7 +7,7 @@ import { type EntryData, rowsOf } from "./entry-input.js";
 import { type Hook, parseHooks } from "./hooks.js";
 
 const NAME_MAX_CHARACTERS = 255;
-const FIELDS = ["name", "columns", "accessRules", "hooks", "indexes"] as const;
+const FIELDS = ["name", "columns", "accessRules", "hooks", "indexes", "isUsers"] as const;
 type Field = (typeof FIELDS)[number];
 
 /** Fields that were given; `indexes` are judged where they are made. */
@@ -17,6 +17,7 @@ export interface DataSourceFields {
   accessRules?: AccessRule[];
   hooks?: Hook[];
   indexes?: unknown;
+  isUsers?: boolean;
 }
 
 function parseName(value: unknown): string {
@@ -26,6 +27,11 @@ function parseName(value: unknown): string {
   if (value.trim() === "") throw new ActionError("NAME_EMPTY");
   if (value.length > NAME_MAX_CHARACTERS) throw new ActionError("NAME_TOO_LONG");
   return value.trim();
+}
+
+function parseFlag(value: unknown, field: string): boolean {
+  if (typeof value === "boolean") return value;
+  throw new ActionError("REQUEST_INVALID", `${field} must be true or false (got ${described(value)})`);
 }
 
 function checkFields(body: Record<string, unknown>, allowed: readonly string[]): void {
@@ -42,7 +48,24 @@ function parseField(body: Record<string, unknown>, field: Field): unknown {
   if (field === "name") return parseName(value);
   if (field === "columns") return parseColumns(value);
   if (field === "accessRules") return parseAccessRules(value);
+  if (field === "isUsers") return parseFlag(value, field);
   return field === "hooks" ? parseHooks(value) : value;
+}
+
+/**
+ * Only editors say which data source holds the app's users, and only of one with a hashed column to prove a sign-in by.
+ * @param before the value until now
+ * @throws FORBIDDEN, REQUEST_INVALID
+ */
+export function checkUsersMark(
+  isUsers: boolean | undefined,
+  { before, mayMark, hashed }: { before: boolean; mayMark: boolean; hashed: readonly string[] },
+): void {
+  if (isUsers === undefined || isUsers === before) return;
+  if (!mayMark) throw new ActionError("FORBIDDEN", "only an editor can change isUsers");
+  if (isUsers && hashed.length === 0) {
+    throw new ActionError("REQUEST_INVALID", "isUsers needs a column that a hook hashes (got no hashed column)");
+  }
 }
 
 /** The rows of a new data source: an entry's data each, or `{data}`. */

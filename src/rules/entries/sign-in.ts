@@ -23,9 +23,8 @@ export interface SignIn {
 }
 
 /**
- * Where the data source has hashed columns, one of them must be there, so that nobody is signed in by what others may know. Where it
- * has none, all values together prove it, and there must be two.
- * @throws REQUEST_INVALID
+ * A sign-in names an entry by a column and proves it by a hashed one, so that public values sign no one in.
+ * @throws DATA_SOURCE_ACCESS_DENIED where no hashed column is named, REQUEST_INVALID
  */
 export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
   if (!isObject(where) || Object.keys(where).length > COLUMNS_MAX) {
@@ -35,11 +34,11 @@ export function parseSignIn(where: unknown, hashed: readonly string[]): SignIn {
   for (const [column, value] of entries) checkValue(value, `where.${column.slice(0, 60)}`);
   const secrets = Object.fromEntries(entries.filter(([column]) => hashed.includes(column)));
   const known = Object.fromEntries(entries.filter(([column]) => !hashed.includes(column)));
-  const isHashed = Object.keys(secrets).length > 0;
-  if (Object.keys(known).length === 0 || entries.length < 2 || (hashed.length > 0 && !isHashed)) {
-    const message =
-      "where must name an entry by a column, and prove it by another: by one that a hook hashes where there is one";
-    throw new ActionError("REQUEST_INVALID", message);
+  if (Object.keys(secrets).length === 0) {
+    throw new ActionError("DATA_SOURCE_ACCESS_DENIED", "where must name a column that a hook hashes");
+  }
+  if (Object.keys(known).length === 0) {
+    throw new ActionError("REQUEST_INVALID", "where must name an entry by a column that is not hashed");
   }
   const subjects = Object.entries(known).map(([column, value]) => ({ [column]: value }));
   return { known, secrets, subjects };

@@ -218,6 +218,8 @@ export interface DataSource {
   accessRules: object[];
   hooks: object[];
   indexes: (string | string[] | { columns: string[]; unique: boolean })[];
+  /** True if it holds the app's users: `Svc.Session.authorize` signs in by its entries. Only an editor can change it. */
+  isUsers: boolean;
   createdAt: string;
   updatedAt: string;
 }
@@ -303,7 +305,7 @@ export interface DataSources {
   getById(idOrName: number | string): Promise<DataSource>;
   create(
     fields: Pick<DataSource, "name"> &
-      Partial<Pick<DataSource, "columns" | "accessRules" | "hooks" | "indexes">> & {
+      Partial<Pick<DataSource, "columns" | "accessRules" | "hooks" | "indexes" | "isUsers">> & {
         entries?: object[];
       },
   ): Promise<DataSource>;

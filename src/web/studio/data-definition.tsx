@@ -92,6 +92,28 @@ function ListEditor({ field, below, ...props }: ListEditorProps) {
   );
 }
 
+function UsersMark(props: DefinitionProps) {
+  const { isUsers } = props.source;
+  const [fault, setFault] = useState<string | null>(null);
+  const change = useChange(props);
+  const mark = async (value: boolean) => setFault(await change({ isUsers: value }));
+  return (
+    <section className="field" data-field="isUsers">
+      <label>
+        <input type="checkbox" checked={isUsers} onChange={(event) => void mark(event.target.checked)} /> Holds the
+        app's users
+      </label>
+      <p className="fault" role="alert">
+        {fault}
+      </p>
+      <p className="hint">
+        Pages sign in by its entries. It needs a column that a hook hashes, such as a password. Data sources without
+        this mark sign no one in.
+      </p>
+    </section>
+  );
+}
+
 /** An index that is asked for joins those that are kept, not what is being typed. */
 function IndexedQueries({ save, ...props }: DefinitionProps & { save: (value: unknown) => Promise<void> }) {
   const indexes = props.source.indexes as unknown[];
@@ -111,6 +133,7 @@ export function DataDefinition(props: DefinitionProps) {
           {...(field === "indexes" && { below: (_text, save) => <IndexedQueries {...props} save={save} /> })}
         />
       ))}
+      <UsersMark {...props} />
     </div>
   );
 }

@@ -119,16 +119,16 @@ export const PreviewSchedule: Document<PreviewScheduleQuery, PreviewScheduleQuer
   "query PreviewSchedule($appId:Int!$frequency:String!$timezone:String){preview:nextRuns(appId:$appId frequency:$frequency timezone:$timezone count:5){description timezone ticks{utc local}}}";
 
 export const ListDataSources: Document<ListDataSourcesQuery, ListDataSourcesQueryVariables> =
-  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes updatedAt}query ListDataSources($appId:Int!){dataSources(appId:$appId){...WholeDataSource}}";
+  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes isUsers updatedAt}query ListDataSources($appId:Int!){dataSources(appId:$appId){...WholeDataSource}}";
 
 export const FindEntries: Document<FindEntriesQuery, FindEntriesQueryVariables> =
   "fragment EntryRow on DataSourceEntry{id data updatedAt}query FindEntries($appId:Int!$id:ID!$query:DataSourceQueryInput){found:dataSourceEntries(appId:$appId dataSourceId:$id query:$query){entries{...EntryRow}pagination{total}}}";
 
 export const CreateDataSource: Document<CreateDataSourceMutation, CreateDataSourceMutationVariables> =
-  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes updatedAt}mutation CreateDataSource($appId:Int!$data:CreateDataSourceInput!){created:createDataSource(appId:$appId data:$data){...WholeDataSource}}";
+  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes isUsers updatedAt}mutation CreateDataSource($appId:Int!$data:CreateDataSourceInput!){created:createDataSource(appId:$appId data:$data){...WholeDataSource}}";
 
 export const UpdateDataSource: Document<UpdateDataSourceMutation, UpdateDataSourceMutationVariables> =
-  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes updatedAt}mutation UpdateDataSource($appId:Int!$id:ID!$data:UpdateDataSourceInput!$ifUpdatedAt:DateTime!){updated:updateDataSource(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeDataSource}}";
+  "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes isUsers updatedAt}mutation UpdateDataSource($appId:Int!$id:ID!$data:UpdateDataSourceInput!$ifUpdatedAt:DateTime!){updated:updateDataSource(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeDataSource}}";
 
 export const DeleteDataSource: Document<DeleteDataSourceMutation, DeleteDataSourceMutationVariables> =
   "mutation DeleteDataSource($appId:Int!$id:ID!){deleteDataSource(appId:$appId id:$id)}";
@@ -434,6 +434,8 @@ export type CreateDataSourceInput = {
   entries?: Array<unknown> | null | undefined;
   hooks?: unknown;
   indexes?: unknown;
+  /** Only editors can change it; it needs a hashed column. */
+  isUsers?: boolean | null | undefined;
   name?: string | null | undefined;
 };
 
@@ -648,6 +650,8 @@ export type UpdateDataSourceInput = {
   columns?: Array<string> | null | undefined;
   hooks?: unknown;
   indexes?: unknown;
+  /** Only editors can change it; it needs a hashed column. */
+  isUsers?: boolean | null | undefined;
   name?: string | null | undefined;
 };
 
@@ -990,7 +994,7 @@ export type PreviewScheduleQueryVariables = Exact<{
 
 export type PreviewScheduleQuery = { preview: { description: string, timezone: string, ticks: Array<{ utc: string, local: string }> } };
 
-export type WholeDataSourceFragment = { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, updatedAt: string };
+export type WholeDataSourceFragment = { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, isUsers: boolean, updatedAt: string };
 
 export type EntryRowFragment = { id: number, data: unknown, updatedAt: string };
 
@@ -999,7 +1003,7 @@ export type ListDataSourcesQueryVariables = Exact<{
 }>;
 
 
-export type ListDataSourcesQuery = { dataSources: Array<{ id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, updatedAt: string }> };
+export type ListDataSourcesQuery = { dataSources: Array<{ id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, isUsers: boolean, updatedAt: string }> };
 
 export type FindEntriesQueryVariables = Exact<{
   appId: number;
@@ -1016,7 +1020,7 @@ export type CreateDataSourceMutationVariables = Exact<{
 }>;
 
 
-export type CreateDataSourceMutation = { created: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, updatedAt: string } };
+export type CreateDataSourceMutation = { created: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, isUsers: boolean, updatedAt: string } };
 
 export type UpdateDataSourceMutationVariables = Exact<{
   appId: number;
@@ -1026,7 +1030,7 @@ export type UpdateDataSourceMutationVariables = Exact<{
 }>;
 
 
-export type UpdateDataSourceMutation = { updated: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, updatedAt: string } };
+export type UpdateDataSourceMutation = { updated: { id: number, name: string, columns: Array<string>, accessRules: unknown, hooks: unknown, indexes: unknown, isUsers: boolean, updatedAt: string } };
 
 export type DeleteDataSourceMutationVariables = Exact<{
   appId: number;

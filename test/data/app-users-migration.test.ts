@@ -1,0 +1,57 @@
+/** The upgrade to data sources that say whether they hold the app's users: which ones it marks, and where it says so. */
+import { expect } from "chai";
+import type { DataSource } from "typeorm";
+import { bringSchema, MIGRATIONS, migrate, openDatabase } from "../../src/data/database.js";
+import { emptyDatabase, type FreshDatabase } from "../harness/postgres.js";
+
+const UPGRADE = "AppUsers1764000400000";
+const before = MIGRATIONS.slice(
+  0,
+  MIGRATIONS.findIndex(({ name }) => name === UPGRADE),
+);
+
+describe("the upgrade of app users", () => {
+  let database: FreshDatabase;
+  let db: DataSource;
+
+  beforeEach(async () => {
+    database = await emptyDatabase();
+    await bringSchema(database.url, before);
+    db = await openDatabase(database.url, 2);
+  });
+  afterEach(async () => {
+    await db.destroy();
+    await database.drop();
+  });
+
+  it("marks the data sources with a hashed column that pages were signed in by, each with a line in the audit log", async () => {
+    await db.query("INSERT INTO organization (name) VALUES ('o')");
+    await db.query("INSERT INTO app (organization_id, name) SELECT id, 'a' FROM organization");
+    const sources: [name: string, hashed: string, isSignedInBy: boolean][] = [
+      ["users", '["Password"]', true],
+      ["unused", '["Password"]', false],
+      ["feedback", "[]", true],
+    ];
+    for (const [name, hashed, isSignedInBy] of sources) {
+      const [source] = (await db.query(
+        `INSERT INTO data_source (app_id, organization_id, name, hashed_columns)
+         SELECT id, organization_id, $1, $2 FROM app RETURNING app_id, id`,
+        [name, hashed],
+      )) as { app_id: number; id: number }[];
+      if (!isSignedInBy) continue;
+      await db.query(
+        `WITH made AS (INSERT INTO credential (kind, hash, app_id) VALUES ('live', $1, $2) RETURNING id)
+         INSERT INTO app_user_session (credential_id, app_id, data_source_id, entry_id, columns, proof)
+         SELECT id, $2, $3, 1, '[]', '' FROM made`,
+        [Buffer.from(name), source!.app_id, source!.id],
+      );
+    }
+    await migrate(database.url);
+    const marked = await db.query("SELECT name FROM data_source WHERE is_users");
+    expect(marked).to.deep.equal([{ name: "users" }]);
+    const lines = (await db.query("SELECT type, data FROM audit_entry")) as { type: string; data: object }[];
+    expect(lines).to.have.length(1);
+    expect(lines[0]).to.have.property("type", "dataSource.update");
+    expect(lines[0]!.data).to.deep.include({ name: "users", fields: ["isUsers"], by: "upgrade" });
+  });
+});
