@@ -1,20 +1,24 @@
-/** GET /v1/apps/:id/env.js: the runtime's bootstrap script, and how long whom may keep it. Decides nothing about who sees what. */
+/** GET /v1/apps/:id/env.js: the runtime's bootstrap script (contract, section 3), its cache headers and who may include it. */
 import { createHash } from "node:crypto";
 import type { FastifyInstance } from "fastify";
 import { envScript } from "../rules/env-script.js";
+import { isForeign } from "./caller.js";
 import { gated } from "./gated.js";
 import type { SettingResolver } from "./graphql/setting-resolver.js";
 import { restRequest } from "./rest/request.js";
 
-/** Kept by the app user's browser alone, and asked about each time: a changed setting is seen at once. */
+/** Only the app user's browser may store it, and it revalidates on every use: a changed setting shows at once. */
 const HEADERS = {
   "Cache-Control": "private, no-cache",
-  Vary: "Auth-Token, Authorization, Cookie",
+  Vary: "Auth-Token, Authorization, Cookie, Origin, Sec-Fetch-Site",
   "Content-Type": "text/javascript; charset=utf-8",
   "X-Content-Type-Options": "nosniff",
-  // A script is the one thing that any page may include with its visitor's cookie: no page of another origin may this one.
+  // Any page may include a script with its visitor's cookie, so pages of other origins must not load this one.
   "Cross-Origin-Resource-Policy": "same-origin",
 };
+
+/** The script for pages on other origins holds nothing of its visitor, so any of them may load it. */
+const PUBLIC_HEADERS = { ...HEADERS, "Cross-Origin-Resource-Policy": "cross-origin" };
 
 function etagOf(text: string): string {
   return `"${createHash("sha256").update(text).digest("base64url")}"`;
@@ -26,11 +30,15 @@ function names(ifNoneMatch: string | undefined, etag: string): boolean {
 }
 
 export function registerEnvScript(app: FastifyInstance, settings: SettingResolver): void {
-  app.get("/v1/apps/:appId/env.js", { onRequest: gated }, async (request, reply) => {
+  app.get("/v1/apps/:appId/env.js", async (request, reply) => {
     const { context, id } = restRequest(request, request.context);
-    const script = envScript(await settings.runtimeEnv(context, id("appId")));
+    // A cookie of a request from another origin gives no caller.
+    const isPublic = context.caller === null && isForeign(request.headers);
+    if (!isPublic) await gated(request);
+    const env = isPublic ? settings.publicEnv(id("appId")) : settings.runtimeEnv(context, id("appId"));
+    const script = envScript(await env);
     const etag = etagOf(script);
-    reply.headers({ ...HEADERS, ETag: etag });
+    reply.headers({ ...(isPublic ? PUBLIC_HEADERS : HEADERS), ETag: etag });
     return names(request.headers["if-none-match"], etag) ? reply.code(304).send() : reply.send(script);
   });
 }

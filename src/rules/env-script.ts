@@ -31,19 +31,23 @@ export type SessionOf = (whom: {
   copy: Copy;
 }) => Promise<AppSession>;
 
-/** What the app's own code, and the client library, know of where they run. */
-export interface RuntimeEnv {
+/** `window.ENV` of a page that has no credential. */
+export interface PublicEnv {
   appId: number;
   /** Address of the API, without a closing slash. */
   apiUrl: string;
-  /** `viewer`: the app viewer, master copies; `live`: the live app, production copies. */
+  /** `viewer`: the app viewer, drafts; `live`: the live app, live versions. */
   environment: "viewer" | "live";
-  /** Public keys alone. */
+  /** Public keys only. */
   appSettings: SettingsView;
   /** Milliseconds that a client action may take. */
   clientTimeoutMs: number;
+}
+
+/** `window.ENV` of a page that has a credential. */
+export interface RuntimeEnv extends PublicEnv {
   session: AppSession;
-  /** Of a page that has no cookie: the client library takes it away as it loads. */
+  /** Only for a page without a cookie: the client library removes it when it loads. */
   token?: string;
 }
 
@@ -62,6 +66,6 @@ export function scriptLiteral(value: unknown): string {
  * The values stand in a string literal that JSON.parse reads: in an object literal `"__proto__"` would set a prototype, here it is
  * a property like any other.
  */
-export function envScript(env: RuntimeEnv): string {
+export function envScript(env: PublicEnv): string {
   return `window.ENV = JSON.parse(${scriptLiteral(JSON.stringify(env))});\n`;
 }

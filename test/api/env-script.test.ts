@@ -86,4 +86,37 @@ describe("env.js", () => {
     expect((await service.rest("GET", "/v1/apps/999/env.js", { as: "editor" })).http).to.equal(403);
     expect((await service.rest("GET", "/v1/apps/999/env.js", { as: "live" })).http).to.equal(403);
   });
+
+  describe("from another origin", () => {
+    const foreign: Record<string, string>[] = [{ "sec-fetch-site": "cross-site" }, { origin: "https://shop.example" }];
+    before(() => service.rest("POST", `/v1/apps/${service.appId}/publish`));
+
+    it("holds the public settings of a published app, and ignores the visitor's cookie", async () => {
+      for (const headers of foreign) {
+        const cookie = `auth_token=${service.tokens.editor}`;
+        for (const sent of [headers, { ...headers, cookie }]) {
+          const answer = await service.rest("GET", path, { as: null, headers: sent });
+          expect(answer.http).to.equal(200);
+          expect(envOf(answer)).to.deep.equal({
+            appId: service.appId,
+            apiUrl: service.url,
+            environment: "live",
+            appSettings: { feature: 2 },
+            clientTimeoutMs: 30_000,
+          });
+          expect(answer.headers.get("cross-origin-resource-policy")).to.equal("cross-origin");
+          expect(answer.headers.get("vary")).to.match(/Origin, Sec-Fetch-Site/);
+        }
+      }
+    });
+
+    it("does not show whether an app exists that is not published", async () => {
+      await service.rest("POST", `/v1/apps/${service.appId}/unpublish`);
+      for (const headers of foreign) {
+        const refused = await service.rest("GET", path, { as: null, headers });
+        const unknown = await service.rest("GET", "/v1/apps/999/env.js", { as: null, headers });
+        expect([refused.http, refused.body]).to.deep.equal([401, unknown.body]);
+      }
+    });
+  });
 });

@@ -4,7 +4,7 @@ import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "typ
 import type { Copy } from "../../data/action-types.js";
 import type { Gate } from "../../operations/access/gate.js";
 import type { SettingStatus, Settings, SettingsUse } from "../../operations/settings/settings.js";
-import type { AppSession, RuntimeEnv } from "../../rules/env-script.js";
+import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
 import { CopyEnum, DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
@@ -104,6 +104,11 @@ export class SettingResolver {
   async runtimeEnv(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<RuntimeEnv> {
     const caller = await this.gate.enter(context, "readRuntimeSettings", appId);
     return this.service.runtimeEnv(caller, appId);
+  }
+
+  /** For REST only: `env.js` on a page of another origin. @throws UNAUTHORIZED unless the app is published */
+  publicEnv(appId: number): Promise<PublicEnv> {
+    return this.service.publicEnv(appId);
   }
 
   @Query(() => SettingsUseType, { description: "How much room settings take, and which actions read one of them." })

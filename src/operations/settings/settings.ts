@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
-import type { RuntimeEnv, SessionOf } from "../../rules/env-script.js";
+import type { PublicEnv, RuntimeEnv, SessionOf } from "../../rules/env-script.js";
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import {
   artifactKey,
@@ -232,6 +232,17 @@ export function createSettings(options: {
       const session = await sessionOf({ appId, personId, credentialId, copy });
       const environment = kind === "live" ? "live" : "viewer";
       return { appId, apiUrl: baseUrl, environment, appSettings, clientTimeoutMs, session };
+    },
+
+    /**
+     * `window.ENV` for a page without a credential: the live public settings of a published app, and no session.
+     * @throws UNAUTHORIZED for any other app, whether or not it exists
+     */
+    async publicEnv(appId: number): Promise<PublicEnv> {
+      const [app] = await rows(db, "SELECT FROM app WHERE id = $1 AND published_at IS NOT NULL", [appId]);
+      if (!app) throw new ActionError("UNAUTHORIZED");
+      const appSettings = runtimeView(await read(appId, "runtime"));
+      return { appId, apiUrl: baseUrl, environment: "live", appSettings, clientTimeoutMs };
     },
 
     /** Everything, for code inside the service (specification, App settings, rule 3). */
