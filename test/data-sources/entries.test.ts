@@ -282,6 +282,18 @@ describe("data sources", () => {
       expect(found.map(({ data }) => data["_userEmail"])).to.deep.equal([person!.email, person!.email, person!.email]);
     });
 
+    it("name the session of a person, and none for an API token", async () => {
+      const { id } = await make("Sessions");
+      await insert("Sessions", { a: 1 });
+      await service.rest("POST", `${base}/Sessions/entries`, { as: "api", body: { a: 2 } });
+      const sessions = await rows<{ kind: string | null }>(
+        service.db,
+        `SELECT kind FROM log_event e LEFT JOIN credential c ON c.id = e.session_id WHERE data_source_id = $1 ORDER BY e.id`,
+        [id],
+      );
+      expect(sessions.map(({ kind }) => kind)).to.deep.equal(["editor", null]);
+    });
+
     it("are not there for what was refused", async () => {
       const { id } = await make("Refused");
       await service.rest("POST", `${base}/Refused/commit`, {

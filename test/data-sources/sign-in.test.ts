@@ -1,6 +1,7 @@
 /** Users of an app: signed in to a page by an entry with a hashed column, which nobody reads. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
+import { hashToken } from "../../src/operations/access/credentials.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const HOOKS = [
@@ -260,11 +261,15 @@ describe("users of an app", () => {
     expect(refusal(await service.rest("PUT", session, { as: page, body: { locale: "no language" } }))).to.equal(
       "400 REQUEST_INVALID",
     );
-    const events = await rows<{ data: object; entry: number }>(
+    const events = await rows<{ data: object; entry: number; sessionId: number }>(
       service.db,
-      "SELECT data, data_source_entry_id AS entry FROM log_event WHERE type = 'session.locale.updated'",
+      `SELECT data, data_source_entry_id AS entry, session_id AS "sessionId"
+         FROM log_event WHERE type = 'session.locale.updated'`,
     );
-    expect(events).to.deep.equal([{ data: { locale: "pt-BR" }, entry: user.id }]);
+    const [credential] = await rows<{ id: number }>(service.db, "SELECT id FROM credential WHERE hash = $1", [
+      hashToken(page),
+    ]);
+    expect(events).to.deep.equal([{ data: { locale: "pt-BR" }, entry: user.id, sessionId: credential!.id }]);
   });
 
   it("have ten failures in ten minutes, of one entry or from one address: then 429 before anything is compared", async () => {

@@ -46,6 +46,11 @@ function openData({ data, userId }: LogEventInput): Pick<NewEvent, "head" | "sep
 /** Whom an event is stored for. */
 export type Emitter = Sender & Pick<Caller, "personId" | "runId">;
 
+/** A session is a person's or a visitor's credential, by its id. API tokens and server runs have none. */
+function sessionIdOf({ kind, credentialId }: Sender): number | null {
+  return kind === "api" || kind === "task" ? null : credentialId;
+}
+
 const NO_IDS = { dataSourceId: null, dataSourceEntryId: null, appNotificationId: null, sessionId: null };
 
 export type LogEvents = ReturnType<typeof createLogEvents>;
@@ -87,7 +92,8 @@ export function createLogEvents({ db, queueRoom, intake }: { db: DataSource; que
 
   /** Stores what has been judged, in the transaction of `executor` where one is given, and starts what it triggers. */
   async function store(emitter: Emitter, appId: number, given: LogEventInput, executor?: Executor): Promise<LogEvent> {
-    const input = { ...given, userId: given.userId ?? emitter.personId };
+    const sessionId = given.sessionId ?? sessionIdOf(emitter);
+    const input = { ...given, userId: given.userId ?? emitter.personId, sessionId };
     const { data: _, ...facts } = input;
     const { runId } = emitter;
     const requestId = randomUUID();
