@@ -54,14 +54,11 @@ export function codeEmpty(code: unknown): string | null {
   return typeof code === "string" && code.trim() === "" ? "code must not be empty" : null;
 }
 
-/**
- * Also code that is no string: the table has no status of its own for it. With dependencies that are none, packages
- * are not looked for: that fault has its own status.
- */
+/** Covers code that is not a string, too: the table has no other status for it. Faulty dependencies list no package. */
 export function codeInvalid(code: unknown, dependencies: unknown, judge: CodeJudge): string | null {
   if (codeMissing(code) !== null || codeEmpty(code) !== null) return null;
   if (typeof code !== "string") return `code must be a string of JavaScript; ${described(code)} came`;
-  const listed = dependenciesFault(dependencies) === null ? (dependencies as string[]) : null;
+  const listed = Array.isArray(dependencies) ? dependencies.filter((name) => typeof name === "string") : [];
   return judge(code, listed);
 }
 

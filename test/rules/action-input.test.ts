@@ -91,9 +91,14 @@ const ROWS: [Status, string, Record<string, unknown>][] = [
   ["DEPENDENCIES_INVALID", "a dependency that is a number", { dependencies: ["svc-session", 1] }],
   ["DEPENDENCIES_INVALID", "an empty dependency", { dependencies: [""] }],
   [
-    "DEPENDENCIES_INVALID",
-    "dependencies no array beside code that needs one",
+    "CODE_VALIDATION_FAILED",
+    "dependencies that are no array, with code that needs a package",
     { code: SESSION_CODE, dependencies: {} },
+  ],
+  [
+    "CODE_VALIDATION_FAILED",
+    "dependencies with a number, with code that needs a package",
+    { code: SESSION_CODE, dependencies: [1] },
   ],
   ["REQUEST_INVALID", "active no boolean", { active: "true" }],
   ["REQUEST_INVALID", "active null", { active: null }],
