@@ -63,11 +63,12 @@ export function optionalBody(value: unknown, field: string): string | null {
 
 const isLabel = (text: string): boolean => LABEL.test(text) && !text.startsWith("-") && !text.endsWith("-");
 
+/** The domain has at least two labels: `ann@example` is nearly always a typing error. */
 export function isEmailAddress(text: string): boolean {
   const at = text.lastIndexOf("@");
-  const [local, domain] = [text.slice(0, at), text.slice(at + 1)];
+  const [local, labels] = [text.slice(0, at), text.slice(at + 1).split(".")];
   const isShort = text.length <= EMAIL_MAX && local.length <= LOCAL_PART_MAX;
-  return at > 0 && isShort && LOCAL_PART.test(local) && domain.split(".").every(isLabel);
+  return at > 0 && isShort && LOCAL_PART.test(local) && labels.length > 1 && labels.every(isLabel);
 }
 
 function recipient(value: unknown, field: string): EmailRecipient {

@@ -246,6 +246,7 @@ describe("alerts", function () {
       [{ failures: 3, of: 2 }, "of must be a whole number from 3 to 100"],
       [{ minutes: 0 }, "minutes must be"],
       [{ channel: "email", to: ["no"] }, "to[0] must be an e-mail address"],
+      [{ channel: "email", to: ["ann@example"] }, "to[0] must be an e-mail address"],
       [{ channel: "email", to: ["a@b.c\r\nBcc: d@e.f"] }, "to[0] must be an e-mail address"],
       [{ setting: "_open" }, "setting must be the key of a protected setting"],
       [{ setting: "__none" }, "the setting __none must hold {url, secret}"],
