@@ -7,8 +7,8 @@ import type { NewCredential } from "../operations/access/credentials.js";
 import { type CommandDatabase, readArguments } from "./command.js";
 
 const USAGE =
-  `Usage: npm run token -- <${CREDENTIAL_KINDS.join("|")}> [--app ID] [--user ID] [--run ID] [--name TEXT] ` +
-  "[--expires 30m|12h|7d], or: revoke <id>, or: list --app ID";
+  "Usage: npm run token -- <api|viewer|live|task> --app ID, or: editor <--app ID|--user ID>, or: admin --user ID; each also " +
+  "[--name TEXT] [--expires 30m|12h|7d], viewer and live [--user ID], task [--run ID]; or: revoke <id>, or: list --app ID";
 
 const OPTIONS = {
   app: { type: "string" },
@@ -21,9 +21,9 @@ const OPTIONS = {
 type Option = keyof typeof OPTIONS;
 type Values = Partial<Record<Option, string>>;
 
-/** What each kind stands for: options that it must have, and those that it may have beside name and expires. */
+/** Required and allowed options of each kind, beside name and expires. */
 const NEEDS: Record<CredentialKind, { must: readonly Option[]; may: readonly Option[] }> = {
-  editor: { must: ["user"], may: [] },
+  editor: { must: [], may: ["user", "app"] },
   admin: { must: ["user"], may: [] },
   api: { must: ["app"], may: [] },
   task: { must: ["app"], may: ["run"] },
@@ -87,10 +87,22 @@ type Task = (database: CommandDatabase) => Promise<object>;
 
 function createTask(kind: CredentialKind, values: Values): Task {
   const credential = readCredential(kind, values);
+  if (kind === "editor" && (values.app === undefined) === (values.user === undefined)) {
+    throw new StartError(`editor needs either --app or --user. ${USAGE}`);
+  }
   return async ({ db, credentials }) => {
     await checkNamed(db, credential);
-    return credentials.issue(credential);
+    if (kind !== "editor" || credential.personId) return credentials.issue(credential);
+    return credentials.issue({ ...credential, appId: null, personId: await firstEditorOf(db, credential.appId!) });
   };
+}
+
+/** An editor session belongs to a person: with only an app named, to the person who has edited it for longest. */
+async function firstEditorOf(db: DataSource, appId: number): Promise<number> {
+  const sql = `SELECT person_id AS "personId" FROM app_editor WHERE app_id = $1 ORDER BY person_id LIMIT 1`;
+  const [editor] = await rows<{ personId: number }>(db, sql, [appId]);
+  if (!editor) throw new StartError(`app ${appId} has no editor`);
+  return editor.personId;
 }
 
 function revokeTask(text: string | undefined): Task {
@@ -105,7 +117,7 @@ function revokeTask(text: string | undefined): Task {
 function listTask({ app }: Values): Task {
   const appId = readId(app, "--app");
   if (appId === null) throw new StartError(`list needs --app. ${USAGE}`);
-  return async ({ credentials }) => ({ tokens: await credentials.list(appId) });
+  return async ({ credentials }) => ({ tokens: await credentials.listWithSessions(appId) });
 }
 
 /** @throws StartError that says what is wrong with the words, and how the command is used */

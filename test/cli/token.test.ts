@@ -84,6 +84,20 @@ describe("npm run token", () => {
     await until(async () => (await ask()).http === 401, 4_000);
   });
 
+  it("makes a session of the app's first editor where only the app is named", async () => {
+    const { token: made } = await token("editor", "--app", "1");
+    const { body } = await service.rest("GET", "/v1/apps", { as: made });
+    expect(body.apps.map(({ id }: { id: number }) => id)).to.deep.equal([1]);
+  });
+
+  it("lists the sessions of the app's editors and of administrators, too", async () => {
+    const { tokens } = await token("list", "--app", "1");
+    const kinds = new Set(tokens.map(({ kind }: { kind: string }) => kind));
+    expect([...kinds].sort()).to.deep.equal(["admin", "api", "editor", "live", "viewer"]);
+    const { tokens: ofOther } = await token("list", "--app", "999");
+    expect(new Set(ofOther.map(({ kind }: { kind: string }) => kind))).to.deep.equal(new Set(["admin"]));
+  });
+
   it("lists the app's credentials without their tokens", async () => {
     const { id: listed } = await token("api", "--app", "1", "--name", "listed");
     const { tokens } = await token("list", "--app", "1");
@@ -95,7 +109,7 @@ describe("npm run token", () => {
     [[], /^nothing is no kind of token\. Usage: /],
     [["cook", "--app", "1"], /^cook is no kind of token\. Usage: /],
     [["api"], /^api needs --app\. Usage: /],
-    [["editor", "--app", "1"], /^editor needs --user\. Usage: /],
+    [["editor"], /^editor needs either --app or --user\. Usage: /],
     [["api", "--app", "1", "--user", "3"], /^api takes no --user\. Usage: /],
     [["api", "--app", "first"], /^--app must be a positive whole number\. Usage: /],
     [["api", "--app", "999"], /^there is no app 999$/],

@@ -135,6 +135,23 @@ function createUnknownTokens() {
   };
 }
 
+async function listWhere(db: DataSource, condition: string, appId: number): Promise<CredentialSummary[]> {
+  const found = await rows<CredentialSummary & { createdAt: Date; expiresAt: Date | null }>(
+    db,
+    `SELECT id, kind, name, person_id AS "userId", created_at AS "createdAt", expires_at AS "expiresAt"
+       FROM credential
+      WHERE ${condition} AND kind <> 'task' AND NOT page_session
+        AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
+      ORDER BY id DESC`,
+    [appId],
+  );
+  return found.map((row) => ({
+    ...row,
+    createdAt: row.createdAt.toISOString(),
+    expiresAt: row.expiresAt?.toISOString() ?? null,
+  }));
+}
+
 export type Credentials = ReturnType<typeof createCredentials>;
 
 export function createCredentials({ db, notifications }: { db: DataSource; notifications: Notifications }) {
@@ -221,22 +238,16 @@ export function createCredentials({ db, notifications }: { db: DataSource; notif
       return caller;
     },
 
-    /** The app's api, viewer and live credentials that hold, newest first. */
-    async list(appId: number): Promise<CredentialSummary[]> {
-      const found = await rows<CredentialSummary & { createdAt: Date; expiresAt: Date | null }>(
+    /** The app's valid api, viewer and live credentials, newest first. */
+    list: (appId: number) => listWhere(db, "app_id = $1", appId),
+
+    /** The same, and the sessions of all who may edit the app: its editors and the administrators. */
+    listWithSessions: (appId: number) =>
+      listWhere(
         db,
-        `SELECT id, kind, name, person_id AS "userId", created_at AS "createdAt", expires_at AS "expiresAt"
-           FROM credential
-          WHERE app_id = $1 AND kind <> 'task' AND NOT page_session AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())
-          ORDER BY id DESC`,
-        [appId],
-      );
-      return found.map((row) => ({
-        ...row,
-        createdAt: row.createdAt.toISOString(),
-        expiresAt: row.expiresAt?.toISOString() ?? null,
-      }));
-    },
+        `(app_id = $1 OR kind = 'admin' OR kind = 'editor' AND person_id IN (SELECT person_id FROM app_editor WHERE app_id = $1))`,
+        appId,
+      ),
 
     /** Ends a run's token. Nobody else keeps it: only who holds a connection open for it has to be told. */
     async expire(id: number): Promise<void> {
