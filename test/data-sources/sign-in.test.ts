@@ -1,7 +1,7 @@
 /** Users of an app: signed in to a page by an entry with a hashed column, which nobody reads. */
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
-import { hashToken } from "../../src/operations/access/credentials.js";
+import { hashToken } from "../../src/operations/access/tokens.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const HOOKS = [
