@@ -5,9 +5,9 @@ import { ActionError } from "../errors.js";
 import { described, isObject } from "./described.js";
 import builtIn from "./packages.json" with { type: "json" };
 
-/** What a server run's code may need around it: timers and WebCrypto; timers and `fetch`; all of these; a page. */
-const PACKAGE_REALMS = ["worker", "fetch", "network", "document"] as const;
-export type PackageRealm = (typeof PACKAGE_REALMS)[number];
+/** Modes in which a package may run on the server, the cheapest first (engine/browser/globals.ts). */
+const PACKAGE_MODES = ["isolate", "network-isolate", "document"] as const;
+export type PackageMode = (typeof PACKAGE_MODES)[number];
 
 /**
  * One package. `namespace`: the property of `Svc` it defines, or null. Either `path` (served by this service, from its
@@ -20,18 +20,16 @@ export interface PackageEntry {
   url?: string;
   /** It asks nothing of the client library, or these functions of it do not. */
   standalone?: boolean | readonly string[];
-  /** The least that holds it; default a document, which one from elsewhere always has. */
-  realm?: PackageRealm;
-  /** Of what that realm has it may have no need beyond the language: a run with it is tried without. */
+  /** The cheapest mode that has all that it names; default `document`. A package with a `url` always runs in a document. */
+  mode?: PackageMode;
+  /** false: it makes no requests. Default true, but for `isolate`. */
+  network?: boolean;
+  /** Many uses need only the language, so a run with it is tried in `isolate` first. */
   mayDoWithLess?: boolean;
-  /** Timers and `fetch` are enough for it beside code that asks for something. */
-  fitsFetch?: boolean;
-  /** Code with one of these words has a document all the same: functions of it open sockets or show something. */
+  /** Code that contains one of these words runs in a document. */
   inDocument?: readonly string[];
-  /** These functions of it need no document, others do: code that says its namespace but before one of them has a document. */
+  /** Only these functions of it need no document: code that uses its namespace in any other way runs in a document. */
   withoutDocument?: readonly string[];
-  /** Code with one of these words has a worker with a way out: functions of it send or take bytes. */
-  inNetwork?: readonly string[];
 }
 
 export type Catalogue = ReadonlyMap<string, PackageEntry>;
@@ -61,8 +59,8 @@ export function createCatalogue(extra: unknown = []): Catalogue {
 
 function packageEntry(value: unknown, where: string): PackageEntry {
   if (!isObject(value)) throw new Error(`${where} must be an object; ${described(value)} came`);
-  const { name, namespace = null, path, url, standalone = false, realm = "document" } = value;
-  const { mayDoWithLess = false, fitsFetch = false, inDocument = [], inNetwork = [], withoutDocument = [] } = value;
+  const { name, namespace = null, path, url, standalone = false, mode = "document" } = value;
+  const { mayDoWithLess = false, network = true, inDocument = [], withoutDocument = [] } = value;
   const expect = (fits: boolean, field: string, expected: string, came: unknown) => {
     if (!fits) throw new Error(`${where}.${field} must be ${expected}; ${described(came)} came`);
   };
@@ -75,12 +73,11 @@ function packageEntry(value: unknown, where: string): PackageEntry {
   const areNames = (list: unknown) => Array.isArray(list) && list.every((one) => matches(one, NAMESPACE));
   const isStandalone = typeof standalone === "boolean" || areNames(standalone);
   expect(isStandalone, "standalone", "true, false or an array of function names", standalone);
-  expect(PACKAGE_REALMS.includes(realm as PackageRealm), "realm", PACKAGE_REALMS.join(", "), realm);
+  expect(PACKAGE_MODES.includes(mode as PackageMode), "mode", PACKAGE_MODES.join(", "), mode);
   expect(typeof mayDoWithLess === "boolean", "mayDoWithLess", "true or false", mayDoWithLess);
-  expect(typeof fitsFetch === "boolean", "fitsFetch", "true or false", fitsFetch);
+  expect(typeof network === "boolean", "network", "true or false", network);
   expect(areNames(inDocument), "inDocument", "an array of function names", inDocument);
   expect(areNames(withoutDocument), "withoutDocument", "an array of function names", withoutDocument);
-  expect(areNames(inNetwork), "inNetwork", "an array of function names", inNetwork);
   return value as unknown as PackageEntry;
 }
 
@@ -204,15 +201,14 @@ export function needsLibrary(code: string, dependencies: readonly string[], cata
   return saysMore(code, own);
 }
 
-/** The least that holds the client library for code that needs it: its events and triggers are those of a page, its actions and packages are not. */
-export function realmOfLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageRealm {
+/** Mode of the client library for code that uses it: code that uses more of `Svc` than its packages runs in a document. */
+export function modeOfLibrary(code: string, dependencies: readonly string[], catalogue: Catalogue): PackageMode {
   const namespaces = dependencies.flatMap((name) => catalogue.get(name)?.namespace ?? []);
-  if (namespaces.length > 0 && !saysMore(code, namespaces)) return "fetch";
-  return saysMore(code, ["App\\.V3\\.Actions", ...namespaces]) ? "document" : "network";
+  return namespaces.length > 0 && !saysMore(code, namespaces) ? "network-isolate" : "document";
 }
 
-/** What is said of a package for one piece of code. */
-export type PackageNeed = Required<Pick<PackageEntry, "realm" | "mayDoWithLess" | "fitsFetch">>;
+/** Needs of a package for one piece of code. */
+export type PackageNeed = Required<Pick<PackageEntry, "mode" | "network" | "mayDoWithLess">>;
 
 /** Whether code says a package's namespace, or `Svc` itself, but before one of these functions of it. */
 function saysOthers(code: string, namespace: string | null, functions: readonly string[]): boolean {
@@ -220,16 +216,15 @@ function saysOthers(code: string, namespace: string | null, functions: readonly 
 }
 
 /**
- * The least that holds a package for this code, and whether less may do: never where the code names what needs more.
- * @param isShared other code, which nobody looks at, may call it too
+ * Returns the needs of a package for this code.
+ * @param isShared true if other code, which is not analyzed, may call it too
  */
 export function needOfPackage(entry: PackageEntry, code: string, isShared = false): PackageNeed {
-  const { namespace, realm = "document", mayDoWithLess = false, fitsFetch = false } = entry;
-  const { inDocument = [], inNetwork = [], withoutDocument = [] } = entry;
+  const { namespace, mode = "document", network = mode !== "isolate", mayDoWithLess = false } = entry;
+  const { inDocument = [], withoutDocument = [] } = entry;
   const saysOneOf = (words: readonly string[]) =>
     words.length > 0 && new RegExp(`\\b(?:${words.join("|")})\\b`).test(code);
-  const whole = (least: PackageRealm) => ({ realm: least, mayDoWithLess: false, fitsFetch: false });
   const mayCallOthers = withoutDocument.length > 0 && (isShared || saysOthers(code, namespace, withoutDocument));
-  if (mayCallOthers || saysOneOf(inDocument)) return whole("document");
-  return saysOneOf(inNetwork) ? whole("network") : { realm, mayDoWithLess, fitsFetch };
+  const needsDocument = mayCallOthers || saysOneOf(inDocument);
+  return needsDocument ? { mode: "document", network, mayDoWithLess: false } : { mode, network, mayDoWithLess };
 }

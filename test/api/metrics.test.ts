@@ -84,11 +84,11 @@ describe("the metrics", () => {
 describe("what a process counts", () => {
   it("has a label for a hundred apps, and one for all others", async () => {
     const measures = createMeasures();
-    const run = { trigger: "manual", room: "worker", outcome: "completed", durationMs: 12 } as const;
+    const run = { trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 12 } as const;
     for (let appId = 1; appId <= 1_000; appId += 1) measures.runEnded({ ...run, appId });
     const lines = (await measures.register.metrics()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
     expect(lines).to.have.length(101);
-    const labels = 'trigger="manual",room="worker",outcome="completed"';
+    const labels = 'trigger="manual",mode="isolate",outcome="completed"';
     expect(lines).to.include(`svc_runs_total{app="100",${labels}} 1`);
     expect(lines).to.include(`svc_runs_total{app="other",${labels}} 900`);
   });

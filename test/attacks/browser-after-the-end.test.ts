@@ -4,7 +4,7 @@ import { type IncomingMessage, request, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import type { RealmKind } from "../../src/engine/browser/run.js";
+import type { Mode } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { resultOf, runOf } from "../engine/browser/support.js";
 
@@ -91,12 +91,12 @@ describe("after the end of a run", () => {
   /** What reached the host after a run of the code had ended, until two more runs of the same app had. */
   async function late(
     code: string,
-    realm: RealmKind = "document",
+    mode: Mode = "document",
   ): Promise<{ after: string[]; told: boolean; before: string[] }> {
     let told = false;
     const outcome = await browsers.run(
       runOf(`const execute = async () => { ${code} }`, {
-        realm,
+        mode,
         onHost: () => {
           told = true;
         },
@@ -105,8 +105,8 @@ describe("after the end of a run", () => {
     if (!outcome.ok) throw new Error(outcome.error.message);
     const before = await heardSoFar();
     seen = [];
-    await resultOf(browsers, "const execute = async () => 1", { realm });
-    await resultOf(browsers, "const execute = async () => 2", { realm });
+    await resultOf(browsers, "const execute = async () => 1", { mode });
+    await resultOf(browsers, "const execute = async () => 2", { mode });
     return { before, after: seen, told };
   }
 
@@ -123,9 +123,9 @@ describe("after the end of a run", () => {
 
   const tasks = ["in a task that follows", "in a microtask that follows", "again and again"];
   for (const when of tasks) {
-    it(`nothing is sent ${when} from a network realm`, async () => {
+    it(`nothing is sent ${when} from a network isolate`, async () => {
       for (const [what, send] of Object.entries(WAYS).filter(([, way]) => /^fetch/.test(way("")))) {
-        const { after, before, told } = await late(MOMENTS[when]!(send(`${url}/late`)), "network");
+        const { after, before, told } = await late(MOMENTS[when]!(send(`${url}/late`)), "network-isolate");
         expect(after, what).to.deep.equal([]);
         if (before.length > 0) expect(told, what).to.equal(true);
       }

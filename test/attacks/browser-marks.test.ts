@@ -1,6 +1,6 @@
 /** Whatever a run sets, adds or calls on any object that it can reach, the next run in the same page reads nothing of it. */
 import { expect } from "chai";
-import { REALM_KINDS } from "../../src/engine/browser/run.js";
+import { MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "./marked-page.js";
 
 /** Marks on these cost the page, which serves no other run; test/long/browser-marks.test.ts looks at them member by member. */
@@ -8,12 +8,12 @@ const COSTLY = ["document", "history", "indexedDB", "cookieStore", "navigator.se
   (path) => `scope.${path}`,
 );
 
-for (const realm of REALM_KINDS) {
-  describe(`marks that a run leaves in a ${realm} realm of its own`, () => {
+for (const mode of MODES) {
+  describe(`marks that a run leaves in mode ${mode} of its own`, () => {
     let page: MarkedPage;
 
     before(async () => {
-      page = await MarkedPage.open(realm);
+      page = await MarkedPage.open(mode);
     });
     after(() => page.stop());
 

@@ -3,12 +3,12 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { FORBIDDEN_FEATURES, FORBIDDEN_MEMBERS } from "../../src/engine/browser/pages/document-policy.js";
-import { hasNetwork, REALM_KINDS, type RealmKind } from "../../src/engine/browser/run.js";
+import { hasNetwork, MODES, type Mode } from "../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "../engine/browser/support.js";
 import { walkSurface } from "./browser-walk.js";
 
 const TABLE = new URL("../../../test/attacks/browser-surface.txt", import.meta.url);
-const LESS = REALM_KINDS.filter((realm) => realm !== "document");
+const LESS = MODES.filter((mode) => mode !== "document");
 /** Asks for something, whose answers are cleared (renewal.test.ts). */
 const asks = (key: string) =>
   /^worker: (Request|Response) |(GlobalScope|EventTarget) (fetch|Request|Response)$/.test(key);
@@ -62,7 +62,7 @@ describe("the surface of the browser", () => {
   let browsers: Browsers;
   let page: Surface;
   let worker: Surface;
-  const less: Partial<Record<RealmKind, Surface>> = {};
+  const less: Partial<Record<Mode, Surface>> = {};
 
   before(async () => {
     browsers = testBrowsers();
@@ -76,7 +76,7 @@ describe("the surface of the browser", () => {
       new Worker(URL.createObjectURL(new Blob([${JSON.stringify(source)}]))).onmessage = ({ data }) => resolve(data) })`;
     worker = (await resultOf(browsers, inWorker)) as Surface;
     const cut = `const execute = async () => { ${walk} return walkSurface(globalThis, "DedicatedWorkerGlobalScope") }`;
-    for (const realm of LESS) less[realm] = (await resultOf(browsers, cut, { realm })) as Surface;
+    for (const mode of LESS) less[mode] = (await resultOf(browsers, cut, { mode })) as Surface;
   });
   after(() => browsers.stop());
 
@@ -100,8 +100,8 @@ describe("the surface of the browser", () => {
     expect(new Set(table.map(keyOf)).size).to.equal(table.length);
   });
 
-  for (const realm of LESS)
-    it(`shows a ${realm} realm nothing that a worker does not have, and nothing that is cleared or forbidden`, () => {
+  for (const mode of LESS)
+    it(`shows mode ${mode} nothing that a worker does not have, and nothing that is cleared or forbidden`, () => {
       const fates = new Map(table.filter(({ scope }) => scope === "w").map((entry) => [keyOf(entry), entry.fate]));
       // Where the interface is taken off only its objects have it; and all globals stand on one object there.
       const ways = (key: string) => [
@@ -112,8 +112,8 @@ describe("the surface of the browser", () => {
         ),
       ];
       const fateOf = (key: string) => ways(key).flatMap((way) => fates.get(way) ?? [])[0] ?? "unknown";
-      const unlike = entriesOf(less[realm]!, "w").filter(
-        (key) => !key.endsWith(" ") && !["ended", "same"].includes(fateOf(key)) && !(hasNetwork(realm) && asks(key)),
+      const unlike = entriesOf(less[mode]!, "w").filter(
+        (key) => !key.endsWith(" ") && !["ended", "same"].includes(fateOf(key)) && !(hasNetwork(mode) && asks(key)),
       );
       expect(unlike).to.deep.equal([]);
     });

@@ -4,26 +4,15 @@ import type { Browsers } from "../../src/engine/browser/browsers.js";
 import {
   DOCUMENT_BOUNDS,
   DOCUMENT_HARNESS,
-  FETCH_THREAD,
-  LANGUAGE_HARNESS,
-  LANGUAGE_THREAD,
-  NETWORK_HARNESS,
-  WORKER_HARNESS,
+  ISOLATE_THREAD,
+  NETWORK_ISOLATE_THREAD,
 } from "../../src/engine/browser/pages/harness.js";
-import { type ConsoleLine, REALM_KINDS } from "../../src/engine/browser/run.js";
+import { type ConsoleLine, MODES } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { runOf } from "../engine/browser/support.js";
 
 /** Every name that stands in what is evaluated beside the code, whatever it is used for there, and all that a property's description has. */
-const HARNESSES = [
-  DOCUMENT_BOUNDS,
-  DOCUMENT_HARNESS,
-  FETCH_THREAD.worker,
-  LANGUAGE_THREAD.worker,
-  LANGUAGE_HARNESS,
-  NETWORK_HARNESS,
-  WORKER_HARNESS,
-];
+const HARNESSES = [DOCUMENT_BOUNDS, DOCUMENT_HARNESS, NETWORK_ISOLATE_THREAD.worker, ISOLATE_THREAD.worker];
 const DESCRIBED = ["get", "set", "value", "writable", "configurable", "enumerable"];
 const OTHERS = ["then", "toJSON", "toString", "0", "1", "2", "3"];
 const NAMES = [...new Set([...DESCRIBED, ...OTHERS, ...HARNESSES.join("\n").match(/[a-z_$][\w$]*/gi)!])];
@@ -101,14 +90,14 @@ describe("what a run changes of the language's own objects", function () {
   });
   after(() => host.stop());
 
-  for (const realm of REALM_KINDS) {
+  for (const mode of MODES) {
     for (const [what, holders] of Object.entries(HOLDERS)) {
-      it(`keeps no run in a ${realm} realm from telling what it printed and how it ended: ${what}`, async () => {
+      it(`keeps no run in mode ${mode} from telling what it printed and how it ended: ${what}`, async () => {
         for (const [title, instead] of Object.entries(INSTEAD)) {
           const said: string[] = [];
           const onConsole = ({ text }: ConsoleLine) => void said.push(text);
           const ended = async (end: string) => {
-            const outcome = await browsers.run(runOf(source(holders, instead, end), { realm, onConsole }));
+            const outcome = await browsers.run(runOf(source(holders, instead, end), { mode, onConsole }));
             return outcome.ok ? outcome.data : `${outcome.cause}: ${outcome.error.message}`;
           };
           const found = [await ended("log('said'); return 1"), await ended("throw failure")];
@@ -129,7 +118,7 @@ describe("what a run changes of the language's own objects", function () {
           // A promise asks for it, here as anywhere.
           const own = "Response.prototype.then = ArrayBuffer.prototype.then = undefined";
           const code = `const url = ${JSON.stringify(host.url)}; ${own}; ${source(holders, instead, end)}`;
-          const run = runOf(code, { realm: "fetch", timeoutMs: 10_000, onConsole });
+          const run = runOf(code, { mode: "network-isolate", timeoutMs: 10_000, onConsole });
           const outcome = await browsers.run(run);
           expect([outcome, said], `${title}: ${use}`).to.deep.equal([{ ok: true, data: "1" }, ["before", "after"]]);
           expect(lost).to.deep.equal([]);

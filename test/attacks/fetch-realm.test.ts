@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
-import type { ConsoleLine, PageRun, RealmKind } from "../../src/engine/browser/run.js";
+import type { ConsoleLine, Mode, PageRun } from "../../src/engine/browser/run.js";
 import { type ReachableHost, reachableHost } from "../engine/browser/host.js";
 import { failureOf, resultOf } from "../engine/browser/support.js";
 import { tryNatives } from "./realm-natives.js";
@@ -17,7 +17,7 @@ const MUCH = "for (let at = 0; at < 34; at += 1) kept.push(make('x'.repeat(1e7) 
 describe("runs that follow one another on a thread with fetch", function () {
   // What fills memory makes way for all else on a busy machine.
   this.timeout(600_000);
-  const here: Partial<PageRun> = { realm: "fetch", timeoutMs: 120_000 };
+  const here: Partial<PageRun> = { mode: "network-isolate", timeoutMs: 120_000 };
   let host: ReachableHost;
   let browsers: Browsers;
   let arrived: string[] = [];
@@ -130,11 +130,11 @@ describe("runs that follow one another on a thread with fetch", function () {
   ] as const) {
     it(`go on where V8 collects all of their thread's garbage: ${what}`, async () => {
       const code = `const kept = []; while (kept.length < 200) kept.push(${made}); return kept.length`;
-      const seen: RealmKind[] = [];
-      expect(await resultOf(browsers, execute(code), { ...here, onRealm: (kind) => void seen.push(kind) })).to.equal(
+      const seen: Mode[] = [];
+      expect(await resultOf(browsers, execute(code), { ...here, onMode: (kind) => void seen.push(kind) })).to.equal(
         200,
       );
-      expect([seen, lost]).to.deep.equal([["fetch"], []]);
+      expect([seen, lost]).to.deep.equal([["network-isolate"], []]);
     });
   }
 
@@ -210,25 +210,25 @@ describe("runs that follow one another on a thread with fetch", function () {
       await failureOf(browsers, source, { ...here, onConsole, service });
       expect([...said, ...arrived], heard).to.deep.equal([heard.includes("log") ? "once" : "/once"]);
     }
-    const places: RealmKind[] = [];
+    const places: Mode[] = [];
     const asking = execute(
       "await fetch(url + '/again'); for (;;) kept.push(new Array(1e5).fill(1.5))",
       "const kept = []",
     );
     for (let run = 0; run < 2; run += 1) {
-      const onRealm = (realm: RealmKind) => void places.push(realm);
-      await failureOf(browsers, asking, { ...here, realm: undefined, onRealm });
+      const onMode = (mode: Mode) => void places.push(mode);
+      await failureOf(browsers, asking, { ...here, mode: undefined, onMode });
     }
-    expect(places, "the next run of the same code has a worker").to.deep.equal(["fetch", "network"]);
+    expect(places, "the next run of the same code has a document").to.deep.equal(["network-isolate", "document"]);
     // More than one collection of all garbage in one go.
     const long = execute(
       "const row = []; for (let at = 0; at < 3e6; at += 1) Object.defineProperty(row, at, { value: {} }); return row.length",
     );
     expect(await resultOf(browsers, long, here)).to.equal(3e6);
-    const rooms: RealmKind[] = [];
-    const onRealm = (realm: RealmKind) => void rooms.push(realm);
-    await failureOf(browsers, execute(fill, "const kept = []"), { ...here, onRealm });
-    expect(rooms, "what begins anew says where").to.deep.equal(["fetch", "network"]);
+    const rooms: Mode[] = [];
+    const onMode = (mode: Mode) => void rooms.push(mode);
+    await failureOf(browsers, execute(fill, "const kept = []"), { ...here, onMode });
+    expect(rooms, "what begins anew says where").to.deep.equal(["network-isolate", "document"]);
   });
 
   it("are judged each by its own judge, whatever the last was let do", async () => {

@@ -2,7 +2,7 @@
 import type { Chromium } from "../../src/engine/browser/browser-source.js";
 import { Page } from "../../src/engine/browser/pages/page.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
-import type { RealmKind } from "../../src/engine/browser/run.js";
+import type { Mode } from "../../src/engine/browser/run.js";
 import { runOf } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
 import { marks } from "./browser-marks-in-page.js";
@@ -18,12 +18,12 @@ export class MarkedPage {
 
   private constructor(
     private readonly chromium: Chromium,
-    private readonly realm: RealmKind,
+    private readonly mode: Mode,
   ) {}
 
   /** Knows what a page says that was never marked, new and renewed. */
-  static async open(realm: RealmKind): Promise<MarkedPage> {
-    const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), realm);
+  static async open(mode: Mode): Promise<MarkedPage> {
+    const marked = new MarkedPage(await startChromium({ chromePath: chromePath(), sandbox: true }), mode);
     await marked.replace();
     for (let count = 0; count < 4; count += 1) {
       marked.quiet.push((await marked.ask("await tool.read()")) as State);
@@ -73,7 +73,7 @@ export class MarkedPage {
   private async ask(expression: string): Promise<unknown> {
     const tool = `const tool = (${marks})(globalThis, "${MARK}");`;
     const source = `const execute = async () => { ${tool} return ${expression} }`;
-    const outcome = await this.page.run(runOf(source, { realm: this.realm }));
+    const outcome = await this.page.run(runOf(source, { mode: this.mode }));
     return outcome.ok ? JSON.parse(outcome.data ?? "null") : null;
   }
 
@@ -89,7 +89,7 @@ export class MarkedPage {
     // A busy machine may be late for either, which costs a page and nothing else.
     for (;;) {
       const page = await Page.open(this.chromium.connection, null, () => null).catch(() => null);
-      if (await page?.settle(runOf("").origin, this.realm)) {
+      if (await page?.settle(runOf("").origin, this.mode)) {
         this.page = page!;
         return;
       }

@@ -11,7 +11,7 @@ const LEFT_BY_EACH =
 
 describe("runs that follow one another on a thread", function () {
   this.timeout(180_000);
-  const here = { realm: "language" } as const;
+  const here = { mode: "isolate" } as const;
   let browsers: Browsers;
 
   before(async () => {

@@ -31,7 +31,7 @@ const WELL: Vitals = {
   },
   instances: { api: 1, scheduler: 1, runner: 1 },
 };
-const RUN: EndedRunFacts = { appId: 1, trigger: "manual", room: "worker", outcome: "completed", durationMs: 20 };
+const RUN: EndedRunFacts = { appId: 1, trigger: "manual", mode: "isolate", outcome: "completed", durationMs: 20 };
 
 /** A process whose state a test changes. */
 function process() {

@@ -1,14 +1,14 @@
 /** As the test of the gate, for every object by itself, and every member of those whose marks cost the page. */
 import { expect } from "chai";
-import { REALM_KINDS } from "../../src/engine/browser/run.js";
+import { MODES } from "../../src/engine/browser/run.js";
 import { MarkedPage } from "../attacks/marked-page.js";
 
-for (const realm of REALM_KINDS) {
-  describe(`each mark that a run leaves in a ${realm} realm of its own`, () => {
+for (const mode of MODES) {
+  describe(`each mark that a run leaves in mode ${mode} of its own`, () => {
     let page: MarkedPage;
 
     before(async () => {
-      page = await MarkedPage.open(realm);
+      page = await MarkedPage.open(mode);
     });
     after(() => page.stop());
 

@@ -1,10 +1,12 @@
 /** What a run puts into the browser's own processes is bounded as what it puts into its page, and ends with it. */
+
 import { readdirSync, readFileSync } from "node:fs";
 import { expect } from "chai";
 import pino from "pino";
 import type { Protocol } from "puppeteer";
 import type { Browsers } from "../../src/engine/browser/browsers.js";
 import { startChromium } from "../../src/engine/browser/processes/chromium.js";
+import { MODES } from "../../src/engine/browser/run.js";
 import { watchBrowser } from "../../src/engine/browser/watch/browser-watch.js";
 import { resultOf, runOf, testBrowsers } from "../engine/browser/support.js";
 import { chromePath } from "../harness/remote-chromium.js";
@@ -113,8 +115,8 @@ describe("the browser's own processes", () => {
 });
 
 describe("the memory of a run that fills it with objects", () => {
-  for (const realm of ["document", "worker"] as const) {
-    it(`is bounded in a ${realm}, long as the collector looks at them, and no other run is lost`, async () => {
+  for (const mode of MODES) {
+    it(`is bounded in mode ${mode}, long as the collector looks at them, and no other run is lost`, async () => {
       const browsers = testBrowsers();
       await browsers.start();
       try {
@@ -124,7 +126,7 @@ describe("the memory of a run that fills it with objects", () => {
             isolationKey: "2:master",
           }),
         );
-        const outcome = await browsers.run(runOf(code, { timeoutMs: 120_000, realm }));
+        const outcome = await browsers.run(runOf(code, { timeoutMs: 120_000, mode }));
         expect(outcome).to.deep.include({ ok: false, cause: "memory" });
         expect((await neighbour).ok).to.equal(true);
       } finally {

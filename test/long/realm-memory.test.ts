@@ -25,7 +25,7 @@ function renderersMegabytes(group: number): number {
 }
 
 describe("the memory of runs in realms", () => {
-  const here = { realm: "language" } as const;
+  const here = { mode: "isolate" } as const;
   let browsers: Browsers;
 
   before(async () => {
@@ -47,14 +47,14 @@ describe("the memory of runs in realms", () => {
       return kept.length;
     }`;
     for (let count = 0; count < 6; count += 1) {
-      expect(await resultOf(browsers, code, { realm: undefined })).to.equal(30);
+      expect(await resultOf(browsers, code, { mode: undefined })).to.equal(30);
     }
   });
 
   it("is not that of quick ones before it, whatever these left in their global scope", async () => {
     const code = "var left = new Uint8Array(3e7).fill(1); const execute = async () => left.length";
     for (let count = 0; count < 60; count += 1) {
-      expect(await resultOf(browsers, code, { realm: undefined })).to.equal(3e7);
+      expect(await resultOf(browsers, code, { mode: undefined })).to.equal(3e7);
     }
   });
 

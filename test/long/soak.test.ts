@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import pg from "pg";
-import type { RunRoom } from "../../src/operations/watch/measures.js";
+import type { RunMode } from "../../src/operations/watch/measures.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { until } from "../harness/until.js";
 
@@ -17,14 +17,13 @@ const codeWith = (statement: string) => `async function execute({ payload }) {
   await new Promise((resolve) => setTimeout(resolve, payload.ms));
   return { n: payload.n, text: "x".repeat(1000) };
 }`;
-/** Each where it runs, and what becomes of the place: a context thrown away after each run, a document renewed, workers, realms, these and those with a network too. */
-const CODES: [RunRoom, string][] = [
+/** Code by its mode: a document whose context is discarded, one that is renewed, and both isolates. */
+const CODES: [RunMode, string][] = [
   ["document", codeWith('document.body.append(document.createElement("iframe"));')],
   ["document", codeWith("document.title = 'n';")],
-  ["worker", codeWith("structuredClone(payload);")],
-  ["network", codeWith("structuredClone(payload); await (await fetch('data:,x')).text();")],
-  ["fetch", codeWith("crypto.randomUUID(); await (await fetch('data:,x')).text();")],
-  ["language", 'async function execute({ payload }) { return { n: payload.n, text: "x".repeat(1000) }; }'],
+  ["document", codeWith("structuredClone(payload);")],
+  ["network-isolate", codeWith("crypto.randomUUID(); await (await fetch('data:,x')).text();")],
+  ["isolate", 'async function execute({ payload }) { return { n: payload.n, text: "x".repeat(1000) }; }'],
 ];
 
 interface Answer {
@@ -60,12 +59,12 @@ describe("a service that runs for long", () => {
     return Number((await db.query(sql)).rows[0].count);
   }
 
-  /** How many runs of an app there were in that room, or in all. */
-  async function ranIn(): Promise<(app: number, room?: RunRoom) => number> {
+  /** Number of runs of an app, in that mode or in all. */
+  async function ranIn(): Promise<(app: number, mode?: RunMode) => number> {
     const response = await fetch(`${url}/metrics`, { headers: { "auth-token": service.credentials().tokens.admin } });
     const lines = (await response.text()).split("\n").filter((line) => line.startsWith("svc_runs_total{"));
-    return (app, room) => {
-      const its = lines.filter((line) => line.includes(`app="${app}"`) && (!room || line.includes(`room="${room}"`)));
+    return (app, mode) => {
+      const its = lines.filter((line) => line.includes(`app="${app}"`) && (!mode || line.includes(`mode="${mode}"`)));
       return its.reduce((sum, line) => sum + Number(line.split(" ").at(-1)), 0);
     };
   }

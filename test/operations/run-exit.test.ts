@@ -59,7 +59,7 @@ function createApp(onEnd: () => void = () => {}) {
       db: { isInitialized: true } as DataSource,
       ledger,
       runPage: async (request) => {
-        request.onRealm?.("fetch");
+        request.onMode?.("network-isolate");
         runPage(request);
         return outcome;
       },

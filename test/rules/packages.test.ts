@@ -1,17 +1,18 @@
 /** What dependencies resolve to, and what an operator may add to the catalogue. */
 import { readFile } from "node:fs/promises";
 import { expect } from "chai";
-import { FETCH_GLOBALS, NETWORK_GLOBALS } from "../../src/engine/browser/pages/worker-globals.js";
+import { NETWORK_ISOLATE_GLOBALS } from "../../src/engine/browser/globals.js";
+import { isOfDocuments } from "../../src/engine/browser/mode.js";
 import { parsedScript, usedNames } from "../../src/engine/bundler/used-names.js";
 import {
   addressedAssets,
   BUILT_IN_PACKAGES,
   createCatalogue,
   keptPath,
+  modeOfLibrary,
   needOfPackage,
   needsLibrary,
   readDependency,
-  realmOfLibrary,
 } from "../../src/rules/packages.js";
 import { refusal } from "./refusal.js";
 
@@ -134,12 +135,12 @@ describe("the catalogue", () => {
     const faulty: [unknown, RegExp][] = [
       [{}, /packages must be an array/],
       [[good, 1], /packages\[1\] must be an object/],
-      [[{ ...good, realm: "page" }], /realm must be worker, fetch, network, document; "page" came/],
+      [[{ ...good, mode: "page" }], /mode must be isolate, network-isolate, document; "page" came/],
       [[{ ...good, standalone: 1 }], /standalone must be true, false or an array of function names; 1 came/],
       [[{ ...good, standalone: ["a", "(b"] }], /packages\[0\]\.standalone/],
       [[{ ...good, inDocument: "a" }], /inDocument must be an array of function names; "a" came/],
       [[{ ...good, withoutDocument: "a" }], /withoutDocument must be an array of function names; "a" came/],
-      [[{ ...good, inNetwork: ["a b"] }], /inNetwork must be an array of function names/],
+      [[{ ...good, network: 1 }], /network must be true or false; 1 came/],
       [[{ ...good, name: "A b" }], /packages\[0\]\.name/],
       [[{ ...good, namespace: "a.b" }], /packages\[0\]\.namespace/],
       [[{ ...good, path: "a.js" }], /packages\[0\]\.path/],
@@ -171,13 +172,13 @@ describe("the catalogue", () => {
 
   it("need a document in a server run where they say nothing else, and where the code names what shows something or opens a socket", () => {
     const catalogue = createCatalogue([{ name: "acme", namespace: "Acme", path: "/client/packages/acme.js" }]);
-    const realm = (name: string, code: string) => needOfPackage(catalogue.get(name)!, code).realm;
-    expect(realm("acme", "return Acme()")).to.equal("document");
-    expect(realm("svc-csv", "return Svc.CSV.parse('')")).to.equal("worker");
-    expect(realm("svc-datasources", "return source.find({})")).to.equal("fetch");
-    expect(realm("svc-datasources", "return source.subscribe({}, next)")).to.equal("document");
-    expect(realm("svc-datasources", "return source['subscribe']({}, next)")).to.equal("document");
-    expect(realm("svc-datasources", "return subscribers")).to.equal("fetch");
+    const mode = (name: string, code: string) => needOfPackage(catalogue.get(name)!, code).mode;
+    expect(mode("acme", "return Acme()")).to.equal("document");
+    expect(mode("svc-csv", "return Svc.CSV.parse('')")).to.equal("network-isolate");
+    expect(mode("svc-datasources", "return source.find({})")).to.equal("network-isolate");
+    expect(mode("svc-datasources", "return source.subscribe({}, next)")).to.equal("document");
+    expect(mode("svc-datasources", "return source['subscribe']({}, next)")).to.equal("document");
+    expect(mode("svc-datasources", "return subscribers")).to.equal("network-isolate");
   });
 
   it("need a document where functions may be called that do, and a realm where the code says only others", () => {
@@ -187,7 +188,7 @@ describe("the catalogue", () => {
       "return Svc.CSV.parse(Svc.Barcode.svg({ png: 1 })) // png",
       "return 1",
     ])
-      expect(needOfPackage(entry, code), code).to.deep.include({ realm: "worker", mayDoWithLess: true });
+      expect(needOfPackage(entry, code), code).to.deep.include({ mode: "network-isolate", mayDoWithLess: true });
     for (const code of [
       "return Svc.Barcode.png({})",
       "return Svc.Barcode[payload.kind]({})",
@@ -197,59 +198,62 @@ describe("the catalogue", () => {
       "return Svc.Barcode.svgs()",
     ])
       expect(needOfPackage(entry, code), code).to.deep.equal({
-        realm: "document",
+        mode: "document",
+        network: false,
         mayDoWithLess: false,
-        fitsFetch: false,
       });
-    expect(needOfPackage(entry, "return draw()", true).realm).to.equal("document");
+    expect(needOfPackage(entry, "return draw()", true).mode).to.equal("document");
   });
 
-  it("have a worker's network where the code names what sends or takes bytes, and a document's where it names both", () => {
+  it("run in a document if the code names a function that needs one", () => {
     const catalogue = createCatalogue([
-      { name: "acme", namespace: "Acme", path: "/acme.js", realm: "fetch", inNetwork: ["send"], inDocument: ["show"] },
+      { name: "acme", namespace: "Acme", path: "/acme.js", mode: "network-isolate", inDocument: ["show"] },
     ]);
-    const realm = (name: string, code: string) => needOfPackage(catalogue.get(name)!, code).realm;
-    expect(realm("acme", "return Acme.read()")).to.equal("fetch");
-    expect(realm("acme", "return Acme.send()")).to.equal("network");
-    expect(realm("acme", "return Acme.show(Acme.send())")).to.equal("document");
-    expect(realm("svc-media", "return Svc.Media.Files.getAll()")).to.equal("fetch");
-    expect(realm("svc-media", "return Svc.Media.Files.getContents(1)")).to.equal("network");
-    expect(realm("svc-media", "const { upload } = Svc.Media.Files; return upload({ file })")).to.equal("network");
+    const mode = (name: string, code: string) => needOfPackage(catalogue.get(name)!, code).mode;
+    expect(mode("acme", "return Acme.read()")).to.equal("network-isolate");
+    expect(mode("acme", "return Acme.show(Acme.send())")).to.equal("document");
+    expect(mode("svc-media", "return Svc.Media.Files.getAll()")).to.equal("network-isolate");
+    expect(mode("svc-media", "return Svc.Media.Files.getContents(1)")).to.equal("document");
+    expect(mode("svc-media", "const { upload } = Svc.Media.Files; return upload({ file })")).to.equal("document");
   });
 
-  it("leave the client library a document where more of it may be used than the operations on actions", () => {
+  it("run the client library in a document if the code may use more of it than its packages", () => {
     const catalogue = createCatalogue();
-    const realm = (code: string, ...dependencies: string[]) => realmOfLibrary(code, dependencies, catalogue);
-    expect(realm("return Svc.App.V3.Actions.run('a')")).to.equal("network");
-    expect(realm("return Svc.DataSources.get(await Svc.App.V3.Actions.run('a'))", "svc-datasources")).to.equal(
-      "network",
+    const mode = (code: string, ...dependencies: string[]) => modeOfLibrary(code, dependencies, catalogue);
+    expect(mode("return Svc.App.V3.Actions.run('a')")).to.equal("document");
+    expect(mode("return Svc.DataSources.get(await Svc.App.V3.Actions.run('a'))", "svc-datasources")).to.equal(
+      "document",
     );
-    expect(realm("return Svc.DataSources.get()")).to.equal("document");
-    expect(realm("return Svc.DataSources.get()", "svc-datasources")).to.equal("fetch");
-    expect(realm("return Svc.CSV.parse(await Svc.DataSources.get())", "svc-datasources", "svc-csv")).to.equal("fetch");
-    expect(realm("Svc.App.Analytics.event('a')")).to.equal("document");
-    expect(realm("Svc.App.Triggers.start()")).to.equal("document");
-    expect(realm("const { App } = Svc; return App")).to.equal("document");
-    expect(realm("return Svc.App.V3.ActionsOfMine")).to.equal("document");
+    expect(mode("return Svc.DataSources.get()")).to.equal("document");
+    expect(mode("return Svc.DataSources.get()", "svc-datasources")).to.equal("network-isolate");
+    expect(mode("return Svc.CSV.parse(await Svc.DataSources.get())", "svc-datasources", "svc-csv")).to.equal(
+      "network-isolate",
+    );
+    expect(mode("Svc.App.Analytics.event('a')")).to.equal("document");
+    expect(mode("Svc.App.Triggers.start()")).to.equal("document");
+    expect(mode("const { App } = Svc; return App")).to.equal("document");
+    expect(mode("return Svc.App.V3.ActionsOfMine")).to.equal("document");
   });
 
-  it("are in a realm with fetch where they name nothing that only a worker has, but in functions that have a document", async () => {
+  it("that run in a network isolate name no global beyond it, but in functions that need a document", async () => {
     const beyond = new Map<string, string[]>();
-    for (const { name, path, realm, fitsFetch } of BUILT_IN_PACKAGES) {
-      if (realm !== "fetch" && fitsFetch !== true) continue;
+    for (const { name, path, mode } of BUILT_IN_PACKAGES) {
+      if (mode !== "network-isolate") continue;
       const names = usedNames(parsedScript(await readFile(new URL(`../../web${path}`, import.meta.url), "utf8")));
-      const ofWorkers = names.filter((used) => NETWORK_GLOBALS.includes(used) && !FETCH_GLOBALS.includes(used));
-      beyond.set(name, ofWorkers);
+      beyond.set(
+        name,
+        names.filter((used) => isOfDocuments(used) && !NETWORK_ISOLATE_GLOBALS.includes(used)),
+      );
     }
     expect(Object.fromEntries(beyond)).to.deep.equal({
       "svc-datasources": [],
       "svc-session": [],
-      "svc-communicate": ["navigator"],
+      "svc-communicate": ["document", "location", "navigator", "navigator.clipboard", "navigator.share", "window"],
       "svc-media": [],
-      "svc-barcode": [],
-      "svc-csv": [],
+      "svc-barcode": ["document"],
+      "svc-csv": ["FileReader", "XMLHttpRequest", "self", "window"],
       "svc-encryption": [],
-      "svc-notifications": ["navigator"],
+      "svc-notifications": ["Notification", "location", "navigator", "navigator.serviceWorker"],
     });
   });
 });

@@ -88,7 +88,11 @@ describe("traces", function () {
       "http.route": "/v3/apps/:appId/actions/:nameOrId/runWithResult",
       "http.response.status_code": 200,
     });
-    expect(run.values).to.include({ "svc.trigger": "manual", "svc.outcome": "completed", "svc.room": "network" });
+    expect(run.values).to.include({
+      "svc.trigger": "manual",
+      "svc.outcome": "completed",
+      "svc.mode": "network-isolate",
+    });
     expect(fetch.values).to.include({ "server.address": "127.0.0.1", "http.response.status_code": 200 });
     expect(innerRuns[0]!.values).to.include({ "svc.outcome": "completed" });
     expect([...collector.paths]).to.deep.equal(["/v1/traces"]);

@@ -7,17 +7,18 @@ import { setTimeout as setTimeoutPromise } from "node:timers/promises";
 import { runInBackground } from "../../background.js";
 import { StartError } from "../../errors.js";
 import type { BrowserSource } from "./browser-source.js";
-import type { Room } from "./pages/pool.js";
+import { createNeedsOfCode } from "./mode.js";
+import type { Slot } from "./pages/pool.js";
 import { proveSandbox, type SandboxProof } from "./processes/sandbox-proof.js";
-import { createRealmsOfCode } from "./realm-of-code.js";
 import {
   type FailureCause,
   failed,
+  hasNetwork,
+  MODES,
+  type Mode,
   type PageOutcome,
   type PageRun,
   type PageScript,
-  REALM_KINDS,
-  type RealmKind,
 } from "./run.js";
 import { type Generation, Supervisor, type SupervisorOptions } from "./supervisor.js";
 import { createRememberedCode, createTrials, type TrialOf } from "./trials.js";
@@ -73,51 +74,49 @@ async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> 
   return false;
 }
 
-const realmsOfCode = createRealmsOfCode();
+const needsOfCode = createNeedsOfCode();
 const trials = createTrials();
-/** Code that ended its page of late in a realm with `fetch`. */
+/** Code that recently ended its page in a network isolate. It runs in a document. */
 const endedPages = createRememberedCode();
 
-/** Whether a package is held there. What a worker has beside the language, a realm with `fetch` has in part; a worker can ask for nothing. */
-function holds(kind: RealmKind, script: PageScript): boolean {
-  if (!("source" in script)) return kind === "document";
-  const { realm = "document", fitsFetch = false } = script;
-  if (kind === "fetch" && !["language", "fetch"].includes(realm)) return fitsFetch;
-  if (kind === "worker" && realm === "fetch") return false;
-  return REALM_KINDS.indexOf(kind) >= REALM_KINDS.indexOf(realm);
-}
-
-/** Where a run is to be, whether it is tried in a realm of the language first, and whether it names nothing that asks for anything. */
-interface Place {
-  realm: RealmKind;
+/** Where a run is evaluated. `trialOf`: set if it is tried in `isolate` first. */
+interface Placement {
+  mode: Mode;
   trialOf: TrialOf | null;
-  isSilent: boolean;
+  network: boolean;
 }
 
-/** The least realm that has all that the run names. */
-function placeOf(request: PageRun): Place {
-  if (request.realm !== undefined) {
-    return { realm: request.realm, trialOf: trials.of(request, request.realm), isSilent: false };
-  }
+/** Chooses the cheapest mode that has all that the run's code and packages name. */
+function placementOf(request: PageRun): Placement {
   const { packages, source } = request;
-  const given = packages.flatMap((script) => ("source" in script && script.defines) || []);
-  const ofSource = realmsOfCode(source, given);
-  const realms = ofSource.filter((kind) => packages.every((script) => holds(kind, script)));
-  const [least, next] = realms as [RealmKind, RealmKind];
-  const realm = least === "fetch" && endedPages.has(request) ? next : least;
-  return { realm, trialOf: trials.of(request, realm, ofSource[0]), isSilent: realms.includes("worker") };
+  if (request.mode !== undefined) {
+    const network = hasNetwork(request.mode) && request.network !== false;
+    return { mode: request.mode, trialOf: trials.of(request, request.mode), network };
+  }
+  const defined = packages.flatMap((script) => ("source" in script && script.defines) || []);
+  const ofSource = needsOfCode(source, defined);
+  const needs = [ofSource, ...packages.map(needsOfPackage)];
+  const most = Math.max(...needs.map(({ mode }) => MODES.indexOf(mode)));
+  const mode = MODES[most]!;
+  const isEnded = mode === "network-isolate" && endedPages.has(request);
+  return {
+    mode: isEnded ? "document" : mode,
+    trialOf: trials.of(request, mode, ofSource.mode),
+    network: needs.some(({ network }) => network),
+  };
 }
 
-/** A run has a way out where it names one, and nowhere else. */
-function withoutWayOut({ mayRequest: _mayRequest, onRequest: _onRequest, ...request }: PageRun): PageRun {
-  return { ...request, mayLeave: async () => false };
+function needsOfPackage(script: PageScript): Pick<Placement, "mode" | "network"> {
+  if (!("source" in script)) return { mode: "document", network: true };
+  const { mode = "document", network = hasNetwork(mode) } = script;
+  return { mode, network };
 }
 
-/** What ends a run and leaves its page as it is. */
-const INTACT: readonly FailureCause[] = ["script", "result", "realm"];
+/** Failures after which the page can be used again. */
+const INTACT: readonly FailureCause[] = ["script", "result", "retry"];
 
-/** What ends a run with its page. */
-const ENDED_WITH_PAGE: readonly FailureCause[] = ["realm", "browser", "memory"];
+/** Failures in a network isolate after which the code runs in a document. */
+const ENDED_WITH_PAGE: readonly FailureCause[] = ["retry", "browser", "memory"];
 
 const cancelledBefore = () => failed("cancelled", "AbortError", "The run was cancelled before it began");
 
@@ -126,33 +125,33 @@ async function runIn(
   supervisor: Supervisor,
   generation: Generation,
   request: PageRun,
-  realm: RealmKind,
+  mode: Mode,
 ): Promise<PageOutcome | null> {
   const { pool } = generation;
   const { isolationKey, origin } = request;
-  const room: Room = { key: [isolationKey, origin, realm].join("\n"), origin, kind: realm };
+  const slot: Slot = { key: [isolationKey, origin, mode].join("\n"), origin, mode };
   generation.active += 1;
   try {
-    const page = await pool.acquire(room).catch(() => null);
+    const page = await pool.acquire(slot).catch(() => null);
     if (page === null) return null;
     if (!page.ready) {
-      pool.release(page, room, false);
+      pool.release(page, slot, false);
       return null;
     }
     if (request.signal?.aborted) {
-      pool.release(page, room, true);
+      pool.release(page, slot, true);
       return cancelledBefore();
     }
     supervisor.count(generation);
     const outcome = await page.run(request);
     if (!outcome.ok && outcome.cause === "unready") {
-      pool.release(page, room, false);
+      pool.release(page, slot, false);
       return null;
     }
     if (page.loss !== null) supervisor.lostPage(page.loss);
     if (!outcome.ok && outcome.cause === "memory") pool.rest(origin);
     const intact = outcome.ok || INTACT.includes(outcome.cause);
-    pool.release(page, room, intact);
+    pool.release(page, slot, intact);
     return outcome;
   } finally {
     generation.active -= 1;
@@ -161,31 +160,36 @@ async function runIn(
 }
 
 async function run(supervisors: readonly Supervisor[], asked: PageRun): Promise<PageOutcome> {
-  const { realm, trialOf, isSilent } = placeOf(asked);
-  const request = isSilent ? withoutWayOut(asked) : asked;
-  // What does not hold in a realm has a thread of its own.
-  const whole = realm === "language" ? "worker" : realm;
+  const { mode, trialOf, network } = placementOf(asked);
+  const { mayRequest: _mayRequest, onRequest: _onRequest, ...silent } = asked;
+  const request: PageRun = network ? asked : { ...silent, network };
   if (trialOf !== null) {
-    const outcome = await trials.run(request, trialOf, (trial) => runAs(supervisors, trial, "language"));
+    const outcome = await trials.run(request, trialOf, (trial) => runAs(supervisors, trial, "isolate"));
     if (outcome !== null) {
-      request.onRealm?.("language");
+      request.onMode?.("isolate");
       return outcome;
     }
   }
-  request.onRealm?.(whole);
+  if (mode === "isolate") return runInDocument(supervisors, request);
+  request.onMode?.(mode);
   const begun = performance.now();
-  const outcome = await runAs(supervisors, request, whole);
-  if (whole !== "fetch" || outcome.ok || !ENDED_WITH_PAGE.includes(outcome.cause)) return outcome;
+  const outcome = await runAs(supervisors, request, mode);
+  if (mode !== "network-isolate" || outcome.ok || !ENDED_WITH_PAGE.includes(outcome.cause)) return outcome;
   endedPages.add(request);
-  if (outcome.cause !== "realm") return outcome;
-  // Its page was ended there before it had asked for anything or printed a line.
-  const timeoutMs = Math.max(1, request.timeoutMs - (performance.now() - begun));
-  const instead = isSilent ? "worker" : "network";
-  request.onRealm?.(instead);
-  return runAs(supervisors, { ...request, timeoutMs }, instead);
+  if (outcome.cause !== "retry") return outcome;
+  // The isolate ended before the run had made a request or printed a line, so it can be repeated.
+  return runInDocument(supervisors, {
+    ...request,
+    timeoutMs: Math.max(1, request.timeoutMs - (performance.now() - begun)),
+  });
 }
 
-async function runAs(supervisors: readonly Supervisor[], request: PageRun, realm: RealmKind): Promise<PageOutcome> {
+function runInDocument(supervisors: readonly Supervisor[], request: PageRun): Promise<PageOutcome> {
+  request.onMode?.("document");
+  return runAs(supervisors, request, "document");
+}
+
+async function runAs(supervisors: readonly Supervisor[], request: PageRun, mode: Mode): Promise<PageOutcome> {
   const tried = new Set<Supervisor>();
   for (let tries = 0; tries < ATTEMPTS_BEFORE_START; tries += 1) {
     if (request.signal?.aborted) return cancelledBefore();
@@ -193,7 +197,7 @@ async function runAs(supervisors: readonly Supervisor[], request: PageRun, realm
     // Chosen and counted in one go, so that runs that come together are spread.
     const supervisor = leastBusy(supervisors, tried);
     if (!supervisor?.current) continue;
-    const outcome = await runIn(supervisor, supervisor.current, request, realm);
+    const outcome = await runIn(supervisor, supervisor.current, request, mode);
     if (outcome !== null) return outcome;
     tried.add(supervisor);
   }

@@ -11,32 +11,31 @@ export interface ConsoleLine {
 }
 
 /**
- * A script by its text, or by the address from which a document loads it. `realm`: the least that holds it; default a document. `defines`:
- * the global that later scripts find it under. `content`: names the text for good, so that a page which has it is not sent it again.
- * `mayDoWithLess`: that realm has all that it names, of which it may have no need (trials.ts). `fitsFetch`: a realm with FETCH_GLOBALS holds it as well.
+ * A script as text, or as the address from which a document loads it. `mode`: the cheapest mode that has all that the script names; default
+ * `document`. `defines`: the global that later scripts use. `content`: identifies the text, so that a page that stores it is not sent it
+ * again. `mayDoWithLess`: runs with it may be tried in `isolate` first (trials.ts). `network`: false if it makes no requests.
  */
 export type PageScript =
   | {
       name: string;
       source: string;
-      realm?: RealmKind;
+      mode?: Mode;
+      network?: boolean;
       defines?: string;
       content?: string;
       mayDoWithLess?: boolean;
-      fitsFetch?: boolean;
     }
   | { name: string; url: string };
 
 /**
- * Where a script is evaluated, by what that costs: in a realm with LANGUAGE_GLOBALS, in one with FETCH_GLOBALS that has the app's origin and
- * its way out, in a worker with WORKER_GLOBALS and no way out, in one with NETWORK_GLOBALS and with both, in a document with all that a page
- * has, storage too. Each has what those before it have, but for the worker, which cannot ask for anything.
+ * Where a script is evaluated, the cheapest first (globals.ts). `isolate`: the language and `console`. `network-isolate`: also timers,
+ * `fetch`, crypto, URLs and events, at the app's origin. `document`: all that a page has.
  */
-export const REALM_KINDS = ["language", "fetch", "worker", "network", "document"] as const;
-export type RealmKind = (typeof REALM_KINDS)[number];
+export const MODES = ["isolate", "network-isolate", "document"] as const;
+export type Mode = (typeof MODES)[number];
 
-/** Whether a run there can reach anything. */
-export const hasNetwork = (realm: RealmKind): boolean => ["fetch", "network", "document"].includes(realm);
+/** True if code in this mode can make requests. */
+export const hasNetwork = (mode: Mode): boolean => mode !== "isolate";
 
 /** A request that a page makes. */
 export interface PageRequest {
@@ -68,14 +67,14 @@ export interface ServiceWay {
   send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceAnswer>;
 }
 
-/** One script to run to its end in a realm of its own. */
+/** One script to run to its end. */
 export interface PageRun {
-  /** Default: the least that holds the source and the packages. Where `language` does not hold it, a worker does. `mayRequest` and `onHost` have something to do only where there is a network. */
-  realm?: RealmKind;
-  /** In a realm of the language: the one whose other names are stood in for there. Touched, one ends the run with the cause `realm`. */
-  trialOf?: RealmKind;
-  /** Asked whenever the run asks for something, which leaves its page when that says so; false: it does not. Heeded where it has a way out of its own. */
-  mayLeave?(): Promise<boolean>;
+  /** Default: the cheapest mode that has all that the source and the packages name. */
+  mode?: Mode;
+  /** Set in a trial in `isolate`: the mode whose other globals have stand-ins there. Using a stand-in ends the run with the cause `retry`. */
+  trialOf?: Mode;
+  /** false: the run makes no requests. Default true; `isolate` never has a network. */
+  network?: boolean;
   /** What may share a browser context over time; two keys never do. */
   isolationKey: string;
   /** The https origin of the page; it exists nowhere, its document is answered over the protocol. */
@@ -94,11 +93,8 @@ export interface PageRun {
   timeoutMs: number;
   /** Cancels the run, waiting or running. */
   signal?: AbortSignal;
-  /**
-   * Called before anything of the run is evaluated, or when its trial in a realm of the language has held; and again where what began in a
-   * realm with `fetch` begins anew in a worker, since its page ended before anybody had heard of it.
-   */
-  onRealm?(realm: RealmKind): void;
+  /** Called with the mode before code is evaluated, or after a successful trial. Called again if the run is repeated in a document. */
+  onMode?(mode: Mode): void;
   onConsole?(line: ConsoleLine): void;
   /** Called once for each host that the run contacts, with its port. */
   onHost?(host: string): void;
@@ -112,15 +108,15 @@ export interface PageRun {
    * by its status, or null where there was no answer. null: it is nobody's concern.
    */
   onRequest?(request: PageRequest): { headers: Record<string, string>; end(status: number | null): void } | null;
-  /** Given to the scripts of a worker with a network, under SERVICE_GLOBAL: their requests are judged, followed and counted as any other. */
+  /** Given to the scripts of a network isolate, under SERVICE_GLOBAL: their requests are judged, followed and counted as any other. */
   service?: ServiceWay;
 }
 
 /**
- * Why a run failed: the author's code, a limit, or the machinery. Of two nobody else hears. `realm`: one that needs more than a realm of the
- * language, or whose page was ended there; `unready`: nothing of it was evaluated.
+ * Why a run failed: the author's code, a limit, or the machinery. `Browsers.run` never returns the last two. `retry`: the isolate lacks
+ * something, and the run can be repeated in another mode. `unready`: no code of the run was evaluated.
  */
-export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "realm" | "unready";
+export type FailureCause = "script" | "timeout" | "memory" | "result" | "browser" | "cancelled" | "retry" | "unready";
 
 export interface RunError {
   name: string;

@@ -1,18 +1,18 @@
 /**
- * Which runs are tried in a realm of the language: those of the language, which may need more memory or time than a shared thread gives, and
- * those whose packages name more, for libraries name much that most of their uses never touch. Nothing of such a run leaves that realm until
- * it has ended, so that one which needs more begins anew in a worker, or in what its packages name, as if for the first time.
+ * Trials: a run whose code needs only the language starts in an isolate, even if its packages name more, since libraries name much that most
+ * uses never touch. Stand-ins (in-page/stand-ins.ts) detect such a use. Nothing of a trial leaves the isolate until it has ended, so a run
+ * that needs more, or more time or memory than the shared thread allows, is repeated in its own mode.
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { ConsoleLine, PageOutcome, PageRun, PageScript, RealmKind } from "./run.js";
+import type { ConsoleLine, Mode, PageOutcome, PageRun, PageScript } from "./run.js";
 
-/** What is remembered to need more, by app, so that none drives out another's, and for how long: then it is found out again, for the machine may only have been busy. */
+/** Size of the memory by app, so that no app displaces the entries of another, and lifetime of an entry: the machine may only have been busy. */
 const REMEMBERED_APPS = 1_000;
 const REMEMBERED_PER_APP = 100;
 const REMEMBERED_MS = 600_000;
-/** What a run fills its memory with shows in the worker that has it next. */
-const NEEDS_MORE: readonly string[] = ["realm", "memory", "timeout"];
+/** Outcomes of a trial after which the run is repeated. */
+const NEEDS_MORE: readonly string[] = ["retry", "memory", "timeout"];
 
 /** Time limit of a trial in milliseconds, and as a share of the run's own: a longer run would delay the others of its thread. */
 const TRIAL_MAX_MS = 1_000;
@@ -22,16 +22,16 @@ const LINES_MAX = 500;
 
 export type TrialOf = NonNullable<PageRun["trialOf"]>;
 
-/** What names code and packages by their contents. */
+/** Identifies code and packages by their contents. */
 function keyOf({ packages, source }: PageRun): string {
   const contents = packages.map((script) => ("content" in script && script.content) || script.name);
   return hash("sha256", [...contents, source].join("\n"));
 }
 
 const mayBeTried = (script: PageScript): boolean =>
-  "source" in script && (script.realm === "language" || script.mayDoWithLess === true);
+  "source" in script && (script.mode === "isolate" || script.mayDoWithLess === true);
 
-/** In so much text of a run's a document's names are looked for (kept-texts.ts), once for each, while every other run waits. */
+/** Maximum length of the scripts of a trial of a document. Names are searched in them (kept-texts.ts), which blocks the process. */
 const LOOKED_THROUGH_CHARACTERS = 512 * 1024;
 
 function areLookedThrough(packages: readonly PageScript[]): boolean {
@@ -39,11 +39,11 @@ function areLookedThrough(packages: readonly PageScript[]): boolean {
   return lengths.reduce((sum, length) => sum + length, 0) <= LOOKED_THROUGH_CHARACTERS;
 }
 
-/** A name that was made of parts is not stood in for, and a document has twice the stack: what fails may be for want of either. */
+/** A failure in a trial of a document does not count: a name that is put together at run time has no stand-in. */
 const failedThere = (ended: PageOutcome, trialOf: TrialOf): boolean =>
   trialOf === "document" && !ended.ok && ended.cause === "script";
 
-/** What showed of code, by app. */
+/** Remembers code, by app. */
 export function createRememberedCode(perApp = REMEMBERED_PER_APP) {
   const byApp = new LRUCache<string, LRUCache<string, true>>({ max: REMEMBERED_APPS });
   return {
@@ -75,17 +75,17 @@ export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
   const needMore = createRememberedCode(rememberedPerApp);
 
   return {
-    /** `realm` where the run is to be tried in a realm of the language first, and its source needs no more than that has; null where not. */
-    of(request: PageRun, realm: RealmKind, ofSource = realm): TrialOf | null {
-      if (ofSource !== "language" || needMore.has(request)) return null;
-      const mayBe = realm === "language" || request.packages.every(mayBeTried);
-      return mayBe && (realm !== "document" || areLookedThrough(request.packages)) ? realm : null;
+    /** Returns `mode` if the run is to be tried in `isolate` first, or null. @param ofSource the mode that the source needs */
+    of(request: PageRun, mode: Mode, ofSource = mode): TrialOf | null {
+      if (ofSource !== "isolate" || needMore.has(request)) return null;
+      const mayBe = mode === "isolate" || request.packages.every(mayBeTried);
+      return mayBe && (mode !== "document" || areLookedThrough(request.packages)) ? mode : null;
     },
 
     /**
      * Runs the trial.
-     * @param run runs a request in the language isolate
-     * @returns null if the run needs more than the language isolate has; its code is remembered, and the caller repeats the run
+     * @param run runs a request in `isolate`
+     * @returns null if the run needs more; its code is remembered, and the caller repeats the run
      */
     async run(
       request: PageRun,

@@ -10,7 +10,7 @@ import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { resultFault } from "../../rules/json-scan.js";
 import { entryData, type RunOutcome } from "../records/execution-logs.js";
-import type { Measures, RunOutcomeLabel, RunRoom } from "../watch/measures.js";
+import type { Measures, RunMode, RunOutcomeLabel } from "../watch/measures.js";
 import type { Printer, RunConsole } from "./console.js";
 import type { Ending } from "./endings.js";
 import type { Ledger } from "./ledger.js";
@@ -154,8 +154,7 @@ interface EntryDetails {
   hosts: Set<string>;
   /** JSON text of the payload as it may be told; undefined for the run's own. */
   payload: string | undefined;
-  /** Where it was performed. */
-  room: RunRoom;
+  mode: RunMode;
   /** `performance.now()` of its beginning. */
   begunAt: number;
   durationMs: number;
@@ -262,9 +261,9 @@ export function createExecution(options: {
       settings,
       timeoutMs: limitMs,
       signal,
-      onRealm: (realm) => {
-        details.room = realm;
-        if (!hasNetwork(realm)) kept.cutOff();
+      onMode: (mode) => {
+        details.mode = mode;
+        if (!hasNetwork(mode)) kept.cutOff();
       },
       onConsole: printer.print,
       onHost: (host) => details.hosts.add(host),
@@ -354,7 +353,7 @@ export function createExecution(options: {
       const details: EntryDetails = {
         hosts: new Set(),
         payload: undefined,
-        room: "none",
+        mode: "none",
         begunAt: performance.now(),
         durationMs: 0,
         trace,
@@ -363,7 +362,7 @@ export function createExecution(options: {
       details.durationMs = performance.now() - details.begunAt;
       const tell = (outcome: RunOutcome) => {
         const { appId, trigger } = run;
-        const ended = { room: details.room, outcome: labelOf(outcome) };
+        const ended = { mode: details.mode, outcome: labelOf(outcome) };
         measures.runEnded({ appId, trigger, ...ended, durationMs: details.durationMs });
         trace.end(ended);
       };

@@ -5,16 +5,16 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { LRUCache } from "lru-cache";
-import { fitsFetchRealm, realmOfNames } from "../../engine/browser/realm-of-code.js";
+import { needsOfNames } from "../../engine/browser/mode.js";
 import type { PageScript } from "../../engine/browser/run.js";
 import type { SessionOf } from "../../rules/env-script.js";
 import {
   type Catalogue,
   isKept,
+  modeOfLibrary,
   needOfPackage,
   needsLibrary,
   notBuilt,
-  realmOfLibrary,
   unresolved,
 } from "../../rules/packages.js";
 import type { Credentials } from "../access/credentials.js";
@@ -89,18 +89,16 @@ export function createRunScripts(options: {
     const script = await keptScripts.read(sha256);
     if (!script) throw unresolved(dependency, "is not among the scripts that the service keeps");
     const { source, names, global } = script;
-    const realm = names ? realmOfNames(names) : "document";
+    const needs = names ? needsOfNames(names) : ({ mode: "document" } as const);
     const name = `${dependency.replaceAll(/[^\w@./-]/g, "_")}.js`;
     const sees = names?.includes("eval") && seesAround(sha256, source);
     const mayDoWithLess = names !== null && !sees && !names.includes("import()");
-    const fitsFetch = names !== null && fitsFetchRealm(names);
     return {
       name,
       source,
-      realm,
+      ...needs,
       content: sha256,
       mayDoWithLess,
-      fitsFetch,
       ...(global !== null && { defines: global }),
     };
   }
@@ -126,7 +124,7 @@ export function createRunScripts(options: {
     const session = JSON.stringify(JSON.stringify(await sessionOf(run)));
     // In an object literal `__proto__` would be no property like any other.
     const source = `globalThis.__svcSession = JSON.parse(${session});`;
-    return { name: "svc-run-session.js", source, realm: "language" };
+    return { name: "svc-run-session.js", source, mode: "isolate" };
   }
 
   /** The packages by their names, each once. */
@@ -151,9 +149,9 @@ export function createRunScripts(options: {
       const expiresAt = new Date(Date.now() + timeoutMs + TOKEN_SLACK_MS);
       const { id, token } = await credentials.issue({ kind: "task", appId, runId, personId, expiresAt });
       const configuration = `Svc.configure(${JSON.stringify({ apiUrl, appId, token })});`;
-      const realm = realmOfLibrary(code, [...new Set(dependencies)], catalogue);
+      const mode = modeOfLibrary(code, [...new Set(dependencies)], catalogue);
       const client = await built(CLIENT_LIBRARY, "svc.js");
-      packages.unshift({ ...client, realm }, { name: "svc-run.js", source: configuration, realm });
+      packages.unshift({ ...client, mode }, { name: "svc-run.js", source: configuration, mode });
       return { packages, hasToken: true, revoke: () => credentials.expire(id) };
     },
   };

@@ -19,7 +19,7 @@ const METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
 export interface RunTrace {
   /** Performs the run's page under its span. */
   page(perform: (request: PageRun) => Promise<PageOutcome>, request: PageRun): Promise<PageOutcome>;
-  end(values: { outcome: string; room: string }): void;
+  end(values: { outcome: string; mode: string }): void;
 }
 
 export type RunTraces = ReturnType<typeof createRunTraces>;
@@ -78,8 +78,8 @@ export function createRunTraces(options: { db: DataSource; tracing: Tracing; api
         browser.end(!outcome.ok);
         return outcome;
       },
-      end({ outcome, room }) {
-        span.set({ "svc.outcome": outcome, "svc.room": room });
+      end({ outcome, mode }) {
+        span.set({ "svc.outcome": outcome, "svc.mode": mode });
         span.end(outcome !== "completed");
       },
     };

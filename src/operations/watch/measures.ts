@@ -10,8 +10,8 @@ const OTHERS = "other";
 /** Seconds: a warm run takes some milliseconds, the longest two minutes. */
 const BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
 
-/** Where a run was performed: in a realm, worker or document of the server's browser, or in a user's. */
-export type RunRoom = "language" | "worker" | "fetch" | "network" | "document" | "client" | "none";
+/** Where a run was evaluated: in an isolate or a document of the server's browser, in a user's browser, or nowhere. */
+export type RunMode = "isolate" | "network-isolate" | "document" | "client" | "none";
 export type RunOutcomeLabel = "completed" | "failed" | "timeout" | "cancelled";
 /** What became of a tick: a run in the queue, or the reason why there is none; `late` and `concurrency` meet one that was queued. */
 export type TickFateLabel = "queued" | "running" | "down" | "late" | "unpublished" | "paused" | "concurrency";
@@ -19,7 +19,7 @@ export type TickFateLabel = "queued" | "running" | "down" | "late" | "unpublishe
 export interface EndedRunFacts {
   appId: number;
   trigger: string;
-  room: RunRoom;
+  mode: RunMode;
   outcome: RunOutcomeLabel;
   durationMs: number;
 }
@@ -44,13 +44,13 @@ export function createMeasures() {
   const runs = new Counter({
     name: "svc_runs_total",
     help: "Runs that ended here; the first 100 apps by their id, all others together.",
-    labelNames: ["app", "trigger", "room", "outcome"],
+    labelNames: ["app", "trigger", "mode", "outcome"],
     registers,
   });
   const seconds = new Histogram({
     name: "svc_run_seconds",
     help: "How long runs took, from their start to their outcome.",
-    labelNames: ["trigger", "room", "outcome"],
+    labelNames: ["trigger", "mode", "outcome"],
     buckets: BUCKETS,
     registers,
   });
@@ -87,9 +87,9 @@ export function createMeasures() {
     register,
     /** The label of an app among those of this process. */
     labelOf,
-    runEnded({ appId, trigger, room, outcome, durationMs }: EndedRunFacts): void {
-      runs.inc({ app: labelOf(appId), trigger, room, outcome });
-      seconds.observe({ trigger, room, outcome }, durationMs / 1e3);
+    runEnded({ appId, trigger, mode, outcome, durationMs }: EndedRunFacts): void {
+      runs.inc({ app: labelOf(appId), trigger, mode, outcome });
+      seconds.observe({ trigger, mode, outcome }, durationMs / 1e3);
     },
     runsLost: (count: number): void => lost.inc(count),
     ticks: (fate: TickFateLabel, count = 1): void => ticks.inc({ fate }, count),

@@ -3,21 +3,21 @@ import { createContext, runInContext } from "node:vm";
 import { expect } from "chai";
 import globals from "globals";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import {
   documentStandIns,
-  LANGUAGE_GLOBALS,
-  NETWORK_GLOBALS,
+  ISOLATE_GLOBALS,
+  NETWORK_ISOLATE_GLOBALS,
   type StandIn,
-} from "../../../src/engine/browser/pages/worker-globals.js";
-import { documentNamesIn } from "../../../src/engine/browser/realm-of-code.js";
+} from "../../../src/engine/browser/globals.js";
+import { documentNamesIn } from "../../../src/engine/browser/mode.js";
+import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
 import { resultOf, seenOf, testBrowsers } from "./support.js";
 
 const library = (source: string) => ({
   name: "library.js",
   source,
   content: source,
-  realm: "document" as const,
+  mode: "document" as const,
   mayDoWithLess: true,
   defines: "library",
 });
@@ -96,7 +96,7 @@ describe("A run whose library names a document", function () {
       send: () => new XMLHttpRequest(), parts: [window, document, FileReader], hasWorkers: !!self.Worker,
       isPage: window === globalThis && typeof window.document === "object", sum: (a, b) => a + b }`;
     const { result, seen } = await ran(source, "return [library.sum(1, 2), library.isPage, library.hasWorkers]");
-    expect({ result, seen }).to.deep.equal({ result: [3, true, true], seen: ["language"] });
+    expect({ result, seen }).to.deep.equal({ result: [3, true, true], seen: ["isolate"] });
   });
 
   it("begins anew in a document where it uses one, and is remembered to", async () => {
@@ -131,7 +131,7 @@ describe("A run whose library names a document", function () {
     ])
       expect(await ran(source, `return library.make("${text}")`)).to.deep.equal({
         result: expected,
-        seen: ["language"],
+        seen: ["isolate"],
       });
   });
 
@@ -144,18 +144,17 @@ describe("A run whose library names a document", function () {
 
   it("finds of each of a document's names the type that it has there, or a document", async () => {
     const every = (await resultOf(browsers, EVERY_NAME)) as string[];
-    const names = every.filter(
-      (name) => /^[\w$]+$/.test(name) && ![...LANGUAGE_GLOBALS, ...NETWORK_GLOBALS].includes(name),
-    );
+    const standing = documentStandIns([]).map(([name]) => name);
+    const names = every.filter((name) => /^[\w$]+$/.test(name) && ![...ISOLATE_GLOBALS, ...standing].includes(name));
     expect(names).to.have.lengthOf.greaterThan(500);
     // Others would be missing where they are asked for.
     expect(documentNamesIn(names.join(" "))).to.include.members(names);
-    const known = new Set([...Object.keys(globals.browser), ...NETWORK_GLOBALS]);
+    const known = new Set([...Object.keys(globals.browser), ...NETWORK_ISOLATE_GLOBALS]);
     const held = documentStandIns([...known]).filter(([, kind]) => kind !== "refused");
     expect(held).to.have.lengthOf.greaterThan(90);
     const types = `globalThis.library = [${held.map(([name]) => `["${name}", typeof ${name}, typeof globalThis.${name}]`)}]`;
     const { result, seen } = await ran(types, "return library");
-    expect(seen).to.deep.equal(["language"]);
+    expect(seen).to.deep.equal(["isolate"]);
     const there = await resultOf(browsers, "async function execute() { return library }", {
       packages: [library(types)],
     });

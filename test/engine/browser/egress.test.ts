@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { networkInterfaces } from "node:os";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { hasNetwork, REALM_KINDS } from "../../../src/engine/browser/run.js";
+import { hasNetwork, MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { resultOf, runOf, testBrowsers } from "./support.js";
 
@@ -203,11 +203,11 @@ describe("the ways out of a run", () => {
     udp.close();
   });
 
-  for (const realm of REALM_KINDS.filter(hasNetwork)) {
-    describe(`of a ${realm} realm`, () => {
+  for (const mode of MODES.filter(hasNetwork)) {
+    describe(`of mode ${mode}`, () => {
       for (const [title, way] of WAYS) {
         it(`reach no private address by ${title}`, async () => {
-          await browsers.run(runOf(codeFor("127.0.0.1", way), { realm }));
+          await browsers.run(runOf(codeFor("127.0.0.1", way), { mode }));
           expect(arrived).to.deep.equal([]);
         });
       }
@@ -216,7 +216,7 @@ describe("the ways out of a run", () => {
         it(`reach no private address as ${host}`, async () => {
           const ways =
             "await Promise.allSettled([fetch(URL_, { mode: 'no-cors' }), late()]); new WebSocket(WS); await late()";
-          await browsers.run(runOf(codeFor(host, ways), { realm }));
+          await browsers.run(runOf(codeFor(host, ways), { mode }));
           expect(arrived).to.deep.equal([]);
         });
       }
@@ -237,10 +237,10 @@ describe("the ways out of a run", () => {
   const reaching =
     "fetch|fetch without cors|XMLHttpRequest|a beacon|WebSocket|EventSource|an image|a script|an iframe|a worker's fetch|a redirect";
   const fromRealms = WAYS.filter(([name]) => ["fetch", "fetch without cors", "a redirect"].includes(name));
-  for (const realm of REALM_KINDS.filter((kind) => hasNetwork(kind) && kind !== "document")) {
+  for (const mode of MODES.filter((kind) => hasNetwork(kind) && kind !== "document")) {
     for (const [title, way] of fromRealms) {
-      it(`counts what arrives from a ${realm} realm by ${title} where private addresses are allowed`, async () => {
-        await open.run(runOf(codeFor("127.0.0.1", way), { realm }));
+      it(`counts what arrives from mode ${mode} by ${title} where private addresses are allowed`, async () => {
+        await open.run(runOf(codeFor("127.0.0.1", way), { mode }));
         expect(arrived).to.include("tcp");
       });
     }

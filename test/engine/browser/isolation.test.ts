@@ -1,7 +1,7 @@
 /** Every run starts in a fresh document with nothing of an earlier run, of its own key or of another. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { hasNetwork, REALM_KINDS } from "../../../src/engine/browser/run.js";
+import { hasNetwork, MODES } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
 import { type ReachableHost, reachableHost } from "./host.js";
 import { failureOf, resultOf, runOf } from "./support.js";
@@ -221,12 +221,12 @@ describe("isolation", () => {
     expect(await blocked).to.deep.include({ ok: false, cause: "cancelled" });
   });
 
-  for (const realm of REALM_KINDS.filter(hasNetwork)) {
-    it(`tells the own contacts of each run in a ${realm} realm`, async () => {
+  for (const mode of MODES.filter(hasNetwork)) {
+    it(`tells the own contacts of each run in mode ${mode}`, async () => {
       const code = `const execute = async () => { await fetch("${url}/a"); await fetch("${url}/b") }`;
       for (let run = 0; run < 2; run += 1) {
         const hosts: string[] = [];
-        await resultOf(browsers, code, { realm, onHost: (host) => hosts.push(host) });
+        await resultOf(browsers, code, { mode, onHost: (host) => hosts.push(host) });
         expect(hosts).to.deep.equal([url.slice("http://".length)]);
       }
     });

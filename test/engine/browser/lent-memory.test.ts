@@ -38,7 +38,7 @@ describe("what a realm has given to its thread's objects", function () {
       for (let count = 0; count < 8; count += 1) kept.push(new Headers({ name: "x".repeat(1e6) }), new Blob(["y".repeat(1e6)]));
       return kept.length + (await (await fetch("${host.url}")).text());
     }`;
-    const run = () => resultOf(host.browsers, code, { realm: "fetch" });
+    const run = () => resultOf(host.browsers, code, { mode: "network-isolate" });
     for (let count = 0; count < 5; count += 1) expect(await run()).to.equal("16x");
     const early = renderersMegabytes(host.browsers.pid()!);
     for (let count = 0; count < 20; count += 1) expect(await run()).to.equal("16x");

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import pino from "pino";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { type PageRun, REALM_KINDS } from "../../../src/engine/browser/run.js";
+import { MODES, type PageRun } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
 import { amidDyingRenderers, groupMembers, hangingRun, largestRenderer } from "./process-group.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
@@ -181,10 +181,8 @@ describe("a run that would not end", () => {
     ["a promise that never settles", "await new Promise(() => {})"],
   ];
   for (const [title, code, changes = {}] of [
-    ...anywhere.slice(0, 2).map(([what, code]) => [`${what} in a language realm`, code, { realm: "language" }]),
-    ...REALM_KINDS.slice(1).flatMap((realm) =>
-      anywhere.map(([what, code]) => [`${what} in a ${realm} realm`, code, { realm }]),
-    ),
+    ...anywhere.slice(0, 2).map(([what, code]) => [`${what} in mode isolate`, code, { mode: "isolate" }]),
+    ...MODES.slice(1).flatMap((mode) => anywhere.map(([what, code]) => [`${what} in mode ${mode}`, code, { mode }])),
     ["timers", "const again = () => setTimeout(again, 0); again(); await new Promise(() => {});"],
     ["dialogs", "for (;;) alert(1);"],
     [
@@ -208,13 +206,13 @@ describe("a run that would not end", () => {
   }
 
   // The answer of a document waits for what its code goes on with, up to the time limit.
-  for (const realm of REALM_KINDS.filter((one) => one !== "document")) {
-    it(`ends what a run in a ${realm} realm goes on with after its answer`, async () => {
+  for (const mode of MODES.filter((one) => one !== "document")) {
+    it(`ends what a run in mode ${mode} goes on with after its answer`, async () => {
       const group = browsers.pid()!;
       const code = "let n = 0; (function next() { if (n++ > 50) for (;;); Promise.resolve().then(next) })(); return 1";
-      expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { realm })).to.equal(1);
+      expect(await resultOf(browsers, `const execute = async () => { ${code} }`, { mode })).to.equal(1);
       await until(() => isQuiet(group));
-      expect(await resultOf(browsers, "const execute = async () => 2", { realm })).to.equal(2);
+      expect(await resultOf(browsers, "const execute = async () => 2", { mode })).to.equal(2);
     });
   }
 });

@@ -1,5 +1,6 @@
 /** Results that are too long for one message come in parts, and come whole, whatever the run has done to its globals. */
 import { expect } from "chai";
+import { MODES } from "../../../src/engine/browser/run.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 const OVERTHROW = `
@@ -10,8 +11,8 @@ const OVERTHROW = `
   Array.prototype[Symbol.iterator] = () => { throw 2 };
   Object.defineProperty(Object.prototype, "part", { get() { return () => "d2" }, set() { throw 3 } });`;
 
-for (const realm of ["document", "worker", "language"] as const) {
-  describe(`a long result of a run in a ${realm}`, () => {
+for (const mode of MODES) {
+  describe(`a long result of a run in mode ${mode}`, () => {
     const browsers = testBrowsers();
     before(() => browsers.start());
     after(() => browsers.stop());
@@ -23,7 +24,7 @@ for (const realm of ["document", "worker", "language"] as const) {
       it(`comes whole, characters that lie across two parts too${what}`, async () => {
         const text = `"a${"😀é".repeat(150_000)}"`;
         const code = `const execute = async () => { const text = ${JSON.stringify(JSON.parse(text).slice(0, 4))}[0] + "😀é".repeat(150_000); ${before} return text }`;
-        const result = await resultOf(browsers, code, { realm });
+        const result = await resultOf(browsers, code, { mode });
         expect(JSON.stringify(result) === text).to.equal(true);
       });
     }

@@ -2,7 +2,7 @@
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import { CONSOLE_MAX_CHARACTERS, CONSOLE_MAX_LINES } from "../../../src/engine/browser/pages/harness.js";
-import type { ConsoleLine, RealmKind } from "../../../src/engine/browser/run.js";
+import { type ConsoleLine, MODES, type Mode } from "../../../src/engine/browser/run.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 describe("the memory of a run", function () {
@@ -18,19 +18,18 @@ describe("the memory of a run", function () {
   // Nothing in them for a collector to follow, which would take most of the time; test/long/browser-memory has objects.
   const NUMBERS = "const kept = []; for (;;) kept.push(new Array(1e6).fill(0.5));";
   const BUFFERS = "const kept = []; for (;;) { kept.push(new Uint8Array(1e7).fill(1)); await 0; }";
-  for (const [title, code, realm = "document"] of [
+  for (const [title, code, mode = "document"] of [
     ["numbers", NUMBERS],
-    ["numbers, in a worker of the run's own", NUMBERS, "worker"],
-    ["array buffers, in a realm", BUFFERS, "language"],
+    ["array buffers, in an isolate", BUFFERS, "isolate"],
+    ["array buffers, in a network isolate", BUFFERS, "network-isolate"],
     ["array buffers", BUFFERS],
-    ["array buffers, in a worker of the run's own", BUFFERS, "worker"],
-    ["a result", "return 'x'.repeat(5e8) + [...Array(5e7).keys()]", "worker"],
+    ["a result", "return 'x'.repeat(5e8) + [...Array(5e7).keys()]"],
     [
       "a worker's buffers",
       "new Worker(URL.createObjectURL(new Blob(['const k=[];for(;;)k.push(new Uint8Array(1e7).fill(1))']))); await new Promise(() => {});",
     ],
     ["strings", "const kept = []; for (let i = 0; ; i += 1) kept.push(('x' + i).repeat(1e6).toUpperCase());"],
-  ] as [string, string, RealmKind?][]) {
+  ] as [string, string, Mode?][]) {
     it(`ends a run that fills it with ${title}, saying so, and no other`, async () => {
       const neighbour = browsers.run(
         runOf(
@@ -40,7 +39,7 @@ describe("the memory of a run", function () {
       );
       const failure = await failureOf(browsers, `const execute = async () => { ${code} }`, {
         timeoutMs: 50_000,
-        realm,
+        mode,
       });
       expect([failure.cause, failure.error.message]).to.deep.equal([
         "memory",
@@ -50,15 +49,15 @@ describe("the memory of a run", function () {
     });
   }
 
-  for (const realm of ["document", "worker"] as const) {
-    it(`counts nothing of earlier runs for a run in a ${realm}`, async () => {
+  for (const mode of MODES) {
+    it(`counts nothing of earlier runs for a run in mode ${mode}`, async () => {
       const code = `const execute = async () => {
         const kept = []; for (let i = 0; i < 30; i += 1) kept.push(new Uint8Array(1e7).fill(1));
         for (const end = Date.now() + 250; Date.now() < end; ) await 0;
         return kept.length;
       }`;
       for (let count = 0; count < 6; count += 1) {
-        expect(await resultOf(browsers, code, { realm, isolationKey: "3:master" })).to.equal(30);
+        expect(await resultOf(browsers, code, { mode, isolationKey: "3:master" })).to.equal(30);
       }
     });
   }

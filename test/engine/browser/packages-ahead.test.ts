@@ -1,7 +1,7 @@
 /** Packages that the last two runs had are evaluated ahead of the next: it cannot be told from a run that evaluates them itself. */
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
-import type { ConsoleLine, PageScript, RealmKind } from "../../../src/engine/browser/run.js";
+import type { ConsoleLine, Mode, PageScript } from "../../../src/engine/browser/run.js";
 import { until } from "../../harness/until.js";
 import { type ReachableHost, reachableHost } from "./host.js";
 import { runOf } from "./support.js";
@@ -10,7 +10,7 @@ const library = (source: string, name = "library.js"): PageScript => ({
   name,
   source,
   content: source,
-  realm: "worker",
+  mode: "network-isolate",
   mayDoWithLess: true,
   defines: "tool",
 });
@@ -29,15 +29,15 @@ describe("packages that are evaluated ahead of a run", function () {
   /** A run's result or failure, what it printed, and where it was. */
   async function ran(packages: readonly PageScript[], code: string) {
     const printed: string[] = [];
-    let place: RealmKind | null = null;
+    let place: Mode | null = null;
     const outcome = await host.browsers.run(
       runOf(`const execute = async () => { ${code} }`, {
-        realm: undefined,
+        mode: undefined,
         isolationKey: packages.map(({ name }) => name).join(),
         packages,
         onConsole: ({ text }: ConsoleLine) => void printed.push(text),
-        onRealm: (realm) => {
-          place = realm;
+        onMode: (mode) => {
+          place = mode;
         },
       }),
     );
@@ -52,7 +52,7 @@ describe("packages that are evaluated ahead of a run", function () {
       const begun = Date.now();
       const { result, place } = await ran(own, code);
       expect(result).to.include({ uses: 1, left: true });
-      expect(place).to.equal("language");
+      expect(place).to.equal("isolate");
       return (result as { madeAt: number }).madeAt < begun;
     });
     const clean = await ran(own, "return [tool.uses, 'left' in tool]");
@@ -63,7 +63,7 @@ describe("packages that are evaluated ahead of a run", function () {
     const [a, b] = ["a", "b"].map((name) => library(`globalThis.tool = "${name}" + typeof tool`, "either.js"));
     for (const one of [a!, a!, a!, b!, b!, b!, a!, b!, a!, a!, a!]) {
       const { result, place } = await ran([one], "return tool");
-      expect([result, place]).to.deep.equal([one === a ? "aundefined" : "bundefined", "language"]);
+      expect([result, place]).to.deep.equal([one === a ? "aundefined" : "bundefined", "isolate"]);
     }
     expect((await ran([b!, a!], "return tool")).result).to.equal("astring");
   });
@@ -80,7 +80,7 @@ describe("packages that are evaluated ahead of a run", function () {
       "globalThis.tool = Promise.resolve().then(() => Promise.resolve()).then(() => setTimeout(() => {}, 0))";
     for (let run = 0; run < 4; run += 1) {
       const { result, place } = await ran([library(later, "later.js")], "return typeof (await tool)");
-      expect([result, place]).to.deep.equal(["number", "worker"]);
+      expect([result, place]).to.deep.equal(["number", "network-isolate"]);
     }
   });
 
@@ -108,8 +108,8 @@ describe("packages that are evaluated ahead of a run", function () {
       [timed, "rung"],
     ] as const) {
       for (let run = 0; run < 4; run += 1) {
-        const { result, place } = await ran([{ ...one, fitsFetch: true } as PageScript], "void fetch; return tool");
-        expect([result, place]).to.deep.equal([said, "fetch"]);
+        const { result, place } = await ran([one], "void fetch; return tool");
+        expect([result, place]).to.deep.equal([said, "network-isolate"]);
         // As long as what is made ahead takes.
         await delay(50);
       }

@@ -10,7 +10,7 @@ import { until } from "../../harness/until.js";
 import { runOf } from "./support.js";
 
 const { origin } = runOf("");
-const ROOM = { key: "key", origin, kind: "language" } as const;
+const SLOT = { key: "key", origin, mode: "isolate" } as const;
 
 describe("a page that comes back from a run", () => {
   let chromium: Chromium;
@@ -22,7 +22,7 @@ describe("a page that comes back from a run", () => {
     chromium = await startChromium({ chromePath: chromePath(), sandbox: true });
     const openings = { enter: async () => () => undefined };
     pool = new Pool({ chromium, blame: () => null, openLane: null, openings, spares: 1, warmPages: 4 });
-    page = await pool.acquire(ROOM);
+    page = await pool.acquire(SLOT);
     const renew = page.renew.bind(page);
     page.renew = (...given) => {
       renewed += 1;
@@ -32,10 +32,10 @@ describe("a page that comes back from a run", () => {
   after(() => chromium.stop());
 
   async function runIt(): Promise<void> {
-    const outcome = await page.run(runOf("async function execute() { return 1; }", { realm: "language" }));
+    const outcome = await page.run(runOf("async function execute() { return 1; }", { mode: "isolate" }));
     expect(outcome.ok).to.equal(true);
     renewed = 0;
-    pool.release(page, ROOM, true);
+    pool.release(page, SLOT, true);
   }
 
   it("is not renewed while the run's end is written, and then by itself", async () => {
@@ -50,9 +50,9 @@ describe("a page that comes back from a run", () => {
   it("is renewed at once where somebody wants it", async () => {
     // The last run is long over.
     await delay(50);
-    expect(await pool.acquire(ROOM)).to.equal(page);
+    expect(await pool.acquire(SLOT)).to.equal(page);
     await runIt();
-    const next = pool.acquire(ROOM);
+    const next = pool.acquire(SLOT);
     await Promise.resolve();
     expect(renewed).to.equal(1);
     expect(await next).to.equal(page);
@@ -63,11 +63,11 @@ describe("a page that comes back from a run", () => {
     await runIt();
     // A busy machine may be late with it.
     for (let tries = 0; tries < 20 && !page.hurried; tries += 1) {
-      expect(await pool.acquire(ROOM)).to.equal(page);
+      expect(await pool.acquire(SLOT)).to.equal(page);
       await runIt();
     }
     expect(page.hurried).to.equal(true);
     expect(renewed).to.equal(1);
-    expect(await pool.acquire(ROOM)).to.equal(page);
+    expect(await pool.acquire(SLOT)).to.equal(page);
   });
 });

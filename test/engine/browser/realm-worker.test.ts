@@ -25,6 +25,7 @@ interface Thread {
 function threaded() {
   const timers = new Map<object, { then: () => void; ms: number }>();
   const printed: string[] = [];
+  const answers: ((answer: string | number) => void)[] = [];
   const heard: ((text: string) => void)[] = [];
   let now = 0;
   let realms = 0;
@@ -41,7 +42,10 @@ function threaded() {
     },
     navigator: {},
     performance: { now: () => now },
-    print: (line: string) => void printed.push(line),
+    print(line: string) {
+      if (line[0] === "a") answers.shift()?.(/^\d+$/.test(line.slice(1)) ? Number(line.slice(1)) : line.slice(1));
+      else printed.push(line);
+    },
     postMessage() {
       told += 1;
     },
@@ -61,7 +65,13 @@ function threaded() {
     heard,
     realms: () => realms,
     told: () => told,
-    begin: () => thread.run("{}", "{}", [], [["action.js", "", "", false]], null, ""),
+    begin: () =>
+      new Promise<string | number>((resolve) => {
+        answers.push(resolve);
+        void thread
+          .run("{}", "{}", [], [["action.js", "", "", false]], null, "")
+          .then((said) => said !== "" && resolve(said));
+      }),
     /** One run to its answer. */
     async answered(answer: string) {
       const run = this.begin();

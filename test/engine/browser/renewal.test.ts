@@ -8,7 +8,7 @@ import type { Chromium } from "../../../src/engine/browser/browser-source.js";
 import { Page } from "../../../src/engine/browser/pages/page.js";
 import { Pool } from "../../../src/engine/browser/pages/pool.js";
 import { startChromium } from "../../../src/engine/browser/processes/chromium.js";
-import { hasNetwork, REALM_KINDS, type RealmKind } from "../../../src/engine/browser/run.js";
+import { hasNetwork, MODES, type Mode } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { until } from "../../harness/until.js";
@@ -17,7 +17,7 @@ import { runOf } from "./support.js";
 const ORIGIN = runOf("").origin;
 
 /** Each: code over `url`, and what the host is asked by each of two runs of it. */
-const LEFT: [string, string, string[], RealmKind?][] = [
+const LEFT: [string, string, string[], Mode?][] = [
   ["a cached answer", "await (await fetch(url + '/cached')).text()", ["GET /cached"]],
   [
     "a cached answer that is asked for by force",
@@ -46,17 +46,17 @@ const LEFT: [string, string, string[], RealmKind?][] = [
  * Code that asks by an address with a name and password, `named`, or by one that leads to such, `/in`; and the rooms in which that is tried.
  * Of the first no host hears them.
  */
-const UNHEARD: [string, string, RealmKind[]][] = [
-  ["a request", "await fetch(named + '/auth', hidden)", ["fetch", "network", "document"]],
-  ["a redirect", "await fetch(url + '/in', hidden)", ["fetch", "network", "document"]],
-  ["a redirect that is read", "await fetch(url + '/in', { credentials: 'include' })", ["fetch", "network", "document"]],
-  ["a redirect of what may go on", "await fetch(url + '/in', { ...hidden, keepalive: true })", ["fetch", "network"]],
+const UNHEARD: [string, string, Mode[]][] = [
+  ["a request", "await fetch(named + '/auth', hidden)", ["network-isolate", "document"]],
+  ["a redirect", "await fetch(url + '/in', hidden)", ["network-isolate", "document"]],
+  ["a redirect that is read", "await fetch(url + '/in', { credentials: 'include' })", ["network-isolate", "document"]],
+  ["a redirect of what may go on", "await fetch(url + '/in', { ...hidden, keepalive: true })", ["network-isolate"]],
   ["XMLHttpRequest.open", "await loaded('/auth', 'me', 'mine')", ["document"]],
   ["a picture's redirect", "const i = new Image(); i.src = url + '/in'; await i.decode()", ["document"]],
   ["a script's redirect", "await import(url + '/in')", ["document"]],
 ];
 /** Of these one does, and the document stays. */
-const HEARD: [string, string, RealmKind[]][] = [
+const HEARD: [string, string, Mode[]][] = [
   ["a redirect of what may go on", "fetch(url + '/in', { ...hidden, keepalive: true }).catch(() => {})", ["document"]],
   ["a beacon's redirect", "navigator.sendBeacon(url + '/in', 'x')", ["document"]],
   ["a socket", "new WebSocket(named.replace('http', 'ws') + '/auth')", ["document"]],
@@ -126,9 +126,9 @@ describe("what the requests of a run leave", () => {
     server.closeAllConnections();
   });
 
-  for (const realm of REALM_KINDS.filter(hasNetwork)) {
-    describe(`in a ${realm} realm`, () => {
-      const room = { key: "key", origin: ORIGIN, kind: realm };
+  for (const mode of MODES.filter(hasNetwork)) {
+    describe(`in mode ${mode}`, () => {
+      const slot = { key: "key", origin: ORIGIN, mode };
       let page: Page;
       /** A busy machine may be late for either, which costs a page and nothing else. */
       async function open(): Promise<void> {
@@ -138,7 +138,7 @@ describe("what the requests of a run leave", () => {
           const opened = await Page.open(chromium.connection, lane, () => null).catch(() => null);
           if (opened === null) lane.close();
           else page = opened;
-        } while (!page?.usable || !(await page.settle(ORIGIN, realm)));
+        } while (!page?.usable || !(await page.settle(ORIGIN, mode)));
       }
       beforeEach(open);
       afterEach(() => page.discard());
@@ -146,13 +146,13 @@ describe("what the requests of a run leave", () => {
       async function askedBy(code: string): Promise<string[]> {
         asked = [];
         const outcome = await page.run(
-          runOf(`const execute = async () => { const url = "${url}"; ${code} }`, { realm }),
+          runOf(`const execute = async () => { const url = "${url}"; ${code} }`, { mode }),
         );
         expect(outcome.ok).to.equal(true);
         return asked;
       }
 
-      for (const [title, code, expected] of LEFT.filter(([, , , only = realm]) => only === realm)) {
+      for (const [title, code, expected] of LEFT.filter(([, , , only = mode]) => only === mode)) {
         it(`is nothing of ${title}, and the page serves on`, async () => {
           // A page that a busy machine was late for tells nothing of what renewal leaves.
           for (let renewed = 0; renewed < 2; ) {
@@ -164,7 +164,7 @@ describe("what the requests of a run leave", () => {
       }
 
       const ways = [...UNHEARD.map((one) => [...one, false] as const), ...HEARD.map((one) => [...one, true] as const)];
-      for (const [title, code, , isHeard] of ways.filter(([, , rooms]) => rooms.includes(realm))) {
+      for (const [title, code, , isHeard] of ways.filter(([, , rooms]) => rooms.includes(mode))) {
         it(`is no name and password of an address, by ${title}: ${isHeard ? "the page goes" : "no host hears them"}`, async () => {
           const told = isHeard ? "await fetch(url + '/told')" : "";
           const first = await askedBy(`${NAMING} await (async () => { ${code} })().catch(() => {}); ${told}`);
@@ -172,7 +172,7 @@ describe("what the requests of a run leave", () => {
           const kept = await page.renew();
           if (isHeard) expect(kept).to.equal(false);
           if (!kept) await open();
-          const again = realm === "document" ? "await loaded('/auth')" : "";
+          const again = mode === "document" ? "await loaded('/auth')" : "";
           const next = await askedBy(`${NAMING} await fetch(url + "/auth", { credentials: "include" }); ${again}`);
           expect(next[0]).to.equal("GET /auth");
           expect(next.filter(hasName)).to.deep.equal([]);
@@ -184,14 +184,14 @@ describe("what the requests of a run leave", () => {
           await navigator.serviceWorker.register("/worker.js");`;
         // A service worker may cost the run its page at once.
         await page.run(
-          runOf(`const execute = async () => { try { ${store} } catch {} await fetch("${url}/data") }`, { realm }),
+          runOf(`const execute = async () => { try { ${store} } catch {} await fetch("${url}/data") }`, { mode }),
         );
         if (!(await page.renew())) await open();
         const look = `return [typeof localStorage === "object" && localStorage.length, typeof indexedDB === "object" && (await indexedDB.databases()).length,
           typeof caches === "object" && (await caches.keys()).length,
           typeof navigator === "object" && (await navigator.serviceWorker?.getRegistrations().catch(() => []))?.length]`;
-        const outcome = await page.run(runOf(`const execute = async () => { ${look} }`, { realm }));
-        const none = realm === "document" ? 0 : false;
+        const outcome = await page.run(runOf(`const execute = async () => { ${look} }`, { mode }));
+        const none = mode === "document" ? 0 : false;
         expect(JSON.parse((outcome.ok && outcome.data) || "[]").map((one: unknown) => one ?? none)).to.deep.equal(
           Array(4).fill(none),
         );
@@ -216,19 +216,19 @@ describe("what the requests of a run leave", () => {
           warmPages: 4,
         });
         await pool.fill();
-        const first = await pool.acquire(room);
-        pool.release(first, room, false);
-        const next = await pool.acquire(room);
+        const first = await pool.acquire(slot);
+        pool.release(first, slot, false);
+        const next = await pool.acquire(slot);
         expect(next).to.not.equal(first);
         expect(first.usable).to.equal(false);
-        pool.release(next, room, false);
+        pool.release(next, slot, false);
         // Nobody asks: it is settled all the same, and the one that comes then gets it at once.
         await until(() => pool.idle("key") === 1);
-        expect((await pool.acquire(room)).ready).to.equal(true);
+        expect((await pool.acquire(slot)).ready).to.equal(true);
         expect(pool.idle("key")).to.equal(0);
       });
 
-      if (realm === "network" || realm === "fetch")
+      if (mode === "network-isolate")
         it("is nothing of what is asked for after its answer, and the page serves on", async () => {
           let kept = false;
           // A busy machine may be late for one.
@@ -240,7 +240,7 @@ describe("what the requests of a run leave", () => {
           expect(kept).to.equal(true);
         });
 
-      if (realm === "network" || realm === "fetch")
+      if (mode === "network-isolate")
         it("is no body that the run has not begun to read: it is ended, and not under way for a while more", async () => {
           const ends: string[] = [];
           const watch = (session: CDPSession) => {
@@ -266,8 +266,8 @@ describe("what the requests of a run leave", () => {
         });
 
       const endless = "(async () => { for (;;) await fetch(url + '/again', { keepalive: true }).catch(() => {}) })()";
-      if (realm === "fetch")
-        it("is nothing that a realm asks for after the run's end: its thread asks for nothing more", async () => {
+      if (mode === "network-isolate")
+        it("is nothing that an isolate asks for after the run's end: its thread asks for nothing more", async () => {
           let kept = false;
           // What was on its way as the run ended may come late, which costs a page and nothing else.
           for (let tries = 0; tries < 5 && !kept; tries += 1) {

@@ -6,7 +6,7 @@ import { createServer, type Server } from "node:http";
 import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { hasNetwork, REALM_KINDS } from "../../../src/engine/browser/run.js";
+import { hasNetwork, MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { failureOf, resultOf, testBrowsers } from "./support.js";
 
@@ -48,8 +48,8 @@ async function freePort(): Promise<number> {
   }
 }
 
-for (const realm of REALM_KINDS.filter(hasNetwork))
-  describe(`a request that fails in a ${realm} realm`, () => {
+for (const mode of MODES.filter(hasNetwork))
+  describe(`a request that fails in mode ${mode}`, () => {
     let browsers: Browsers;
     let strict: Browsers;
     let proxies: EgressProxy[] = [];
@@ -90,7 +90,7 @@ for (const realm of REALM_KINDS.filter(hasNetwork))
 
     const fetching = (address: string) => `const execute = () => fetch("${address}/a?b=c")`;
     const said = async (where: Browsers, address: string) =>
-      (await failureOf(where, fetching(address), { realm })).error.message;
+      (await failureOf(where, fetching(address), { mode })).error.message;
 
     for (const scheme of ["http", "https"]) {
       describe(`over ${scheme}`, () => {
@@ -146,7 +146,7 @@ for (const realm of REALM_KINDS.filter(hasNetwork))
     }`;
       const late = createServer((_request, response) => response.end());
       const onConsole = () => void (late.listening || late.listen(closedPort, "127.0.0.1"));
-      const { error } = await failureOf(browsers, code, { onConsole, realm });
+      const { error } = await failureOf(browsers, code, { onConsole, mode });
       late.close();
       late.closeAllConnections();
       expect(error.message).to.include("blocked by CORS");
@@ -168,6 +168,6 @@ for (const realm of REALM_KINDS.filter(hasNetwork))
 
     it("leaves what succeeds as it is", async () => {
       const code = `const execute = async () => (await fetch("http://127.0.0.1:${portOf(server)}", { mode: "no-cors" })).type`;
-      expect(await resultOf(browsers, code, { realm })).to.equal("opaque");
+      expect(await resultOf(browsers, code, { mode })).to.equal("opaque");
     });
   });

@@ -5,14 +5,14 @@ import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
 import type { Lane } from "../../../src/engine/browser/network/lane.js";
-import { hasNetwork, type PageRun, REALM_KINDS } from "../../../src/engine/browser/run.js";
+import { hasNetwork, MODES, type PageRun } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { createSecretScan } from "../../../src/engine/secret-scan/scan.js";
 import { ALL_TEXTS, ENCODINGS, LINES, SECRET } from "./secret-writings.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
 /** Rooms with a way out. */
-const ROOMS = REALM_KINDS.filter(hasNetwork);
+const ROOMS = MODES.filter(hasNetwork);
 
 /** Code that sends U, or TEXT to BASE; each another way to ask that all of them have. */
 const REQUESTS: [string, string][] = [
@@ -194,10 +194,10 @@ describe("addresses that a run may not send", () => {
     });
   }
 
-  for (const realm of ROOMS) {
-    describe(`of a ${realm} realm`, () => {
-      const here = { realm, service };
-      const ways = realm === "document" ? REQUESTS : [...REQUESTS, BY_LIBRARY];
+  for (const mode of ROOMS) {
+    describe(`of mode ${mode}`, () => {
+      const here = { mode, service };
+      const ways = mode === "document" ? REQUESTS : [...REQUESTS, BY_LIBRARY];
       for (const [title, way] of ways) {
         it(`leave by ${title} in none of ${ENCODINGS.length} encodings, and the run goes on`, async () => {
           const outcome = await resultOf(browsers, codeOf(way), { ...here, payload: secrets, mayRequest });
@@ -242,7 +242,7 @@ describe("addresses that a run may not send", () => {
       });
 
       it("leave nothing that has served a run whose requests nobody judged", async () => {
-        const changes = { ...here, payload, isolationKey: `judged late in ${realm}` };
+        const changes = { ...here, payload, isolationKey: `judged late in ${mode}` };
         await browsers.run(runOf(codeFor("await fetch(U)", "['plain']"), changes));
         expect(arrived).to.deep.equal(["/x?plain", "/harmless"]);
         arrived = [];
@@ -306,13 +306,13 @@ describe("addresses that a run may not send", () => {
         await trusting.run(runOf(codeFor(way, "[s]"), { payload, mayRequest }));
         expect(told(), title).to.deep.equal([]);
       }
-      for (const realm of ROOMS) {
+      for (const mode of ROOMS) {
         // What is there before the guard may still ask past it.
-        const unjudged = { payload, realm, isolationKey: `judged late in ${realm}` };
+        const unjudged = { payload, mode, isolationKey: `judged late in ${mode}` };
         await trusting.run(runOf(codeFor("", "[]"), unjudged));
         for (const [title, way] of REQUESTS) {
           await trusting.run(runOf(codeFor(way, "[s]"), { ...unjudged, mayRequest }));
-          expect(told(), `${title} of a ${realm} realm`).to.deep.equal([]);
+          expect(told(), `${title} of mode ${mode}`).to.deep.equal([]);
         }
       }
     } finally {

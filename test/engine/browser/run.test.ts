@@ -1,7 +1,7 @@
 /** One run: what the code sees, what becomes of its result and of its errors. */
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
-import { type PageRun, REALM_KINDS } from "../../../src/engine/browser/run.js";
+import { MODES, type PageRun } from "../../../src/engine/browser/run.js";
 import { type RemoteChromium, startRemoteChromium } from "../../harness/remote-chromium.js";
 import { failureOf, remoteSource, resultOf, testBrowsers } from "./support.js";
 
@@ -173,7 +173,7 @@ function inEach(kind: Partial<PageRun>): void {
       ],
       ["Object.assign(new Error(), { name: 5, message: {}, stack: [] })", { name: "Error", message: "" }],
     ];
-    const here = thrown.filter(([expression]) => kind.realm !== "language" || !expression.includes("DOMException"));
+    const here = thrown.filter(([expression]) => kind.mode !== "isolate" || !expression.includes("DOMException"));
     for (const [expression, expected] of here) {
       it(`turns a thrown ${expression} into three strings`, async () => {
         const { error } = await failure(`const execute = async () => { throw ${expression} }`);
@@ -213,7 +213,7 @@ for (const whose of ["the browser", "a browser that somebody else started"]) {
       await remote?.kill();
     });
 
-    for (const realm of REALM_KINDS) describe(`in a ${realm} realm`, () => inEach({ realm }));
+    for (const mode of MODES) describe(`in mode ${mode}`, () => inEach({ mode }));
 
     describe("in a document", () => {
       it("runs at the app's https origin, in a secure context with WebCrypto", async () => {

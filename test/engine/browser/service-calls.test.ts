@@ -88,68 +88,67 @@ describe("a call of the service", () => {
   });
 });
 
-/** A run's scope that leaves nothing to those after it: a realm of one thread for all, and a worker for each. */
-for (const realm of ["fetch", "network"] as const)
-  describe(`calls of the service from a run, realm ${realm}`, () => {
-    let browsers: Browsers;
-    let egress: EgressProxy;
-    let server: Server;
-    let base: string;
-    let service: NonNullable<PageRun["service"]>;
-    /** What came to the service, but for what a browser asks first. */
-    let asked: string[] = [];
-    let held: { closed: Promise<unknown> }[] = [];
-    let onHeld: () => void = () => {};
+describe("calls of the service from a network isolate", () => {
+  const mode = "network-isolate";
+  let browsers: Browsers;
+  let egress: EgressProxy;
+  let server: Server;
+  let base: string;
+  let service: NonNullable<PageRun["service"]>;
+  /** What came to the service, but for what a browser asks first. */
+  let asked: string[] = [];
+  let held: { closed: Promise<unknown> }[] = [];
+  let onHeld: () => void = () => {};
 
-    const run = (source: string, changes: Partial<PageRun> = {}) =>
-      resultOf(browsers, source, { realm, service, ...changes });
+  const run = (source: string, changes: Partial<PageRun> = {}) =>
+    resultOf(browsers, source, { mode, service, ...changes });
 
-    before(async () => {
-      server = createServer((request, response) => {
-        if (request.method === "OPTIONS") {
-          const allowed = { "access-control-allow-headers": "*", "access-control-allow-methods": "*" };
-          return void response.writeHead(204, { ...open, ...allowed }).end();
-        }
-        const path = decodeURIComponent(request.url!.split("?")[0]!);
-        asked.push(`${request.method} ${request.url}`);
-        if (path === "/held") {
-          held.push({ closed: new Promise((resolve) => response.once("close", resolve)) });
-          return onHeld();
-        }
-        const answer = ANSWERS[path];
-        if (answer) answer(request, response);
-        else response.writeHead(200, open).end();
-      });
-      await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-      base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
-      const requests = createServiceRequests(base)!;
-      service = { base, send: (request, signal) => requests.send(request, ORIGIN, signal) };
-      egress = createEgressProxy({ allowPrivateNetwork: true });
-      browsers = testBrowsers({ openLane: () => egress.openLane() });
-      await browsers.start();
+  before(async () => {
+    server = createServer((request, response) => {
+      if (request.method === "OPTIONS") {
+        const allowed = { "access-control-allow-headers": "*", "access-control-allow-methods": "*" };
+        return void response.writeHead(204, { ...open, ...allowed }).end();
+      }
+      const path = decodeURIComponent(request.url!.split("?")[0]!);
+      asked.push(`${request.method} ${request.url}`);
+      if (path === "/held") {
+        held.push({ closed: new Promise((resolve) => response.once("close", resolve)) });
+        return onHeld();
+      }
+      const answer = ANSWERS[path];
+      if (answer) answer(request, response);
+      else response.writeHead(200, open).end();
     });
-    beforeEach(() => {
-      asked = [];
-      held = [];
-      onHeld = () => {};
-    });
-    after(async () => {
-      await browsers.stop();
-      egress.close();
-      server.closeAllConnections();
-      server.close();
-    });
+    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
+    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+    const requests = createServiceRequests(base)!;
+    service = { base, send: (request, signal) => requests.send(request, ORIGIN, signal) };
+    egress = createEgressProxy({ allowPrivateNetwork: true });
+    browsers = testBrowsers({ openLane: () => egress.openLane() });
+    await browsers.start();
+  });
+  beforeEach(() => {
+    asked = [];
+    held = [];
+    onHeld = () => {};
+  });
+  after(async () => {
+    await browsers.stop();
+    egress.close();
+    server.closeAllConnections();
+    server.close();
+  });
 
-    for (const path of Object.keys(ANSWERS).filter((path) => path !== "/half")) {
-      it(`hears of ${path} what fetch hears of it`, async () => {
-        const source = `${BOTH} const execute = async () => [await direct(${JSON.stringify(path.slice(1))}), await byFetch(${JSON.stringify(path.slice(1))})]`;
-        const [direct, byFetch] = (await run(source)) as [unknown, unknown];
-        expect(direct).to.deep.equal(byFetch);
-      });
-    }
+  for (const path of Object.keys(ANSWERS).filter((path) => path !== "/half")) {
+    it(`hears of ${path} what fetch hears of it`, async () => {
+      const source = `${BOTH} const execute = async () => [await direct(${JSON.stringify(path.slice(1))}), await byFetch(${JSON.stringify(path.slice(1))})]`;
+      const [direct, byFetch] = (await run(source)) as [unknown, unknown];
+      expect(direct).to.deep.equal(byFetch);
+    });
+  }
 
-    it("hears of an answer that breaks off in the middle what fetch hears of it", async () => {
-      const source = `${BOTH} const broken = async (sent) => {
+  it("hears of an answer that breaks off in the middle what fetch hears of it", async () => {
+    const source = `${BOTH} const broken = async (sent) => {
         const answer = await sent;
         await direct("break");
         return [answer.status, await answer.text().catch((error) => error.name)];
@@ -157,179 +156,177 @@ for (const realm of ["fetch", "network"] as const)
       const execute = async () => [
         await broken(way.call("GET", way.base + "half", {}, null)),
         await broken(fetch(way.base + "half", { credentials: "omit" }))]`;
-      expect(await run(source)).to.deep.equal([
-        [200, "TypeError"],
-        [200, "TypeError"],
-      ]);
-    });
+    expect(await run(source)).to.deep.equal([
+      [200, "TypeError"],
+      [200, "TypeError"],
+    ]);
+  });
 
-    it("says to the service what fetch says", async () => {
-      const init = {
-        method: "PUT",
-        headers: { "Auth-token": "t", "If-Match": '"x"', "content-type": "application/json" },
-        body: '{"a":"ä😀"}',
-      };
-      const source = `${BOTH} const text = async (sent) => (await sent).text();
+  it("says to the service what fetch says", async () => {
+    const init = {
+      method: "PUT",
+      headers: { "Auth-token": "t", "If-Match": '"x"', "content-type": "application/json" },
+      body: '{"a":"ä😀"}',
+    };
+    const source = `${BOTH} const text = async (sent) => (await sent).text();
       const init = ${JSON.stringify(init)};
       const execute = async () => [
         await text(way.call(init.method, way.base + "said", init.headers, init.body)),
         await text(fetch(way.base + "said", { ...init, credentials: "omit", referrerPolicy: "no-referrer" }))]`;
-      const [direct, byFetch] = (await run(source)) as [string, string];
-      expect(JSON.parse(direct)).to.include({
-        method: "PUT",
-        token: "t",
-        match: '"x"',
-        origin: ORIGIN,
-        body: init.body,
-      });
-      expect(JSON.parse(direct)).to.deep.equal(JSON.parse(byFetch));
+    const [direct, byFetch] = (await run(source)) as [string, string];
+    expect(JSON.parse(direct)).to.include({
+      method: "PUT",
+      token: "t",
+      match: '"x"',
+      origin: ORIGIN,
+      body: init.body,
     });
+    expect(JSON.parse(direct)).to.deep.equal(JSON.parse(byFetch));
+  });
 
-    it("leaves the lane alone, and counts the host once beside it", async () => {
-      const hosts: string[] = [];
-      const source = `${BOTH} const execute = async () => [await direct("fine"), await direct("fine"), await byFetch("fine")]`;
-      await run(source, { onHost: (host) => hosts.push(host) });
-      expect(hosts).to.deep.equal([new URL(base).host]);
-      const without: string[] = [];
-      await run(`${BOTH} const execute = () => direct("fine")`, {
-        onHost: (host) => without.push(host),
-        service: { ...service, send: async () => ({ status: 200, headers: {}, text: (async function* () {})() }) },
-      });
-      expect(without).to.deep.equal([new URL(base).host]);
+  it("leaves the lane alone, and counts the host once beside it", async () => {
+    const hosts: string[] = [];
+    const source = `${BOTH} const execute = async () => [await direct("fine"), await direct("fine"), await byFetch("fine")]`;
+    await run(source, { onHost: (host) => hosts.push(host) });
+    expect(hosts).to.deep.equal([new URL(base).host]);
+    const without: string[] = [];
+    await run(`${BOTH} const execute = () => direct("fine")`, {
+      onHost: (host) => without.push(host),
+      service: { ...service, send: async () => ({ status: 200, headers: {}, text: (async function* () {})() }) },
     });
+    expect(without).to.deep.equal([new URL(base).host]);
+  });
 
-    it("has each address judged before anything is sent, and says in the console that it was blocked", async () => {
-      const lines: ConsoleLine[] = [];
-      const judged: string[] = [];
-      const mayRequest = (url: string) => {
-        judged.push(url);
-        return !url.includes("canary");
-      };
-      const source = `${BOTH} const execute = async () => [await direct("fine?a=canary"), await direct("fine?a=1"), await byFetch("fine?a=canary")]`;
-      const [blocked, let_, byFetch] = (await run(source, { mayRequest, onConsole: (line) => lines.push(line) })) as [
-        unknown,
-        unknown[],
-        unknown,
-      ];
-      expect(blocked).to.equal("TypeError: Failed to fetch");
-      expect(blocked).to.equal(byFetch);
-      expect(let_[0]).to.equal(200);
-      expect(judged.slice(0, 2)).to.deep.equal([`${base}fine?a=canary`, `${base}fine?a=1`]);
-      expect(asked).to.deep.equal(["GET /fine?a=1"]);
-      expect(lines.map(({ text }) => text)).to.deep.equal([
-        "A request failed: an address: the request was blocked, its URL holds what must not leave",
-      ]);
+  it("has each address judged before anything is sent, and says in the console that it was blocked", async () => {
+    const lines: ConsoleLine[] = [];
+    const judged: string[] = [];
+    const mayRequest = (url: string) => {
+      judged.push(url);
+      return !url.includes("canary");
+    };
+    const source = `${BOTH} const execute = async () => [await direct("fine?a=canary"), await direct("fine?a=1"), await byFetch("fine?a=canary")]`;
+    const [blocked, let_, byFetch] = (await run(source, { mayRequest, onConsole: (line) => lines.push(line) })) as [
+      unknown,
+      unknown[],
+      unknown,
+    ];
+    expect(blocked).to.equal("TypeError: Failed to fetch");
+    expect(blocked).to.equal(byFetch);
+    expect(let_[0]).to.equal(200);
+    expect(judged.slice(0, 2)).to.deep.equal([`${base}fine?a=canary`, `${base}fine?a=1`]);
+    expect(asked).to.deep.equal(["GET /fine?a=1"]);
+    expect(lines.map(({ text }) => text)).to.deep.equal([
+      "A request failed: an address: the request was blocked, its URL holds what must not leave",
+    ]);
+  });
+
+  it("is followed as any request: with headers along, and its end by its status", async () => {
+    const followed: unknown[] = [];
+    const onRequest = ({ method, url }: { method: string; url: string }) => ({
+      headers: { traceparent: "00-1-2-01" },
+      end: (status: number | null) => void followed.push([method, url, status]),
     });
+    const source = `${BOTH} const execute = async () => [await direct("missing"), await direct("closed")]`;
+    await run(source, { mayRequest: () => true, onRequest });
+    expect(followed).to.deep.equal([
+      ["GET", `${base}missing`, 404],
+      ["GET", `${base}closed`, null],
+    ]);
+  });
 
-    it("is followed as any request: with headers along, and its end by its status", async () => {
-      const followed: unknown[] = [];
-      const onRequest = ({ method, url }: { method: string; url: string }) => ({
-        headers: { traceparent: "00-1-2-01" },
-        end: (status: number | null) => void followed.push([method, url, status]),
-      });
-      const source = `${BOTH} const execute = async () => [await direct("missing"), await direct("closed")]`;
-      await run(source, { mayRequest: () => true, onRequest });
-      expect(followed).to.deep.equal([
-        ["GET", `${base}missing`, 404],
-        ["GET", `${base}closed`, null],
-      ]);
-    });
-
-    it("has six under way at once and keeps the others back", async () => {
-      let most = 0;
-      let now = 0;
-      const counted: PageRun["service"] = {
-        base,
-        async send(request, signal) {
-          now += 1;
-          most = Math.max(most, now);
-          const answer = await service.send(request, signal);
-          now -= 1;
-          return answer;
-        },
-      };
-      const source = `${BOTH} const execute = async () => {
+  it("has six under way at once and keeps the others back", async () => {
+    let most = 0;
+    let now = 0;
+    const counted: PageRun["service"] = {
+      base,
+      async send(request, signal) {
+        now += 1;
+        most = Math.max(most, now);
+        const answer = await service.send(request, signal);
+        now -= 1;
+        return answer;
+      },
+    };
+    const source = `${BOTH} const execute = async () => {
       const all = await Promise.all(Array.from({ length: 300 }, (_, n) => direct("fine?" + n)));
       return all.filter(([status]) => status === 200).length }`;
-      expect(await run(source, { service: counted })).to.equal(300);
-      expect(most).to.equal(6);
-    });
+    expect(await run(source, { service: counted })).to.equal(300);
+    expect(most).to.equal(6);
+  });
 
-    it("has what is longer than a message goes by take the network", async () => {
-      const source = `${BOTH} const execute = async () =>
+  it("has what is longer than a message goes by take the network", async () => {
+    const source = `${BOTH} const execute = async () =>
       [128 * 1024, 128 * 1024 + 1].map((length) => way.call("POST", way.base + "said", {}, "x".repeat(length)) === null)`;
-      expect(await run(source)).to.deep.equal([false, true]);
-    });
+    expect(await run(source)).to.deep.equal([false, true]);
+  });
 
-    it("ends with the run: what is under way is broken off, and nothing is sent afterwards", async () => {
-      const begun = new Promise<void>((resolve) => {
-        onHeld = () => held.length === 6 && resolve();
-      });
-      const source = `${BOTH}
+  it("ends with the run: what is under way is broken off, and nothing is sent afterwards", async () => {
+    const begun = new Promise<void>((resolve) => {
+      onHeld = () => held.length === 6 && resolve();
+    });
+    const source = `${BOTH}
       const execute = ({ payload }) => {
         for (let n = 0; n < 20; n += 1) direct("held");
         const again = () => { direct("late"); setTimeout(again, 0) };
         setTimeout(again, 0);
         return new Promise(() => {});
       }`;
-      const cancel = new AbortController();
-      const outcome = browsers.run(runOf(source, { realm, service, signal: cancel.signal }));
-      await begun;
-      cancel.abort();
-      expect((await outcome).ok).to.equal(false);
-      await Promise.all(held.map(({ closed }) => closed));
-      const upToTheEnd = asked.length;
-      expect(await run(`${BOTH} const execute = async () => (await direct("fine"))[0]`)).to.equal(200);
-      expect(asked.slice(upToTheEnd)).to.deep.equal(["GET /fine"]);
-    });
-
-    it("of a run that returned leave nothing to the next one in the same page", async () => {
-      const source = `${BOTH} const execute = () => { setInterval(() => direct("late"), 0); direct("held"); return 1 }`;
-      let sent: string[] = [];
-      const counted: PageRun["service"] = {
-        base,
-        send(request, signal) {
-          sent.push(request.url);
-          return service.send(request, signal);
-        },
-      };
-      for (let n = 0; n < 3; n += 1) {
-        await run(source, { service: counted });
-        // What was sent before may still be on its way: what counts is what is sent.
-        sent = [];
-        const next = `${BOTH} const execute = async () => (await direct("fine"))[0]`;
-        expect(await run(next, { service: counted })).to.equal(200);
-        expect(sent).to.deep.equal([`${base}fine`]);
-      }
-    });
-
-    it("that are made while the run before is being ended take none of the next one's places", async () => {
-      const busy =
-        "for (const end = Date.now() + 60; Date.now() < end; ) for (let n = 0; n < 9; n += 1) direct('late')";
-      const source = `${BOTH} const execute = () => { setTimeout(() => { ${busy} }); return 1 }`;
-      await run(source);
-      expect(await run(`${BOTH} const execute = async () => (await direct("fine"))[0]`)).to.equal(200);
-    });
-
-    it("is not there without a service, nor where there is no network", async () => {
-      const source = "const execute = async () => typeof globalThis.__svcService";
-      expect(await resultOf(browsers, source, { realm })).to.equal("undefined");
-      expect(await resultOf(browsers, source, { realm: "language", service })).to.equal("undefined");
-      expect(await resultOf(browsers, source, { realm: "worker", service })).to.equal("undefined");
-      expect(await resultOf(browsers, source, { realm: "document", service })).to.equal("undefined");
-    });
-
-    it("says in a failed run's console why there was no answer", async () => {
-      const lines: string[] = [];
-      const source = `${BOTH} const execute = async () => { await way.call("GET", way.base + "closed", {}, null) }`;
-      const failure = await failureOf(browsers, source, {
-        realm,
-        service,
-        onConsole: ({ text }) => lines.push(text),
-      });
-      expect(failure.error.message).to.match(/^Failed to fetch /);
-      expect(lines).to.deep.equal([
-        `A request failed: ${base.slice(0, -1)}: the service could not be reached (ECONNRESET)`,
-      ]);
-    });
+    const cancel = new AbortController();
+    const outcome = browsers.run(runOf(source, { mode, service, signal: cancel.signal }));
+    await begun;
+    cancel.abort();
+    expect((await outcome).ok).to.equal(false);
+    await Promise.all(held.map(({ closed }) => closed));
+    const upToTheEnd = asked.length;
+    expect(await run(`${BOTH} const execute = async () => (await direct("fine"))[0]`)).to.equal(200);
+    expect(asked.slice(upToTheEnd)).to.deep.equal(["GET /fine"]);
   });
+
+  it("of a run that returned leave nothing to the next one in the same page", async () => {
+    const source = `${BOTH} const execute = () => { setInterval(() => direct("late"), 0); direct("held"); return 1 }`;
+    let sent: string[] = [];
+    const counted: PageRun["service"] = {
+      base,
+      send(request, signal) {
+        sent.push(request.url);
+        return service.send(request, signal);
+      },
+    };
+    for (let n = 0; n < 3; n += 1) {
+      await run(source, { service: counted });
+      // What was sent before may still be on its way: what counts is what is sent.
+      sent = [];
+      const next = `${BOTH} const execute = async () => (await direct("fine"))[0]`;
+      expect(await run(next, { service: counted })).to.equal(200);
+      expect(sent).to.deep.equal([`${base}fine`]);
+    }
+  });
+
+  it("that are made while the run before is being ended take none of the next one's places", async () => {
+    const busy = "for (const end = Date.now() + 60; Date.now() < end; ) for (let n = 0; n < 9; n += 1) direct('late')";
+    const source = `${BOTH} const execute = () => { setTimeout(() => { ${busy} }); return 1 }`;
+    await run(source);
+    expect(await run(`${BOTH} const execute = async () => (await direct("fine"))[0]`)).to.equal(200);
+  });
+
+  it("is not there without a service, nor where there is no network", async () => {
+    const source = "const execute = async () => typeof globalThis.__svcService";
+    expect(await resultOf(browsers, source, { mode })).to.equal("undefined");
+    expect(await resultOf(browsers, source, { mode: "isolate", service })).to.equal("undefined");
+    expect(await resultOf(browsers, source, { mode: "document", service })).to.equal("undefined");
+  });
+
+  it("says in a failed run's console why there was no answer", async () => {
+    const lines: string[] = [];
+    const source = `${BOTH} const execute = async () => { await way.call("GET", way.base + "closed", {}, null) }`;
+    const failure = await failureOf(browsers, source, {
+      mode,
+      service,
+      onConsole: ({ text }) => lines.push(text),
+    });
+    expect(failure.error.message).to.match(/^Failed to fetch /);
+    expect(lines).to.deep.equal([
+      `A request failed: ${base.slice(0, -1)}: the service could not be reached (ECONNRESET)`,
+    ]);
+  });
+});

@@ -40,7 +40,7 @@ export function runOf(source: string, changes: Partial<PageRun> = {}): PageRun {
     settings: "{}",
     // Ends what hangs, within the time of a test.
     timeoutMs: 50_000,
-    realm: "document",
+    mode: "document",
     ...changes,
   };
 }
@@ -67,8 +67,8 @@ export async function failureOf(
 export async function seenOf(browsers: Browsers, body: string, changes: Partial<PageRun>) {
   const seen: string[] = [];
   const result = await resultOf(browsers, `async function execute() { ${body} }`, {
-    realm: undefined,
-    onRealm: (realm) => void seen.push(realm),
+    mode: undefined,
+    onMode: (realm) => void seen.push(realm),
     onConsole: ({ text }) => void seen.push(text),
     ...changes,
   });

@@ -1,14 +1,14 @@
-/** A library that names more than the language is tried in a realm of the language: what comes of it is what comes of it where all of that is there. */
+/** A run with a library that names more than the language is tried in an isolate: the result is the same as in its own mode. */
 import type { RequestListener } from "node:http";
 import { createContext, runInContext, runInNewContext } from "node:vm";
 import { expect } from "chai";
 import pino from "pino";
 import type { Protocol } from "puppeteer";
 import { type Browsers, createBrowsers } from "../../../src/engine/browser/browsers.js";
+import { NETWORK_ISOLATE_STAND_INS } from "../../../src/engine/browser/globals.js";
 import { standIns } from "../../../src/engine/browser/pages/in-page/stand-ins.js";
-import { STAND_INS } from "../../../src/engine/browser/pages/worker-globals.js";
 import { localBrowser } from "../../../src/engine/browser/processes/local-browser.js";
-import { type FailureCause, failed, type PageRun, type RealmKind } from "../../../src/engine/browser/run.js";
+import { type FailureCause, failed, type Mode, type PageRun } from "../../../src/engine/browser/run.js";
 import { createRememberedCode, createTrials } from "../../../src/engine/browser/trials.js";
 import { chromePath } from "../../harness/remote-chromium.js";
 import { reachableHost } from "./host.js";
@@ -16,11 +16,11 @@ import { resultOf, runOf, seenOf, testBrowsers } from "./support.js";
 
 const log = pino({ level: "silent" });
 
-const library = (source: string, realm: RealmKind = "network") => ({
+const library = (source: string, mode: Mode = "network-isolate") => ({
   name: "library.js",
   source,
   content: source,
-  realm,
+  mode,
   mayDoWithLess: true,
   defines: "library",
 });
@@ -69,7 +69,7 @@ describe("Which runs are tried", () => {
     const trials = createTrials(2);
     const seen: unknown[] = [];
     for (const cause of causes) {
-      const trialOf = trials.of(request, "network", "language");
+      const trialOf = trials.of(request, "network-isolate", "isolate");
       if (trialOf === null) seen.push("not tried");
       else {
         const outcome = await trials.run(request, trialOf, async () => (cause ? failed(cause, "Error", "x") : ok));
@@ -80,7 +80,7 @@ describe("Which runs are tried", () => {
   }
 
   it("is remembered of those that need more, whatever showed it; a failure of the code's is its own", async () => {
-    for (const cause of ["realm", "memory", "timeout"] as const)
+    for (const cause of ["retry", "memory", "timeout"] as const)
       expect(await outcomes([null, cause, null], runOf("a", { packages })), cause).to.deep.equal([
         "held",
         null,
@@ -107,14 +107,14 @@ describe("Which runs are tried", () => {
       const trials = createTrials();
       const got: number[] = [];
       const request = runOf("a", { packages, onConsole: ({ at }) => got.push(at) });
-      const outcome = await trials.run(request, "network", async ({ onConsole, signal }) => {
+      const outcome = await trials.run(request, "network-isolate", async ({ onConsole, signal }) => {
         for (let at = 0; at < count; at += 1) onConsole!({ level: "log", at, text: "" });
         expect([got, signal!.aborted]).to.deep.equal([[], !held]);
         return held ? ok : failed("cancelled", "Error", "x");
       });
       expect(outcome).to.equal(held ? ok : null);
       expect(got).to.deep.equal(held ? Array.from({ length: count }, (_, at) => at) : []);
-      expect(trials.of(request, "network", "language")).to.equal(held ? "network" : null);
+      expect(trials.of(request, "network-isolate", "isolate")).to.equal(held ? "network-isolate" : null);
     }
   });
 
@@ -123,25 +123,24 @@ describe("Which runs are tried", () => {
     const request = runOf("a", { packages, signal: cancelled });
     const ended = failed("cancelled", "Error", "x");
     const trials = createTrials();
-    const outcome = await trials.run(request, "network", async ({ signal }) => (signal!.aborted ? ended : ok));
+    const outcome = await trials.run(request, "network-isolate", async ({ signal }) => (signal!.aborted ? ended : ok));
     expect(outcome).to.equal(ended);
   });
 
   it("are those of packages that may do with less, and of code that names the language alone", () => {
     const trials = createTrials();
-    const of = (changes: object, realm: RealmKind, ofSource: RealmKind = "language") =>
-      trials.of(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), realm, ofSource);
-    expect(of({}, "worker")).to.equal("worker");
-    expect(of({}, "network")).to.equal("network");
-    expect(of({ mayDoWithLess: false }, "language")).to.equal("language");
+    const of = (changes: object, mode: Mode, ofSource: Mode = "isolate") =>
+      trials.of(runOf("a", { packages: [{ ...packages[0]!, ...changes }] }), mode, ofSource);
+    expect(of({}, "network-isolate")).to.equal("network-isolate");
+    expect(of({ mayDoWithLess: false }, "isolate")).to.equal("isolate");
     expect(of({}, "document")).to.equal("document");
     expect(of({ source: "x".repeat(512 * 1024 + 1) }, "document")).to.equal(null);
-    expect([of({}, "document", "document"), of({}, "worker", "worker")]).to.deep.equal([null, null]);
-    expect(of({ mayDoWithLess: false }, "worker")).to.equal(null);
+    expect([of({}, "document", "document"), of({}, "network-isolate", "network-isolate")]).to.deep.equal([null, null]);
+    expect(of({ mayDoWithLess: false }, "network-isolate")).to.equal(null);
   });
 });
 
-describe("A run that is tried in a realm of the language", function () {
+describe("A trial", function () {
   this.timeout(180_000);
   let browsers: Browsers;
 
@@ -154,35 +153,34 @@ describe("A run that is tried in a realm of the language", function () {
   const ran = (source: string, body: string, changes: Partial<PageRun> = {}) =>
     seenOf(browsers, body, { packages: [library(source)], ...changes });
 
-  it("is where there are no events, as there are in a worker: this machine's browser makes realms", async () => {
-    const here = { realm: "language", packages: [] } as const;
+  it("runs in an isolate, which has no events", async () => {
+    const here = { mode: "isolate", packages: [] } as const;
     const { result, seen } = await ran("", "return typeof addEventListener", here);
-    expect([result, seen]).to.deep.equal(["undefined", ["language"]]);
+    expect([result, seen]).to.deep.equal(["undefined", ["isolate"]]);
   });
 
   it("stays there while its library holds what it does not use", async () => {
     const source =
-      "globalThis.library = { wait: setTimeout, random: typeof crypto, send: fetch, agent: navigator.userAgent }";
+      "globalThis.library = { wait: setTimeout, random: typeof crypto, send: fetch, agent: typeof navigator }";
     const { result, seen } = await ran(
       source,
-      "console.log('here'); return [library.random, typeof library.wait, library.agent.length > 9]",
+      "console.log('here'); return [library.random, typeof library.wait, library.agent]",
     );
-    expect(result).to.deep.equal(["object", "function", true]);
-    expect(seen).to.have.members(["language", "here"]).and.lengthOf(2);
+    expect(result).to.deep.equal(["object", "function", "undefined"]);
+    expect(seen).to.have.members(["isolate", "here"]).and.lengthOf(2);
   });
 
-  it("finds of every name the type that it has in its own realm", async () => {
-    for (const realm of ["worker", "network"] as const) {
-      const names = STAND_INS[realm].map(([name]) => `["${name}", typeof ${name}, typeof globalThis.${name}]`);
-      const packages = [library(`globalThis.library = [${names.join(",")}]`, realm)];
-      const { result, seen } = await ran("", "return library", { packages });
-      expect(seen).to.deep.equal(["language"]);
-      const there = await resultOf(browsers, "async function execute() { return library }", { realm, packages });
-      expect(result).to.deep.equal(there);
-    }
+  it("sees each name with the type that it has in its own mode", async () => {
+    const names = NETWORK_ISOLATE_STAND_INS.map(([name]) => `["${name}", typeof ${name}, typeof globalThis.${name}]`);
+    const packages = [library(`globalThis.library = [${names.join(",")}]`)];
+    const { result, seen } = await ran("", "return library", { packages });
+    expect(seen).to.deep.equal(["isolate"]);
+    const mode = "network-isolate";
+    const there = await resultOf(browsers, "async function execute() { return library }", { mode, packages });
+    expect(result).to.deep.equal(there);
   });
 
-  it("begins anew where it uses one, and whatever came of it before, nobody hears of that", async () => {
+  it("is repeated if it uses a stand-in, and its first output is dropped", async () => {
     const source =
       "globalThis.library = { count: 0, later: (value) => new Promise((done) => setTimeout(done, 1, value)) }";
     const code =
@@ -190,7 +188,7 @@ describe("A run that is tried in a realm of the language", function () {
     for (let turn = 0; turn < 2; turn += 1) {
       const { result, seen } = await ran(source, code);
       expect(result).to.deep.equal([1, 1]);
-      expect(seen).to.deep.equal(["network", "once"]);
+      expect(seen).to.deep.equal(["network-isolate", "once"]);
     }
   });
 
@@ -199,7 +197,7 @@ describe("A run that is tried in a realm of the language", function () {
     for (let count = 0; count < 80; count += 1) {
       expect(await ran("", code, { packages: [], isolationKey: "left" })).to.deep.equal({
         result: 131_072,
-        seen: ["language"],
+        seen: ["isolate"],
       });
     }
   });
@@ -208,24 +206,24 @@ describe("A run that is tried in a realm of the language", function () {
     const code = "const end = Date.now() + 600; while (Date.now() < end); return 1";
     const run = (app: number) =>
       ran("", code, { packages: [], timeoutMs: 2_000, origin: `https://app-${app}.actions.internal` });
-    expect((await run(1)).seen).to.deep.equal(["worker"]);
+    expect((await run(1)).seen).to.deep.equal(["document"]);
     const quick = { packages: [], origin: "https://app-2.actions.internal" };
-    expect((await ran("", code, quick)).seen).to.deep.equal(["language"]);
+    expect((await ran("", code, quick)).seen).to.deep.equal(["isolate"]);
   });
 
-  it("asks for a module, as code that is made of text can, in a worker alone", async () => {
+  it("is repeated in a document if code made from text imports a module", async () => {
     const made = "(() => {})['construct' + 'or']";
     const code = (text: string) => `return ${made}(${JSON.stringify(text)})().then(() => 1, ({ name }) => name)`;
     for (const text of ["return import('x')", "return import\n/**/('x')", "return import<!--\n('x')"]) {
       const { result, seen } = await ran("", code(text), { packages: [], isolationKey: "import" });
-      expect([typeof result, seen], text).to.deep.equal(["string", ["worker"]]);
+      expect([typeof result, seen], text).to.deep.equal(["string", ["document"]]);
     }
   });
 
-  it("begins anew where it takes longer than a trial may, with all of its time", async () => {
+  it("is repeated with its whole time limit if it takes longer than a trial may", async () => {
     const code = "const end = Date.now() + library; while (Date.now() < end); return 1";
     const { result, seen } = await ran("globalThis.library = 900", code, { timeoutMs: 2_000, isolationKey: "long" });
-    expect([result, seen]).to.deep.equal([1, ["network"]]);
+    expect([result, seen]).to.deep.equal([1, ["network-isolate"]]);
   });
 });
 
@@ -251,26 +249,23 @@ function browserWith(source: string) {
   };
 }
 
-describe("A browser that makes no realms", function () {
+describe("A browser without isolates", function () {
   this.timeout(180_000);
 
-  it("runs code of the language, and what would be tried, in workers", async () => {
+  it("runs code of the language, and what would be tried, in documents", async () => {
     const without = browserWith("delete self.ShadowRealm");
     const browsers = createBrowsers({ sources: [without], openLane: null, log });
     await browsers.start();
     try {
       const listens = "async function execute() { return typeof addEventListener }";
-      const here = { realm: "language" } as const;
+      const here = { mode: "isolate" } as const;
       for (let turn = 0; turn < 3; turn += 1) expect(await resultOf(browsers, listens, here)).to.equal("function");
-      expect(await resultOf(browsers, "async function execute() { return typeof setTimeout }", here)).to.equal(
-        "undefined",
-      );
       const seen: string[] = [];
       const packages = [library("globalThis.library = typeof setTimeout")];
-      const onRealm = (realm: RealmKind) => void seen.push(realm);
-      const run = { realm: undefined, packages, onRealm };
+      const onMode = (mode: Mode) => void seen.push(mode);
+      const run = { mode: undefined, packages, onMode };
       expect(await resultOf(browsers, "async function execute() { return library }", run)).to.equal("function");
-      expect(seen).to.deep.equal(["network"]);
+      expect(seen).to.deep.equal(["network-isolate", "document"]);
       expect(without.taken()).to.be.greaterThan(0);
     } finally {
       await browsers.stop();
@@ -279,20 +274,19 @@ describe("A browser that makes no realms", function () {
 
   for (const [what, source] of [
     ["no realms", "delete self.ShadowRealm"],
-    ["none that can be lent bytes", "delete Uint8Array.fromBase64"],
+    ["no base64 of bytes", "delete Uint8Array.fromBase64"],
   ] as const)
-    it(`runs code with fetch in workers with a network, each run in its own: ${what}`, async () => {
+    it(`runs code with fetch in documents: ${what}`, async () => {
       const without = browserWith(source);
       const answer: RequestListener = (_request, response) => {
         response.writeHead(200, { "Access-Control-Allow-Origin": "*" }).end("answered");
       };
       const host = await reachableHost(answer, { sources: [without] });
       try {
-        // Of these names a realm with fetch has none.
         const code = `const there = [typeof addEventListener, typeof performance, typeof globalThis.left]; globalThis.left = 1;
           const execute = async () => [...there, await (await fetch("${host.url}")).text()]`;
         for (let turn = 0; turn < 3; turn += 1) {
-          const seen = await resultOf(host.browsers, code, { realm: "fetch" });
+          const seen = await resultOf(host.browsers, code, { mode: "network-isolate" });
           expect(seen).to.deep.equal(["function", "object", "undefined", "answered"]);
         }
         expect(without.taken()).to.be.greaterThan(0);
@@ -301,11 +295,11 @@ describe("A browser that makes no realms", function () {
       }
     });
 
-  it("is not this machine's: here code with fetch has a realm", async () => {
+  it("is not the browser of this machine, which has them", async () => {
     const browsers = testBrowsers({ openLane: null });
     await browsers.start();
     const code = "const execute = async () => [typeof addEventListener, typeof structuredClone, typeof fetch]";
-    const seen = await resultOf(browsers, code, { realm: "fetch" }).finally(() => browsers.stop());
+    const seen = await resultOf(browsers, code, { mode: "network-isolate" }).finally(() => browsers.stop());
     expect(seen).to.deep.equal(["undefined", "undefined", "function"]);
   });
 });

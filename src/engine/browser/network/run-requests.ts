@@ -60,7 +60,7 @@ export function createRunRequests(options: {
   let contact: (host: string) => void = () => {};
 
   return {
-    begin({ mayRequest, onRequest, onHost, onConsole, mayLeave }) {
+    begin({ mayRequest, onRequest, onHost, onConsole, network = true }) {
       begun += 1;
       const hosts = new Set<string>();
       contact = (host) => {
@@ -73,7 +73,7 @@ export function createRunRequests(options: {
         onHost: contact,
         onRefused: (host, reason) => faults.refused(host, reason),
         onReached: (host) => faults.reached(host),
-        mayConnect: async (host) => (await mayLeave?.()) !== false && guard.mayConnect(host),
+        mayConnect: async (host) => network && guard.mayConnect(host),
       });
       return guard.begin(mayRequest, onRequest);
     },

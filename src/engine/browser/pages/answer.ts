@@ -5,6 +5,9 @@ import type { HarnessFailure } from "./in-page/core.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
 
+/** Answer of an isolate that lacks something that the run uses. */
+export const NEEDS_MORE = "x";
+
 /** The name under which the harness's own frames appear in a stack; they are removed before anyone sees them. */
 export const HARNESS_NAME = "svc-harness.js";
 
@@ -77,7 +80,7 @@ export function readAnswer(answer: unknown): PageOutcome {
   if (typeof answer !== "string") return failed("browser", "Error", "The page gave no answer");
   try {
     if (answer === "u") return { ok: true, data: undefined };
-    if (answer === "x") return failed("realm", "Error", "The run needs more than its realm has");
+    if (answer === NEEDS_MORE) return failed("retry", "Error", "The run needs more than its isolate has");
     if (answer.startsWith("e")) return readFailure(answer.slice(1));
   } catch {
     return failed("browser", "Error", "The page gave an answer that cannot be read");

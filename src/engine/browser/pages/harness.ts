@@ -1,5 +1,13 @@
 /** The scripts that stand in a page before a run, put together from the functions of `in-page/`. Runs none of them. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
+import {
+  ISOLATE_GLOBALS,
+  LENT_CLASSES,
+  LENT_UNNAMED,
+  NAVIGATOR_MEMBERS,
+  NETWORK_ISOLATE_GLOBALS,
+  NETWORK_ISOLATE_STAND_INS,
+} from "../globals.js";
 import { AT_ONCE_MAX, BODY_MAX_CHARACTERS, CALL_MAX_CHARACTERS } from "../network/service-calls.js";
 import { SERVICE_GLOBAL } from "../run.js";
 import { HARNESS_NAME, TEXT_MAX_CHARACTERS } from "./answer.js";
@@ -25,18 +33,6 @@ import { hostCalls, runCalls } from "./in-page/service-calls.js";
 import { standIns } from "./in-page/stand-ins.js";
 import { threadHost } from "./in-page/thread-host.js";
 import { visibleAlways } from "./in-page/visible-always.js";
-import { workerHarness } from "./in-page/worker-harness.js";
-import { workerHost } from "./in-page/worker-host.js";
-import {
-  FETCH_GLOBALS,
-  LANGUAGE_GLOBALS,
-  LENT_CLASSES,
-  LENT_UNNAMED,
-  NAVIGATOR_MEMBERS,
-  NETWORK_GLOBALS,
-  STAND_INS,
-  WORKER_GLOBALS,
-} from "./worker-globals.js";
 
 export const CONSOLE_MAX_LINES = 10_000;
 export const CONSOLE_MAX_CHARACTERS = 262_144;
@@ -47,9 +43,7 @@ const CHANNELS_MAX = 8;
 const CHANNEL_MESSAGES_MAX = 1_000;
 const LOCKS_MAX = 1_000;
 
-/** A scope that is still busy so long after its run has ended is not waited for. */
-const LEAVE_WITHIN_MS = 200;
-/** Where the next one is begun with a run's end, it is there within this, or its page is given up. */
+/** The next run's isolate must exist this long after a run's end, or its page is discarded. In milliseconds. */
 export const READY_WITHIN_MS = 500;
 /** A run's end in the ledger, and its answer, take less, on a machine of two slow cores too. */
 export const PAUSE_MS = 8;
@@ -113,14 +107,6 @@ export const WORKER_BOUNDS = named(BOUND_SCOPE);
 /** Replaces the console of a worker that a run starts; to be evaluated before the worker's first line. */
 export const CHILD_CONSOLE = named(calling(childConsole, CORE, JSON.stringify(CONSOLE_BINDING)));
 
-function workerPage(globals: readonly string[], withOrigin: boolean): string {
-  const lists = [JSON.stringify(globals), NAVIGATOR];
-  const inWorker = named(calling(workerHarness, CORE, RUN_CALLS, JSON.stringify(SERVICE_GLOBAL), ...lists));
-  const given = [JSON.stringify(inWorker), TEXTS, HOST_CALLS, String(withOrigin)];
-  given.push(String(LEAVE_WITHIN_MS), String(READY_WITHIN_MS));
-  return calling(workerHost, ...given);
-}
-
 /** For a page around one thread, and for that thread. */
 function realmThread(globals: readonly string[], borrows: boolean): { page: string; worker: string } {
   const borrow = borrows
@@ -137,19 +123,14 @@ function realmThread(globals: readonly string[], borrows: boolean): { page: stri
   const before = [CORE, calling(codeOfText), calling(standIns), borrow, borrows ? RUN_CALLS : "null"];
   const given = [JSON.stringify(SERVICE_GLOBAL), JSON.stringify(globals), String(LOAD_MAX_MS)];
   const inRealm = named(calling(realmHarness, ...before, ...given));
-  const namesJson = Object.entries(STAND_INS).map(([realm, names]) => [realm, JSON.stringify(names)]);
-  const told = [NAVIGATOR, JSON.stringify(Object.fromEntries(namesJson)), JSON.stringify(THREAD_BOUNDS)];
+  const standInsJson = { "network-isolate": JSON.stringify(NETWORK_ISOLATE_STAND_INS) };
+  const told = [NAVIGATOR, JSON.stringify(standInsJson), JSON.stringify(THREAD_BOUNDS)];
   return {
     page: named(calling(threadHost, String(borrows))),
     worker: named(calling(realmWorker, JSON.stringify(inRealm), TEXTS, lend, borrows ? HOST_CALLS : "null", ...told)),
   };
 }
 
-/** As DOCUMENT_HARNESS, for a page that runs its scripts in realms of one worker. */
-export const LANGUAGE_THREAD = realmThread(LANGUAGE_GLOBALS, false);
-export const FETCH_THREAD = realmThread(FETCH_GLOBALS, true);
-
-/** The same for a page that runs them in workers. One with the globals of the language costs five times as much as a realm: for browsers that make none. */
-export const LANGUAGE_HARNESS = named(workerPage(LANGUAGE_GLOBALS, false));
-export const WORKER_HARNESS = named(workerPage(WORKER_GLOBALS, false));
-export const NETWORK_HARNESS = named(workerPage(NETWORK_GLOBALS, true));
+/** Harnesses of a page that runs its scripts in isolates on one thread. */
+export const ISOLATE_THREAD = realmThread(ISOLATE_GLOBALS, false);
+export const NETWORK_ISOLATE_THREAD = realmThread(NETWORK_ISOLATE_GLOBALS, true);

@@ -1,7 +1,7 @@
 /** A page whose document is the host's alone, whose policy lets nothing be loaded: around the realms or workers of its runs. */
 import type { Protocol } from "puppeteer";
 import { answerDocument, callHarness, installHarness, navigate } from "./fresh-document.js";
-import type { RealmOptions } from "./realm.js";
+import type { SandboxOptions } from "./sandbox.js";
 
 const policy = (more: string) => ({
   name: "Content-Security-Policy",
@@ -26,7 +26,7 @@ export interface HostPage {
 }
 
 export function createHostPage(
-  { session, origin }: Pick<RealmOptions, "session" | "origin">,
+  { session, origin }: Pick<SandboxOptions, "session" | "origin">,
   harness: string,
 ): HostPage {
   let harnessId = "";

@@ -3,9 +3,9 @@
  * run: those alone whose content has a name, so that no run can tell whether it was the first. They do as they are told here; nothing of an
  * author's runs where they are.
  */
-import { documentNamesIn } from "../realm-of-code.js";
+import { documentStandIns } from "../globals.js";
+import { documentNamesIn } from "../mode.js";
 import type { PageRun } from "../run.js";
-import { documentStandIns } from "./worker-globals.js";
 
 /** Of one of them, in characters; the oldest go. */
 const KEPT_MAX_CHARACTERS = 4 * 1024 * 1024;

@@ -3,11 +3,11 @@ import { RENDERER_MAX_BYTES } from "../../../limits.js";
 import { failed, type PageOutcome } from "../run.js";
 
 /**
- * `unready`: the run before has not come to its end in time, so that the next, if there is one, has not begun. `realm`: a thread of realms
- * took its page with it.
+ * `unready`: the run before has not come to its end in time, so that the next, if there is one, has not begun. `isolate`: the
+ * thread of an isolate ended its page, and the run can be repeated.
  */
 export type Loss =
-  | "realm"
+  | "isolate"
   | "closed"
   | "crashed"
   | "memory"
@@ -39,8 +39,8 @@ export function outcomeOfLoss(loss: Loss | null): PageOutcome {
       return failed("script", "Error", "The action closed its own page");
     case "unready":
       return failed("unready", "Error", "The run before did not come to its end");
-    case "realm":
-      return failed("realm", "Error", "The run needs more than its realm can hold");
+    case "isolate":
+      return failed("retry", "Error", "The run needs more than its isolate can hold");
     case "crashed":
       return failed("browser", "Error", "The page crashed during the run");
     case null:

@@ -2,7 +2,7 @@
  * The window of a page, at which nobody looks: while it is hidden nothing in it is drawn, and drawing a document takes longer than most
  * runs do. What a document sees of it is for in-page/visible-always.ts.
  */
-import type { RealmOptions } from "./realm.js";
+import type { SandboxOptions } from "./sandbox.js";
 
 /** A frame's time: what ends sooner has nothing drawn. */
 const DRAWN_AFTER_MS = 16;
@@ -18,7 +18,7 @@ export interface PageWindow {
   renew(): void;
 }
 
-export function createPageWindow(options: Pick<RealmOptions, "connection" | "session" | "targetId">): PageWindow {
+export function createPageWindow(options: Pick<SandboxOptions, "connection" | "session" | "targetId">): PageWindow {
   const { connection, session, targetId } = options;
   let windowId: number | null = null;
   let shown = true;

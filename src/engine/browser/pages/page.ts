@@ -1,5 +1,5 @@
 /**
- * Owns one browser context with its one page: makes it, gives it a fresh realm for each run, runs, and ends it. Knows
+ * Owns one browser context with its one page: makes it, gives it a fresh sandbox for each run, runs, and ends it. Knows
  * nothing of other pages; which key gets which page is decided in pool.ts.
  */
 
@@ -7,17 +7,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { Lane } from "../network/lane.js";
-import { failed, type PageOutcome, type PageRun, type RealmKind } from "../run.js";
+import { failed, type Mode, type PageOutcome, type PageRun } from "../run.js";
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
-import { createDocumentRealm } from "./document-realm.js";
-import { createFetchRealm } from "./fetch-realm.js";
+import { createDocument } from "./document.js";
 import { CONSOLE_BINDING } from "./fresh-document.js";
-import { createLanguageRealm } from "./language-realm.js";
+import { createIsolate, createMissingIsolate } from "./isolate.js";
 import { type Loss, outcomeOfLoss, timedOut } from "./loss.js";
-import { createNetworkRealm } from "./network-realm.js";
-import type { Realm, RealmOptions } from "./realm.js";
-import { createLanguageWorkerRealm, createWorkerRealm } from "./worker-realm.js";
+import { createNetworkIsolate } from "./network-isolate.js";
+import type { Sandbox, SandboxOptions } from "./sandbox.js";
 
 const RENEW_TIMEOUT_MS = 1_000;
 /** A renderer that dies while its page is made leaves what was asked of it unanswered. Before the first run nobody's code can be in the way. */
@@ -28,22 +26,18 @@ const CAUSE_LOOK_MS = 25;
 /** Runs of which each begins so soon after the last one's end come one upon the other. */
 const HURRIED_MS = 20;
 
-const REALMS: Readonly<Record<RealmKind, (options: RealmOptions) => Realm>> = {
-  language: createLanguageRealm,
-  worker: createWorkerRealm,
-  fetch: createFetchRealm,
-  network: createNetworkRealm,
-  document: createDocumentRealm,
+const SANDBOXES: Readonly<Record<Mode, (options: SandboxOptions) => Sandbox>> = {
+  isolate: createIsolate,
+  "network-isolate": createNetworkIsolate,
+  document: createDocument,
 };
-/** What these are where the browser makes no realms, or none that can be lent what they are. */
-const WITHOUT_REALMS: Partial<typeof REALMS> = { language: createLanguageWorkerRealm, fetch: createNetworkRealm };
-const MAKES_REALMS = "typeof ShadowRealm === 'function' && typeof Uint8Array.fromBase64 === 'function'";
+const HAS_ISOLATES = "typeof ShadowRealm === 'function' && typeof Uint8Array.fromBase64 === 'function'";
 
 export class Page {
   private session!: CDPSession;
   private contextId = "";
-  private realm!: Realm;
-  private kind: RealmKind | null = null;
+  private sandbox!: Sandbox;
+  private mode: Mode | null = null;
   private fresh = false;
   private lost: Loss | null = null;
   private onLost: (() => void) | null = null;
@@ -90,7 +84,7 @@ export class Page {
     return true;
   }
 
-  /** A fresh realm waits for its run. */
+  /** True if a fresh sandbox waits for a run. */
   get ready(): boolean {
     return this.fresh && this.usable;
   }
@@ -141,15 +135,15 @@ export class Page {
     this.print?.(payload);
   }
 
-  private async makesRealms(): Promise<boolean> {
-    const { result } = await this.session.send("Runtime.evaluate", { expression: MAKES_REALMS, returnByValue: true });
+  private async hasIsolates(): Promise<boolean> {
+    const { result } = await this.session.send("Runtime.evaluate", { expression: HAS_ISOLATES, returnByValue: true });
     return result.value === true;
   }
 
   private async causeOfCrash(): Promise<Loss> {
-    // The run begins anew in a worker, whatever it came from, where nobody has heard of it.
-    const isUnheard = this.kind === "fetch" && !this.heard && this.lane?.used() !== true;
-    if (this.kind === "language" || isUnheard) return "realm";
+    // The run is repeated in a document, whatever the cause, if it has had no effect.
+    const hadNoEffect = this.mode === "network-isolate" && !this.heard && this.lane?.used() !== true;
+    if (this.mode === "isolate" || hadNoEffect) return "isolate";
     for (const deadline = Date.now() + CAUSE_WITHIN_MS; Date.now() < deadline && this.usable; ) {
       await delay(CAUSE_LOOK_MS);
       const cause = this.blame();
@@ -163,7 +157,7 @@ export class Page {
     if (this.lost !== null) return;
     this.lost = loss;
     this.unlisten();
-    this.realm?.stop();
+    this.sandbox?.stop();
     this.lane?.close();
     this.onLost?.();
     this.onIdleLoss?.();
@@ -194,17 +188,17 @@ export class Page {
   }
 
   /**
-   * Makes the realm fresh, ahead of the next run.
+   * Makes the sandbox fresh, ahead of the next run.
    * @returns false when the page must be thrown away instead
    */
   async renew(timeoutMs = RENEW_TIMEOUT_MS): Promise<boolean> {
     this.print = null;
-    this.fresh = await this.within(timeoutMs, () => this.realm.renew());
+    this.fresh = await this.within(timeoutMs, () => this.sandbox.renew());
     return this.fresh;
   }
 
-  /** Gives the page its origin and its kind of realm, once. @returns as `renew` */
-  async settle(origin: string, kind: RealmKind): Promise<boolean> {
+  /** Sets the page's origin and mode, once. @returns as `renew` */
+  async settle(origin: string, mode: Mode): Promise<boolean> {
     const { connection, session, contextId, targetId, lane } = this;
     const lose = (loss: Loss) => this.lose(loss);
     const print = (payload: string) => this.hear(payload);
@@ -212,17 +206,17 @@ export class Page {
       this.heard = true;
     };
     const options = { connection, session, contextId, targetId, origin, lane, lose, onAsked, print };
-    this.kind = kind;
+    this.mode = mode;
     const settle = async () => {
-      const instead = WITHOUT_REALMS[kind];
-      this.realm = instead && !(await this.makesRealms()) ? instead(options) : REALMS[kind](options);
-      await this.realm.settle();
+      const isMissing = mode !== "document" && !(await this.hasIsolates());
+      this.sandbox = isMissing ? createMissingIsolate() : SANDBOXES[mode](options);
+      await this.sandbox.settle();
       return true;
     };
     return (await this.within(OPEN_TIMEOUT_MS, settle)) && this.renew(OPEN_TIMEOUT_MS);
   }
 
-  /** Runs once in the fresh realm (`ready` holds). Never rejects: whatever happens is an PageOutcome. */
+  /** Runs once in the fresh sandbox (`ready` holds). Never rejects: whatever happens is an PageOutcome. */
   async run(request: PageRun): Promise<PageOutcome> {
     this.fresh = false;
     this.heard = false;
@@ -231,12 +225,12 @@ export class Page {
     this.print = request.onConsole ? createLineReader(request.onConsole) : null;
     const outcome = await new Promise<PageOutcome>((resolve) => {
       const { timeoutMs } = request;
-      const timer = setTimeout(() => resolve(timedOut(timeoutMs)), timeoutMs + this.realm.unreadyMs());
+      const timer = setTimeout(() => resolve(timedOut(timeoutMs)), timeoutMs + this.sandbox.unreadyMs());
       const cancel = () => resolve(failed("cancelled", "AbortError", "The run was cancelled"));
       request.signal?.addEventListener("abort", cancel, { once: true });
       const lost = () => resolve(outcomeOfLoss(this.lost));
       this.onLost = lost;
-      this.realm.evaluate(request).then(readAnswer).then(resolve, lost);
+      this.sandbox.evaluate(request).then(readAnswer).then(resolve, lost);
       if (request.signal?.aborted) cancel();
       this.release = () => {
         clearTimeout(timer);
@@ -245,12 +239,12 @@ export class Page {
     });
     // Before anybody hears of the end: what the page still sends belongs to no run.
     this.lane?.end();
-    this.realm.end();
+    this.sandbox.end();
     this.release();
     this.endedAt = performance.now();
     this.onLost = null;
     this.print = null;
-    return this.realm.explain(outcome);
+    return this.sandbox.explain(outcome);
   }
 
   private release: () => void = () => {};

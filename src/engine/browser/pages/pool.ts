@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { runInBackground } from "../../../background.js";
 import type { Chromium } from "../browser-source.js";
 import type { Lane } from "../network/lane.js";
-import type { RealmKind } from "../run.js";
+import type { Mode } from "../run.js";
 import { PAUSE_MS } from "./harness.js";
 import type { Loss } from "./loss.js";
 import { Page } from "./page.js";
@@ -49,14 +49,14 @@ export interface PoolOptions {
   warmPages: number;
 }
 
-/** Whom a page serves, and as what: `key` stands for all of it. */
-export interface Room {
+/** What a page serves: `key` identifies the isolation key, the origin and the mode together. */
+export interface Slot {
   key: string;
   origin: string;
-  kind: RealmKind;
+  mode: Mode;
 }
 
-/** One room's pages that are not running. */
+/** The pages of one slot that are not running. */
 interface Shelf {
   origin: string;
   idle: Page[];
@@ -93,21 +93,21 @@ export class Pool {
     );
   }
 
-  /** A page with a fresh realm for the room. Rejects when the browser cannot give one. */
-  async acquire(room: Room): Promise<Page> {
-    const { key } = room;
-    const shelf = this.shelfOf(room);
+  /** A page with a fresh sandbox for the slot. Rejects if the browser cannot make one. */
+  async acquire(slot: Slot): Promise<Page> {
+    const { key } = slot;
+    const shelf = this.shelfOf(slot);
     const page = this.takeIdle(shelf) ?? (await this.takeRenewed(shelf));
     if (page?.ready) {
       this.forgetIfEmpty(key, shelf);
       return page;
     }
     this.forgetIfEmpty(key, shelf);
-    const own = this.shelfOf(room);
+    const own = this.shelfOf(slot);
     const first = await this.takeReturned(own);
     this.forgetIfEmpty(key, own);
     if (first instanceof Page) return first;
-    return this.within(first, this.takeNew(room));
+    return this.within(first, this.takeNew(slot));
   }
 
   /** The turn to make a page. @returns what ends it */
@@ -166,10 +166,10 @@ export class Pool {
     this.resting.set(origin, over);
   }
 
-  /** Takes the page back, and has the room's next run find one: the same, renewed, where it is `intact`, or another. */
-  release(page: Page, room: Room, intact: boolean): void {
+  /** Takes the page back, and prepares one for the slot's next run: the same page, renewed, if it is `intact`, or another. */
+  release(page: Page, slot: Slot, intact: boolean): void {
     if (this.retired) this.discard(page);
-    else runInBackground(this.restock(page, room, intact && page.usable && page.runCount < RUNS_PER_PAGE));
+    else runInBackground(this.restock(page, slot, intact && page.usable && page.runCount < RUNS_PER_PAGE));
   }
 
   /** From here on pages that come back are thrown away. */
@@ -177,7 +177,7 @@ export class Pool {
     this.retired = true;
   }
 
-  /** Pages that wait for the room's next run. */
+  /** Pages that wait for the slot's next run. */
   idle(key: string): number {
     return this.shelves.get(key)?.idle.length ?? 0;
   }
@@ -215,7 +215,7 @@ export class Pool {
     runInBackground(page.discard());
   }
 
-  private shelfOf({ key, origin }: Room): Shelf {
+  private shelfOf({ key, origin }: Slot): Shelf {
     const found = this.shelves.get(key);
     if (found !== undefined) return found;
     const shelf: Shelf = { origin, idle: [], renewing: 0, pausing: [], waiting: [] };
@@ -253,11 +253,11 @@ export class Pool {
     );
   }
 
-  private async takeNew({ origin, kind }: Room): Promise<Page> {
+  private async takeNew({ origin, mode }: Slot): Promise<Page> {
     for (let attempt = 0; attempt < OPEN_ATTEMPTS && this.options.chromium.alive(); attempt += 1) {
       const page = this.spare.shift() ?? (await this.open());
       this.fill().catch(() => {});
-      if (page.usable && (await page.settle(origin, kind))) return page;
+      if (page.usable && (await page.settle(origin, mode))) return page;
       this.discard(page);
     }
     throw new Error("the browser gave no page");
@@ -276,32 +276,32 @@ export class Pool {
     return promise;
   }
 
-  private async restock(page: Page, room: Room, reusable: boolean): Promise<void> {
-    const { key } = room;
-    const shelf = this.shelfOf(room);
+  private async restock(page: Page, slot: Slot, reusable: boolean): Promise<void> {
+    const { key } = slot;
+    const shelf = this.shelfOf(slot);
     shelf.renewing += 1;
     if (reusable && !page.hurried && shelf.waiting.length === 0) await this.pause(shelf);
-    const fresh = reusable && (await page.renew()) ? page : await this.replace(page, room);
+    const fresh = reusable && (await page.renew()) ? page : await this.replace(page, slot);
     shelf.renewing -= 1;
     const taken = shelf.waiting.shift()?.(fresh);
-    if (fresh !== null && taken !== true) this.keep(fresh, shelf, room);
+    if (fresh !== null && taken !== true) this.keep(fresh, shelf, slot);
     this.forgetIfEmpty(key, shelf);
   }
 
-  private async replace(page: Page, room: Room): Promise<Page | null> {
+  private async replace(page: Page, slot: Slot): Promise<Page | null> {
     this.discard(page);
     try {
-      return await this.within(await this.turn(room.origin), this.takeNew(room));
+      return await this.within(await this.turn(slot.origin), this.takeNew(slot));
     } catch {
       return null;
     }
   }
 
-  private keep(page: Page, shelf: Shelf, room: Room): void {
+  private keep(page: Page, shelf: Shelf, slot: Slot): void {
     page.whileIdle(() => {
       this.putBy(page, shelf);
       // What the last run left goes on until its page has gone.
-      if (page.loss === "unready") this.release(page, room, false);
+      if (page.loss === "unready") this.release(page, slot, false);
       else this.discard(page);
     });
     const [longest] = shelf.idle;

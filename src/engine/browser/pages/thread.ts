@@ -9,7 +9,7 @@ import { CONSOLE_BINDING, callHarness, installHarness, textInParts } from "./fre
 import { PAUSE_MS, READY_WITHIN_MS } from "./harness.js";
 import { createHostPage } from "./host-page.js";
 import { createKeptTexts } from "./kept-texts.js";
-import type { RealmOptions } from "./realm.js";
+import type { SandboxOptions } from "./sandbox.js";
 
 /** Before an answer: another thread has the next run; how much this one holds is to be looked at. */
 const LAST = "t";
@@ -38,7 +38,7 @@ interface Thread {
  * @param onCall takes what a run asks of the service
  */
 export function createThread(
-  options: RealmOptions,
+  options: SandboxOptions,
   harnesses: { page: string; worker: string },
   heldMaxBytes: number,
   onThread: (thread: CDPSession) => Promise<unknown> = async () => {},
@@ -149,7 +149,10 @@ export function createThread(
       const answer = await new Promise<unknown>((resolve) => {
         onSaid = (said) => resolve(/^\d+$/.test(said) ? Number(said) : said);
         // A thread goes with its page, of which the run hears elsewhere.
-        call("run", ...own.texts.valuesOf(request), base).then(resolve, () => {});
+        call("run", ...own.texts.valuesOf(request), base).then(
+          (said) => said === LATE && resolve(said),
+          () => {},
+        );
       });
       if (answer === LATE) return lose("unready");
       own.runs += 1;

@@ -1,8 +1,8 @@
 /** What can be seen of the classes and functions without using them, and what they do where they are not used as they are meant to be. */
-import { FETCH_GLOBALS, LANGUAGE_GLOBALS } from "../../../../src/engine/browser/pages/worker-globals.js";
+import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../../src/engine/browser/globals.js";
 import type { Sample } from "./outcomes.js";
 
-const BESIDE = FETCH_GLOBALS.filter((name) => !LANGUAGE_GLOBALS.includes(name));
+const BESIDE = NETWORK_ISOLATE_GLOBALS.filter((name) => !ISOLATE_GLOBALS.includes(name));
 const HIDDEN = [
   "Object.getPrototypeOf(new Headers().entries())",
   "Object.getPrototypeOf(new FormData().entries())",

@@ -1,6 +1,6 @@
 /**
  * Keeps code that is made of text from asking for a module: a realm can load none, and its page ends where one is asked for. Code that says
- * so itself is in another place (realm-of-code.ts). Runs inside the browser, before any other code does.
+ * so itself runs in a document (mode.ts). Runs inside the browser, before any other code does.
  */
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types

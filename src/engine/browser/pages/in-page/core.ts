@@ -182,17 +182,9 @@ export function harnessCore(limits: HarnessLimits) {
     safe,
     callExecute,
 
-    /** Takes every global off but those named: some stand on the global object, some on what it inherits from. */
-    keepOnly(globals: readonly string[], ofNavigator: readonly string[] = []): void {
+    /** Removes every other global, from the global object and from its prototypes. */
+    keepOnly(globals: readonly string[]): void {
       const kept = new Set<unknown>(globals);
-      const said = new Set<unknown>(ofNavigator);
-      for (
-        let holder = scope.navigator ?? Object.prototype;
-        holder !== Object.prototype;
-        holder = getPrototypeOf(holder)
-      ) {
-        for (const key of ownKeys(holder)) if (!said.has(key)) deleteProperty(holder, key);
-      }
       const ends = [Object.prototype, scope.EventTarget?.prototype];
       for (let holder = scope; !ends.includes(holder); holder = getPrototypeOf(holder)) {
         for (const key of ownKeys(holder)) if (!kept.has(key)) deleteProperty(holder, key);

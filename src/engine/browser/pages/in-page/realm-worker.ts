@@ -154,8 +154,8 @@ export function realmWorker(
     return answer.length <= bounds.messageCharacters ? answer : answer.length;
   }
 
-  /** What hears of the run that begins, until its answer. */
-  function listener(resolve: (answer: string | number) => void): (text: string) => void {
+  /** Receives what the run sends, until its answer. The answer leaves by the binding, since code that goes on would hold back a promise. */
+  function listener(): (text: string) => void {
     count += 1;
     const own = count;
     const lastLoan = loan;
@@ -165,11 +165,10 @@ export function realmWorker(
       // Nothing more is heard of it.
       count += 1;
       calls?.drop();
-      if (text[0] === "x") return resolve(endOf(0, text));
+      if (text[0] === "x") return say(`a${endOf(0, text)}`);
       const at = text.indexOf(" ");
       const [ms, said] = [Number(text.slice(1, at)), text.slice(at + 1)];
-      if (lastLoan === null) return resolve(endOf(ms, said));
-      // What goes on after its answer could keep a promise from being heard of; of what reaches nothing, a worker has the next try.
+      if (lastLoan === null) return say(`a${endOf(ms, said)}`);
       say(`a${endOf(ms, `${lastLoan.end()} ${said}`)}`);
     };
   }
@@ -191,7 +190,7 @@ export function realmWorker(
       prepare();
     },
     /**
-     * Answers by what the code came to, marked: a text, or its length where it is long. `late`: it has not begun, and never will. Where realms
+     * Returns as soon as the run has begun, or `late` if it cannot begin. The answer follows by the binding: a text, or its length. If realms
      * are lent something, that is said. `standInsJson`: the names to stand in for, where they are the scripts' own. `base`: that of the service,
      * where the run may ask it for something.
      */
@@ -217,15 +216,14 @@ export function realmWorker(
       foresee(key, scripts, namesJson);
       const given = isAhead ? [null, navigatorJson, ...flat.slice(-2)] : [namesJson, navigatorJson, ...flat];
       const lastLoan = loan;
-      const { promise, resolve } = Promise.withResolvers<string | number>();
-      const hear = listener(resolve);
+      const hear = listener();
       const drop = next(hear, base, asker(), payload, settings, ...given);
       next = null;
       end = () => {
         lastLoan?.end();
         drop();
       };
-      return promise;
+      return "";
     },
     /** A part of the service's answer to the call of that number. */
     answer: calls?.answer,

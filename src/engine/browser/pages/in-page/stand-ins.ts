@@ -2,7 +2,7 @@
  * Puts something in the place of each global that a realm of the language lacks and the run's own realm has: most can be held, compared and asked for
  * their type, as libraries do with what they may want later. Runs inside the browser, before any other code does.
  */
-import type { StandIn } from "../worker-globals.js";
+import type { StandIn } from "../../globals.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
@@ -61,7 +61,6 @@ export function standIns() {
     const defineFixed = (name: string, get: () => unknown) =>
       defineProperty(globalThis, name, { get, set: refuse, configurable: true });
     const names: readonly StandIn[] = JSON.parse(namesJson);
-    define("navigator", JSON.parse(navigatorJson));
     for (const [name, kind] of names) {
       const value = kind === "refused" ? null : standIn(kind);
       if (kind === "refused") defineFixed(name, refuse);

@@ -1,23 +1,23 @@
 /**
- * A realm for each run, on one thread at the app's origin, which lends it `fetch` and what goes with it, and its library the way to the
- * service: its requests go the way of all requests, and end with the run. Half the cost of a worker for each.
+ * Sandbox of the mode `network-isolate`: a ShadowRealm for each run, on one thread at the app's origin. The thread provides `fetch`, timers
+ * and the other globals of this mode, and the client library's way to the service. All that a run has started ends with it.
  */
 import { runInBackground } from "../../../background.js";
 import { createRunRequests } from "../network/run-requests.js";
 import { createServiceCalls } from "../network/service-calls.js";
-import { FETCH_THREAD } from "./harness.js";
+import { NETWORK_ISOLATE_THREAD } from "./harness.js";
 import { NETWORK_POLICY } from "./host-page.js";
-import type { Realm, RealmOptions } from "./realm.js";
+import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { createThread } from "./thread.js";
 
 /** Little: what the platform holds beside it is collected in steps, of which a realm's code must not see many (chromium-flags.ts). */
 const HELD_MAX_BYTES = 16 * 1024 * 1024;
 
-export function createFetchRealm(options: RealmOptions): Realm {
+export function createNetworkIsolate(options: SandboxOptions): Sandbox {
   const { session, origin, lane, onAsked } = options;
   // Nothing in such a worker opens a socket, of which the guard would have to hear first.
   const requests = createRunRequests({ session, origin, lane, caughtUp: async () => {} });
-  const thread = createThread(options, FETCH_THREAD, HELD_MAX_BYTES, requests.watch, (payload) => {
+  const thread = createThread(options, NETWORK_ISOLATE_THREAD, HELD_MAX_BYTES, requests.watch, (payload) => {
     onAsked();
     runInBackground(calls.take(payload));
   });

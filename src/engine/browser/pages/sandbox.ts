@@ -1,10 +1,10 @@
-/** The global scope in which a run's code is evaluated, as the page sees it: made fresh for each run. There is one file for each kind. */
+/** The sandbox in which a page evaluates the code of one run. It is renewed after each run. There is one implementation for each mode. */
 import type { CDPSession, Connection } from "puppeteer";
 import type { Lane } from "../network/lane.js";
 import type { PageOutcome, PageRun } from "../run.js";
 import type { Loss } from "./loss.js";
 
-export interface Realm {
+export interface Sandbox {
   /** Called once, before all else. */
   settle(): Promise<void>;
   /** Makes it fresh, or sees that it is or soon will be. @returns false when the page must be thrown away instead */
@@ -20,7 +20,7 @@ export interface Realm {
   stop(): void;
 }
 
-export interface RealmOptions {
+export interface SandboxOptions {
   connection: Connection;
   session: CDPSession;
   contextId: string;

@@ -1,4 +1,4 @@
-/** The same code comes to the same in both rooms where there is `fetch`: in a worker, which has the platform's own, and in a realm, which is lent it. */
+/** The same code has the same results in a document, which has the platform itself, and in a network isolate. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import { BODY_STATES, STREAMS } from "./alike/bodies.js";
@@ -6,7 +6,7 @@ import { CRYPTO, CRYPTO_BEFORE, CRYPTO_TAKERS } from "./alike/crypto.js";
 import { NOT_ALIKE } from "./alike/known.js";
 import type { Sample } from "./alike/outcomes.js";
 import { REQUESTS, TIMES } from "./alike/requests.js";
-import { differences } from "./alike/rooms.js";
+import { differences } from "./alike/differences.js";
 import { SHAPES, SHAPES_BEFORE } from "./alike/shapes.js";
 import { MATRIX, matrixOf } from "./alike/values.js";
 import { type ReachableHost, reachableHost } from "./host.js";
@@ -47,7 +47,7 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   else response.writeHead(status).end(status === 204 || status === 304 ? undefined : `status ${status}`);
 }
 
-describe("code in a realm with fetch", function () {
+describe("code in a network isolate", function () {
   this.timeout(120_000);
   let host: ReachableHost;
 
@@ -61,7 +61,7 @@ describe("code in a realm with fetch", function () {
     const found: Record<string, string[]> = {};
     for (let at = 0; at < samples.length; at += AT_ONCE) {
       const differing = await differences(host.browsers, samples.slice(at, at + AT_ONCE), before);
-      for (const [title, worker, realm] of differing) found[title] = [worker, realm];
+      for (const [title, inDocument, inIsolate] of differing) found[title] = [inDocument, inIsolate];
     }
     const isKnown = (title: string) => NOT_ALIKE.some(({ of }) => of.test(title));
     const titles = samples.map(([title]) => title);

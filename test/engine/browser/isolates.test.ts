@@ -3,26 +3,15 @@ import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS } from "../../../src/engine/browser/globals.js";
+import { needsOfNames } from "../../../src/engine/browser/mode.js";
 import { READY_WITHIN_MS } from "../../../src/engine/browser/pages/harness.js";
-import {
-  FETCH_GLOBALS,
-  LANGUAGE_GLOBALS,
-  NAVIGATOR_MEMBERS,
-  NETWORK_GLOBALS,
-  WORKER_GLOBALS,
-} from "../../../src/engine/browser/pages/worker-globals.js";
-import { realmOfNames } from "../../../src/engine/browser/realm-of-code.js";
-import { type ConsoleLine, hasNetwork, type PageScript, type RealmKind } from "../../../src/engine/browser/run.js";
+import { type ConsoleLine, hasNetwork, type Mode, type PageScript } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { failureOf, resultOf, runOf, testBrowsers } from "./support.js";
 
-const GLOBALS = {
-  language: LANGUAGE_GLOBALS,
-  worker: WORKER_GLOBALS,
-  fetch: FETCH_GLOBALS,
-  network: NETWORK_GLOBALS,
-} as const;
-const REALMS = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
+const GLOBALS = { isolate: ISOLATE_GLOBALS, "network-isolate": NETWORK_ISOLATE_GLOBALS } as const;
+const ISOLATES = Object.keys(GLOBALS) as (keyof typeof GLOBALS)[];
 
 /** Code made of text, which no look at the names can judge. */
 const DYNAMIC = "const made = (text) => (() => {}).constructor(text)();";
@@ -135,37 +124,32 @@ describe("a run without a document", function () {
   });
 
   it("is what code gets that names nothing else and loads nothing; all other gets a document", async () => {
-    const realmOf = async (source: string, packages: PageScript[] = []) => {
+    const modeOf = async (source: string, packages: PageScript[] = []) => {
       let told = "";
-      const onRealm = (realm: RealmKind) => {
-        told += realm;
+      const onMode = (mode: Mode) => {
+        told += mode;
       };
-      await resultOf(browsers, source, { realm: undefined, packages, onRealm });
+      await resultOf(browsers, source, { mode: undefined, packages, onMode });
       return told;
     };
-    expect(await realmOf("const execute = async () => Math.max(1, 2)")).to.equal("language");
-    expect(await realmOf("const execute = async () => crypto.randomUUID()")).to.equal("fetch");
-    expect(await realmOf("const execute = async () => performance.mark('a').name")).to.equal("worker");
-    expect(await realmOf("const execute = async () => typeof fetch")).to.equal("fetch");
-    expect(await realmOf("const execute = async () => [typeof Request, typeof structuredClone]")).to.equal("network");
-    expect(await realmOf("const execute = async () => typeof document")).to.equal("document");
+    expect(await modeOf("const execute = async () => Math.max(1, 2)")).to.equal("isolate");
+    expect(await modeOf("const execute = async () => crypto.randomUUID()")).to.equal("network-isolate");
+    expect(await modeOf("const execute = async () => performance.mark('a').name")).to.equal("document");
+    expect(await modeOf("const execute = async () => typeof fetch")).to.equal("network-isolate");
+    expect(await modeOf("const execute = async () => [typeof Request, typeof structuredClone]")).to.equal("document");
+    expect(await modeOf("const execute = async () => typeof document")).to.equal("document");
     const own = { name: "own.js", source: "1" };
-    expect(await realmOf("const execute = async () => 1", [own])).to.equal("document");
-    const fits: PageScript = { ...own, realm: "worker", fitsFetch: true };
-    for (const [packages, realm] of [
-      [[fits], "fetch"],
-      [[fits, { ...own, realm: "worker" }], "network"],
-      [[fits, { ...own, realm: "network" }], "network"],
-      [[fits, own], "document"],
+    expect(await modeOf("const execute = async () => 1", [own])).to.equal("document");
+    for (const [packages, mode] of [
+      [[{ ...own, mode: "isolate" }], "network-isolate"],
+      [[{ ...own, mode: "network-isolate", network: false }], "network-isolate"],
+      [[{ ...own, mode: "network-isolate" }, own], "document"],
     ] as const) {
-      expect(await realmOf("const execute = async () => typeof fetch", [...packages])).to.equal(realm);
+      expect(await modeOf("const execute = async () => typeof fetch", [...packages])).to.equal(mode);
     }
-    expect(await realmOf("const execute = async () => typeof setTimeout", [fits])).to.equal("fetch");
-    expect(await realmOf("const execute = async () => typeof performance", [fits])).to.equal("worker");
-    // A package says that it fits a realm with fetch; what it needs is another.
-    for (const realm of REALMS.filter((one) => one !== "fetch")) {
-      expect(await realmOf("const execute = async () => 1", [{ ...own, realm }])).to.equal(realm);
-      expect(await realmOf("const execute = async () => typeof document", [{ ...own, realm }])).to.equal("document");
+    for (const mode of ISOLATES) {
+      expect(await modeOf("const execute = async () => 1", [{ ...own, mode }])).to.equal(mode);
+      expect(await modeOf("const execute = async () => typeof document", [{ ...own, mode }])).to.equal("document");
     }
   });
 
@@ -181,8 +165,8 @@ describe("a run without a document", function () {
     ] as const) {
       arrived = [];
       const code = `const execute = async () => { ${body} }`;
-      expect(await resultOf(browsers, code, { realm: undefined }), body).to.equal(said);
-      const outcome = await browsers.run(runOf(code, { realm: undefined, mayRequest }));
+      expect(await resultOf(browsers, code, { mode: undefined }), body).to.equal(said);
+      const outcome = await browsers.run(runOf(code, { mode: undefined, mayRequest }));
       expect(outcome, body).to.deep.equal({ ok: true, data: JSON.stringify(said) });
       expect(arrived, body).to.deep.equal(said === "answered" ? ["/asked", "/asked"] : []);
     }
@@ -197,12 +181,14 @@ describe("a run without a document", function () {
     }`;
     const names = (await resultOf(browsers, source)) as string[];
     expect(names).to.include("localStorage");
-    const fewer = names.filter((name) => realmOfNames([name]) !== "document" && !NETWORK_GLOBALS.includes(name));
+    const fewer = names.filter(
+      (name) => needsOfNames([name]).mode !== "document" && !NETWORK_ISOLATE_GLOBALS.includes(name),
+    );
     // What every object has.
     expect(fewer.filter((name) => !(name in {}) && name !== "execute")).to.deep.equal([]);
   });
 
-  it("goes on in a worker where it makes code of text that asks for a module, which would end a realm's page", async () => {
+  it("is repeated in a document if code made from text imports a module, which would end the page of an isolate", async () => {
     const makers = ["() => {}", "async () => {}", "function* () {}", "async function* () {}"];
     const ways = [
       "(0, eval)(text)",
@@ -221,8 +207,8 @@ describe("a run without a document", function () {
       for (const way of ways) {
         const code = `const text = ${JSON.stringify(text)}; let count = 0; ${changed} const execute = async () => void ${way}`;
         const [outcome, elsewhere] = [
-          await browsers.run(runOf(code, { realm: "language" })),
-          await browsers.run(runOf(code, { realm: "worker" })),
+          await browsers.run(runOf(code, { mode: "isolate" })),
+          await browsers.run(runOf(code, { mode: "document" })),
         ];
         expect(outcome, way).to.deep.equal(elsewhere);
       }
@@ -230,12 +216,12 @@ describe("a run without a document", function () {
     expect(lost).to.deep.equal([]);
     const others = "[Function('a', 'return a + 1')(1), (0, eval)('1 + 1'), Function instanceof Function]";
     const code = `const execute = async () => ${others}`;
-    expect(await resultOf(browsers, code, { realm: "language" })).to.deep.equal([2, 2, true]);
+    expect(await resultOf(browsers, code, { mode: "isolate" })).to.deep.equal([2, 2, true]);
   });
 
-  for (const realm of REALMS) {
-    describe(`in a ${realm} realm`, () => {
-      const here = { realm };
+  for (const mode of ISOLATES) {
+    describe(`in mode ${mode}`, () => {
+      const here = { mode };
 
       it("has the globals that are listed and no others", async () => {
         const source = `var own = []; const execute = async () => own;
@@ -245,23 +231,10 @@ describe("a run without a document", function () {
         // Two numbers of a worker's that cannot be taken away, and what an object says that it is.
         const also = ["own", "ends", "TEMPORARY", "PERSISTENT", "Symbol(Symbol.toStringTag)"];
         // Two members of it alone, which no list of names has.
-        if (realm === "fetch") also.push("performance");
-        expect(found.filter((name) => !GLOBALS[realm].includes(name) && !also.includes(name))).to.deep.equal([]);
-        expect(GLOBALS[realm].filter((name) => !found.includes(name))).to.deep.equal([]);
+        if (mode === "network-isolate") also.push("performance");
+        expect(found.filter((name) => !GLOBALS[mode].includes(name) && !also.includes(name))).to.deep.equal([]);
+        expect(GLOBALS[mode].filter((name) => !found.includes(name))).to.deep.equal([]);
       });
-
-      if (GLOBALS[realm].includes("navigator")) {
-        it("says of its browser what a document says, and has of its navigator nothing else", async () => {
-          const source = `const execute = async () => {
-          const found = [];
-          for (let one = navigator; one !== Object.prototype; one = Object.getPrototypeOf(one)) found.push(...Reflect.ownKeys(one).map(String));
-          return [found.sort(), navigator.userAgent, navigator.language, navigator.hardwareConcurrency];
-        }`;
-          const [members, ...values] = (await resultOf(browsers, source, here)) as unknown[];
-          expect(members).to.deep.equal([...NAVIGATOR_MEMBERS]);
-          expect(values).to.deep.equal(((await resultOf(browsers, source)) as unknown[]).slice(1));
-        });
-      }
 
       it("is sent a text whose content has a name once, and evaluates it anew for each run", async () => {
         const source = "changed.push(1); const execute = async () => [which, changed.length]";
@@ -292,7 +265,7 @@ describe("a run without a document", function () {
         expect(await resultOf(browsers, source, here)).to.deep.equal(await resultOf(browsers, source));
       });
 
-      if (realm !== "language") {
+      if (mode !== "isolate") {
         it("has the same of them as a document, for code that uses no others", async () => {
           const source = `const execute = async () => [btoa("é".normalize("NFD").slice(0, 1)),
             new URL("/p?q=1", "https://example.com").href, new TextDecoder().decode(new TextEncoder().encode("ü")),
@@ -301,7 +274,7 @@ describe("a run without a document", function () {
         });
       }
 
-      for (const [title, code] of LEFTOVERS.filter(([, , needs]) => !needs || GLOBALS[realm].includes(needs))) {
+      for (const [title, code] of LEFTOVERS.filter(([, , needs]) => !needs || GLOBALS[mode].includes(needs))) {
         it(`leaves nothing to the next run of ${title}`, async () => {
           const outcome = await browsers.run(runOf(`${DYNAMIC} const execute = async () => { ${code} }`, here));
           expect(outcome).to.deep.equal({ ok: true, data: undefined });
@@ -358,7 +331,7 @@ describe("a run without a document", function () {
         expect(seen).to.deep.equal([[], []]);
       });
 
-      for (const [title, code] of WAYS.filter(([, way]) => !hasNetwork(realm) || !/fetch/.test(way))) {
+      for (const [title, code] of WAYS.filter(([, way]) => !hasNetwork(mode) || !/fetch/.test(way))) {
         it(`reaches nothing by ${title}, though its app may reach the listener`, async () => {
           arrived = [];
           const source = `const execute = async () => {

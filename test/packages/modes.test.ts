@@ -1,4 +1,4 @@
-/** Where a package of npm runs: where what it uses is, not all that it names. */
+/** The mode of a run with a package of npm depends on what the run uses of it, not on all that the package names. */
 import { expect } from "chai";
 import { startRegistry, type TestRegistry } from "../harness/npm-registry.js";
 import { startTestService, type TestService } from "../harness/service.js";
@@ -22,11 +22,11 @@ describe("A package that names what its uses never touch", () => {
     await registry?.close();
   });
 
-  /** How many runs each room has had. */
-  async function rooms(): Promise<Record<string, number>> {
+  /** Number of runs by mode. */
+  async function runsByMode(): Promise<Record<string, number>> {
     const text = await (await fetch(`${service.url}/metrics`)).text();
-    const found = [...text.matchAll(/^svc_runs_total\{[^}]*room="(\w+)"[^}]*\} (\d+)$/gm)];
-    return Object.fromEntries(found.map(([, room, count]) => [room, Number(count)]));
+    const found = [...text.matchAll(/^svc_runs_total\{[^}]*mode="([\w-]+)"[^}]*\} (\d+)$/gm)];
+    return Object.fromEntries(found.map(([, mode, count]) => [mode, Number(count)]));
   }
 
   let count = 0;
@@ -45,19 +45,19 @@ describe("A package that names what its uses never touch", () => {
   const run = async (id: number) =>
     (await service.rest("POST", `${actions()}/${id}/runWithResult`, { body: {} })).body.result;
 
-  /** What the call came to, and the room that it had. */
-  async function placeOf(dependency: string, call: string) {
+  /** The result of the call, and the modes of its run. */
+  async function modesOf(dependency: string, call: string) {
     const id = await create(dependency, call);
-    const before = await rooms();
+    const before = await runsByMode();
     const result = await run(id);
-    const after = await rooms();
-    return [result, Object.keys(after).filter((room) => after[room] !== before[room])];
+    const after = await runsByMode();
+    return [result, Object.keys(after).filter((mode) => after[mode] !== before[mode])];
   }
 
-  it("has a realm where it is not touched, and a document where it is", async () => {
-    expect(await placeOf("half-page", "halfPage.sum(1, 2)")).to.deep.equal([3, ["language"]]);
-    expect(await placeOf("half-page", "halfPage.load()")).to.deep.equal([0, ["document"]]);
-    expect(await placeOf("half-page", "halfPage.sum(3, 4)")).to.deep.equal([7, ["language"]]);
+  it("is an isolate if the run does not use what the isolate lacks, else a document", async () => {
+    expect(await modesOf("half-page", "halfPage.sum(1, 2)")).to.deep.equal([3, ["isolate"]]);
+    expect(await modesOf("half-page", "halfPage.load()")).to.deep.equal([0, ["document"]]);
+    expect(await modesOf("half-page", "halfPage.sum(3, 4)")).to.deep.equal([7, ["isolate"]]);
   });
 
   it("is evaluated only after its run has a row, and so is code without packages", async () => {
@@ -81,9 +81,9 @@ describe("A package that names what its uses never touch", () => {
     }
   });
 
-  it("has a realm where it holds eval, and none where it calls it by its name, or asks for a module", async () => {
-    expect(await placeOf("lists-all", "listsAll.sum(1, 2)")).to.deep.equal([3, ["language"]]);
-    expect(await placeOf("sees-around", "seesAround.sum(1, 2)")).to.deep.equal([3, ["worker"]]);
-    expect(await placeOf("asks-for-more", "asksForMore.sum(1, 2)")).to.deep.equal([3, ["document"]]);
+  it("is an isolate if the package stores eval, and a document if it calls eval by name or imports a module", async () => {
+    expect(await modesOf("lists-all", "listsAll.sum(1, 2)")).to.deep.equal([3, ["isolate"]]);
+    expect(await modesOf("sees-around", "seesAround.sum(1, 2)")).to.deep.equal([3, ["document"]]);
+    expect(await modesOf("asks-for-more", "asksForMore.sum(1, 2)")).to.deep.equal([3, ["document"]]);
   });
 });

@@ -1,6 +1,6 @@
 /**
- * A document of its own for each run: everything that a page has, with a way out through the page's lane. Knows what of a run
- * would outlive a navigation, and gives such a page up.
+ * Sandbox of the mode `document`: a fresh document for each run, with all that a page has. Finds what would outlive a navigation, and
+ * discards such a page.
  */
 import type { CDPSession } from "puppeteer";
 import { createRunRequests } from "../network/run-requests.js";
@@ -8,7 +8,7 @@ import { createChildren } from "./children.js";
 import { answerDocument, CONSOLE_BINDING, callForText, installHarness, navigate } from "./fresh-document.js";
 import { CHILD_CONSOLE, DOCUMENT_BOUNDS, DOCUMENT_HARNESS, WORKER_BOUNDS } from "./harness.js";
 import { createPageWindow } from "./page-window.js";
-import type { Realm, RealmOptions } from "./realm.js";
+import type { Sandbox, SandboxOptions } from "./sandbox.js";
 import { watchTraces } from "./traces.js";
 
 /** What runs leave uncollected counts as memory of the next one, which may take 512 MB itself, and weighs on the machine. */
@@ -21,7 +21,7 @@ function boundDocuments(session: CDPSession): Promise<unknown> {
   return session.send("Page.addScriptToEvaluateOnNewDocument", { source: DOCUMENT_BOUNDS });
 }
 
-export function createDocumentRealm(options: RealmOptions): Realm {
+export function createDocument(options: SandboxOptions): Sandbox {
   const { session, origin, lane, lose, print } = options;
   const traces = watchTraces({ ...options, onCrowd: () => lose("crowd"), onForbidden: () => lose("window") });
   const children = createChildren(session, (child, type) =>

@@ -1,7 +1,6 @@
 /**
- * The globals of a run that has no document, from the least to the most: the language; with it what neither reaches anything nor outlives
- * the run's worker; where it has a network also what asks for something and reads the answer. Everything else that a global scope has is
- * taken off it.
+ * The table of globals by mode. Code that names a global that is in neither isolate runs in a document. All other globals are removed from
+ * the isolates.
  */
 
 const LANGUAGE =
@@ -12,78 +11,65 @@ const LANGUAGE =
   "DisposableStack AsyncDisposableStack globalThis eval parseFloat parseInt isFinite isNaN " +
   "decodeURI decodeURIComponent encodeURI encodeURIComponent escape unescape";
 
-/** Acts when the run is over, as nothing else of the language can. */
-const LATE = "FinalizationRegistry";
-
-const BESIDE =
-  "setTimeout clearTimeout setInterval clearInterval queueMicrotask structuredClone atob btoa crypto performance " +
-  "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget navigator";
-
-const REQUESTS =
-  "fetch Headers Request Response FormData Blob File ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader " +
-  "WritableStream WritableStreamDefaultWriter TransformStream ByteLengthQueuingStrategy CountQueuingStrategy " +
-  "TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
-
-/** Of what asks for something, and of what stands beside the language, that which a realm has or can be lent (in-page/lent-platform.ts). */
+/** Classes of the platform that a network isolate has by name (in-page/lent-platform.ts). */
 export const LENT_CLASSES: readonly string[] = ["Headers", "Request", "Response", "Blob", "File", "FormData"];
-/** Of objects that it is lent, without a name there. */
+/** Classes of the platform whose objects it has, but not their names. */
 export const LENT_UNNAMED: readonly string[] = ["Crypto", "SubtleCrypto", "CryptoKey"];
-const BORROWED =
+/** Other globals of a network isolate. */
+const PLATFORM =
   "fetch crypto setTimeout clearTimeout setInterval clearInterval queueMicrotask atob btoa " +
   "TextEncoder TextDecoder URL URLSearchParams AbortController AbortSignal DOMException Event EventTarget " +
   "ReadableStream ReadableStreamDefaultReader ReadableStreamBYOBReader WritableStream WritableStreamDefaultWriter TransformStream " +
   "ByteLengthQueuingStrategy CountQueuingStrategy TextDecoderStream TextEncoderStream CompressionStream DecompressionStream";
 
-/** What `navigator` has there: what it says of the browser. What it keeps, locks or reaches is taken off it. */
+/** Globals that only a document has, and that many libraries name. */
+const OFTEN_NAMED = "FinalizationRegistry structuredClone performance";
+
+/** Members of `navigator` that a trial knows. */
 export const NAVIGATOR_MEMBERS: readonly string[] =
   "appCodeName appName appVersion deviceMemory hardwareConcurrency language languages onLine platform product userAgent".split(
     " ",
   );
 
-/** What a realm is lent of `performance`: its own clock. What else that has is of all runs of its thread. */
+/** Members of `performance` in a network isolate: the clock. Its other members would be shared by all runs of the thread. */
 export const PERFORMANCE_MEMBERS: readonly string[] = ["now", "timeOrigin"];
 
-/** Functions of which an instance may be made that does nothing until it is used, and that never refuse to be made without a value. */
+export const ISOLATE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
+
+export const NETWORK_ISOLATE_GLOBALS: readonly string[] = [...ISOLATE_GLOBALS, ...LENT_CLASSES, ...PLATFORM.split(" ")];
+
+/** The only global of a network isolate that makes requests: code that does not name it has no network. */
+export const REQUESTING_GLOBAL = "fetch";
+
+/** Constructors whose new instance has no effect until it is used, and that never throw without arguments. */
 const INERT = ["TextEncoder", "TextDecoder", "AbortController"];
 
 /**
- * How a name is stood in for where it is not there (in-page/stand-ins.ts): by what can be held and compared, by a clock, by the global object
- * itself (`scope`), by what is known of `navigator`, or by a refusal to whoever reads it (`refused`).
+ * A name with a stand-in (in-page/stand-ins.ts), and its kind: a value that can be stored and compared, a clock, the global object itself
+ * (`scope`), the known members of `navigator`, or a getter that throws (`refused`).
  */
 export type StandIn = readonly [
   name: string,
   kind: "object" | "function" | "inert" | "clock" | "scope" | "navigator" | "refused",
 ];
 
-export const LANGUAGE_GLOBALS: readonly string[] = `${LANGUAGE} console`.split(" ");
-
-export const WORKER_GLOBALS: readonly string[] = [...LANGUAGE_GLOBALS, ...`${LATE} ${BESIDE}`.split(" ")];
-
-export const FETCH_GLOBALS: readonly string[] = [...LANGUAGE_GLOBALS, ...LENT_CLASSES, ...BORROWED.split(" ")];
-
-export const NETWORK_GLOBALS: readonly string[] = [...WORKER_GLOBALS, ...REQUESTS.split(" ")];
-
-function kindBesideLanguage(name: string): StandIn[1] {
+function kindOfPlatform(name: string): StandIn[1] {
   if (name === "crypto") return "object";
   if (name === "performance") return "clock";
   return INERT.includes(name) ? "inert" : "function";
 }
 
-const beyondLanguage = (globals: readonly string[]): StandIn[] =>
-  globals
-    .filter((name) => !LANGUAGE_GLOBALS.includes(name) && name !== "navigator")
-    .map((name) => [name, kindBesideLanguage(name)]);
+const standInsFor = (names: readonly string[]): StandIn[] =>
+  names.filter((name) => !ISOLATE_GLOBALS.includes(name)).map((name) => [name, kindOfPlatform(name)]);
 
-/** What a trial of each realm lacks in one of the language; what `navigator` says is given to it. */
-export const STAND_INS = {
-  worker: beyondLanguage(WORKER_GLOBALS),
-  fetch: beyondLanguage(FETCH_GLOBALS),
-  network: beyondLanguage(NETWORK_GLOBALS),
-} as const;
+/** Stand-ins in a trial of a network isolate. */
+export const NETWORK_ISOLATE_STAND_INS: readonly StandIn[] = standInsFor(NETWORK_ISOLATE_GLOBALS);
 
-/** Names by which a document's scope knows itself. */
+const OF_EVERY_DOCUMENT = [...NETWORK_ISOLATE_GLOBALS, ...OFTEN_NAMED.split(" ")];
+
+/** Names of a document's global object. */
 const SCOPES = "window self frames parent top".split(" ");
-/** Of what else a document has, that which libraries hold, or look at the type of, for what they may do later. */
+/** Other globals of a document that libraries store, or check the type of, without using them. */
 const DOCUMENT_OBJECTS =
   "document location history screen localStorage sessionStorage indexedDB caches WebAssembly".split(" ");
 const DOCUMENT_FUNCTIONS = (
@@ -95,15 +81,15 @@ const DOCUMENT_FUNCTIONS = (
 ).split(" ");
 
 const DOCUMENT_KINDS: ReadonlyMap<string, StandIn[1]> = new Map<string, StandIn[1]>([
-  ...STAND_INS.network,
+  ...standInsFor(OF_EVERY_DOCUMENT),
   ...SCOPES.map((name) => [name, "scope"] as const),
   ...DOCUMENT_OBJECTS.map((name) => [name, "object"] as const),
   ...DOCUMENT_FUNCTIONS.map((name) => [name, "function"] as const),
   ["navigator", "navigator"],
 ]);
 
-/** In a trial of a document: for what a network has, and for those of its names. It has too many to stand in for each, in each run. */
+/** Stand-ins in a trial of a document: for the usual globals and for `names`. A document has too many globals to replace each in every run. */
 export const documentStandIns = (names: readonly string[]): StandIn[] =>
-  [...new Set([...NETWORK_GLOBALS, ...names])]
-    .filter((name) => !LANGUAGE_GLOBALS.includes(name))
+  [...new Set([...OF_EVERY_DOCUMENT, "navigator", ...names])]
+    .filter((name) => !ISOLATE_GLOBALS.includes(name))
     .map((name) => [name, DOCUMENT_KINDS.get(name) ?? "refused"]);

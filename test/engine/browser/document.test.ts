@@ -1,8 +1,8 @@
-/** A realm of documents beside a protocol that fails. */
+/** The document sandbox while the protocol fails. */
 import { EventEmitter } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { createDocumentRealm } from "../../../src/engine/browser/pages/document-realm.js";
+import { createDocument } from "../../../src/engine/browser/pages/document.js";
 
 const ORIGIN = "https://app-1.actions.internal";
 
@@ -18,8 +18,8 @@ describe("a page with a document", () => {
     const unheard: unknown[] = [];
     const hear = (reason: unknown) => unheard.push(reason);
     process.on("unhandledRejection", hear);
-    const realm = createDocumentRealm({ session, connection: session, origin: ORIGIN, lane } as never);
-    const failure = await realm.renew().catch((error: Error) => error.message);
+    const sandbox = createDocument({ session, connection: session, origin: ORIGIN, lane } as never);
+    const failure = await sandbox.renew().catch((error: Error) => error.message);
     await turn();
     await turn();
     process.off("unhandledRejection", hear);

@@ -1,10 +1,10 @@
-/** A realm of workers beside a protocol that fails. */
+/** The network isolate while the protocol fails. */
 import { EventEmitter } from "node:events";
 import { setImmediate as turn } from "node:timers/promises";
 import { expect } from "chai";
-import { createNetworkRealm } from "../../../src/engine/browser/pages/network-realm.js";
+import { createNetworkIsolate } from "../../../src/engine/browser/pages/network-isolate.js";
 
-describe("a page with a worker that has a network", () => {
+describe("a page with a network isolate", () => {
   it("ends no process where its browser goes as the worker is looked at", async () => {
     const gone = async () => Promise.reject(new Error("Target closed"));
     const worker = Object.assign(new EventEmitter(), { send: gone });
@@ -12,7 +12,7 @@ describe("a page with a worker that has a network", () => {
     const unheard: unknown[] = [];
     const hear = (reason: unknown) => unheard.push(reason);
     process.on("unhandledRejection", hear);
-    createNetworkRealm({ session, origin: "https://app-1.actions.internal", lane: null } as never);
+    createNetworkIsolate({ session, origin: "https://app-1.actions.internal", lane: null } as never);
     session.emit("Target.attachedToTarget", { sessionId: "1" });
     await turn();
     await turn();

@@ -1,9 +1,9 @@
-/** Code gets less than a document only where every name that it uses is one of those that it would be given. */
+/** Code runs in an isolate only if the isolate has every global that the code names. */
 import { expect } from "chai";
-import { createRealmsOfCode, fitsFetchRealm, realmOfNames } from "../../../src/engine/browser/realm-of-code.js";
-import type { RealmKind } from "../../../src/engine/browser/run.js";
+import { createNeedsOfCode, needsOfNames } from "../../../src/engine/browser/mode.js";
+import type { Mode } from "../../../src/engine/browser/run.js";
 
-const LANGUAGE: [string, string][] = [
+const ISOLATE: [string, string][] = [
   ["the language", "async function execute({ payload }) { return Math.max(...payload.list) + `${new Date(0)}` }"],
   ["the console", "const execute = async () => console.log('a')"],
   ["a name of a window, declared by the code", "const name = 1; const execute = async (status) => [name, status]"],
@@ -27,7 +27,7 @@ const LANGUAGE: [string, string][] = [
   ["what does not hold", "const execute = async () => new WeakRef({}).deref()"],
 ];
 
-const WORKER: [string, string][] = [
+const PARTLY: [string, string][] = [
   ["what its packages define", "const execute = async () => Svc.CSV.parse('a')"],
   ["marks and WebCrypto", "const execute = async () => [performance.mark('a'), crypto.randomUUID()]"],
   ["a clock taken out", "const { now } = performance; const execute = async () => now"],
@@ -36,7 +36,7 @@ const WORKER: [string, string][] = [
   ["what browser this is", "const execute = async () => [navigator.userAgent, navigator?.language]"],
 ];
 
-const FETCH: [string, string][] = [
+const NETWORK_ISOLATE: [string, string][] = [
   [
     "the console, and what turns texts into bytes",
     "const execute = async () => console.log(btoa('a'), new TextEncoder())",
@@ -57,7 +57,7 @@ const FETCH: [string, string][] = [
   ],
 ];
 
-const NETWORK: [string, string][] = [
+const BOTH: [string, string][] = [
   [
     "a request and what its packages define",
     "const execute = async () => Svc.CSV.parse(await (await fetch('a')).text())",
@@ -94,65 +94,57 @@ const DOCUMENT: [string, string][] = [
   ["what is too long to look at", `const execute = async () => 1; //${" ".repeat(16_384)}`],
 ];
 
-const ALL: [RealmKind, [string, string][]][] = [
-  ["language", LANGUAGE],
-  ["fetch", FETCH],
-  ["worker", WORKER],
-  ["network", NETWORK],
+const ALL: [Mode, [string, string][]][] = [
+  ["isolate", ISOLATE],
+  ["network-isolate", NETWORK_ISOLATE],
+  ["document", [...PARTLY, ...BOTH]],
   ["document", DOCUMENT],
 ];
 
-describe("the realm of code", () => {
-  const realmsOf = createRealmsOfCode();
+describe("the mode of code", () => {
+  const needsOf = createNeedsOfCode();
 
-  for (const [kind, codes] of ALL) {
+  for (const [mode, codes] of ALL) {
     for (const [title, code] of codes) {
-      it(`is a ${kind} for code that uses ${title}`, () => expect(realmsOf(code)[0]).to.equal(kind));
+      it(`is ${mode} for code that uses ${title}`, () => expect(needsOf(code).mode).to.equal(mode));
     }
   }
 
-  it("is each that has all its names: a worker has no network, and more names than a realm with one", () => {
-    const kindsOf = (body: string) => realmsOf(`const execute = async () => { ${body} }`);
-    expect(kindsOf("return Math.max(1)")).to.deep.equal(["language", "fetch", "worker", "network", "document"]);
-    expect(kindsOf("setTimeout(() => {}, 1)")).to.deep.equal(["fetch", "worker", "network", "document"]);
-    expect(kindsOf("return crypto.randomUUID()")).to.deep.equal(["fetch", "worker", "network", "document"]);
-    expect(kindsOf("return performance.mark('a')")).to.deep.equal(["worker", "network", "document"]);
-    expect(kindsOf("return fetch('/')")).to.deep.equal(["fetch", "network", "document"]);
-    expect(kindsOf("return [fetch, performance]")).to.deep.equal(["network", "document"]);
-    expect(kindsOf("return document")).to.deep.equal(["document"]);
+  it("has a network only if the code names fetch or runs in a document", () => {
+    const needs = (body: string) => needsOf(`const execute = async () => { ${body} }`);
+    expect(needs("return Math.max(1)")).to.deep.equal({ mode: "isolate", network: false });
+    expect(needs("setTimeout(() => {}, 1)")).to.deep.equal({ mode: "network-isolate", network: false });
+    expect(needs("return new Request('/')")).to.deep.equal({ mode: "network-isolate", network: false });
+    expect(needs("return fetch('/')")).to.deep.equal({ mode: "network-isolate", network: true });
+    expect(needs("return document")).to.deep.equal({ mode: "document", network: true });
   });
 
-  it("of a package is no document for a name that no document has", () => {
-    expect(realmOfNames(["Array", "require", "process", "setImmediate", "toString"])).to.equal("worker");
-    expect(realmOfNames(["Deno", "File"])).to.equal("network");
-    expect(realmOfNames(["navigator.language", "eval", "eval()"])).to.equal("worker");
-    for (const name of ["navigator", "navigator.locks", "import()", "document", "onfocus", "webkitURL"]) {
-      expect(realmOfNames(["Array", name]), name).to.equal("document");
+  it("of a package ignores names that no document has", () => {
+    const silent = { mode: "network-isolate", network: false };
+    expect(needsOfNames(["Array", "require", "process", "setImmediate", "toString"])).to.deep.equal(silent);
+    expect(needsOfNames(["globalThis", "setTimeout", "Response", "Function"])).to.deep.equal(silent);
+    expect(needsOfNames(["Deno", "File", "fetch"])).to.deep.equal({ mode: "network-isolate", network: true });
+    const beyond = ["navigator", "navigator.language", "performance.now", "Crypto", "structuredClone", "import()"];
+    for (const name of [...beyond, "document", "onfocus", "webkitURL", "eval"]) {
+      expect(needsOfNames(["Array", name]).mode, name).to.equal("document");
     }
   });
 
-  it("with fetch holds a package that names no more than that realm has, nor asks eval for what is around it", () => {
-    expect(fitsFetchRealm(["Array", "require", "globalThis", "setTimeout", "Response", "Function"])).to.equal(true);
-    for (const name of ["Crypto", "performance.now", "navigator.language", "document", "eval"]) {
-      expect(fitsFetchRealm(["Array", name]), name).to.equal(false);
-    }
-  });
-
-  it("is judged alike the second time, and after much else", () => {
-    const few = createRealmsOfCode(80);
+  it("is the same the second time, and after other code has displaced it from the cache", () => {
+    const few = createNeedsOfCode(80);
     const codes = ["Math.max", "document", "fetch", "window", "Math.abs"].map(
       (name) => `const execute = async () => ${name}`,
     );
-    const judged = () => codes.map((code) => few(code)[0]);
-    const expected = ["language", "document", "fetch", "document", "language"];
-    expect(judged()).to.deep.equal(expected);
-    expect(judged()).to.deep.equal(expected);
+    const modes = () => codes.map((code) => few(code).mode);
+    const expected = ["isolate", "document", "network-isolate", "document", "isolate"];
+    expect(modes()).to.deep.equal(expected);
+    expect(modes()).to.deep.equal(expected);
   });
 
-  it("is judged by what this code is given, not by what another is whose first line says so", () => {
-    const one = createRealmsOfCode();
+  it("depends on the globals that the packages of this code define, not on other code with the same first line", () => {
+    const one = createNeedsOfCode();
     const code = "async function execute() {}";
-    expect(one(code, ["fetch"])[0]).to.equal("language");
-    expect(one(`fetch\n${code}`)[0]).to.equal("fetch");
+    expect(one(code, ["fetch"]).mode).to.equal("isolate");
+    expect(one(`fetch\n${code}`).mode).to.equal("network-isolate");
   });
 });

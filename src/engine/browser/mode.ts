@@ -1,0 +1,186 @@
+/**
+ * Chooses the mode for code by the globals that it names: the cheapest mode that has them all (globals.ts). Parses code, and never evaluates
+ * it.
+ */
+import {
+  type AnyNode,
+  type AssignmentProperty,
+  type MemberExpression,
+  type Program,
+  type Property,
+  parse,
+} from "acorn";
+import { fullAncestor } from "acorn-walk";
+import { analyze } from "eslint-scope";
+import browserGlobals from "globals";
+import { LRUCache } from "lru-cache";
+import { ISOLATE_GLOBALS, NETWORK_ISOLATE_GLOBALS, PERFORMANCE_MEMBERS, REQUESTING_GLOBAL } from "./globals.js";
+import type { Mode } from "./run.js";
+
+/** Longer code runs in a document. The time of the analysis grows faster than the code, and it blocks the process. */
+const ANALYZED_MAX_CHARACTERS = 16_384;
+/** Ways to globals that the code does not name. */
+const DYNAMIC = ["globalThis", "eval", "eval()", "Function"];
+/** Names that a mode has only in part: code must name the member. */
+const PARTIAL = PERFORMANCE_MEMBERS.map((member) => `performance.${member}`);
+
+const named = (names: readonly string[]) => new Set(names.filter((name) => !DYNAMIC.includes(name)));
+/** Names that code may use in each isolate, the cheapest first. */
+const ISOLATES = [
+  { mode: "isolate", names: named(ISOLATE_GLOBALS) },
+  { mode: "network-isolate", names: named([...NETWORK_ISOLATE_GLOBALS, ...PARTIAL]) },
+] as const;
+
+/** What code needs. `network`: true if it names a global that makes requests, or if it runs in a document. */
+export interface CodeNeeds {
+  mode: Mode;
+  network: boolean;
+}
+
+/** @param defined globals that packages define */
+export type NeedsOfCode = (code: string, defined?: readonly string[]) => CodeNeeds;
+
+const DOCUMENT: CodeNeeds = { mode: "document", network: true };
+
+/** Globals of a document that the package `globals` does not list. */
+const FURTHER =
+  /webkit|^(FinalizationRegistry|AnimationTrigger|BeforeInstallPromptEvent|captureEvents|releaseEvents)$/i;
+const IDENTIFIER = /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u;
+
+/** True if a document may have this global. False for a name that exists nowhere in a browser, such as one of Node's. */
+export function isOfDocuments(name: string): boolean {
+  return !IDENTIFIER.test(name) || Object.hasOwn(browserGlobals.browser, name) || FURTHER.test(name);
+}
+
+/** Those of them that Chromium has. A text may contain any number of other matches. */
+const FURTHER_OF_CHROMIUM = new Set(
+  (
+    "webkitURL webkitRTCPeerConnection webkitMediaStream WebKitMutationObserver WebKitCSSMatrix webkitSpeechRecognitionError " +
+    "webkitSpeechRecognitionEvent webkitSpeechRecognition webkitSpeechGrammar webkitSpeechGrammarList webkitCancelAnimationFrame " +
+    "webkitRequestAnimationFrame webkitRequestFileSystem webkitResolveLocalFileSystemURL onwebkitanimationend onwebkitanimationiteration " +
+    "onwebkitanimationstart onwebkittransitionend AnimationTrigger BeforeInstallPromptEvent captureEvents releaseEvents"
+  ).split(" "),
+);
+
+/** A word, or an escape sequence, which is not the start of a word. */
+const WORD = /\\.|[A-Za-z_$][\w$]*/g;
+
+/** Texts whose names are cached. */
+const SPELLED_MAX = 1_000;
+const spelled = new LRUCache<string, readonly string[]>({ max: SPELLED_MAX });
+
+/** Globals of a document that occur in a script, in code, strings or comments. `content` identifies the text for the cache. */
+export function documentNamesIn(source: string, content?: string): readonly string[] {
+  const known = content === undefined ? undefined : spelled.get(content);
+  if (known !== undefined) return known;
+  const words = [...new Set(source.match(WORD))];
+  const names = words.filter((word) => Object.hasOwn(browserGlobals.browser, word) || FURTHER_OF_CHROMIUM.has(word));
+  if (content !== undefined) spelled.set(content, names);
+  return names;
+}
+
+/**
+ * Needs of a package by the globals that it names. Libraries check for globals that no browser has, and name the global object: neither
+ * counts. A direct `eval` needs a document, since an isolate's `eval` does not see the scope of the call.
+ */
+export function needsOfNames(names: readonly string[]): CodeNeeds {
+  const needed = names.filter((name) => !DYNAMIC.includes(name) && isOfDocuments(name));
+  if (names.includes("eval") || !needed.every((name) => NETWORK_ISOLATE_GLOBALS.includes(name))) return DOCUMENT;
+  return { mode: "network-isolate", network: needed.includes(REQUESTING_GLOBAL) };
+}
+
+/** Size of the cache, in characters of code. */
+const CACHE_CHARACTERS = 16 * 1024 * 1024;
+
+export function createNeedsOfCode(cacheCharacters = CACHE_CHARACTERS): NeedsOfCode {
+  const cache = new LRUCache<string, CodeNeeds>({
+    maxSize: cacheCharacters,
+    sizeCalculation: (_, key) => key.length + 1,
+  });
+
+  return (code, defined = []) => {
+    // Code with an `execute` function is never a JSON array of strings, so the two kinds of keys differ.
+    const key = defined.length === 0 ? code : JSON.stringify([...defined, code]);
+    const known = cache.get(key);
+    if (known !== undefined) return known;
+    const needs = needsOfCode(code, defined);
+    cache.set(key, needs);
+    return needs;
+  };
+}
+
+function needsOfCode(code: string, defined: readonly string[]): CodeNeeds {
+  if (code.length > ANALYZED_MAX_CHARACTERS) return DOCUMENT;
+  try {
+    const program = parse(code, { ecmaVersion: "latest", sourceType: "script", ranges: true });
+    if (reachesBeyond(program)) return DOCUMENT;
+    const used = undeclaredNames(program).filter((name) => !defined.includes(name));
+    const isolate = ISOLATES.find(({ names }) => used.every((name) => names.has(name)));
+    return isolate ? { mode: isolate.mode, network: used.includes(REQUESTING_GLOBAL) } : DOCUMENT;
+  } catch {
+    // Code that does not parse fails in the document, with the browser's own message.
+    return DOCUMENT;
+  }
+}
+
+/** Globals that the code uses. A member of `performance` that an isolate has counts as a name of its own. */
+function undeclaredNames(program: Program): string[] {
+  const members = new Map<unknown, string>();
+  fullAncestor(program, (node) => {
+    const { type, computed, object, property } = node as MemberExpression;
+    if (type !== "MemberExpression" || computed || object.type !== "Identifier" || property.type !== "Identifier")
+      return;
+    const name = `${object.name}.${property.name}`;
+    if (PARTIAL.includes(name)) members.set(object, name);
+  });
+  const { globalScope } = analyze(program as Parameters<typeof analyze>[0], {
+    ecmaVersion: 2024,
+    sourceType: "script",
+  });
+  return globalScope!.through.map(({ identifier }) => members.get(identifier) ?? identifier.name);
+}
+
+/** True if the code may use globals that it does not name: by modules, by `this` as the global object, or by functions made from text. */
+function reachesBeyond(program: Program): boolean {
+  let found = false;
+  fullAncestor(program, (node, _state, ancestors) => {
+    found ||= isDoor(node as AnyNode, ancestors as AnyNode[]);
+  });
+  return found;
+}
+
+function isDoor(node: AnyNode, ancestors: readonly AnyNode[]): boolean {
+  switch (node.type) {
+    case "ImportExpression":
+    case "WithStatement":
+      return true;
+    case "ThisExpression":
+      return !isOwnThis(ancestors);
+    case "Literal":
+      return node.value === "constructor";
+    case "MemberExpression":
+      return !node.computed && node.property.type === "Identifier" && node.property.name === "constructor";
+    case "ObjectPattern":
+      return node.properties.some((property) => property.type === "Property" && keyOf(property) === "constructor");
+    default:
+      return false;
+  }
+}
+
+function keyOf({ key }: Property | AssignmentProperty): unknown {
+  if (key.type === "Identifier") return key.name;
+  return key.type === "Literal" ? key.value : undefined;
+}
+
+/** True if `this` is an object: in a class, or in a method of an object. */
+function isOwnThis(ancestors: readonly AnyNode[]): boolean {
+  const index = ancestors.findLastIndex(
+    ({ type }) => type === "FunctionDeclaration" || type === "FunctionExpression" || type === "ClassBody",
+  );
+  if (index < 1) return false;
+  if (ancestors[index]!.type === "ClassBody") return true;
+  const holder = ancestors[index - 1]!;
+  return (
+    holder.type === "MethodDefinition" || (holder.type === "Property" && (holder.method || holder.kind !== "init"))
+  );
+}
