@@ -18,6 +18,6 @@ export function compileScript({ id, name, code }: { id: number; name: string; co
   const entry = `(globalThis[Symbol.for(${JSON.stringify(REGISTRY)})]??=new Map)`;
   const file = `svc-action-${id}-${encodeURIComponent(name)}.js`;
   const head = `${entry}.set(${Number(id)},{name:${JSON.stringify(name)},define(){`;
-  // The line break ends a trailing comment of the author's.
-  return `${head}${code}\nreturn execute;}});\n//# sourceURL=${file}\n`;
+  // The line break ends a comment in the last line of the code. A hashbang comment is allowed only at the start of a script.
+  return `${head}${code.replace(/^#!/, "//")}\nreturn execute;}});\n//# sourceURL=${file}\n`;
 }

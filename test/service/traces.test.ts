@@ -91,7 +91,7 @@ describe("traces", function () {
     expect(run.values).to.include({
       "svc.trigger": "manual",
       "svc.outcome": "completed",
-      "svc.mode": "network-isolate",
+      "svc.mode": "document",
     });
     expect(fetch.values).to.include({ "server.address": "127.0.0.1", "http.response.status_code": 200 });
     expect(innerRuns[0]!.values).to.include({ "svc.outcome": "completed" });

@@ -67,6 +67,8 @@ export interface ServiceWay {
   send(request: ServiceRequest, signal: AbortSignal): Promise<ServiceAnswer>;
 }
 
+export const DEFAULT_SOURCE_NAME = "action.js";
+
 /** One script to run to its end. */
 export interface PageRun {
   /** Default: the cheapest mode that has all that the source and the packages name. */
@@ -81,7 +83,7 @@ export interface PageRun {
   origin: string;
   /** The author's source; defines `execute`. */
   source: string;
-  /** The author's source in stacks; default `action.js`. */
+  /** Name of the author's source in stacks; default {@link DEFAULT_SOURCE_NAME}. */
   sourceName?: string;
   /** Evaluated before it, in order. A failing one fails the run, naming it. */
   packages: readonly PageScript[];

@@ -1,5 +1,6 @@
 /** A page is told of each text that it has, and never of one that it has not: the oldest go, whatever a run lists. */
 import { expect } from "chai";
+import { functionOf } from "../../../src/engine/browser/pages/action-script.js";
 import { createKeptTexts, type SentScript } from "../../../src/engine/browser/pages/kept-texts.js";
 import { runOf } from "./support.js";
 
@@ -7,7 +8,7 @@ import { runOf } from "./support.js";
 const named = (name: string, text: string) => `${text}\n//# sourceURL=${name}`;
 const textOf = (content: string) => named(`${content}.js`, content.repeat(4));
 const ROOM = textOf("a").length;
-const OWN = named("action.js", "own\n;typeof execute === 'undefined' ? undefined : execute");
+const OWN = functionOf({ name: "action.js", source: "own" });
 
 /** What the page has, by the same words. */
 function createTwin(maxCharacters: number) {

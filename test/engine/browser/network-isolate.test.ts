@@ -1,12 +1,12 @@
-/** The same code has the same results in a document, which has the platform itself, and in a network isolate. */
+/** The same code has the same results in a worker, which has the platform itself, and in a network isolate. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { expect } from "chai";
 import { BODY_STATES, STREAMS } from "./alike/bodies.js";
 import { CRYPTO, CRYPTO_BEFORE, CRYPTO_TAKERS } from "./alike/crypto.js";
+import { differences } from "./alike/differences.js";
 import { NOT_ALIKE } from "./alike/known.js";
 import type { Sample } from "./alike/outcomes.js";
 import { REQUESTS, TIMES } from "./alike/requests.js";
-import { differences } from "./alike/differences.js";
 import { SHAPES, SHAPES_BEFORE } from "./alike/shapes.js";
 import { MATRIX, matrixOf } from "./alike/values.js";
 import { type ReachableHost, reachableHost } from "./host.js";
@@ -61,7 +61,7 @@ describe("code in a network isolate", function () {
     const found: Record<string, string[]> = {};
     for (let at = 0; at < samples.length; at += AT_ONCE) {
       const differing = await differences(host.browsers, samples.slice(at, at + AT_ONCE), before);
-      for (const [title, inDocument, inIsolate] of differing) found[title] = [inDocument, inIsolate];
+      for (const [title, inWorker, inIsolate] of differing) found[title] = [inWorker, inIsolate];
     }
     const isKnown = (title: string) => NOT_ALIKE.some(({ of }) => of.test(title));
     const titles = samples.map(([title]) => title);

@@ -1,6 +1,7 @@
 /** Reads the text with which the harness answers, trusting nothing in it: the page may have been taken over. */
 import { RESULT_MAX_BYTES } from "../../../limits.js";
-import { failed, type PageOutcome } from "../run.js";
+import { DEFAULT_SOURCE_NAME, failed, type PageOutcome } from "../run.js";
+import { withoutHead } from "./action-script.js";
 import type { HarnessFailure } from "./in-page/core.js";
 
 export const TEXT_MAX_CHARACTERS = 16_384;
@@ -65,23 +66,24 @@ function cleanStack(stack: string, at: string): string {
   return lines.join("\n");
 }
 
-function readFailure(json: string): PageOutcome {
+function readFailure(json: string, sourceName: string): PageOutcome {
   const found = JSON.parse(json) as Partial<HarnessFailure>;
   const name = text(found.name, "Error");
   const message = text(found.message, "").replace(PARSED_BY, "");
   const cut = [found.name, found.message, found.stack].some(wasCut);
   // What was cut ends where it was cut: nothing is put behind it.
-  const stack = cleanStack(text(found.stack, name), cut ? "" : text(found.at, ""));
+  const stack = withoutHead(cleanStack(text(found.stack, name), cut ? "" : text(found.at, "")), sourceName);
   const error = { name, message, stack, ...(cut && { cut }) };
   return { ok: false, cause: found.cause === "result" ? "result" : "script", error };
 }
 
-export function readAnswer(answer: unknown): PageOutcome {
+/** @param name source name of the author's code */
+export function readAnswer(answer: unknown, name = DEFAULT_SOURCE_NAME): PageOutcome {
   if (typeof answer !== "string") return failed("browser", "Error", "The page gave no answer");
   try {
     if (answer === "u") return { ok: true, data: undefined };
     if (answer === NEEDS_MORE) return failed("retry", "Error", "The run needs more than its isolate has");
-    if (answer.startsWith("e")) return readFailure(answer.slice(1));
+    if (answer.startsWith("e")) return readFailure(answer.slice(1), name);
   } catch {
     return failed("browser", "Error", "The page gave an answer that cannot be read");
   }

@@ -4,6 +4,8 @@
  */
 import type { CDPSession } from "puppeteer";
 import { createRunRequests } from "../network/run-requests.js";
+import { DEFAULT_SOURCE_NAME } from "../run.js";
+import { functionOf } from "./action-script.js";
 import { createChildren } from "./children.js";
 import { answerDocument, CONSOLE_BINDING, callForText, installHarness, navigate } from "./fresh-document.js";
 import { CHILD_CONSOLE, DOCUMENT_BOUNDS, DOCUMENT_HARNESS, WORKER_BOUNDS } from "./harness.js";
@@ -120,11 +122,10 @@ export function createDocument(options: SandboxOptions): Sandbox {
     async evaluate(request) {
       running = true;
       await requests.begin(request);
-      const { sourceName: name = "action.js", source, packages, payload, settings } = request;
+      const { sourceName: name = DEFAULT_SOURCE_NAME, source, packages, payload, settings } = request;
       // Flat, since what is evaluated first may change what later objects inherit.
-      const scripts = [...packages, { name, source }].flatMap((script) =>
-        "url" in script ? ["", script.url] : [script.name, script.source],
-      );
+      const scripts = packages.flatMap((script) => ("url" in script ? ["", script.url] : [script.name, script.source]));
+      scripts.push(name, functionOf({ name, source }));
       pageWindow.begin();
       const answer = await callForText(session, harnessId, "run", [CONSOLE_BINDING, scripts, payload, settings]);
       // What workers have printed comes on ways of their own, and may be behind the answer.

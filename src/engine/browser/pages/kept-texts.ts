@@ -5,7 +5,8 @@
  */
 import { documentStandIns } from "../globals.js";
 import { documentNamesIn } from "../mode.js";
-import type { PageRun } from "../run.js";
+import { DEFAULT_SOURCE_NAME, type PageRun } from "../run.js";
+import { functionOf } from "./action-script.js";
 
 /** Of one of them, in characters; the oldest go. */
 const KEPT_MAX_CHARACTERS = 4 * 1024 * 1024;
@@ -15,8 +16,6 @@ export type SentScript = readonly [name: string, text: string | null, content: s
 
 /** As it is evaluated: its frames bear its name. */
 const named = ({ name, source }: { name: string; source: string }): string => `${source}\n//# sourceURL=${name}`;
-/** The author's own comes to what is to be called. */
-const EXECUTE = "\n;typeof execute === 'undefined' ? undefined : execute";
 
 /** For a trial of a document: what of its names stands in any of the scripts, the author's too. */
 function standInsOf({ packages, source }: PageRun): string {
@@ -47,7 +46,7 @@ export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
   return {
     /** A run as it is sent there: payload, settings, the contents to forget when it has begun, the scripts, whose trial it is, and what it stands in for. */
     valuesOf(request: PageRun): unknown[] {
-      const { payload, settings, packages, sourceName: name = "action.js", source, trialOf = null } = request;
+      const { payload, settings, packages, sourceName: name = DEFAULT_SOURCE_NAME, source, trialOf = null } = request;
       const gone: string[] = [];
       const sent = packages.flatMap((script): SentScript[] => {
         if (!("source" in script)) return [];
@@ -59,7 +58,7 @@ export function createKeptTexts(maxCharacters = KEPT_MAX_CHARACTERS) {
         if (keep) gone.push(...admit(content, text.length));
         return [[script.name, text, content, keep]];
       });
-      sent.push([name, named({ name, source: source + EXECUTE }), "", false]);
+      sent.push([name, functionOf({ name, source }), "", false]);
       // One that went for another may have come again.
       return [
         payload,

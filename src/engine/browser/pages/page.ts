@@ -222,7 +222,7 @@ export class Page {
     this.heard = false;
     this.runs += 1;
     this.isHurried = performance.now() - this.endedAt < HURRIED_MS;
-    this.print = request.onConsole ? createLineReader(request.onConsole) : null;
+    this.print = request.onConsole ? createLineReader(request.onConsole, request.sourceName) : null;
     const outcome = await new Promise<PageOutcome>((resolve) => {
       const { timeoutMs } = request;
       const timer = setTimeout(() => resolve(timedOut(timeoutMs)), timeoutMs + this.sandbox.unreadyMs());
@@ -230,7 +230,10 @@ export class Page {
       request.signal?.addEventListener("abort", cancel, { once: true });
       const lost = () => resolve(outcomeOfLoss(this.lost));
       this.onLost = lost;
-      this.sandbox.evaluate(request).then(readAnswer).then(resolve, lost);
+      this.sandbox
+        .evaluate(request)
+        .then((answer) => readAnswer(answer, request.sourceName))
+        .then(resolve, lost);
       if (request.signal?.aborted) cancel();
       this.release = () => {
         clearTimeout(timer);

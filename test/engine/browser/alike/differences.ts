@@ -1,16 +1,30 @@
-/** Runs the same samples in a document and in a network isolate, and returns those with different results. */
+/** Runs the same samples in a worker, which has the platform itself, and in a network isolate, and returns those with different results. */
 import type { Browsers } from "../../../../src/engine/browser/browsers.js";
+import { LENT_UNNAMED } from "../../../../src/engine/browser/globals.js";
+import { functionOf } from "../../../../src/engine/browser/pages/action-script.js";
 import { resultOf } from "../support.js";
 import { type Sample, sourceOf } from "./outcomes.js";
 
-/** The result of a sample in each mode. */
-export type Difference = readonly [title: string, inDocument: string, inIsolate: string];
+/** The result of a sample in each. */
+export type Difference = readonly [title: string, inWorker: string, inIsolate: string];
+
+/** Code of a document that starts a worker, evaluates the code there as an isolate does, and returns its result. */
+const inWorkerOf = (source: string) => {
+  const text = functionOf({ name: "action.js", source });
+  const worker = `for (const name of ${JSON.stringify(LENT_UNNAMED)}) delete self[name];
+    (0, eval)(${JSON.stringify(text)})()().then((result) => postMessage({ result }), (error) => postMessage({ error: String(error) }))`;
+  // Errors that the samples leave unhandled are part of them.
+  return `const execute = () => new Promise((resolve, reject) => {
+    const worker = new Worker(URL.createObjectURL(new Blob([${JSON.stringify(worker)}])));
+    worker.onmessage = ({ data }) => (data.error ? reject(new Error(data.error)) : resolve(data.result));
+  })`;
+};
 
 export async function differences(browsers: Browsers, samples: readonly Sample[], before = ""): Promise<Difference[]> {
   const source = sourceOf(samples, before);
-  const inDocument = (await resultOf(browsers, source, { mode: "document" })) as string[];
+  const inWorker = (await resultOf(browsers, inWorkerOf(source), { mode: "document" })) as string[];
   const inIsolate = (await resultOf(browsers, source, { mode: "network-isolate" })) as string[];
   return samples.flatMap(([title], at) =>
-    inDocument[at] === inIsolate[at] ? [] : [[title, inDocument[at]!, inIsolate[at]!] as const],
+    inWorker[at] === inIsolate[at] ? [] : [[title, inWorker[at]!, inIsolate[at]!] as const],
   );
 }

@@ -11,7 +11,7 @@ export const NOT_ALIKE: readonly { of: RegExp; why: string }[] = [
   },
   { of: any(["an attribute cannot be set"]), why: "V8 names the class of its own objects otherwise" },
   {
-    of: /^(fetch|queueMicrotask) on (\{\}|1|new URL\('http:\/\/a\/'\))$|^(fetch|queueMicrotask|atob|btoa) without values$/,
+    of: /^(fetch|queueMicrotask) on (\{\}|1|new URL\('http:\/\/a\/'\))$|^(queueMicrotask|atob|btoa) without values$/,
     why: "the name of the worker's scope in a message, and functions that do not mind on what they are called",
   },
   {

@@ -203,18 +203,25 @@ export function harnessCore(limits: HarnessLimits) {
     load,
 
     /**
-     * Evaluates names and sources, in turn, in the global scope, and calls what the last of them, the author's, comes to (kept-texts.ts).
-     * Answers as `callExecute`.
+     * Evaluates names and sources, in turn, in the global scope. The last is the author's function (action-script.ts): calls the `execute`
+     * that it returns. Answers as `callExecute`.
+     * @param loadAll evaluates the scripts before it @param placeOf finds the position of a syntax error
      */
-    async evaluateAndCall(payload: string, settings: string, scripts: readonly string[]): Promise<string> {
+    async evaluateAndCall(
+      payload: string,
+      settings: string,
+      scripts: readonly string[],
+      loadAll: typeof load = load,
+      placeOf: (error: Any, name: string, source: string) => string = () => "",
+    ): Promise<string> {
       const last = scripts.length - 2;
-      const failure = await safe(load(scripts, last));
+      const failure = await safe(loadAll(scripts, last));
       if (failure !== null) return failure;
       let run: Any;
       try {
-        run = evaluate(scripts[last + 1]);
+        run = evaluate(scripts[last + 1])();
       } catch (error) {
-        return fail("script", error, "");
+        return fail("script", error, placeOf(error, scripts[last]!, scripts[last + 1]!));
       }
       return await safe(callExecute(run, payload, settings));
     },

@@ -4,8 +4,6 @@ import type { HarnessCore } from "./core.js";
 // biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
 type Any = any;
 declare const self: Any;
-/** Bound by the author's code, in the page's global scope. */
-declare const execute: Any;
 
 /**
  * As `harnessCore`: evaluated by its source text. Answers the object that the host talks to; null where the document has something of the
@@ -16,6 +14,7 @@ export function documentHarness(core: HarnessCore): unknown {
   const { document } = window;
   const { apply } = Reflect;
   const PagePromise = Promise;
+  const OwnSyntaxError = SyntaxError;
   const { createElement } = document;
   const { appendChild, removeChild } = window.Node.prototype;
   const setText: Any = Reflect.getOwnPropertyDescriptor(window.HTMLScriptElement.prototype, "text")?.set;
@@ -75,35 +74,48 @@ export function documentHarness(core: HarnessCore): unknown {
     });
   }
 
-  async function start(scripts: Any, payload: string, settings: string): Promise<string> {
+  /** Loads or evaluates names, or `""`, and sources or addresses, in turn, up to `end`. Answers a failure as `callExecute` does, or null. */
+  async function loadAll(scripts: readonly string[], end = scripts.length): Promise<string | null> {
     // The caller's frames are gone after this, so that a stack holds the author's frames alone.
     await undefined;
     // Not earlier: the harness may stand before the document's first element does.
     head = document.head;
-    for (let i = 0; i < scripts.length; i += 2) {
-      const failed = scripts[i] === "" ? await load(scripts[i + 1]) : evaluate(scripts[i], scripts[i + 1]);
+    for (let i = 0; i < end; i += 2) {
+      const failed = scripts[i] === "" ? await load(scripts[i + 1]!) : evaluate(scripts[i]!, scripts[i + 1]!);
       if (failed !== null) return failed;
     }
-    let run: Any;
-    try {
-      run = execute;
-    } catch {
-      run = null;
-    }
-    return await core.safe(core.callExecute(run, payload, settings));
+    return null;
+  }
+
+  /** Position of a syntax error in the author's function, which `eval` does not tell: the text as a script is parsed, and defines nothing. */
+  function placeOf(error: Any, name: string, source: string): string {
+    if (!(error instanceof OwnSyntaxError)) return "";
+    let place = "";
+    const onError = (event: Any) => {
+      if (apply(currentScript, document, []) !== script) return;
+      place = `${name}:${event.lineno}:${event.colno}`;
+      event.preventDefault();
+    };
+    const script = apply(createElement, document, ["script"]);
+    apply(setText, script, [source]);
+    apply(addEventListener, window, ["error", onError, true]);
+    apply(appendChild, head, [script]);
+    apply(removeEventListener, window, ["error", onError, true]);
+    apply(removeChild, head, [script]);
+    return place;
   }
 
   return {
     __proto__: null,
     /**
-     * Takes the way out for console lines off the page's global, so that the author cannot find it. `scripts`: name and source, or `""` and
-     * address, in turn.
+     * Removes the binding for console lines from the page's global, so that the author cannot find it. `scripts`: name and source, or `""` and
+     * address, in turn; the last is the author's function.
      */
     run(bindingName: string, scripts: Any, payload: string, settings: string): Promise<string> {
       const print = window[bindingName];
       delete window[bindingName];
       core.installConsole(print);
-      return core.safe(start(scripts, payload, settings));
+      return core.safe(core.evaluateAndCall(payload, settings, scripts, loadAll, placeOf));
     },
   };
 }
