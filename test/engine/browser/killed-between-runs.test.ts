@@ -4,13 +4,13 @@ import type { AddressInfo } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "chai";
 import type { Browsers } from "../../../src/engine/browser/browsers.js";
+import { MODES } from "../../../src/engine/browser/run.js";
 import { createEgressProxy, type EgressProxy } from "../../../src/engine/egress-proxy.js";
 import { until } from "../../harness/until.js";
 import { resultOf, testBrowsers } from "./support.js";
 
 /** Each kill comes so many milliseconds after the answer. */
 const DELAYS_MS = [0, 1, 2, 3];
-const REALMS = ["language", "fetch", "document"] as const;
 /** Reads one answer and leaves a request that gets none, so that the renewal has something to clear and to wait for. */
 const CODE = `async function execute({ payload: { url } }) {
   if (typeof fetch === "undefined") return "read";
@@ -50,10 +50,10 @@ describe("a browser that is killed right after an answer", function () {
     for (const one of others) process.on("unhandledRejection", one);
   });
 
-  for (const realm of REALMS) {
-    it(`leaves no rejection without a handler: ${realm}`, async () => {
+  for (const mode of MODES) {
+    it(`leaves no rejection without a handler: ${mode}`, async () => {
       for (const ms of DELAYS_MS) {
-        expect(await resultOf(browsers, CODE, { realm, payload })).to.equal("read");
+        expect(await resultOf(browsers, CODE, { mode, payload })).to.equal("read");
         await delay(ms);
         const killed = browsers.pid()!;
         process.kill(killed, "SIGKILL");
