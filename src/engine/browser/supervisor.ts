@@ -9,6 +9,7 @@ import type { BrowserSource, Chromium } from "./browser-source.js";
 import type { Lane } from "./network/lane.js";
 import { type Openings, Pool } from "./pages/pool.js";
 import { type BrowserWatch, watchBrowser } from "./watch/browser-watch.js";
+import { watchLaunches } from "./watch/launches.js";
 
 export interface SupervisorOptions {
   log: Logger;
@@ -78,9 +79,13 @@ export class Supervisor {
     const counts = { startedAt: Date.now(), runs: 0, active: 0, retired: false };
     const generation: Generation = { chromium, pool, watch, ...counts };
     this.generations.add(generation);
+    const launches = watchLaunches(chromium, pool.hasPages, () =>
+      this.options.log.error({ browser: this.source.name }, "the browser can start no page; it is replaced"),
+    );
     runInBackground(
       chromium.ended.then(() => {
         watch.stop();
+        launches.stop();
         this.onEnded(generation);
       }),
     );

@@ -8,6 +8,7 @@ import type { CDPSession, Connection, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { Lane } from "../network/lane.js";
 import { failed, type Mode, type PageOutcome, type PageRun } from "../run.js";
+import { FAILED_TO_LAUNCH } from "../watch/launches.js";
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
 import { createDocument } from "./document.js";
@@ -35,6 +36,9 @@ const HAS_ISOLATES = "typeof ShadowRealm === 'function' && typeof Uint8Array.fro
 
 export class Page {
   private session!: CDPSession;
+  /** Targets of this connection whose renderer did not start while this page had no target yet. */
+  private readonly crashedEarly = new Set<string>();
+  private hasCrashed = false;
   private contextId = "";
   private sandbox!: Sandbox;
   private mode: Mode | null = null;
@@ -74,10 +78,13 @@ export class Page {
   private async make(): Promise<boolean> {
     const { connection, lane } = this;
     const proxy = lane === null ? {} : { proxyServer: lane.proxyServer, proxyBypassList: "<-loopback>" };
+    // Earlier than the page: the word that its renderer did not start may come before the answer that names it.
+    this.listenToConnection();
     const context = await connection.send("Target.createBrowserContext", { ...proxy, disposeOnDetach: true });
     this.contextId = context.browserContextId;
     const { targetId } = await connection.send("Target.createTarget", { url: "about:blank", ...context });
     this.targetId = targetId;
+    if (this.crashedEarly.has(targetId)) this.lose("crashed");
     this.session = await connection.createSession({ targetId } as Protocol.Target.TargetInfo);
     this.listen();
     await this.session.send("Page.enable");
@@ -98,6 +105,11 @@ export class Page {
     return this.lost;
   }
 
+  /** True once its renderer is gone, which is before the reason of its loss is known. */
+  get crashed(): boolean {
+    return this.hasCrashed;
+  }
+
   get runCount(): number {
     return this.runs;
   }
@@ -107,14 +119,19 @@ export class Page {
     return this.isHurried;
   }
 
-  private listen(): void {
-    const { connection, session, targetId } = this;
-    const crash = (event: Protocol.Target.TargetCrashedEvent) => {
-      if (event.targetId !== targetId) return;
-      runInBackground(this.causeOfCrash().then((loss) => this.lose(loss)));
-    };
+  private onCrash({ targetId, status }: Protocol.Target.TargetCrashedEvent): void {
+    if (this.targetId === "" && status === FAILED_TO_LAUNCH) this.crashedEarly.add(targetId);
+    if (targetId !== this.targetId) return;
+    this.hasCrashed = true;
+    if (status === FAILED_TO_LAUNCH) this.lose("crashed");
+    else runInBackground(this.causeOfCrash().then((loss) => this.lose(loss)));
+  }
+
+  private listenToConnection(): void {
+    const { connection } = this;
+    const crash = (event: Protocol.Target.TargetCrashedEvent) => this.onCrash(event);
     const detach = (event: Protocol.Target.DetachedFromTargetEvent) => {
-      if (event.sessionId === session.id()) this.lose("closed");
+      if (event.sessionId === this.session?.id()) this.lose("closed");
     };
     connection.on("Target.targetCrashed", crash);
     connection.on("Target.detachedFromTarget", detach);
@@ -122,6 +139,10 @@ export class Page {
       connection.off("Target.targetCrashed", crash);
       connection.off("Target.detachedFromTarget", detach);
     };
+  }
+
+  private listen(): void {
+    const { session } = this;
     session.on("Page.javascriptDialogOpening", () => {
       session.send("Page.handleJavaScriptDialog", { accept: false }).catch(() => {});
     });

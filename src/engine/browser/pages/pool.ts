@@ -187,6 +187,9 @@ export class Pool {
     return { warm: this.idleInOrder.size, spare: this.spare.length };
   }
 
+  /** True while a page is open whose renderer has not crashed. */
+  readonly hasPages = (): boolean => [...this.pages].some((page) => page.usable && !page.crashed);
+
   /** Resolves when the contexts made ahead are there. */
   fill(): Promise<void> {
     this.filling ??= this.refill().finally(() => {

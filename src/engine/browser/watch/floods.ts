@@ -17,8 +17,8 @@ const SENDING_OF_OWN = 0.1;
 const SERVING_SHARE = 0.25;
 /** One that was paused lets the browser catch up; one that does it again so soon is ended. */
 const FORGIVEN_AFTER_MS = 10_000;
-/** A browser that says nothing for so long comes back no more. */
-const HUNG_MS = 20_000;
+/** A browser that is silent for so long is replaced. */
+const HUNG_MS = 5_000;
 const BLAME_MS = 2_000;
 
 export interface FloodWatch {

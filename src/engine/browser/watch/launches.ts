@@ -1,0 +1,75 @@
+/**
+ * Ends a browser that can start no renderer, so that it is replaced: its zygote process has died, or the machine refuses new processes. Reads
+ * what the browser itself reports, so that it works for a remote browser too.
+ */
+import type { Protocol } from "puppeteer";
+import { runInBackground } from "../../../background.js";
+import type { Chromium } from "../browser-source.js";
+import { askProcesses } from "./processes.js";
+
+/** Chromium's status of a target whose renderer could not be started. */
+export const FAILED_TO_LAUNCH = "failed to launch";
+/** One failed launch may be a short lack of memory; so many in this time are not. */
+const FAILURES_MAX = 2;
+const FAILURES_WITHIN_MS = 5_000;
+/**
+ * The zygote is the init process of its renderers' namespace: the kernel ends them with it, and the browser reports no crash of their pages.
+ * A browser without any renderer in two looks has lost them all.
+ */
+const LOOK_EVERY_MS = 750;
+const LOOKS = 2;
+
+export interface LaunchWatch {
+  stop(): void;
+}
+
+/** `hasPages`: some page is open and has not crashed. `onBroken`: called once, before the browser is ended. */
+export function watchLaunches(
+  { connection, stop }: Chromium,
+  hasPages: () => boolean,
+  onBroken: () => void,
+): LaunchWatch {
+  let failures: number[] = [];
+  let looksWithout = 0;
+  let isLooking = false;
+  let isOver = false;
+
+  function replace(): void {
+    if (isOver) return;
+    end();
+    onBroken();
+    runInBackground(stop());
+  }
+
+  function onCrash({ status }: Protocol.Target.TargetCrashedEvent): void {
+    if (status !== FAILED_TO_LAUNCH) return;
+    const now = performance.now();
+    failures = [...failures.filter((at) => now - at < FAILURES_WITHIN_MS), now];
+    if (failures.length >= FAILURES_MAX) replace();
+  }
+
+  async function look(): Promise<void> {
+    if (isLooking) return;
+    isLooking = true;
+    try {
+      const processes = await askProcesses(connection, 0);
+      // Asked after the answer: a page that has closed meanwhile needs no renderer.
+      looksWithout = hasPages() && !processes.some(({ renderer }) => renderer) ? looksWithout + 1 : 0;
+      if (looksWithout >= LOOKS) replace();
+    } catch {
+      // The browser is about to end.
+    } finally {
+      isLooking = false;
+    }
+  }
+
+  function end(): void {
+    isOver = true;
+    clearInterval(timer);
+    connection.off("Target.targetCrashed", onCrash);
+  }
+
+  connection.on("Target.targetCrashed", onCrash);
+  const timer = setInterval(() => runInBackground(look()), LOOK_EVERY_MS);
+  return { stop: end };
+}
