@@ -144,8 +144,8 @@ describe("Svc.Media", function () {
     })()`);
     expect(faults).to.deep.equal([
       "Svc.Media.Files.upload takes a file, or data that is a FormData",
-      "a file must be the id of one: a positive whole number",
-      "a folder must be the id of one: a positive whole number",
+      `a file's id must be a positive whole number (got "../../apps")`,
+      "a folder's id must be a positive whole number (got 0)",
     ]);
   });
 });

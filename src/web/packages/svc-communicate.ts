@@ -7,6 +7,7 @@ import type {
   SharedPage,
   SmsOptions,
 } from "../runtime/message-types.js";
+import { rejecting } from "./calls.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";
 import { insert } from "./notification-calls.js";
@@ -58,7 +59,7 @@ async function shareURL({
   return "copied";
 }
 
-const members: Omit<Communicate, "init"> = {
+const members: Omit<Communicate, "init"> = rejecting({
   sendEmail: async (options: EmailOptions, data?: object) =>
     (await send("email", data === undefined ? { options } : { options, data })) as MessageReceipt,
   batchSendEmail: (messages: readonly BatchedEmail[]) => sendAll("email/batch", messages),
@@ -67,6 +68,6 @@ const members: Omit<Communicate, "init"> = {
   sendPushNotification: (options) => insert({ status: "published", ...options }),
   composeEmail,
   shareURL,
-};
+});
 
 define("Communicate", { ...members, init: () => members });

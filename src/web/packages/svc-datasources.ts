@@ -9,6 +9,7 @@ import type {
   EntryQuery,
   EntrySubscription,
 } from "../runtime/public-types.js";
+import { idSegment, rejecting, segment } from "./calls.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";
 
@@ -27,18 +28,8 @@ type Found = { entries: Entry[]; pagination?: { total: number; limit: number; of
 
 const root = () => `/v1/apps/${connection().appId()}/data-sources`;
 
-/** One segment of a path: an id or a name. @throws TypeError */
-function segment(ref: unknown, what: string): string {
-  if ((typeof ref === "number" && Number.isSafeInteger(ref)) || (typeof ref === "string" && ref !== "")) {
-    return encodeURIComponent(ref);
-  }
-  throw new TypeError(`${what} must be an id or a name`);
-}
-
-function idOf(id: unknown): string {
-  if (/^[1-9]\d{0,15}$/.test(String(id))) return String(id);
-  throw new TypeError("an entry's id must be a positive whole number");
-}
+const sourceSegment = (ref: unknown) => segment(ref, "DATA_SOURCE_NOT_FOUND", "a data source's id or name");
+const columnSegment = (column: unknown) => segment(column, "REQUEST_INVALID", "a column's name");
 
 async function ask<Answer>(
   method: string,
@@ -149,9 +140,9 @@ function connectionTo(to: SourceRef): DataSourceConnection {
   const byName: Record<string, string> = to.by === "name" ? { by: "name" } : {};
   const source = (path: string, query: Record<string, string> = {}) => {
     const text = String(new URLSearchParams({ ...query, ...byName }));
-    return `${root()}/${segment(to.ref, "a data source")}/${path}${text && `?${text}`}`;
+    return `${root()}/${sourceSegment(to.ref)}/${path}${text && `?${text}`}`;
   };
-  const entry = (id: number) => source(`entries/${idOf(id)}`);
+  const entry = (id: number) => source(`entries/${idSegment(id, "ENTRY_NOT_FOUND", "an entry's id")}`);
   const query = (body: object) => ask<Found>("POST", source("query"), { type: "select", ...body });
   const at = (options: EntryQuery, cursor: string | true): Promise<EntryPage> =>
     query({ ...options, cursor }).then((found) => pageOf(found, (next) => at(options, next)));
@@ -161,7 +152,7 @@ function connectionTo(to: SourceRef): DataSourceConnection {
     return options.includePagination ? { entries, pagination } : entries;
   }
 
-  return {
+  const calls: Omit<DataSourceConnection, "subscribe"> = {
     find: find as DataSourceConnection["find"],
     findOne: async (options = {}) => (await query({ ...options, limit: 1 })).entries[0],
     findById: (id) => ask("GET", entry(id)),
@@ -169,33 +160,34 @@ function connectionTo(to: SourceRef): DataSourceConnection {
     insert: (data) => ask("POST", source("entries"), { data }),
     update: (id, data, { ifUpdatedAt } = {}) => ask("PUT", entry(id), { data }, ifMatch(ifUpdatedAt)),
     removeById: (id, { ifUpdatedAt } = {}) => ask("DELETE", entry(id), undefined, ifMatch(ifUpdatedAt)),
-    remove: ({ where }) => ask("POST", source("query"), { type: "delete", where }),
+    remove: (options) => ask("POST", source("query"), { type: "delete", where: options?.where }),
     append: (rows) => send(source("import", { append: "true" }), rows),
     replaceWith: (rows) => send(source("import"), rows),
     import: (given) => send(source("import"), given),
     commit: (changes) => ask("POST", source("commit"), changes),
     async getIndex(column) {
-      const found = await ask<Record<string, unknown[]>>("GET", source(`indexes/${segment(column, "a column")}`));
+      const found = await ask<Record<string, unknown[]>>("GET", source(`indexes/${columnSegment(column)}`));
       return found[column] ?? [];
     },
-    getIndexes: (columns) =>
-      ask("GET", source(`indexes/${columns.map((column) => segment(column, "a column")).join(",")}`)),
-    subscribe: ({ where } = {}, callback) => follow(to, where, callback),
+    getIndexes: (columns) => ask("GET", source(`indexes/${columns.map((column) => columnSegment(column)).join(",")}`)),
   };
+  return { ...rejecting(calls), subscribe: ({ where } = {}, callback) => follow(to, where, callback) };
 }
 
 async function one(answer: Promise<{ dataSource: DataSource }>): Promise<DataSource> {
   return (await answer).dataSource;
 }
 
-define("DataSources", {
+const dataSources: DataSources = {
   get: async () => (await ask<{ dataSources: DataSource[] }>("GET", root())).dataSources,
-  getById: (ref) => one(ask("GET", `${root()}/${segment(ref, "a data source")}`)),
+  getById: (ref) => one(ask("GET", `${root()}/${sourceSegment(ref)}`)),
   create: (fields) => one(ask("POST", root(), fields)),
-  update: (ref, fields) => one(ask("PUT", `${root()}/${segment(ref, "a data source")}`, fields)),
+  update: (ref, fields) => one(ask("PUT", `${root()}/${sourceSegment(ref)}`, fields)),
   async delete(ref) {
-    await ask("DELETE", `${root()}/${segment(ref, "a data source")}`);
+    await ask("DELETE", `${root()}/${sourceSegment(ref)}`);
   },
   connect: async (ref) => connectionTo({ ref }),
   connectByName: async (name) => connectionTo({ ref: name, by: "name" }),
-} satisfies DataSources);
+};
+
+define("DataSources", rejecting(dataSources));

@@ -2,6 +2,7 @@
 
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
 import type { Media, MediaFiles, MediaFolders, MediaListing } from "../runtime/public-types.js";
+import { idSegment, rejecting } from "./calls.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";
 
@@ -10,14 +11,8 @@ const PAGE = 1_000;
 
 const root = () => `/v1/apps/${connection().appId()}/media`;
 
-/** One segment of a path. @throws TypeError for what is no id */
-function segment(id: unknown, what: string): string {
-  if (/^[1-9]\d{0,15}$/.test(String(id))) return String(id);
-  throw new TypeError(`${what} must be the id of one: a positive whole number`);
-}
-
-const file = (id: number, verb = "") => `${root()}/files/${segment(id, "a file")}${verb}`;
-const folder = (id: number) => `${root()}/folders/${segment(id, "a folder")}`;
+const file = (id: number, verb = "") => `${root()}/files/${idSegment(id, "FILE_NOT_FOUND", "a file's id")}${verb}`;
+const folder = (id: number) => `${root()}/folders/${idSegment(id, "FOLDER_NOT_FOUND", "a folder's id")}`;
 
 /** The fields that are there, as a query. */
 function query(fields: Record<string, unknown>): string {
@@ -86,4 +81,4 @@ const Files: MediaFiles = {
   link: (id, { expiresIn } = {}) => ask("POST", file(id, "/link"), { expiresIn }),
 };
 
-define("Media", { Folders: Object.freeze(Folders), Files: Object.freeze(Files) } satisfies Media);
+define("Media", { Folders: Object.freeze(rejecting(Folders)), Files: Object.freeze(rejecting(Files)) } satisfies Media);

@@ -1,6 +1,7 @@
 /** `Svc.Notifications`: an app's notifications, written by its backend and read by its users, live and by Web Push. */
 import { NotificationAdded, type NotificationAddedSubscription } from "../runtime/documents.js";
 import type { Notification, NotificationOptions, Notifications } from "../runtime/message-types.js";
+import { idSegment, rejecting } from "./calls.js";
 import { connection } from "./connection.js";
 import { define } from "./define.js";
 import { insert, notificationsPath as path } from "./notification-calls.js";
@@ -62,27 +63,35 @@ function stream(callback: (one: Notification) => void): () => void {
 
 const pushPath = () => `/v1/apps/${connection().appId()}/push/subscriptions`;
 
-const members: Omit<Notifications, "init"> = {
+const calls: Omit<Notifications, "init" | "stream" | "unread"> = {
   insert,
   async batchInsert(all: readonly NotificationOptions[]) {
     return ((await connection().request("POST", path("/batch"), all)) as { entries: Notification[] }).entries;
   },
   update: async (id: number, fields: NotificationOptions & { extendData?: object }) =>
-    (await connection().request("PUT", path(`/${encodeURIComponent(id)}`), fields)) as unknown as Notification,
+    (await connection().request(
+      "PUT",
+      path(`/${idSegment(id, "NOTIFICATION_NOT_FOUND", "a notification's id")}`),
+      fields,
+    )) as unknown as Notification,
   async remove(id: number) {
-    await connection().request("DELETE", path(`/${encodeURIComponent(id)}`));
+    await connection().request("DELETE", path(`/${idSegment(id, "NOTIFICATION_NOT_FOUND", "a notification's id")}`));
   },
   get: async (options = {}) =>
     (await connection().request("GET", path(query(options)))) as unknown as { entries: Notification[] },
   async markNotificationsAsRead(ids: "all" | readonly number[]) {
     return (await connection().request("POST", path("/read"), { ids })) as unknown as { count: number };
   },
+  subscribe,
+  unsubscribe,
+};
+
+const members: Omit<Notifications, "init"> = {
+  ...rejecting(calls),
   unread: {
     count: async () => ((await connection().request("GET", path("/unread"))) as { count: number }).count,
   },
   stream,
-  subscribe,
-  unsubscribe,
 };
 
 define("Notifications", { ...members, init: () => members });

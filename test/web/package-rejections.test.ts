@@ -1,0 +1,90 @@
+/** Wrong arguments to the packages that call the service: every call rejects with `{status, error}`, and none throws or hangs. */
+import { expect } from "chai";
+import { STATUS } from "../../src/errors.js";
+import { startTestService, type TestService } from "../harness/service.js";
+
+/** Calls that return at once, or need a person's page. */
+const NOT_ASKED = ["subscribe", "unsubscribe", "stream", "init", "composeEmail", "shareURL", "logout"];
+
+const CODE = `async function execute() {
+  const ARGUMENTS = [[], [undefined], [null], [0], [-1], [1.5], ["."], [".."], [""], [{}], [[]], [0, {}], ["..", {}]];
+  const connection = await Svc.DataSources.connect(0);
+  const groups = { DataSources: Svc.DataSources, connection, Folders: Svc.Media.Folders, Files: Svc.Media.Files,
+    Notifications: Svc.Notifications, Communicate: Svc.Communicate, Session: { set: Svc.Session.set, authorize: Svc.Session.authorize } };
+  const faults = [];
+  let calls = 0;
+  for (const [group, members] of Object.entries(groups)) {
+    for (const [name, call] of Object.entries(members)) {
+      if (typeof call !== "function" || ${JSON.stringify(NOT_ASKED)}.includes(name)) continue;
+      for (const given of ARGUMENTS) {
+        calls += 1;
+        const title = group + "." + name + "(" + JSON.stringify(given) + ")";
+        let answer;
+        try {
+          answer = call(...given);
+        } catch (error) {
+          faults.push(title + " threw " + error);
+          continue;
+        }
+        await Promise.resolve(answer).catch((error) => {
+          if (typeof error?.status !== "string" || error.error !== error.message) faults.push(title + " rejected with " + error);
+          else if (error.status === "INTERNAL_ERROR") faults.push(title + " is " + error.status);
+        });
+      }
+    }
+  }
+  return { calls, faults };
+}`;
+
+describe("a package's call with wrong arguments", () => {
+  let service: TestService;
+  before(async () => {
+    service = await startTestService({ RATE_LIMIT_COMMUNICATE: "0", RATE_LIMIT_MANAGE: "0" });
+  });
+  after(() => service.stop());
+
+  it("rejects with the error body, whichever call and arguments", async () => {
+    const { body } = await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
+      body: {
+        name: "wrong",
+        code: CODE,
+        active: true,
+        triggers: [{ trigger: "manual" }],
+        dependencies: ["svc-datasources", "svc-media", "svc-notifications", "svc-communicate", "svc-session"],
+      },
+    });
+    expect(body.status).to.equal("ACTION_CREATED");
+    const run = await service.rest("POST", `/v3/apps/${service.appId}/actions/wrong/runWithResult`, { body: {} });
+    expect(run.body.result?.faults, JSON.stringify(run.body)).to.deep.equal([]);
+    expect(run.body.result.calls).to.be.above(300);
+  });
+
+  it("names what is missing, by the status of the thing", async () => {
+    const code = `async function execute() {
+      const { connect } = Svc.DataSources;
+      const status = (call) => call.then(() => "nothing", (error) => error.status);
+      return [await status((await connect(1)).findById(0)), await status((await connect("")).find()), await status(Svc.Media.Files.get(0)),
+        await status(Svc.Media.Folders.delete("..")), await status((await connect(1)).remove())];
+    }`;
+    await service.rest("POST", `/v1/apps/${service.appId}/data-sources`, { body: { name: "One" } });
+    await service.rest("POST", `/v3/apps/${service.appId}/actions`, {
+      body: {
+        name: "missing",
+        code,
+        active: true,
+        triggers: [{ trigger: "manual" }],
+        dependencies: ["svc-datasources", "svc-media"],
+      },
+    });
+    const run = await service.rest("POST", `/v3/apps/${service.appId}/actions/missing/runWithResult`, { body: {} });
+    const expected = [
+      "ENTRY_NOT_FOUND",
+      "DATA_SOURCE_NOT_FOUND",
+      "FILE_NOT_FOUND",
+      "FOLDER_NOT_FOUND",
+      "REQUEST_INVALID",
+    ];
+    expect(run.body.result, JSON.stringify(run.body)).to.deep.equal(expected);
+    for (const status of expected) expect(STATUS).to.have.property(status);
+  });
+});
