@@ -134,6 +134,28 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.get(id)).status).to.equal("OK");
     });
 
+    it("run of a draft that is not published: an API token reads why, a visitor does not learn that it exists", async () => {
+      const { id, name: named } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
+      const unknown = { http: 404, error: "no action with that id or name" };
+      const reason = {
+        http: 404,
+        error: `the action ${named} is not published; publish it, or run its draft with an editor's session`,
+      };
+      for (const verb of ["run", "runWithResult"]) {
+        for (const ref of [named, id]) {
+          for (const [as, expected] of [
+            ["api", reason],
+            ["live", unknown],
+          ] as const) {
+            const path = `/v3/apps/${service.appId}/actions/${ref}/${verb}`;
+            const { http, body } = await service.rest("POST", path, { as, body: {} });
+            expect({ http, error: body.error }).to.deep.equal(expected);
+            expect(body.status).to.equal("ACTION_NOT_FOUND");
+          }
+        }
+      }
+    });
+
     it("unpublish an unpublished master: ACTION_NOT_PUBLISHED", async () => {
       const { id } = await make(exit);
       expect((await exit.unpublish(id)).status).to.equal("ACTION_NOT_PUBLISHED");

@@ -29,7 +29,7 @@ import type { Place } from "./places.js";
 import { AWAITED_CHANNEL, CANCEL_CHANNEL, cancelNotice, type HeldRun, type NewRun } from "./run-facts.js";
 import type { RunTraces } from "./run-traces.js";
 import { createRunner } from "./runner.js";
-import { findTarget } from "./targets.js";
+import { explainMissing, findTarget } from "./targets.js";
 import type { Waits } from "./waits.js";
 
 /** A request to run on demand. */
@@ -280,6 +280,11 @@ export function createRuns(options: {
     return { appId, ref, copy, payload, personId, credentialId, idempotencyKey, retryFailed, causeRunId };
   }
 
+  const explained =
+    (caller: Caller, { appId, ref }: RunRequest) =>
+    (error: unknown) =>
+      explainMissing(db, caller, appId, ref, error);
+
   function mayCancel(caller: Caller, run: HeldRun | null): boolean {
     if (caller.kind === "editor" || caller.kind === "admin") return true;
     return (
@@ -291,7 +296,7 @@ export function createRuns(options: {
   return {
     /** Accepts the run and answers at once (specification, `run`). */
     async run(caller: Caller, request: RunRequest): Promise<{ runId: number }> {
-      const { id } = await start(askedBy(caller, request));
+      const { id } = await start(askedBy(caller, request)).catch(explained(caller, request));
       return { runId: id };
     },
 
@@ -300,7 +305,9 @@ export function createRuns(options: {
      * @throws EXECUTION_FAILED with the script's message, and all that `run` throws
      */
     async runWithResult(caller: Caller, request: RunRequest): Promise<{ runId: number; result: JsonText | undefined }> {
-      const { id: runId, done } = await startAwaited(askedBy(caller, request), request.gone);
+      const { id: runId, done } = await startAwaited(askedBy(caller, request), request.gone).catch(
+        explained(caller, request),
+      );
       const outcome = done ? await done : outcomeIn(await entryOfRun({ logs, notifications }, runId, request.gone?.()));
       if (outcome.ok) return { runId, result: outcome.data === undefined ? undefined : new JsonText(outcome.data) };
       const { name, message } = outcome.error;

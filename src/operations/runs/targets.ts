@@ -1,8 +1,9 @@
 /** Which copy a caller's name or id means, and whether it may run on demand (specification, "Which version runs"). */
 import type { DataSource } from "typeorm";
 import type { Copy, RunWait, Trigger } from "../../data/action-types.js";
-import { preparedRows } from "../../data/database.js";
+import { preparedRows, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
+import { type Caller, isVisitor } from "../../rules/access.js";
 import { type Reference, referenceParameters } from "../../rules/reference.js";
 import type { RunCode } from "./run-facts.js";
 
@@ -55,4 +56,24 @@ export async function findTarget(db: DataSource, appId: number, copy: Copy, ref:
   const text = FIND_TARGET("$1", "$2", "$3", "$4");
   const values = [appId, copy, ...referenceParameters(ref)];
   return refuseUnlessRunnable((await preparedRows<Target>(db, "find-target", text, values))[0]);
+}
+
+/**
+ * Says of a missing action that it is only not published, to backends of the app: visitors do not learn which drafts exist.
+ * @throws the error, or ACTION_NOT_FOUND with that reason
+ */
+export async function explainMissing(
+  db: DataSource,
+  caller: Caller,
+  appId: number,
+  ref: Reference,
+  error: unknown,
+): Promise<never> {
+  const isMissing = error instanceof ActionError && error.status === "ACTION_NOT_FOUND";
+  if (!isMissing || caller.copy === "master" || isVisitor(caller)) throw error;
+  const values = [appId, "master", ...referenceParameters(ref)];
+  const [draft] = await rows<Target>(db, FIND_TARGET("$1", "$2", "$3", "$4"), values);
+  if (!draft) throw error;
+  const message = `the action ${draft.name} is not published; publish it, or run its draft with an editor's session`;
+  throw new ActionError("ACTION_NOT_FOUND", message);
 }
