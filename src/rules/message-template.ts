@@ -1,7 +1,7 @@
-/** `{{name}}` in a message, filled from its data. Knows no message. */
+/** Placeholders `{{name}}` in a message, filled from its data. A name is any text without braces. Knows no message. */
 import { ActionError } from "../errors.js";
 
-const PLACE = /\{\{\s*([\w$-]+(?:\.[\w$-]+)*)\s*\}\}/g;
+const PLACE = /\{\{([^{}]+)\}\}/g;
 const ENTITIES: Record<string, string> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;" };
 
 /** What a text may become: a name that stands a thousand times could make gigabytes of a megabyte. */
@@ -9,15 +9,25 @@ const FILLED_MAX_CHARACTERS = 2 * 1024 * 1024;
 
 const escaped = (text: string): string => text.replace(/[&<>"']/g, (character) => ENTITIES[character]!);
 
-/** Own properties alone, so that no name reaches a prototype; "" for what is not there, or is no plain value. */
+/**
+ * The value at a name, or at a path of names with dots. Own properties alone, so that no name reaches a prototype; "" for what is not
+ * there, or is no plain value.
+ */
 function valueAt(data: object, path: string): string {
+  if (Object.hasOwn(data, path)) return textOf((data as Record<string, unknown>)[path]);
   let value: unknown = data;
   for (const key of path.split(".")) {
     if (typeof value !== "object" || value === null || !Object.hasOwn(value, key)) return "";
     value = (value as Record<string, unknown>)[key];
   }
-  return ["string", "number", "boolean"].includes(typeof value) ? String(value) : "";
+  return textOf(value);
 }
+
+const textOf = (value: unknown): string =>
+  ["string", "number", "boolean"].includes(typeof value) ? String(value) : "";
+
+/** The names of a text's placeholders, blanks around them left out. */
+export const placeholdersOf = (text: string): string[] => Array.from(text.matchAll(PLACE), ([, name]) => name!.trim());
 
 /**
  * `text` with its places filled; as it is without data. `html`: values are escaped.
@@ -39,7 +49,7 @@ export function fill(text: string, data: object | null, field: string, { html }:
     parts.push(part);
   };
   for (const match of text.matchAll(PLACE)) {
-    const value = valueAt(data, match[1]!);
+    const value = valueAt(data, match[1]!.trim());
     add(text.slice(from, match.index));
     add(html ? escaped(value) : value);
     from = match.index + match[0].length;

@@ -15,6 +15,7 @@ import {
 } from "../../rules/entries/data-source-input.js";
 import type { EntryData } from "../../rules/entries/entry-input.js";
 import { hashedBy } from "../../rules/entries/hooks.js";
+import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
 import type { Reserve } from "../../rules/page.js";
 import type { Precondition } from "../../rules/precondition.js";
 import type { Reference } from "../../rules/reference.js";
@@ -99,12 +100,12 @@ export function createDataSources(options: {
 
   async function judged(
     source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
-    entries: readonly unknown[],
+    entries: readonly EntryData[],
   ): Promise<ReadyEntry[]> {
     const judge = createJudge(source, "insert", { grant: EVERYTHING, trusted: true });
     const made: ReadyEntry[] = [];
     for (const [at, data] of entries.entries()) {
-      made.push(await judge(data as EntryData, `entries[${at}]`));
+      made.push(await judge(data, `entries[${at}]`));
     }
     return made;
   }
@@ -141,6 +142,7 @@ export function createDataSources(options: {
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
       const met = new MetColumns(columns);
       for (const { data } of first) met.meet(data);
+      checkPlaceholders(hooks, [...columns, ...met.added]);
       const values = [
         name,
         asJson([...columns, ...met.added]),
@@ -184,9 +186,10 @@ export function createDataSources(options: {
     ): Promise<DataSourceView> {
       const fields = parseDataSourceChange(body);
       const wishes = fields.indexes === undefined ? undefined : checkIndexes(fields.indexes ?? []);
-      const { id, indexes: before, hashedColumns, isUsers } = await sources.find(appId, ref);
+      const { id, indexes: before, hashedColumns, columns, isUsers } = await sources.find(appId, ref);
       const hashed = [...hashedColumns, ...hashedBy(fields.hooks ?? [])];
       checkUnique(wishes ?? before, hashed);
+      checkPlaceholders(fields.hooks ?? [], fields.columns ?? columns);
       checkUsersMark(fields.isUsers, { before: isUsers, mayMark: isAuthor(caller), hashed });
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const target = { appId, id, precondition };

@@ -8,7 +8,7 @@ import { Statement } from "../entry-query/statement.js";
 import { compileWhere } from "../entry-query/where.js";
 import { isEmailAddress } from "../message-fields.js";
 import { type Email, parseEmail, parseSms, type Sms } from "../message-input.js";
-import { fill } from "../message-template.js";
+import { fill, placeholdersOf } from "../message-template.js";
 
 export const HOOK_VERBS = ["insert", "update"] as const;
 export type HookVerb = (typeof HOOK_VERBS)[number];
@@ -49,9 +49,15 @@ function recipients(to: unknown, texts: Texts): unknown {
   return filled.filter((one) => !isObject(one) || typeof one["email"] !== "string" || isEmailAddress(one["email"]));
 }
 
-function emailOf({ to, subject, html, text, ...rest }: Record<string, unknown>, texts: Texts): Email {
+function emailOf(
+  { to, subject, from_name: fromName, html, text, ...rest }: Record<string, unknown>,
+  texts: Texts,
+): Email {
   const filled = (value: unknown, isHtml: boolean) => (typeof value === "string" ? texts(value, isHtml) : value);
-  const parts = { subject: filled(subject, false), html: filled(html, true), text: filled(text, false) };
+  const parts = {
+    ...{ subject: filled(subject, false), html: filled(html, true), text: filled(text, false) },
+    ...(fromName !== undefined && { from_name: filled(fromName, false) }),
+  };
   return parseEmail({ ...rest, ...parts, to: recipients(to, texts) });
 }
 
@@ -80,7 +86,43 @@ export function hookMessage(hook: SendingHook, data: Readonly<Record<string, unk
   return hasRecipient(hook, texts) ? messageOf(hook, texts) : null;
 }
 
-const PLACE = /\{\{[^{}]*\}\}/g;
+/** Names of columns in an error. */
+const NAMED_MAX = 10;
+
+/** The texts of a hook that are filled, by their paths. */
+function textsOf({ type, to, ...fields }: SendingHook): [path: string, text: unknown][] {
+  const names = type === "email" ? ["subject", "from_name", "html", "text"] : ["body"];
+  const texts = names.map((name): [string, unknown] => [name, fields[name]]);
+  if (!Array.isArray(to)) return [["to", to], ...texts];
+  const recipients = to.flatMap((one, at): [string, unknown][] =>
+    isObject(one) ? ["email", "name"].map((name) => [`to[${at}].${name}`, one[name]]) : [],
+  );
+  return [...recipients, ...texts];
+}
+
+/**
+ * Refuses placeholders of columns that the data source does not have, which would stay empty. Before any column is known all pass.
+ * @throws REQUEST_INVALID naming the field and the column
+ */
+export function checkPlaceholders(hooks: readonly { type: string }[], columns: readonly string[]): void {
+  if (columns.length === 0) return;
+  const known = new Set(columns);
+  const isKnown = (name: string) => known.has(name) || known.has(name.split(".")[0]!);
+  for (const [at, hook] of hooks.entries()) {
+    for (const [path, text] of isSending(hook) ? textsOf(hook) : []) {
+      const unknown = typeof text === "string" ? placeholdersOf(text).find((name) => !isKnown(name)) : undefined;
+      if (unknown === undefined) continue;
+      const more = columns.length > NAMED_MAX ? ", …" : "";
+      const named = columns.slice(0, NAMED_MAX).map(described).join(", ") + more;
+      throw new ActionError(
+        "REQUEST_INVALID",
+        `hooks[${at}].${path} names a column that the data source does not have (got ${described(unknown)}); it has ${named}`,
+      );
+    }
+  }
+}
+
+const PLACE = /\{\{[^{}]+\}\}/g;
 
 /** As though every column held what its place asks for. */
 const sampled =
