@@ -151,12 +151,18 @@ export class ImportedType {
   delimiter?: string | null;
 }
 
-@InputType("CommitEntryInput", { description: "Without an id it is inserted, with one updated." })
+@InputType("CommitEntryInput", {
+  description: "Without an id it is inserted, with one updated. The other fields of a read entry are ignored.",
+})
 class CommitEntryInput {
   @Field(() => Int, { nullable: true }) id?: unknown;
   @Field(() => GraphQLJSON, { nullable: true }) data?: unknown;
   @Field(() => String, { nullable: true, description: "The updatedAt that the update starts from." })
   ifUpdatedAt?: unknown;
+  @Field(() => Int, { nullable: true, description: "Ignored." }) dataSourceId?: unknown;
+  @Field(() => DateTime, { nullable: true, description: "Ignored." }) createdAt?: unknown;
+  @Field(() => DateTime, { nullable: true, description: "Ignored." }) updatedAt?: unknown;
+  @Field(() => Float, { nullable: true, description: "Ignored." }) order?: unknown;
 }
 
 @InputType("CommitInput")

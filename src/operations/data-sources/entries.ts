@@ -6,7 +6,7 @@ import { meets } from "../../rules/caller-rules.js";
 import { isObject } from "../../rules/described.js";
 import type { EntryVerb } from "../../rules/entries/access-rules.js";
 import { denied, mayNameById } from "../../rules/entries/entry-access.js";
-import { bareData, type EntryData, parseCommit } from "../../rules/entries/entry-input.js";
+import { columnsOf, parseCommit } from "../../rules/entries/entry-input.js";
 import type { JsonText } from "../../rules/json-text.js";
 import type { Reserve } from "../../rules/page.js";
 import type { Precondition } from "../../rules/precondition.js";
@@ -46,12 +46,6 @@ export interface ImportFile {
 const ONE = `
   SELECT id, data, "order", created_at AS "createdAt", updated_at AS "updatedAt" FROM data_source_entry
    WHERE app_id = $1 AND data_source_id = $2 AND id = $3`;
-
-function dataIn(body: unknown): EntryData {
-  const data = bareData(body);
-  if (isObject(data)) return data;
-  throw new ActionError("REQUEST_INVALID", "an entry must be an object of columns");
-}
 
 export type Entries = ReturnType<typeof createEntries>;
 
@@ -136,7 +130,7 @@ export function createEntries(options: {
 
     async insert(visit: Admission, place: Place, body: unknown): Promise<Entry> {
       const { rights, source } = await open(visit, place, "insert");
-      return writes.insert(rights, source, dataIn(body));
+      return writes.insert(rights, source, columnsOf(body, "the entry"));
     },
 
     async update(
@@ -147,7 +141,7 @@ export function createEntries(options: {
       precondition: Precondition,
     ): Promise<Entry> {
       const { rights, source } = await open(visit, place, "update");
-      return writes.update(rights, source, { id, precondition }, dataIn(body));
+      return writes.update(rights, source, { id, precondition }, columnsOf(body, "the entry"));
     },
 
     async remove(visit: Admission, place: Place, id: number, precondition: Precondition): Promise<Entry> {

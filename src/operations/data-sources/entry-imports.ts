@@ -7,10 +7,9 @@ import type { EntityManager } from "typeorm";
 import { rows as rowsOf } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { BULK_ENTRIES, IMPORT_LIMIT_MS } from "../../limits.js";
-import { isObject } from "../../rules/described.js";
 import { MetColumns } from "../../rules/entries/columns.js";
 import { denied } from "../../rules/entries/entry-access.js";
-import { bareData, type EntryData } from "../../rules/entries/entry-input.js";
+import { columnsOf, type EntryData } from "../../rules/entries/entry-input.js";
 import type { Intake } from "../records/intake.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges } from "./entry-changes.js";
@@ -93,10 +92,11 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
     let unlooked = 0;
     for await (const given of wish.rows) {
       row += 1;
-      const data = bareData(given);
-      if (!isObject(data))
-        throw new ActionError("REQUEST_INVALID", `entry ${row} of the import must be an object of columns`);
-      const ready = await judge(data as EntryData, `entry ${row} of the import`);
+      const place = `entry ${row} of the import`;
+      // The header of a CSV names columns, `data` too.
+      const isCsv = wish.layout !== undefined && wish.layout.columns !== null;
+      const data = isCsv ? (given as EntryData) : columnsOf(given, place);
+      const ready = await judge(data, place);
       met.meet(data);
       const bytes = Buffer.byteLength(ready.text);
       // What the app itself brings is bounded by the disk and its quota; what pages bring by theirs.

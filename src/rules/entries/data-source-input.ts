@@ -3,7 +3,7 @@ import { ActionError } from "../../errors.js";
 import { described, isObject, unstorableAt } from "../described.js";
 import { type AccessRule, parseAccessRules } from "./access-rules.js";
 import { parseColumns } from "./columns.js";
-import { type EntryData, rowsOf } from "./entry-input.js";
+import { columnsOf, type EntryData, rowsOf } from "./entry-input.js";
 import { type Hook, parseHooks } from "./hooks.js";
 
 const NAME_MAX_CHARACTERS = 255;
@@ -68,17 +68,14 @@ export function checkUsersMark(
   }
 }
 
-/** The rows of a new data source: an entry's data each, or `{data}`. */
-function parseRows(value: unknown): unknown[] {
+/** The rows of a new data source. */
+function parseRows(value: unknown): EntryData[] {
   if (value === undefined || value === null) return [];
-  return rowsOf(value, "entries").map((row) => (isData(row) ? row["data"] : row));
+  return rowsOf(value, "entries").map((row, at) => columnsOf(row, `entries[${at}]`));
 }
 
-const isData = (row: unknown): row is { data: EntryData } =>
-  isObject(row) && isObject(row["data"]) && Object.keys(row).length === 1;
-
 /** @throws NAME_REQUIRED, NAME_EMPTY, NAME_TOO_LONG, REQUEST_INVALID naming the field */
-export function parseNewDataSource(body: unknown): DataSourceFields & { name: string; entries: unknown[] } {
+export function parseNewDataSource(body: unknown): DataSourceFields & { name: string; entries: EntryData[] } {
   if (!isObject(body))
     throw new ActionError("REQUEST_INVALID", `a data source must be an object; ${described(body)} came`);
   checkFields(body, [...FIELDS, "entries"]);

@@ -65,12 +65,29 @@ function refuseUnstorable(data: EntryData, place: string): void {
   }
 }
 
-/** An entry's data: the body itself, or what stands under `data` where that is all there is. @throws REQUEST_INVALID */
-export function bareData(body: unknown): unknown {
-  return isObject(body) && isObject(body["data"]) && Object.keys(body).length === 1 ? body["data"] : body;
+/** Fields of an entry as it is read, beside its data. The service sets them. */
+const ENTRY_FIELDS = ["id", "dataSourceId", "createdAt", "updatedAt", "order"];
+
+/**
+ * The columns of an entry: the body itself; or its `data`, where the body is an entry as it was read.
+ * @throws REQUEST_INVALID, naming `place`
+ */
+export function columnsOf(body: unknown, place: string): EntryData {
+  if (!isObject(body)) {
+    throw new ActionError("REQUEST_INVALID", `${place} must be an object of columns (got ${described(body)})`);
+  }
+  const { data } = body;
+  const others = Object.keys(body).filter((key) => key !== "data");
+  if (isObject(data) && others.every((key) => ENTRY_FIELDS.includes(key))) return data;
+  if (data === undefined || others.length > 0) return body;
+  const remedy = 'to write a column that is named "data", send {"data": {"data": …}}';
+  throw new ActionError(
+    "REQUEST_INVALID",
+    `data of ${place} must be an object of columns (got ${described(data)}); ${remedy}`,
+  );
 }
 
-/** The array of an import or an append: of data, or of `{data}` each. @throws REQUEST_INVALID */
+/** The array of an import or an append. @throws REQUEST_INVALID */
 export function rowsOf(value: unknown, field: string): unknown[] {
   if (!Array.isArray(value))
     throw new ActionError("REQUEST_INVALID", `${field} must be an array of entries; ${described(value)} came`);
@@ -91,6 +108,9 @@ export interface Commit {
   /** The verbs whose hooks may send messages. */
   runHooks: readonly HookVerb[];
 }
+
+/** Of an entry in a commit; the fields of a read entry are ignored. */
+const COMMIT_ENTRY_FIELDS = ["id", "data", "ifUpdatedAt", ...ENTRY_FIELDS];
 
 const COMMIT_FIELDS = ["entries", "append", "extend", "delete", "returnEntries", "runHooks"];
 
@@ -127,8 +147,15 @@ function hookVerbs(value: unknown): readonly HookVerb[] {
 
 function dataOf(entry: Record<string, unknown>, field: string): EntryData {
   const { data } = entry;
+  const unknown = Object.keys(entry).find((key) => !COMMIT_ENTRY_FIELDS.includes(key));
+  if (unknown !== undefined) {
+    throw new ActionError(
+      "REQUEST_INVALID",
+      `${field} has no field ${described(unknown)}; columns belong into its data`,
+    );
+  }
   if (isObject(data)) return data;
-  throw new ActionError("REQUEST_INVALID", `${field}.data must be an object of columns; ${described(data)} came`);
+  throw new ActionError("REQUEST_INVALID", `${field}.data must be an object of columns (got ${described(data)})`);
 }
 
 /** @throws REQUEST_INVALID naming the field */

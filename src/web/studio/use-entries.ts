@@ -156,7 +156,8 @@ export function useEntries({ api, appId, id, where, order }: Options): Entries {
     () => ({
       insert: () => write(api.ask(InsertEntry, { appId, id, data: {} })),
       update: ({ id: entryId, updatedAt: ifUpdatedAt }, data) =>
-        write(api.ask(UpdateEntry, { appId, id, entryId, data, ifUpdatedAt })),
+        // Wrapped, so that a column that is named "data" stays one.
+        write(api.ask(UpdateEntry, { appId, id, entryId, data: { data }, ifUpdatedAt })),
       remove: ({ id: entryId, updatedAt: ifUpdatedAt }) =>
         write(api.ask(DeleteEntry, { appId, id, entryId, ifUpdatedAt })),
     }),
