@@ -159,6 +159,25 @@ describe("media: who may", () => {
     expect((await nobody.contents(file.id)).status, "none of its own").to.equal(401);
   });
 
+  it("lets a move give no right that the file or folder did not grant before", async () => {
+    const source = await folderWith([{ type: ["update", "create"], allow: "all" }]);
+    const target = await folderWith([{ type: ["create", "read", "delete"], allow: "all" }]);
+    const alike = await folderWith([{ type: ["create", "update"], allow: "all" }]);
+    const inner = await editor.folder("inner", source.folderId);
+    for (const who of RULED) {
+      const { rest } = caller(who);
+      const move = async (path: string, body: object) => (await rest("PUT", path, body)).http;
+      expect(await move(`/files/${source.fileId}`, { folderId: target.folderId }), who).to.equal(refused(who));
+      expect(await move(`/folders/${inner}`, { parentId: target.folderId }), who).to.equal(refused(who));
+      expect(await move(`/files/${source.fileId}`, { folderId: alike.folderId }), who).to.equal(200);
+      expect(await move(`/files/${source.fileId}`, { folderId: source.folderId }), who).to.equal(200);
+    }
+    await editor.rest("PUT", `/files/${source.fileId}/accessRules`, [{ type: ["update"], allow: "all" }]);
+    const own = await caller("nobody").rest("PUT", `/files/${source.fileId}`, { folderId: target.folderId });
+    expect(own.http, "its own rules go along").to.equal(200);
+    expect((await caller("nobody").contents(source.fileId)).status).to.equal(401);
+  });
+
   it("shows in lists what may be read, and neither more nor how much more there is", async () => {
     const { folderId, fileId } = await folderWith([{ type: ["read"], allow: "all" }]);
     const hidden = await editor.upload("hidden", "x", { folderId: String(folderId) });

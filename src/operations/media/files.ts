@@ -12,6 +12,7 @@ import type { Folders } from "./folders.js";
 import { emitterOf, type Grants, type MediaCallers } from "./media-callers.js";
 import { FILE, type FileRow, findFile, toFile } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
+import { isVisibleFile, type Matching, visibleTo } from "./visible-media.js";
 
 export type Files = ReturnType<typeof createFiles>;
 
@@ -35,9 +36,14 @@ export function createFiles(options: {
 
   async function update(admission: Admission, appId: number, id: number, body: unknown): Promise<MediaFile> {
     const grants = await callers.of(admission);
-    grants.need((await known(grants, appId, id)).rules, "update");
+    const { rules, ownRules } = await known(grants, appId, id);
+    grants.need(rules, "update");
     const change = mediaChange(body, "folderId");
-    if (change.folderId !== undefined) grants.need(await folders.rulesAt(grants, appId, change.folderId), "create");
+    if (change.folderId !== undefined) {
+      const target = await folders.rulesAt(grants, appId, change.folderId);
+      grants.need(target, "create");
+      grants.needNoMore(ownRules ?? target, rules);
+    }
     intake.take(emitterOf(admission), appId, change.name?.length ?? 0);
     return db.transaction(async (manager) => {
       await lockApp(manager, appId);
@@ -86,17 +92,22 @@ export function createFiles(options: {
     async list(admission: Admission, appId: number, paging: { limit?: number | null; offset?: number | null }) {
       const grants = await callers.of(admission);
       const { limit, offset } = page(paging);
-      const found = await rows<FileRow>(db, `${FILE} WHERE app_id = $1 ORDER BY id DESC LIMIT $2 OFFSET $3`, [
-        ...[appId, limit, offset],
+      const matching: Matching = { appId, files: "$2::text IS NULL", folders: "$2::text IS NULL", value: null };
+      const visible = await visibleTo(db, grants, matching);
+      const where = `app_id = $1 AND ${matching.files} AND ${isVisibleFile(visible)}`;
+      const values = [appId, null, ...(visible ?? [null, null])];
+      const found = await rows<FileRow>(db, `${FILE} WHERE ${where} ORDER BY id DESC LIMIT $5 OFFSET $6`, [
+        ...[...values, limit, offset],
       ]);
-      const [count] = await rows<{ total: number }>(db, "SELECT count(*) AS total FROM media_file WHERE app_id = $1", [
-        appId,
-      ]);
-      const shown = found.filter(({ rules }) => grants.has(rules, "read"));
-      const hasMore = offset + found.length < count!.total;
-      if (!grants.isTrusted && shown.length === 0) throw grants.refusal();
-      const total = grants.isTrusted ? count!.total : shown.length;
-      return { files: shown.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
+      const [count] = await rows<{ total: number }>(
+        db,
+        `SELECT count(*) AS total FROM media_file WHERE ${where}`,
+        values,
+      );
+      const { total } = count!;
+      if (!grants.isTrusted && total === 0) throw grants.refusal();
+      const hasMore = offset + found.length < total;
+      return { files: found.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
     },
   };
 }

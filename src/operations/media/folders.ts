@@ -13,6 +13,7 @@ import { lockApp } from "../settings/settings.js";
 import { emitterOf, type Grants, type MediaCallers, type MediaRules } from "./media-callers.js";
 import { FILE, type FileRow, FOLDER, type FolderRow, findFolder, toFile, toFolder } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
+import { isVisibleFile, isVisibleFolder, type Matching, type Visible, visibleTo } from "./visible-media.js";
 
 export interface FolderListing {
   /** The one that is listed; null for the top, and for a search. */
@@ -129,39 +130,32 @@ export function createFolders(options: {
       throw new ActionError("REQUEST_INVALID", `an app has at most ${FOLDERS_MAX} folders`);
   }
 
-  async function filesWhere(grants: Grants, appId: number, condition: string, value: unknown, paging: ListingOptions) {
+  async function filesOf({ appId, files, value }: Matching, visible: Visible, paging: ListingOptions) {
     const { limit, offset } = page(paging, PAGE_MAX);
-    const found = await rows<FileRow>(
-      db,
-      `${FILE} WHERE app_id = $1 AND ${condition} ORDER BY name, id LIMIT $3 OFFSET $4`,
-      [appId, value, limit, offset],
-    );
+    const values = [appId, value, ...(visible ?? [null, null])];
+    const matching = `app_id = $1 AND ${files} AND ${isVisibleFile(visible)}`;
+    const found = await rows<FileRow>(db, `${FILE} WHERE ${matching} ORDER BY name, id LIMIT $5 OFFSET $6`, [
+      ...[...values, limit, offset],
+    ]);
     const [count] = await rows<{ total: number }>(
       db,
-      `SELECT count(*) AS total FROM media_file WHERE app_id = $1 AND ${condition}`,
-      [appId, value],
+      `SELECT count(*) AS total FROM media_file WHERE ${matching}`,
+      values,
     );
-    const shown = found.filter(({ rules }) => grants.has(rules, "read"));
-    const hasMore = offset + found.length < count!.total;
-    // How many there are beside those that may be seen is nobody's business.
-    const total = grants.isTrusted ? count!.total : shown.length;
-    return { files: shown.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
+    const { total } = count!;
+    const hasMore = offset + found.length < total;
+    return { files: found.map((row) => toFile(row, appId, baseUrl)), pagination: { total, hasMore } };
   }
 
-  async function foldersWhere(
-    grants: Grants,
-    appId: number,
-    condition: string,
-    value: unknown,
-  ): Promise<MediaFolder[]> {
-    const sql = `${FOLDER} WHERE app_id = $1 AND ${condition} ORDER BY name, id LIMIT ${PAGE_MAX}`;
-    const found = await rows<FolderRow>(db, sql, [appId, value]);
-    return found.filter(({ rules }) => grants.has(rules, "read")).map(toFolder);
+  async function foldersOf({ appId, folders, value }: Matching, visible: Visible): Promise<MediaFolder[]> {
+    const matching = `app_id = $1 AND ${folders} AND ${isVisibleFolder(visible)}`;
+    const sql = `${FOLDER} WHERE ${matching} ORDER BY name, id LIMIT ${PAGE_MAX}`;
+    return (await rows<FolderRow>(db, sql, [appId, value, ...(visible ?? [null, null])])).map(toFolder);
   }
 
   /** @throws as `need`, where rules show nothing: at the top, too */
-  function checkSomething(grants: Grants, { folder, folders, files }: FolderListing): void {
-    const isEmpty = folders.length === 0 && files.length === 0;
+  function checkSomething(grants: Grants, { folder, folders, pagination }: FolderListing): void {
+    const isEmpty = folders.length === 0 && pagination.total === 0;
     if (!grants.isTrusted && folder === null && isEmpty) throw grants.refusal();
   }
 
@@ -171,16 +165,13 @@ export function createFolders(options: {
     const row = id === null ? null : await known(grants, appId, id);
     if (row) grants.need(row.rules, "read");
     const named = typeof given.name === "string" && given.name !== "" ? likeText(given.name) : null;
-    const [folders, found] =
+    const matching: Matching =
       named === null
-        ? [
-            await foldersWhere(grants, appId, "coalesce(parent_id, 0) = $2", id ?? 0),
-            await filesWhere(grants, appId, "coalesce(folder_id, 0) = $2", id ?? 0, given),
-          ]
-        : [
-            await foldersWhere(grants, appId, "name ILIKE $2", named),
-            await filesWhere(grants, appId, "name ILIKE $2", named, given),
-          ];
+        ? { appId, files: "coalesce(folder_id, 0) = $2", folders: "coalesce(parent_id, 0) = $2", value: id ?? 0 }
+        : { appId, files: "name ILIKE $2", folders: "name ILIKE $2", value: named };
+    const visible = await visibleTo(db, grants, matching);
+    const folders = await foldersOf(matching, visible);
+    const found = await filesOf(matching, visible, given);
     const path = row && grants.isTrusted ? await rows<FolderListing["path"][number]>(db, PATH, [appId, row.id]) : [];
     const listing = { folder: row && toFolder(row), path, folders, ...found };
     checkSomething(grants, listing);
@@ -216,9 +207,14 @@ export function createFolders(options: {
 
   async function update(admission: Admission, appId: number, id: number, body: unknown): Promise<MediaFolder> {
     const grants = await callers.of(admission);
-    grants.need((await known(grants, appId, id)).rules, "update");
+    const before = await known(grants, appId, id);
+    grants.need(before.rules, "update");
     const change = mediaChange(body, "parentId");
-    if (change.folderId !== undefined) grants.need(await rulesAt(grants, appId, change.folderId), "create");
+    if (change.folderId !== undefined) {
+      const target = await rulesAt(grants, appId, change.folderId);
+      grants.need(target, "create");
+      grants.needNoMore(before.ownRules ?? target, before.rules);
+    }
     intake.take(emitterOf(admission), appId, change.name?.length ?? 0);
     return db
       .transaction(async (manager) => {

@@ -4,7 +4,7 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import type { Caller } from "../../rules/access.js";
 import type { UserData } from "../../rules/caller-rules.js";
-import { grants, type MediaRight, type MediaRule } from "../../rules/media-access.js";
+import { grants, MEDIA_RIGHTS, type MediaRight, type MediaRule } from "../../rules/media-access.js";
 import type { Admission } from "../access/gate.js";
 import type { Emitter } from "../records/log-events.js";
 
@@ -16,6 +16,8 @@ export interface Grants {
   has(rules: MediaRules, right: MediaRight): boolean;
   /** @throws UNAUTHORIZED, FORBIDDEN: the same whether or not the thing exists */
   need(rules: MediaRules, right: MediaRight): void;
+  /** For a move: the rules at the target give no right that the rules until now did not. @throws as `need` */
+  needNoMore(after: MediaRules, before: MediaRules): void;
   /** What is refused for want of a right. */
   refusal(): ActionError;
 }
@@ -60,6 +62,11 @@ export function createMediaCallers({ db, appUserOf }: { db: DataSource; appUserO
         refusal,
         need(rules, right) {
           if (!has(rules, right)) throw refusal();
+        },
+        needNoMore(after, before) {
+          // `create` is asked of the target itself.
+          const gained = MEDIA_RIGHTS.some((right) => right !== "create" && has(after, right) && !has(before, right));
+          if (gained) throw refusal();
         },
       };
     },

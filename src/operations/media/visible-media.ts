@@ -1,0 +1,53 @@
+/**
+ * The files and folders that a caller may read, as conditions of SQL: lists apply the access rules before they count and cut pages, so
+ * that totals and `hasMore` say nothing of hidden files.
+ */
+import type { DataSource } from "typeorm";
+import { rows } from "../../data/database.js";
+import type { Grants, MediaRules } from "./media-callers.js";
+
+/** Files and folders of an app that a list is of. $1 in the conditions is the app, $2 the value. */
+export interface Matching {
+  appId: number;
+  files: string;
+  folders: string;
+  value: unknown;
+}
+
+/** $3 and $4 of a condition: own rules of files that grant reading, and folders whose rules do. Null grants everything. */
+export type Visible = readonly [ownRules: string[], folderIds: number[]] | null;
+
+const VISIBLE_FILE =
+  "(access_rules::jsonb = ANY ($3::jsonb[]) OR (access_rules IS NULL AND folder_id = ANY ($4::bigint[])))";
+const VISIBLE_FOLDER = "(id = ANY ($4::bigint[]) AND $3::jsonb[] IS NOT NULL)";
+/** Names both parameters, so that each list has the same. */
+const EVERYTHING = "($3::jsonb[] IS NULL AND $4::bigint[] IS NULL)";
+
+export const isVisibleFile = (visible: Visible): string => (visible === null ? EVERYTHING : VISIBLE_FILE);
+export const isVisibleFolder = (visible: Visible): string => (visible === null ? EVERYTHING : VISIBLE_FOLDER);
+
+/** Folders by the rules that hold for them, their own or the nearest folder's above. */
+const FOLDERS_BY_RULES = `
+  WITH RECURSIVE tree AS (
+    SELECT id, access_rules AS rules FROM media_folder WHERE app_id = $1 AND parent_id IS NULL
+    UNION ALL
+    SELECT below.id, coalesce(below.access_rules, tree.rules)
+      FROM media_folder AS below JOIN tree ON below.app_id = $1 AND below.parent_id = tree.id)
+  SELECT rules::jsonb AS rules, array_agg(id) AS ids FROM tree WHERE rules IS NOT NULL GROUP BY rules::jsonb`;
+
+export async function visibleTo(db: DataSource, grants: Grants, { appId, files, value }: Matching): Promise<Visible> {
+  if (grants.isTrusted) return null;
+  const [folders, own] = await Promise.all([
+    rows<{ rules: MediaRules; ids: number[] }>(db, FOLDERS_BY_RULES, [appId]),
+    rows<{ rules: MediaRules }>(
+      db,
+      `SELECT DISTINCT access_rules::jsonb AS rules FROM media_file WHERE app_id = $1 AND access_rules IS NOT NULL AND ${files}`,
+      [appId, value],
+    ),
+  ]);
+  const isReadable = ({ rules }: { rules: MediaRules }) => grants.has(rules, "read");
+  return [
+    own.filter(isReadable).map(({ rules }) => JSON.stringify(rules)),
+    folders.filter(isReadable).flatMap(({ ids }) => ids),
+  ];
+}
