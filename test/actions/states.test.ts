@@ -115,6 +115,25 @@ for (const [name, exitOf] of EXITS) {
       expect((await exit.get(first.action.id)).value).to.deep.equal(first.action);
     });
 
+    it("run by a live token while the app is not published: APP_NOT_PUBLISHED, no run; others run, and so does it afterwards", async () => {
+      const { id, name: action } = await make(exit, { active: true, triggers: [{ trigger: "manual" }] });
+      await exit.publish(id);
+      await setAppPublished(false);
+      const runs = () => count(service, "run", "app_id = $1", [service.appId]);
+      const before = await runs();
+      for (const nameOrId of [id, action]) {
+        expect((await exit.run(nameOrId, {}, { as: "live" })).status).to.equal("APP_NOT_PUBLISHED");
+        expect((await exit.runWithResult(nameOrId, {}, { as: "live" })).status).to.equal("APP_NOT_PUBLISHED");
+        const keyed = { as: "live", headers: { "idempotency-key": `${nameOrId}` } };
+        expect((await exit.run(nameOrId, {}, keyed)).status).to.equal("APP_NOT_PUBLISHED");
+      }
+      expect(await runs()).to.equal(before);
+      expect((await exit.run("absent", {}, { as: "live" })).status).to.equal("ACTION_NOT_FOUND");
+      for (const as of ["api", "viewer"]) expect((await exit.run(id, {}, { as })).status).to.equal("OK");
+      await setAppPublished(true);
+      expect((await exit.run(id, {}, { as: "live" })).status).to.equal("OK");
+    });
+
     it("publish under a name that another action's production copy still bears: NAME_ALREADY_EXISTS, unchanged", async () => {
       const older = await make(exit);
       await exit.publish(older.id);

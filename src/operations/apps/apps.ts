@@ -8,6 +8,7 @@ import { appUpdate } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
 import type { Credentials } from "../access/credentials.js";
+import { announcePublication } from "../client/client-feed.js";
 import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
@@ -102,6 +103,7 @@ export function createApps(options: {
         [appId, published],
       );
       await audit(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
+      await announcePublication(manager, appId);
     });
     // With it go the sessions of its visitors.
     if (!published) await credentials.announce();

@@ -37,14 +37,17 @@ interface ClientRow {
   actionVersion: string;
   triggers: Trigger[];
   assets: StoredAsset[];
+  /** True for a production copy while its app is unpublished. */
+  isPaused: boolean;
 }
 
+const PAUSED = `master_id IS NOT NULL AND EXISTS (SELECT FROM app WHERE app.id = action.app_id AND published_at IS NULL)`;
 const COLUMNS = `id, CASE WHEN master_id IS NULL THEN 'master' ELSE 'production' END AS copy, name, code, active, environment,
-  action_version AS "actionVersion", triggers, assets`;
+  action_version AS "actionVersion", triggers, assets, ${PAUSED} AS "isPaused"`;
 
 /* Actions that a client of that copy may run at all. */
 const RUNNABLE = `app_id = $1 AND active AND environment <> 'server' AND action_version = 'v3'
-  AND (master_id IS NULL) = ($2 = 'master')`;
+  AND (master_id IS NULL) = ($2 = 'master') AND NOT (${PAUSED})`;
 
 const integrityOf = (script: string): string => `sha256-${createHash("sha256").update(script).digest("base64")}`;
 
@@ -59,15 +62,16 @@ async function rowOf(db: Executor, appId: number, id: number): Promise<ClientRow
 
 /** Whether a client of that copy may run the action: everything else is as good as not there for it. */
 const isOfClient = (row: ClientRow, copy: Copy): boolean =>
-  row.copy === copy && row.active && row.environment !== "server";
+  row.copy === copy && row.active && !row.isPaused && row.environment !== "server";
 
 /**
  * The action whose run in a browser the caller may report: one that its own copy may run there, on an event or by hand.
- * @throws ACTION_NOT_FOUND, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
+ * @throws ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED
  */
 export async function findReported(db: Executor, { copy }: Caller, appId: number, id: number): Promise<ClientRow> {
   const row = await rowOf(db, appId, id);
   if (row.copy !== copy) throw new ActionError("ACTION_NOT_FOUND");
+  if (row.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
   if (row.environment === "server") {
     throw new ActionError("TRIGGER_NOT_ALLOWED", `${row.name} is a server action: no browser runs it`);
   }

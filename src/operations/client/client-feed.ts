@@ -4,12 +4,22 @@
  */
 import type { Logger } from "pino";
 import type { Copy } from "../../data/action-types.js";
+import { type Executor, rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
 import type { ClientAction, ClientActions } from "./client-actions.js";
 
-/** Channel of the notice `appId:actionId`, sent by the database as a copy of an action is written or removed. */
+/**
+ * Channel of the notice `appId:actionId`, which the database sends when a copy of an action is written or removed. The id `0` stands for
+ * all production copies of the app: it was published or unpublished.
+ */
 export const ACTION_CHANNEL = "svc_action";
+const EVERY_ACTION = 0;
+
+/** Has every process read the app's production copies again. */
+export async function announcePublication(executor: Executor, appId: number): Promise<void> {
+  await rows(executor, `SELECT pg_notify('${ACTION_CHANNEL}', $1)`, [`${appId}:${EVERY_ACTION}`]);
+}
 
 /** After this long a reading that failed is tried again. */
 const RETRY_MS = 1_000;
@@ -104,8 +114,10 @@ export function createClientFeed(options: {
   notifications.listen(ACTION_CHANNEL, (notice) => {
     const [appId, id] = notice.split(":").map(Number) as [number, number];
     for (const audience of [audiences.get(`${appId}:master`), audiences.get(`${appId}:production`)]) {
-      if (audience)
+      if (!audience) continue;
+      if (id !== EVERY_ACTION)
         inOrder(audience, async () => take(audience, id, await clientActions.one(appId, audience.copy, id)));
+      else if (audience.copy === "production") inOrder(audience, () => readAll(audience));
     }
   });
 

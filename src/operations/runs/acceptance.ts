@@ -11,6 +11,8 @@ import { FIND_TARGET, RUNNABLE, refuseUnlessRunnable, type Target } from "./targ
 /** A run on demand of an action that the caller names. */
 export type AskedRun = Omit<NewRun, "actionId" | "code" | "trigger" | "replayOf" | "versionId" | "waitsFor"> & {
   ref: Reference;
+  /** True if an unpublished app pauses this caller's runs: those of live tokens. */
+  needsApp: boolean;
 };
 
 /** The first run of that idempotency key, where it is `repeated`: then nothing was written. */
@@ -62,11 +64,11 @@ const accept = (keyed: boolean) => `
   SELECT id, ${woken("$13::boolean")} FROM accepted`;
 
 /*
- * $9 name, $10 the same as an id or null, $11 whether it wakes somebody. One that has to wait for something does not start at once; one
+ * $9 name, $10 the same as an id or null, $11 whether it wakes somebody, $12 whether an unpublished app pauses it. One that has to wait for something does not start at once; one
  * that is debounced is written by its action's id, for its payload may become another run's.
  */
 const acceptNamed = (keyed: boolean) => `
-  WITH target AS (${FIND_TARGET("$1", "$2", "$9", "$10")}),
+  WITH target AS (${FIND_TARGET("$1", "$2", "$9", "$10", "$12")}),
   ${insert(
     keyed,
     `(SELECT id AS target_id FROM target WHERE ${RUNNABLE}
@@ -144,7 +146,7 @@ export async function acceptDebounced(manager: Executor, run: NewRun): Promise<A
  * @throws as `findTarget`
  */
 export async function acceptTarget(db: Executor, run: AskedRun, holder: string | null): Promise<AcceptedTarget> {
-  const values = [...common(run, holder), ...referenceParameters(run.ref), run.wakes ?? true];
+  const values = [...common(run, holder), ...referenceParameters(run.ref), run.wakes ?? true, run.needsApp];
   const keyed = isKeyed(run);
   for (;;) {
     const [found] = await preparedRows<Target & { runId: number | null; secretsVersion: number }>(

@@ -231,10 +231,11 @@ export function createRuns(options: {
   }
 
   /** Who does not start at once hears at once that there is nothing to start. @throws as `findTarget` */
-  async function checkTarget({ appId, copy, ref }: AskedRun): Promise<void> {
-    const key = `${appId}:${copy}:${referenceKey(ref)}`;
+  async function checkTarget(asked: AskedRun): Promise<void> {
+    const { appId, copy, ref, needsApp } = asked;
+    const key = `${appId}:${copy}:${needsApp}:${referenceKey(ref)}`;
     if (found.has(key)) return;
-    await findTarget(db, appId, copy, ref);
+    await findTarget(db, asked);
     found.set(key, true);
   }
 
@@ -277,7 +278,8 @@ export function createRuns(options: {
         `recursion: runs that cause runs are more than ${CHAIN_DEPTH_MAX} deep`,
       );
     }
-    return { appId, ref, copy, payload, personId, credentialId, idempotencyKey, retryFailed, causeRunId };
+    const needsApp = caller.kind === "live";
+    return { appId, ref, needsApp, copy, payload, personId, credentialId, idempotencyKey, retryFailed, causeRunId };
   }
 
   const explained =

@@ -13,16 +13,19 @@ export interface Target extends RunCode {
   actionVersion: string;
   triggers: Trigger[];
   waitsFor: RunWait | null;
+  /** True if the app is unpublished and the caller depends on its publication. */
+  isPaused: boolean;
 }
 
 /**
- * Selects the copy from the texts of its parameters: app, copy, and a name or an id (`referenceParameters`). The id of either copy finds
- * the caller's copy; a name finds the action that has it in the caller's copy.
+ * Selects the copy from the texts of its parameters: app, copy, a name or an id (`referenceParameters`), and needsApp. The id of either
+ * copy finds the caller's copy; a name finds the action that has it in the caller's copy. `needsApp`: an unpublished app pauses the run.
  */
-export const FIND_TARGET = (app: string, copy: string, name: string, id: string) => `
+export const FIND_TARGET = (app: string, copy: string, name: string, id: string, needsApp: string) => `
   SELECT id, name, active, code, dependencies, assets, environment, action_version AS "actionVersion", triggers,
          timeout_ms AS "timeoutMs",
-         CASE WHEN (debounce->>'manual')::boolean THEN 'debounce' WHEN concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor"
+         CASE WHEN (debounce->>'manual')::boolean THEN 'debounce' WHEN concurrency IS NOT NULL THEN 'concurrency' END AS "waitsFor",
+         ${needsApp}::boolean AND (SELECT published_at IS NULL FROM app WHERE app.id = action.app_id) AS "isPaused"
     FROM action
    WHERE id = coalesce(
      (SELECT CASE WHEN ${copy}::text = 'master' THEN family.id
@@ -33,12 +36,13 @@ export const FIND_TARGET = (app: string, copy: string, name: string, id: string)
 
 /** What `refuseUnlessRunnable` lets pass, of a row of `FIND_TARGET`. */
 export const RUNNABLE = `
-  active AND environment <> 'client' AND "actionVersion" = 'v3'
+  active AND NOT "isPaused" AND environment <> 'client' AND "actionVersion" = 'v3'
   AND EXISTS (SELECT FROM json_array_elements(triggers) AS one WHERE one->>'trigger' = 'manual')`;
 
-/** @throws ACTION_NOT_FOUND, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED */
+/** @throws ACTION_NOT_FOUND, APP_NOT_PUBLISHED, ACTION_NOT_V3, CLIENT_ACTION_NOT_RUNNABLE, ACTION_INACTIVE, TRIGGER_NOT_ALLOWED */
 export function refuseUnlessRunnable<Found extends Target>(target: Found | undefined): Found {
   if (!target) throw new ActionError("ACTION_NOT_FOUND");
+  if (target.isPaused) throw new ActionError("APP_NOT_PUBLISHED");
   if (target.actionVersion !== "v3") throw new ActionError("ACTION_NOT_V3");
   if (target.environment === "client") throw new ActionError("CLIENT_ACTION_NOT_RUNNABLE");
   if (!target.active) throw new ActionError("ACTION_INACTIVE");
@@ -49,12 +53,15 @@ export function refuseUnlessRunnable<Found extends Target>(target: Found | undef
 }
 
 /**
- * The copy to run on demand.
+ * Finds the action to run on demand.
  * @throws as `refuseUnlessRunnable`
  */
-export async function findTarget(db: DataSource, appId: number, copy: Copy, ref: Reference): Promise<Target> {
-  const text = FIND_TARGET("$1", "$2", "$3", "$4");
-  const values = [appId, copy, ...referenceParameters(ref)];
+export async function findTarget(
+  db: DataSource,
+  { appId, copy, ref, needsApp }: { appId: number; copy: Copy; ref: Reference; needsApp: boolean },
+): Promise<Target> {
+  const text = FIND_TARGET("$1", "$2", "$3", "$4", "$5");
+  const values = [appId, copy, ...referenceParameters(ref), needsApp];
   return refuseUnlessRunnable((await preparedRows<Target>(db, "find-target", text, values))[0]);
 }
 
