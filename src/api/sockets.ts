@@ -45,8 +45,6 @@ const INIT_WAIT_MS = 5_000;
 const FORBIDDEN = 4403;
 const GOING_AWAY = 1001;
 const TRY_AGAIN_LATER = 1013;
-/** "Service restart": clients come again, and each of their subscriptions passes the gate anew. */
-const RIGHTS_CHANGED = 1012;
 
 /** The parts of the context that subscriptions take their events from. */
 type Sources = Pick<
@@ -140,8 +138,10 @@ export function createSockets({
   });
   const recheck = createRecheck<SocketContext["extra"]>({
     credentials,
-    onLapsed: ({ socket }) => socket.close(FORBIDDEN, "Forbidden"),
-    onLessened: ({ socket }) => socket.close(RIGHTS_CHANGED, "Rights changed"),
+    onResolved(holder) {
+      results.recheck(holder, holder.caller);
+      if (!holder.caller) holder.outbox.afterWaiting(() => holder.socket.close(FORBIDDEN, "Forbidden"));
+    },
   });
 
   function callerOf({ caller, request }: Pick<SocketContext["extra"], "caller" | "request">) {
@@ -158,7 +158,7 @@ export function createSockets({
     const answer = answers.open(extra.caller);
     const reply = (result: string) => extra.outbox.sendCounted(answer.close, `${head}${result}}`);
     const gone = () => closedSignal(extra.socket);
-    return { ...caller, idempotencyKey: null, ...sources, shape, deliver, miss, answer, gone, reply };
+    return { ...caller, idempotencyKey: null, ...sources, owner: extra, shape, deliver, miss, answer, gone, reply };
   }
 
   const take = createTransport<Held>(
@@ -173,12 +173,12 @@ export function createSockets({
         extra.caller = extra.token === null ? null : await credentials.resolve(extra.token);
         // It may have gone while we asked.
         if (!extra.caller || extra.socket.readyState !== extra.socket.OPEN) return false;
-        recheck.holders.add(extra);
+        recheck.add(extra);
         extra.admit();
         return true;
       },
       onClose({ extra }) {
-        recheck.holders.delete(extra);
+        recheck.remove(extra);
       },
       async onSubscribe(context, id, { query: given, variables, operationName, extensions }) {
         // Counted before anything is waited for: those that come meanwhile are not this one's.

@@ -120,7 +120,7 @@ export async function createOperations(surroundings: Surroundings) {
   const asksSecondFactor = (appId: number) => messaging.verification.asksSecondFactor(appId);
   const userChanged = (caller: Caller, appId: number) => messaging.notify.userChanged(caller, appId);
   const outlet = outletOf(gate, () => messaging.communicate.acceptance);
-  const ofStore = { logEvents, intake, person: people.session, asksSecondFactor, userChanged, outlet };
+  const ofStore = { ring, logEvents, intake, person: people.session, asksSecondFactor, userChanged, outlet };
   const store = createStore({ ...surroundings, ...ofStore });
   const { sessionOf } = store;
   const { organizationOf } = people;

@@ -104,19 +104,24 @@ describe("the websocket", () => {
     other.socket.close();
   });
 
-  it("ends when its editor loses an app, so that nothing of that app follows; who comes again is refused", async () => {
+  it("ends the subscriptions to an app that its editor loses, and no other", async () => {
     const body = { firstName: "Lost", lastName: "Right", email: "lost@right.example" };
     const { user, token } = (await service.rest("POST", "/v1/admin/users", { as: "admin", body })).body;
     const change = { body: { userId: user.id } };
     await service.rest("POST", "/v1/apps/1/editors", change);
-    const { init, next, send, closed } = open();
+    const { init, next, send, socket } = open();
     await init({ authToken: token });
     await next();
     send({ id: "1", type: "subscribe", payload: { query: FOLLOW } });
     send({ id: "2", type: "subscribe", payload: { query: "{ __typename }" } });
-    expect((await next()).id).to.equal("2");
+    expect(await next()).to.deep.include({ id: "2", type: "next" });
+    expect(await next()).to.deep.include({ id: "2", type: "complete" });
     await service.rest("DELETE", "/v1/apps/1/editors", change);
-    expect(await closed).to.deep.equal({ code: 1012, reason: "Rights changed" });
+    const { id, type, payload } = await next();
+    expect([id, type, payload[0].extensions.status]).to.deep.equal(["1", "error", "FORBIDDEN"]);
+    send({ id: "3", type: "subscribe", payload: { query: "{ __typename }" } });
+    expect((await next()).id).to.equal("3");
+    socket.close();
     const again = open();
     await again.init({ authToken: token });
     await again.next();

@@ -4,7 +4,7 @@ import { pino } from "pino";
 import { createAnswers } from "../../src/api/answers.js";
 import { createSharedResults, type Receiver } from "../../src/api/live/shared-results.js";
 import { leavable } from "../../src/operations/records/leavable.js";
-import { type LiveSource, liveSource } from "../../src/operations/records/live-source.js";
+import { guarded, type LiveSource, liveSource } from "../../src/operations/records/live-source.js";
 
 const EVENT = { text: "x".repeat(10_000) };
 
@@ -31,6 +31,7 @@ describe("one event to sockets that each ask for it in words of their own", () =
     const lefts: (() => void)[] = [];
     const got: Got = { results: [], missed: 0, send: () => lefts.splice(0).forEach((left) => void left()) };
     const contextValue: Receiver = {
+      owner: {},
       shape: fields,
       deliver(result, left) {
         got.results.push(result);
@@ -40,10 +41,11 @@ describe("one event to sockets that each ask for it in words of their own", () =
         got.missed += 1;
       },
     };
-    const source: LiveSource<object> = liveSource(appId, (listener) => {
+    const live: LiveSource<object> = liveSource(appId, (listener) => {
       listeners.push(listener);
       return () => undefined;
     });
+    const source = guarded(live, { appId, check: () => undefined });
     const document = parse(`subscription { added { ${fields} } }`);
     const events = await subscribe({ schema, document, contextValue, rootValue: { added: source } });
     ends.push(() => (events as AsyncGenerator).return(undefined), got.send);
@@ -96,18 +98,23 @@ describe("a subscription whose events are for one socket alone", () => {
   it("ends its source as soon as it is completed, though no event comes", async () => {
     const schema = buildSchema("type Query { none: Int } type Subscription { added: Int }");
     const answers = createAnswers({ totalBytes: 1_000, ofOwnerBytes: 1_000, ofAnswerBytes: 1_000 });
-    const { subscribe } = createSharedResults(answers, pino({ level: "silent" }));
+    const { subscribe, count } = createSharedResults(answers, pino({ level: "silent" }));
     let isOver = false;
-    const source = leavable(async function* (left) {
+    const lines = leavable(async function* (left) {
       yield { added: 1 };
       await new Promise<void>((resolve) => left.addEventListener("abort", () => resolve()));
       isOver = true;
     });
+    const source = guarded(lines, { appId: 1, check: () => undefined });
     const document = parse("subscription { added }");
-    const events = (await subscribe({ schema, document, rootValue: { added: source } })) as AsyncGenerator;
+    const contextValue = { owner: {} };
+    const events = (await subscribe({
+      ...{ schema, document, contextValue, rootValue: { added: source } },
+    })) as AsyncGenerator;
+    expect(count()).to.equal(1);
     expect((await events.next()).value.data.added).to.equal(1);
     const next = events.next();
     await events.return(undefined);
-    expect([isOver, (await next).done]).to.deep.equal([true, true]);
+    expect([isOver, (await next).done, count()]).to.deep.equal([true, true, 0]);
   });
 });

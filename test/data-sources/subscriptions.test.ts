@@ -144,20 +144,75 @@ describe("a subscription to a data source", () => {
     await editors();
     const first = await next();
     expect(first.inserted.map(({ data }) => data)).to.deep.equal([{ Name: "a" }]);
+    const refused = next().then(
+      () => null,
+      ([error]) => error.extensions.status,
+    );
     await service.rest("PUT", path, { body: { accessRules: [] } });
-    // What came while it had no right has been looked at by then, and not only been written.
-    for (const Name of ["b", "b", "b"]) {
-      await insert(path, { Name });
-      await editors();
-    }
-    await service.rest("PUT", path, { body: { accessRules: rules } });
-    const entry = await insert(path, { Name: "c" });
-    const later = await next();
-    // What it had no right to is not told afterwards: it reads what it may read now.
-    expect([later.reset, later.inserted]).to.deep.equal([true, []]);
-    await service.rest("DELETE", `${path}/entries/${entry.id}`);
-    expect((await next()).deleted.map(({ data }) => data)).to.deep.equal([{ Name: "c" }]);
+    expect(await refused).to.equal("DATA_SOURCE_ACCESS_DENIED");
   });
+
+  it("resets a page when its rules show something else", async () => {
+    const path = await make({ accessRules: [{ type: ["select"], allow: "all", exclude: ["Secret"] }] });
+    const next = follow(path, {}, "live");
+    await next();
+    await service.rest("PUT", path, { body: { accessRules: [{ type: ["select"], allow: "all" }] } });
+    expect(what(await next())).to.deep.equal({ ...nothing, reset: true });
+    const entry = await insert(path, { Name: "a", Secret: "shown" });
+    expect(what(await next()).inserted).to.deep.equal([{ id: entry.id, data: { Name: "a", Secret: "shown" } }]);
+  });
+
+  const OWN = [{ type: ["select"], allow: "all", exclude: ["Secret"], require: [{ Owner: { equals: "me" } }] }];
+  const MINE = { where: { Owner: "me" } };
+
+  it("sends a page nothing of entries that it may not see, and nothing of columns that it may not see", async () => {
+    const path = await make({ accessRules: OWN, entries: [{ Owner: "me", Name: "a", Secret: 1 }] });
+    const [{ id }] = (await service.rest("POST", `${path}/query`, { body: { type: "select" } })).body.entries;
+    const next = follow(path, MINE, "live");
+    await next();
+    const hidden = [{ Secret: 2 }, { Secret: null }, { Secret: "x".repeat(1_000) }, { Name: "a" }];
+    const other = await insert(path, { Owner: "you", Name: "b" });
+    for (const data of hidden) await service.rest("PUT", `${path}/entries/${id}`, { body: { data } });
+    await service.rest("PUT", `${path}/entries/${other.id}`, { body: { data: { Name: "c" } } });
+    await service.rest("DELETE", `${path}/entries/${other.id}`);
+    await service.rest("PUT", `${path}/entries/${id}`, { body: { data: { Name: "z" } } });
+    // The first message after all of that is of the one change that shows.
+    expect(what(await next())).to.deep.equal({ ...nothing, updated: [{ id, data: { Owner: "me", Name: "z" } }] });
+  });
+
+  it("gives a page positions of which no two tell how much others changed in between", async () => {
+    const path = await make({ accessRules: OWN });
+    const starts: string[] = [];
+    for (let at = 0; at < 3; at += 1) {
+      starts.push((await follow(path, MINE, "live")()).position);
+      await clients.pop()!.dispose();
+    }
+    await insert(path, { Owner: "you" });
+    starts.push((await follow(path, MINE, "live")()).position);
+    // As unlike without a change between them as with one, and of one length.
+    expect(new Set(starts).size).to.equal(4);
+    expect(new Set(starts.map(({ length }) => length)).size).to.equal(1);
+    const mine = await insert(path, { Owner: "me", Name: "m" });
+    for (const since of starts) {
+      const { inserted } = await follow(path, { ...MINE, since }, "live")();
+      expect(inserted.map(({ id }) => id)).to.deep.equal([mine.id]);
+    }
+  });
+
+  for (const [since, as] of [
+    ["5", "live"],
+    ["soon", "live"],
+    ["A".repeat(61), "reset"],
+  ] as const) {
+    it(`answers a page that comes with the position ${since.slice(0, 5)} by ${as === "reset" ? "a reset" : "REQUEST_INVALID"}`, async () => {
+      const path = await make({ accessRules: OWN });
+      const answer = await follow(path, { ...MINE, since }, "live")().then(
+        ({ reset }) => (reset ? "reset" : "news"),
+        ([error]) => error.extensions.status,
+      );
+      expect(answer).to.equal(as === "reset" ? "reset" : "REQUEST_INVALID");
+    });
+  }
 
   it("does not tell a page by its where what a hidden column holds", async () => {
     const path = await make({ accessRules: [{ type: ["select"], allow: "all", exclude: ["Secret"] }] });

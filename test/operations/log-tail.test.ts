@@ -82,7 +82,10 @@ describe("what is written before the first follower is heard", () => {
       await delay(5);
       const seen: number[] = [];
       const tail = createLogTail({ logs: createLogs(db), notifications, log });
-      const end = tail.follow({ appId: 1 }).listen((entry: LogEntry) => seen.push(entry.id));
+      const end = tail.follow({ appId: 1 }).listen(
+        (entry: LogEntry) => seen.push(entry.id),
+        () => {},
+      );
       const first = await write();
       await db.transaction(async (manager) => {
         // What was missed is not read before its notice has come as well.

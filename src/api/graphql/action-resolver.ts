@@ -4,6 +4,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { ActionChange, ActionFeed } from "../../operations/actions/action-feed.js";
 import type { Action } from "../../operations/actions/action-rows.js";
 import type { Actions, PublishedCopy } from "../../operations/actions/actions.js";
+import { guarded } from "../../operations/records/live-source.js";
 import type { RequestContext } from "../context.js";
 import { CreateActionInput, UpdateActionInput } from "./action-inputs.js";
 import { ActionListType, ActionType, PublishedCopyType } from "./action-types.js";
@@ -96,7 +97,10 @@ export class ActionResolver {
       const { appId } = args as { appId: number };
       const { gate, actionFeed, ...visitor } = context as ActionFeedContext;
       await gate.enter(visitor, "followActions", appId);
-      return actionFeed.follow(appId);
+      return guarded(actionFeed.follow(appId), {
+        appId,
+        check: (caller) => gate.recheck(caller, "followActions", appId),
+      });
     },
   })
   actionChanged(@Root() change: ActionChange, @Arg("appId", () => Int) _appId: number): ActionChange {

@@ -9,6 +9,7 @@ import type { ExportWish } from "../../operations/data-sources/entry-export.js";
 import type { EntryNews } from "../../operations/data-sources/entry-feed.js";
 import type { Imported } from "../../operations/data-sources/entry-imports.js";
 import type { Found } from "../../operations/data-sources/entry-reads.js";
+import { guarded } from "../../operations/records/live-source.js";
 import { type Reference, type ReferenceKind, referenceOf } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import {
@@ -97,7 +98,8 @@ export class EntryResolver {
       const { appId, dataSourceId, by, where, since } = args as FollowArguments;
       const { gate, entries, ...visitor } = context as EntryFeedContext;
       const visit = await gate.admit(visitor, "readEntries", appId);
-      return entries.follow(visit, { appId, ref: referenceOf(dataSourceId, by) }, { where, since });
+      const live = await entries.follow(visit, { appId, ref: referenceOf(dataSourceId, by) }, { where, since });
+      return guarded(live, { appId, check: (caller) => gate.readmit(caller, "readEntries", appId) });
     },
   })
   dataSourceChanged(

@@ -3,6 +3,7 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, FieldResolver, Float, Int, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import { checkLogType, type LogEntry, type Logs } from "../../operations/records/execution-logs.js";
+import { guarded } from "../../operations/records/live-source.js";
 import type { LogTail } from "../../operations/records/log-tail.js";
 import type { RequestContext } from "../context.js";
 import { RunOnEnum } from "./leaf-types.js";
@@ -46,7 +47,10 @@ export class LogResolver {
       const { gate, tail, ...visitor } = context as TailContext;
       await gate.enter(visitor, "readLogs", appId);
       checkLogType(type, "type");
-      return tail.follow({ appId, actionId, type });
+      return guarded(tail.follow({ appId, actionId, type }), {
+        appId,
+        check: (caller) => gate.recheck(caller, "readLogs", appId),
+      });
     },
   })
   actionLogAdded(

@@ -3,6 +3,7 @@ import { Arg, Ctx, Int, Mutation, Query, Resolver, Root, Subscription } from "ty
 import type { Gate } from "../../operations/access/gate.js";
 import type { Notification } from "../../operations/notifications/notification-rows.js";
 import type { Notify } from "../../operations/notifications/notify.js";
+import { guarded } from "../../operations/records/live-source.js";
 import { EVERY_ONE } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
 import { NotificationStatusEnum } from "./leaf-types.js";
@@ -141,7 +142,10 @@ export class NotificationResolver {
       const { appId, after } = args as { appId: number; after?: number | null };
       const { gate, notify, ...visitor } = context as NotificationContext;
       const caller = await gate.enter(visitor, "readNotifications", appId);
-      return notify.feed.follow(appId, caller, after ?? null);
+      return guarded(await notify.feed.follow(appId, caller, after ?? null), {
+        appId,
+        check: (now) => gate.recheck(now, "readNotifications", appId),
+      });
     },
   })
   notificationAdded(

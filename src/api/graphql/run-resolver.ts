@@ -3,8 +3,10 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver, Root, Subscription } from "type-graphql";
 import type { Gate } from "../../operations/access/gate.js";
 import { leavable, leftWith } from "../../operations/records/leavable.js";
+import { type Guard, guarded } from "../../operations/records/live-source.js";
 import type { PrintedLine, RunConsole } from "../../operations/runs/console.js";
 import type { Runs } from "../../operations/runs/runs.js";
+import type { Caller } from "../../rules/access.js";
 import type { Reference, ReferenceKind } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 import { IdempotencyKey, keyOf } from "./idempotency.js";
@@ -42,17 +44,20 @@ async function followed({
 }: {
   args: unknown;
   context: unknown;
-}): Promise<AsyncGenerator<PrintedLine[]>> {
+}): Promise<AsyncGenerator<PrintedLine[]> & Guard> {
   const { appId, runId } = args as { appId: number; runId: number };
   const { gate, console, ...visitor } = context as ConsoleContext;
   await gate.enter(visitor, "readLogs", appId);
-  return console.follow(appId, runId);
+  const check = (caller: Caller) => gate.recheck(caller, "readLogs", appId);
+  return guarded(console.follow(appId, runId), { appId, check });
 }
 
-const oneByOne = (batches: AsyncIterable<PrintedLine[]>): AsyncGenerator<PrintedLine, void, void> =>
-  leavable(async function* (left) {
-    for await (const lines of leftWith(batches, left)) yield* lines;
+const oneByOne = (batches: AsyncIterable<PrintedLine[]> & Guard): AsyncGenerator<PrintedLine> & Guard => {
+  const lines = leavable<PrintedLine>(async function* (left) {
+    for await (const batch of leftWith(batches, left)) yield* batch;
   });
+  return guarded(lines, batches);
+};
 
 @Resolver()
 export class RunResolver {

@@ -9,6 +9,8 @@ import type { WebSocket } from "ws";
 const HANDED_OVER_BYTES = 64 * 1024;
 const WAITING_MESSAGES = 1_000;
 const WAITING_LENGTH = 16 * 1024 * 1024;
+/** A reader that is slower loses what waits when its socket is closed. */
+const WAITED_MS = 1_000;
 /** Below both, who can wait with the next text need not. */
 const ROOM_MESSAGES = 100;
 const ROOM_LENGTH = 1024 * 1024;
@@ -27,6 +29,8 @@ export interface Outbox {
   sendCounted(settled: () => void, ...parts: Part[]): void;
   /** Resolves while little waits, or nothing ever will: for who makes texts at the reader's pace. */
   room(): Promise<void>;
+  /** Calls `act` once all that was sent so far has left, or after a second. */
+  afterWaiting(act: () => void): void;
   /** To be asked from time to time. */
   isStalled(now: number): boolean;
 }
@@ -127,6 +131,17 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     tellRoom();
   }
 
+  function afterWaiting(act: () => void): void {
+    const since = Date.now();
+    const look = () => {
+      const isEmpty = waiting.length === 0 && !isDue;
+      if (isEmpty || Date.now() - since > WAITED_MS || socket.readyState !== socket.OPEN) act();
+      else setTimeout(look, 10);
+    };
+    // What this turn still adds comes before it.
+    setImmediate(look);
+  }
+
   // A socket that ends with nothing under way says no more that it has sent.
   socket.once("close", clear);
 
@@ -134,6 +149,7 @@ export function createOutbox(socket: WebSocket, wire: Socket, onSlow: () => void
     send: (...parts) => add({ parts }),
     sendCounted: (settled, ...parts) => add({ parts, settled }),
     room: () => roomy.promise,
+    afterWaiting,
     isStalled: (now) => (waiting.length > 0 || socket.bufferedAmount > 0) && now - movedAt > STALLED_MS,
   };
 }

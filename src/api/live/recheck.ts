@@ -1,32 +1,41 @@
 /**
- * Asks again who the sockets' tokens stand for: each token once for all its sockets, and few at a time, so that a thousand
- * sockets leave the database to others. Knows no protocol.
+ * Resolves the tokens of open sockets again: each token once for all its sockets, and few at a time, so that a thousand sockets leave
+ * the database to others. Reads and closes no socket.
  */
 import type { Credentials } from "../../operations/access/credentials.js";
 import type { Caller } from "../../rules/access.js";
 
-/** What is known of a socket's owner. */
+/** The credential of a socket, and the caller that it stands for. */
 export interface Held {
   token: string | null;
   caller: Caller | null;
 }
 
 const AT_ONCE = 4;
-
-const hasLostApp = (before: Caller, now: Caller): boolean =>
-  [...before.editorOf].some((appId) => !now.editorOf.has(appId));
+/** A credential that has expired by this clock and not yet by the database's is resolved again after this long. */
+const CLOCKS_APART_MS = 200;
+/** Timers hold no more; what expires later is set again by a later round. */
+const TIMER_MAX_MS = 2 ** 31 - 1;
 
 export function createRecheck<Holder extends Held>(options: {
   credentials: Pick<Credentials, "resolve">;
-  /** Told each holder whose token stands for nobody any more. */
-  onLapsed: (holder: Holder) => void;
-  /** Told each editor's who has lost an app: what was let through for it is not any more. */
-  onLessened: (holder: Holder) => void;
+  /** Called for each holder whose token is resolved again: `caller` is null if the token is revoked or has expired. */
+  onResolved: (holder: Holder) => void;
 }) {
-  const { credentials, onLapsed, onLessened } = options;
-  const holders = new Set<Holder>();
+  const { credentials, onResolved } = options;
+  /** With the timer of each credential's end. */
+  const holders = new Map<Holder, NodeJS.Timeout | undefined>();
   let running = false;
   let again = false;
+
+  /** Expiry sends no notice. */
+  function watchExpiry(holder: Holder): void {
+    clearTimeout(holders.get(holder));
+    const expiresAt = holder.caller?.expiresAt ?? Number.POSITIVE_INFINITY;
+    const left = Math.max(expiresAt - Date.now(), CLOCKS_APART_MS);
+    const timer = left > TIMER_MAX_MS ? undefined : setTimeout(() => void settle(holder.token ?? "", [holder]), left);
+    holders.set(holder, timer?.unref());
+  }
 
   async function settle(token: string, those: readonly Holder[]): Promise<void> {
     let caller: Caller | null;
@@ -37,41 +46,47 @@ export function createRecheck<Holder extends Held>(options: {
       return;
     }
     for (const holder of those) {
-      const before = holder.caller;
+      const isDue = holder.caller?.expiresAt !== caller?.expiresAt || (caller?.expiresAt ?? 0) <= Date.now();
       holder.caller = caller;
-      if (!caller) onLapsed(holder);
-      else if (before && hasLostApp(before, caller)) onLessened(holder);
+      if (caller && isDue && holders.has(holder)) watchExpiry(holder);
+      onResolved(holder);
     }
   }
 
   async function round(those: Iterable<Holder>): Promise<void> {
     const byToken = Map.groupBy(those, ({ token }) => token ?? "").entries();
     const lane = async () => {
-      for (const [token, its] of byToken) await settle(token, its);
+      for (const [token, holdersOfToken] of byToken) await settle(token, holdersOfToken);
     };
     await Promise.all(Array.from({ length: AT_ONCE }, lane));
   }
 
   return {
-    holders,
+    /** Resolves the holder's token again whenever credentials change, until `remove`. */
+    add: watchExpiry,
 
-    /** Of one; false when its token stands for nobody. */
+    remove(holder: Holder): void {
+      clearTimeout(holders.get(holder));
+      holders.delete(holder);
+    },
+
+    /** Resolves one holder's token; false if it is revoked or has expired. */
     async holds(holder: Holder): Promise<boolean> {
       await settle(holder.token ?? "", [holder]);
       return holder.caller !== null;
     },
 
-    /** Of those with this credential. */
-    ofCredential: (id: number) => round([...holders].filter(({ caller }) => caller?.credentialId === id)),
+    /** Resolves the tokens of the holders with this credential. */
+    ofCredential: (id: number) => round([...holders.keys()].filter(({ caller }) => caller?.credentialId === id)),
 
-    /** Of all. Asked for while it is under way, it starts over afterwards. */
+    /** Resolves the tokens of all holders. A request during a round starts another one when it finishes. */
     async all(): Promise<void> {
       again = true;
       if (running) return;
       running = true;
       while (again) {
         again = false;
-        await round(holders);
+        await round(holders.keys());
       }
       running = false;
     },

@@ -1,13 +1,14 @@
 /**
- * Subscriptions whose events go to many: an event is executed and written out once for all who asked for the same of it, and
- * each socket gets that text with its own id. Long texts are counted until the last socket has sent them. Knows no transport and no
- * event.
+ * Runs subscriptions. An event of a live source is executed and serialized once for all subscribers that asked for the same of it, and each
+ * socket gets that text with its own id. Long texts are counted until the last socket has sent them. A subscription ends with an error when
+ * its caller loses the right to it.
  */
 import { createSourceEventStream, type ExecutionArgs, type ExecutionResult, execute } from "graphql";
 import type { Logger } from "pino";
 import { ActionError } from "../../errors.js";
 import { leavable, leftWith } from "../../operations/records/leavable.js";
-import { isLiveSource, type LiveSource } from "../../operations/records/live-source.js";
+import { type Guard, isLiveSource, type LiveSource } from "../../operations/records/live-source.js";
+import type { Caller } from "../../rules/access.js";
 import { writeJson } from "../../rules/json-text.js";
 import { type Answers, sizeOf } from "../answers.js";
 import { formatGraphqlError } from "../error-reply.js";
@@ -20,6 +21,8 @@ const LONG_CHARACTERS = 4_096;
 
 /** What a subscription's context holds for this file. */
 export interface Receiver {
+  /** The socket: its subscriptions are checked together. */
+  owner: object;
   /** Equal for all who ask for the same fields with the same arguments. */
   shape: string;
   /** Takes the JSON text of one result: a long one as bytes, which all who take it share, until each has called `left`. */
@@ -38,15 +41,26 @@ interface Text {
   giveBack: (() => void) | null;
 }
 
-/** An iterable that gives nothing: the results take the short way. It ends when it is told to. */
-function endless(onEnd: () => void): AsyncGenerator<never, void, void> {
+/** Ends a subscription with an error. */
+type Fail = (reason: ActionError) => void;
+
+interface Endless {
+  iterable: AsyncGenerator<never, void, void>;
+  /** graphql-ws turns the rejection into the protocol's `error` message. */
+  fail: Fail;
+}
+
+/** An iterable without values: the results take the short way. `onEnd` is called when its reader leaves, or it fails. */
+function endless(onEnd: () => void): Endless {
   const ended = Promise.withResolvers<IteratorResult<never, void>>();
+  // Nobody may be reading yet when it fails.
+  ended.promise.catch(() => undefined);
   const end = async () => {
     onEnd();
     ended.resolve({ done: true, value: undefined });
-    return ended.promise;
+    return { done: true, value: undefined } as const;
   };
-  return {
+  const iterable = {
     next: () => ended.promise,
     return: end,
     throw: end,
@@ -57,19 +71,64 @@ function endless(onEnd: () => void): AsyncGenerator<never, void, void> {
       await end();
     },
   };
+  return {
+    iterable,
+    fail(reason) {
+      onEnd();
+      ended.reject(reason);
+    },
+  };
 }
 
 /** graphql-ws turns what an iterable throws into the protocol's `error` message, which ends the subscription. */
 function refused(error: Error): AsyncGenerator<never, void, void> {
-  const iterable = endless(() => undefined);
+  const { iterable } = endless(() => undefined);
   return Object.assign(iterable, { next: () => Promise.reject(error) });
 }
 
-/** Events of one subscription alone. */
+/** Events of one subscription only. */
 const executed = (source: AsyncIterable<unknown>, args: ExecutionArgs): AsyncGenerator<ExecutionResult, void, void> =>
   leavable(async function* (left) {
     for await (const event of leftWith(source, left)) yield await execute({ ...args, rootValue: event });
   });
+
+/** The same values, until it fails: then at once, whatever `results` waits for. `onEnd` is called once, however it ends. */
+function failable<T>(
+  results: AsyncGenerator<T, void, void>,
+  onEnd: () => void,
+): AsyncGenerator<T, void, void> & { fail: Fail } {
+  let failure: ActionError | null = null;
+  let rejectNext: Fail = () => {};
+  return {
+    ...results,
+    next() {
+      if (failure) return Promise.reject(failure);
+      return new Promise((resolve, reject) => {
+        rejectNext = reject;
+        results.next().then(
+          (result) => {
+            if (result.done) onEnd();
+            resolve(result);
+          },
+          (error: unknown) => {
+            onEnd();
+            reject(error);
+          },
+        );
+      });
+    },
+    return() {
+      onEnd();
+      return results.return();
+    },
+    fail(reason) {
+      failure = reason;
+      onEnd();
+      void results.return().catch(() => undefined);
+      rejectNext(reason);
+    },
+  };
+}
 
 /** Each event's texts by shape. They are counted by `answers` where they are long, and never written where that has no room. */
 function createTexts(answers: Pick<Answers, "share">, log: Logger) {
@@ -119,10 +178,17 @@ function createTexts(answers: Pick<Answers, "share">, log: Logger) {
   };
 }
 
-export function createSharedResults(answers: Pick<Answers, "share">, log: Logger) {
-  const texts = createTexts(answers, log);
-  const perApp = new Map<number, number>();
+interface OpenSubscription {
+  check: Guard["check"];
+  fail: Fail;
+}
 
+/** The open subscriptions: how many each app has, and which each socket has. */
+function createOpenSubscriptions() {
+  const perApp = new Map<number, number>();
+  const perOwner = new Map<object, Set<OpenSubscription>>();
+
+  /** @returns what counts it out again @throws OVERLOADED */
   function enter(appId: number): () => void {
     const count = perApp.get(appId) ?? 0;
     if (count >= SUBSCRIPTIONS_PER_APP) {
@@ -136,11 +202,47 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
     };
   }
 
-  function follow(source: LiveSource<object>, args: ExecutionArgs & { contextValue: Receiver }) {
-    const { shape, deliver, miss } = args.contextValue;
+  return {
+    /** Counts a subscription and checks it from now on. @returns what ends both @throws OVERLOADED */
+    add(owner: object, { appId, check }: Guard, fail: Fail): () => void {
+      const leave = enter(appId);
+      const subscription = { check, fail };
+      const ofOwner = perOwner.get(owner) ?? new Set();
+      perOwner.set(owner, ofOwner.add(subscription));
+      return () => {
+        if (!ofOwner.delete(subscription)) return;
+        leave();
+        if (ofOwner.size === 0 && perOwner.get(owner) === ofOwner) perOwner.delete(owner);
+      };
+    },
+
+    /** Ends those of the socket that its caller has no right to any more; `caller` null: all of them. */
+    recheck(owner: object, caller: Caller | null): void {
+      for (const { check, fail } of [...(perOwner.get(owner) ?? [])]) {
+        try {
+          if (!caller) throw new ActionError("UNAUTHORIZED");
+          check(caller);
+        } catch (error) {
+          fail(error as ActionError);
+        }
+      }
+    },
+
+    count: () => [...perApp.values()].reduce((sum, ofApp) => sum + ofApp, 0),
+  };
+}
+
+type SubscriptionArgs = ExecutionArgs & { contextValue: Receiver };
+
+export function createSharedResults(answers: Pick<Answers, "share">, log: Logger) {
+  const texts = createTexts(answers, log);
+  const { add, recheck, count } = createOpenSubscriptions();
+
+  function follow(source: LiveSource<object> & Guard, args: SubscriptionArgs) {
+    const { owner, shape, deliver, miss } = args.contextValue;
     const { appId } = source;
-    const leave = enter(appId);
     let open = true;
+    let stop = () => {};
     let order = Promise.resolve();
 
     async function hand(text: Text): Promise<void> {
@@ -153,19 +255,28 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
       if (open) miss();
     }
 
-    const stop = source.listen((event) => {
+    const { iterable, fail } = endless(() => {
+      if (!open) return;
+      open = false;
+      stop();
+      leave();
+    });
+    const leave = add(owner, source, fail);
+    stop = source.listen((event) => {
       const text = texts.claim(appId, event, args, shape);
       order = order
         .then(() => hand(text))
         .catch((error: unknown) => log.warn({ err: error }, "an event could not be delivered"));
-    });
-    return endless(() => {
-      if (open) {
-        stop();
-        leave();
-      }
-      open = false;
-    });
+    }, fail);
+    // It may have ended while it was listened to for the first time.
+    if (!open) stop();
+    return iterable;
+  }
+
+  function iterate(source: AsyncIterable<unknown> & Guard, args: SubscriptionArgs) {
+    const results = failable(executed(source, args), () => leave());
+    const leave = add(args.contextValue.owner, source, results.fail);
+    return results;
   }
 
   /** In the place of GraphQL's own `subscribe`. Its refusals are thrown by the iterable, each with its cause. */
@@ -174,15 +285,16 @@ export function createSharedResults(answers: Pick<Answers, "share">, log: Logger
   ): Promise<AsyncGenerator<ExecutionResult, void, void> | ExecutionResult> {
     const source = await createSourceEventStream(args);
     try {
-      if (isLiveSource(source)) return follow(source, args as ExecutionArgs & { contextValue: Receiver });
+      if (isLiveSource(source)) return follow(source as LiveSource<object> & Guard, args as SubscriptionArgs);
+      if (Symbol.asyncIterator in source)
+        return iterate(source as AsyncIterable<unknown> & Guard, args as SubscriptionArgs);
     } catch (error) {
       return refused(error as Error);
     }
-    if (Symbol.asyncIterator in source) return executed(source, args);
     const [error] = source.errors ?? [];
     return refused(error ?? new Error("a subscription without a source"));
   }
 
-  /** `count`: how many subscriptions are under way. */
-  return { subscribe, count: () => [...perApp.values()].reduce((sum, one) => sum + one, 0) };
+  /** `count`: the number of open subscriptions. `recheck`: see createOpenSubscriptions. */
+  return { subscribe, recheck, count };
 }

@@ -62,7 +62,9 @@ interface FoundRow {
 
 /* A page's session holds as long as what it was made by: a published app, or a sign-in and an editor's right. */
 const FIND = `
-  SELECT c.id, c.kind, c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId", c.expires_at AS "expiresAt",
+  SELECT c.id, c.kind, c.app_id AS "appId", c.person_id AS "personId", c.run_id AS "runId",
+         least(c.expires_at, CASE WHEN c.page_session THEN (SELECT expires_at FROM credential p WHERE p.id = c.parent_id) END)
+           AS "expiresAt",
          c.action_id AS "actionId", run.copy AS "runCopy", run.depth AS "runDepth",
          CASE WHEN c.kind = 'editor'
               THEN (SELECT json_agg(app_id) FROM app_editor WHERE person_id = c.person_id) END AS "editorOf"

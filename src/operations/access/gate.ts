@@ -49,6 +49,12 @@ export interface Gate {
    */
   admit(visitor: Visitor, operation: Operation, appId: number): Promise<Admission>;
   /**
+   * Checks the right of `enter`, or of `admit`, again for a caller who was let through before; counts nothing.
+   * @throws FORBIDDEN
+   */
+  recheck(caller: Caller, operation: Operation, appId: number): void;
+  readmit(caller: Caller, operation: Operation, appId: number): void;
+  /**
    * Counts a request that sends messages by what it writes, and is let through already.
    * @throws RATE_LIMIT_EXCEEDED
    */
@@ -160,6 +166,14 @@ export function createGate(options: {
       if (rateClass) await count(visitor, caller, rateClass, appId);
       if (room.level() !== "enough") refuseWhatAdds(operation, room.level());
       return address === undefined ? caller : { ...caller, address };
+    },
+
+    recheck(caller, operation, appId) {
+      if (!mayEnter(caller, operation, appId)) throw new ActionError("FORBIDDEN");
+    },
+
+    readmit(caller, operation, appId) {
+      if (!mayEnter(caller, operation, appId) && !isVisitorOf(caller, appId)) throw new ActionError("FORBIDDEN");
     },
 
     countMessages,

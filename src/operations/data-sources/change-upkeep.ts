@@ -5,8 +5,8 @@ import { SIGN_IN_WINDOW_SECONDS } from "../../limits.js";
 
 const EVERY_MS = 60_000;
 const BATCH = 1_000;
-/** Several times what a connection is away for. */
-const KEPT = "10 minutes";
+/** Longer than a position may be come back with (entry-positions.ts). */
+const KEPT = "15 minutes";
 
 /* What is forgotten is written down first: a position before it cannot be gone on from. */
 const FORGET_CHANGES = `

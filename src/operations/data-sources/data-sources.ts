@@ -50,7 +50,7 @@ const UPDATE = `
 
 type Key = Pick<StoredDataSource, "appId" | "id">;
 
-const EVERYTHING = { mayTouch: () => true, required: [], tests: {} };
+const EVERYTHING = { mayTouch: () => true, required: [], tests: {}, fingerprint: "everything" };
 
 /** The lists as the statements take them; null: as it was. */
 const asJson = (value: unknown): string | null => (value === undefined ? null : JSON.stringify(value));

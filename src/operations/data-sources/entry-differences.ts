@@ -31,7 +31,7 @@ export interface Differences {
   deleted: EntryView[];
 }
 
-type Row = RawRow & { was: boolean; is: boolean };
+type Row = RawRow & { was: boolean; is: boolean; changed: string[] | null };
 
 /** Entries that the changes touched, each with how it was before the first of them; null for one that was not there. */
 function touched(changes: readonly StoredChange[]): Map<number, Image | null> {
@@ -52,11 +52,19 @@ function condition(
   return `${filter} AND ${compileWhere(where, sourceOf(alias, scope.sees), statement)}`;
 }
 
-/** @returns null where it is more than one message holds */
+/** Top-level columns that differ, exactly as the database compares them. */
+const CHANGED = `
+  ARRAY(SELECT key FROM jsonb_each(b.doc) AS old (key, was) FULL JOIN jsonb_each(e.doc) AS new (key, is_now) USING (key)
+         WHERE old.was IS DISTINCT FROM new.is_now)`;
+
+/**
+ * @param asked `onlyVisible`: an entry whose visible columns and order stay as they were is left out
+ * @returns null where it is more than one message holds
+ */
 export async function differences(
   read: Read,
   source: StoredDataSource,
-  asked: { scope: EntryScope; where: unknown },
+  asked: { scope: EntryScope; where: unknown; onlyVisible: boolean },
   changes: readonly StoredChange[],
 ): Promise<Differences | null> {
   const images = touched(changes);
@@ -75,6 +83,7 @@ export async function differences(
         FROM json_array_elements($1::json) AS one)
     SELECT b.id AS of, ${columns}, e.data::text AS data, e.id IS NOT NULL AND (${condition("e", asked, statement)}) AS is,
            b.doc IS NOT NULL AND (${condition("b", asked, statement)}) AS was,
+           CASE WHEN ${asked.onlyVisible} AND e.id IS NOT NULL AND b."order" = e."order" THEN ${CHANGED} END AS changed,
            b.text AS old_data, b."order" AS old_order, b.created_at AS old_created_at, b.updated_at AS old_updated_at
       FROM b LEFT JOIN data_source_entry e ON e.app_id = $2 AND e.data_source_id = $3 AND e.id = b.id ORDER BY b.id`;
   const rows = await read<Row & Record<string, unknown>>(source.appId, sql, statement.values);
@@ -91,6 +100,7 @@ export async function differences(
   let bytes = 0;
   for (const row of rows) {
     if (!row.was && !row.is) continue;
+    if (row.was && row.is && row.changed && !row.changed.some(asked.scope.sees)) continue;
     const entry = row.is ? view(row) : old(row);
     bytes += entry.data.text.length;
     if (bytes > PAGE_MAX_BYTES) return null;

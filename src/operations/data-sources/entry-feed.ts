@@ -1,20 +1,23 @@
 /**
- * What those who follow a data source are told of its entries as they are committed, each under its own rights of that moment, from a
- * position that it may come back with. Knows no socket.
+ * Changes of a data source's entries for those that follow it, each under its rights of the moment. A follower learns nothing of changes
+ * that it may not see: no message, and no position from which it could count them. It ends with an error when the data source or its right
+ * is gone, and gets a `reset` when its rights change.
  */
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
-import { described } from "../../rules/described.js";
 import { splitHashed } from "../../rules/entries/hashed-where.js";
 import type { Admission } from "../access/gate.js";
+import { READER_CHANNEL } from "../notifications/reader.js";
 import { type LiveSource, liveSource } from "../records/live-source.js";
-import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
+import { DATA_SOURCE_CHANNEL, type DataSourceRows, type StoredDataSource } from "./data-source-rows.js";
 import { ENTRY_CHANNEL } from "./entry-changes.js";
 import { type Differences, differences, type StoredChange } from "./entry-differences.js";
+import { type EntryPositions, POSITION_EVERY_MS, type Position } from "./entry-positions.js";
 import type { EntryRights, Rights } from "./entry-rights.js";
+import { createEntryUserWatch } from "./entry-user-watch.js";
 import type { Read } from "./read-pool.js";
 
 /** Changes that one message sums up: each may hold 2 MB of what was replaced. */
@@ -40,14 +43,17 @@ const SINCE = `
 interface Follower {
   visit: Admission;
   where: unknown;
-  /** null until its first message. */
+  /** Up to where it has been told; null until its first message. */
   position: number | null;
-  /** What it could not be told of, for its rights did not let it. */
-  missed: boolean;
-  since: number | null;
-  tell: (news: EntryNews) => void;
+  /** Where it resumes; null: from now. */
+  since: Position | null;
+  /** Fingerprint of what its rights show. */
+  shown: string;
+  push: (news: EntryNews) => void;
+  end: (reason: ActionError) => void;
 }
 
+/** The followers of one data source. */
 interface Room {
   appId: number;
   id: number;
@@ -56,21 +62,28 @@ interface Room {
   order: Promise<void>;
 }
 
-const nothing = (): Differences => ({ inserted: [], updated: [], deleted: [] });
-const newsOf = (position: number, found: Differences | null): EntryNews => ({
-  ...(found ?? nothing()),
-  reset: found === null,
-  position: String(position),
-});
+/** Followers that are told the same. */
+interface Group {
+  rights: Rights;
+  position: number;
+  where: unknown;
+  followers: Follower[];
+}
 
-/** @throws REQUEST_INVALID */
-function positionIn(since: unknown): number | null {
-  if (since === undefined || since === null) return null;
-  if (typeof since === "string" && /^\d{1,15}$/.test(since)) return Number(since);
-  throw new ActionError(
-    "REQUEST_INVALID",
-    `since must be a position that this subscription gave; ${described(since)} came`,
-  );
+const NOTHING: Differences = { inserted: [], updated: [], deleted: [] };
+const isEmpty = ({ inserted, updated, deleted }: Differences): boolean =>
+  inserted.length + updated.length + deleted.length === 0;
+
+/** @throws DATA_SOURCE_ACCESS_DENIED */
+const shownBy = (rights: Rights, source: StoredDataSource): string =>
+  JSON.stringify([rights.grant(source, "select").fingerprint, source.hashedColumns]);
+
+/** Rights that end a subscription, as the refusal that says so. */
+function refusalIn(error: unknown): ActionError {
+  const isRefusal =
+    error instanceof ActionError && ["DATA_SOURCE_ACCESS_DENIED", "UNAUTHORIZED"].includes(error.status);
+  if (isRefusal) return error;
+  throw error;
 }
 
 export type EntryFeed = ReturnType<typeof createEntryFeed>;
@@ -81,37 +94,81 @@ export function createEntryFeed(options: {
   notifications: Notifications;
   sources: DataSourceRows;
   rights: EntryRights;
+  positions: EntryPositions;
   log: Logger;
 }) {
-  const { db, read, notifications, sources, log } = options;
+  const { db, read, notifications, sources, positions, log } = options;
   const rooms = new Map<string, Room>();
   const keyOf = ({ appId, id }: Pick<Room, "appId" | "id">): string => `${appId}:${id}`;
+  const roomOfFollower = new Map<Follower, Room>();
+  const users = createEntryUserWatch<Follower>({ db, notifications, log, onChanged: examineThose });
 
-  /** Reads after what was read before; what fails is read again while somebody follows. */
+  /** Reads after what was read before; what fails is read again as a whole while somebody follows. */
   function inOrder(room: Room, work: () => Promise<void>): void {
     room.order = room.order.then(work).catch((error: unknown) => {
       log.warn({ err: error, appId: room.appId }, "changes of entries could not be read");
-      setTimeout(() => room.followers.size > 0 && inOrder(room, () => advance(room)), RETRY_MS).unref();
+      setTimeout(() => room.followers.size > 0 && examineRoom(room), RETRY_MS).unref();
     });
+  }
+
+  function newsOf(room: Room, { visit, position }: Pick<Follower, "visit" | "position">, found: Differences | null) {
+    const text = positions.textOf(room, position!, visit.isTrusted);
+    return { ...(found ?? NOTHING), reset: found === null, position: text };
+  }
+
+  const begun = ({ followers }: Room): Follower[] => [...followers].filter(({ position }) => position !== null);
+
+  function end(room: Room, follower: Follower, reason: ActionError): void {
+    if (room.followers.has(follower)) follower.end(reason);
+  }
+
+  /** Ends all followers and answers null where the data source is gone. */
+  async function sourceOf(room: Room): Promise<StoredDataSource | null> {
+    const source = await sources.find(room.appId, { id: room.id }).catch((error: unknown) => {
+      if (error instanceof ActionError && error.status === "DATA_SOURCE_NOT_FOUND") return null;
+      throw error;
+    });
+    if (source) return source;
+    for (const follower of [...room.followers]) end(room, follower, new ActionError("DATA_SOURCE_NOT_FOUND"));
+    return null;
+  }
+
+  /** Ends a follower that has lost its right, and resets one whose rights show something else now. */
+  async function examine(room: Room, source: StoredDataSource, follower: Follower): Promise<void> {
+    const rights = await options.rights.of(follower.visit);
+    if (!room.followers.has(follower)) return;
+    users.set(follower, room.appId, rights.user);
+    try {
+      rights.scope(source, follower.where);
+      const shown = shownBy(rights, source);
+      const hasChanged = shown !== follower.shown;
+      follower.shown = shown;
+      if (hasChanged && follower.position !== null) follower.push(newsOf(room, follower, null));
+    } catch (error) {
+      end(room, follower, refusalIn(error));
+    }
   }
 
   /** Where the follower begins. */
   async function begin(room: Room, follower: Follower): Promise<void> {
+    const source = await sourceOf(room);
+    if (source) await examine(room, source, follower);
+    if (!room.followers.has(follower)) return;
     const [tally] = await rows<{ newest: number; forgotten: number }>(db, NEWEST, [room.appId, room.id]);
     const { newest, forgotten } = tally ?? { newest: 0, forgotten: 0 };
-    const { since } = follower;
-    const isKnown = since === null || (since >= forgotten && since <= newest);
-    follower.position = isKnown ? (since ?? newest) : newest;
-    if (since === null || !isKnown) follower.tell(newsOf(follower.position, isKnown ? nothing() : null));
+    const number = follower.since?.number ?? null;
+    const resumes = number !== null && number >= forgotten && number <= newest;
+    follower.position = resumes ? number : newest;
+    if (!resumes) follower.push(newsOf(room, follower, follower.since ? null : NOTHING));
   }
 
-  /** The rights of each follower as they are now, and who share them. */
-  async function groups(source: StoredDataSource, followers: readonly Follower[]) {
-    const found = new Map<string, { rights: Rights; position: number; where: unknown; followers: Follower[] }>();
+  /** Followers with the same rights, as these are now, the same where and the same position. */
+  async function groups(followers: readonly Follower[]): Promise<Iterable<Group>> {
+    const found = new Map<string, Group>();
     for (const follower of followers) {
       const rights = await options.rights.of(follower.visit);
       const who = rights.as.trusted ? "trusted" : JSON.stringify(rights.as.user);
-      const key = JSON.stringify([who, follower.where, follower.position, follower.missed, source.id]);
+      const key = JSON.stringify([who, follower.where, follower.position]);
       const group = found.get(key) ?? { rights, position: follower.position!, where: follower.where, followers: [] };
       group.followers.push(follower);
       found.set(key, group);
@@ -119,45 +176,45 @@ export function createEntryFeed(options: {
     return found.values();
   }
 
-  /** What the group is told of the changes; undefined where its rights do not let it be told of any. */
-  async function newsFor(
-    source: StoredDataSource,
-    { rights, position, where }: { rights: Rights; position: number; where: unknown },
-    changes: readonly StoredChange[],
-  ): Promise<EntryNews | undefined> {
+  /** What the changes mean to the group; null: it has to read again. @throws as `scope` */
+  async function differencesFor(source: StoredDataSource, group: Group, changes: readonly StoredChange[]) {
+    const { rights, position, where } = group;
     const later = changes.filter(({ id }) => id > position);
+    const scope = rights.scope(source, where);
     try {
-      const scope = rights.scope(source, where);
-      return newsOf(changes.at(-1)!.id, await differences(read, source, { scope, where }, later));
+      return await differences(read, source, { scope, where, onlyVisible: !rights.as.trusted }, later);
     } catch (error) {
       if (!(error instanceof ActionError)) throw error;
-      return error.status === "DATA_SOURCE_ACCESS_DENIED" || error.status === "UNAUTHORIZED"
-        ? undefined
-        : newsOf(changes.at(-1)!.id, null);
+      return null;
     }
   }
 
-  function tell(follower: Follower, news: EntryNews | undefined, newest: number): void {
-    follower.position = newest;
-    // Whoever regains a right has to read what it could not be told of.
-    if (news) follower.tell(follower.missed ? newsOf(newest, null) : news);
-    follower.missed = news === undefined;
+  async function tell(room: Room, source: StoredDataSource, group: Group, changes: readonly StoredChange[]) {
+    try {
+      const found = await differencesFor(source, group, changes);
+      const followers = group.followers.filter((follower) => room.followers.has(follower));
+      for (const follower of followers) follower.position = changes.at(-1)!.id;
+      if (followers.length === 0 || (found && isEmpty(found))) return;
+      // One object for all, so that it is written once.
+      const news = newsOf(room, followers[0]!, found);
+      for (const follower of followers) follower.push(news);
+    } catch (error) {
+      const refusal = refusalIn(error);
+      for (const follower of group.followers) end(room, follower, refusal);
+    }
   }
 
   async function advance(room: Room): Promise<void> {
     for (;;) {
-      const started = [...room.followers].filter(({ position }) => position !== null);
-      if (started.length === 0) return;
-      const from = Math.min(...started.map(({ position }) => position!));
+      const followers = begun(room);
+      if (followers.length === 0) return;
+      const from = Math.min(...followers.map(({ position }) => position!));
       const changes = await rows<StoredChange>(db, SINCE, [room.appId, room.id, from]);
       const newest = changes.at(-1)?.id;
-      if (newest === undefined) return;
-      const source = await sources.find(room.appId, room);
-      const behind = started.filter(({ position }) => position! < newest);
-      for (const group of await groups(source, behind)) {
-        const news = await newsFor(source, group, changes);
-        for (const follower of group.followers) if (room.followers.has(follower)) tell(follower, news, newest);
-      }
+      const source = newest === undefined ? null : await sourceOf(room);
+      if (newest === undefined || !source) return;
+      for (const group of await groups(followers.filter(({ position }) => position! < newest)))
+        await tell(room, source, group, changes);
       if (changes.length < TOGETHER) return;
     }
   }
@@ -170,14 +227,53 @@ export function createEntryFeed(options: {
   }
 
   const advanceRoom = (room: Room) => inOrder(room, () => advance(room));
+
+  /** Checks the rights of the room's followers that `whom` selects, then tells them what is new. */
+  function examineRoom(room: Room, whom: (follower: Follower) => boolean = () => true): void {
+    inOrder(room, async () => {
+      const source = await sourceOf(room);
+      if (!source) return;
+      for (const follower of begun(room).filter(whom)) await examine(room, source, follower);
+      await advance(room);
+    });
+  }
+
+  function examineThose(followers: readonly Follower[]): void {
+    const chosen = new Set(followers);
+    const theirs = new Set(followers.flatMap((follower) => roomOfFollower.get(follower) ?? []));
+    for (const room of theirs) examineRoom(room, (follower) => chosen.has(follower));
+  }
+
   notifications.listen(ENTRY_CHANNEL, (notice) => {
     const room = rooms.get(notice);
     if (room) advanceRoom(room);
   });
+  notifications.listen(DATA_SOURCE_CHANNEL, (notice) => {
+    for (const room of rooms.values()) if (room.appId === Number(notice)) examineRoom(room);
+  });
+  notifications.listen(READER_CHANNEL, (notice) => {
+    const [appId, credentialId] = notice.split(":").map(Number);
+    for (const room of rooms.values())
+      if (room.appId === appId) examineRoom(room, ({ visit }) => visit.caller?.credentialId === credentialId);
+  });
   // Notices may have been missed; the changes are still there.
   notifications.onGap(() => {
-    for (const room of rooms.values()) advanceRoom(room);
+    for (const room of rooms.values()) examineRoom(room);
   });
+
+  /** By the clock, whatever changes: it tells nothing. */
+  function renewPositions(room: Room): void {
+    inOrder(room, async () => {
+      const alike = Map.groupBy(begun(room), ({ position, visit }) => `${position} ${visit.isTrusted}`);
+      for (const followers of alike.values()) {
+        const news = newsOf(room, followers[0]!, NOTHING);
+        for (const follower of followers) follower.push(news);
+      }
+    });
+  }
+  const renewing = setInterval(() => {
+    for (const room of rooms.values()) renewPositions(room);
+  }, POSITION_EVERY_MS).unref();
 
   return {
     /**
@@ -189,27 +285,34 @@ export function createEntryFeed(options: {
       source: StoredDataSource,
       { where, since }: { where: unknown; since: unknown },
     ): Promise<LiveSource<EntryNews>> {
-      const position = positionIn(since);
+      const position = positions.parse(source, since, visit.isTrusted);
       const rights = await options.rights.of(visit);
       const scope = rights.scope(source, where);
       if (splitHashed(where, source.hashedColumns)) {
         throw new ActionError("REQUEST_INVALID", "a where on a hashed column cannot be followed");
       }
       // A where that is none is refused now, and not when something changes.
-      await differences(read, source, { scope, where }, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
-      return liveSource<EntryNews>(source.appId, (listener) => {
+      const asked = { scope, where, onlyVisible: true };
+      await differences(read, source, asked, [{ id: 0, bulk: false, inserted: [0], replaced: [] }]);
+      const shown = shownBy(rights, source);
+      return liveSource<EntryNews>(source.appId, (push, end) => {
         const room = roomOf(source.appId, source.id);
-        const follower: Follower = { visit, where, position: null, missed: false, since: position, tell: listener };
+        const follower: Follower = { visit, where, position: null, since: position, shown, push, end };
         room.followers.add(follower);
+        roomOfFollower.set(follower, room);
         inOrder(room, async () => {
           if (room.followers.has(follower)) await begin(room, follower);
           await advance(room);
         });
         return () => {
           room.followers.delete(follower);
+          roomOfFollower.delete(follower);
+          users.remove(follower);
           if (room.followers.size === 0 && rooms.get(keyOf(room)) === room) rooms.delete(keyOf(room));
         };
       });
     },
+
+    stop: () => clearInterval(renewing),
   };
 }

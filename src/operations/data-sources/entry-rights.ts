@@ -21,13 +21,15 @@ import type { EntryScope } from "../../rules/entry-query/options.js";
 import { parsePath } from "../../rules/entry-query/path.js";
 import type { Admission } from "../access/gate.js";
 import type { Emitter } from "../records/log-events.js";
-import type { AppUsers } from "./app-users.js";
+import type { AppUser, AppUsers } from "./app-users.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import type { Writer } from "./entry-changes.js";
 
 /** One caller of entries, for the length of one request. */
 export interface Rights {
   as: EntryCaller;
+  /** The entry of the user that is signed in to the page; null without one, and for trusted callers. */
+  user: Pick<AppUser, "id" | "dataSourceId"> | null;
   writer: Writer;
   /** What a caller without a right is answered, whether or not the thing is there. */
   refused(): ActionError;
@@ -65,7 +67,12 @@ function emailOf(data: Readonly<Record<string, unknown>> | undefined): string | 
 export type EntryRights = ReturnType<typeof createEntryRights>;
 
 /** What a caller may, as the rules say of it. @param refused what it is answered, whether or not the thing is there */
-function rightsOf(as: EntryCaller, by: Pick<Writer, "emitter" | "userEmail">, refused: () => ActionError): Rights {
+function rightsOf(
+  as: EntryCaller,
+  by: Pick<Writer, "emitter" | "userEmail">,
+  refused: () => ActionError,
+  user: Rights["user"] = null,
+): Rights {
   const grant: Rights["grant"] = (source, verb) => {
     try {
       return grantFor(source.accessRules, verb, as);
@@ -87,6 +94,7 @@ function rightsOf(as: EntryCaller, by: Pick<Writer, "emitter" | "userEmail">, re
   };
   return {
     as,
+    user,
     writer: { ...by, mayName },
     refused,
     grant,
@@ -120,7 +128,7 @@ export function createEntryRights({ appUsers }: { appUsers: AppUsers }) {
       const as: EntryCaller = isTrusted ? { trusted: true } : { trusted: false, user: user?.data ?? null };
       const emitter = { ...(caller ?? NOBODY), ...(address !== undefined && { address }) };
       const refused = () => (caller === null ? new ActionError("UNAUTHORIZED") : denied());
-      return rightsOf(as, { emitter, userEmail: emailOf(user?.data) }, refused);
+      return rightsOf(as, { emitter, userEmail: emailOf(user?.data) }, refused, user);
     },
 
     /** Of a page to which that user is signed in; null: nobody. */

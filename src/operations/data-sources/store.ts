@@ -3,6 +3,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Logger } from "pino";
 import type { DataSource as Database } from "typeorm";
 import type { Config } from "../../config.js";
+import type { KeyRing } from "../../engine/key-ring.js";
 import type { Notifications } from "../../engine/notifications.js";
 import type { Caller } from "../../rules/access.js";
 import type { SessionOf } from "../../rules/env-script.js";
@@ -20,6 +21,7 @@ import { createEntryExport } from "./entry-export.js";
 import { createEntryFeed } from "./entry-feed.js";
 import { createEntryImports } from "./entry-imports.js";
 import { createEntryIndexes } from "./entry-indexes.js";
+import { createEntryPositions } from "./entry-positions.js";
 import { createEntryReads } from "./entry-reads.js";
 import { createEntryRights } from "./entry-rights.js";
 import { createEntrySearches } from "./entry-searches.js";
@@ -47,6 +49,7 @@ export function createStore(options: {
   /** The person that a page or a run works for. */
   person: SessionOf;
   /** Whether who signs in to the app is its user only with a second factor. */
+  ring: KeyRing;
   asksSecondFactor: (appId: number) => Promise<boolean>;
   /** To be called when another is signed in to a page, or nobody. */
   userChanged: (caller: Caller, appId: number) => Promise<void>;
@@ -82,7 +85,8 @@ export function createStore(options: {
     attempts,
     recent,
   });
-  const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, log });
+  const positions = createEntryPositions({ ring: options.ring });
+  const feed = createEntryFeed({ db, read: pool.read, notifications, sources, rights, positions, log });
   const trials = createAccessTrials({ db, sources, rights, searches });
   const upkeep = createChangeUpkeep({ db });
   const entries = createEntries({
@@ -100,6 +104,7 @@ export function createStore(options: {
     feed,
   });
   const stop = async () => {
+    feed.stop();
     const enough = new AbortController();
     // An index under way is made anew when it is next asked for.
     await Promise.race([

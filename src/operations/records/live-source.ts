@@ -1,4 +1,9 @@
-/** Events that go to many listeners at once: one object each for all of them, so that what is made of it can be shared. Knows no event. */
+/**
+ * Sources of subscriptions. A live source emits one object per event to all of its listeners, so that what is made of it can be shared.
+ * Read it before you add a subscription.
+ */
+import type { ActionError } from "../../errors.js";
+import type { Caller } from "../../rules/access.js";
 
 /** Ends a listening. May be called twice. */
 export type StopListening = () => void;
@@ -10,8 +15,26 @@ export type StopListening = () => void;
 export interface LiveSource<Event extends object> extends AsyncIterable<Event> {
   /** The app whose events these are. */
   appId: number;
-  /** Calls `listener` with every event from now on. Listeners must not throw. */
-  listen(listener: (event: Event) => void): StopListening;
+  /**
+   * Calls `listener` with every event from now on, or `end` once, after which nothing follows: the source has ended for that reason.
+   * Listeners must not throw.
+   */
+  listen(listener: (event: Event) => void, end: (reason: ActionError) => void): StopListening;
+}
+
+/** What a source needs to stay open only while its caller passes a check. */
+export interface Guard {
+  appId: number;
+  /** @throws ActionError if the caller has lost the right to this subscription */
+  check(caller: Caller): void;
+}
+
+/** Adds to a source the right that its caller must keep: `check` runs again whenever credentials change. */
+export function guarded<Source extends AsyncIterable<unknown>>(
+  source: Source,
+  { appId, check }: Guard,
+): Source & Guard {
+  return Object.assign(source, { appId, check });
 }
 
 export function liveSource<Event extends object>(

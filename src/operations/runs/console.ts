@@ -13,7 +13,8 @@ export const CONSOLE_CHANNEL = "svc_console";
 
 /** Lines are kept in batches this far apart. */
 const FLUSH_MS = 200;
-const LOOK_MS = 1_000;
+/** A removed run sends no notice, and its followers are to learn of it within a second. */
+const LOOK_MS = 500;
 /** As many lines as a follower is given from one reading: a slow one must not hold all that a run printed. */
 const READ_AT_ONCE = 500;
 
@@ -66,7 +67,7 @@ export function createRunConsole({ db, notifications }: { db: DataSource; notifi
   }
 
   /**
-   * Resolves at the next notice about the run, where one may have been missed, where nobody reads any more, or after a second: notices can
+   * Resolves at the next notice about the run, where one may have been missed, where nobody reads any more, or after LOOK_MS: notices can
    * be lost.
    */
   function news(runId: number, left: AbortSignal): Promise<void> {

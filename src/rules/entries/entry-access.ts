@@ -20,6 +20,8 @@ export interface EntryGrant {
   required: readonly string[];
   /** Tests that an entry must meet: before it is read, changed or removed, and in what is written. Without `{{…}}`. */
   tests: ColumnTests;
+  /** Equal for grants that show, or let write, the same. */
+  fingerprint: string;
 }
 
 export const denied = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DENIED");
@@ -27,7 +29,7 @@ export const denied = (): ActionError => new ActionError("DATA_SOURCE_ACCESS_DEN
 const fits = (rule: AccessRule, verb: EntryVerb, user: UserData | null): boolean =>
   rule.enabled !== false && rule.type.includes(verb) && allows(rule.allow, user);
 
-const EVERYTHING: EntryGrant = { mayTouch: EVERY_COLUMN.sees, required: [], tests: {} };
+const EVERYTHING: EntryGrant = { mayTouch: EVERY_COLUMN.sees, required: [], tests: {}, fingerprint: "everything" };
 
 function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
   const { include, exclude = [], require = [] } = rule;
@@ -36,7 +38,7 @@ function grantOf(rule: AccessRule, user: UserData | null): EntryGrant {
   const tests = mergeTests(all as ColumnTests[]);
   const required = [...require.filter((one) => typeof one === "string"), ...Object.keys(tests)];
   const mayTouch = (column: string) => (include?.includes(column) ?? true) && !exclude.includes(column);
-  return { mayTouch, required, tests };
+  return { mayTouch, required, tests, fingerprint: JSON.stringify([include, exclude, required, tests]) };
 }
 
 /** Two tests of one column that ask for different things can never both be written as one: then nothing meets them. */

@@ -1,0 +1,376 @@
+/** Every subscription × every way to lose the right to it, over two processes: one changes the right, the other has the subscriber. */
+import { randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "chai";
+import { buildSchema } from "graphql";
+import { type Client, createClient } from "graphql-ws";
+import type { DataSource } from "typeorm";
+import WebSocket from "ws";
+import { openDatabase } from "../../src/data/database.js";
+import { hashToken } from "../../src/operations/access/credentials.js";
+import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
+import { type ServiceProcess, startProcess } from "../harness/process.js";
+import { firstCredentials, type Kind } from "../harness/service.js";
+import { until } from "../harness/until.js";
+
+const SCHEMA = new URL("../../../schema/schema.graphql", import.meta.url);
+const WITHIN_MS = 1_000;
+const CODE = "async function execute() { return 1; }";
+const READABLE = [{ type: ["select"], allow: "loggedIn" }];
+/** Users of one office see a column more. */
+const BY_OFFICE = [
+  { type: ["select"], allow: { user: { Office: { equals: "London" } } } },
+  { type: ["select"], allow: "loggedIn", exclude: ["hidden"] },
+];
+
+type Name =
+  | "actionChanged"
+  | "actionLogAdded"
+  | "clientTriggers"
+  | "dataSourceChanged"
+  | "notificationAdded"
+  | "runConsoleAdded"
+  | "runConsoleLinesAdded";
+/** Kinds of callers that a subscription may have. */
+type Who = "api" | "editor" | "live" | "visitor" | "user";
+/** `UNAUTHORIZED` and so on: an error with that status. `reset`: a message with `reset`. `goes on`: nothing, and events still come. */
+type Outcome =
+  | "UNAUTHORIZED"
+  | "FORBIDDEN"
+  | "DATA_SOURCE_ACCESS_DENIED"
+  | "DATA_SOURCE_NOT_FOUND"
+  | "RUN_NOT_FOUND"
+  | "reset"
+  | "goes on";
+
+interface Subject {
+  query: string;
+  callers: readonly Who[];
+}
+
+const SUBJECTS: Record<Name, Subject> = {
+  actionChanged: { query: "actionChanged(appId: $app) { reset id }", callers: ["editor"] },
+  actionLogAdded: { query: "actionLogAdded(appId: $app) { id }", callers: ["api", "editor"] },
+  clientTriggers: {
+    query: "clientTriggers(appId: $app) { reset actions { id } }",
+    callers: ["live", "visitor", "editor"],
+  },
+  dataSourceChanged: {
+    query: "dataSourceChanged(appId: $app, dataSourceId: $source) { reset inserted { id } }",
+    callers: ["api", "editor", "user"],
+  },
+  notificationAdded: { query: "notificationAdded(appId: $app) { id }", callers: ["api", "live", "visitor", "editor"] },
+  runConsoleAdded: { query: "runConsoleAdded(appId: $app, runId: $run) { seq }", callers: ["api", "editor"] },
+  runConsoleLinesAdded: { query: "runConsoleLinesAdded(appId: $app, runId: $run) { seq }", callers: ["api", "editor"] },
+};
+
+const WAYS = [
+  "token revoked",
+  "token expired",
+  "role changed",
+  "rule removed",
+  "rule changed",
+  "signed out",
+  "thing deleted",
+  "app unpublished",
+] as const;
+type Way = (typeof WAYS)[number];
+
+function outcomeOf(name: Name, who: Who, way: Way): Outcome {
+  const isRun = name.startsWith("runConsole");
+  switch (way) {
+    case "token revoked":
+    case "token expired":
+      return "UNAUTHORIZED";
+    case "role changed":
+      return who === "editor" ? "FORBIDDEN" : who === "user" ? "reset" : "goes on";
+    case "rule removed":
+    case "signed out":
+      return who === "user" ? "DATA_SOURCE_ACCESS_DENIED" : "goes on";
+    case "rule changed":
+      return who === "user" ? "reset" : "goes on";
+    case "thing deleted":
+      return isRun ? "RUN_NOT_FOUND" : name === "dataSourceChanged" ? "DATA_SOURCE_NOT_FOUND" : "goes on";
+    case "app unpublished":
+      if (who === "visitor") return "UNAUTHORIZED";
+      return name === "clientTriggers" && who === "live" ? "reset" : "goes on";
+  }
+}
+
+const cells = (Object.keys(SUBJECTS) as Name[]).flatMap((name) =>
+  SUBJECTS[name].callers.flatMap((who) => WAYS.map((way) => ({ name, who, way, outcome: outcomeOf(name, who, way) }))),
+);
+
+describe("a subscription whose caller loses the right to it, over two processes", () => {
+  let database: FreshDatabase;
+  let folder: string;
+  let db: DataSource;
+  let processes: ServiceProcess[];
+  /** Of the process that changes rights, and of the one that has the subscribers. */
+  let [near, far] = ["", ""];
+  let app: number;
+  let tokens: Record<Kind, string>;
+  let sequence = 0;
+  const took: number[] = [];
+
+  async function rest(method: string, path: string, body?: unknown, token = tokens.editor) {
+    const response = await fetch(near + path, {
+      method,
+      headers: { "auth-token": token, ...(body !== undefined && { "content-type": "application/json" }) },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    // biome-ignore lint/suspicious/noExplicitAny: an answer has whatever shape its route gives it
+    const answer = (await response.json()) as any;
+    expect(response.status, `${method} ${path}: ${JSON.stringify(answer)}`).to.be.lessThan(300);
+    return answer;
+  }
+
+  before(async () => {
+    database = await freshDatabase();
+    folder = mkdtempSync(join(tmpdir(), "svc-ends-"));
+    const first = await firstCredentials(database.url, folder);
+    app = first.appId;
+    tokens = first.tokens;
+    db = await openDatabase(database.url, 2);
+    const environment = {
+      ...{ DATABASE_URL: database.url, SETTINGS_KEY: randomBytes(32).toString("base64"), ROLES: "api" },
+      ...{ RATE_LIMIT_MANAGE: "0", RATE_LIMIT_RUN: "0", RATE_LIMIT_PUBLISH: "0" },
+    };
+    processes = [startProcess(environment), startProcess(environment)];
+    [near, far] = (await Promise.all(processes.map((one) => one.ready()))) as [string, string];
+    await rest("POST", `/v1/apps/${app}/publish`);
+    await rest("POST", `/v1/apps/${app}/data-sources`, {
+      name: "Users",
+      hooks: [{ type: "operations", runOn: ["insert", "update"], fields: { Password: ["hash"] } }],
+    });
+  });
+  after(async () => {
+    for (const one of processes) one.signal("SIGTERM");
+    await Promise.all(processes.map(({ ended }) => ended));
+    await Promise.all(processes.map((one) => one.clean()));
+    await db.destroy();
+    await database.drop();
+    rmSync(folder, { recursive: true, force: true });
+  });
+
+  const subscriptions = async () => {
+    const response = await fetch(`${far}/metrics`);
+    return Number(/what="subscriptions"[^\n]* (\d+)/.exec(await response.text())?.[1]);
+  };
+
+  /** A caller with a credential of its own, and what takes its right away. */
+  async function callerOf(who: Who) {
+    if (who === "visitor") {
+      const page = await fetch(`${near}/apps/${app}`);
+      const token = /svc_live_[\w-]+/.exec((await page.text()) + page.headers.get("set-cookie"))![0];
+      return { token, user: 0, entry: null };
+    }
+    if (who === "editor") {
+      sequence += 1;
+      const person = { firstName: "E", lastName: "D", email: `e${sequence}@example.org` };
+      const { user, token } = await rest("POST", "/v1/admin/users", person, tokens.admin);
+      await rest("POST", `/v1/apps/${app}/editors`, { userId: user.id });
+      return { token: token as string, user: user.id as number, entry: null };
+    }
+    const { token } = await rest("POST", `/v1/apps/${app}/tokens`, { kind: who === "user" ? "live" : who });
+    if (who !== "user") return { token: token as string, user: 0, entry: null };
+    sequence += 1;
+    const data = { Email: `u${sequence}@example.org`, Password: "secret", Office: "London" };
+    const entry = await rest("POST", `/v1/apps/${app}/data-sources/Users/entries`, { data });
+    const where = { Email: data.Email, Password: data.Password };
+    await rest("POST", `/v1/apps/${app}/session`, { dataSourceId: "Users", where }, token);
+    return { token: token as string, user: 0, entry: entry.id as number };
+  }
+
+  /** What a cell's subscription is about, and an event for it. */
+  async function thingOf(name: Name, rules: object[]) {
+    sequence += 1;
+    const source = (await rest("POST", `/v1/apps/${app}/data-sources`, { name: `s${sequence}`, accessRules: rules }))
+      .dataSource.id;
+    const triggers = [{ trigger: "manual" }];
+    const made = { name: `a${sequence}`, code: CODE, active: true, triggers };
+    const action = (await rest("POST", `/v3/apps/${app}/actions`, made)).action.id;
+    const start = async () => (await rest("POST", `/v3/apps/${app}/actions/${action}/run`, {})).runId as number;
+    const run = name.startsWith("runConsole") ? await start() : 0;
+    let lines = 0;
+    const emit: Record<Name, () => Promise<unknown>> = {
+      actionChanged: () => rest("PUT", `/v3/apps/${app}/actions/${action}`, { description: `d${++lines}` }),
+      actionLogAdded: async () => rest("POST", `/v3/apps/${app}/runs/${await start()}/cancel`),
+      async clientTriggers() {
+        const where = { type: "analytics.pageView" };
+        const shown = {
+          ...made,
+          name: `c${++sequence}`,
+          environment: "client",
+          triggers: [{ trigger: "analytics", where }],
+        };
+        const client = await rest("POST", `/v3/apps/${app}/actions`, shown);
+        await rest("POST", `/v1/apps/${app}/publish`);
+        await rest("POST", `/v3/apps/${app}/actions/${client.action.id}/publish`);
+      },
+      dataSourceChanged: () =>
+        rest("POST", `/v1/apps/${app}/data-sources/${source}/entries`, { data: { n: 1, Office: "London" } }),
+      notificationAdded: () =>
+        rest("POST", `/v1/apps/${app}/notifications`, { status: "published", data: { title: "t" } }),
+      runConsoleAdded: () => print(),
+      runConsoleLinesAdded: () => print(),
+    };
+    async function print() {
+      await db.query("INSERT INTO console_line (run_id, seq, level, at, text) VALUES ($1, $2, 'log', now(), 'x')", [
+        run,
+        lines++,
+      ]);
+      await db.query("SELECT pg_notify('svc_console', $1)", [String(run)]);
+    }
+    return { source, action, run, emit: emit[name] };
+  }
+
+  type Thing = Awaited<ReturnType<typeof thingOf>>;
+
+  function follow(name: Name, { source, run }: Thing, token: string) {
+    const client: Client = createClient({
+      url: `${far.replace("http", "ws")}/graphql`,
+      webSocketImpl: WebSocket,
+      connectionParams: { authToken: token },
+      retryAttempts: 0,
+    });
+    const got: { events: Record<string, unknown>[]; status: string | null; at: number; told: number } = {
+      events: [],
+      status: null,
+      at: 0,
+      told: 0,
+    };
+    const needs = { actionChanged: "", actionLogAdded: "", clientTriggers: "", notificationAdded: "" } as Record<
+      string,
+      string
+    >;
+    const declared = name === "dataSourceChanged" ? ", $source: ID!" : name in needs ? "" : ", $run: Int!";
+    const query = `subscription ($app: Int!${declared}) { ${SUBJECTS[name].query} }`;
+    client.subscribe<Record<string, Record<string, unknown>>>(
+      { query, variables: { app, source: String(source), run } },
+      {
+        next: ({ data }) => {
+          got.events.push(data![name]!);
+          got.at = Date.now();
+        },
+        error(cause) {
+          const [error] = Array.isArray(cause) ? cause : [];
+          got.status ??= String(error?.extensions?.status ?? cause);
+          got.told = got.events.length;
+          got.at = Date.now();
+        },
+        complete: () => (got.status ??= "completed"),
+      },
+    );
+    return { got, client };
+  }
+
+  /** Revoking and expiring as the database says it, for credentials of any kind. */
+  const change = async (set: string, token: string) => {
+    await db.query(`UPDATE credential SET ${set} WHERE hash = $1`, [hashToken(token)]);
+    await db.query("SELECT pg_notify('svc_credential', '')");
+  };
+
+  /** @returns the moment from which on the right is lost */
+  async function lose(
+    way: Way,
+    { token, user, entry }: Awaited<ReturnType<typeof callerOf>>,
+    thing: Thing,
+  ): Promise<number> {
+    const source = `/v1/apps/${app}/data-sources/${thing.source}`;
+    switch (way) {
+      case "token revoked":
+        await change("revoked_at = now()", token);
+        break;
+      case "token expired": {
+        const ends = Date.now() + 700;
+        await change(`expires_at = to_timestamp(${ends / 1000})`, token);
+        return ends;
+      }
+      case "role changed":
+        if (entry !== null)
+          await rest("PUT", `/v1/apps/${app}/data-sources/Users/entries/${entry}`, { data: { Office: "Paris" } });
+        else if (user !== 0) await rest("DELETE", `/v1/apps/${app}/editors`, { userId: user });
+        break;
+      case "rule removed":
+        await rest("PUT", source, { accessRules: [] });
+        break;
+      case "rule changed":
+        await rest("PUT", source, { accessRules: [{ type: ["select"], allow: "loggedIn", exclude: ["hidden"] }] });
+        break;
+      case "signed out":
+        if (entry !== null) await rest("DELETE", `/v1/apps/${app}/session`, undefined, token);
+        break;
+      case "thing deleted":
+        if (thing.run === 0) await rest("DELETE", source);
+        else await db.query("DELETE FROM run WHERE id = $1", [thing.run]);
+        break;
+      case "app unpublished":
+        await rest("POST", `/v1/apps/${app}/unpublish`);
+    }
+    return Date.now();
+  }
+
+  it("is tested for every subscription of the schema", () => {
+    const schema = buildSchema(readFileSync(SCHEMA, "utf8"), { assumeValidSDL: true });
+    expect(Object.keys(schema.getSubscriptionType()!.getFields()).sort()).to.deep.equal(Object.keys(SUBJECTS).sort());
+  });
+
+  for (const { name, who, way, outcome } of cells) {
+    it(`${name} of ${who}, ${way}: ${outcome}`, async () => {
+      await rest("POST", `/v1/apps/${app}/publish`);
+      const isByOffice = who === "user" && way === "role changed";
+      const thing = await thingOf(name, isByOffice ? BY_OFFICE : READABLE);
+      const caller = await callerOf(who);
+      const { got, client } = follow(name, thing, caller.token);
+      // The same of a caller who keeps every right: what it has got, the other would have got.
+      const control = follow(name, thing, who === "live" || who === "visitor" ? tokens.live : tokens.editor);
+      try {
+        await until(subscriptions);
+        await until(async () => (await subscriptions()) === 2);
+        // Sources without a first message of their own.
+        const first = got.events.length;
+        await thing.emit();
+        await until(() => got.events.length > first && control.got.events.length > 0);
+        await delay(50);
+        const before = got.events.length;
+        const from = await lose(way, caller, thing);
+        if (outcome === "goes on") {
+          await thing.emit();
+          await until(() => got.events.length > before);
+          expect(got.status).to.equal(null);
+          return;
+        }
+        if (outcome === "reset") {
+          await until(() => got.events.slice(before).some(({ reset }) => reset));
+          expect(got.status).to.equal(null);
+        } else {
+          await until(() => got.status !== null);
+          expect(got.status).to.equal(outcome);
+        }
+        took.push(got.at - from);
+        if (outcome === "reset") return;
+        await until(async () => (await subscriptions()) === (way === "thing deleted" ? 0 : 1));
+        if (way !== "thing deleted") {
+          const told = control.got.events.length;
+          await thing.emit();
+          await until(() => control.got.events.length > told);
+        }
+        expect(got.events.length).to.equal(got.told);
+      } finally {
+        await client.dispose();
+        await control.client.dispose();
+        await until(async () => (await subscriptions()) === 0);
+      }
+    });
+  }
+
+  it("ends within a second", () => {
+    took.sort((a, b) => a - b);
+    expect(took).to.not.deep.equal([]);
+    expect(took.at(-1)).to.be.lessThan(WITHIN_MS);
+  });
+});
