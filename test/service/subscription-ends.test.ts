@@ -10,7 +10,7 @@ import { type Client, createClient } from "graphql-ws";
 import type { DataSource } from "typeorm";
 import WebSocket from "ws";
 import { openDatabase } from "../../src/data/database.js";
-import { hashToken } from "../../src/operations/access/credentials.js";
+import { hashToken } from "../../src/operations/access/tokens.js";
 import { type FreshDatabase, freshDatabase } from "../harness/postgres.js";
 import { type ServiceProcess, startProcess } from "../harness/process.js";
 import { firstCredentials, type Kind } from "../harness/service.js";
