@@ -2,11 +2,10 @@
  * Positions of subscriptions to entries, as texts. A trusted caller gets the number of the change. Anyone else gets it sealed and with the
  * time: the numbers, the equality and the age of plain positions would show how much others change.
  */
-import { createSecretKey, hkdfSync, type KeyObject } from "node:crypto";
-import { open, seal } from "../../engine/cipher.js";
 import type { KeyRing } from "../../engine/key-ring.js";
 import { ActionError } from "../../errors.js";
 import { described } from "../../rules/described.js";
+import { createSealedTexts } from "../records/sealed-texts.js";
 import type { DataSourceKey } from "./entry-rows.js";
 
 const PURPOSE = "svc entry position 1";
@@ -25,29 +24,15 @@ export const POSITION_EVERY_MS = 2 * 60_000;
 export type EntryPositions = ReturnType<typeof createEntryPositions>;
 
 export function createEntryPositions({ ring }: { ring: KeyRing }) {
-  const keyOf = (master: Buffer): KeyObject =>
-    createSecretKey(Buffer.from(hkdfSync("sha256", master, "", PURPOSE, 32)));
+  const texts = createSealedTexts({ ring, purpose: PURPOSE });
   const boundTo = ({ appId, id }: DataSourceKey): string => `${appId}:${id}`;
-
-  function unseal(source: DataSourceKey, sealed: Buffer): string | null {
-    let text: string | null = null;
-    ring.find((master) => {
-      try {
-        text = open(keyOf(master), sealed, boundTo(source));
-      } catch {
-        // Another key sealed it, or none.
-      }
-      return text !== null;
-    });
-    return text;
-  }
 
   return {
     /** The text of a position. */
     textOf(source: DataSourceKey, number: number, isTrusted: boolean): string {
       if (isTrusted) return String(number);
       const text = `${String(number).padStart(NUMBER_DIGITS, "0")} ${Date.now()}`;
-      return seal(keyOf(ring.current()), text, boundTo(source)).toString("base64url");
+      return texts.seal(text, boundTo(source));
     },
 
     /** @returns null where the caller starts from now @throws REQUEST_INVALID */
@@ -58,7 +43,7 @@ export function createEntryPositions({ ring }: { ring: KeyRing }) {
         const message = `since must be a position of this subscription (got ${described(since)})`;
         throw new ActionError("REQUEST_INVALID", message);
       }
-      const [number, at] = (unseal(source, Buffer.from(since, "base64url")) ?? "").split(" ");
+      const [number, at] = (texts.unseal(since, boundTo(source)) ?? "").split(" ");
       const isValid = at !== undefined && Date.now() - Number(at) < SEALED_VALID_MS;
       return { number: isValid ? Number(number) : null };
     },

@@ -1,0 +1,43 @@
+/** Seals short texts that clients send back unread, under keys derived from the key ring. Settings have keys of their own. */
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import type { KeyRing } from "../../engine/key-ring.js";
+
+const ALGORITHM = "aes-256-gcm";
+const IV_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** @param purpose separates these keys from all others of the same ring */
+export function createSealedTexts({ ring, purpose }: { ring: KeyRing; purpose: string }) {
+  const keyOf = (master: Buffer): Buffer => Buffer.from(hkdfSync("sha256", master, "", purpose, 32));
+
+  function unsealWith(key: Buffer, bytes: Buffer, associated: string): string {
+    const decipher = createDecipheriv(ALGORITHM, key, bytes.subarray(0, IV_BYTES))
+      .setAAD(Buffer.from(associated))
+      .setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES));
+    return Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()]).toString();
+  }
+
+  return {
+    /** Two seals of one text differ. Unsealing needs the same `associated` text. */
+    seal(text: string, associated: string): string {
+      const iv = randomBytes(IV_BYTES);
+      const cipher = createCipheriv(ALGORITHM, keyOf(ring.current()), iv).setAAD(Buffer.from(associated));
+      const body = Buffer.concat([cipher.update(text, "utf8"), cipher.final()]);
+      return Buffer.concat([iv, cipher.getAuthTag(), body]).toString("base64url");
+    },
+
+    /** @returns null if none of the ring's keys sealed it with `associated` */
+    unseal(sealed: string, associated: string): string | null {
+      let text: string | null = null;
+      ring.find((master) => {
+        try {
+          text = unsealWith(keyOf(master), Buffer.from(sealed, "base64url"), associated);
+        } catch {
+          // Another key sealed it, or none.
+        }
+        return text !== null;
+      });
+      return text;
+    },
+  };
+}
