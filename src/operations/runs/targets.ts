@@ -78,8 +78,8 @@ export async function explainMissing(
 ): Promise<never> {
   const isMissing = error instanceof ActionError && error.status === "ACTION_NOT_FOUND";
   if (!isMissing || caller.copy === "master" || isVisitor(caller)) throw error;
-  const values = [appId, "master", ...referenceParameters(ref)];
-  const [draft] = await rows<Target>(db, FIND_TARGET("$1", "$2", "$3", "$4"), values);
+  const values = [appId, "master", ...referenceParameters(ref), false];
+  const [draft] = await rows<Target>(db, FIND_TARGET("$1", "$2", "$3", "$4", "$5"), values);
   if (!draft) throw error;
   const message = `the action ${draft.name} is not published; publish it, or run its draft with an editor's session`;
   throw new ActionError("ACTION_NOT_FOUND", message);
