@@ -139,6 +139,7 @@ CREATE TABLE app (
   secrets_version bigint DEFAULT 0 NOT NULL,
   secrets_forgotten bigint DEFAULT 0 NOT NULL,
   schedules_paused_at timestamp with time zone,
+  settings_updated_at timestamp with time zone,
   CONSTRAINT app_pkey PRIMARY KEY (id),
   CONSTRAINT app_organization_id_fkey FOREIGN KEY (organization_id) REFERENCES organization(id) ON DELETE CASCADE
 );

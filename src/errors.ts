@@ -56,6 +56,7 @@ export const STATUS = {
   RUN_NOT_CANCELLABLE: { http: 409, message: "the run has ended already" },
   ENTRY_ALREADY_EXISTS: { http: 409, message: "an entry with the same values is there already" },
   ENTRY_CHANGED: { http: 409, message: "the entry has changed meanwhile" },
+  RESOURCE_CHANGED: { http: 409, message: "the resource was changed after the state that this change started from" },
   MESSAGE_DECIDED: { http: 409, message: "the message's status is known" },
   PAYLOAD_TOO_LARGE: { http: 413, message: "the request is larger than 1 MB" },
   RANGE_NOT_SATISFIABLE: { http: 416, message: "the range lies behind the end of the file" },
@@ -81,6 +82,8 @@ export interface ErrorDetails {
   action?: object;
   /** The entry as it stands now and as the caller may see it (ENTRY_CHANGED); null where it sees nothing of it. */
   entry?: object | null;
+  /** The resource as it stands now (RESOURCE_CHANGED). */
+  resource?: object;
   /** Columns whose values no two entries may share (ENTRY_ALREADY_EXISTS), as far as the caller may know of them. */
   columns?: readonly string[];
   /** Which actions of an import are at fault. */

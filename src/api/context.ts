@@ -13,6 +13,8 @@ export interface RequestContext extends Visitor {
   answer?: Answer;
   /** Aborts when nobody waits for the answer any more. */
   gone?: () => AbortSignal;
+  /** The state that the answer shows, for its `ETag`, if the answer itself does not name it. */
+  updatedAt?: string;
   /** Where requests are traced. */
   span?: Span;
   /** It is refused, whatever HTTP says. */

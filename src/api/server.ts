@@ -1,6 +1,5 @@
 /** The one port: REST, GraphQL and its websocket, pages and health behind one HTTP server. Decides nothing of its own. */
 import { createServer, type RequestListener } from "node:http";
-import type { Readable } from "node:stream";
 import Fastify, { type FastifyInstance, type FastifyReply } from "fastify";
 import type { GraphQLSchema } from "graphql";
 import type { Logger } from "pino";
@@ -14,8 +13,6 @@ import type { DeliveryReports } from "../operations/communicate/delivery-reports
 import type { KeptScripts } from "../operations/packages/kept-scripts.js";
 import type { Measures } from "../operations/watch/measures.js";
 import type { Tracing } from "../operations/watch/tracing.js";
-import { jsonParts } from "../rules/json-text.js";
-import { entityTag } from "../rules/precondition.js";
 import type { AddressOf } from "./address.js";
 import { overSignal, whenOver } from "./answer-end.js";
 import type { Answers } from "./answers.js";
@@ -31,7 +28,6 @@ import { registerEntryFiles } from "./entry-files.js";
 import { registerEnvScript } from "./env-script-route.js";
 import { errorReply } from "./error-reply.js";
 import { registerFirstPage } from "./first-page.js";
-import { gated } from "./gated.js";
 import { createDocuments, type Documents } from "./graphql/documents.js";
 import { createSchema, type Resolvers } from "./graphql/schema.js";
 import { registerGraphql } from "./graphql-route.js";
@@ -39,13 +35,12 @@ import { registerKeptScripts } from "./kept-scripts.js";
 import { registerMediaBytes } from "./media-bytes.js";
 import { registerOpenapi } from "./openapi-route.js";
 import { createPageOrigin, pathBefore } from "./page-origin.js";
-import { restRequest } from "./rest/request.js";
-import type { Route } from "./rest/route.js";
+import { registerRest } from "./rest/register.js";
 import { ROUTES } from "./rest/routes.js";
 import { addressSender } from "./sender.js";
 import { registerSignIn } from "./sign-in.js";
 import { LARGE_CHARACTERS, sliced } from "./sliced.js";
-import { registerTraces, traced } from "./traces.js";
+import { registerTraces } from "./traces.js";
 import type { Turns } from "./turns.js";
 import { registerWebAssets } from "./web-assets.js";
 
@@ -131,32 +126,6 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
       leave();
     }, done);
   });
-}
-
-/** JSON text, of which a large one is not put together first. */
-function written(body: unknown, reply: FastifyReply): string | Readable {
-  const parts = jsonParts(body);
-  if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_CHARACTERS) return parts.join("");
-  return sliced(parts, () => reply.raw.destroy());
-}
-
-function registerRest(app: FastifyInstance, routes: readonly Route[], { resolvers, tracing }: ApiOptions): void {
-  for (const { method, path, http = 200, answer, updatedAt, open } of routes) {
-    app.route({
-      method,
-      url: path,
-      ...(!open && { onRequest: gated }),
-      handler: async (request, reply) => {
-        const { context } = request;
-        const work = () => answer(resolvers, restRequest(request, context));
-        const body = await traced(tracing, context, () => context.answer!.part(work));
-        reply.code(http).headers(quotaHeaders(context)).type("application/json; charset=utf-8");
-        if (updatedAt) reply.header("ETag", entityTag(updatedAt(body as never)));
-        // Depends on who asks, and holds what caches may not keep.
-        return reply.header("Cache-Control", "no-store").send(written(body, reply));
-      },
-    });
-  }
 }
 
 /** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */

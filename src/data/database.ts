@@ -55,6 +55,7 @@ import { RunLimits1763600200000 } from "../../migrations/1763600200000-run-limit
 import { ScriptUses1763600240000 } from "../../migrations/1763600240000-script-uses.js";
 import { Declarations1763600260000 } from "../../migrations/1763600260000-declarations.js";
 import { AppUsers1764000400000 } from "../../migrations/1764000400000-app-users.js";
+import { SettingsState1764000500000 } from "../../migrations/1764000500000-settings-state.js";
 import {
   BOUNDED_POOL,
   createPool,
@@ -114,6 +115,7 @@ export const MIGRATIONS = [
   ScriptUses1763600240000,
   Declarations1763600260000,
   AppUsers1764000400000,
+  SettingsState1764000500000,
 ];
 
 /** Any number that no other program on the database takes: it guards the schema's change. */

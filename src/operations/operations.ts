@@ -126,7 +126,7 @@ export async function createOperations(surroundings: Surroundings) {
   const { organizationOf } = people;
   const settings = createSettings({ db, dataKeys, baseUrl, clientTimeoutMs, sessionOf, logEvents, intake });
   const apps = createApps({ db, credentials, organizationOf, settings, logEvents, intake });
-  const appVersions = createAppVersions({ db, settings, logEvents, intake });
+  const appVersions = createAppVersions({ db, settings, logEvents, intake, lock: apps.lock });
   const { catalogue, addressed, packages } = dependenciesOf(surroundings, intake);
   const schedule = createSchedule({ db, now, defaultTimezone, measures });
   const triggerIndex = createTriggerIndex({ now, defaultTimezone });

@@ -108,6 +108,30 @@ describe("Studio's pages of an app", () => {
     expect(await studio.textOf('.setting[data-key="__shopKey"] .hint')).to.match(/^set just now by \S+/);
   });
 
+  it("overwrites no setting that someone else changed, and says so; a change of another key is no conflict", async () => {
+    const set = (body: object) => service.rest("POST", app("/settings"), { body });
+    await set({ shared: "first" });
+    await studio.open(`${service.appId}/app`);
+    await studio.button("Settings");
+    const line = '.setting[data-key="shared"]';
+    await studio.replace('[aria-label="shared"]', "mine");
+    await set({ other: 1 });
+    await studio.button("Save", `//li[@data-key="shared"]`);
+    await page.waitForSelector(`.setting[data-key="other"]`);
+    await page.waitForFunction(`document.querySelector('${line} > .row button').disabled`);
+    expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine");
+
+    await studio.replace('[aria-label="shared"]', "mine again");
+    await set({ shared: "theirs" });
+    await studio.button("Save", `//li[@data-key="shared"]`);
+    await page.waitForFunction(`document.querySelector('${line} .fault').textContent !== ""`);
+    expect(await studio.textOf(`${line} .fault`)).to.contain("someone else changed this setting");
+    expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("theirs");
+    await studio.button("Save", `//li[@data-key="shared"]`);
+    await page.waitForFunction(`document.querySelector('${line} > .row button').disabled`);
+    expect((await service.rest("GET", app("/settings"))).body.shared).to.equal("mine again");
+  });
+
   it("shows the trail of what was done", async () => {
     const source = await service.rest("POST", app("/data-sources"), { body: { name: "seats" } });
     await service.rest("POST", app(`/data-sources/${source.body.dataSource.id}/entries`), { body: { Seat: "A1" } });

@@ -4,6 +4,7 @@ import type { Gate } from "../../operations/access/gate.js";
 import type { AlertRules } from "../../operations/alerts/alert-rules.js";
 import type { RequestContext } from "../context.js";
 import { AlertDeliveryType, AlertRuleInput, AlertRuleType } from "./alert-types.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
 @Resolver(() => AlertRuleType)
 export class AlertResolver {
@@ -48,15 +49,16 @@ export class AlertResolver {
     return this.rules.create(caller, appId, rule);
   }
 
-  @Mutation(() => AlertRuleType, { description: "What is absent stays. A changed alert begins anew." })
+  @Mutation(() => AlertRuleType, { description: "Fields that are absent stay. Updating an alert resets its state." })
   async updateAlertRule(
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
     @Arg("rule", () => AlertRuleInput, { nullable: true }) rule: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<AlertRuleType> {
     const caller = await this.gate.enter(context, "manageAlerts", appId);
-    return this.rules.update(caller, appId, id, rule);
+    return this.rules.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, rule);
   }
 
   @Mutation(() => Boolean)
@@ -64,9 +66,10 @@ export class AlertResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeAlerts", appId);
-    await this.rules.remove(caller, appId, id);
+    await this.rules.remove(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
     return true;
   }
 

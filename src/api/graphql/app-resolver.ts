@@ -13,6 +13,7 @@ import {
   UpdateAppInput,
   UserType,
 } from "./app-types.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 
 @Resolver()
 export class AppResolver {
@@ -38,9 +39,10 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("data", () => UpdateAppInput) data: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "updateApp", appId);
-    return this.service.update(caller, appId, data);
+    return this.service.update(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, data);
   }
 
   @Mutation(() => AppType, { description: "As updateApp, and writes `settings` but protected keys: both, or nothing." })
@@ -48,21 +50,30 @@ export class AppResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("data", () => AdministrateAppInput) data: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "administrate", appId);
-    return this.service.administrate(caller, appId, data);
+    return this.service.administrate(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, data);
   }
 
   @Mutation(() => AppType)
-  async publishApp(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<App> {
+  async publishApp(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+  ): Promise<App> {
     const caller = await this.gate.enter(context, "publishApp", appId);
-    return this.service.publish(caller, appId);
+    return this.service.publish(caller, { appId, precondition: preconditionOf(ifUpdatedAt) });
   }
 
   @Mutation(() => AppType)
-  async unpublishApp(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<App> {
+  async unpublishApp(
+    @Ctx() context: RequestContext,
+    @Arg("appId", () => Int) appId: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
+  ): Promise<App> {
     const caller = await this.gate.enter(context, "publishApp", appId);
-    return this.service.unpublish(caller, appId);
+    return this.service.unpublish(caller, { appId, precondition: preconditionOf(ifUpdatedAt) });
   }
 
   @Mutation(() => NewUserType)

@@ -6,6 +6,7 @@ import type { AppVersion, AppVersionDetails, AppVersions } from "../../operation
 import type { App, Apps } from "../../operations/apps/apps.js";
 import type { RequestContext } from "../context.js";
 import { AppSnapshotType, AppType } from "./app-types.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 import { VersionPaginationType, VersionUserType } from "./version-types.js";
 
@@ -73,9 +74,10 @@ export class AppVersionResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("versionId", () => Int) versionId: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<App> {
     const caller = await this.gate.enter(context, "appVersions", appId);
-    await this.service.restore(caller, appId, versionId);
+    await this.service.restore(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, versionId);
     return this.appService.get(appId);
   }
 }

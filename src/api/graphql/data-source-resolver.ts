@@ -76,10 +76,11 @@ export class DataSourceResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Ref("id") ref: Reference,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
     @By() _by?: ReferenceKind | null,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "removeDataSources", appId);
-    await this.service.remove(caller, appId, ref);
+    await this.service.remove(caller, { appId, ref, precondition: preconditionOf(ifUpdatedAt) });
     return true;
   }
 
@@ -116,10 +117,11 @@ export class DataSourceResolver {
     @Arg("appId", () => Int) appId: number,
     @Ref("dataSourceId") ref: Reference,
     @Arg("versionId", () => Int) versionId: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
     @By() _by?: ReferenceKind | null,
   ): Promise<ImportedType> {
     const caller = await this.gate.enter(context, "writeDataSources", appId);
-    return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId);
+    return this.entries.restore({ caller, isTrusted: true }, { appId, ref }, versionId, preconditionOf(ifUpdatedAt));
   }
 
   @Query(() => AccessTrialType, {

@@ -157,7 +157,7 @@ export class ImportedType {
 class CommitEntryInput {
   @Field(() => Int, { nullable: true }) id?: unknown;
   @Field(() => GraphQLJSON, { nullable: true }) data?: unknown;
-  @Field(() => String, { nullable: true, description: "The updatedAt that the update starts from." })
+  @Field(() => DateTime, { nullable: true, description: "The updatedAt that the update starts from." })
   ifUpdatedAt?: unknown;
   @Field(() => Int, { nullable: true, description: "Ignored." }) dataSourceId?: unknown;
   @Field(() => DateTime, { nullable: true, description: "Ignored." }) createdAt?: unknown;

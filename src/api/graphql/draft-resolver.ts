@@ -6,6 +6,7 @@ import type { PayloadPreset, PayloadPresets } from "../../operations/actions/pre
 import type { CodeProblem, CodeProblems } from "../../operations/actions/problems.js";
 import type { KeptScripts } from "../../operations/packages/kept-scripts.js";
 import type { RequestContext } from "../context.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { DateTime } from "./leaf-types.js";
 
 @ObjectType("PayloadPreset", { description: "A payload kept with an action by name, to try it with." })
@@ -51,9 +52,10 @@ export class DraftResolver {
     @Arg("actionId", () => Int) actionId: number,
     @Arg("name", () => String) name: unknown,
     @Arg("payload", () => GraphQLJSON, { nullable: true }) payload: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<PayloadPreset[]> {
     const caller = await this.gate.enter(context, "writePresets", appId);
-    return this.presets.save(caller, appId, actionId, name, payload);
+    return this.presets.save(caller, appId, actionId, name, payload, preconditionOf(ifUpdatedAt));
   }
 
   @Mutation(() => [PayloadPresetType])
@@ -62,9 +64,10 @@ export class DraftResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("actionId", () => Int) actionId: number,
     @Arg("name", () => String) name: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<PayloadPreset[]> {
     await this.gate.enter(context, "writePresets", appId);
-    return this.presets.remove(appId, actionId, name);
+    return this.presets.remove(appId, actionId, name, preconditionOf(ifUpdatedAt));
   }
 
   @Query(() => [CodeProblemType], {

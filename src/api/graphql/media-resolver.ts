@@ -6,11 +6,14 @@ import type { Contents } from "../../operations/media/contents.js";
 import type { FolderListing, ListingOptions } from "../../operations/media/folders.js";
 import type { LinkClaim, MediaLink } from "../../operations/media/links.js";
 import type { Media } from "../../operations/media/media.js";
+import type { MediaTarget } from "../../operations/media/media-rows.js";
 import type { OwnRules, RuledKind } from "../../operations/media/media-rules.js";
 import type { Upload } from "../../operations/media/uploads.js";
 import type { MediaRule } from "../../rules/media-access.js";
 import type { ContentsForm } from "../../rules/media-fields.js";
+import type { Precondition } from "../../rules/precondition.js";
 import type { RequestContext } from "../context.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import {
   MediaAccessRuleInput,
   MediaAccessRuleType,
@@ -119,10 +122,20 @@ export class MediaResolver {
     @Arg("parentId", () => Int, { nullable: true }) parentId?: unknown,
     @Arg("accessRules", () => [MediaAccessRuleInput], { nullable: true, description: "Whole; null: none of its own." })
     accessRules?: MediaAccessRuleInput[] | null,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<MediaFolder> {
-    await this.changeRules(context, appId, "folder", id, accessRules);
+    const precondition = await this.changeRules(
+      context,
+      "folder",
+      { appId, id, precondition: preconditionOf(ifUpdatedAt) },
+      accessRules,
+    );
     const admission = await this.gate.admit(context, "writeMedia", appId);
-    return this.media.folders.update(admission, appId, id, given({ name: name ?? undefined, parentId }));
+    return this.media.folders.update(
+      admission,
+      { appId, id, precondition },
+      given({ name: name ?? undefined, parentId }),
+    );
   }
 
   @Mutation(() => Boolean, { description: "With all that it holds." })
@@ -130,9 +143,10 @@ export class MediaResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const admission = await this.gate.admit(context, "removeMedia", appId);
-    await this.media.folders.remove(admission, appId, id);
+    await this.media.folders.remove(admission, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
     return true;
   }
 
@@ -148,10 +162,20 @@ export class MediaResolver {
       description: "Whole; null: the folder's hold.",
     })
     accessRules?: MediaAccessRuleInput[] | null,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<MediaFile> {
-    await this.changeRules(context, appId, "file", id, accessRules);
+    const precondition = await this.changeRules(
+      context,
+      "file",
+      { appId, id, precondition: preconditionOf(ifUpdatedAt) },
+      accessRules,
+    );
     const admission = await this.gate.admit(context, "writeMedia", appId);
-    return this.media.files.update(admission, appId, id, given({ name: name ?? undefined, folderId }));
+    return this.media.files.update(
+      admission,
+      { appId, id, precondition },
+      given({ name: name ?? undefined, folderId }),
+    );
   }
 
   @Mutation(() => Boolean)
@@ -159,21 +183,24 @@ export class MediaResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const admission = await this.gate.admit(context, "removeMedia", appId);
-    await this.media.files.remove(admission, appId, id);
+    await this.media.files.remove(admission, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
     return true;
   }
 
+  /** Changes the rules if they are given; returns the states that the rest of the change may start from. */
   private async changeRules(
     context: RequestContext,
-    appId: number,
     kind: RuledKind,
-    id: number,
+    { appId, id, precondition }: MediaTarget,
     accessRules: MediaAccessRuleInput[] | null | undefined,
-  ): Promise<void> {
-    if (accessRules === undefined) return;
-    await this.setOwnRules(context, appId, kind, id, accessRules?.map(ruleOf) ?? null);
+  ): Promise<Precondition> {
+    if (accessRules === undefined) return precondition;
+    const rules = accessRules?.map(ruleOf) ?? null;
+    const { updatedAt } = await this.setOwnRules(context, appId, kind, id, rules, precondition);
+    return precondition && [updatedAt];
   }
 
   /** REST alone has the files of an app in one list. */
@@ -183,17 +210,31 @@ export class MediaResolver {
   }
 
   /** The bodies of REST, whose faults the rules name. */
-  async changeFolder(context: RequestContext, appId: number, id: number, body: unknown): Promise<MediaFolder> {
-    return this.media.folders.update(await this.gate.admit(context, "writeMedia", appId), appId, id, body);
+  async changeFolder(
+    context: RequestContext,
+    appId: number,
+    id: number,
+    body: unknown,
+    precondition: Precondition,
+  ): Promise<MediaFolder> {
+    const admission = await this.gate.admit(context, "writeMedia", appId);
+    return this.media.folders.update(admission, { appId, id, precondition }, body);
   }
 
-  async changeFile(context: RequestContext, appId: number, id: number, body: unknown): Promise<MediaFile> {
-    return this.media.files.update(await this.gate.admit(context, "writeMedia", appId), appId, id, body);
+  async changeFile(
+    context: RequestContext,
+    appId: number,
+    id: number,
+    body: unknown,
+    precondition: Precondition,
+  ): Promise<MediaFile> {
+    const admission = await this.gate.admit(context, "writeMedia", appId);
+    return this.media.files.update(admission, { appId, id, precondition }, body);
   }
 
   async ownRules(context: RequestContext, appId: number, kind: RuledKind, id: number): Promise<OwnRules> {
     const admission = await this.gate.admit(context, "readMedia", appId);
-    return this.media.rules.get(admission, appId, kind, id);
+    return this.media.rules.get(admission, kind, { appId, id });
   }
 
   async setOwnRules(
@@ -202,9 +243,10 @@ export class MediaResolver {
     kind: RuledKind,
     id: number,
     body: unknown,
+    precondition?: Precondition,
   ): Promise<OwnRules> {
     const admission = await this.gate.admit(context, "writeMedia", appId);
-    return this.media.rules.set(admission, appId, kind, id, body);
+    return this.media.rules.set(admission, kind, { appId, id, precondition }, body);
   }
 
   /** Bytes, which GraphQL has no words for. */

@@ -6,6 +6,7 @@ import type { Notify } from "../../operations/notifications/notify.js";
 import { guarded } from "../../operations/records/live-source.js";
 import { EVERY_ONE } from "../../rules/notification-input.js";
 import type { RequestContext } from "../context.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { NotificationStatusEnum } from "./leaf-types.js";
 import {
   MarkedNotificationsType,
@@ -79,9 +80,10 @@ export class NotificationResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
     @Arg("notification", () => NotificationInput, { nullable: true }) body: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<Notification> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
-    return this.notify.service.update(caller, appId, id, body);
+    return this.notify.service.update(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) }, body);
   }
 
   @Mutation(() => Boolean)
@@ -89,9 +91,10 @@ export class NotificationResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("id", () => Int) id: number,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<boolean> {
     const caller = await this.gate.enter(context, "manageNotifications", appId);
-    await this.notify.service.remove(caller, appId, id);
+    await this.notify.service.remove(caller, { appId, id, precondition: preconditionOf(ifUpdatedAt) });
     return true;
   }
 

@@ -3,10 +3,11 @@ import { GraphQLJSON } from "graphql-scalars";
 import { Arg, Ctx, Field, Int, Mutation, ObjectType, Query, Resolver } from "type-graphql";
 import type { Copy } from "../../data/action-types.js";
 import type { Gate } from "../../operations/access/gate.js";
-import type { SettingStatus, Settings, SettingsUse } from "../../operations/settings/settings.js";
+import type { SettingStatus, Settings, SettingsAt, SettingsUse } from "../../operations/settings/settings.js";
 import type { AppSession, PublicEnv, RuntimeEnv } from "../../rules/env-script.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import type { RequestContext } from "../context.js";
+import { IfUpdatedAt, preconditionOf, type StateGiven } from "./if-updated-at.js";
 import { CopyEnum, DateTime, RuntimeEnvironmentEnum } from "./leaf-types.js";
 
 @ObjectType("SettingStatus", { description: "Whether a key is set, since when and by whom: never its value." })
@@ -85,6 +86,12 @@ class SettingsUseType {
   readers: SettingsUse["readers"];
 }
 
+/** The settings, whose state REST names in the ETag. */
+function shown(context: RequestContext, { settings, updatedAt }: SettingsAt): SettingsView {
+  context.updatedAt = updatedAt;
+  return settings;
+}
+
 @Resolver()
 export class SettingResolver {
   constructor(
@@ -95,7 +102,16 @@ export class SettingResolver {
   @Query(() => GraphQLJSON, { description: "Public and private settings; protected ones for nobody." })
   async settings(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<SettingsView> {
     await this.gate.enter(context, "readSettings", appId);
-    return this.service.http(appId);
+    return shown(context, await this.service.httpAt(appId));
+  }
+
+  @Query(() => DateTime, {
+    description:
+      "The last change of any setting of the app: the `ifUpdatedAt` of a change that starts from what `settings` shows now.",
+  })
+  async settingsUpdatedAt(@Ctx() context: RequestContext, @Arg("appId", () => Int) appId: number): Promise<string> {
+    await this.gate.enter(context, "readSettings", appId);
+    return this.service.updatedAt(appId);
   }
 
   @Query(() => RuntimeEnvType, {
@@ -140,9 +156,13 @@ export class SettingResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("settings", () => GraphQLJSON) settings: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
-    return this.service.set(caller, appId, settings);
+    return shown(
+      context,
+      await this.service.set(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, settings),
+    );
   }
 
   @Mutation(() => GraphQLJSON, { description: "Removes top-level keys; answers as `settings` does." })
@@ -150,9 +170,13 @@ export class SettingResolver {
     @Ctx() context: RequestContext,
     @Arg("appId", () => Int) appId: number,
     @Arg("keys", () => [String]) keys: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<SettingsView> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
-    return this.service.remove(caller, appId, { keys });
+    return shown(
+      context,
+      await this.service.remove(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, { keys }),
+    );
   }
 
   @Mutation(() => [SettingStatusType], {
@@ -164,9 +188,10 @@ export class SettingResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("keys", () => [String]) keys: unknown,
     @Arg("secret", () => Boolean) secret: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<SettingStatus[]> {
     const caller = await this.gate.enter(context, "markSettings", appId);
-    return this.service.mark(caller, appId, { keys, secret });
+    return this.service.mark(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, { keys, secret });
   }
 
   @Mutation(() => String, {
@@ -177,8 +202,9 @@ export class SettingResolver {
     @Arg("appId", () => Int) appId: number,
     @Arg("settingKey", () => String) settingKey: unknown,
     @Arg("value", () => GraphQLJSON) value: unknown,
+    @IfUpdatedAt() ifUpdatedAt?: StateGiven,
   ): Promise<string> {
     const caller = await this.gate.enter(context, "writeSettings", appId);
-    return this.service.setArtifact(caller, appId, settingKey, value);
+    return this.service.setArtifact(caller, { appId, precondition: preconditionOf(ifUpdatedAt) }, settingKey, value);
   }
 }

@@ -65,7 +65,7 @@ function parametersOf(route: Route, notes: RouteNotes, nameOf: (name: string) =>
 }
 
 function operationOf(route: Route, notes: RouteNotes, operationId: string, parameters: object[]): object {
-  const { http = 200, updatedAt, open } = route;
+  const { http = 200, open } = route;
   const etag = { ETag: { description: "The state that is shown.", schema: { type: "string" } } };
   const content = { "application/json": { schema: notes.answer } };
   return {
@@ -76,7 +76,14 @@ function operationOf(route: Route, notes: RouteNotes, operationId: string, param
     ...(notes.body && { requestBody: { content: { "application/json": { schema: notes.body } } } }),
     ...(open && { security: [{ authToken: [] }, { bearer: [] }, {}] }),
     responses: {
-      [String(http)]: { description: "Done.", ...(updatedAt && { headers: etag }), content },
+      [String(http)]: {
+        description: "Done.",
+        ...((notes.tagged || route.method === "GET") && { headers: etag }),
+        content,
+      },
+      ...(route.method === "GET" && {
+        304: { description: "If-None-Match names the ETag: the client has this representation." },
+      }),
       default: { $ref: "#/components/responses/Failure" },
     },
   };

@@ -24,6 +24,8 @@ export interface RouteNotes {
   path: Map<string, Schema>;
   query: Map<string, Schema>;
   ifMatch: boolean;
+  /** Whether it names the state that it answers. */
+  tagged: boolean;
   /** null: it reads none. */
   body: Schema | null;
   answer: Schema;
@@ -57,7 +59,7 @@ class Part {
 class Recording {
   readonly notes: RouteNotes = {
     ...{ operation: null, description: null, path: new Map(), query: new Map() },
-    ...{ ifMatch: false, body: null, answer: {} },
+    ...{ ifMatch: false, tagged: false, body: null, answer: {} },
   };
   /** The body as a whole. */
   private readonly whole = {};
@@ -117,6 +119,10 @@ class Recording {
       ifMatch() {
         notes.ifMatch = true;
         return null as never;
+      },
+      at(_state, answer) {
+        notes.tagged = true;
+        return answer;
       },
       object() {
         readBody();

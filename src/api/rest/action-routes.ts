@@ -1,10 +1,12 @@
 /** Actions over REST: rows of the facade's table. */
 import type { Action } from "../../operations/actions/action-rows.js";
+import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const ACTIONS = "/v3/apps/:appId/actions";
 
-const updatedAt = ({ action }: { action: Action }): string => action.updatedAt;
+/** An answer that shows an action. Its tag stays the same after a run, which changes nothing that an author wrote. */
+const withAction = (q: RestRequest, status: string, action: Action) => q.at(action, { status, action });
 
 export const actionRoutes: readonly Route[] = [
   {
@@ -19,11 +21,8 @@ export const actionRoutes: readonly Route[] = [
     method: "POST",
     path: ACTIONS,
     http: 201,
-    updatedAt,
-    answer: async ({ actions }, q) => ({
-      status: "ACTION_CREATED",
-      action: await actions.createAction(q.context, q.id("appId"), q.body),
-    }),
+    answer: async ({ actions }, q) =>
+      withAction(q, "ACTION_CREATED", await actions.createAction(q.context, q.id("appId"), q.body)),
   },
   {
     method: "POST",
@@ -49,20 +48,18 @@ export const actionRoutes: readonly Route[] = [
   {
     method: "GET",
     path: `${ACTIONS}/:id`,
-    updatedAt,
-    answer: async ({ actions }, q) => ({
-      status: "ACTION_RETRIEVED",
-      action: await actions.action(q.context, q.id("appId"), q.id("id")),
-    }),
+    answer: async ({ actions }, q) =>
+      withAction(q, "ACTION_RETRIEVED", await actions.action(q.context, q.id("appId"), q.id("id"))),
   },
   {
     method: "PUT",
     path: `${ACTIONS}/:id`,
-    updatedAt,
-    answer: async ({ actions }, q) => ({
-      status: "ACTION_UPDATED",
-      action: await actions.updateAction(q.context, q.id("appId"), q.id("id"), q.body, q.ifMatch()),
-    }),
+    answer: async ({ actions }, q) =>
+      withAction(
+        q,
+        "ACTION_UPDATED",
+        await actions.updateAction(q.context, q.id("appId"), q.id("id"), q.body, q.ifMatch()),
+      ),
   },
   {
     method: "DELETE",

@@ -1,7 +1,16 @@
 /** Alerts over REST: rows of the facade's table. */
+import { createHash } from "node:crypto";
+import type { AlertRule } from "../../operations/alerts/alert-rows.js";
+import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const ALERTS = "/v1/apps/:appId/alerts";
+
+const digestOf = (text: string): string => createHash("sha256").update(text).digest("base64url").slice(0, 22);
+
+/** An answer that shows an alert; whether it fires is no part of the state that a change starts from. */
+const withAlert = (q: RestRequest, alert: Pick<AlertRule, "updatedAt" | "firing">) =>
+  q.at(alert, { alert }, alert.firing.length > 0 ? digestOf(JSON.stringify(alert.firing)) : null);
 
 export const alertRoutes: readonly Route[] = [
   {
@@ -13,25 +22,24 @@ export const alertRoutes: readonly Route[] = [
     method: "POST",
     path: ALERTS,
     http: 201,
-    answer: async ({ alerts }, q) => ({ alert: await alerts.createAlertRule(q.context, q.id("appId"), q.body) }),
+    answer: async ({ alerts }, q) => withAlert(q, await alerts.createAlertRule(q.context, q.id("appId"), q.body)),
   },
   {
     method: "GET",
     path: `${ALERTS}/:alertId`,
-    answer: async ({ alerts }, q) => ({ alert: await alerts.alertRule(q.context, q.id("appId"), q.id("alertId")) }),
+    answer: async ({ alerts }, q) => withAlert(q, await alerts.alertRule(q.context, q.id("appId"), q.id("alertId"))),
   },
   {
     method: "PUT",
     path: `${ALERTS}/:alertId`,
-    answer: async ({ alerts }, q) => ({
-      alert: await alerts.updateAlertRule(q.context, q.id("appId"), q.id("alertId"), q.body),
-    }),
+    answer: async ({ alerts }, q) =>
+      withAlert(q, await alerts.updateAlertRule(q.context, q.id("appId"), q.id("alertId"), q.body, q.ifMatch())),
   },
   {
     method: "DELETE",
     path: `${ALERTS}/:alertId`,
     answer: async ({ alerts }, q) => ({
-      deleted: await alerts.deleteAlertRule(q.context, q.id("appId"), q.id("alertId")),
+      deleted: await alerts.deleteAlertRule(q.context, q.id("appId"), q.id("alertId"), q.ifMatch()),
     }),
   },
   {

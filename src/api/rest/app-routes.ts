@@ -1,35 +1,40 @@
 /** Apps over REST: rows of the facade's table. */
+import type { App } from "../../operations/apps/apps.js";
+import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
+
+const withApp = (q: RestRequest, app: App) => q.at(app, { app });
 
 export const appRoutes: readonly Route[] = [
   { method: "GET", path: "/v1/apps", answer: async ({ apps }, q) => ({ apps: await apps.apps(q.context) }) },
   {
     method: "PUT",
     path: APP,
-    answer: async ({ apps }, q) => ({ app: await apps.updateApp(q.context, q.id("appId"), q.object()) }),
+    answer: async ({ apps }, q) => withApp(q, await apps.updateApp(q.context, q.id("appId"), q.object(), q.ifMatch())),
   },
   {
     method: "PUT",
     path: "/v1/admin/apps/:appId",
-    answer: async ({ apps }, q) => ({ app: await apps.administrateApp(q.context, q.id("appId"), q.object()) }),
+    answer: async ({ apps }, q) =>
+      withApp(q, await apps.administrateApp(q.context, q.id("appId"), q.object(), q.ifMatch())),
   },
   {
     method: "POST",
     path: "/v1/admin/apps",
     http: 201,
-    answer: async ({ apps }, q) => ({ app: await apps.createApp(q.context, q.object()) }),
+    answer: async ({ apps }, q) => withApp(q, await apps.createApp(q.context, q.object())),
   },
   {
     method: "POST",
     path: `${APP}/publish`,
-    answer: async ({ apps }, q) => ({ app: await apps.publishApp(q.context, q.id("appId")) }),
+    answer: async ({ apps }, q) => withApp(q, await apps.publishApp(q.context, q.id("appId"), q.ifMatch())),
   },
   {
     method: "POST",
     path: `${APP}/unpublish`,
-    answer: async ({ apps }, q) => ({ app: await apps.unpublishApp(q.context, q.id("appId")) }),
+    answer: async ({ apps }, q) => withApp(q, await apps.unpublishApp(q.context, q.id("appId"), q.ifMatch())),
   },
   {
     method: "GET",
@@ -55,9 +60,8 @@ export const appRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${APP}/versions/:versionId/restore`,
-    answer: async ({ appVersions }, q) => ({
-      app: await appVersions.restoreAppVersion(q.context, q.id("appId"), q.id("versionId")),
-    }),
+    answer: async ({ appVersions }, q) =>
+      withApp(q, await appVersions.restoreAppVersion(q.context, q.id("appId"), q.id("versionId"), q.ifMatch())),
   },
   {
     method: "GET",

@@ -3,14 +3,15 @@ import { ActionError } from "../../errors.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
 import { described } from "../../rules/described.js";
+import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const SOURCES = "/v1/apps/:appId/data-sources";
 const SOURCE = `${SOURCES}/:ds`;
 const ENTRIES = `${SOURCE}/entries`;
 
-const ofSource = ({ dataSource }: { dataSource: DataSourceView }): string => dataSource.updatedAt;
-const ofEntry = ({ updatedAt }: Entry): string => updatedAt;
+const withSource = (q: RestRequest, dataSource: DataSourceView) => q.at(dataSource, { dataSource });
+const withEntry = (q: RestRequest, entry: Entry) => q.at(entry, entry);
 
 /** A deletion has a where and nothing else that would bound it. */
 function whereIn({ type: _, where, ...rest }: Record<string, unknown>): unknown {
@@ -32,38 +33,29 @@ const sourceRoutes: readonly Route[] = [
     method: "POST",
     path: SOURCES,
     http: 201,
-    updatedAt: ofSource,
-    answer: async ({ dataSources }, q) => ({
-      dataSource: await dataSources.createDataSource(q.context, q.id("appId"), q.object()),
-    }),
+    answer: async ({ dataSources }, q) =>
+      withSource(q, await dataSources.createDataSource(q.context, q.id("appId"), q.object())),
   },
   {
     method: "GET",
     path: SOURCE,
-    updatedAt: ofSource,
-    answer: async ({ dataSources }, q) => ({
-      dataSource: await dataSources.dataSource(q.context, q.id("appId"), q.reference("ds")),
-    }),
+    answer: async ({ dataSources }, q) =>
+      withSource(q, await dataSources.dataSource(q.context, q.id("appId"), q.reference("ds"))),
   },
   {
     method: "PUT",
     path: SOURCE,
-    updatedAt: ofSource,
-    answer: async ({ dataSources }, q) => ({
-      dataSource: await dataSources.updateDataSource(
-        q.context,
-        q.id("appId"),
-        q.reference("ds"),
-        q.object(),
-        q.ifMatch(),
+    answer: async ({ dataSources }, q) =>
+      withSource(
+        q,
+        await dataSources.updateDataSource(q.context, q.id("appId"), q.reference("ds"), q.object(), q.ifMatch()),
       ),
-    }),
   },
   {
     method: "DELETE",
     path: SOURCE,
     answer: async ({ dataSources }, q) => {
-      await dataSources.deleteDataSource(q.context, q.id("appId"), q.reference("ds"));
+      await dataSources.deleteDataSource(q.context, q.id("appId"), q.reference("ds"), q.ifMatch());
       return { status: "DATA_SOURCE_DELETED" };
     },
   },
@@ -84,8 +76,10 @@ const sourceRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${SOURCE}/versions/:versionId/restore`,
-    answer: ({ dataSources }, q) =>
-      dataSources.restoreDataSourceVersion(q.context, q.id("appId"), q.reference("ds"), q.id("versionId")),
+    answer: ({ dataSources }, q) => {
+      const ids = [q.id("appId"), q.reference("ds"), q.id("versionId")] as const;
+      return dataSources.restoreDataSourceVersion(q.context, ...ids, q.ifMatch());
+    },
   },
   {
     method: "POST",
@@ -100,23 +94,24 @@ const entryRoutes: readonly Route[] = [
     path: ENTRIES,
     http: 201,
     open: true,
-    updatedAt: ofEntry,
-    answer: ({ entries }, q) => entries.insertEntry(q.context, q.id("appId"), q.reference("ds"), q.body),
+    answer: async ({ entries }, q) =>
+      withEntry(q, await entries.insertEntry(q.context, q.id("appId"), q.reference("ds"), q.body)),
   },
   {
     method: "GET",
     path: `${ENTRIES}/:entryId`,
     open: true,
-    updatedAt: ofEntry,
-    answer: ({ entries }, q) => entries.dataSourceEntry(q.context, q.id("appId"), q.reference("ds"), q.id("entryId")),
+    answer: async ({ entries }, q) =>
+      withEntry(q, await entries.dataSourceEntry(q.context, q.id("appId"), q.reference("ds"), q.id("entryId"))),
   },
   {
     method: "PUT",
     path: `${ENTRIES}/:entryId`,
     open: true,
-    updatedAt: ofEntry,
-    answer: ({ entries }, q) =>
-      entries.updateEntry(q.context, q.id("appId"), q.reference("ds"), q.id("entryId"), q.body, q.ifMatch()),
+    answer: async ({ entries }, q) => {
+      const place = [q.id("appId"), q.reference("ds"), q.id("entryId")] as const;
+      return withEntry(q, await entries.updateEntry(q.context, ...place, q.body, q.ifMatch()));
+    },
   },
   {
     method: "DELETE",

@@ -26,7 +26,14 @@ export const draftRoutes: readonly Route[] = [
     path: `${PRESETS}/:name`,
     answer: async ({ drafts }, q) => ({
       status: "PRESETS_LISTED",
-      presets: await drafts.savePayloadPreset(q.context, q.id("appId"), q.id("actionId"), q.param("name"), q.body),
+      presets: await drafts.savePayloadPreset(
+        q.context,
+        q.id("appId"),
+        q.id("actionId"),
+        q.param("name"),
+        q.body,
+        q.ifMatch(),
+      ),
     }),
   },
   {
@@ -34,7 +41,13 @@ export const draftRoutes: readonly Route[] = [
     path: `${PRESETS}/:name`,
     answer: async ({ drafts }, q) => ({
       status: "PRESETS_LISTED",
-      presets: await drafts.deletePayloadPreset(q.context, q.id("appId"), q.id("actionId"), q.param("name")),
+      presets: await drafts.deletePayloadPreset(
+        q.context,
+        q.id("appId"),
+        q.id("actionId"),
+        q.param("name"),
+        q.ifMatch(),
+      ),
     }),
   },
   {

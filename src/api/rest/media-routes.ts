@@ -1,21 +1,28 @@
 /** Folders and files of an app over REST, their bytes apart: rows of the facade's table. */
-import type { RuledKind } from "../../operations/media/media-rules.js";
+import type { MediaFile, MediaFolder } from "../../data/media-types.js";
+import type { OwnRules, RuledKind } from "../../operations/media/media-rules.js";
+import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const MEDIA = "/v1/apps/:appId/media";
+
+const withFile = (q: RestRequest, file: MediaFile) => q.at(file, { file });
+const withFolder = (q: RestRequest, folder: MediaFolder) => q.at(folder, { folder });
+const withRules = (q: RestRequest, rules: OwnRules) => q.at(rules, { accessRules: rules.accessRules });
 
 const rulesOf = (kind: RuledKind): readonly Route[] => [
   {
     method: "GET",
     path: `${MEDIA}/${kind}s/:id/accessRules`,
     open: true,
-    answer: ({ media }, q) => media.ownRules(q.context, q.id("appId"), kind, q.id("id")),
+    answer: async ({ media }, q) => withRules(q, await media.ownRules(q.context, q.id("appId"), kind, q.id("id"))),
   },
   {
     method: "PUT",
     path: `${MEDIA}/${kind}s/:id/accessRules`,
     open: true,
-    answer: ({ media }, q) => media.setOwnRules(q.context, q.id("appId"), kind, q.id("id"), q.body),
+    answer: async ({ media }, q) =>
+      withRules(q, await media.setOwnRules(q.context, q.id("appId"), kind, q.id("id"), q.body, q.ifMatch())),
   },
 ];
 
@@ -41,23 +48,22 @@ export const mediaRoutes: readonly Route[] = [
     open: true,
     answer: async ({ media }, q) => {
       const { name, parentId } = q.object();
-      return { folder: await media.createMediaFolder(q.context, q.id("appId"), name, parentId) };
+      return withFolder(q, await media.createMediaFolder(q.context, q.id("appId"), name, parentId));
     },
   },
   {
     method: "PUT",
     path: `${MEDIA}/folders/:id`,
     open: true,
-    answer: async ({ media }, q) => ({
-      folder: await media.changeFolder(q.context, q.id("appId"), q.id("id"), q.object()),
-    }),
+    answer: async ({ media }, q) =>
+      withFolder(q, await media.changeFolder(q.context, q.id("appId"), q.id("id"), q.object(), q.ifMatch())),
   },
   {
     method: "DELETE",
     path: `${MEDIA}/folders/:id`,
     open: true,
     answer: async ({ media }, q) => {
-      await media.deleteMediaFolder(q.context, q.id("appId"), q.id("id"));
+      await media.deleteMediaFolder(q.context, q.id("appId"), q.id("id"), q.ifMatch());
       return { status: "FOLDER_DELETED" };
     },
   },
@@ -71,22 +77,21 @@ export const mediaRoutes: readonly Route[] = [
     method: "GET",
     path: `${MEDIA}/files/:id`,
     open: true,
-    answer: async ({ media }, q) => ({ file: await media.mediaFile(q.context, q.id("appId"), q.id("id")) }),
+    answer: async ({ media }, q) => withFile(q, await media.mediaFile(q.context, q.id("appId"), q.id("id"))),
   },
   {
     method: "PUT",
     path: `${MEDIA}/files/:id`,
     open: true,
-    answer: async ({ media }, q) => ({
-      file: await media.changeFile(q.context, q.id("appId"), q.id("id"), q.object()),
-    }),
+    answer: async ({ media }, q) =>
+      withFile(q, await media.changeFile(q.context, q.id("appId"), q.id("id"), q.object(), q.ifMatch())),
   },
   {
     method: "DELETE",
     path: `${MEDIA}/files/:id`,
     open: true,
     answer: async ({ media }, q) => {
-      await media.deleteMediaFile(q.context, q.id("appId"), q.id("id"));
+      await media.deleteMediaFile(q.context, q.id("appId"), q.id("id"), q.ifMatch());
       return { status: "FILE_DELETED" };
     },
   },

@@ -1,8 +1,12 @@
 /** Notifications and push devices over REST: rows of the facade's table. */
+import type { Notification } from "../../operations/notifications/notification-rows.js";
+import type { RestRequest } from "./request.js";
 import type { Route } from "./route.js";
 
 const APP = "/v1/apps/:appId";
 const NOTIFICATIONS = `${APP}/notifications`;
+
+const withNotification = (q: RestRequest, one: Notification) => q.at(one, one);
 
 export const notificationRoutes: readonly Route[] = [
   {
@@ -15,7 +19,8 @@ export const notificationRoutes: readonly Route[] = [
     method: "POST",
     path: NOTIFICATIONS,
     http: 201,
-    answer: ({ notifications }, q) => notifications.createNotification(q.context, q.id("appId"), q.body),
+    answer: async ({ notifications }, q) =>
+      withNotification(q, await notifications.createNotification(q.context, q.id("appId"), q.body)),
   },
   {
     method: "POST",
@@ -38,14 +43,16 @@ export const notificationRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: `${NOTIFICATIONS}/:notificationId`,
-    answer: ({ notifications }, q) =>
-      notifications.updateNotification(q.context, q.id("appId"), q.id("notificationId"), q.body),
+    answer: async ({ notifications }, q) => {
+      const ids = [q.id("appId"), q.id("notificationId")] as const;
+      return withNotification(q, await notifications.updateNotification(q.context, ...ids, q.body, q.ifMatch()));
+    },
   },
   {
     method: "DELETE",
     path: `${NOTIFICATIONS}/:notificationId`,
     answer: async ({ notifications }, q) => {
-      await notifications.deleteNotification(q.context, q.id("appId"), q.id("notificationId"));
+      await notifications.deleteNotification(q.context, q.id("appId"), q.id("notificationId"), q.ifMatch());
       return { status: "NOTIFICATION_DELETED" };
     },
   },
@@ -63,6 +70,7 @@ export const notificationRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: `${APP}/push/subscriptions`,
+    stateless: true,
     answer: ({ notifications }, q) => notifications.removePushSubscription(q.context, q.id("appId"), q.body),
   },
 ];

@@ -25,6 +25,7 @@ export const peopleRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: `${APP}/editors`,
+    stateless: true,
     answer: async ({ apps }, q) => ({
       editors: await apps.removeEditor(q.context, q.id("appId"), q.object()["userId"]),
     }),
@@ -43,6 +44,7 @@ export const peopleRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: `${APP}/tokens/:tokenId`,
+    stateless: true,
     answer: async ({ tokens }, q) => {
       await tokens.revokeToken(q.context, q.id("appId"), q.id("tokenId"));
       return { status: "TOKEN_REVOKED" };

@@ -2,7 +2,7 @@
 import type { FastifyRequest } from "fastify";
 import { ActionError } from "../../errors.js";
 import { described } from "../../rules/described.js";
-import { type Precondition, readIfMatch } from "../../rules/precondition.js";
+import { entityTag, type Precondition, readIfMatch } from "../../rules/precondition.js";
 import { type Reference, referenceKind, referenceOf } from "../../rules/reference.js";
 import type { RequestContext } from "../context.js";
 
@@ -26,6 +26,8 @@ export interface RestRequest {
   strings(name: string): string[] | undefined;
   /** The states that the change may start from, by `If-Match`. @throws REQUEST_INVALID */
   ifMatch(): Precondition;
+  /** Names the state that the answer shows, for its `ETag`; without it, a read's tag is made of its body. Returns the answer. */
+  at<T extends object>(state: { updatedAt: string }, answer: T, shown?: string | null): T;
   /** The body as an object, `{}` when there was none. @throws REQUEST_INVALID */
   object(): Record<string, unknown>;
 }
@@ -45,7 +47,11 @@ function stringsIn(text: string, name: string): string[] {
   throw new ActionError("REQUEST_INVALID", `${name} must be a JSON array of strings`);
 }
 
-export function restRequest(request: FastifyRequest, context: RequestContext): RestRequest {
+export function restRequest(
+  request: FastifyRequest,
+  context: RequestContext,
+  onTag: (tag: string) => void = () => undefined,
+): RestRequest {
   const params = request.params as Record<string, string>;
   const query = request.query as Record<string, string | string[]>;
   const { body } = request;
@@ -76,6 +82,10 @@ export function restRequest(request: FastifyRequest, context: RequestContext): R
       return text === undefined ? undefined : stringsIn(String(text), name);
     },
     ifMatch: () => readIfMatch(request.headers["if-match"]),
+    at({ updatedAt }, answer, shown = null) {
+      onTag(entityTag(updatedAt, shown));
+      return answer;
+    },
     object() {
       if (body === undefined || body === null) return {};
       if (typeof body === "object" && !Array.isArray(body)) return body as Record<string, unknown>;

@@ -7,8 +7,8 @@ export interface Route {
   path: string;
   /** 200 unless said. */
   http?: number;
-  /** When that which the answer shows was changed last, for its `ETag`. */
-  updatedAt?: (body: never) => string;
+  /** True: a change of something that has no state of its own; an `If-Match` is refused instead of ignored. */
+  stateless?: true;
   /** Access rules may let in who has no credential: the operation refuses whom they do not. */
   open?: true;
   /** Calls the resolver and shapes the body. */

@@ -22,6 +22,7 @@ export const sessionRoutes: readonly Route[] = [
   {
     method: "PUT",
     path: SESSION,
+    stateless: true,
     answer: async ({ sessions }, q) => ({
       session: await sessions.setSessionLocale(q.context, q.id("appId"), q.object()["locale"]),
     }),
@@ -29,6 +30,7 @@ export const sessionRoutes: readonly Route[] = [
   {
     method: "DELETE",
     path: SESSION,
+    stateless: true,
     answer: async ({ sessions }, q) => ({ session: await sessions.logoutAppUser(q.context, q.id("appId")) }),
   },
 ];

@@ -13,19 +13,19 @@ export const settingRoutes: readonly Route[] = [
   {
     method: "POST",
     path: SETTINGS,
-    answer: ({ settings }, q) => settings.setSettings(q.context, q.id("appId"), q.body),
+    answer: ({ settings }, q) => settings.setSettings(q.context, q.id("appId"), q.body, q.ifMatch()),
   },
   {
     method: "DELETE",
     path: SETTINGS,
-    answer: ({ settings }, q) => settings.deleteSettings(q.context, q.id("appId"), q.object()["keys"]),
+    answer: ({ settings }, q) => settings.deleteSettings(q.context, q.id("appId"), q.object()["keys"], q.ifMatch()),
   },
   {
     method: "POST",
     path: `${SETTINGS}/secure`,
     answer: async ({ settings }, q) => {
       const { settingKey, value } = q.object();
-      return { key: await settings.setSecureField(q.context, q.id("appId"), settingKey, value) };
+      return { key: await settings.setSecureField(q.context, q.id("appId"), settingKey, value, q.ifMatch()) };
     },
   },
   {
@@ -33,7 +33,7 @@ export const settingRoutes: readonly Route[] = [
     path: `${SETTINGS}/secrecy`,
     answer: async ({ settings }, q) => {
       const { keys, secret } = q.object();
-      return { details: detailsOf(await settings.markSettings(q.context, q.id("appId"), keys, secret)) };
+      return { details: detailsOf(await settings.markSettings(q.context, q.id("appId"), keys, secret, q.ifMatch())) };
     },
   },
   {

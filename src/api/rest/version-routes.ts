@@ -34,17 +34,12 @@ export const versionRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${ACTION}/versions/:versionId/restore`,
-    updatedAt: ({ action }: { action: Action }) => action.updatedAt,
-    answer: async ({ versions }, q) => ({
-      status: "ACTION_RESTORED",
-      ...(await versions.restoreActionVersion(
-        q.context,
-        q.id("appId"),
-        q.id("actionId"),
-        q.id("versionId"),
-        q.ifMatch(),
-      )),
-    }),
+    answer: async ({ versions }, q) => {
+      const ids = [q.id("appId"), q.id("actionId"), q.id("versionId")] as const;
+      const restored = await versions.restoreActionVersion(q.context, ...ids, q.ifMatch());
+      const { action } = restored as { action: Action };
+      return q.at(action, { status: "ACTION_RESTORED", ...restored });
+    },
   },
   {
     method: "GET",

@@ -1,12 +1,13 @@
 /** Payloads that are kept with an action by name, for trying it. They start nothing, and are no part of a version or an export. */
 import type { DataSource } from "typeorm";
-import { rows } from "../../data/database.js";
+import { type Executor, rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH, PRESET_MAX_BYTES, PRESETS_PER_ACTION } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { described, isObject, nestsDeeperThan } from "../../rules/described.js";
 import { requiredText } from "../../rules/fields.js";
 import { JsonText } from "../../rules/json-text.js";
+import { mustBeAt, NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
 
 export interface PayloadPreset {
   name: string;
@@ -21,7 +22,8 @@ const LIST = `
    WHERE action_id = (SELECT id FROM action WHERE app_id = $1 AND id = $2 AND master_id IS NULL) ORDER BY name`;
 const SAVE = `
   INSERT INTO payload_preset (action_id, name, payload, person_id) VALUES ($1, $2, $3, $4)
-  ON CONFLICT (action_id, name) DO UPDATE SET payload = excluded.payload, person_id = excluded.person_id, updated_at = now()`;
+  ON CONFLICT (action_id, name) DO UPDATE SET payload = excluded.payload, person_id = excluded.person_id,
+    updated_at = ${NEXT_UPDATED_AT.replaceAll("updated_at", "payload_preset.updated_at")}`;
 const DELETE = `
   DELETE FROM payload_preset USING action
    WHERE payload_preset.action_id = action.id AND action.app_id = $1 AND action.id = $2 AND payload_preset.name = $3
@@ -40,13 +42,25 @@ function presetText(payload: unknown): string {
 export type PayloadPresets = ReturnType<typeof createPayloadPresets>;
 
 export function createPayloadPresets({ db }: { db: DataSource }) {
-  async function list(appId: number, actionId: number): Promise<PayloadPreset[]> {
-    const found = await rows<{ name: string; payload: string; updatedAt: Date }>(db, LIST, [appId, actionId]);
+  async function list(appId: number, actionId: number, executor: Executor = db): Promise<PayloadPreset[]> {
+    const found = await rows<{ name: string; payload: string; updatedAt: Date }>(executor, LIST, [appId, actionId]);
     return found.map(({ name, payload, updatedAt }) => ({
       name,
       payload: new JsonText(payload),
       updatedAt: updatedAt.toISOString(),
     }));
+  }
+
+  /** @throws RESOURCE_CHANGED if the payload of that name was changed or deleted */
+  async function mustStand(
+    executor: Executor,
+    { appId, actionId, name }: { appId: number; actionId: number; name: string },
+    precondition: Precondition,
+  ): Promise<void> {
+    if (!precondition) return;
+    const preset = (await list(appId, actionId, executor)).find((one) => one.name === name);
+    if (!preset) throw new ActionError("RESOURCE_CHANGED", "there is no payload of that name any more");
+    mustBeAt(preset, precondition);
   }
 
   return {
@@ -60,12 +74,14 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
       actionId: number,
       name: unknown,
       payload: unknown,
+      precondition?: Precondition,
     ): Promise<PayloadPreset[]> {
       const title = requiredText(name, "name");
       const text = presetText(payload);
       await db.transaction(async (manager) => {
         // Locked, so that two who add the last one do not both find room.
         if ((await rows(manager, MASTER, [appId, actionId])).length === 0) throw new ActionError("ACTION_NOT_FOUND");
+        await mustStand(manager, { appId, actionId, name: title }, precondition);
         const [others] = await rows<{ count: number }>(
           manager,
           "SELECT count(*) FROM payload_preset WHERE action_id = $1 AND name <> $2",
@@ -81,9 +97,19 @@ export function createPayloadPresets({ db }: { db: DataSource }) {
     },
 
     /** @throws REQUEST_INVALID where there is none of that name */
-    async remove(appId: number, actionId: number, name: unknown): Promise<PayloadPreset[]> {
+    async remove(
+      appId: number,
+      actionId: number,
+      name: unknown,
+      precondition?: Precondition,
+    ): Promise<PayloadPreset[]> {
       const title = requiredText(name, "name");
-      if ((await rows(db, DELETE, [appId, actionId, title])).length === 0) {
+      const gone = await db.transaction(async (manager) => {
+        await rows(manager, MASTER, [appId, actionId]);
+        await mustStand(manager, { appId, actionId, name: title }, precondition);
+        return rows(manager, DELETE, [appId, actionId, title]);
+      });
+      if (gone.length === 0) {
         throw new ActionError(
           "REQUEST_INVALID",
           `name must be that of a payload of this action; ${described(title)} came`,

@@ -2,6 +2,7 @@
 import { type Executor, rows } from "../../data/database.js";
 import type { Standing } from "../../rules/alert-conditions.js";
 import type { AlertInput } from "../../rules/alert-input.js";
+import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 
 /** Channel of the notice that an alert is to be sent. */
 export const ALERT_CHANNEL = "svc_alert";
@@ -95,16 +96,13 @@ export async function insertRule(executor: Executor, appId: number, input: Alert
 /** A rule that was changed begins anew: what it knew was judged by other words. */
 export async function updateRule(executor: Executor, id: number, input: AlertInput): Promise<void> {
   const sql = `UPDATE alert_rule SET name = $2, condition = $3, action_id = $4, failures = $5, of = $6, minutes = $7, channel = $8,
-    recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = now() WHERE id = $1`;
+    recipients = $9, setting = $10, enabled = $11, since = now(), updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`;
   await rows(executor, sql, [id, ...valuesOf(input)]);
   await rows(executor, "DELETE FROM alert_state WHERE rule_id = $1", [id]);
 }
 
-/** false where there is none. */
-export async function deleteRule(executor: Executor, appId: number, id: number): Promise<boolean> {
-  return (
-    (await rows(executor, "DELETE FROM alert_rule WHERE app_id = $1 AND id = $2 RETURNING id", [appId, id])).length > 0
-  );
+export async function deleteRule(executor: Executor, appId: number, id: number): Promise<void> {
+  await rows(executor, "DELETE FROM alert_rule WHERE app_id = $1 AND id = $2", [appId, id]);
 }
 
 /** The last messages of a rule, newest first. */

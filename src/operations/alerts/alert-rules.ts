@@ -5,6 +5,7 @@ import { ActionError, tooOften } from "../../errors.js";
 import { ALERT_RULES_PER_APP } from "../../limits.js";
 import type { Caller } from "../../rules/access.js";
 import { type AlertInput, alertInput } from "../../rules/alert-input.js";
+import { mustBeAt, type Precondition } from "../../rules/precondition.js";
 import { audit } from "../records/audit.js";
 import type { AlertDelivery as Delivery } from "./alert-delivery.js";
 import {
@@ -22,6 +23,13 @@ const DELIVERIES_SHOWN = 20;
 /** Messages of one app in a minute beyond which it may have none sent for a test. */
 const MESSAGES_PER_MINUTE = 10;
 
+/** The rule to change, and the states that the change may start from. */
+export interface AlertTarget {
+  appId: number;
+  id: number;
+  precondition?: Precondition;
+}
+
 export type AlertRules = ReturnType<typeof createAlertRules>;
 
 export function createAlertRules(options: {
@@ -36,6 +44,14 @@ export function createAlertRules(options: {
     const [rule] = await readRules(db, appId, id);
     if (!rule) throw new ActionError("NOT_FOUND", "no such alert");
     return rule;
+  }
+
+  /** Locks the rule until the transaction ends. @throws NOT_FOUND, RESOURCE_CHANGED */
+  async function lock(manager: EntityManager, { appId, id, precondition }: AlertTarget): Promise<void> {
+    const sql = "SELECT FROM alert_rule WHERE app_id = $1 AND id = $2 FOR UPDATE";
+    if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOT_FOUND", "no such alert");
+    const [rule] = await readRules(manager, appId, id);
+    mustBeAt(rule!, precondition);
   }
 
   /** What it names is there. @throws REQUEST_INVALID, ACTION_NOT_FOUND */
@@ -89,21 +105,24 @@ export function createAlertRules(options: {
       return find(appId, id);
     },
 
-    /** Fields that are absent stay. A changed rule begins anew. @throws as `create`, NOT_FOUND */
-    async update(caller: Caller, appId: number, id: number, body: unknown): Promise<AlertRule> {
+    /** Fields that are absent stay. Updating a rule resets its state. @throws as `create`, NOT_FOUND, RESOURCE_CHANGED */
+    async update(caller: Caller, { appId, id, precondition }: AlertTarget, body: unknown): Promise<AlertRule> {
       const input = alertInput(body, await find(appId, id));
       await check(appId, input);
       await write(caller, appId, "update", async (manager) => {
+        await lock(manager, { appId, id, precondition });
         await updateRule(manager, id, input);
         return id;
       });
       return find(appId, id);
     },
 
-    /** @throws NOT_FOUND */
-    async remove(caller: Caller, appId: number, id: number): Promise<void> {
+    /** @throws NOT_FOUND, RESOURCE_CHANGED */
+    async remove(caller: Caller, target: AlertTarget): Promise<void> {
+      const { appId, id } = target;
       await write(caller, appId, "delete", async (manager) => {
-        if (!(await deleteRule(manager, appId, id))) throw new ActionError("NOT_FOUND", "no such alert");
+        await lock(manager, target);
+        await deleteRule(manager, appId, id);
         return id;
       });
     },

@@ -6,6 +6,13 @@ import { ActionError } from "../../errors.js";
 import { JSON_MAX_DEPTH } from "../../limits.js";
 import { described, holdsInfinity, isObject, nestsDeeperThan } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
+import { NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
+
+/** The app to change, and the states that the change may start from. */
+export interface AppTarget {
+  appId: number;
+  precondition?: Precondition;
+}
 
 type Field = (value: unknown, name: string) => unknown;
 
@@ -55,5 +62,5 @@ export function keptFields(app: object): Record<string, unknown> {
 /** Writes the changes, of those fields alone. */
 export async function applyChanges(manager: EntityManager, appId: number, changes: AppChanges): Promise<void> {
   if (Object.keys(changes).length === 0) return;
-  await manager.update(AppRow, { id: appId }, { ...changes, updatedAt: new Date() } as object);
+  await manager.update(AppRow, { id: appId }, { ...changes, updatedAt: () => NEXT_UPDATED_AT } as object);
 }

@@ -11,13 +11,14 @@ import { APP_VERSIONS_KEPT, VERSION_PAGE_DEFAULT, VERSION_PAGE_MAX } from "../..
 import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import { page } from "../../rules/page.js";
+import type { Precondition } from "../../rules/precondition.js";
 import { spokenKey } from "../../rules/setting-key-text.js";
 import type { SettingsView } from "../../rules/setting-tiers.js";
 import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
-import { lockApp, type Settings, type StoredSetting } from "../settings/settings.js";
-import { applyChanges, changesIn, keptFields } from "./app-fields.js";
+import { lockApp, type Settings, type StoredSetting, touchSettings } from "../settings/settings.js";
+import { type AppTarget, applyChanges, changesIn, keptFields } from "./app-fields.js";
 
 /** What a snapshot was taken for. */
 export type AppVersionAction = "create" | "publish" | "pre-restore";
@@ -120,8 +121,10 @@ export function createAppVersions(options: {
   settings: Settings;
   logEvents: LogEvents;
   intake: Intake;
+  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED */
+  lock: (manager: EntityManager, appId: number, precondition: Precondition) => Promise<void>;
 }) {
-  const { db, settings, logEvents, intake } = options;
+  const { db, settings, logEvents, intake, lock } = options;
 
   async function find(appId: number, versionId: number): Promise<VersionRow> {
     const [row] = await rows<VersionRow>(db, `SELECT ${SUMMARY}, v.data ${OF_APP} AND v.id = $2`, [appId, versionId]);
@@ -136,13 +139,13 @@ export function createAppVersions(options: {
     appId: number,
     { id, data }: VersionRow,
   ): Promise<void> {
-    await lockApp(manager, appId);
     const preRestoreVersionId = await snapshotApp(manager, caller, appId, "pre-restore");
     const changes = changesIn(keptFields(data), { asAdmin: false });
     await applyChanges(manager, appId, changes);
     const removed = await rows<StoredSetting>(manager, REMOVE, [id, appId]);
     const changed = await rows<StoredSetting>(manager, BRING_BACK, [id, appId, caller.personId]);
     const keys = [...changed, ...removed].map(({ key }) => spokenKey(key));
+    if (keys.length > 0) await touchSettings(manager, appId);
     await audit(manager, caller, {
       appId,
       type: "app.restore",
@@ -196,11 +199,14 @@ export function createAppVersions(options: {
     /**
      * Brings the snapshot's fields, public and private settings back, and removes the public and private ones that it does not hold;
      * protected ones stay as they are. What was before is kept in a snapshot of its own.
-     * @throws VERSION_NOT_FOUND
+     * @throws VERSION_NOT_FOUND, RESOURCE_CHANGED
      */
-    async restore(caller: Caller, appId: number, versionId: number): Promise<void> {
+    async restore(caller: Caller, { appId, precondition }: AppTarget, versionId: number): Promise<void> {
       const version = await find(appId, versionId);
-      await db.transaction((manager) => bringBack(manager, caller, appId, version));
+      await db.transaction(async (manager) => {
+        await lock(manager, appId, precondition);
+        await bringBack(manager, caller, appId, version);
+      });
     },
   };
 }

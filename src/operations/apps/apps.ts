@@ -7,13 +7,14 @@ import { type Caller, isVisitor } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import { isObject } from "../../rules/described.js";
 import { optionalId, requiredText } from "../../rules/fields.js";
+import { mustBeAt, NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
 import type { Credentials } from "../access/credentials.js";
 import { announcePublication } from "../client/client-feed.js";
 import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
 import type { LogEvents } from "../records/log-events.js";
 import { lockApp, type Settings } from "../settings/settings.js";
-import { type AppChanges, applyChanges, changesIn } from "./app-fields.js";
+import { type AppChanges, type AppTarget, applyChanges, changesIn } from "./app-fields.js";
 import { snapshotApp } from "./app-versions.js";
 
 /** An app without its settings. Times are ISO 8601. */
@@ -75,6 +76,12 @@ export function createApps(options: {
     return row;
   }
 
+  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED */
+  async function lock(manager: EntityManager, appId: number, precondition: Precondition): Promise<void> {
+    await lockApp(manager, appId);
+    if (precondition) mustBeAt(toApp(await manager.findOneByOrFail(AppRow, { id: appId })), precondition);
+  }
+
   /** Changes fields, beside the settings of `keys` that have been written already: one event tells of both. */
   async function change(
     manager: EntityManager,
@@ -93,13 +100,13 @@ export function createApps(options: {
     if (changed.fields.length > 0) await logEvents.emit(manager, caller, appId, appUpdate(changed));
   }
 
-  async function setPublished(caller: Caller, appId: number, published: boolean): Promise<App> {
+  async function setPublished(caller: Caller, { appId, precondition }: AppTarget, published: boolean): Promise<App> {
     await db.transaction(async (manager) => {
-      await lockApp(manager, appId);
+      await lock(manager, appId, precondition);
       if (published) await snapshotApp(manager, caller, appId, "publish");
       await rows(
         manager,
-        `UPDATE app SET published_at = CASE WHEN $2 THEN coalesce(published_at, now()) END, updated_at = now() WHERE id = $1`,
+        `UPDATE app SET published_at = CASE WHEN $2 THEN coalesce(published_at, now()) END, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,
         [appId, published],
       );
       await audit(manager, caller, { appId, type: published ? "app.publish" : "app.unpublish", data: {} });
@@ -135,30 +142,36 @@ export function createApps(options: {
     /** An app that is known to exist. */
     get: async (appId: number): Promise<App> => toApp(await find(appId)),
 
-    /** Changes the app's own fields; whatever else the body holds, `settings` too, is ignored. @throws REQUEST_INVALID */
-    async update(caller: Caller, appId: number, body: unknown): Promise<App> {
+    /** Changes the app's own fields; whatever else the body holds, `settings` too, is ignored. @throws REQUEST_INVALID, RESOURCE_CHANGED */
+    async update(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
       const changes = changesIn(body, { asAdmin: caller.kind === "admin" });
-      await db.transaction((manager) => change(manager, caller, appId, { changes }));
+      await db.transaction(async (manager) => {
+        await lock(manager, appId, precondition);
+        await change(manager, caller, appId, { changes });
+      });
       return toApp(await find(appId));
     },
 
     /**
      * Changes the app's own fields and writes its settings but the protected ones: both, or on a refusal nothing.
-     * @throws REQUEST_INVALID, SETTINGS_INVALID
+     * @throws REQUEST_INVALID, SETTINGS_INVALID, RESOURCE_CHANGED
      */
-    async administrate(caller: Caller, appId: number, body: unknown): Promise<App> {
+    async administrate(caller: Caller, { appId, precondition }: AppTarget, body: unknown): Promise<App> {
       const changes = changesIn(body, { asAdmin: true });
       const given = isObject(body) && Object.hasOwn(body, "settings") ? body["settings"] : {};
       const entries = settings.judgeIgnoringProtected(given);
       await db.transaction(async (manager) => {
+        await lock(manager, appId, precondition);
         await settings.write(manager, caller, appId, entries);
         await change(manager, caller, appId, { changes, keys: entries.map(([key]) => key) });
       });
       return toApp(await find(appId));
     },
 
-    /** Publishes the app and keeps a snapshot of what was published. */
-    publish: (caller: Caller, appId: number) => setPublished(caller, appId, true),
-    unpublish: (caller: Caller, appId: number) => setPublished(caller, appId, false),
+    /** Publishes the app and keeps a snapshot of what was published. @throws RESOURCE_CHANGED */
+    publish: (caller: Caller, target: AppTarget) => setPublished(caller, target, true),
+    /** @throws RESOURCE_CHANGED */
+    unpublish: (caller: Caller, target: AppTarget) => setPublished(caller, target, false),
+    lock,
   };
 }

@@ -5,6 +5,7 @@ import type { Notifications } from "../../engine/notifications.js";
 import { ActionError } from "../../errors.js";
 import type { AccessRule } from "../../rules/entries/access-rules.js";
 import type { Hook } from "../../rules/entries/hooks.js";
+import { mustBeAt, type Precondition } from "../../rules/precondition.js";
 import { type Reference, referenceKey, referenceParameters } from "../../rules/reference.js";
 import type { IndexWish } from "./index-definitions.js";
 
@@ -48,6 +49,19 @@ const FIND = `
 
 export function viewOf({ hashedColumns: _, createdAt, updatedAt, ...row }: StoredDataSource): DataSourceView {
   return { ...row, createdAt: createdAt.toISOString(), updatedAt: updatedAt.toISOString() };
+}
+
+/** Locks the data source's row until the transaction ends. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+export async function lockSource(
+  executor: Executor,
+  appId: number,
+  id: number,
+  precondition: Precondition,
+): Promise<void> {
+  const locked = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE`;
+  const [row] = await rows<StoredDataSource>(executor, locked, [appId, id]);
+  if (!row) throw new ActionError("DATA_SOURCE_NOT_FOUND");
+  mustBeAt(viewOf(row), precondition);
 }
 
 export type DataSourceRows = ReturnType<typeof createDataSourceRows>;

@@ -17,11 +17,18 @@ import type { EntryData } from "../../rules/entries/entry-input.js";
 import { hashedBy } from "../../rules/entries/hooks.js";
 import { checkPlaceholders } from "../../rules/entries/sending-hooks.js";
 import type { Reserve } from "../../rules/page.js";
-import type { Precondition } from "../../rules/precondition.js";
+import { NEXT_UPDATED_AT, type Precondition } from "../../rules/precondition.js";
 import type { Reference } from "../../rules/reference.js";
 import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
-import { type DataSourceRows, type DataSourceView, FIELDS, type StoredDataSource, viewOf } from "./data-source-rows.js";
+import {
+  type DataSourceRows,
+  type DataSourceView,
+  FIELDS,
+  lockSource,
+  type StoredDataSource,
+  viewOf,
+} from "./data-source-rows.js";
 import { type EntryChange, finishNew } from "./entry-changes.js";
 import type { EntryIndexes } from "./entry-indexes.js";
 import { createJudge, type ReadyEntry } from "./entry-judgement.js";
@@ -45,7 +52,7 @@ const UPDATE = `
          hooks = coalesce($6, hooks),
          hashed_columns = (SELECT coalesce(jsonb_agg(DISTINCT one), '[]') FROM jsonb_array_elements(hashed_columns || $7::jsonb) AS one),
          indexes = coalesce($8, indexes), is_users = coalesce($9, is_users),
-         updated_at = greatest(clock_timestamp(), updated_at + interval '1 ms')
+         updated_at = ${NEXT_UPDATED_AT}
    WHERE app_id = $1 AND id = $2 RETURNING ${FIELDS}`;
 
 type Key = Pick<StoredDataSource, "appId" | "id">;
@@ -62,6 +69,13 @@ function nameTaken(error: unknown): unknown {
 
 /** An index of millions of entries takes minutes: so long a request waits to hear that it is refused. */
 const INDEX_WAIT_MS = 3_000;
+
+/** The data source to change, and the states that the change may start from. */
+export interface DataSourceTarget {
+  appId: number;
+  ref: Reference;
+  precondition?: Precondition;
+}
 
 export type DataSources = ReturnType<typeof createDataSources>;
 
@@ -168,7 +182,7 @@ export function createDataSources(options: {
       sources.forget();
       if (wishes.length > 0) {
         await index(made, wishes, async () => undefined).catch(async (error: unknown) => {
-          await this.remove(caller, appId, made);
+          await this.remove(caller, { appId, ref: { id: made.id } });
           throw error;
         });
       }
@@ -177,11 +191,11 @@ export function createDataSources(options: {
 
     /**
      * Changes the fields that are given.
-     * @throws as `create`; DATA_SOURCE_NOT_FOUND; ENTRY_CHANGED where the data source is not at the state that was named
+     * @throws as `create`; DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED
      */
     async update(
       caller: Caller,
-      { appId, ref, precondition }: { appId: number; ref: Reference; precondition?: Precondition },
+      { appId, ref, precondition }: DataSourceTarget,
       body: unknown,
     ): Promise<DataSourceView> {
       const fields = parseDataSourceChange(body);
@@ -206,10 +220,11 @@ export function createDataSources(options: {
       return this.get(appId, { id });
     },
 
-    /** Removes it with its entries and snapshots. @throws DATA_SOURCE_NOT_FOUND */
-    async remove(caller: Caller, appId: number, ref: Reference): Promise<void> {
+    /** Removes it with its entries and snapshots. @throws DATA_SOURCE_NOT_FOUND, RESOURCE_CHANGED */
+    async remove(caller: Caller, { appId, ref, precondition }: DataSourceTarget): Promise<void> {
       const source = await sources.find(appId, ref);
       await db.transaction(async (manager) => {
+        await lockSource(manager, appId, source.id, precondition);
         // In parts: no statement takes as long as millions of entries.
         await removeOthers(manager, source, []);
         await rows(manager, "DELETE FROM data_source WHERE app_id = $1 AND id = $2", [appId, source.id]);
@@ -230,12 +245,7 @@ export function createDataSources(options: {
     { appId, id, precondition }: { appId: number; id: number; precondition: Precondition },
     fields: DataSourceFields,
   ): Promise<StoredDataSource> {
-    const locked = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE`;
-    const [before] = await rows<StoredDataSource>(manager, locked, [appId, id]);
-    if (!before) throw new ActionError("DATA_SOURCE_NOT_FOUND");
-    if (precondition && !precondition.includes(before.updatedAt.toISOString())) {
-      throw new ActionError("ENTRY_CHANGED", "the data source was changed meanwhile", { entry: viewOf(before) });
-    }
+    await lockSource(manager, appId, id, precondition);
     const { name, columns, accessRules, hooks, indexes, isUsers = null } = fields;
     const lists = [columns, accessRules, hooks, hashedBy(hooks ?? []), indexes].map(asJson);
     const values = [name ?? null, ...lists, isUsers];

@@ -171,9 +171,14 @@ export function createEntries(options: {
     },
 
     /** @throws VERSION_NOT_FOUND */
-    async restore(visit: Admission, place: Place, versionId: number): Promise<{ inserted: number }> {
+    async restore(
+      visit: Admission,
+      place: Place,
+      versionId: number,
+      precondition?: Precondition,
+    ): Promise<{ inserted: number }> {
       const { rights, source } = await open(visit, place);
-      return { inserted: await versions.restore(changes, source, rights.writer, versionId) };
+      return { inserted: await versions.restore(changes, source, rights.writer, versionId, precondition) };
     },
   };
 }

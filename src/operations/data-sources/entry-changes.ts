@@ -16,6 +16,7 @@ import {
   importEvent,
 } from "../../rules/entries/entry-events.js";
 import type { HookVerb } from "../../rules/entries/sending-hooks.js";
+import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Emitter, LogEvents } from "../records/log-events.js";
 import type { DataSourceRows, StoredDataSource } from "./data-source-rows.js";
 import type { HeldEntry } from "./entry.js";
@@ -29,10 +30,10 @@ export const ENTRY_CHANNEL = "svc_entry";
 const REPLACED_MAX_BYTES = 2 * 1024 * 1024;
 
 const NEW_COLUMNS = `
-  UPDATE data_source SET columns = columns || (
+  UPDATE data_source SET updated_at = ${NEXT_UPDATED_AT}, columns = columns || (
     SELECT coalesce(jsonb_agg(name ORDER BY place), '[]') FROM jsonb_array_elements_text($3::jsonb) WITH ORDINALITY AS met (name, place)
      WHERE NOT columns @> jsonb_build_array(name))
-   WHERE app_id = $1 AND id = $2`;
+   WHERE app_id = $1 AND id = $2 AND NOT columns @> $3::jsonb`;
 
 /*
  * $1 app, $2 data source, $3 entries more, $4 bytes more, $5 bulk, $6 ids inserted, $7 what was replaced, $8 what the trail says of it, null

@@ -3,7 +3,8 @@ import type { DataSource as Database } from "typeorm";
 import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { DATA_SOURCE_VERSIONS_KEPT } from "../../limits.js";
-import type { StoredDataSource } from "./data-source-rows.js";
+import type { Precondition } from "../../rules/precondition.js";
+import { lockSource, type StoredDataSource } from "./data-source-rows.js";
 import type { EntryChange, EntryChanges, Writer } from "./entry-changes.js";
 import { newestId, removeOthers } from "./entry-statements.js";
 
@@ -124,9 +125,15 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
 
     /**
      * Brings the entries back as they were, under their ids; those of now become a snapshot first.
-     * @throws VERSION_NOT_FOUND
+     * @throws VERSION_NOT_FOUND, RESOURCE_CHANGED if the data source itself was changed
      */
-    async restore(changes: EntryChanges, source: StoredDataSource, writer: Writer, versionId: number): Promise<number> {
+    async restore(
+      changes: EntryChanges,
+      source: StoredDataSource,
+      writer: Writer,
+      versionId: number,
+      precondition: Precondition,
+    ): Promise<number> {
       return changes.commit(source, writer, async (change) => {
         const { executor } = change;
         const parts = await rows<{ part: number }>(
@@ -138,10 +145,7 @@ export function createEntryVersions({ db, quotaBytes }: { db: Database; quotaByt
         if (parts.length === 0) throw new ActionError("VERSION_NOT_FOUND");
         change.operation = "restore";
         // What restores twice at once would find the other's ids; the data source's row makes one wait.
-        await rows(executor, "SELECT FROM data_source WHERE app_id = $1 AND id = $2 FOR NO KEY UPDATE", [
-          source.appId,
-          source.id,
-        ]);
+        await lockSource(executor, source.appId, source.id, precondition);
         await keep(change, writer, "restore");
         const gone = await removeOthers(executor, source, []);
         change.addCounted({ deleted: gone.count }, -gone.bytes);

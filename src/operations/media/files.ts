@@ -5,12 +5,13 @@ import type { MediaFile } from "../../data/media-types.js";
 import { ActionError } from "../../errors.js";
 import { mediaChange } from "../../rules/media-fields.js";
 import { page } from "../../rules/page.js";
+import { mustBeAt, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Admission } from "../access/gate.js";
 import type { Intake } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import type { Folders } from "./folders.js";
 import { emitterOf, type Grants, type MediaCallers } from "./media-callers.js";
-import { FILE, type FileRow, findFile, toFile } from "./media-rows.js";
+import { FILE, type FileRow, findFile, type MediaTarget, toFile } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
 import { isVisibleFile, type Matching, visibleTo } from "./visible-media.js";
 
@@ -34,7 +35,11 @@ export function createFiles(options: {
     throw grants.isTrusted ? new ActionError("FILE_NOT_FOUND") : grants.refusal();
   }
 
-  async function update(admission: Admission, appId: number, id: number, body: unknown): Promise<MediaFile> {
+  async function update(
+    admission: Admission,
+    { appId, id, precondition }: MediaTarget,
+    body: unknown,
+  ): Promise<MediaFile> {
     const grants = await callers.of(admission);
     const { rules, ownRules } = await known(grants, appId, id);
     grants.need(rules, "update");
@@ -48,19 +53,26 @@ export function createFiles(options: {
     return db.transaction(async (manager) => {
       await lockApp(manager, appId);
       const before = await known(grants, appId, id, manager);
+      mustBeAt(toFile(before, appId, baseUrl), precondition);
       const { name = before.name, folderId = before.folderId } = change;
       await folders.rulesAt(grants, appId, folderId, manager);
-      const sql = "UPDATE media_file SET name = $3, folder_id = $4, updated_at = now() WHERE app_id = $1 AND id = $2";
+      const sql =
+        "UPDATE media_file SET name = $3, folder_id = $4, updated_at = " +
+        `${NEXT_UPDATED_AT} WHERE app_id = $1 AND id = $2`;
       await rows(manager, sql, [appId, id, name, folderId]);
       await auditMedia(manager, admission, appId, "media.file.update", { fileId: id, fields: Object.keys(change) });
       return toFile((await findFile(manager, appId, id))!, appId, baseUrl);
     });
   }
 
-  async function remove(admission: Admission, appId: number, id: number): Promise<void> {
+  async function remove(admission: Admission, { appId, id, precondition }: MediaTarget): Promise<void> {
     const grants = await callers.of(admission);
     grants.need((await known(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
+      if (precondition) {
+        await lockApp(manager, appId);
+        mustBeAt(toFile(await known(grants, appId, id, manager), appId, baseUrl), precondition);
+      }
       const [gone] = await rows<{ name: string; blobKey: string; thumbnailKey: string | null }>(
         manager,
         `DELETE FROM media_file WHERE app_id = $1 AND id = $2

@@ -7,11 +7,21 @@ import { FOLDER_DEPTH_MAX, FOLDERS_MAX, PAGE_MAX } from "../../limits.js";
 import { isObject } from "../../rules/described.js";
 import { folderIdIn, mediaChange, mediaName } from "../../rules/media-fields.js";
 import { page } from "../../rules/page.js";
+import { mustBeAt, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Admission } from "../access/gate.js";
 import type { Intake } from "../records/intake.js";
 import { lockApp } from "../settings/settings.js";
 import { emitterOf, type Grants, type MediaCallers, type MediaRules } from "./media-callers.js";
-import { FILE, type FileRow, FOLDER, type FolderRow, findFolder, toFile, toFolder } from "./media-rows.js";
+import {
+  FILE,
+  type FileRow,
+  FOLDER,
+  type FolderRow,
+  findFolder,
+  type MediaTarget,
+  toFile,
+  toFolder,
+} from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
 import { isVisibleFile, isVisibleFolder, type Matching, type Visible, visibleTo } from "./visible-media.js";
 
@@ -205,7 +215,11 @@ export function createFolders(options: {
       });
   }
 
-  async function update(admission: Admission, appId: number, id: number, body: unknown): Promise<MediaFolder> {
+  async function update(
+    admission: Admission,
+    { appId, id, precondition }: MediaTarget,
+    body: unknown,
+  ): Promise<MediaFolder> {
     const grants = await callers.of(admission);
     const before = await known(grants, appId, id);
     grants.need(before.rules, "update");
@@ -220,13 +234,14 @@ export function createFolders(options: {
       .transaction(async (manager) => {
         await lockApp(manager, appId);
         const before = await known(grants, appId, id, manager);
+        mustBeAt(toFolder(before), precondition);
         const { name = before.name, folderId: parentId = before.parentId } = change;
         if (parentId !== before.parentId) {
           await rulesAt(grants, appId, parentId, manager);
           await checkPlace(manager, appId, id, parentId);
         }
-        const sql =
-          "UPDATE media_folder SET name = $3, parent_id = $4, updated_at = now() WHERE app_id = $1 AND id = $2";
+        const sql = `UPDATE media_folder SET name = $3, parent_id = $4, updated_at = ${NEXT_UPDATED_AT}
+                      WHERE app_id = $1 AND id = $2`;
         await rows(manager, sql, [appId, id, name, parentId]);
         await auditMedia(manager, admission, appId, "media.folder.update", {
           folderId: id,
@@ -253,12 +268,14 @@ export function createFolders(options: {
     for (const { rules } of own) grants.need(rules, "delete");
   }
 
-  async function remove(admission: Admission, appId: number, id: number): Promise<void> {
+  async function remove(admission: Admission, { appId, id, precondition }: MediaTarget): Promise<void> {
     const grants = await callers.of(admission);
     grants.need((await known(grants, appId, id)).rules, "delete");
     const keys = await db.transaction(async (manager) => {
       await lockApp(manager, appId);
-      const { name } = await known(grants, appId, id, manager);
+      const before = await known(grants, appId, id, manager);
+      const { name } = before;
+      mustBeAt(toFolder(before), precondition);
       await checkDeletable(grants, manager, appId, id);
       const gone = await rows<{ keys: string[] }>(
         manager,

@@ -1,6 +1,7 @@
 /** Folders and files as their tables hold them, and as callers see them. Decides nothing. */
 import { type Executor, rows } from "../../data/database.js";
 import type { MediaFile, MediaFolder } from "../../data/media-types.js";
+import type { Precondition } from "../../rules/precondition.js";
 import type { MediaRules } from "./media-callers.js";
 
 export interface FolderRow extends Omit<MediaFolder, "createdAt" | "updatedAt"> {
@@ -27,6 +28,13 @@ export interface FileRow {
   rules: MediaRules;
   createdAt: Date;
   updatedAt: Date;
+}
+
+/** The file or folder to change, and the states that the change may start from. */
+export interface MediaTarget {
+  appId: number;
+  id: number;
+  precondition?: Precondition;
 }
 
 export const FOLDER = `

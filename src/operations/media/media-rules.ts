@@ -4,10 +4,13 @@ import { rows } from "../../data/database.js";
 import { ActionError } from "../../errors.js";
 import { isObject } from "../../rules/described.js";
 import { parseMediaRules } from "../../rules/media-access.js";
+import { mustBeAt, NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Admission } from "../access/gate.js";
+import { lockApp } from "../settings/settings.js";
 import type { Files } from "./files.js";
 import type { Folders } from "./folders.js";
 import type { MediaCallers, MediaRules } from "./media-callers.js";
+import type { MediaTarget } from "./media-rows.js";
 import { auditMedia } from "./media-trail.js";
 
 const TABLES = { file: "media_file", folder: "media_folder" } as const;
@@ -16,6 +19,8 @@ export type RuledKind = keyof typeof TABLES;
 export interface OwnRules {
   /** null: the nearest folder's that has some hold; without any nobody but the app itself gets in. */
   accessRules: MediaRules;
+  /** Of the file or folder, ISO 8601. */
+  updatedAt: string;
 }
 
 /** The rules as they came, or in a field of their own. */
@@ -26,29 +31,34 @@ export type RulesOfMedia = ReturnType<typeof createRulesOfMedia>;
 export function createRulesOfMedia(options: { db: DataSource; callers: MediaCallers; files: Files; folders: Folders }) {
   const { db, callers, files, folders } = options;
 
-  async function find(admission: Admission, appId: number, kind: RuledKind, id: number): Promise<MediaRules> {
+  async function find(admission: Admission, kind: RuledKind, { appId, id }: MediaTarget): Promise<OwnRules> {
     const grants = await callers.of(admission);
     if (!grants.isTrusted) throw grants.refusal();
-    return (kind === "file" ? await files.known(grants, appId, id) : await folders.known(grants, appId, id)).ownRules;
+    const { known } = kind === "file" ? files : folders;
+    const { ownRules, updatedAt } = await known(grants, appId, id);
+    return { accessRules: ownRules, updatedAt: updatedAt.toISOString() };
   }
 
   return {
-    async get(admission: Admission, appId: number, kind: RuledKind, id: number): Promise<OwnRules> {
-      return { accessRules: await find(admission, appId, kind, id) };
-    },
+    get: find,
 
-    /** Sets them whole. @throws REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND */
-    async set(admission: Admission, appId: number, kind: RuledKind, id: number, body: unknown): Promise<OwnRules> {
-      await find(admission, appId, kind, id);
+    /** Replaces them. @throws REQUEST_INVALID, FILE_NOT_FOUND, FOLDER_NOT_FOUND, RESOURCE_CHANGED */
+    async set(admission: Admission, kind: RuledKind, target: MediaTarget, body: unknown): Promise<OwnRules> {
+      const { appId, id, precondition } = target;
+      await find(admission, kind, target);
       const accessRules = parseMediaRules(rulesIn(body));
       const text = accessRules && JSON.stringify(accessRules);
-      await db.transaction(async (manager) => {
-        const sql = `UPDATE ${TABLES[kind]} SET access_rules = $3, updated_at = now() WHERE app_id = $1 AND id = $2 RETURNING id`;
-        const changed = await rows(manager, sql, [appId, id, text]);
-        if (changed.length === 0) throw new ActionError(kind === "file" ? "FILE_NOT_FOUND" : "FOLDER_NOT_FOUND");
+      const updatedAt = await db.transaction(async (manager) => {
+        await lockApp(manager, appId);
+        if (precondition) mustBeAt(await find(admission, kind, target), precondition);
+        const sql = `UPDATE ${TABLES[kind]} SET access_rules = $3, updated_at = ${NEXT_UPDATED_AT}
+                      WHERE app_id = $1 AND id = $2 RETURNING updated_at AS "updatedAt"`;
+        const [changed] = await rows<{ updatedAt: Date }>(manager, sql, [appId, id, text]);
+        if (!changed) throw new ActionError(kind === "file" ? "FILE_NOT_FOUND" : "FOLDER_NOT_FOUND");
         await auditMedia(manager, admission, appId, `media.${kind}.accessRules`, { [`${kind}Id`]: id });
+        return changed.updatedAt.toISOString();
       });
-      return { accessRules };
+      return { accessRules, updatedAt };
     },
   };
 }

@@ -1,6 +1,7 @@
 /** Notifications in SQL: read, written, published in an order that nobody can miss one of. Judges nothing. */
 import { type Executor, rows } from "../../data/database.js";
 import type { NotificationStatus, PushWish } from "../../rules/notification-input.js";
+import { NEXT_UPDATED_AT } from "../../rules/precondition.js";
 import type { Scope } from "../../rules/scope.js";
 
 /** Channel of the notice `appId`, sent as a notification is published. */
@@ -126,7 +127,7 @@ export async function insertNotification(executor: Executor, appId: number, one:
 export async function writeNotification(executor: Executor, id: number, one: WrittenNotification): Promise<void> {
   await rows(
     executor,
-    "UPDATE notification SET data = $2, scope = $3, order_at = $4, push = $5, updated_at = clock_timestamp() WHERE id = $1",
+    `UPDATE notification SET data = $2, scope = $3, order_at = $4, push = $5, updated_at = ${NEXT_UPDATED_AT} WHERE id = $1`,
     [id, json(one.data), json(one.scope), one.orderAt, json(one.push)],
   );
 }
@@ -142,7 +143,7 @@ const PUBLISH = `
     RETURNING cursor),
   published AS (
     UPDATE notification SET status = 'published', cursor = place.cursor, published_at = clock_timestamp(),
-           updated_at = clock_timestamp(),
+           updated_at = ${NEXT_UPDATED_AT},
            push_at = CASE WHEN push IS NOT NULL
                           THEN greatest($4::timestamptz, to_timestamp((push->>'delayUntilTimestamp')::float8 / 1000)) END
       FROM place WHERE notification.app_id = $1 AND notification.id = $2 AND status = $3
@@ -166,7 +167,7 @@ export async function withdraw(
   id: number,
   status: Exclude<NotificationStatus, "published">,
 ): Promise<void> {
-  const sql = `UPDATE notification SET status = $2, cursor = NULL, published_at = NULL, push_at = NULL, updated_at = clock_timestamp()
+  const sql = `UPDATE notification SET status = $2, cursor = NULL, published_at = NULL, push_at = NULL, updated_at = ${NEXT_UPDATED_AT}
                 WHERE id = $1`;
   await rows(executor, sql, [id, status]);
   await rows(executor, "DELETE FROM push_delivery WHERE notification_id = $1", [id]);

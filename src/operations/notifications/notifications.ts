@@ -19,6 +19,7 @@ import {
   parseNotification,
 } from "../../rules/notification-input.js";
 import { page, pageOf, type Reserve, type Sized } from "../../rules/page.js";
+import { mustBeAt, type Precondition } from "../../rules/precondition.js";
 import { inScope } from "../../rules/scope.js";
 import { audit } from "../records/audit.js";
 import type { Intake } from "../records/intake.js";
@@ -51,6 +52,13 @@ const MARK_ALL = `
   SELECT $1, $2, coalesce(max(cursor), 0) FROM notification WHERE app_id = $1
   ON CONFLICT (app_id, reader) DO UPDATE SET cursor = excluded.cursor, read_at = now()`;
 
+/** The notification to change, and the states that the change may start from. */
+export interface NotificationTarget {
+  appId: number;
+  id: number;
+  precondition?: Precondition;
+}
+
 export type NotificationsService = ReturnType<typeof createNotificationsService>;
 
 export function createNotificationsService(options: {
@@ -71,6 +79,18 @@ export function createNotificationsService(options: {
     const found = await readNotifications(executor, { appId, reader, where: "one.id = $3", tail: "", values: [id] });
     if (!found[0]) throw new ActionError("NOTIFICATION_NOT_FOUND");
     return found[0];
+  }
+
+  /** Locks the notification until the transaction ends. @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
+  async function lock(
+    manager: EntityManager,
+    { appId, id, precondition }: NotificationTarget,
+    reader: string,
+  ): Promise<Notification> {
+    await rows(manager, "SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
+    const before = await one(manager, appId, id, reader);
+    mustBeAt(before, precondition);
+    return before;
   }
 
   /** A draft of that content to the status that was asked for. @throws REQUEST_INVALID */
@@ -157,14 +177,14 @@ export function createNotificationsService(options: {
       return insertAll(caller, appId, body);
     },
 
-    /** Changes what is given; `extendData` is merged into `data`. @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND */
-    async update(caller: Caller, appId: number, id: number, body: unknown): Promise<Notification> {
+    /** Changes what is given; `extendData` is merged into `data`. @throws REQUEST_INVALID, NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
+    async update(caller: Caller, target: NotificationTarget, body: unknown): Promise<Notification> {
+      const { appId, id } = target;
       const fields = parseNotification(body);
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)));
       const { key } = await readerOf(caller, appId);
       await db.transaction(async (manager) => {
-        await rows(manager, "SELECT FROM notification WHERE app_id = $1 AND id = $2 FOR UPDATE", [appId, id]);
-        const before = await one(manager, appId, id, key);
+        const before = await lock(manager, target, key);
         const orderAt = fields.orderAt === undefined ? before.orderAt && new Date(before.orderAt) : fields.orderAt;
         const data = { ...(fields.data ?? before.data), ...fields.extendData };
         if (Buffer.byteLength(JSON.stringify(data)) > EVENT_MAX_BYTES) {
@@ -190,11 +210,13 @@ export function createNotificationsService(options: {
       return one(db, appId, id, key);
     },
 
-    /** @throws NOTIFICATION_NOT_FOUND */
-    async remove(caller: Caller, appId: number, id: number): Promise<void> {
+    /** @throws NOTIFICATION_NOT_FOUND, RESOURCE_CHANGED */
+    async remove(caller: Caller, target: NotificationTarget): Promise<void> {
+      const { appId, id } = target;
+      const { key } = await readerOf(caller, appId);
       await db.transaction(async (manager) => {
-        const sql = "DELETE FROM notification WHERE app_id = $1 AND id = $2 RETURNING id";
-        if ((await rows(manager, sql, [appId, id])).length === 0) throw new ActionError("NOTIFICATION_NOT_FOUND");
+        await lock(manager, target, key);
+        await rows(manager, "DELETE FROM notification WHERE app_id = $1 AND id = $2", [appId, id]);
         await audit(manager, caller, { appId, type: "app.notification.delete", data: { id } });
       });
     },

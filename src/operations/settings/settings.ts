@@ -11,6 +11,7 @@ import { SETTINGS_MAX_BYTES, UNDERSCORE_SETTINGS_MAX_BYTES } from "../../limits.
 import type { Caller } from "../../rules/access.js";
 import { appUpdate } from "../../rules/app-events.js";
 import type { PublicEnv, RuntimeEnv, SessionOf } from "../../rules/env-script.js";
+import { mustBeAt, type Precondition } from "../../rules/precondition.js";
 import { spokenKey, storedKey } from "../../rules/setting-key-text.js";
 import {
   artifactKey,
@@ -34,6 +35,13 @@ import { readersOf, type SettingsUse } from "./setting-readers.js";
 
 /** What binds a sealed value to its place: moved to another app or key it does not open. */
 const bound = (appId: number, key: string): string => `app:${appId}:${key}`;
+
+/** Settings as HTTP shows them, and the state of the app's settings as a whole. */
+export interface SettingsAt {
+  settings: SettingsView;
+  /** ISO 8601. */
+  updatedAt: string;
+}
 
 /** Whether a key is set, and by whom and when. Never a value. */
 export interface SettingStatus {
@@ -76,6 +84,24 @@ function refuseProtected(caller: Caller, keys: readonly string[]): void {
  */
 export async function lockApp(executor: Executor, appId: number): Promise<void> {
   await rows(executor, "SELECT FROM app WHERE id = $1 FOR NO KEY UPDATE", [appId]);
+}
+
+const SETTINGS_AT = 'SELECT coalesce(settings_updated_at, created_at) AS "updatedAt" FROM app WHERE id = $1';
+
+/* As `NEXT_UPDATED_AT`, of the settings as a whole. */
+const TOUCH = `
+  UPDATE app SET settings_updated_at =
+    date_trunc('milliseconds', greatest(clock_timestamp(), settings_updated_at + interval '1 millisecond')) WHERE id = $1`;
+
+/** Gives the app's settings a new state, in the transaction of a change. */
+export async function touchSettings(executor: Executor, appId: number): Promise<void> {
+  await rows(executor, TOUCH, [appId]);
+}
+
+/** The app whose settings change, and the states that the change may start from. */
+export interface SettingsTarget {
+  appId: number;
+  precondition?: Precondition;
 }
 
 export type { SettingsUse, StoredSetting };
@@ -128,6 +154,24 @@ export function createSettings(options: {
     throw new ActionError("SETTINGS_INVALID", message);
   }
 
+  /** The last change of any setting, ISO 8601. */
+  async function updatedAt(appId: number, executor: Executor = db): Promise<string> {
+    const [app] = await rows<{ updatedAt: Date }>(executor, SETTINGS_AT, [appId]);
+    return app!.updatedAt.toISOString();
+  }
+
+  /** Locks the app until the transaction ends. @throws RESOURCE_CHANGED with the state as it is now */
+  async function lock(executor: Executor, { appId, precondition }: SettingsTarget): Promise<void> {
+    await lockApp(executor, appId);
+    if (precondition) mustBeAt({ updatedAt: await updatedAt(appId, executor) }, precondition);
+  }
+
+  /** The settings as HTTP shows them, with a state that is at most as new. */
+  async function httpAt(appId: number): Promise<SettingsAt> {
+    const at = await updatedAt(appId);
+    return { settings: await http(appId), updatedAt: at };
+  }
+
   async function put(executor: Executor, caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
     const texts = entries.map(([key, value]) => ({
       key: storedKey(key),
@@ -146,6 +190,7 @@ export function createSettings(options: {
       texts.map(({ key, tier, text }) => (tier === "public" ? null : seal(dataKey!, text, bound(appId, key)))),
       caller.personId,
     ]);
+    await touchSettings(executor, appId);
     const keys = entries.map(([key]) => key);
     await audit(executor, caller, { appId, type: "app.settings.update", data: { keys } });
   }
@@ -158,9 +203,11 @@ export function createSettings(options: {
   const emitUpdate = (executor: Executor, caller: Caller, appId: number, keys: string[]) =>
     logEvents.emit(executor, caller, appId, appUpdate({ fields: ["settings"], keys }));
 
-  async function writeAndEmit(caller: Caller, appId: number, entries: [string, unknown][]): Promise<void> {
+  async function writeAndEmit(caller: Caller, target: SettingsTarget, entries: [string, unknown][]): Promise<void> {
+    const { appId } = target;
     if (entries.length === 0) return;
     await db.transaction(async (manager) => {
+      await lock(manager, target);
       await write(manager, caller, appId, entries);
       await emitUpdate(
         manager,
@@ -215,6 +262,8 @@ export function createSettings(options: {
 
     /** What GET answers: no protected key, for nobody. */
     http,
+    httpAt,
+    updatedAt,
 
     /** What HTTP may show of rows of the app that were copied elsewhere: as `http`, whatever they hold. */
     async httpOf(appId: number, copies: readonly StoredSetting[]): Promise<SettingsView> {
@@ -265,13 +314,15 @@ export function createSettings(options: {
     /**
      * Says of private settings whether they are secrets, however their values change from then on; a protected one always is.
      * Answers with their status.
-     * @throws SETTINGS_INVALID: then nothing is written
+     * @throws SETTINGS_INVALID, RESOURCE_CHANGED: then nothing is written
      */
-    async mark(caller: Caller, appId: number, input: unknown): Promise<SettingStatus[]> {
+    async mark(caller: Caller, target: SettingsTarget, input: unknown): Promise<SettingStatus[]> {
+      const { appId } = target;
       const { keys, secret } = checkMark(input);
       await db.transaction(async (manager) => {
-        await lockApp(manager, appId);
+        await lock(manager, target);
         await markSecrets(manager, appId, keys, secret);
+        await touchSettings(manager, appId);
         await audit(manager, caller, { appId, type: "app.settings.mark", data: { keys, secret } });
       });
       return status(appId, keys);
@@ -279,51 +330,53 @@ export function createSettings(options: {
 
     /**
      * Sets the listed keys whole and keeps the others; answers as GET does.
-     * @throws SETTINGS_INVALID, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for a task token and a protected key: then nothing is
-     *   written
+     * @throws SETTINGS_INVALID, RESOURCE_CHANGED, RATE_LIMIT_EXCEEDED, OVERLOADED; FORBIDDEN for a task token and a protected key: then
+     *   nothing is written
      */
-    async set(caller: Caller, appId: number, body: unknown): Promise<SettingsView> {
+    async set(caller: Caller, target: SettingsTarget, body: unknown): Promise<SettingsAt> {
       const entries = checkSettingKeys(body);
       refuseProtected(
         caller,
         entries.map(([key]) => key),
       );
-      await writeAndEmit(caller, appId, entries);
-      return http(appId);
+      await writeAndEmit(caller, target, entries);
+      return httpAt(target.appId);
     },
 
     /** What `write` takes, of the settings in an administrator's PUT. @throws SETTINGS_INVALID */
     judgeIgnoringProtected: (settings: unknown): [string, unknown][] => checkSettingKeys(withoutProtected(settings)),
 
-    /** Stores a secure field of the AI builder as `_aiartifact_<settingKey>`; answers with that key. @throws SETTINGS_INVALID */
-    async setArtifact(caller: Caller, appId: number, settingKey: unknown, value: unknown): Promise<string> {
+    /** Stores a secure field of the AI builder as `_aiartifact_<settingKey>`; answers with that key. @throws SETTINGS_INVALID, RESOURCE_CHANGED */
+    async setArtifact(caller: Caller, target: SettingsTarget, settingKey: unknown, value: unknown): Promise<string> {
       const key = artifactKey(settingKey);
       if (value === undefined) throw new ActionError("SETTINGS_INVALID", "value is required");
       const entries = checkSettingKeys({ [key]: value });
-      await writeAndEmit(caller, appId, entries);
+      await writeAndEmit(caller, target, entries);
       return key;
     },
 
     /**
      * Removes top-level keys, those that are not there in silence; answers as GET does.
-     * @throws SETTINGS_INVALID; FORBIDDEN as in `set`
+     * @throws SETTINGS_INVALID, RESOURCE_CHANGED; FORBIDDEN as in `set`
      */
-    async remove(caller: Caller, appId: number, body: unknown): Promise<SettingsView> {
+    async remove(caller: Caller, target: SettingsTarget, body: unknown): Promise<SettingsAt> {
+      const { appId } = target;
       const keys = checkDeletedKeys(body);
       refuseProtected(caller, keys);
       await db.transaction(async (manager) => {
-        await lockApp(manager, appId);
+        await lock(manager, target);
         const gone = await rows<{ key: string }>(
           manager,
           "DELETE FROM setting WHERE app_id = $1 AND key = ANY ($2::text[]) RETURNING key",
           [appId, keys.map(storedKey)],
         );
         if (gone.length === 0) return;
+        await touchSettings(manager, appId);
         const removed = gone.map(({ key }) => spokenKey(key));
         await audit(manager, caller, { appId, type: "app.settings.delete", data: { keys: removed } });
         await emitUpdate(manager, caller, appId, removed);
       });
-      return http(appId);
+      return httpAt(appId);
     },
 
     status,

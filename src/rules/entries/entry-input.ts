@@ -123,7 +123,7 @@ export function entryId(value: unknown, field: string): number {
 /** An `updatedAt` as it was answered; undefined where none was given. @throws REQUEST_INVALID */
 export function ifUpdatedAtOf(value: unknown, field: string): Precondition {
   if (value === undefined || value === null) return undefined;
-  const time = typeof value === "string" ? new Date(value).getTime() : Number.NaN;
+  const time = typeof value === "string" || value instanceof Date ? new Date(value).getTime() : Number.NaN;
   if (!Number.isNaN(time)) return [new Date(time).toISOString()];
   throw new ActionError("REQUEST_INVALID", `${field} must be an entry's updatedAt; ${described(value)} came`);
 }

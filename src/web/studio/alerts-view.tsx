@@ -2,7 +2,7 @@
 import { useCallback, useEffect, useState } from "react";
 import { gistOf } from "./alert-draft.js";
 import { AlertEditor } from "./alert-editor.js";
-import { type Api, asApiError } from "./api.js";
+import { type Api, ApiError, asApiError, refusalText } from "./api.js";
 import { CreateAlert, DeleteAlert, ListAlerts, ReadAlertDeliveries, TestAlert, UpdateAlert } from "./documents.js";
 import type { Alert, AlertInput } from "./model.js";
 import type { PageProps } from "./page-props.js";
@@ -26,14 +26,19 @@ function useAlerts(api: Api, appId: number) {
     return () => clearInterval(timer);
   }, [load]);
 
-  const save = async (id: number | null, rule: AlertInput): Promise<number> => {
-    const { saved } =
-      id === null ? await api.ask(CreateAlert, { appId, rule }) : await api.ask(UpdateAlert, { appId, id, rule });
+  /** Says what to do, and shows the list as it is now. */
+  const refused = async (error: unknown): Promise<never> => {
+    throw new ApiError(asApiError(error).status, await refusalText(error, load));
+  };
+  const save = async (one: Alert | null, rule: AlertInput): Promise<number> => {
+    const { saved } = one
+      ? await api.ask(UpdateAlert, { appId, id: one.id, rule, ifUpdatedAt: one.updatedAt }).catch(refused)
+      : await api.ask(CreateAlert, { appId, rule });
     await load();
     return saved.id;
   };
-  const remove = async (id: number) => {
-    await api.ask(DeleteAlert, { appId, id });
+  const remove = async ({ id, updatedAt: ifUpdatedAt }: Alert) => {
+    await api.ask(DeleteAlert, { appId, id, ifUpdatedAt }).catch(refused);
     await load();
   };
   return { alerts, fault, save, remove };
@@ -83,10 +88,10 @@ export function AlertsView({ api, appId, ask, actions: { list } }: PageProps) {
           actions={actions}
           ask={ask}
           deliveriesOf={async (id) => (await api.ask(ReadAlertDeliveries, { appId, id })).deliveries}
-          save={async (input) => setOpen(await save(one?.id ?? null, input))}
+          save={async (input) => setOpen(await save(one, input))}
           test={async () => void (await api.ask(TestAlert, { appId, id: one!.id }))}
           remove={async () => {
-            if (one) await remove(one.id);
+            if (one) await remove(one);
             setOpen(null);
           }}
           back={() => setOpen(null)}

@@ -51,6 +51,16 @@ export function asApiError(error: unknown): ApiError {
   return error instanceof ApiError ? error : new ApiError("OFFLINE", "the service does not answer");
 }
 
+/** True if someone else changed the resource after the state that the page shows. */
+export const isChanged = (error: unknown): boolean => asApiError(error).status === "RESOURCE_CHANGED";
+
+/** The message for a refused change; `load` shows the resource as it is now. */
+export async function refusalText(error: unknown, load: () => Promise<unknown>): Promise<string> {
+  if (!isChanged(error)) return asApiError(error).message;
+  await load();
+  return "Not saved: someone else changed this. It is shown as it is now.";
+}
+
 export interface Follower<Data> {
   next(data: Data): void;
   /** The subscription was refused, or its connection could not be had again. */

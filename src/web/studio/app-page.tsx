@@ -1,6 +1,6 @@
 /** What belongs to the app itself, one part after the other by its address: `#/1/app/tokens`. */
 import { type ComponentType, type FormEvent, useState } from "react";
-import { asApiError } from "./api.js";
+import { refusalText } from "./api.js";
 import { AppVersionsPage } from "./app-versions-page.js";
 import { AuditPage } from "./audit-page.js";
 import { PublishApp, RenameApp, UnpublishApp } from "./documents.js";
@@ -21,17 +21,18 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
       setFault(null);
       await reloadApps();
     } catch (error) {
-      setFault(asApiError(error).message);
+      setFault(await refusalText(error, reloadApps));
     }
   };
+  const ids = { appId, ifUpdatedAt: app.updatedAt };
   const rename = (event: FormEvent) => {
     event.preventDefault();
-    void act(api.ask(RenameApp, { appId, data: { name } }));
+    void act(api.ask(RenameApp, { ...ids, data: { name } }));
   };
   const unpublish = async () => {
     const text = "Live pages, schedules and log events run nothing of it any more, until it is published again.";
     if (await ask({ title: `Unpublish ${app.name}?`, text, yes: "Unpublish", danger: true }))
-      await act(api.ask(UnpublishApp, { appId }));
+      await act(api.ask(UnpublishApp, ids));
   };
   return (
     <>
@@ -53,7 +54,7 @@ function AppFields({ api, app, appId, ask, reloadApps }: PageProps) {
             Unpublish the app
           </button>
         ) : (
-          <button type="button" className="primary" onClick={() => void act(api.ask(PublishApp, { appId }))}>
+          <button type="button" className="primary" onClick={() => void act(api.ask(PublishApp, ids))}>
             Publish the app
           </button>
         )}

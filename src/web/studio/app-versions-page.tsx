@@ -1,6 +1,6 @@
 /** Snapshots of the app's own fields and settings: taken, looked at, restored. */
 import { useCallback, useState } from "react";
-import { CreateAppVersion, ListAppVersions, ReadAppVersion, RestoreAppVersion } from "./documents.js";
+import { Apps, CreateAppVersion, ListAppVersions, ReadAppVersion, RestoreAppVersion } from "./documents.js";
 import { ago, exact, shown } from "./format.js";
 import type { AppVersion } from "./model.js";
 import type { PageProps } from "./page-props.js";
@@ -45,8 +45,11 @@ export function AppVersionsPage({ api, appId, ask, reloadApps }: PageProps) {
 
   const restore = async ({ id, createdAt }: AppVersion) => {
     const text = `The app's fields and its public and private settings become what they were on ${exact(createdAt)}. Protected settings and actions stay; what is now is kept as a version first.`;
+    // The page shows nothing of the app: the state that counts is the one at the question.
+    const { apps } = await api.ask(Apps, {});
+    const ifUpdatedAt = apps.find((one) => one.id === appId)!.updatedAt;
     if (!(await ask({ title: "Restore this version of the app?", text, yes: "Restore" }))) return;
-    await change(() => api.ask(RestoreAppVersion, { appId, versionId: id }));
+    await change(() => api.ask(RestoreAppVersion, { appId, versionId: id, ifUpdatedAt }));
     await reloadApps();
   };
   return (

@@ -1,7 +1,7 @@
 /** What a data source says of itself: name, access rules, hooks, indexes, each as JSON, and its snapshots. */
 import { type ReactNode, useCallback, useEffect, useState } from "react";
 import { AccessTrial } from "./access-trial.js";
-import { type Api, asApiError } from "./api.js";
+import { type Api, asApiError, isChanged } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { ListEntryVersions, type ListEntryVersionsQuery, RestoreEntries, UpdateDataSource } from "./documents.js";
 import { ago, counted, exact } from "./format.js";
@@ -33,8 +33,9 @@ function useChange({ api, appId, source, onChanged }: DefinitionProps) {
         onChanged((await api.ask(UpdateDataSource, { appId, id, data, ifUpdatedAt })).updated);
         return null;
       } catch (error) {
-        const { status, message } = asApiError(error);
-        return status === "ENTRY_CHANGED" ? "Somebody changed this data source meanwhile: load it anew." : message;
+        if (isChanged(error))
+          return "Not saved: someone else changed this data source. Reload the page to see it as it is now.";
+        return asApiError(error).message;
       }
     },
     [api, appId, source, onChanged],
@@ -162,7 +163,7 @@ export function DataVersions({
     const text = `The entries become the ${version.entries} that they were on ${exact(version.createdAt)}. Those of now are kept as a version first.`;
     if (!(await ask({ title: "Restore these entries?", text, yes: "Restore" }))) return;
     try {
-      await api.ask(RestoreEntries, { appId, id, versionId: version.id });
+      await api.ask(RestoreEntries, { appId, id, versionId: version.id, ifUpdatedAt: source.updatedAt });
       onRestored();
       await load();
     } catch (error) {

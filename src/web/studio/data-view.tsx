@@ -1,6 +1,6 @@
 /** The app's data sources: the list, and of one its entries, its files, its rules and its past. */
 import { useCallback, useEffect, useState } from "react";
-import { asApiError } from "./api.js";
+import { asApiError, refusalText } from "./api.js";
 import { DataDefinition, DataVersions } from "./data-definition.js";
 import { type ChosenFile, DataImport, delimiterName, sendFile } from "./data-import.js";
 import { CreateDataSource, DeleteDataSource, ListDataSources } from "./documents.js";
@@ -13,7 +13,8 @@ import { TabList } from "./tab-list.js";
 
 const TABS = ["Entries", "Import", "Rules", "Versions"] as const;
 
-interface SourceProps extends PanelProps {
+interface SourceProps extends Omit<PanelProps, "reload"> {
+  reload: () => Promise<void>;
   onChanged: (source: DataSource) => void;
   onRemoved: () => void;
 }
@@ -26,24 +27,24 @@ function Source(props: SourceProps) {
     const text = "Its entries and its snapshots go with it; actions and pages that read it find nothing.";
     if (!(await ask({ title: `Delete ${source.name}?`, text, yes: "Delete", danger: true }))) return;
     try {
-      await api.ask(DeleteDataSource, { appId, id: source.id });
+      await api.ask(DeleteDataSource, { appId, id: source.id, ifUpdatedAt: source.updatedAt });
       onRemoved();
     } catch (error) {
-      setFault(asApiError(error).message);
+      setFault(await refusalText(error, reload));
     }
   };
   const take = async (chosen: ChosenFile) => {
     const { inserted, columns, delimiter } = await sendFile(appId, source.id, chosen);
-    reload();
+    await reload();
     const entries = counted(inserted, "entry was", "entries were");
     const layout = delimiter === null ? "" : `, cells separated by ${delimiterName(delimiter)}`;
     return `${entries} imported: ${counted(columns.length, "column", "columns")}${layout}.`;
   };
   const panels = {
-    Entries: () => <EntriesPanel {...props} />,
+    Entries: () => <EntriesPanel {...props} reload={() => void reload()} />,
     Import: () => <DataImport action="Import" mayAppend take={take} />,
     Rules: () => <DataDefinition {...{ api, appId, source, onChanged }} />,
-    Versions: () => <DataVersions {...{ api, appId, source, ask }} onRestored={reload} />,
+    Versions: () => <DataVersions {...{ api, appId, source, ask }} onRestored={() => void reload()} />,
   };
   return (
     <section className="data-source" aria-label={source.name}>
@@ -86,7 +87,7 @@ function NewSource({
     try {
       await sendFile(appId, made.id, chosen);
     } catch (error) {
-      await api.ask(DeleteDataSource, { appId, id: made.id }).catch(() => undefined);
+      await api.ask(DeleteDataSource, { appId, id: made.id, ifUpdatedAt: made.updatedAt }).catch(() => undefined);
       throw error;
     }
     onMade(made);
@@ -162,7 +163,7 @@ export function DataSourcesPage({ api, appId, ask, go, place }: PageProps) {
           key={`${chosen.id} ${chosen.columns.length}`}
           {...{ api, appId, ask }}
           source={chosen}
-          reload={() => void load()}
+          reload={load}
           onRemoved={() => void load().then(() => open(null))}
           onChanged={(changed) =>
             setSources((all) => all?.map((one) => (one.id === changed.id ? changed : one)) ?? null)

@@ -5,7 +5,7 @@ type Exact<T extends { [key: string]: unknown }> = { [K in keyof T]: T[K] };
 /** Internal type. DO NOT USE DIRECTLY. */
 export type Incremental<T> = T | { [P in keyof T]?: P extends ' $fragmentName' | '__typename' ? T[P] : never };
 export const Apps: Document<AppsQuery, AppsQueryVariables> =
-  "query Apps{apps{id name isPublished}}";
+  "query Apps{apps{id name isPublished updatedAt}}";
 
 export const ListActions: Document<ListActionsQuery, ListActionsQueryVariables> =
   "fragment ActionSummary on Action{id name description active environment triggers{trigger}frequency lastRunAt updatedAt}fragment PublishedCopyRow on PublishedCopy{masterId id active lastRunAt updatedAt}query ListActions($appId:Int!$search:String){actions(appId:$appId limit:1000 search:$search){actions{...ActionSummary}published{...PublishedCopyRow}pagination{total}}}";
@@ -50,13 +50,13 @@ export const ReadWeek: Document<ReadWeekQuery, ReadWeekQueryVariables> =
   "query ReadWeek($appId:Int!){week:scheduleWeek(appId:$appId){from to hasMore scheduled{actionId masterId name frequency timezone description ticks hasMore}missed{actionId name state reason from to count runId}}}";
 
 export const ListPresets: Document<ListPresetsQuery, ListPresetsQueryVariables> =
-  "query ListPresets($appId:Int!$actionId:Int!){presets:payloadPresets(appId:$appId actionId:$actionId){name payload}}";
+  "query ListPresets($appId:Int!$actionId:Int!){presets:payloadPresets(appId:$appId actionId:$actionId){name payload updatedAt}}";
 
 export const SavePreset: Document<SavePresetMutation, SavePresetMutationVariables> =
-  "mutation SavePreset($appId:Int!$actionId:Int!$name:String!$payload:JSON!){presets:savePayloadPreset(appId:$appId actionId:$actionId name:$name payload:$payload){name payload}}";
+  "mutation SavePreset($appId:Int!$actionId:Int!$name:String!$payload:JSON!$ifUpdatedAt:DateTime){presets:savePayloadPreset(appId:$appId actionId:$actionId name:$name payload:$payload ifUpdatedAt:$ifUpdatedAt){name payload updatedAt}}";
 
 export const DeletePreset: Document<DeletePresetMutation, DeletePresetMutationVariables> =
-  "mutation DeletePreset($appId:Int!$actionId:Int!$name:String!){presets:deletePayloadPreset(appId:$appId actionId:$actionId name:$name){name payload}}";
+  "mutation DeletePreset($appId:Int!$actionId:Int!$name:String!$ifUpdatedAt:DateTime!){presets:deletePayloadPreset(appId:$appId actionId:$actionId name:$name ifUpdatedAt:$ifUpdatedAt){name payload updatedAt}}";
 
 export const ListSettingKeys: Document<ListSettingKeysQuery, ListSettingKeysQueryVariables> =
   "query ListSettingKeys($appId:Int!){keys:settingsStatus(appId:$appId){key}}";
@@ -89,7 +89,7 @@ export const UnpublishAction: Document<UnpublishActionMutation, UnpublishActionM
   "mutation UnpublishAction($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){unpublishAction(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
 
 export const PublishApp: Document<PublishAppMutation, PublishAppMutationVariables> =
-  "mutation PublishApp($appId:Int!){publishApp(appId:$appId){isPublished}}";
+  "mutation PublishApp($appId:Int!$ifUpdatedAt:DateTime!){publishApp(appId:$appId ifUpdatedAt:$ifUpdatedAt){isPublished}}";
 
 export const CompareCopies: Document<CompareCopiesQuery, CompareCopiesQueryVariables> =
   "fragment Side on ActionConfiguration{name description active environment triggers{trigger where{type dataSourceId data}}dependencies frequency timezone concurrency{policy limit key}debounce{delayMs maxWaitMs manual}timeoutMs}fragment Diff on ActionDiff{fields before{...Side}after{...Side}code}query CompareCopies($appId:Int!$id:Int!){diff:actionDiff(appId:$appId actionId:$id){...Diff}}";
@@ -104,16 +104,16 @@ export const RestoreVersion: Document<RestoreVersionMutation, RestoreVersionMuta
   "mutation RestoreVersion($appId:Int!$id:Int!$versionId:Int!$ifUpdatedAt:DateTime!){restoreActionVersion(appId:$appId actionId:$id versionId:$versionId ifUpdatedAt:$ifUpdatedAt){preRestoreVersionId}}";
 
 export const ReadSettings: Document<ReadSettingsQuery, ReadSettingsQueryVariables> =
-  "query ReadSettings($appId:Int!){settings(appId:$appId)settingsStatus(appId:$appId){key updatedAt updatedBy secret}}";
+  "query ReadSettings($appId:Int!){settingsUpdatedAt(appId:$appId)settings(appId:$appId)settingsStatus(appId:$appId){key updatedAt updatedBy secret}}";
 
 export const SetSettings: Document<SetSettingsMutation, SetSettingsMutationVariables> =
-  "mutation SetSettings($appId:Int!$settings:JSON!){setSettings(appId:$appId settings:$settings)}";
+  "mutation SetSettings($appId:Int!$settings:JSON!$ifUpdatedAt:DateTime!){setSettings(appId:$appId settings:$settings ifUpdatedAt:$ifUpdatedAt)}";
 
 export const MarkSettings: Document<MarkSettingsMutation, MarkSettingsMutationVariables> =
-  "mutation MarkSettings($appId:Int!$keys:[String!]!$secret:Boolean!){markSettings(appId:$appId keys:$keys secret:$secret){key}}";
+  "mutation MarkSettings($appId:Int!$keys:[String!]!$secret:Boolean!$ifUpdatedAt:DateTime!){markSettings(appId:$appId keys:$keys secret:$secret ifUpdatedAt:$ifUpdatedAt){key}}";
 
 export const DeleteSettings: Document<DeleteSettingsMutation, DeleteSettingsMutationVariables> =
-  "mutation DeleteSettings($appId:Int!$keys:[String!]!){deleteSettings(appId:$appId keys:$keys)}";
+  "mutation DeleteSettings($appId:Int!$keys:[String!]!$ifUpdatedAt:DateTime!){deleteSettings(appId:$appId keys:$keys ifUpdatedAt:$ifUpdatedAt)}";
 
 export const PreviewSchedule: Document<PreviewScheduleQuery, PreviewScheduleQueryVariables> =
   "query PreviewSchedule($appId:Int!$frequency:String!$timezone:String){preview:nextRuns(appId:$appId frequency:$frequency timezone:$timezone count:5){description timezone ticks{utc local}}}";
@@ -131,7 +131,7 @@ export const UpdateDataSource: Document<UpdateDataSourceMutation, UpdateDataSour
   "fragment WholeDataSource on DataSource{id name columns accessRules hooks indexes isUsers updatedAt}mutation UpdateDataSource($appId:Int!$id:ID!$data:UpdateDataSourceInput!$ifUpdatedAt:DateTime!){updated:updateDataSource(appId:$appId id:$id data:$data ifUpdatedAt:$ifUpdatedAt){...WholeDataSource}}";
 
 export const DeleteDataSource: Document<DeleteDataSourceMutation, DeleteDataSourceMutationVariables> =
-  "mutation DeleteDataSource($appId:Int!$id:ID!){deleteDataSource(appId:$appId id:$id)}";
+  "mutation DeleteDataSource($appId:Int!$id:ID!$ifUpdatedAt:DateTime!){deleteDataSource(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
 
 export const InsertEntry: Document<InsertEntryMutation, InsertEntryMutationVariables> =
   "fragment EntryRow on DataSourceEntry{id data updatedAt}mutation InsertEntry($appId:Int!$id:ID!$data:JSON!){inserted:insertEntry(appId:$appId dataSourceId:$id data:$data){...EntryRow}}";
@@ -152,31 +152,31 @@ export const ListEntryVersions: Document<ListEntryVersionsQuery, ListEntryVersio
   "query ListEntryVersions($appId:Int!$id:ID!){versions:dataSourceVersions(appId:$appId dataSourceId:$id){id operation entries createdAt}}";
 
 export const RestoreEntries: Document<RestoreEntriesMutation, RestoreEntriesMutationVariables> =
-  "mutation RestoreEntries($appId:Int!$id:ID!$versionId:Int!){restoreDataSourceVersion(appId:$appId dataSourceId:$id versionId:$versionId){inserted}}";
+  "mutation RestoreEntries($appId:Int!$id:ID!$versionId:Int!$ifUpdatedAt:DateTime!){restoreDataSourceVersion(appId:$appId dataSourceId:$id versionId:$versionId ifUpdatedAt:$ifUpdatedAt){inserted}}";
 
 export const ListMedia: Document<ListMediaQuery, ListMediaQueryVariables> =
-  "fragment MediaFolderRow on MediaFolder{id name parentId}fragment MediaFileRow on MediaFile{id name contentType url thumbnail size bytes checksum folderId createdAt}query ListMedia($appId:Int!$folderId:Int$name:String){media:mediaFolder(appId:$appId folderId:$folderId name:$name){folder{...MediaFolderRow}path{id name}folders{...MediaFolderRow}files{...MediaFileRow}pagination{total hasMore}}}";
+  "fragment MediaFolderRow on MediaFolder{id name parentId updatedAt}fragment MediaFileRow on MediaFile{id name contentType url thumbnail size bytes checksum folderId createdAt updatedAt}query ListMedia($appId:Int!$folderId:Int$name:String){media:mediaFolder(appId:$appId folderId:$folderId name:$name){folder{...MediaFolderRow}path{id name}folders{...MediaFolderRow}files{...MediaFileRow}pagination{total hasMore}}}";
 
 export const CreateMediaFolder: Document<CreateMediaFolderMutation, CreateMediaFolderMutationVariables> =
   "mutation CreateMediaFolder($appId:Int!$name:String!$parentId:Int){createMediaFolder(appId:$appId name:$name parentId:$parentId){id}}";
 
 export const RenameMediaFolder: Document<RenameMediaFolderMutation, RenameMediaFolderMutationVariables> =
-  "mutation RenameMediaFolder($appId:Int!$id:Int!$name:String!){updateMediaFolder(appId:$appId id:$id name:$name){id}}";
+  "mutation RenameMediaFolder($appId:Int!$id:Int!$name:String!$ifUpdatedAt:DateTime!){updateMediaFolder(appId:$appId id:$id name:$name ifUpdatedAt:$ifUpdatedAt){id}}";
 
 export const MoveMediaFolder: Document<MoveMediaFolderMutation, MoveMediaFolderMutationVariables> =
-  "mutation MoveMediaFolder($appId:Int!$id:Int!$parentId:Int){updateMediaFolder(appId:$appId id:$id parentId:$parentId){id}}";
+  "mutation MoveMediaFolder($appId:Int!$id:Int!$parentId:Int$ifUpdatedAt:DateTime!){updateMediaFolder(appId:$appId id:$id parentId:$parentId ifUpdatedAt:$ifUpdatedAt){id}}";
 
 export const DeleteMediaFolder: Document<DeleteMediaFolderMutation, DeleteMediaFolderMutationVariables> =
-  "mutation DeleteMediaFolder($appId:Int!$id:Int!){deleteMediaFolder(appId:$appId id:$id)}";
+  "mutation DeleteMediaFolder($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){deleteMediaFolder(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
 
 export const RenameMediaFile: Document<RenameMediaFileMutation, RenameMediaFileMutationVariables> =
-  "mutation RenameMediaFile($appId:Int!$id:Int!$name:String!){updateMediaFile(appId:$appId id:$id name:$name){id}}";
+  "mutation RenameMediaFile($appId:Int!$id:Int!$name:String!$ifUpdatedAt:DateTime!){updateMediaFile(appId:$appId id:$id name:$name ifUpdatedAt:$ifUpdatedAt){id}}";
 
 export const MoveMediaFile: Document<MoveMediaFileMutation, MoveMediaFileMutationVariables> =
-  "mutation MoveMediaFile($appId:Int!$id:Int!$folderId:Int){updateMediaFile(appId:$appId id:$id folderId:$folderId){id}}";
+  "mutation MoveMediaFile($appId:Int!$id:Int!$folderId:Int$ifUpdatedAt:DateTime!){updateMediaFile(appId:$appId id:$id folderId:$folderId ifUpdatedAt:$ifUpdatedAt){id}}";
 
 export const DeleteMediaFile: Document<DeleteMediaFileMutation, DeleteMediaFileMutationVariables> =
-  "mutation DeleteMediaFile($appId:Int!$id:Int!){deleteMediaFile(appId:$appId id:$id)}";
+  "mutation DeleteMediaFile($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){deleteMediaFile(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
 
 export const LinkMediaFile: Document<LinkMediaFileQuery, LinkMediaFileQueryVariables> =
   "query LinkMediaFile($appId:Int!$id:Int!){link:mediaLink(appId:$appId id:$id expiresIn:86400){url expiresAt}}";
@@ -197,10 +197,10 @@ export const CreateNotification: Document<CreateNotificationMutation, CreateNoti
   "fragment NotificationRow on Notification{id status data scope orderAt pushNotification{payload delayUntilTimestamp}publishedAt updatedAt}mutation CreateNotification($appId:Int!$notification:NotificationInput!){saved:createNotification(appId:$appId notification:$notification){...NotificationRow}}";
 
 export const UpdateNotification: Document<UpdateNotificationMutation, UpdateNotificationMutationVariables> =
-  "fragment NotificationRow on Notification{id status data scope orderAt pushNotification{payload delayUntilTimestamp}publishedAt updatedAt}mutation UpdateNotification($appId:Int!$id:Int!$notification:NotificationInput!){saved:updateNotification(appId:$appId id:$id notification:$notification){...NotificationRow}}";
+  "fragment NotificationRow on Notification{id status data scope orderAt pushNotification{payload delayUntilTimestamp}publishedAt updatedAt}mutation UpdateNotification($appId:Int!$id:Int!$notification:NotificationInput!$ifUpdatedAt:DateTime!){saved:updateNotification(appId:$appId id:$id notification:$notification ifUpdatedAt:$ifUpdatedAt){...NotificationRow}}";
 
 export const DeleteNotification: Document<DeleteNotificationMutation, DeleteNotificationMutationVariables> =
-  "mutation DeleteNotification($appId:Int!$id:Int!){deleteNotification(appId:$appId id:$id)}";
+  "mutation DeleteNotification($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){deleteNotification(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
 
 export const ReadSettingsUse: Document<ReadSettingsUseQuery, ReadSettingsUseQueryVariables> =
   "query ReadSettingsUse($appId:Int!$key:String){use:settingsUse(appId:$appId key:$key){underscoreBytes underscoreMaxBytes readers{id name}}}";
@@ -242,7 +242,7 @@ export const CreateAppVersion: Document<CreateAppVersionMutation, CreateAppVersi
   "mutation CreateAppVersion($appId:Int!){version:createAppVersion(appId:$appId){id}}";
 
 export const RestoreAppVersion: Document<RestoreAppVersionMutation, RestoreAppVersionMutationVariables> =
-  "mutation RestoreAppVersion($appId:Int!$versionId:Int!){app:restoreAppVersion(appId:$appId versionId:$versionId){id}}";
+  "mutation RestoreAppVersion($appId:Int!$versionId:Int!$ifUpdatedAt:DateTime!){app:restoreAppVersion(appId:$appId versionId:$versionId ifUpdatedAt:$ifUpdatedAt){id}}";
 
 export const ImportActions: Document<ImportActionsMutation, ImportActionsMutationVariables> =
   "mutation ImportActions($appId:Int!$document:ImportDocumentInput!$dryRun:Boolean!){report:importActions(appId:$appId document:$document dryRun:$dryRun){dryRun created updated{name fields}unchanged faults{index name status error}}}";
@@ -251,10 +251,10 @@ export const CreateApp: Document<CreateAppMutation, CreateAppMutationVariables> 
   "mutation CreateApp($data:CreateAppInput!){created:createApp(data:$data){id}}";
 
 export const RenameApp: Document<RenameAppMutation, RenameAppMutationVariables> =
-  "mutation RenameApp($appId:Int!$data:UpdateAppInput!){app:updateApp(appId:$appId data:$data){id}}";
+  "mutation RenameApp($appId:Int!$data:UpdateAppInput!$ifUpdatedAt:DateTime!){app:updateApp(appId:$appId data:$data ifUpdatedAt:$ifUpdatedAt){id}}";
 
 export const UnpublishApp: Document<UnpublishAppMutation, UnpublishAppMutationVariables> =
-  "mutation UnpublishApp($appId:Int!){app:unpublishApp(appId:$appId){id}}";
+  "mutation UnpublishApp($appId:Int!$ifUpdatedAt:DateTime!){app:unpublishApp(appId:$appId ifUpdatedAt:$ifUpdatedAt){id}}";
 
 export const ListAlerts: Document<ListAlertsQuery, ListAlertsQueryVariables> =
   "fragment AlertRow on AlertRule{id name condition actionId failures of minutes channel to setting enabled firing{actionName firedAt reason}updatedAt}query ListAlerts($appId:Int!){alerts:alertRules(appId:$appId){...AlertRow}}";
@@ -266,10 +266,10 @@ export const CreateAlert: Document<CreateAlertMutation, CreateAlertMutationVaria
   "fragment AlertRow on AlertRule{id name condition actionId failures of minutes channel to setting enabled firing{actionName firedAt reason}updatedAt}mutation CreateAlert($appId:Int!$rule:AlertRuleInput!){saved:createAlertRule(appId:$appId rule:$rule){...AlertRow}}";
 
 export const UpdateAlert: Document<UpdateAlertMutation, UpdateAlertMutationVariables> =
-  "fragment AlertRow on AlertRule{id name condition actionId failures of minutes channel to setting enabled firing{actionName firedAt reason}updatedAt}mutation UpdateAlert($appId:Int!$id:Int!$rule:AlertRuleInput!){saved:updateAlertRule(appId:$appId id:$id rule:$rule){...AlertRow}}";
+  "fragment AlertRow on AlertRule{id name condition actionId failures of minutes channel to setting enabled firing{actionName firedAt reason}updatedAt}mutation UpdateAlert($appId:Int!$id:Int!$rule:AlertRuleInput!$ifUpdatedAt:DateTime!){saved:updateAlertRule(appId:$appId id:$id rule:$rule ifUpdatedAt:$ifUpdatedAt){...AlertRow}}";
 
 export const DeleteAlert: Document<DeleteAlertMutation, DeleteAlertMutationVariables> =
-  "mutation DeleteAlert($appId:Int!$id:Int!){deleteAlertRule(appId:$appId id:$id)}";
+  "mutation DeleteAlert($appId:Int!$id:Int!$ifUpdatedAt:DateTime!){deleteAlertRule(appId:$appId id:$id ifUpdatedAt:$ifUpdatedAt)}";
 
 export const TestAlert: Document<TestAlertMutation, TestAlertMutationVariables> =
   "mutation TestAlert($appId:Int!$id:Int!){testAlertRule(appId:$appId id:$id){id}}";
@@ -670,7 +670,7 @@ export type DiffFragment = { fields: Array<ActionField>, code: string | null, be
 export type AppsQueryVariables = Exact<{ [key: string]: never; }>;
 
 
-export type AppsQuery = { apps: Array<{ id: number, name: string, isPublished: boolean }> };
+export type AppsQuery = { apps: Array<{ id: number, name: string, isPublished: boolean, updatedAt: string }> };
 
 export type ListActionsQueryVariables = Exact<{
   appId: number;
@@ -808,26 +808,28 @@ export type ListPresetsQueryVariables = Exact<{
 }>;
 
 
-export type ListPresetsQuery = { presets: Array<{ name: string, payload: unknown }> };
+export type ListPresetsQuery = { presets: Array<{ name: string, payload: unknown, updatedAt: string }> };
 
 export type SavePresetMutationVariables = Exact<{
   appId: number;
   actionId: number;
   name: string;
   payload: unknown;
+  ifUpdatedAt?: string | null | undefined;
 }>;
 
 
-export type SavePresetMutation = { presets: Array<{ name: string, payload: unknown }> };
+export type SavePresetMutation = { presets: Array<{ name: string, payload: unknown, updatedAt: string }> };
 
 export type DeletePresetMutationVariables = Exact<{
   appId: number;
   actionId: number;
   name: string;
+  ifUpdatedAt: string;
 }>;
 
 
-export type DeletePresetMutation = { presets: Array<{ name: string, payload: unknown }> };
+export type DeletePresetMutation = { presets: Array<{ name: string, payload: unknown, updatedAt: string }> };
 
 export type ListSettingKeysQueryVariables = Exact<{
   appId: number;
@@ -912,6 +914,7 @@ export type UnpublishActionMutation = { unpublishAction: boolean };
 
 export type PublishAppMutationVariables = Exact<{
   appId: number;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -958,11 +961,12 @@ export type ReadSettingsQueryVariables = Exact<{
 }>;
 
 
-export type ReadSettingsQuery = { settings: unknown, settingsStatus: Array<{ key: string, updatedAt: string | null, updatedBy: number | null, secret: boolean }> };
+export type ReadSettingsQuery = { settingsUpdatedAt: string, settings: unknown, settingsStatus: Array<{ key: string, updatedAt: string | null, updatedBy: number | null, secret: boolean }> };
 
 export type SetSettingsMutationVariables = Exact<{
   appId: number;
   settings: unknown;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -972,6 +976,7 @@ export type MarkSettingsMutationVariables = Exact<{
   appId: number;
   keys: Array<string> | string;
   secret: boolean;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -980,6 +985,7 @@ export type MarkSettingsMutation = { markSettings: Array<{ key: string }> };
 export type DeleteSettingsMutationVariables = Exact<{
   appId: number;
   keys: Array<string> | string;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1035,6 +1041,7 @@ export type UpdateDataSourceMutation = { updated: { id: number, name: string, co
 export type DeleteDataSourceMutationVariables = Exact<{
   appId: number;
   id: string | number;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1099,14 +1106,15 @@ export type RestoreEntriesMutationVariables = Exact<{
   appId: number;
   id: string | number;
   versionId: number;
+  ifUpdatedAt: string;
 }>;
 
 
 export type RestoreEntriesMutation = { restoreDataSourceVersion: { inserted: number } };
 
-export type MediaFolderRowFragment = { id: number, name: string, parentId: number | null };
+export type MediaFolderRowFragment = { id: number, name: string, parentId: number | null, updatedAt: string };
 
-export type MediaFileRowFragment = { id: number, name: string, contentType: string, url: string, thumbnail: string | null, size: Array<number> | null, bytes: number, checksum: string, folderId: number | null, createdAt: string };
+export type MediaFileRowFragment = { id: number, name: string, contentType: string, url: string, thumbnail: string | null, size: Array<number> | null, bytes: number, checksum: string, folderId: number | null, createdAt: string, updatedAt: string };
 
 export type ListMediaQueryVariables = Exact<{
   appId: number;
@@ -1115,7 +1123,7 @@ export type ListMediaQueryVariables = Exact<{
 }>;
 
 
-export type ListMediaQuery = { media: { folder: { id: number, name: string, parentId: number | null } | null, path: Array<{ id: number, name: string }>, folders: Array<{ id: number, name: string, parentId: number | null }>, files: Array<{ id: number, name: string, contentType: string, url: string, thumbnail: string | null, size: Array<number> | null, bytes: number, checksum: string, folderId: number | null, createdAt: string }>, pagination: { total: number, hasMore: boolean } } };
+export type ListMediaQuery = { media: { folder: { id: number, name: string, parentId: number | null, updatedAt: string } | null, path: Array<{ id: number, name: string }>, folders: Array<{ id: number, name: string, parentId: number | null, updatedAt: string }>, files: Array<{ id: number, name: string, contentType: string, url: string, thumbnail: string | null, size: Array<number> | null, bytes: number, checksum: string, folderId: number | null, createdAt: string, updatedAt: string }>, pagination: { total: number, hasMore: boolean } } };
 
 export type CreateMediaFolderMutationVariables = Exact<{
   appId: number;
@@ -1130,6 +1138,7 @@ export type RenameMediaFolderMutationVariables = Exact<{
   appId: number;
   id: number;
   name: string;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1139,6 +1148,7 @@ export type MoveMediaFolderMutationVariables = Exact<{
   appId: number;
   id: number;
   parentId?: number | null | undefined;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1147,6 +1157,7 @@ export type MoveMediaFolderMutation = { updateMediaFolder: { id: number } };
 export type DeleteMediaFolderMutationVariables = Exact<{
   appId: number;
   id: number;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1156,6 +1167,7 @@ export type RenameMediaFileMutationVariables = Exact<{
   appId: number;
   id: number;
   name: string;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1165,6 +1177,7 @@ export type MoveMediaFileMutationVariables = Exact<{
   appId: number;
   id: number;
   folderId?: number | null | undefined;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1173,6 +1186,7 @@ export type MoveMediaFileMutation = { updateMediaFile: { id: number } };
 export type DeleteMediaFileMutationVariables = Exact<{
   appId: number;
   id: number;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1238,6 +1252,7 @@ export type UpdateNotificationMutationVariables = Exact<{
   appId: number;
   id: number;
   notification: NotificationInput;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1246,6 +1261,7 @@ export type UpdateNotificationMutation = { saved: { id: number, status: Notifica
 export type DeleteNotificationMutationVariables = Exact<{
   appId: number;
   id: number;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1357,6 +1373,7 @@ export type CreateAppVersionMutation = { version: { id: number } };
 export type RestoreAppVersionMutationVariables = Exact<{
   appId: number;
   versionId: number;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1381,6 +1398,7 @@ export type CreateAppMutation = { created: { id: number } };
 export type RenameAppMutationVariables = Exact<{
   appId: number;
   data: UpdateAppInput;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1388,6 +1406,7 @@ export type RenameAppMutation = { app: { id: number } };
 
 export type UnpublishAppMutationVariables = Exact<{
   appId: number;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1422,6 +1441,7 @@ export type UpdateAlertMutationVariables = Exact<{
   appId: number;
   id: number;
   rule: AlertRuleInput;
+  ifUpdatedAt: string;
 }>;
 
 
@@ -1430,6 +1450,7 @@ export type UpdateAlertMutation = { saved: { id: number, name: string, condition
 export type DeleteAlertMutationVariables = Exact<{
   appId: number;
   id: number;
+  ifUpdatedAt: string;
 }>;
 
 

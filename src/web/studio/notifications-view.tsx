@@ -1,6 +1,6 @@
 /** The app's notifications: what is drafted, scheduled and published, and one of them opened to be written. */
 import { useCallback, useEffect, useState } from "react";
-import { type Api, asApiError } from "./api.js";
+import { type Api, ApiError, asApiError, refusalText } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { CreateNotification, DeleteNotification, ListNotifications, UpdateNotification } from "./documents.js";
 import { exact, moment } from "./format.js";
@@ -29,16 +29,21 @@ function useNotifications(api: Api, appId: number) {
   }, [api, appId, limit]);
   useEffect(() => void load(), [load]);
 
-  const save = async (id: number | null, notification: NotificationInput): Promise<Notification> => {
-    const { saved } =
-      id === null
-        ? await api.ask(CreateNotification, { appId, notification })
-        : await api.ask(UpdateNotification, { appId, id, notification });
+  /** Says what to do, and shows the list as it is now. */
+  const refused = async (error: unknown): Promise<never> => {
+    throw new ApiError(asApiError(error).status, await refusalText(error, load));
+  };
+  const save = async (one: Notification | null, notification: NotificationInput): Promise<Notification> => {
+    const { saved } = one
+      ? await api
+          .ask(UpdateNotification, { appId, id: one.id, notification, ifUpdatedAt: one.updatedAt })
+          .catch(refused)
+      : await api.ask(CreateNotification, { appId, notification });
     await load();
     return saved;
   };
-  const remove = async (id: number) => {
-    await api.ask(DeleteNotification, { appId, id });
+  const remove = async ({ id, updatedAt: ifUpdatedAt }: Notification) => {
+    await api.ask(DeleteNotification, { appId, id, ifUpdatedAt }).catch(refused);
     await load();
   };
   return { entries, fault, more: entries?.length === limit, loadMore: () => setLimit(limit + PAGE), save, remove };
@@ -94,9 +99,9 @@ export function NotificationsView({ api, appId, ask }: ViewProps) {
           key={`${one?.id ?? "new"} ${one?.updatedAt ?? ""}`}
           one={one}
           ask={ask}
-          save={async (input) => setOpen(await save(one?.id ?? null, input))}
+          save={async (input) => setOpen(await save(one, input))}
           remove={async () => {
-            if (one) await remove(one.id);
+            if (one) await remove(one);
             setOpen(null);
           }}
           back={() => setOpen(null)}

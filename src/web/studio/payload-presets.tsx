@@ -95,13 +95,18 @@ export function PayloadPresets({ api, appId, actionId, payload, setPayload }: Pa
       setFault(parsed.fault);
       return false;
     }
-    const kept = await take(api.ask(SavePreset, { appId, actionId, name, payload: parsed.payload }));
+    const ifUpdatedAt = presets.find((one) => one.name === name.trim())?.updatedAt ?? null;
+    const kept = await take(api.ask(SavePreset, { appId, actionId, name, payload: parsed.payload, ifUpdatedAt }));
     if (kept) setChosen(`preset ${name.trim()}`);
     return kept;
   };
   const preset = presets.find(({ name }) => chosen === `preset ${name}`);
   const remove = async () => {
-    if (preset && (await take(api.ask(DeletePreset, { appId, actionId, name: preset.name })))) setChosen("");
+    if (
+      preset &&
+      (await take(api.ask(DeletePreset, { appId, actionId, name: preset.name, ifUpdatedAt: preset.updatedAt })))
+    )
+      setChosen("");
   };
   return (
     <div className="presets">

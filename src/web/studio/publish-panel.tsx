@@ -106,7 +106,7 @@ export function PublishPanel(props: PublishPanelProps) {
           <button
             type="button"
             disabled={busy}
-            onClick={() => void act(api.ask(PublishApp, { appId }), onAppPublished)}
+            onClick={() => void act(api.ask(PublishApp, { appId, ifUpdatedAt: app.updatedAt }), onAppPublished)}
           >
             Publish the app
           </button>

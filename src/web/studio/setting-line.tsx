@@ -1,5 +1,5 @@
 /** One setting: its value, or for a protected one the place for a new value, with save and delete. */
-import { useEffect, useId, useState } from "react";
+import { useEffect, useId, useRef, useState } from "react";
 import type { Api } from "./api.js";
 import type { Ask } from "./confirm.js";
 import { ago, exact } from "./format.js";
@@ -34,7 +34,13 @@ export function SettingLine(props: SettingLineProps) {
   const [fault, setFault] = useState<string | null>(null);
   const faultId = useId();
   const dirty = secret ? draft.text !== "" : JSON.stringify(draft) !== keptText;
-  useEffect(() => setDraft(JSON.parse(keptText) as TypedValue), [keptText]);
+  const base = useRef(keptText);
+  // What is being typed stays when someone else's value is loaded.
+  useEffect(() => {
+    const before = base.current;
+    base.current = keptText;
+    setDraft((now) => (JSON.stringify(now) === before ? (JSON.parse(keptText) as TypedValue) : now));
+  }, [keptText]);
   useEffect(() => {
     onDirty(name, dirty);
     return () => onDirty(name, false);

@@ -1,6 +1,6 @@
 /** One folder of an app's media, what is done with it, and the uploads under way. Draws nothing. */
 import { useCallback, useEffect, useRef, useState } from "react";
-import { type Api, asApiError } from "./api.js";
+import { type Api, asApiError, refusalText } from "./api.js";
 import {
   CreateMediaFolder,
   DeleteMediaFile,
@@ -76,7 +76,7 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
         await load();
         return null;
       } catch (error) {
-        return asApiError(error).message;
+        return refusalText(error, load);
       }
     },
     [load],
@@ -117,26 +117,33 @@ export function useMedia(api: Api, appId: number, folderId: number | null, searc
     [sendOne],
   );
 
+  /** The item with the state that the page shows. */
+  const shown = ({ kind, id }: MediaItem) => {
+    const one = (kind === "file" ? listing?.files : [...(listing?.folders ?? []), listing?.folder])?.find(
+      (item) => item?.id === id,
+    );
+    return { appId, id, ifUpdatedAt: one!.updatedAt };
+  };
   return {
     listing,
     fault,
     sending,
     send: (files) => void send(files),
     createFolder: (name) => write(api.ask(CreateMediaFolder, { appId, name, parentId: folderId })),
-    rename: ({ kind, id }, name) =>
+    rename: (item, name) =>
       write(
-        kind === "file"
-          ? api.ask(RenameMediaFile, { appId, id, name })
-          : api.ask(RenameMediaFolder, { appId, id, name }),
+        item.kind === "file"
+          ? api.ask(RenameMediaFile, { ...shown(item), name })
+          : api.ask(RenameMediaFolder, { ...shown(item), name }),
       ),
-    move: ({ kind, id }, to) =>
+    move: (item, to) =>
       write(
-        kind === "file"
-          ? api.ask(MoveMediaFile, { appId, id, folderId: to })
-          : api.ask(MoveMediaFolder, { appId, id, parentId: to }),
+        item.kind === "file"
+          ? api.ask(MoveMediaFile, { ...shown(item), folderId: to })
+          : api.ask(MoveMediaFolder, { ...shown(item), parentId: to }),
       ),
-    remove: ({ kind, id }) =>
-      write(kind === "file" ? api.ask(DeleteMediaFile, { appId, id }) : api.ask(DeleteMediaFolder, { appId, id })),
+    remove: (item) =>
+      write(item.kind === "file" ? api.ask(DeleteMediaFile, shown(item)) : api.ask(DeleteMediaFolder, shown(item))),
     link: async (id) => (await api.ask(LinkMediaFile, { appId, id })).link.url,
   };
 }

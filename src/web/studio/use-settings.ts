@@ -1,6 +1,6 @@
 /** The app's settings as an editor may have them: values of two tiers, of the third only that they are set. Draws nothing. */
 import { useCallback, useEffect, useState } from "react";
-import { type Api, asApiError } from "./api.js";
+import { type Api, ApiError, asApiError, isChanged } from "./api.js";
 import { DeleteSettings, MarkSettings, PublicSettingsStatus, ReadSettings, SetSettings } from "./documents.js";
 import type { SettingDetails } from "./model.js";
 import { tierOf } from "./setting-value.js";
@@ -19,12 +19,23 @@ export interface Settings {
   remove(key: string): Promise<string | null>;
 }
 
+interface Answer extends Pick<Settings, "values" | "details"> {
+  /** The state of the settings as a whole; "" while they are loaded for the first time. */
+  updatedAt: string;
+}
+
+/** A value that differs if the setting was changed in between. */
+const stateOf = ({ values, details }: Answer, key: string): string =>
+  JSON.stringify([details[key]?.updatedAt, details[key]?.secret, values?.[key]]);
+
+const CHANGED = "Not saved: someone else changed this setting. Save again to replace it.";
+
 export function useSettings(api: Api, appId: number): Settings {
-  const [answer, setAnswer] = useState<Pick<Settings, "values" | "details">>({ values: null, details: {} });
+  const [answer, setAnswer] = useState<Answer>({ values: null, details: {}, updatedAt: "" });
   const [fault, setFault] = useState<string | null>(null);
 
   const load = useCallback(async () => {
-    const { settings, settingsStatus } = await api.ask(ReadSettings, { appId });
+    const { settings, settingsStatus, settingsUpdatedAt: updatedAt } = await api.ask(ReadSettings, { appId });
     const values = settings as Record<string, unknown>;
     // More than the service tells of at once are shown without.
     const keys = Object.keys(values)
@@ -32,8 +43,10 @@ export function useSettings(api: Api, appId: number): Settings {
       .slice(0, KEYS_AT_ONCE);
     const known = keys.length > 0 ? (await api.ask(PublicSettingsStatus, { appId, keys })).settingsStatus : [];
     const details = [...settingsStatus, ...known].map(({ key, ...one }) => [key, one] as const);
-    setAnswer({ values, details: Object.fromEntries(details) });
+    const loaded = { values, details: Object.fromEntries(details), updatedAt };
+    setAnswer(loaded);
     setFault(null);
+    return loaded;
   }, [api, appId]);
 
   useEffect(() => {
@@ -41,22 +54,30 @@ export function useSettings(api: Api, appId: number): Settings {
   }, [load]);
 
   const write = useCallback(
-    async (written: Promise<unknown>) => {
+    async (key: string, change: (ifUpdatedAt: string) => Promise<unknown>) => {
       try {
-        await written;
+        await change(answer.updatedAt).catch(async (error) => {
+          if (!isChanged(error)) throw error;
+          const now = await load();
+          if (stateOf(now, key) !== stateOf(answer, key)) throw new ApiError("RESOURCE_CHANGED", CHANGED);
+          // Another key was changed.
+          await change(now.updatedAt);
+        });
         await load();
         return null;
       } catch (error) {
         return asApiError(error).message;
       }
     },
-    [load],
+    [load, answer],
   );
   return {
     ...answer,
     fault,
-    set: (key, value) => write(api.ask(SetSettings, { appId, settings: { [key]: value } })),
-    mark: (key, secret) => write(api.ask(MarkSettings, { appId, keys: [key], secret })),
-    remove: (key) => write(api.ask(DeleteSettings, { appId, keys: [key] })),
+    set: (key, value) =>
+      write(key, (ifUpdatedAt) => api.ask(SetSettings, { appId, settings: { [key]: value }, ifUpdatedAt })),
+    mark: (key, secret) =>
+      write(key, (ifUpdatedAt) => api.ask(MarkSettings, { appId, keys: [key], secret, ifUpdatedAt })),
+    remove: (key) => write(key, (ifUpdatedAt) => api.ask(DeleteSettings, { appId, keys: [key], ifUpdatedAt })),
   };
 }

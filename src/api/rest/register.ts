@@ -1,0 +1,71 @@
+/** Serves the rows of the REST table: reads the request, writes the answer, handles entity tags. Knows no operation. */
+import { createHash } from "node:crypto";
+import type { Readable } from "node:stream";
+import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
+import { ActionError } from "../../errors.js";
+import type { Tracing } from "../../operations/watch/tracing.js";
+import { jsonParts } from "../../rules/json-text.js";
+import { entityTag, isKnownTag } from "../../rules/precondition.js";
+import { quotaHeaders } from "../context.js";
+import { gated } from "../gated.js";
+import type { Resolvers } from "../graphql/schema.js";
+import { LARGE_CHARACTERS, sliced } from "../sliced.js";
+import { traced } from "../traces.js";
+import { restRequest } from "./request.js";
+import type { Route } from "./route.js";
+
+/** JSON text, of which a large one is not put together first. */
+function written(parts: readonly string[], reply: FastifyReply): string | Readable {
+  if (parts.reduce((sum, { length }) => sum + length, 0) <= LARGE_CHARACTERS) return parts.join("");
+  return sliced(parts, () => reply.raw.destroy());
+}
+
+/** The tag of an answer that names no state: a digest of its text. */
+function digestTag(parts: readonly string[]): string {
+  const hash = createHash("sha256");
+  for (const part of parts) hash.update(part);
+  return `"${hash.digest("base64url").slice(0, 22)}"`;
+}
+
+/** @throws REQUEST_INVALID for an If-Match that nothing could be compared with: ignored, it would overwrite what it is to protect */
+function refuseIfMatch({ headers }: FastifyRequest): void {
+  const tag = headers["if-match"];
+  if (tag === undefined || tag.trim() === "*") return;
+  throw new ActionError(
+    "REQUEST_INVALID",
+    "If-Match is not supported here: this resource has no state to compare with",
+  );
+}
+
+export function registerRest(
+  app: FastifyInstance,
+  routes: readonly Route[],
+  { resolvers, tracing }: { resolvers: Resolvers; tracing: Tracing },
+): void {
+  for (const { method, path, http = 200, answer, open, stateless } of routes) {
+    app.route({
+      method,
+      url: path,
+      ...(!open && { onRequest: gated }),
+      handler: async (request, reply) => {
+        const { context } = request;
+        if (stateless) refuseIfMatch(request);
+        let tag: string | null = null;
+        const asked = restRequest(request, context, (named) => {
+          tag = named;
+        });
+        const body = await traced(tracing, context, () => context.answer!.part(() => answer(resolvers, asked)));
+        const parts = jsonParts(body);
+        if (context.updatedAt !== undefined) tag ??= entityTag(context.updatedAt);
+        if (method === "GET") tag ??= digestTag(parts);
+        reply.headers(quotaHeaders(context));
+        if (tag !== null) reply.header("ETag", tag);
+        // Depends on who asks, and holds what caches may not keep.
+        reply.header("Cache-Control", "no-store");
+        const isKnown = method === "GET" && isKnownTag(request.headers["if-none-match"], tag!);
+        if (isKnown) return reply.code(304).send();
+        return reply.code(http).type("application/json; charset=utf-8").send(written(parts, reply));
+      },
+    });
+  }
+}

@@ -1,0 +1,237 @@
+/** Every read has a tag, every change honours the state that it names: generated from the REST table and the GraphQL schema. */
+
+import { readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+import { expect } from "chai";
+import { buildSchema } from "graphql";
+import { ROUTES } from "../../src/api/rest/routes.js";
+import { type Answer, startTestService, type TestService } from "../harness/service.js";
+import { GRAPHQL_CHANGES, MAKES, REST_CHANGES, STATELESS_MUTATIONS } from "./conditional-samples.js";
+
+const SCHEMA = fileURLToPath(new URL("../../../schema/schema.graphql", import.meta.url));
+const mutations = () => Object.values(buildSchema(readFileSync(SCHEMA, "utf8")).getMutationType()!.getFields());
+
+const PAST = "2020-01-01T00:00:00.000Z";
+
+const nameOf = ({ method, path }: { method: string; path: string }) => `${method} ${path}`;
+const READS = ROUTES.filter(({ method }) => method === "GET");
+
+/** The status of a stale change (contract, section 3). */
+const changedStatus = (path: string): string => {
+  if (/^(?:[A-Z]+ )?\/v3\/apps\/:appId\/actions(?!.*\/presets)/.test(path) || /(?:Action|ActionVersion)$/.test(path))
+    return "ACTION_CHANGED";
+  return /entries\/:entryId|Entry$/.test(path) ? "ENTRY_CHANGED" : "RESOURCE_CHANGED";
+};
+
+describe("conditional requests", function () {
+  this.timeout(120_000);
+  let service: TestService;
+
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+  });
+  after(() => service.stop());
+
+  it("cover every route that changes something, and every mutation", async () => {
+    const covered = ROUTES.filter((route) => REST_CHANGES[nameOf(route)]).length;
+    expect(covered).to.equal(Object.keys(REST_CHANGES).length);
+    for (const route of ROUTES) {
+      if (!["PUT", "DELETE"].includes(route.method)) continue;
+      expect(Boolean(REST_CHANGES[nameOf(route)]) !== Boolean(route.stateless), nameOf(route)).to.equal(true);
+    }
+    for (const { name, args } of mutations()) {
+      const takesState = args.some(
+        (argument) => argument.name === "ifUpdatedAt" && String(argument.type) === "DateTime",
+      );
+      expect(Boolean(GRAPHQL_CHANGES[name]), name).to.equal(takesState);
+      if (!takesState) expect(MAKES.test(name) || STATELESS_MUTATIONS.includes(name), name).to.equal(true);
+    }
+  });
+
+  const expectChanged = ({ http, body }: Answer, status: string) => {
+    expect([http, body.status]).to.deep.equal([409, status]);
+    const stands = body.action ?? body.entry ?? body.resource;
+    expect(stands.updatedAt).to.match(/^\d{4}-/);
+  };
+
+  for (const [name, { make, body }] of Object.entries(REST_CHANGES)) {
+    const [method, path] = name.split(" ") as [string, string];
+
+    describe(name, () => {
+      async function sample() {
+        const { ids, updatedAt } = await make(service);
+        const filled = path.replace(/:(\w+)/g, (_, id: string) => String(ids[id] ?? 1));
+        const send = (tag?: string) =>
+          service.rest(method, filled, { as: "admin", body, headers: tag === undefined ? {} : { "if-match": tag } });
+        return { updatedAt, send };
+      }
+
+      it(`answers ${changedStatus(name)} to a stale If-Match, and changes nothing`, async () => {
+        const { updatedAt, send } = await sample();
+        expectChanged(await send(`"${PAST}"`), changedStatus(name));
+        expect((await send(`"${updatedAt}"`)).http).to.be.within(200, 299);
+      });
+
+      it("takes a current If-Match once, weak, in a list, and *; and none at all", async () => {
+        for (const tag of ["W/TAG", `"other", TAG`, "*", undefined]) {
+          const { updatedAt, send } = await sample();
+          const answer = await send(tag?.replace("TAG", `"${updatedAt}"`));
+          expect(answer.http, `${tag}: ${JSON.stringify(answer.body)}`).to.be.within(200, 299);
+        }
+      });
+
+      it("refuses a faulty If-Match", async () => {
+        const { updatedAt, send } = await sample();
+        for (const tag of [updatedAt, '"unclosed', "''"]) {
+          const { http, body: answer } = await send(tag);
+          expect([http, answer.status], tag).to.deep.equal([400, "REQUEST_INVALID"]);
+        }
+      });
+    });
+  }
+
+  for (const route of ROUTES.filter(({ stateless }) => stateless)) {
+    it(`${nameOf(route)} refuses an If-Match, for there is nothing to compare it with`, async () => {
+      const path = route.path.replace(":appId", "1").replace(/:\w+/g, "999");
+      const headers = { "if-match": '"x"' };
+      const { http, body } = await service.rest(route.method, path, { body: {}, headers });
+      expect([http, body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+      expect(body.error).to.contain("If-Match");
+    });
+  }
+
+  for (const [name, { make, call, selection = "" }] of Object.entries(GRAPHQL_CHANGES)) {
+    it(`${name} honours ifUpdatedAt: stale, faulty, current and absent`, async () => {
+      for (const state of ["stale", "current", "absent"]) {
+        const { ids, updatedAt } = await make(service);
+        const args = call.replace(/\$(\w+)/g, (_, id: string) => String(ids[id]));
+        const ask = (at: string | null) =>
+          service.graphql(
+            `mutation ($at: DateTime) { ${name}(appId: 1${args && `, ${args}`}, ifUpdatedAt: $at)${selection} }`,
+            { at },
+            { as: "admin" },
+          );
+        if (state === "stale") {
+          const { errors } = await ask(PAST);
+          expect(errors?.[0].extensions.status).to.equal(changedStatus(name));
+          const { action, entry, resource } = errors![0].extensions;
+          expect((action ?? entry ?? resource).updatedAt).to.match(/^\d{4}-/);
+          for (const faulty of ["yesterday", ""]) {
+            expect((await ask(faulty)).errors?.[0].extensions.status).to.equal("REQUEST_INVALID");
+          }
+        }
+        const { errors } = await ask(state === "absent" ? null : updatedAt);
+        expect(errors, `${state}: ${JSON.stringify(errors)}`).to.equal(undefined);
+      }
+    });
+  }
+
+  describe("reads", () => {
+    let ids: Record<string, string | number>;
+    before(async () => {
+      const { ids: action } = await REST_CHANGES["PUT /v3/apps/:appId/actions/:id"]!.make(service);
+      const { ids: source } =
+        await REST_CHANGES["PUT /v1/apps/:appId/data-sources/:ds/entries/:entryId"]!.make(service);
+      const { ids: file } = await REST_CHANGES["PUT /v1/apps/:appId/media/files/:id"]!.make(service);
+      const { ids: folder } = await REST_CHANGES["PUT /v1/apps/:appId/media/folders/:id"]!.make(service);
+      const { ids: alert } = await REST_CHANGES["PUT /v1/apps/:appId/alerts/:alertId"]!.make(service);
+      const { ids: app } = await REST_CHANGES["PUT /v1/apps/:appId"]!.make(service);
+      await service.rest("POST", "/v1/apps/1/publish");
+      await service.rest("POST", `/v3/apps/1/actions/${action["id"]}/publish`);
+      ids = {
+        ...alert,
+        ...source,
+        actionId: action["id"]!,
+        action: action["id"]!,
+        file: file["id"]!,
+        folder: folder["id"]!,
+      };
+      ids["version"] = action["versionId"]!;
+      ids["appVersion"] = app["versionId"]!;
+    });
+
+    /** Paths that need more than an id, or something that this test does not make. */
+    const QUERIES: Record<string, string> = {
+      "/v3/apps/:appId/schedule/preview": "?frequency=0%205%20*%20*%20*",
+      "/v3/apps/:appId/runs/statistics": "?from=2026-01-01T00:00:00.000Z&to=2026-01-02T00:00:00.000Z",
+      "/v3/apps/:appId/packages/declarations": `?integrity=sha256-${"A".repeat(43)}=`,
+    };
+    /** Shows from which moment on, so that no two reads are the same. */
+    const MOVING = ["/v3/apps/:appId/schedule/week"];
+    const UNMADE = ["/runs/:runId", "/messages/:messageId"];
+
+    function filled(path: string): string {
+      return path
+        .replace("/media/files/:id", `/media/files/${ids["file"]}`)
+        .replace("/media/folders/:id", `/media/folders/${ids["folder"]}`)
+        .replace("/v1/apps/:appId/versions/:versionId", `/v1/apps/1/versions/${ids["appVersion"]}`)
+        .replace("/actions/:id", `/actions/${ids["action"]}`)
+        .replace(":versionId", String(ids["version"]))
+        .replace(":columns", "n")
+        .replace(/:(\w+)/g, (_, name: string) => String(ids[name] ?? 1))
+        .concat(QUERIES[path] ?? "");
+    }
+
+    for (const { path } of READS.filter((route) => !UNMADE.some((part) => route.path.includes(part)))) {
+      it(`GET ${path} has a tag, and is 304 to who has it`, async () => {
+        const address = filled(path);
+        const get = (tag?: string) =>
+          service.rest("GET", address, tag === undefined ? {} : { headers: { "if-none-match": tag } });
+        const { http, headers, body } = await get();
+        expect(http, JSON.stringify(body)).to.equal(200);
+        const tag = headers.get("etag")!;
+        expect(tag).to.match(/^"[^"]+"$/);
+        if (MOVING.includes(path)) return;
+        for (const known of [tag, `W/${tag}`, `"other", ${tag}`, "*"]) {
+          const again = await get(known);
+          expect([again.http, again.body, again.headers.get("etag")], known).to.deep.equal([304, "", tag]);
+        }
+        const other = await get('"other"');
+        expect([other.http, other.body]).to.deep.equal([200, body]);
+        for (const faulty of ["x", tag.slice(1, -1)]) {
+          const refused = await get(faulty);
+          expect([refused.http, refused.body.status]).to.deep.equal([400, "REQUEST_INVALID"]);
+        }
+      });
+    }
+  });
+
+  it("a tag changes with what a read shows, though no author changed it: an alert that fires, a column that an entry brings", async () => {
+    const { ids } = await REST_CHANGES["PUT /v1/apps/:appId/alerts/:alertId"]!.make(service);
+    const path = `/v1/apps/1/alerts/${ids["id"]}`;
+    const before = (await service.rest("GET", path)).headers.get("etag")!;
+    const fire =
+      "INSERT INTO alert_state (rule_id, action_id, firing, fired_at, reason) VALUES ($1, 0, true, now(), 'late')";
+    await service.db.query(fire, [ids["id"]]);
+    const after = await service.rest("GET", path, { headers: { "if-none-match": before } });
+    expect([after.http, after.body.alert?.firing.length]).to.deep.equal([200, 1]);
+    // The state that a change starts from is the same.
+    const put = { body: { minutes: 5 }, headers: { "if-match": before } };
+    expect((await service.rest("PUT", path, put)).http).to.equal(200);
+
+    const { ids: source } = await REST_CHANGES["PUT /v1/apps/:appId/data-sources/:ds"]!.make(service);
+    const sourcePath = `/v1/apps/1/data-sources/${source["ds"]}`;
+    const tag = (await service.rest("GET", sourcePath)).headers.get("etag")!;
+    await service.rest("POST", `${sourcePath}/entries`, { body: { another: 1 } });
+    const read = await service.rest("GET", sourcePath, { headers: { "if-none-match": tag } });
+    expect([read.http, read.body.dataSource.columns]).to.deep.equal([200, ["n", "another"]]);
+  });
+
+  it("settings: a change of any key, protected ones and deletions too, makes a state stale", async () => {
+    const path = "/v1/apps/1/settings";
+    const read = async () => (await service.rest("GET", path)).headers.get("etag")!;
+    const changes: [string, string, object][] = [
+      ["POST", path, { shown: 1 }],
+      ["POST", path, { __hidden: "a-long-enough-secret" }],
+      ["DELETE", path, { keys: ["__hidden"] }],
+      ["PUT", "/v1/admin/apps/1", { settings: { shown: 2 } }],
+    ];
+    for (const [method, address, body] of changes) {
+      const tag = await read();
+      expect((await service.rest(method, address, { as: "admin", body })).http).to.equal(200);
+      const stale = await service.rest("POST", path, { body: { shown: 3 }, headers: { "if-match": tag } });
+      expect([stale.http, stale.body.status], JSON.stringify(body)).to.deep.equal([409, "RESOURCE_CHANGED"]);
+      expect(await read()).to.equal(`"${stale.body.resource.updatedAt}"`);
+    }
+  });
+});
