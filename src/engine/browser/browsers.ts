@@ -14,6 +14,7 @@ import {
   type FailureCause,
   failed,
   hasNetwork,
+  hasOverflowed,
   MODES,
   type Mode,
   type PageOutcome,
@@ -76,8 +77,8 @@ async function anyPresent(supervisors: readonly Supervisor[]): Promise<boolean> 
 
 const needsOfCode = createNeedsOfCode();
 const trials = createTrials();
-/** Code that recently ended its page in a network isolate. It runs in a document. */
-const endedPages = createRememberedCode();
+/** Code that recently ended its page in a network isolate, or had too little stack there. It runs in a document. */
+const needDocument = createRememberedCode();
 
 /** Where a run is evaluated. `trialOf`: set if it is tried in `isolate` first. */
 interface Placement {
@@ -98,9 +99,9 @@ function placementOf(request: PageRun): Placement {
   const needs = [ofSource, ...packages.map(needsOfPackage)];
   const most = Math.max(...needs.map(({ mode }) => MODES.indexOf(mode)));
   const mode = MODES[most]!;
-  const isEnded = mode === "network-isolate" && endedPages.has(request);
+  const isTooLarge = mode === "network-isolate" && needDocument.has(request);
   return {
-    mode: isEnded ? "document" : mode,
+    mode: isTooLarge ? "document" : mode,
     trialOf: trials.of(request, mode, ofSource.mode),
     network: needs.some(({ network }) => network),
   };
@@ -174,8 +175,9 @@ async function run(supervisors: readonly Supervisor[], asked: PageRun): Promise<
   request.onMode?.(mode);
   const begun = performance.now();
   const outcome = await runAs(supervisors, request, mode);
-  if (mode !== "network-isolate" || outcome.ok || !ENDED_WITH_PAGE.includes(outcome.cause)) return outcome;
-  endedPages.add(request);
+  if (mode !== "network-isolate" || outcome.ok) return outcome;
+  if (!ENDED_WITH_PAGE.includes(outcome.cause) && !hasOverflowed(outcome)) return outcome;
+  needDocument.add(request);
   if (outcome.cause !== "retry") return outcome;
   // The isolate ended before the run had made a request or printed a line, so it can be repeated.
   return runInDocument(supervisors, {

@@ -134,6 +134,10 @@ export interface RunError {
  */
 export type PageOutcome = { ok: true; data: string | undefined } | { ok: false; error: RunError; cause: FailureCause };
 
+/** True if the run failed because its calls were too deep: the thread of an isolate has half the stack of a document. */
+export const hasOverflowed = (outcome: PageOutcome): boolean =>
+  !outcome.ok && outcome.error.message.includes("Maximum call stack size exceeded");
+
 export function failed(cause: FailureCause, name: string, message: string): PageOutcome {
   return { ok: false, cause, error: { name, message, stack: `${name}: ${message}` } };
 }

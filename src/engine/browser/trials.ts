@@ -5,7 +5,7 @@
  */
 import { hash } from "node:crypto";
 import { LRUCache } from "lru-cache";
-import type { ConsoleLine, Mode, PageOutcome, PageRun, PageScript } from "./run.js";
+import { type ConsoleLine, hasOverflowed, type Mode, type PageOutcome, type PageRun, type PageScript } from "./run.js";
 
 /** Size of the memory by app, so that no app displaces the entries of another, and lifetime of an entry: the machine may only have been busy. */
 const REMEMBERED_APPS = 1_000;
@@ -101,7 +101,8 @@ export function createTrials(rememberedPerApp = REMEMBERED_PER_APP) {
       const { signal } = ending;
       const outcome = await run({ ...request, onConsole: lines.print, signal, timeoutMs, trialOf });
       request.signal?.removeEventListener("abort", end);
-      const needsMore = lines.areTooMany() || (!outcome.ok && NEEDS_MORE.includes(outcome.cause));
+      const needsMore =
+        lines.areTooMany() || hasOverflowed(outcome) || (!outcome.ok && NEEDS_MORE.includes(outcome.cause));
       if (needsMore) needMore.add(request);
       if (needsMore || failedThere(outcome, trialOf)) return null;
       lines.passTo(request.onConsole);

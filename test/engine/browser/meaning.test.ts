@@ -75,4 +75,35 @@ describe("the meaning of code", function () {
       expect(printed).to.deep.equal([error.stack]);
     });
   }
+
+  const DEEP: [title: string, body: string, result: unknown][] = [
+    ["arguments of a call", "return Math.max(...Array.from({ length: 100_000 }, (_, at) => at))", 99_999],
+    [
+      "calls inside each other",
+      "const down = (depth) => (depth === 0 ? 0 : 1 + down(depth - 1)); return down(8_000)",
+      8_000,
+    ],
+  ];
+  for (const [title, body, result] of DEEP) {
+    for (const [names, mode] of [
+      ["", "isolate"],
+      ["void fetch;", "network-isolate"],
+      ["void document;", "document"],
+    ] as const) {
+      it(`has the stack of a document for code of mode ${mode}: ${title}`, async () => {
+        const source = `const execute = async () => { ${names} ${body} }`;
+        expect(await resultOf(browsers, source, { mode: undefined })).to.deep.equal(result);
+      });
+    }
+  }
+
+  it("is not evaluated twice if it has printed something: it fails, and its next run has a document", async () => {
+    const source = `const execute = async () => { console.log("once"); void fetch; ${DEEP[0]![1]} }`;
+    const printed: string[] = [];
+    const changes = { mode: undefined, onConsole: ({ text }: { text: string }) => void printed.push(text) };
+    const { cause, error } = await failureOf(browsers, source, changes);
+    expect([cause, error.message, printed]).to.deep.equal(["script", "Maximum call stack size exceeded", ["once"]]);
+    expect(await resultOf(browsers, source, changes)).to.equal(99_999);
+    expect(printed).to.deep.equal(["once", "once"]);
+  });
 });

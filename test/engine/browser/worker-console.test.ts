@@ -43,6 +43,7 @@ describe("the console of a run's workers", () => {
       ["warn", "TypeError: t"],
       ["debug", ""],
       ["error", "Assertion failed c"],
+      ["log", "default: 1"],
     ]);
     expect(lines[1]?.text).to.match(/^TypeError: t\n {4}at blob:\S+:2:22$/);
     for (const { at } of lines) expect(at).to.be.within(before, Date.now());

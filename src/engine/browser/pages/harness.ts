@@ -17,8 +17,9 @@ import { borrowedPlatform } from "./in-page/borrowed-platform.js";
 import { boundScope } from "./in-page/bounds.js";
 import { childConsole } from "./in-page/child-console.js";
 import { codeOfText } from "./in-page/code-of-text.js";
-import { type HarnessLimits, harnessCore } from "./in-page/core.js";
+import { harnessCore } from "./in-page/core.js";
 import { documentHarness } from "./in-page/document-harness.js";
+import { type HarnessLimits, harnessConsole } from "./in-page/harness-console.js";
 import { lentPlatform } from "./in-page/lent-platform.js";
 import { lentRows } from "./in-page/lent-rows.js";
 import { lentTimers } from "./in-page/lent-timers.js";
@@ -30,6 +31,7 @@ import { realmSignals } from "./in-page/realm-signals.js";
 import { realmTimers } from "./in-page/realm-timers.js";
 import { realmWorker, type ThreadBounds } from "./in-page/realm-worker.js";
 import { hostCalls, runCalls } from "./in-page/service-calls.js";
+import { shownValues } from "./in-page/shown-values.js";
 import { standIns } from "./in-page/stand-ins.js";
 import { threadHost } from "./in-page/thread-host.js";
 import { visibleAlways } from "./in-page/visible-always.js";
@@ -81,7 +83,8 @@ function calling(run: (...args: any[]) => unknown, ...args: string[]): string {
  * compiles a text anew each time.
  */
 const named = (source: string): string => `(() => { "use strict"; return ${source} })()\n//# sourceURL=${HARNESS_NAME}`;
-const CORE = calling(harnessCore, JSON.stringify(LIMITS));
+const SHOWN = calling(shownValues, String(TEXT_MAX_CHARACTERS));
+const CORE = `((shown) => ${calling(harnessCore, JSON.stringify(LIMITS), "shown", calling(harnessConsole, JSON.stringify(LIMITS), "shown"))})(${SHOWN})`;
 const TEXTS = calling(pageTexts);
 const HOST_CALLS = calling(hostCalls, String(AT_ONCE_MAX));
 const RUN_CALLS = calling(runCalls, String(BODY_MAX_CHARACTERS), String(CALL_MAX_CHARACTERS));

@@ -7,7 +7,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { CDPSession, Connection, Protocol } from "puppeteer";
 import { runInBackground } from "../../../background.js";
 import type { Lane } from "../network/lane.js";
-import { failed, type Mode, type PageOutcome, type PageRun } from "../run.js";
+import { failed, hasOverflowed, type Mode, type PageOutcome, type PageRun } from "../run.js";
 import { FAILED_TO_LAUNCH } from "../watch/launches.js";
 import { readAnswer } from "./answer.js";
 import { createLineReader } from "./console-lines.js";
@@ -161,10 +161,14 @@ export class Page {
     return result.value === true;
   }
 
+  /** True if the run under way has neither printed a line nor made a request. */
+  private hadNoEffect(): boolean {
+    return !this.heard && this.lane?.used() !== true;
+  }
+
   private async causeOfCrash(): Promise<Loss> {
     // The run is repeated in a document, whatever the cause, if it has had no effect.
-    const hadNoEffect = this.mode === "network-isolate" && !this.heard && this.lane?.used() !== true;
-    if (this.mode === "isolate" || hadNoEffect) return "isolate";
+    if (this.mode === "isolate" || (this.mode === "network-isolate" && this.hadNoEffect())) return "isolate";
     for (const deadline = Date.now() + CAUSE_WITHIN_MS; Date.now() < deadline && this.usable; ) {
       await delay(CAUSE_LOOK_MS);
       const cause = this.blame();
@@ -268,6 +272,9 @@ export class Page {
     this.endedAt = performance.now();
     this.onLost = null;
     this.print = null;
+    if (this.mode === "network-isolate" && hasOverflowed(outcome) && this.hadNoEffect()) {
+      return failed("retry", "RangeError", "The run needs a larger stack than its isolate has");
+    }
     return this.sandbox.explain(outcome);
   }
 

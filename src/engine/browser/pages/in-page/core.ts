@@ -3,14 +3,8 @@
  * into one short text. Runs inside the browser; knows neither documents nor workers.
  */
 
-export interface HarnessLimits {
-  resultMaxBytes: number;
-  textMaxCharacters: number;
-  consoleMaxLines: number;
-  consoleMaxCharacters: number;
-  /** The last line of a console that has reached either. */
-  consoleFull: string;
-}
+import type { HarnessLimits, InstallConsole } from "./harness-console.js";
+import type { ShownValues } from "./shown-values.js";
 
 /** What `callExecute` answers: `u` no data, `d` and the JSON of the data, or `e` and the JSON of a HarnessFailure. */
 export interface HarnessFailure {
@@ -31,21 +25,15 @@ export type HarnessCore = ReturnType<typeof harnessCore>;
  * Evaluated in the browser by its source text: it must not refer to anything outside itself but globals. Everything that
  * it uses later is taken here, since the author may replace any of it.
  */
-export function harnessCore(limits: HarnessLimits) {
+export function harnessCore(limits: HarnessLimits, shown: ShownValues, installConsole: InstallConsole) {
   // The name under which every kind of global scope knows itself.
   const scope = globalThis as Any;
   const { apply, defineProperty, deleteProperty, getPrototypeOf, ownKeys } = Reflect;
   const OwnPromise = Promise;
   const { then } = Promise.prototype;
   const { parse, stringify } = JSON;
-  const { slice } = String.prototype;
-  const { isArray } = Array;
   const { includes } = Array.prototype;
-  const { now } = Date;
-  const { Error: OwnError, Map: OwnMap, Set: OwnSet } = scope;
-  const { forEach: eachOfMap } = Map.prototype;
-  const { forEach: eachOfSet } = Set.prototype;
-  const toText = String;
+  const { read, show } = shown;
   const { eval: evaluate } = scope;
   const encoder = new scope.TextEncoder();
   const { encode } = encoder;
@@ -53,65 +41,6 @@ export function harnessCore(limits: HarnessLimits) {
     Reflect.getPrototypeOf(Uint8Array.prototype) as object,
     "byteLength",
   )?.get;
-
-  const cap = (text: string, max: number): string => (text.length <= max ? text : apply(slice, text, [0, max]));
-
-  function read(value: Any, key: string): string {
-    try {
-      const found = value[key];
-      return typeof found === "string" ? cap(found, limits.textMaxCharacters) : "";
-    } catch {
-      return "";
-    }
-  }
-
-  /** What JSON has in the place of what it does not know: an error's words, what a Map or Set holds, digits of a BigInt, a word for a circle. */
-  function known(value: Any): Any {
-    if (value instanceof OwnError) {
-      const [name, message] = [read(value, "name"), read(value, "message")];
-      return message === "" ? name : `${name}: ${message}`;
-    }
-    const isMap = value instanceof OwnMap;
-    if (!isMap && !(value instanceof OwnSet)) return value;
-    const held: Any[] = [];
-    apply(isMap ? eachOfMap : eachOfSet, value, [
-      (one: Any, key: Any) => {
-        held[held.length] = isMap ? [key, one] : one;
-      },
-    ]);
-    return isMap ? { __proto__: null, Map: held } : { __proto__: null, Set: held };
-  }
-
-  function createReplacer() {
-    // From the whole down to what is being shown: as it is, and as it is shown.
-    const above: Any[] = [];
-    const shown: Any[] = [];
-    return function (this: Any, _key: string, value: Any): Any {
-      if (typeof value === "bigint") return `${value}n`;
-      if (typeof value !== "object" || value === null) return value;
-      while (shown.length > 0 && shown[shown.length - 1] !== this) {
-        shown.length -= 1;
-        above.length -= 1;
-      }
-      if (apply(includes, above, [value])) return "[circular]";
-      above[above.length] = value;
-      shown[shown.length] = known(value);
-      return shown[shown.length - 1];
-    };
-  }
-
-  function show(value: Any): string {
-    try {
-      if (typeof value === "object" && value !== null) {
-        const json = stringify(value, createReplacer());
-        if (typeof json === "string" && json !== "{}") return cap(json, limits.textMaxCharacters);
-      }
-      const text = toText(value);
-      return text === "[object Object]" ? "{}" : cap(text, limits.textMaxCharacters);
-    } catch {
-      return "a value that cannot be shown";
-    }
-  }
 
   function fail(cause: string, thrown: Any, at: string): string {
     const isObject = (typeof thrown === "object" && thrown !== null) || typeof thrown === "function";
@@ -226,35 +155,6 @@ export function harnessCore(limits: HarnessLimits) {
       return await safe(callExecute(run, payload, settings));
     },
 
-    /** Replaces the console by one that gives `print` each line as the JSON of a ConsoleLine, up to the limits. */
-    installConsole(print: (line: string) => void): void {
-      let lines = 0;
-      let characters = 0;
-      const write = (level: string, values: Any) => {
-        if (lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters) return;
-        let text = "";
-        for (let i = 0; i < values.length && text.length < limits.textMaxCharacters; i += 1) {
-          const value = values[i];
-          const stack = typeof value === "object" && value !== null && !isArray(value) ? read(value, "stack") : "";
-          text += (i === 0 ? "" : " ") + (stack || show(value));
-        }
-        text = cap(text, limits.textMaxCharacters);
-        lines += 1;
-        characters += text.length;
-        const full = lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters;
-        const line = full ? limits.consoleFull : text;
-        print(stringify({ __proto__: null, level: full ? "warn" : level, at: now(), text: line }));
-      };
-      const { console } = scope;
-      const levels = ["debug", "info", "log", "warn", "error", "trace", "dir", "table"];
-      for (const key of ownKeys(console) as string[]) {
-        if (typeof console[key] !== "function") continue;
-        console[key] = levels.includes(key) ? (...values: Any[]) => write(key, values) : () => {};
-      }
-      console.assert = (...values: Any[]) => {
-        if (!values[0]) write("error", ["Assertion failed", ...values.slice(1)]);
-      };
-      console.group = (...values: Any[]) => write("log", values);
-    },
+    installConsole,
   };
 }

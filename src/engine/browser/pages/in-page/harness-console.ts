@@ -1,0 +1,94 @@
+/** Replaces the console of a run, or of a worker that it starts. Runs inside the browser, before the author's code does. */
+import type { ShownValues } from "./shown-values.js";
+
+export interface HarnessLimits {
+  resultMaxBytes: number;
+  textMaxCharacters: number;
+  consoleMaxLines: number;
+  consoleMaxCharacters: number;
+  /** The last line of a console that has reached either. */
+  consoleFull: string;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+type Any = any;
+
+export type InstallConsole = ReturnType<typeof harnessConsole>;
+
+/** As `harnessCore`: evaluated by its source text. Answers what installs a console that gives `print` each line as the JSON of a ConsoleLine. */
+export function harnessConsole(limits: HarnessLimits, shown: ShownValues) {
+  const scope = globalThis as Any;
+  const { ownKeys } = Reflect;
+  const { stringify } = JSON;
+  const { now } = Date;
+
+  /** The values from that index on, after another: by what the author cannot have replaced. */
+  function withFirst(first: unknown, values: Any, from: number): Any[] {
+    const all: Any[] = [first];
+    for (let at = from; at < values.length; at += 1) all[all.length] = values[at];
+    return all;
+  }
+
+  /** Counts and timers by label. */
+  function counters(write: (level: string, values: Any) => void): Any {
+    const counts: Any = { __proto__: null };
+    const timers: Any = { __proto__: null };
+    const labelOf = (label: Any) => (label === undefined ? "default" : shown.show(label));
+    /** Writes the time of a timer. Answers whether there is one of this label. */
+    function elapsed(label: string, values: Any): boolean {
+      const begun = timers[label];
+      if (begun === undefined) write("warn", [`Timer '${label}' does not exist`]);
+      else write("log", withFirst(`${label}: ${now() - begun} ms`, values, 1));
+      return begun !== undefined;
+    }
+    return {
+      count(value: Any) {
+        const label = labelOf(value);
+        counts[label] = (counts[label] ?? 0) + 1;
+        write("log", [`${label}: ${counts[label]}`]);
+      },
+      countReset(value: Any) {
+        const label = labelOf(value);
+        if (counts[label] === undefined) write("warn", [`Count for '${label}' does not exist`]);
+        else counts[label] = 0;
+      },
+      time(value: Any) {
+        const label = labelOf(value);
+        if (timers[label] === undefined) timers[label] = now();
+        else write("warn", [`Timer '${label}' already exists`]);
+      },
+      timeLog: (...values: Any[]) => void elapsed(labelOf(values[0]), values),
+      timeEnd(value: Any) {
+        const label = labelOf(value);
+        if (elapsed(label, [])) delete timers[label];
+      },
+    };
+  }
+
+  return (print: (line: string) => void): void => {
+    let lines = 0;
+    let characters = 0;
+    const write = (level: string, values: Any, formats = false) => {
+      if (lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters) return;
+      const text = shown.line(values, formats);
+      lines += 1;
+      characters += text.length;
+      const full = lines > limits.consoleMaxLines || characters > limits.consoleMaxCharacters;
+      const line = full ? limits.consoleFull : text;
+      print(stringify({ __proto__: null, level: full ? "warn" : level, at: now(), text: line }));
+    };
+    const { console } = scope;
+    for (const key of ownKeys(console) as string[]) if (typeof console[key] === "function") console[key] = () => {};
+    for (const level of ["debug", "info", "log", "warn", "error", "trace"])
+      console[level] = (...values: Any[]) => write(level, values, true);
+    for (const level of ["dir", "table"]) console[level] = (...values: Any[]) => write(level, values);
+    for (const name of ["group", "groupCollapsed"]) console[name] = (...values: Any[]) => write("log", values, true);
+    console.assert = (...values: Any[]) => {
+      if (values[0]) return;
+      if (typeof values[1] === "string") write("error", withFirst(`Assertion failed ${values[1]}`, values, 2), true);
+      else write("error", withFirst("Assertion failed", values, 1));
+    };
+    const own = counters(write);
+    for (const name of ownKeys(own) as string[]) console[name] = own[name];
+  };
+}

@@ -1,0 +1,176 @@
+/** Turns values into the text of a console line. Runs inside the browser, before the author's code does. */
+
+// biome-ignore lint/suspicious/noExplicitAny: values of unknown make, from globals of which this side has no types
+type Any = any;
+
+export type ShownValues = ReturnType<typeof shownValues>;
+
+/**
+ * As `harnessCore`: evaluated by its source text. Takes here all that it uses later, since the author may replace any of it.
+ * @param max length of a text, in characters
+ */
+export function shownValues(max: number) {
+  const scope = globalThis as Any;
+  const { apply, getPrototypeOf } = Reflect;
+  const { keys, is } = Object;
+  const { isArray } = Array;
+  const { isView } = ArrayBuffer;
+  const { includes } = Array.prototype;
+  const { slice } = String.prototype;
+  const { stringify } = JSON;
+  const { Error: OwnError, Map: OwnMap, Set: OwnSet } = scope;
+  const { forEach: eachOfMap } = Map.prototype;
+  const { forEach: eachOfSet } = Set.prototype;
+  const { parseInt: toInteger, parseFloat: toFloat } = scope;
+  const ObjectPrototype = Object.prototype;
+  const toText = String;
+
+  const cap = (text: string): string => (text.length <= max ? text : apply(slice, text, [0, max]));
+
+  function read(value: Any, key: string): string {
+    try {
+      const found = value[key];
+      return typeof found === "string" ? cap(found) : "";
+    } catch {
+      return "";
+    }
+  }
+
+  /** Text of one value and of all that it contains, until it is too long. */
+  function writer() {
+    let text = "";
+    const above: Any[] = [];
+
+    function list(open: string, close: string, length: number, entry: (at: number) => void): void {
+      text += open;
+      for (let at = 0; at < length && text.length <= max; at += 1) {
+        if (at > 0) text += ",";
+        entry(at);
+      }
+      text += close;
+    }
+
+    function collection(name: string, forEach: Any, value: Any): void {
+      const held: Any[] = [];
+      apply(forEach, value, [
+        (one: Any, key: Any) => {
+          held[held.length] = name === "Map" ? [key, one] : one;
+        },
+      ]);
+      text += `{"${name}":`;
+      list("[", "]", held.length, (at) => write(held[at]));
+      text += "}";
+    }
+
+    function members(value: Any): void {
+      const names = keys(value);
+      const prototype = getPrototypeOf(value);
+      // An object without members of its own, such as a regular expression, has a text of its own.
+      if (names.length === 0 && prototype !== null && prototype !== ObjectPrototype) {
+        const own = toText(value);
+        text += own === "[object Object]" ? "{}" : own;
+        return;
+      }
+      list("{", "}", names.length, (at) => {
+        text += `${stringify(names[at])}:`;
+        write(value[names[at]!]);
+      });
+    }
+
+    function writeObject(value: Any): void {
+      if (value instanceof OwnError) {
+        const name = read(value, "name");
+        const message = read(value, "message");
+        text += stringify(message === "" ? name : `${name}: ${message}`);
+      } else if (value instanceof OwnMap) collection("Map", eachOfMap, value);
+      else if (value instanceof OwnSet) collection("Set", eachOfSet, value);
+      else if (isArray(value) || (isView(value) && !is((value as Any).length, undefined)))
+        list("[", "]", (value as Any).length, (at) => write((value as Any)[at]));
+      else if (typeof value.toJSON === "function") write(value.toJSON());
+      else members(value);
+    }
+
+    function write(value: Any): void {
+      if (typeof value === "string") text += stringify(cap(value));
+      else if (typeof value === "bigint") text += `${value}n`;
+      else if (typeof value === "function") text += `[Function: ${read(value, "name") || "anonymous"}]`;
+      else if (is(value, -0)) text += "-0";
+      else if (typeof value !== "object" || value === null) text += toText(value);
+      else if (apply(includes, above, [value])) text += '"[circular]"';
+      else {
+        above[above.length] = value;
+        writeObject(value);
+        above.length -= 1;
+      }
+    }
+
+    return (value: Any): string => {
+      write(value);
+      return cap(text);
+    };
+  }
+
+  function show(value: Any): string {
+    try {
+      if (typeof value === "object" && value !== null) return writer()(value);
+      if (typeof value === "bigint") return `${value}n`;
+      return is(value, -0) ? "-0" : cap(toText(value));
+    } catch {
+      return "a value that cannot be shown";
+    }
+  }
+
+  /** An error is shown by its stack. */
+  function showWithStack(value: Any): string {
+    const stack = typeof value === "object" && value !== null && !isArray(value) ? read(value, "stack") : "";
+    return stack || show(value);
+  }
+
+  function asNumber(value: Any, parse: (text: Any) => number): string {
+    if (typeof value === "bigint") return `${value}n`;
+    return typeof value === "symbol" || typeof value === "object" ? "NaN" : show(parse(value));
+  }
+
+  /** What stands for a format specifier; null if the letter is none. */
+  function specified(letter: string, value: Any): string | null {
+    if (letter === "s") return typeof value === "string" ? value : show(value);
+    if (letter === "d" || letter === "i") return asNumber(value, toInteger);
+    if (letter === "f") return asNumber(value, toFloat);
+    if (letter === "o" || letter === "O") return showWithStack(value);
+    return letter === "c" ? "" : null;
+  }
+
+  /** Fills the format specifiers of the first value. Returns its text, and sets how many values it used. */
+  function fill(values: Any, used: { count: number }): string {
+    const format = values[0] as string;
+    let text = "";
+    for (let at = 0; at < format.length && text.length <= max; at += 1) {
+      const letter = format[at] === "%" ? format[at + 1] : undefined;
+      const isFilled = letter !== undefined && letter !== "%" && used.count < values.length;
+      const filled = letter === "%" ? "%" : isFilled ? specified(letter, values[used.count]) : null;
+      if (filled === null) text += format[at];
+      else {
+        text += filled;
+        at += 1;
+        if (letter !== "%") used.count += 1;
+      }
+    }
+    return text;
+  }
+
+  return {
+    __proto__: null,
+    cap,
+    read,
+    show,
+    /** Text of a line with these values. @param formats true if the first value may contain format specifiers */
+    line(values: Any, formats: boolean): string {
+      const used = { count: 1 };
+      const isFormat = formats && values.length > 1 && typeof values[0] === "string";
+      let text = values.length === 0 ? "" : isFormat ? fill(values, used) : showWithStack(values[0]);
+      for (; used.count < values.length && text.length < max; used.count += 1)
+        text += ` ${showWithStack(values[used.count])}`;
+      return cap(text);
+    },
+  };
+}
