@@ -2,6 +2,8 @@
 import { expect } from "chai";
 import { rows } from "../../src/data/database.js";
 import { hashToken } from "../../src/operations/access/tokens.js";
+import { ActionError } from "../../src/errors.js";
+import { createSignInAttempts } from "../../src/operations/data-sources/sign-in-attempts.js";
 import { startTestService, type TestService } from "../harness/service.js";
 
 const HOOKS = [
@@ -200,18 +202,42 @@ describe("users of an app", () => {
     expect(data.updateDataSource.isUsers).to.equal(false);
   });
 
-  it("have their failures counted whatever else is named beside", async () => {
+  it("have the failures of one address counted whatever else is named beside, and another address is not locked out", async () => {
     await service.db.query("DELETE FROM app_user_failure");
     const user = await newUser();
-    const ask = (where: object, address: number) =>
+    const ask = (where: object, address: string) =>
       service.rest("POST", session, {
         as: "live",
-        body: { dataSourceId: sourceId, where: { Email: user.data.Email, Password: "wrong", ...where } },
-        headers: { "x-forwarded-for": `10.0.${address}.1` },
+        body: { dataSourceId: sourceId, where: { Email: user.data.Email, ...where } },
+        headers: { "x-forwarded-for": address },
       });
     const answers = [];
-    for (let at = 0; at < 11; at += 1) answers.push((await ask({ [`More${at}`]: "x" }, at)).http);
+    for (let at = 0; at < 11; at += 1) {
+      answers.push((await ask({ Password: "wrong", [`More${at}`]: "x" }, "10.0.0.1")).http);
+    }
     expect(answers).to.deep.equal([...Array(10).fill(401), 429]);
+    for (let at = 0; at < 12; at += 1) expect((await ask({ Password: "wrong" }, `10.0.1.${at}`)).http).to.equal(401);
+    expect((await ask({ Password: user.password }, "10.0.0.2")).http).to.equal(200);
+    const refused = await ask({ Password: user.password }, "10.0.0.1");
+    expect([refused.http, refused.body.status]).to.deep.equal([429, "RATE_LIMIT_EXCEEDED"]);
+    const seconds = (new Date(refused.body.nextValidRequestDate).getTime() - Date.now()) / 1_000;
+    expect(seconds).to.be.within(500, 601);
+  });
+
+  it("do not have an attempt counted that was refused for want of capacity, or failed for another reason", async () => {
+    const attempts = createSignInAttempts({ db: service.db });
+    const sender = { kind: "live", credentialId: 1, personId: null, runId: null, address: "10.0.2.1" } as const;
+    const attempt = (outcome: () => Promise<boolean>) => attempts.counted(1, [["entry"]], sender, outcome);
+    const overloaded = async () => {
+      throw new ActionError("OVERLOADED");
+    };
+    for (let time = 0; time < 20; time += 1) {
+      expect(await attempt(overloaded).catch((error: ActionError) => error.status)).to.equal("OVERLOADED");
+    }
+    expect(await attempt(async () => true)).to.equal(true);
+    for (let time = 0; time < 10; time += 1) expect(await attempt(async () => false)).to.equal(false);
+    const refused = await attempt(async () => true).catch((error: ActionError) => error.status);
+    expect(refused).to.equal("RATE_LIMIT_EXCEEDED");
   });
 
   it("lose their session with a changed password and with their entry", async () => {

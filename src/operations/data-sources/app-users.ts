@@ -13,7 +13,7 @@ import { parseSignIn } from "../../rules/entries/sign-in.js";
 import type { VerifiedBy } from "../../rules/verification.js";
 import type { StoredDataSource } from "./data-source-rows.js";
 import { visible } from "./entry.js";
-import { matches } from "./hashes.js";
+import { type HashTurn, hashTurn, matches } from "./hashes.js";
 import { digest, type SignInAttempts } from "./sign-in-attempts.js";
 
 /** Who is signed in to a page: an entry, without its hashed columns. */
@@ -98,11 +98,11 @@ export function createAppUsers(options: {
   const { db, attempts, asksSecondFactor } = options;
 
   /** Whether every secret is the entry's: all are computed, and as long for an entry that is not there. */
-  async function proves(secrets: EntryData, found: EntryData | undefined): Promise<boolean> {
+  async function proves(secrets: EntryData, found: EntryData | undefined, turn: HashTurn): Promise<boolean> {
     let proven = found !== undefined;
     for (const [column, value] of Object.entries(secrets)) {
       const stored = found && Object.hasOwn(found, column) ? found[column] : undefined;
-      if (!(await matches(String(value), stored))) proven = false;
+      if (!(await matches(String(value), stored, turn))) proven = false;
     }
     return proven;
   }
@@ -170,7 +170,7 @@ export function createAppUsers(options: {
       const proven = await attempts.counted(source.appId, guessed, caller, async () => {
         const values = [source.appId, source.id, JSON.stringify(named)];
         [found] = await rows<{ id: number; data: EntryData }>(db, CANDIDATE, values);
-        return proves(normal(secrets), found?.data);
+        return proves(normal(secrets), found?.data, hashTurn(source.appId, caller));
       });
       if (!proven) throw wrong();
       await begin(caller, source, found!, Object.keys(secrets));

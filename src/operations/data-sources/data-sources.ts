@@ -33,6 +33,7 @@ import { type EntryChange, finishNew } from "./entry-changes.js";
 import type { EntryIndexes } from "./entry-indexes.js";
 import { createJudge, type ReadyEntry } from "./entry-judgement.js";
 import { insertTexts, removeOthers } from "./entry-statements.js";
+import { type HashTurn, hashTurn } from "./hashes.js";
 import { checkIndexes, type IndexWish, isUnique, topColumnsOf } from "./index-definitions.js";
 
 const LIST = `SELECT ${FIELDS} FROM data_source WHERE app_id = $1 ORDER BY id`;
@@ -115,8 +116,9 @@ export function createDataSources(options: {
   async function judged(
     source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
     entries: readonly EntryData[],
+    turn: HashTurn,
   ): Promise<ReadyEntry[]> {
-    const judge = createJudge(source, "insert", { grant: EVERYTHING, trusted: true });
+    const judge = createJudge(source, "insert", { grant: EVERYTHING, trusted: true, turn });
     const made: ReadyEntry[] = [];
     for (const [at, data] of entries.entries()) {
       made.push(await judge(data, `entries[${at}]`));
@@ -152,7 +154,7 @@ export function createDataSources(options: {
       const { isUsers = false } = more;
       checkUsersMark(isUsers, { before: false, mayMark: isAuthor(caller), hashed: hashedColumns });
       await checkCount(appId);
-      const first = await judged({ hooks, hashedColumns }, entries);
+      const first = await judged({ hooks, hashedColumns }, entries, hashTurn(appId, caller));
       intake.take(caller, appId, Buffer.byteLength(JSON.stringify(body)), entries.length + 1);
       const met = new MetColumns(columns);
       for (const { data } of first) met.meet(data);

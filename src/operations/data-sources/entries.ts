@@ -152,8 +152,7 @@ export function createEntries(options: {
     async commit(visit: Admission, place: Place, body: unknown): Promise<Committed> {
       const { rights, source } = await open(visit, place);
       if (!rights.as.trusted && !isObject(body)) throw rights.refused();
-      const commit = parseCommit(body);
-      return commits.commit(rights, source, commit, Buffer.byteLength(JSON.stringify(body)));
+      return commits.commit(rights, source, parseCommit(body));
     },
 
     async import(visit: Admission, place: Place, { append, rows, layout }: ImportFile): Promise<Imported> {

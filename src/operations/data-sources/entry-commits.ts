@@ -23,9 +23,14 @@ import {
 } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
 import { mustStandAs, replaced, viewFor } from "./entry-writes.js";
+import { hashTurn } from "./hashes.js";
 
 /** What a commit answers: the entries that it wrote, or how many. */
 export type Committed = { entries: Entry[] } | { inserted: number; updated: number; deleted: number };
+
+/** Judged before the event loop has its turn: some milliseconds of work. */
+const JUDGED_AT_ONCE_BYTES = 256 * 1024;
+const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
 
 /** Answers of one commit, as JSON, before its entries are no longer given back. */
 const RETURNED_MAX_BYTES = 8 * 1024 * 1024;
@@ -181,22 +186,38 @@ export function createEntryCommits(options: { changes: EntryChanges; intake: Int
     const { trusted } = rights.as;
     const inserts: ReadyEntry[] = [];
     const updates = new Map<number, EntryData>();
-    const judgeInsert = grants.insert && createJudge(source, "insert", { grant: grants.insert, trusted });
-    const judgeUpdate = grants.update && createJudge(source, "update", { grant: grants.update, trusted });
+    const turn = hashTurn(source.appId, rights.writer.emitter);
+    const judgeInsert = grants.insert && createJudge(source, "insert", { grant: grants.insert, trusted, turn });
+    const judgeUpdate = grants.update && createJudge(source, "update", { grant: grants.update, trusted, turn });
+    let bytes = 0;
+    let untilPause = JUDGED_AT_ONCE_BYTES;
+    const count = async ({ text }: ReadyEntry) => {
+      bytes += Buffer.byteLength(text);
+      untilPause -= text.length;
+      if (untilPause > 0) return;
+      untilPause = JUDGED_AT_ONCE_BYTES;
+      await nextTurn();
+    };
     for (const [at, data] of commit.inserts.entries()) {
-      inserts.push(await judgeInsert!(data, `entry ${at + 1} to insert`));
+      const judged = await judgeInsert!(data, `entry ${at + 1} to insert`);
+      inserts.push(judged);
+      await count(judged);
     }
-    for (const { id, data } of commit.updates) updates.set(id, (await judgeUpdate!(data, `entry ${id}`)).data);
-    return { grants, inserts, updates };
+    for (const { id, data } of commit.updates) {
+      const judged = await judgeUpdate!(data, `entry ${id}`);
+      updates.set(id, judged.data);
+      await count(judged);
+    }
+    return { grants, inserts, updates, bytes };
   }
 
   return {
     removeAll,
 
     /** @throws as an insert, an update and a removal: then nothing of it is done */
-    async commit(rights: Rights, source: StoredDataSource, commit: Commit, bytes: number): Promise<Committed> {
+    async commit(rights: Rights, source: StoredDataSource, commit: Commit): Promise<Committed> {
       const judged = await judge(rights, source, commit);
-      intake.take(rights.writer.emitter, source.appId, bytes, commit.inserts.length + commit.updates.length);
+      intake.take(rights.writer.emitter, source.appId, judged.bytes, commit.inserts.length + commit.updates.length);
       return changes.commit(
         source,
         rights.writer,
@@ -220,6 +241,8 @@ interface Judged {
   grants: Grants;
   inserts: ReadyEntry[];
   updates: Map<number, EntryData>;
+  /** Of all entries, as JSON. */
+  bytes: number;
 }
 
 /** Columns that the writer's rule keeps from it. */

@@ -17,6 +17,7 @@ import { createJudge, type ReadyEntry } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import { insertTexts, removeOthers } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
+import { hashTurn } from "./hashes.js";
 import { isUnique } from "./index-definitions.js";
 import type { Layout } from "./row-streams.js";
 
@@ -87,7 +88,8 @@ export function createEntryImports(options: { changes: EntryChanges; intake: Int
 
   async function* readied(rights: Rights, source: StoredDataSource, wish: ImportWish, met: MetColumns): Ready {
     const { trusted } = rights.as;
-    const judge = createJudge(source, "insert", { grant: rights.grant(source, "insert"), trusted });
+    const turn = hashTurn(source.appId, rights.writer.emitter);
+    const judge = createJudge(source, "insert", { grant: rights.grant(source, "insert"), trusted, turn });
     let row = 0;
     let unlooked = 0;
     for await (const given of wish.rows) {

@@ -5,7 +5,7 @@ import { denied, type EntryGrant, requireColumns } from "../../rules/entries/ent
 import { type EntryData, entryText } from "../../rules/entries/entry-input.js";
 import { textHooks } from "../../rules/entries/hooks.js";
 import type { StoredDataSource } from "./data-source-rows.js";
-import { checkHashable, hash } from "./hashes.js";
+import { checkHashable, type HashTurn, hash } from "./hashes.js";
 
 /** Of one request, of the app itself and of a page: each takes 30 ms of a processor. */
 const HASHES_PER_REQUEST = 2_000;
@@ -26,7 +26,7 @@ export type Judge = (data: EntryData, place: string) => Promise<ReadyEntry>;
 export function createJudge(
   source: Pick<StoredDataSource, "hooks" | "hashedColumns">,
   verb: "insert" | "update",
-  { grant, trusted }: { grant: EntryGrant; trusted: boolean },
+  { grant, trusted, turn }: { grant: EntryGrant; trusted: boolean; turn: HashTurn },
 ): Judge {
   const most = trusted ? HASHES_PER_REQUEST : HASHES_OF_PAGES;
   const hooked = textHooks(source.hooks, verb);
@@ -42,7 +42,7 @@ export function createJudge(
       throw new ActionError("REQUEST_INVALID", `one request may hash ${most} values; send fewer entries at once`);
     }
     const result = { ...data };
-    for (const column of given) result[column] = await hash(checkHashable(data[column], column));
+    for (const column of given) result[column] = await hash(checkHashable(data[column], column), turn);
     return result;
   }
 

@@ -15,7 +15,7 @@ import type { Rights } from "./entry-rights.js";
 import { entriesOf } from "./entry-rows.js";
 import { lockEntries } from "./entry-statements.js";
 import type { EntryVersions } from "./entry-versions.js";
-import { matches } from "./hashes.js";
+import { hashTurn, matches } from "./hashes.js";
 import type { Read } from "./read-pool.js";
 import type { RecentQueries } from "./recent-queries.js";
 import type { SignInAttempts } from "./sign-in-attempts.js";
@@ -70,10 +70,11 @@ export function createEntrySearches(options: {
       throw new ActionError("REQUEST_INVALID", message);
     }
     const ids: number[] = [];
+    const turn = hashTurn(source.appId, rights.writer.emitter);
     const compareAll = async () => {
       for (const { id, stored } of found.length > 0 ? found : [{ id: 0, stored: [] as null[] }]) {
         const answers: boolean[] = [];
-        for (const [at, [, text]] of where.compared.entries()) answers.push(await matches(text, stored[at]));
+        for (const [at, [, text]] of where.compared.entries()) answers.push(await matches(text, stored[at], turn));
         if (answers.every(Boolean)) ids.push(id);
       }
       return ids.length > 0;

@@ -11,6 +11,7 @@ import type { EntryChanges } from "./entry-changes.js";
 import { createJudge, ready } from "./entry-judgement.js";
 import type { Rights } from "./entry-rights.js";
 import { dataOf, insertTexts, type LockedEntry, lockEntries, removeEntries, updateTexts } from "./entry-statements.js";
+import { hashTurn } from "./hashes.js";
 
 export type EntryWrites = ReturnType<typeof createEntryWrites>;
 
@@ -77,6 +78,7 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
       const judge = createJudge(source, "insert", {
         grant: rights.grant(source, "insert"),
         trusted: rights.as.trusted,
+        turn: hashTurn(source.appId, rights.writer.emitter),
       });
       const { data, text } = await judge(given, "the entry");
       const bytes = Buffer.byteLength(text);
@@ -99,7 +101,11 @@ export function createEntryWrites({ changes, intake }: { changes: EntryChanges; 
      */
     async update(rights: Rights, source: StoredDataSource, target: EntryTarget, given: EntryData): Promise<Entry> {
       const grant = rights.grant(source, "update");
-      const judge = createJudge(source, "update", { grant, trusted: rights.as.trusted });
+      const judge = createJudge(source, "update", {
+        grant,
+        trusted: rights.as.trusted,
+        turn: hashTurn(source.appId, rights.writer.emitter),
+      });
       const { data: written } = await judge(given, "the entry");
       return changes.commit(
         source,

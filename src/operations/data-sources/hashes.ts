@@ -1,7 +1,10 @@
-/** Hashes of columns and their comparison, by argon2id. Bounds how much of it goes on at once; knows no column. */
+/** Hashes of columns and their comparison, by argon2id. Apps, and the senders of each app, take turns. Knows no column. */
 import { type Argon2Parameters, argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { promisify } from "node:util";
+import { createFairLine } from "../../engine/fair-line.js";
 import { ActionError } from "../../errors.js";
+import { addressBlock } from "../../rules/address-block.js";
+import type { Sender } from "../records/intake.js";
 
 /* OWASP's first choice of parameters for argon2id with little memory. */
 const MEMORY_KIB = 19_456;
@@ -13,7 +16,9 @@ const SALT_BYTES = 16;
 const TEXT_MAX_CHARACTERS = 4_096;
 /** Each takes a thread for some 30 ms, and 19 MB. */
 const AT_ONCE = 2;
-const WAITING_MAX = 64;
+/** Hashes that may wait, of one sender and of one app: more are refused, and those of other apps are not. */
+const WAITING_PER_SENDER = 64;
+const WAITING_PER_APP = 512;
 const RETRY_SECONDS = 2;
 
 /* No more memory and passes than could ever be chosen here: what somebody once stored in the column is no order to compute. */
@@ -23,36 +28,62 @@ const compute = promisify(argon2) as (algorithm: "argon2id", parameters: Argon2P
 
 const plain = (bytes: Buffer): string => bytes.toString("base64").replaceAll("=", "");
 
-let working = 0;
-const waiting: (() => void)[] = [];
+/** Whose turn a hash takes: an app's, and within it that of an address. */
+export interface HashTurn {
+  appId: number;
+  sender: string;
+}
 
-/** One after the other, a few at once. @throws OVERLOADED */
-async function inTurn<T>(work: () => Promise<T>): Promise<T> {
-  if (working >= AT_ONCE) {
-    if (waiting.length >= WAITING_MAX) {
-      throw new ActionError("OVERLOADED", "too many passwords are being compared", { retryAfter: RETRY_SECONDS });
-    }
-    await new Promise<void>((resolve) => waiting.push(resolve));
-  } else working += 1;
+export const hashTurn = (appId: number, { address, credentialId }: Sender): HashTurn => ({
+  appId,
+  sender: address === undefined ? `credential ${credentialId}` : addressBlock(address),
+});
+
+const apps = createFairLine(AT_ONCE, AT_ONCE);
+/** One hash of a sender stands in its app's line; so the senders of an app take turns there. */
+const senders = createFairLine(Number.POSITIVE_INFINITY, 1);
+const waiting = new Map<number | string, number>();
+
+/** Counts one more that waits. @returns a function that takes it back @throws OVERLOADED */
+function countWaiting(key: number | string, most: number): () => void {
+  const before = waiting.get(key) ?? 0;
+  if (before >= most) {
+    throw new ActionError("OVERLOADED", "too many passwords are being compared", { retryAfter: RETRY_SECONDS });
+  }
+  waiting.set(key, before + 1);
+  return () => {
+    const left = waiting.get(key)! - 1;
+    if (left > 0) waiting.set(key, left);
+    else waiting.delete(key);
+  };
+}
+
+/** Does the work in its turn. @throws OVERLOADED where too much of the same sender or app waits */
+async function inTurn<T>({ appId, sender }: HashTurn, work: () => Promise<T>): Promise<T> {
+  const key = `${appId} ${sender}`;
+  const uncountApp = countWaiting(appId, WAITING_PER_APP);
   try {
-    return await work();
+    const uncountSender = countWaiting(key, WAITING_PER_SENDER);
+    try {
+      const leaveSender = await senders.enter(key);
+      const leaveApp = await apps.enter(appId);
+      return await work().finally(() => {
+        leaveSender();
+        leaveApp();
+      });
+    } finally {
+      uncountSender();
+    }
   } finally {
-    const next = waiting.shift();
-    if (next) next();
-    else working -= 1;
+    uncountApp();
   }
 }
 
-async function tagOf(
-  text: string,
-  nonce: Buffer,
-  memory: number,
-  passes: number,
-  parallelism: number,
-  tagLength: number,
-) {
-  return inTurn(() => compute("argon2id", { message: text, nonce, memory, passes, parallelism, tagLength }));
+async function tagOf(text: string, nonce: Buffer, parameters: HashParameters, turn: HashTurn): Promise<Buffer> {
+  return inTurn(turn, () => compute("argon2id", { message: text, nonce, ...parameters }));
 }
+
+type HashParameters = Pick<Argon2Parameters, "memory" | "passes" | "parallelism" | "tagLength">;
 
 /** @throws REQUEST_INVALID for what is too long to be anybody's password */
 export function checkHashable(value: unknown, column: string): string {
@@ -63,9 +94,10 @@ export function checkHashable(value: unknown, column: string): string {
 }
 
 /** The hash as text in the form of the PHC, with a salt of its own. @throws OVERLOADED */
-export async function hash(text: string): Promise<string> {
+export async function hash(text: string, turn: HashTurn): Promise<string> {
   const salt = randomBytes(SALT_BYTES);
-  const tag = await tagOf(text, salt, MEMORY_KIB, PASSES, LANES, TAG_BYTES);
+  const own = { memory: MEMORY_KIB, passes: PASSES, parallelism: LANES, tagLength: TAG_BYTES };
+  const tag = await tagOf(text, salt, own, turn);
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${plain(salt)}$${plain(tag)}`;
 }
 
@@ -76,12 +108,18 @@ const NOBODYS = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${plain(r
  * Whether the text is what was hashed. It takes as long for what is no hash: a value that was stored before the column was hashed is
  * compared as it is, and nothing with nobody's. @throws OVERLOADED
  */
-export async function matches(text: string, stored: unknown): Promise<boolean> {
+export async function matches(text: string, stored: unknown, turn: HashTurn): Promise<boolean> {
   const found = typeof stored === "string" ? SHAPE.exec(stored) : null;
   const [, memory, passes, lanes, salt, tag] = found ?? SHAPE.exec(NOBODYS)!;
   const expected = Buffer.from(tag!, "base64");
   const nonce = Buffer.from(salt!, "base64");
-  const computed = await tagOf(text, nonce, Number(memory), Number(passes), Number(lanes), expected.length);
+  const [tagLength, parallelism] = [expected.length, Number(lanes)];
+  const computed = await tagOf(
+    text,
+    nonce,
+    { memory: Number(memory), passes: Number(passes), parallelism, tagLength },
+    turn,
+  );
   const isSame = timingSafeEqual(computed, expected);
   if (found) return isSame;
   const [given, kept] = [Buffer.from(text), Buffer.from(typeof stored === "string" ? stored : "")];

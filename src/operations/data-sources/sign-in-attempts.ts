@@ -50,21 +50,30 @@ export function createSignInAttempts({ db }: { db: Database }) {
 
   return {
     /**
-     * Does `attempt`, and counts it for whom it guesses and from where unless it answers that it succeeded.
-     * @param guessed what names the one who is guessed at, in one way or several
-     * @throws RATE_LIMIT_EXCEEDED before it is begun, once there were too many
+     * Does `attempt`, and counts it as a failure of its address, and of its address with what it guesses, if it answers false. An attempt
+     * that throws, as one that is refused for want of capacity, does not count.
+     * @param guessed names what is guessed at, in one way or several
+     * @param counts "by address": the failures of one address do not lock out another; "together": for secrets that are short enough to be
+     *   guessed from many addresses
+     * @throws RATE_LIMIT_EXCEEDED before it is begun, after ten failures; what `attempt` throws
      */
     async counted(
       appId: number,
       guessed: readonly unknown[],
       { address, credentialId }: Sender,
       attempt: () => Promise<boolean>,
+      counts: "by address" | "together" = "by address",
     ): Promise<boolean> {
       const from = address === undefined ? `credential ${credentialId}` : addressBlock(address);
-      const ids = await begin([...guessed.map((of) => digest("entry", appId, of)), digest("from", appId, from)]);
-      const succeeded = await attempt();
-      if (succeeded) await forget(ids);
-      return succeeded;
+      const among = counts === "by address" ? from : null;
+      const ids = await begin([...guessed.map((of) => digest("entry", appId, of, among)), digest("from", appId, from)]);
+      let hasFailed = false;
+      try {
+        hasFailed = !(await attempt());
+        return !hasFailed;
+      } finally {
+        if (!hasFailed) await forget(ids);
+      }
     },
   };
 }

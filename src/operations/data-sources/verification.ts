@@ -135,10 +135,11 @@ export function createVerification(options: {
   /** @throws UNAUTHORIZED, alike for a wrong, spent or old code and an address that nobody has; RATE_LIMIT_EXCEEDED */
   async function use(caller: Caller, { source, column, by, purpose, hash }: Subject, code: string): Promise<void> {
     let used: { entryId: number; address: string } | null = null;
-    const isRight = await attempts.counted(source.appId, [hash.toString("hex")], caller, async () => {
+    const attempt = async () => {
       used = await codes.use(caller.credentialId, hash, code);
       return used !== null;
-    });
+    };
+    const isRight = await attempts.counted(source.appId, [hash.toString("hex")], caller, attempt, "together");
     const { entryId, address } = used ?? { entryId: 0, address: "" };
     const proof = { entryId, column, address, by };
     const isProven =

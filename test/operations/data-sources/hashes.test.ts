@@ -1,0 +1,41 @@
+/** Turns of password hashes: who waits behind whom, and who is refused. */
+import { expect } from "chai";
+import type { ActionError } from "../../../src/errors.js";
+import { hash, hashTurn, matches } from "../../../src/operations/data-sources/hashes.js";
+
+describe("password hashes", () => {
+  const turn = (appId: number, address: string) => hashTurn(appId, { kind: "live", credentialId: 1, address } as never);
+
+  it("of another app, and of another address of the same app, do not wait behind those of a flood", async () => {
+    const order: string[] = [];
+    const begin = (appId: number, address: string) =>
+      hash("secret", turn(appId, address)).then(() => order.push(`${appId} ${address}`));
+    const flood = Array.from({ length: 40 }, () => begin(1, "203.0.113.1"));
+    const others = [begin(1, "203.0.113.2"), begin(2, "203.0.113.1"), begin(3, "203.0.113.1")];
+    await Promise.all([...flood, ...others]);
+    for (const other of ["1 203.0.113.2", "2 203.0.113.1", "3 203.0.113.1"]) {
+      expect(order.indexOf(other), other).to.be.within(0, 7);
+    }
+  });
+
+  it("are refused when too many of one address wait, and only those of that address", async () => {
+    const outcome = (appId: number, address: string) =>
+      hash("secret", turn(appId, address)).then(
+        () => "hashed",
+        (error: ActionError) => error.status,
+      );
+    const flood = Array.from({ length: 80 }, () => outcome(1, "203.0.113.1"));
+    const others = await Promise.all([outcome(1, "203.0.113.2"), outcome(2, "203.0.113.1")]);
+    expect(others).to.deep.equal(["hashed", "hashed"]);
+    const outcomes = await Promise.all(flood);
+    expect(outcomes.filter((one) => one === "OVERLOADED")).to.have.length(16);
+    expect(outcomes.slice(0, 64)).to.deep.equal(Array(64).fill("hashed"));
+  });
+
+  it("match what was hashed and nothing else", async () => {
+    const stored = await hash("secret", turn(1, "203.0.113.1"));
+    expect(await matches("secret", stored, turn(1, "203.0.113.1"))).to.equal(true);
+    expect(await matches("Secret", stored, turn(1, "203.0.113.1"))).to.equal(false);
+    expect(await matches("secret", undefined, turn(1, "203.0.113.1"))).to.equal(false);
+  });
+});
