@@ -55,6 +55,11 @@ export const COMMUNICATE_WINDOW_MS = 30_000;
 /** A request's body, payloads included (contract, section 4: 413 above it). */
 export const BODY_MAX_BYTES = 1024 * 1024;
 
+/** The body of a commit, and of an import of JSON (packages). */
+export const LARGE_BODY_MAX_BYTES = 64 * 1024 * 1024;
+/** Bodies of commits above BODY_MAX_BYTES on their way, in total; of one network address LARGE_BODY_MAX_BYTES. */
+export const LARGE_BODIES_MAX_BYTES = 3 * LARGE_BODY_MAX_BYTES;
+
 /** Bodies up to it are read and parsed at once; larger ones wait for their sender's turn. */
 export const SMALL_BODY_BYTES = 32 * 1024;
 /** Request bodies on their way, in all and of one network address, by what they say they will be. */
@@ -118,6 +123,13 @@ export const BACKTEST_EVENTS = 1_000;
 export const REQUESTS_IN_PROGRESS_PER_CREDENTIAL = 512;
 export const REQUESTS_IN_PROGRESS_PER_VISITOR = 64;
 export const REQUESTS_IN_PROGRESS_PER_ADDRESS = 512;
+
+/** Messages on websockets at once, and as many again over each window: of one socket, and of one credential or address. */
+export const SOCKET_MESSAGES_PER_SOCKET = { limit: 400, windowMs: 8_000 };
+export const SOCKET_MESSAGES_PER_SENDER = { limit: 2_000, windowMs: 10_000 };
+/** Websockets of one address in one process, and those of them without an operation in progress. */
+export const SOCKETS_PER_ADDRESS = 4_096;
+export const IDLE_SOCKETS_PER_ADDRESS = 512;
 
 /** Lookups of unknown tokens that one network address may cause in one process, per RATE_WINDOW_MS. */
 export const UNKNOWN_TOKENS_PER_ADDRESS = 300;
@@ -202,8 +214,7 @@ export const ENTRIES_PER_DATA_SOURCE = 5_000_000;
 export const DATA_SOURCES_PER_APP = 1_000;
 /** What the entries of one app may take together. Overridden by DATA_SOURCE_QUOTA_MB. */
 export const DATA_SOURCE_QUOTA_MB = 10_240;
-/** An import's file, and how long one may take. */
-export const IMPORT_MAX_BYTES = 1024 * 1024 * 1024;
+/** How long an import may take. */
 export const IMPORT_LIMIT_MS = 15 * 60_000;
 /** Snapshots of one data source, the oldest pruned. */
 export const DATA_SOURCE_VERSIONS_KEPT = 30;

@@ -6,8 +6,10 @@ import type { IncomingMessage } from "node:http";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
+import { isVisitor } from "../rules/access.js";
 import { whenOver } from "./answer-end.js";
 import type { BodyRooms } from "./body-room.js";
+import { parseInParts } from "./json-in-parts.js";
 import { addressSender, senderOf } from "./sender.js";
 import type { Turns } from "./turns.js";
 
@@ -17,10 +19,28 @@ const PACE_BYTES = 80 * 1024;
 /** Measured: what a megabyte costs, here and in the database, to be read, checked and stored. */
 const MS_PER_MB = 20;
 
-/** Bytes that the request says it will bring; of one that does not say, as many as it may. */
-function announced({ headers }: IncomingMessage): number {
-  if (headers["transfer-encoding"] !== undefined) return BODY_MAX_BYTES;
-  return Math.min(Number(headers["content-length"] ?? 0), BODY_MAX_BYTES);
+declare module "fastify" {
+  interface FastifyContextConfig {
+    /** The route reads the body itself, with bounds of its own. */
+    streamed?: true;
+  }
+}
+
+/** Bytes that the request may bring: on routes with a larger bound only callers with rights of their own go beyond the usual one. */
+function limitOf({ routeOptions, context }: FastifyRequest): number {
+  const { bodyLimit = BODY_MAX_BYTES } = routeOptions;
+  const isTrusted = context.caller !== null && !isVisitor(context.caller);
+  return isTrusted ? bodyLimit : Math.min(bodyLimit, BODY_MAX_BYTES);
+}
+
+/** Bytes that the request says it will bring; as many as it may if it does not say. @throws PAYLOAD_TOO_LARGE */
+function announced(request: FastifyRequest): number {
+  const { headers } = request.raw;
+  const limit = limitOf(request);
+  if (headers["transfer-encoding"] !== undefined) return limit;
+  const bytes = Number(headers["content-length"] ?? 0);
+  if (bytes <= limit || request.routeOptions.config.streamed) return Math.min(bytes, limit);
+  throw new ActionError("PAYLOAD_TOO_LARGE", `the request is larger than ${limit / 2 ** 20} MB`);
 }
 
 /** Ends a request that does not arrive, as the server ends those whose headers do not. @returns what stops watching it */
@@ -71,27 +91,25 @@ export function registerBodies(
   /** Resolves when there is room for the body. */
   async function admit(request: FastifyRequest, reply: FastifyReply, bytes: number): Promise<void> {
     const { raw } = request;
-    try {
-      const leave = await rooms.roomFor(bytes).enter(addressSender(request.context.address), bytes);
-      const unwatch = endLate(raw, paceMs);
-      const arrived = () => {
-        leave();
-        unwatch();
-      };
-      whenOver(raw, reply.raw, arrived);
-      arrivals.set(request, arrived);
-    } catch (error) {
-      // What it goes on sending is not read.
-      reply.header("Connection", "close");
-      throw error;
-    }
+    const leave = await rooms.roomFor(bytes).enter(addressSender(request.context.address), bytes);
+    const unwatch = endLate(raw, paceMs);
+    const arrived = () => {
+      leave();
+      unwatch();
+    };
+    whenOver(raw, reply.raw, arrived);
+    arrivals.set(request, arrived);
   }
 
   app.addHook("preParsing", (request, reply, _payload, done) => {
-    const bytes = announced(request.raw);
-    // What has come along with its headers takes no room that could be spared it.
-    if (bytes === 0 || request.raw.complete) done();
-    else admit(request, reply, bytes).then(() => done(), done);
+    try {
+      const bytes = announced(request);
+      // A body that came along with its headers is in memory already.
+      if (bytes === 0 || request.raw.complete) done();
+      else admit(request, reply, bytes).then(() => done(), done);
+    } catch (error) {
+      done(error as Error);
+    }
   });
   // It is parsed by now, or left to its route, which reads it as it can use it.
   app.addHook("preValidation", (request, _reply, done) => {
@@ -104,6 +122,7 @@ export function registerBodies(
     if (body.length <= SMALL_BODY_BYTES) return parse(body);
     const sender = senderOf(request.context);
     try {
+      if (body.length > BODY_MAX_BYTES) return await parseInParts(body, (step) => turns.take(sender, step));
       return await turns.take(sender, () => parse(body));
     } finally {
       turns.owe(sender, (body.length / 2 ** 20) * MS_PER_MB);

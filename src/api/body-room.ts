@@ -3,7 +3,14 @@
  * finds none waits a little, and is refused then. Knows lengths, not bodies.
  */
 import { ActionError } from "../errors.js";
-import { BODIES_MAX_BYTES, BODIES_OF_ADDRESS_MAX_BYTES, SMALL_BODY_BYTES } from "../limits.js";
+import {
+  BODIES_MAX_BYTES,
+  BODIES_OF_ADDRESS_MAX_BYTES,
+  BODY_MAX_BYTES,
+  LARGE_BODIES_MAX_BYTES,
+  LARGE_BODY_MAX_BYTES,
+  SMALL_BODY_BYTES,
+} from "../limits.js";
 
 /** Long enough for bodies before it that come at an honest speed. */
 const WAIT_MS = 5_000;
@@ -101,7 +108,7 @@ export function createBodyRoom({ totalBytes, ofAddressBytes, waitMs }: BodyRoomO
   };
 }
 
-/** Small bodies have a room of their own, which whoever sends large ones does not fill. */
+/** Small, usual and large bodies have bounds of their own, so that none of them waits behind larger ones. */
 export interface BodyRooms {
   roomFor(bytes: number): BodyRoom;
 }
@@ -118,6 +125,16 @@ export function createBodyRooms({ totalBytes, ofAddressBytes, waitMs } = DEFAULT
   const room = (share: number) =>
     createBodyRoom({ totalBytes: totalBytes * share, ofAddressBytes: ofAddressBytes * share, waitMs });
   const small = room(SMALL_SHARE);
-  const large = room(1);
-  return { roomFor: (bytes) => (bytes <= SMALL_BODY_BYTES ? small : large) };
+  const usual = room(1);
+  const large = createBodyRoom({
+    totalBytes: LARGE_BODIES_MAX_BYTES,
+    ofAddressBytes: LARGE_BODY_MAX_BYTES,
+    waitMs,
+  });
+  return {
+    roomFor(bytes) {
+      if (bytes <= SMALL_BODY_BYTES) return small;
+      return bytes <= BODY_MAX_BYTES ? usual : large;
+    },
+  };
 }

@@ -3,7 +3,7 @@ import { Readable, Transform } from "node:stream";
 import multipart from "@fastify/multipart";
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
 import { ActionError } from "../errors.js";
-import { BODY_MAX_BYTES, IMPORT_MAX_BYTES } from "../limits.js";
+import { BODY_MAX_BYTES, LARGE_BODY_MAX_BYTES } from "../limits.js";
 import { type ExportFormat, exportFormat } from "../operations/data-sources/entry-export.js";
 import { delimiterOf, newLayout, type RowFormat, readRows } from "../operations/data-sources/row-streams.js";
 import { type Reference, referenceKind, referenceOf } from "../rules/reference.js";
@@ -104,17 +104,18 @@ async function importFile(request: FastifyRequest<FileRoute>, reply: FastifyRepl
   const layout = newLayout(delimiterOf(query["delimiter"]));
   // What a page brings has the bound of every other request of it.
   const isVisitor = context.caller === null || context.caller.kind === "live" || context.caller.kind === "viewer";
-  const most = isVisitor ? BODY_MAX_BYTES : IMPORT_MAX_BYTES;
+  const mostOf = (format: RowFormat) => {
+    if (isVisitor) return BODY_MAX_BYTES;
+    return format === "json" ? LARGE_BODY_MAX_BYTES : Number.POSITIVE_INFINITY;
+  };
   const rows = async function* () {
     const { bytes, format } = await fileOf(request);
-    yield* readRows(bounded(bytes, most, request), format, { layout, mayBeEmpty: append });
+    yield* readRows(bounded(bytes, mostOf(format), request), format, { layout, mayBeEmpty: append });
   };
   try {
     const imported = await entries.importFile(context, toId(params.appId), refOf(request), { append, rows, layout });
     return reply.headers(quotaHeaders(context)).header("Cache-Control", "no-store").send(imported);
   } catch (error) {
-    // What is still on its way is not read to its end.
-    if (!request.raw.complete) reply.header("Connection", "close");
     throw asFormRefusal(error);
   }
 }
@@ -143,6 +144,8 @@ export function registerEntryFiles(app: FastifyInstance, entries: Resolvers["ent
     await scope.register(multipart, { limits: { ...FORM, fileSize: Number.POSITIVE_INFINITY } });
     scope.addContentTypeParser("*", (_request, _payload, done) => done(null, undefined));
     scope.get<FileRoute>(`${SOURCE}/export`, (request, reply) => exportFile(request, reply, entries));
-    scope.post<FileRoute>(`${SOURCE}/import`, (request, reply) => importFile(request, reply, entries));
+    scope.post<FileRoute>(`${SOURCE}/import`, { config: { streamed: true } }, (request, reply) =>
+      importFile(request, reply, entries),
+    );
   });
 }

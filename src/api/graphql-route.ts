@@ -141,7 +141,7 @@ export async function registerGraphql(app: FastifyInstance, options: GraphqlOpti
     const length = Number(request.headers["content-length"] ?? Number.POSITIVE_INFINITY);
     if (!isOfNobody(request) || length <= ANONYMOUS_MAX_BYTES) return undefined;
     request.context.refused = true;
-    return refuse(request, reply.header("Connection", "close"), [new ActionError("UNAUTHORIZED")]);
+    return refuse(request, reply, [new ActionError("UNAUTHORIZED")]);
   }
 
   /** Why the document is not executed. */

@@ -139,7 +139,7 @@ export function registerMediaBytes(app: FastifyInstance, media: Resolvers["media
     await scope.register(multipart, {
       limits: { ...FORM, files: FILES_PER_UPLOAD + 1, fileSize: Number.POSITIVE_INFINITY },
     });
-    scope.post<MediaRoute>(FILES, async (request, reply) => {
+    scope.post<MediaRoute>(FILES, { config: { streamed: true } }, async (request, reply) => {
       if (!request.isMultipart()) throw new ActionError("REQUEST_INVALID", "the body must be multipart/form-data");
       const upload = await media.beginUpload(request.context, toId(request.params.appId), lengthOf(request));
       try {

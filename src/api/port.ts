@@ -51,10 +51,10 @@ function createSilence(most: number) {
   };
 }
 
-/** A file, in a form or by itself. */
+/** A file, in a form or by itself, or a commit of many entries. */
 const isForm = ({ headers, url = "" }: IncomingMessage): boolean =>
   (headers["content-type"]?.toLowerCase().startsWith("multipart/form-data") ?? false) ||
-  /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/import(?:\?|$)/.test(url);
+  /^\/v1\/apps\/\d+\/data-sources\/[^/?]+\/(?:import|commit)(?:\?|$)/.test(url);
 
 /** Node has one limit for all requests, which is that of forms: any other is refused here when its time is over. */
 function timed({ handle, refuse }: Pick<FrontDoor, "handle" | "refuse">, limitMs: number): RequestListener {

@@ -7,7 +7,7 @@ import { ActionError } from "../errors.js";
 import { BODY_MAX_BYTES } from "../limits.js";
 import type { Credentials } from "../operations/access/credentials.js";
 import type { Patience } from "../operations/access/patience.js";
-import { createRequestLimiter } from "../operations/access/request-limiter.js";
+import type { RequestLimiter } from "../operations/access/request-limiter.js";
 import type { PageSessions } from "../operations/client/page-sessions.js";
 import type { DeliveryReports } from "../operations/communicate/delivery-reports.js";
 import type { KeptScripts } from "../operations/packages/kept-scripts.js";
@@ -42,6 +42,7 @@ import { registerSignIn } from "./sign-in.js";
 import { LARGE_CHARACTERS, sliced } from "./sliced.js";
 import { registerTraces } from "./traces.js";
 import type { Turns } from "./turns.js";
+import { dropRest } from "./unread-body.js";
 import { registerWebAssets } from "./web-assets.js";
 
 /** More than a request's first line may hold: whether a parameter is an id is the rules' to say. */
@@ -61,6 +62,7 @@ export interface ApiOptions {
   answers: Answers;
   patience: Patience;
   turns: Turns;
+  limiter: RequestLimiter;
   rooms: BodyRooms;
   measures: Pick<Measures, "refused">;
   tracing: Tracing;
@@ -111,8 +113,19 @@ function createFastify({ measures, log }: ApiOptions): { app: FastifyInstance; h
   return { app, handle: (request, response) => handle(request, response) };
 }
 
-/** What leaves: a large text by slices, and refusals of who has no credential at a pace. */
+/**
+ * Sends answers: a large text by slices, a refusal once the rest of its request has been dropped, and refusals for want of a credential at
+ * a pace.
+ */
 function registerLeaving(app: FastifyInstance, patience: Patience): void {
+  app.addHook("onSend", async ({ raw, context }, reply, payload) => {
+    if (reply.statusCode < 400 && context?.refused !== true) return payload;
+    await dropRest(raw);
+    // Fastify closes the connection of a body that is too large; one that has been read to its end serves the next request.
+    if (raw.complete) reply.removeHeader("connection");
+    else reply.header("connection", "close");
+    return payload;
+  });
   app.addHook("onSend", ({ context }, reply, payload, done) => {
     const end = () => {
       reply.raw.destroy();
@@ -131,10 +144,9 @@ function registerLeaving(app: FastifyInstance, patience: Patience): void {
 /** Builds the API; it listens nowhere: whoever has a port hands its requests to `handle`. */
 export async function createApi(options: ApiOptions): Promise<Api> {
   const { resolvers, credentials, sessions, reports, scripts, baseUrl, runtimeUrl, addressOf, answers } = options;
-  const { patience, turns, measures, tracing, graphqlDocuments, log } = options;
+  const { patience, turns, limiter, measures, tracing, graphqlDocuments, log } = options;
   const schema = await createSchema(resolvers);
   const documents = createDocuments(schema, turns);
-  const limiter = createRequestLimiter();
   const { app, handle } = createFastify(options);
   const addresses: { method: string; path: string }[] = [];
   app.addHook("onRoute", ({ method, url }) => {

@@ -1,5 +1,6 @@
 /** Data sources and their entries over REST: rows of the facade's table. Files come and go elsewhere (entry-files.ts). */
 import { ActionError } from "../../errors.js";
+import { LARGE_BODY_MAX_BYTES } from "../../limits.js";
 import type { DataSourceView } from "../../operations/data-sources/data-source-rows.js";
 import type { Entry } from "../../operations/data-sources/entry.js";
 import { described } from "../../rules/described.js";
@@ -142,6 +143,7 @@ const entryRoutes: readonly Route[] = [
   {
     method: "POST",
     path: `${SOURCE}/commit`,
+    bodyLimit: LARGE_BODY_MAX_BYTES,
     open: true,
     answer: ({ entries }, q) => entries.commitEntries(q.context, q.id("appId"), q.reference("ds"), q.body),
   },

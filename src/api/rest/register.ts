@@ -42,11 +42,12 @@ export function registerRest(
   routes: readonly Route[],
   { resolvers, tracing }: { resolvers: Resolvers; tracing: Tracing },
 ): void {
-  for (const { method, path, http = 200, answer, open, stateless } of routes) {
+  for (const { method, path, http = 200, answer, open, stateless, bodyLimit } of routes) {
     app.route({
       method,
       url: path,
       ...(!open && { onRequest: gated }),
+      ...(bodyLimit !== undefined && { bodyLimit }),
       handler: async (request, reply) => {
         const { context } = request;
         if (stateless) refuseIfMatch(request);

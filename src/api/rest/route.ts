@@ -9,6 +9,8 @@ export interface Route {
   http?: number;
   /** True: a change of something that has no state of its own; an `If-Match` is refused instead of ignored. */
   stateless?: true;
+  /** Bytes that the body may have; BODY_MAX_BYTES unless given. */
+  bodyLimit?: number;
   /** Access rules may let in who has no credential: the operation refuses whom they do not. */
   open?: true;
   /** Calls the resolver and shapes the body. */

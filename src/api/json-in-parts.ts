@@ -1,0 +1,154 @@
+/**
+ * Parses a large JSON object part by part, so that other requests have their turn in between: arrays at its top level in batches of their
+ * elements, everything else value by value. `JSON.parse` of 64 MB in one piece takes half a second of the thread that serves everybody.
+ */
+import { ActionError } from "../errors.js";
+
+const [QUOTE, BACKSLASH, COMMA, COLON] = [34, 92, 44, 58] as const;
+const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [91, 93, 123, 125] as const;
+const BLANKS = [9, 10, 13, 32];
+
+/** Bytes of elements that are parsed at once, and of one element or other value. */
+const BATCH_BYTES = 128 * 1024;
+const VALUE_MAX_BYTES = 2 * 1024 * 1024;
+
+/** @param place byte of the body */
+const invalid = (place: number) =>
+  new ActionError("REQUEST_INVALID", `the body is not valid JSON: at position ${place}`);
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Parses the bytes; what the parser says may quote a secret, so only the place is told. */
+function parsed(before: string, bytes: Buffer, after: string, place: number): unknown {
+  try {
+    return JSON.parse(before + utf8.decode(bytes) + after);
+  } catch {
+    throw invalid(place);
+  }
+}
+
+class Reader {
+  private at = 0;
+
+  constructor(private readonly body: Buffer) {}
+
+  private skipBlank(): void {
+    while (BLANKS.includes(this.body[this.at]!)) this.at += 1;
+  }
+
+  /** True if the next character is this one, which is then behind. */
+  private takes(character: number): boolean {
+    this.skipBlank();
+    if (this.body[this.at] !== character) return false;
+    this.at += 1;
+    return true;
+  }
+
+  private skipString(): void {
+    for (this.at += 1; this.at < this.body.length; this.at += 1) {
+      const byte = this.body[this.at];
+      if (byte === BACKSLASH) this.at += 1;
+      else if (byte === QUOTE) break;
+    }
+    this.at += 1;
+  }
+
+  /** Moves behind one value, up to the comma or bracket that follows it. Only strings and brackets are read; the parser judges the rest. */
+  private skipValue(): void {
+    const begun = this.at;
+    for (let depth = 0; this.at < this.body.length; ) {
+      if (this.at - begun > VALUE_MAX_BYTES) {
+        throw new ActionError(
+          "PAYLOAD_TOO_LARGE",
+          `one value of the body is larger than ${VALUE_MAX_BYTES / 2 ** 20} MB`,
+        );
+      }
+      const byte = this.body[this.at];
+      if (byte === QUOTE) {
+        this.skipString();
+        continue;
+      }
+      if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) depth += 1;
+      else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) depth -= 1;
+      else if (byte === COMMA && depth === 0) return;
+      if (depth < 0) return;
+      this.at += 1;
+    }
+    throw invalid(this.at);
+  }
+
+  /** Returns elements up to a batch's bytes. */
+  private batch(): unknown[] {
+    const begun = this.at;
+    let end = begun;
+    do {
+      this.skipValue();
+      end = this.at;
+    } while (end - begun < BATCH_BYTES && this.takes(COMMA));
+    return parsed("[", this.body.subarray(begun, end), "]", begun) as unknown[];
+  }
+
+  /** Yields after each batch. */
+  *elements(): Generator<undefined, unknown[]> {
+    this.at += 1;
+    const found: unknown[] = [];
+    if (this.takes(CLOSE_ARRAY)) return found;
+    for (;;) {
+      const batch = this.batch();
+      // Nothing stands behind a comma.
+      if (batch.length === 0) throw invalid(this.at);
+      for (const element of batch) found.push(element);
+      yield;
+      if (this.takes(CLOSE_ARRAY)) return found;
+      if (!this.takes(COMMA)) throw invalid(this.at);
+    }
+  }
+
+  private key(): string {
+    this.skipBlank();
+    const begun = this.at;
+    if (this.body[begun] !== QUOTE) throw invalid(begun);
+    this.skipString();
+    const key = parsed("", this.body.subarray(begun, this.at), "", begun) as string;
+    if (!this.takes(COLON)) throw invalid(this.at);
+    return key;
+  }
+
+  *object(): Generator<undefined, Record<string, unknown>> {
+    const members: [string, unknown][] = [];
+    if (!this.takes(OPEN_OBJECT)) throw invalid(this.at);
+    let more = !this.takes(CLOSE_OBJECT);
+    while (more) {
+      const key = this.key();
+      this.skipBlank();
+      const begun = this.at;
+      if (this.body[begun] === OPEN_ARRAY) members.push([key, yield* this.elements()]);
+      else {
+        this.skipValue();
+        members.push([key, parsed("", this.body.subarray(begun, this.at), "", begun)]);
+        yield;
+      }
+      more = this.takes(COMMA);
+      if (!more && !this.takes(CLOSE_OBJECT)) throw invalid(this.at);
+    }
+    this.skipBlank();
+    if (this.at < this.body.length) throw invalid(this.at);
+    return Object.fromEntries(members);
+  }
+}
+
+/**
+ * Returns the object that `JSON.parse` would.
+ * @param turn does one step of the work when it may be done
+ * @throws REQUEST_INVALID for what is no JSON object, PAYLOAD_TOO_LARGE for one value of more than 2 MB
+ */
+export async function parseInParts(
+  body: Buffer,
+  turn: <T>(step: () => T) => Promise<T>,
+): Promise<Record<string, unknown>> {
+  const steps = new Reader(body).object();
+  for (;;) {
+    const { done, value } = await turn(() => steps.next());
+    if (done) return value;
+  }
+}

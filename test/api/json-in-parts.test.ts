@@ -1,0 +1,113 @@
+/** A large JSON body, parsed in parts: what it gives is what JSON.parse gives, and no step takes long. */
+import { expect } from "chai";
+import { parseInParts } from "../../src/api/json-in-parts.js";
+import type { ActionError } from "../../src/errors.js";
+
+const inTurn = async <T>(step: () => T) => step();
+const parse = (text: string) => parseInParts(Buffer.from(text), inTurn);
+const statusOf = (text: string) =>
+  parse(text).then(
+    () => "parsed",
+    (error: ActionError) => error.status,
+  );
+
+/** Numbers that look random and are the same in each run. */
+function* numbers(seed: number): Generator<number> {
+  for (let state = seed; ; ) {
+    state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+    yield state / 2 ** 31;
+  }
+}
+
+function sampleValue(next: () => number, depth: number): unknown {
+  const kind = Math.floor(next() * (depth > 3 ? 5 : 8));
+  if (kind === 0) return null;
+  if (kind === 1) return next() < 0.5;
+  if (kind === 2) return (next() - 0.5) * 1e6;
+  if (kind < 5) return ['"', "\\", "[1,2]", "}{", ",", "é😀\u2028", "", "x".repeat(50)][Math.floor(next() * 8)];
+  const length = Math.floor(next() * 5);
+  if (kind < 7) return Array.from({ length }, () => sampleValue(next, depth + 1));
+  return Object.fromEntries(Array.from({ length }, (_, n) => [`k"${n}`, sampleValue(next, depth + 1)]));
+}
+
+describe("a JSON body in parts", () => {
+  it("is what JSON.parse makes of it, with blanks in any place and lists of any length", async () => {
+    const source = numbers(7);
+    const next = () => source.next().value as number;
+    for (let round = 0; round < 200; round += 1) {
+      const long = Array.from({ length: round % 10 === 0 ? 20_000 : round % 7 }, () => sampleValue(next, 2));
+      const body = { a: sampleValue(next, 0), entries: long, "": sampleValue(next, 0), last: [sampleValue(next, 0)] };
+      const text = JSON.stringify(body, null, round % 3);
+      expect(JSON.stringify(await parse(` ${text}\n`))).to.equal(JSON.stringify(JSON.parse(text)));
+    }
+  });
+
+  it("keeps a key __proto__ as data, and of a key that comes twice the last value", async () => {
+    const body = await parse('{"__proto__": {"x": 1}, "a": [1], "a": [2]}');
+    expect(Object.keys(body)).to.deep.equal(["__proto__", "a"]);
+    expect(body["a"]).to.deep.equal([2]);
+  });
+
+  it("is refused wherever JSON.parse refuses it", async () => {
+    const valid = '{"a":[1,{"b":"c]"},[]],"d":-1.5e3,"e":[],"f":{"g":null}}';
+    const long = `{"a":[${"[0],".repeat(40_000)}[0]]}`;
+    const faults = [
+      "",
+      "[]",
+      "5",
+      '"a"',
+      "null",
+      `${valid}x`,
+      `${valid}${valid}`,
+      '{"a":[1,]}',
+      '{"a":[,1]}',
+      '{"a":[,]}',
+    ];
+    faults.push(
+      '{"a":1,}',
+      '{,"a":1}',
+      '{"a"}',
+      '{"a":}',
+      "{a:1}",
+      '{"a":[1 2]}',
+      '{"a":1 "b":2}',
+      '{"a":[1}}',
+      "{'a':1}",
+      '{"a":01}',
+    );
+    faults.push(
+      '\ufeff{"a":1}',
+      '{"a":["\n"]}',
+      long.replace("]]}", "],]}"),
+      long.replace("]]}", "]x]}"),
+      long.slice(0, -1),
+    );
+    for (const text of faults) {
+      expect(await statusOf(text), text.slice(0, 40)).to.equal("REQUEST_INVALID");
+    }
+    for (let at = 0; at < valid.length; at += 1) {
+      const cut = valid.slice(0, at);
+      expect(await statusOf(cut), cut).to.equal("REQUEST_INVALID");
+    }
+    expect(await statusOf(valid)).to.equal("parsed");
+    expect(await statusOf(long)).to.equal("parsed");
+  });
+
+  it("is refused where it is not UTF-8, and where one value is larger than an entry may be", async () => {
+    const broken = Buffer.from('{"a":["xx"]}');
+    broken[7] = 0xff;
+    expect(await parseInParts(broken, inTurn).catch((error: ActionError) => error.status)).to.equal("REQUEST_INVALID");
+    expect(await statusOf(`{"a":["${"x".repeat(3 * 1024 * 1024)}"]}`)).to.equal("PAYLOAD_TOO_LARGE");
+  });
+
+  it("is done in steps of bounded size", async () => {
+    const entries = Array.from({ length: 50_000 }, (_, n) => ({ data: { n, text: "x".repeat(100) } }));
+    const bytes = Buffer.from(JSON.stringify({ entries }));
+    let steps = 0;
+    await parseInParts(bytes, async (step) => {
+      steps += 1;
+      return step();
+    });
+    expect(steps).to.be.within(bytes.length / (160 * 1024), bytes.length / (100 * 1024));
+  });
+});

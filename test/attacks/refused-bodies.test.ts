@@ -1,0 +1,130 @@
+/** Requests that are refused while their bodies are still arriving: their senders get the answer, and the connection ends in order. */
+import { connect } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "chai";
+import { startTestService, type TestService } from "../harness/service.js";
+
+const MB = 1024 * 1024;
+
+describe("a request that is refused before its body has arrived", () => {
+  let service: TestService;
+  let base: string;
+  before(async () => {
+    service = await startTestService({ ROLES: "api" });
+    base = `/v1/apps/${service.appId}/data-sources`;
+    await service.rest("POST", base, { body: { name: "List" } });
+  });
+  after(() => service.stop());
+
+  /** Sends all of a body however early the answer comes, then a second request. @returns all that was answered, or the socket's error */
+  function send(head: string, body: Buffer): Promise<string> {
+    const { hostname, port } = new URL(service.url);
+    return new Promise((resolve) => {
+      let text = "";
+      const socket = connect(Number(port), hostname);
+      socket.on("error", (error: NodeJS.ErrnoException) => resolve(`${error.code}`));
+      socket.on("close", () => resolve(text));
+      socket.on("data", (data) => {
+        text += data;
+        if (text.includes('{"status":"LIVE"}')) socket.end();
+      });
+      socket.write(`${head}\r\n\r\n`);
+      const write = async () => {
+        for (let at = 0; at < body.length; at += 64 * 1024) {
+          if (!socket.write(body.subarray(at, at + 64 * 1024))) await delay(1);
+        }
+        socket.write("GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n");
+      };
+      void write();
+    });
+  }
+
+  const chunked = (body: Buffer) =>
+    Buffer.concat([Buffer.from(`${body.length.toString(16)}\r\n`), body, Buffer.from("\r\n0\r\n\r\n")]);
+
+  const JSON_TYPE = "Content-Type: application/json";
+  for (const [what, path, status, headers] of [
+    ["one over 1 MB", () => "/v3/apps/1/actions", "413", JSON_TYPE],
+    ["one without a credential", () => "/v3/apps/1/actions", "401", JSON_TYPE],
+    ["one to no route", () => "/nowhere", "413", JSON_TYPE],
+    ["one of another type", () => "/v3/apps/1/actions", "400", "Content-Type: text/plain"],
+    [
+      "a GraphQL document without a credential",
+      () => "/graphql",
+      "401",
+      `${JSON_TYPE}\r\nAccept: application/graphql-response+json`,
+    ],
+    [
+      "an import of a data source that is not there",
+      () => `${base}/none/import?by=name`,
+      "404",
+      "Content-Type: text/csv",
+    ],
+    ["an import that fails at its second row", () => `${base}/List/import?by=name`, "400", "Content-Type: text/csv"],
+    ["a form that is none", () => "/v1/apps/1/media/files", "413", JSON_TYPE],
+  ] as const) {
+    for (const sending of ["with its length", "in chunks"]) {
+      it(`is answered with ${status} and leaves the connection to the next request: ${what}, ${sending}`, async () => {
+        const size = status === "400" && path() === "/v3/apps/1/actions" ? MB - 10 : 3 * MB;
+        const body = Buffer.from(`a,b\n1,2,3\n${"x".repeat(size)}`);
+        const token = status === "401" ? "" : `\r\nAuth-Token: ${service.tokens.editor}`;
+        const length = sending === "in chunks" ? "Transfer-Encoding: chunked" : `Content-Length: ${body.length}`;
+        const head = `POST ${path()} HTTP/1.1\r\nHost: x\r\n${headers}\r\n${length}${token}`;
+        const answer = await send(head, sending === "in chunks" ? chunked(body) : body);
+        expect(answer).to.match(new RegExp(`^HTTP/1\\.1 ${status} `));
+        expect(answer).to.match(/HTTP\/1\.1 200 OK\r\n[\s\S]*\{"status":"LIVE"\}/);
+      });
+    }
+  }
+});
+
+describe("commits and imports", () => {
+  let service: TestService;
+  let base: string;
+  before(async () => {
+    service = await startTestService({ ROLES: "api", INTAKE_QUOTA_MB: "0" });
+    base = `/v1/apps/${service.appId}/data-sources`;
+    const rules = [{ type: ["insert"], allow: "all", enabled: true }];
+    await service.rest("POST", base, { body: { name: "List", accessRules: rules } });
+  });
+  after(() => service.stop());
+
+  const count = async () => {
+    const { body } = await service.rest("POST", `${base}/List/query?by=name`, {
+      body: { limit: 1, includePagination: true },
+    });
+    return body.pagination.total;
+  };
+  const entries = (many: number, size: number) =>
+    Array.from({ length: many }, (_, n) => ({ data: { n, text: `"[{,é\\${n}`.padEnd(size, "x") } }));
+
+  it("take 100,000 entries in a body above 1 MB, all of them or none", async () => {
+    const commit = { entries: entries(100_000, 60), append: true };
+    const { http, body } = await service.rest("POST", `${base}/List/commit?by=name`, { body: commit });
+    expect([http, body]).to.deep.equal([200, { inserted: 100_000, updated: 0, deleted: 0 }]);
+    expect(await count()).to.equal(100_000);
+    const wrong = { entries: [...entries(50_000, 60), { data: 5 }] };
+    const refused = await service.rest("POST", `${base}/List/commit?by=name`, { body: wrong });
+    expect(refused.http).to.equal(400);
+    expect(await count()).to.equal(100_000);
+  }).timeout(120_000);
+
+  it("say their own limit: 64 MB, and for visitors the 1 MB of all their requests", async () => {
+    const large = JSON.stringify({ entries: entries(3_000, 400) });
+    const ofVisitor = await service.rest("POST", `${base}/List/commit?by=name`, { as: "live", body: large });
+    expect([ofVisitor.http, ofVisitor.body.error]).to.deep.equal([413, "the request is larger than 1 MB"]);
+    const headers = { "content-length": String(65 * MB) };
+    const tooLarge = await service.rest("POST", `${base}/List/commit?by=name`, { body: " ".repeat(65 * MB), headers });
+    expect([tooLarge.http, tooLarge.body.error]).to.deep.equal([413, "the request is larger than 64 MB"]);
+    const json = `[${" ".repeat(65 * MB)}]`;
+    const imported = await service.rest("POST", `${base}/List/import?by=name&append=true`, { body: json });
+    expect(imported.http).to.be.oneOf([400, 413]);
+  }).timeout(60_000);
+
+  it("of CSV have no limit in bytes", async () => {
+    const csv = `text\n${`${"x".repeat(1_000)}\n`.repeat(70_000)}`;
+    const headers = { "content-type": "text/csv" };
+    const { http, body } = await service.rest("POST", `${base}/List/import?by=name`, { body: csv, headers });
+    expect([http, body.inserted]).to.deep.equal([200, 70_000]);
+  }).timeout(120_000);
+});
